@@ -1,0 +1,1 @@
+"""Federated causal discovery from heterogeneous data."""
