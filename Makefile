@@ -1,0 +1,58 @@
+# Everything runs in .venv, which the first target that needs it creates. `make help` lists what there is.
+# Another interpreter: make test PYTHON=python3.12
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := src tests benchmarks
+BENCHMARKS := $(sort $(wildcard benchmarks/bench_*.py))
+
+# Tests run in two processes; threads inside each of them would only stand in one another's way.
+test test-slow: export OMP_NUM_THREADS = 1
+test test-slow: export OPENBLAS_NUM_THREADS = 1
+
+.PHONY: help demo test test-slow bench lint format clean
+.DEFAULT_GOAL := help
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+demo: $(VENV)/runtime ## find the causal graph of a simulated study of five hospitals
+	$(BIN)/python -m fedcdh demo
+
+test: lint ## lint, check types, run the tests (the same as continuous integration)
+	$(BIN)/pytest -n 2 -m "not slow"
+
+test-slow: $(VENV)/development ## run the statistical suites that take minutes
+	$(BIN)/pytest -n 2 -m slow
+
+bench: $(VENV)/development ## run the benchmarks
+	@test -n "$(BENCHMARKS)" || { echo "there is no benchmarks/bench_*.py to run"; exit 1; }
+	@for file in $(BENCHMARKS); do $(BIN)/python -m "benchmarks.$$(basename $$file .py)" || exit 1; done
+
+lint: $(VENV)/development ## check style and types
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/mypy
+
+format: $(VENV)/development ## put the sources into the house's format
+	$(BIN)/ruff check --fix $(SOURCES)
+	$(BIN)/ruff format $(SOURCES)
+
+clean: ## remove the environment and all caches
+	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@command -v $(PYTHON) >/dev/null || { echo "found no $(PYTHON); install Python 3.11 or newer, or name one: make PYTHON=/path/to/python3"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "found $$($(PYTHON) --version 2>&1), expected Python 3.11 or newer; name another: make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# The two stamps are older than pyproject.toml when what is installed may no longer be what is asked for.
+$(VENV)/runtime: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/development: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@ $(VENV)/runtime

@@ -1,0 +1,99 @@
+"""One set of coordinates for all regressions: each variable's features, made orthonormal over all rows of the study.
+
+Regressions do not care which basis spans a variable's functions, so we take the one in which linear algebra is safe:
+the pooled covariance of every variable's block is the identity. Features that say nothing new (all nonlinear features
+of a binary variable, one level of each categorical one, everything of a constant) drop out here, once, and the number
+of columns that are left is the honest number of degrees of freedom.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fedcdh.plan import Categorical
+from fedcdh.summary import Cohort
+
+Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+
+NEW_VARIANCE = 1e-6
+"""A feature is kept if at least this share of its variance is not explained by the features before it. The rounding of
+features to the grid leaves about 1e-9."""
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """Second moments per client in orthonormal coordinates; column 0 is the constant."""
+
+    spans: dict[str, Indices]  # the columns of each variable
+    targets: dict[str, Indices]  # those whose mean is tested: the linear one, or all of a categorical variable
+    squares: dict[str, tuple[float, float]]  # e₁² = const + b e₁ + c e₂ of a continuous variable's first two columns
+    rows: Array  # per client
+    scatter: Array  # (clients, columns, columns): Σ over the client's rows, about the *client's* mean
+    means: Array  # (clients, columns): the client's mean; pooled means are zero
+
+    @classmethod
+    def of(cls, cohort: Cohort) -> Basis:
+        total = cohort.moments.sum(axis=0)
+        rows = total[0, 0]
+        centre = total[0] / rows
+        covariance = total / rows - np.outer(centre, centre)
+        spans, targets, squares, directions = {}, {}, {}, []
+        for variable in cohort.plan.variables:
+            columns = np.arange(len(total))[cohort.plan.spans()[variable.name]]
+            found = _orthonormal(covariance[np.ix_(columns, columns)])
+            place = np.arange(len(directions), len(directions) + len(found))
+            spans[variable.name] = place
+            categorical = isinstance(variable, Categorical)
+            targets[variable.name] = place if categorical else place[:1]
+            squares[variable.name] = (0.0, 0.0) if categorical else _square(found, covariance, centre, columns)
+            for direction in found:
+                directions.append(np.zeros(len(total)))
+                directions[-1][columns] = direction
+        change = np.array(directions).reshape(len(directions), len(total))
+        sizes = cohort.moments[:, 0, 0]
+        client_means = cohort.moments[:, 0] / sizes[:, None]
+        scatter = cohort.moments - sizes[:, None, None] * client_means[:, :, None] * client_means[:, None, :]
+        return cls(spans, targets, squares, sizes, change @ scatter @ change.T, (client_means - centre) @ change.T)
+
+    @property
+    def total(self) -> Array:
+        """Scatter of all rows about the pooled mean: within clients plus between their means."""
+        return self.scatter.sum(axis=0) + (self.means.T * self.rows) @ self.means
+
+    @property
+    def within(self) -> Array:
+        """Scatter of all rows, each about its client's mean."""
+        return np.asarray(self.scatter.sum(axis=0))
+
+
+def _orthonormal(covariance: Array) -> list[Array]:
+    """Gram-Schmidt in the given order, in the geometry of the covariance; twice, which is enough for full accuracy."""
+    found: list[Array] = []
+    for j, variance in enumerate(np.diag(covariance)):
+        if variance <= 1e-9:  # constant on the grid
+            continue
+        direction = np.zeros(len(covariance))
+        direction[j] = 1 / np.sqrt(variance)
+        for _ in range(2):
+            for earlier in found:
+                direction = direction - (earlier @ covariance @ direction) * earlier
+        if (left := direction @ covariance @ direction) > NEW_VARIANCE:
+            found.append(direction / np.sqrt(left))
+    return found
+
+
+def _square(found: list[Array], covariance: Array, centre: Array, columns: Indices) -> tuple[float, float]:
+    """The coefficients of e₁² on e₁ and e₂, where e₁ is the standardised linear feature l and s = l² is the second.
+
+    e₁² = (l − l̄)²/σ² = (s − 2 l̄ l)/σ² + const, and s = cov(s, e₁) e₁ + cov(s, e₂) e₂ + const by orthonormality.
+    """
+    if not found:
+        return 0.0, 0.0
+    deviation = np.sqrt(covariance[columns[0], columns[0]])
+    on_basis = [covariance[columns[1], columns] @ direction for direction in found[:2]]
+    second = on_basis[1] if len(found) > 1 and found[1][1] else 0.0
+    return float((on_basis[0] - 2 * centre[columns[0]] * deviation) / deviation**2), float(second / deviation**2)

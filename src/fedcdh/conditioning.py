@@ -1,0 +1,56 @@
+"""Which sets may separate a pair, and how they are put to a test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import combinations
+
+from fedcdh.errors import AnswerError
+from fedcdh.graph import Pair, PartialGraph, ends
+from fedcdh.knowledge import Knowledge
+from fedcdh.questions import Answer, IndependenceTest, Question
+
+
+def possible_parents(graph: PartialGraph, knowledge: Knowledge) -> Mapping[str, frozenset[str]]:
+    """For each node those neighbours that knowledge allows to be its parents.
+
+    If a and b are not adjacent, the parents of a or the parents of b separate them; knowledge never forbids a true
+    parent, so looking among these loses nothing. The domain has none. A pair of the domain and v is thus separated by
+    neighbours of v alone, which is enough: the domain is a root, never a descendant of v.
+    """
+    return {
+        node: frozenset(other for other in graph.neighbours(node) if not knowledge.forbids(other, node))
+        for node in graph.nodes
+    }
+
+
+def questions_about(pair: Pair, parents: Mapping[str, frozenset[str]], size: int) -> list[Question]:
+    """The pair given each set of this size drawn from the possible parents of either end; no set twice."""
+    x, y = ends(pair)
+    sets = {
+        frozenset(chosen)
+        for node, other in ((x, y), (y, x))
+        for chosen in combinations(sorted(parents[node] - {other}), size)
+    }
+    return [Question(x, y, given) for given in sorted(sets, key=sorted)]
+
+
+def ask(test: IndependenceTest, questions: list[Question]) -> list[Answer]:
+    """The answers to one batch, refused unless each question got its own p-value between 0 and 1."""
+    if not questions:
+        return []
+    answers = test(questions)
+    if [answer.question for answer in answers] != questions:
+        raise AnswerError(
+            f"the independence test was asked {len(questions)} questions and gave {len(answers)} answers, not to the"
+            " same questions in the same order; a test answers each question of a batch, in order"
+        )
+    for answer in answers:
+        if not 0.0 <= answer.p_value <= 1.0:  # also false for nan
+            raise AnswerError(f"the p-value of {answer.question} is {answer.p_value}; expected a number from 0 to 1")
+    return answers
+
+
+def most_independent(answers: Iterable[Answer]) -> Answer:
+    """The answer with the largest p-value; among equals the one with fewest conditions, then the first by name."""
+    return min(answers, key=lambda answer: (-answer.p_value, len(answer.question.given), sorted(answer.question.given)))

@@ -1,0 +1,34 @@
+"""Random Fourier features, the family of the paper (Lemma 6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Fourier:
+    """√(2/h) cos(w x + b) with w ~ N(0, 1/σ²), b ~ U(0, 2π): a random approximation of exp(−(x−y)²/2σ²).
+
+    All variables share the same draws. A draw per name would make the result depend on what a variable is called, a
+    draw per position on where it stands in the table.
+    """
+
+    width: int = 5
+    bandwidth: float = 1.0
+    seed: int = 0
+
+    def __call__(self, x: Array) -> Array:
+        """The columns cos(w_j x + b_j); the factor √(2/h) is in `weights`."""
+        rng = np.random.default_rng([self.seed, 0x0F])
+        frequencies = rng.standard_normal(self.width) / self.bandwidth
+        phases = rng.uniform(0.0, 2 * np.pi, self.width)
+        return np.cos(np.multiply.outer(x, frequencies) + phases)
+
+    @property
+    def weights(self) -> Array:
+        return np.full(self.width, np.sqrt(2.0 / self.width))

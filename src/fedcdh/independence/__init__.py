@@ -1,0 +1,47 @@
+"""Conditional independence from summaries: one test per file, all behind the `IndependenceTest` protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fedcdh.basis import Basis
+from fedcdh.independence import mechanism, regression
+from fedcdh.independence.partial import in_groups
+from fedcdh.questions import DOMAIN, Answer, Question
+from fedcdh.summary import Cohort
+
+
+@dataclass(frozen=True, eq=False)
+class RegressionTest:
+    """Partial F tests for pairs of variables, Chow and Bartlett tests for the domain."""
+
+    basis: Basis
+
+    @classmethod
+    def of(cls, cohort: Cohort) -> RegressionTest:
+        return cls(Basis.of(cohort))
+
+    def __call__(self, questions: Sequence[Question], /) -> list[Answer]:
+        """Answers in the order of the questions."""
+        rows = int(self.basis.rows.sum())
+        results = in_groups(questions, self._shape, self._elements, self._solve)
+        return [Answer(q, statistic, p_value, rows) for q, (statistic, p_value) in zip(questions, results, strict=True)]
+
+    def _shape(self, question: Question) -> tuple[object, ...]:
+        if DOMAIN in question.pair:
+            return ("mechanism", *mechanism.shape(self.basis, _domain_first(question)))
+        return ("pair", *regression.shape(self.basis, question))
+
+    def _elements(self, question: Question) -> int:
+        clients = len(self.basis.rows) if DOMAIN in question.given | question.pair else 1
+        return clients * sum(len(self.basis.spans[n]) for n in (question.given | question.pair) - {DOMAIN}) ** 2
+
+    def _solve(self, questions: list[Question]) -> list[tuple[float, float]]:
+        if DOMAIN in questions[0].pair:
+            return mechanism.answer_mechanisms(self.basis, [_domain_first(q) for q in questions])
+        return regression.answer_pairs(self.basis, questions)
+
+
+def _domain_first(question: Question) -> Question:
+    return question if question.x == DOMAIN else Question(question.y, question.x, question.given)

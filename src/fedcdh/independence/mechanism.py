@@ -1,0 +1,111 @@
+"""Does the mechanism of x given Z differ between clients?  ℧ ⫫ x | Z, answered from the clients' second moments.
+
+Four departures are looked for, each with the test that sees it best, and their p-values combined: other means, other
+linear slopes, other functions (Chow tests), and other noise (Bartlett's test on the residual variances).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from fedcdh.basis import Basis
+from fedcdh.independence.partial import DETERMINED, combine, fitted, partial, pillai
+from fedcdh.questions import Question
+
+Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+
+
+def shape(basis: Basis, question: Question) -> tuple[int, ...]:
+    """Questions of one shape can be answered together."""
+    return (len(basis.targets[question.y]), len(_columns(basis.spans, question)), len(_columns(basis.targets, question)))
+
+
+def answer_mechanisms(basis: Basis, questions: Sequence[Question]) -> list[tuple[float, float]]:
+    """Statistic and p-value for questions ℧ ⫫ y | Z of one shape."""
+    width, conditions, linear = shape(basis, questions[0])
+    if not width:
+        return [(0.0, 1.0)] * len(questions)
+    count = len(questions)
+    target = np.array([basis.targets[q.y] for q in questions])
+    slopes = np.array([_columns(basis.targets, q) for q in questions]).reshape(count, linear)
+    bends = np.array([np.setdiff1d(_columns(basis.spans, q), _columns(basis.targets, q)) for q in questions])
+    bends = bends.reshape(count, conditions - linear).astype(np.intp)
+    given = np.concatenate([slopes, bends], axis=1)
+    clients, rows = len(basis.rows), float(basis.rows.sum())
+
+    common = partial(basis.total, target, given)  # one regression for all
+    shifted = partial(basis.within, target, given)  # own means, common functions
+    free = rows - clients - conditions
+    statistic, p_mean = pillai(common - shifted, common, clients - 1, free)
+    parts = [p_mean]
+    own = basis.rows - 1 >= 2 * conditions + 5
+    if conditions and own.sum() > 1:
+        parts += _chow(basis, target, slopes, bends, own)
+    if width == 1 and own.sum() > 1:
+        parts.append(_other_noise(basis, questions, given, own))
+    p_value = combine(parts)
+    determined = np.trace(common, axis1=-2, axis2=-1) <= DETERMINED * width * rows
+    return list(zip(statistic.tolist(), np.where(determined, 1.0, p_value).tolist(), strict=True))
+
+
+def _columns(of: dict[str, Indices], question: Question) -> Indices:
+    return np.concatenate([np.zeros(0, dtype=np.intp), *(of[name] for name in sorted(question.given))])
+
+
+def _chow(basis: Basis, target: Indices, slopes: Indices, bends: Indices, own: npt.NDArray[np.bool_]) -> list[Array]:
+    """Own linear slopes, and own functions altogether, against own means only, among clients with rows enough."""
+    scatter, freedom = basis.scatter[own], float((basis.rows[own] - 1).sum())
+    given = np.concatenate([slopes, bends], axis=1)
+    conditions, width = given.shape[1], target.shape[1]
+    shifted = partial(scatter.sum(axis=0), target, given)
+    without_slopes = partial(scatter, np.concatenate([target, bends], axis=1), slopes).sum(axis=0)
+    bent = without_slopes[..., :width, :width] - fitted(without_slopes, width)
+    more = (len(scatter) - 1) * slopes.shape[1]
+    _, p_slopes = pillai(shifted - bent, shifted, more, freedom - conditions - more)
+    if not bends.shape[1]:
+        return [p_slopes]
+    free = partial(scatter, target, given).sum(axis=0)
+    most = (len(scatter) - 1) * conditions
+    _, p_functions = pillai(shifted - free, shifted, most, freedom - conditions - most)
+    return [p_slopes, p_functions]
+
+
+def _other_noise(basis: Basis, questions: Sequence[Question], given: Indices, own: npt.NDArray[np.bool_]) -> Array:
+    """Bartlett's test on the residual variances, its statistic divided by (κ − 1)/2 for noise of kurtosis κ."""
+    target = np.array([basis.targets[q.y] for q in questions])
+    left = partial(basis.scatter[own], target, given)[..., 0, 0]
+    freedom = np.broadcast_to((basis.rows[own] - 1 - given.shape[1])[:, None], left.shape)
+    usable = (freedom > 2) & (left > DETERMINED * (freedom + 1))
+    variances = np.where(usable, left / freedom, 1.0)
+    return _bartlett(variances, np.where(usable, freedom, 0.0), _heavy_tails(basis, questions, given))
+
+
+def _heavy_tails(basis: Basis, questions: Sequence[Question], given: Indices) -> Array:
+    """(κ − 1)/2 of the noise r in x = m(Z) + r, one standard error above its estimate and at least 1, as if Gaussian.
+
+    Var(x² | Z) = 4 m² σ² + Var(r²) on average over Z, for centred x and symmetric r; all but the last is a second
+    moment of features, so Var(r²) = (κ − 1) σ⁴ follows. The clients' fourth moments are never needed.
+    """
+    rows = basis.rows.sum()
+    columns = np.array([basis.spans[q.y][[0, min(1, len(basis.spans[q.y]) - 1)]] for q in questions])
+    left = partial(basis.total, columns, given) / (rows - 1 - given.shape[1])
+    noise = np.maximum(left[:, 0, 0], DETERMINED)
+    square = np.array([basis.squares[q.y] for q in questions])[:, None, :]
+    about_square = (square @ left @ np.swapaxes(square, 1, 2))[:, 0, 0]
+    error = about_square * np.sqrt(10 / rows)
+    return np.maximum((about_square + error - 4 * noise * np.maximum(1 - noise, 0.0)) / (2 * noise**2), 1.0)
+
+
+def _bartlett(variances: Array, freedom: Array, inflation: Array) -> Array:
+    """p-values of equal variances, (clients, questions) in; clients without degrees of freedom are left out."""
+    groups, total = (freedom > 0).sum(axis=0), np.maximum(freedom.sum(axis=0), 1.0)
+    pooled = (freedom * variances).sum(axis=0) / total
+    spread = total * np.log(np.maximum(pooled, np.finfo(float).tiny)) - (freedom * np.log(variances)).sum(axis=0)
+    inverse = (np.where(freedom > 0, 1 / np.maximum(freedom, 1.0), 0.0)).sum(axis=0) - 1 / total
+    correction = (1 + inverse / (3 * np.maximum(groups - 1, 1))) * inflation
+    return np.where(groups > 1, special.chdtrc(np.maximum(groups - 1, 1), np.maximum(spread / correction, 0.0)), 1.0)

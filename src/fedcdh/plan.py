@@ -1,0 +1,161 @@
+"""What all parties agree on before any data is touched: the study plan."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fedcdh.errors import PlanError
+from fedcdh.features import FeatureFamily, Fourier, Hermite
+from fedcdh.profile import Profile, merge
+from fedcdh.questions import DOMAIN
+
+FORMAT = "fedcdh-plan-1"
+POWERS = 2
+"""Columns of a continuous variable before its family's: the clipped value, target of all regressions, and its square,
+which tells how heavy the tails are."""
+_FAMILIES: dict[str, type[Hermite] | type[Fourier]] = {"hermite": Hermite, "fourier": Fourier}
+
+
+@dataclass(frozen=True)
+class Continuous:
+    """A number. All clients subtract the same location and divide by the same scale: local standardisation would
+    erase the differences between clients that the method lives on."""
+
+    name: str
+    location: float = 0.0
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.location) and math.isfinite(self.scale) and self.scale > 0):
+            raise PlanError(
+                f"variable {self.name!r} needs a finite location and a positive, finite scale, "
+                f"found {self.location} and {self.scale}"
+            )
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """A label out of a fixed list of levels, in a fixed order."""
+
+    name: str
+    levels: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", tuple(self.levels))
+        if not self.levels or len(set(self.levels)) != len(self.levels):
+            raise PlanError(f"variable {self.name!r} needs one or more different levels, found {list(self.levels)}")
+
+
+Variable = Continuous | Categorical
+
+
+@dataclass(frozen=True)
+class StudyPlan:
+    """Variables with their kinds, the feature family, the clients. Same plan and data, same bytes.
+
+    >>> plan = StudyPlan((Continuous("age", 60, 15), Categorical("smoker", ("no", "yes"))), ("north", "south"))
+    >>> StudyPlan.from_json(plan.to_json()) == plan
+    True
+    """
+
+    variables: tuple[Variable, ...]
+    clients: tuple[str, ...]
+    family: FeatureFamily = Hermite()
+    clip: float = 6.0  # in units of scale: bounds what one row can contribute
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "variables", tuple(self.variables))
+        object.__setattr__(self, "clients", tuple(sorted(self.clients)))
+        names = [variable.name for variable in self.variables]
+        for what, found in (("variables", names), ("clients", list(self.clients))):
+            if not found or len(set(found)) != len(found) or "" in found:
+                raise PlanError(f"a plan needs one or more {what} with different, non-empty names, found {found}")
+        if DOMAIN in names:
+            raise PlanError(f"the name {DOMAIN!r} is taken by the client index; rename that variable")
+        if not 2 <= self.family.width <= 64 or not self.family.bandwidth > 0 or not 1 <= self.clip <= 100:
+            raise PlanError(
+                "feature width must be in 2..64, bandwidth positive and clip in 1..100 scales, "
+                f"found {self.family.width}, {self.family.bandwidth} and {self.clip}"
+            )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(variable.name for variable in self.variables)
+
+    def width(self, variable: Variable) -> int:
+        """Columns of one variable: linear, square and those of the family; or one per level."""
+        return len(variable.levels) if isinstance(variable, Categorical) else POWERS + self.family.width
+
+    def spans(self) -> dict[str, slice]:
+        """Where each variable's columns stand in the moment matrix; column 0 is the constant."""
+        spans, start = {}, 1
+        for variable in self.variables:
+            spans[variable.name] = slice(start, start := start + self.width(variable))
+        return spans
+
+    @property
+    def columns(self) -> int:
+        return 1 + sum(self.width(variable) for variable in self.variables)
+
+    def to_json(self) -> str:
+        """Canonical: the same plan always gives the same text, and `from_json` gives the same plan back."""
+        document = {
+            "format": FORMAT,
+            "clients": self.clients,
+            "clip": float(self.clip),
+            "family": {"name": type(self.family).__name__.lower(), **asdict(self.family)},
+            "variables": [{"kind": type(v).__name__.lower(), **asdict(v)} for v in self.variables],
+        }
+        return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> StudyPlan:
+        """The plan that `to_json` wrote; PlanError for anything else."""
+        try:
+            document = json.loads(text)
+            if document.pop("format") != FORMAT:
+                raise PlanError(f"this plan was not written in the format {FORMAT!r}; update fedcdh or the plan")
+            family = dict(document.pop("family"))
+            return cls(
+                variables=tuple(_variable(v) for v in document.pop("variables")),
+                family=_FAMILIES[family.pop("name")](**family),
+                **document,
+            )
+        except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as problem:
+            raise PlanError(f"this is not a study plan ({problem!r}); ask the coordinator for the file again") from None
+
+    @property
+    def fingerprint(self) -> str:
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    @classmethod
+    def from_profiles(
+        cls,
+        profiles: Iterable[Profile],
+        *,
+        family: FeatureFamily = Hermite(),  # noqa: B008 (an immutable value)
+        clip: float = 6.0,
+    ) -> StudyPlan:
+        """The plan of the clients' profiles: pooled mean and standard deviation, the union of their levels."""
+        profiles = sorted(profiles, key=lambda profile: profile.client)
+        pooled = merge(profiles)
+        variables: list[Variable] = [
+            Categorical(name, column.levels)
+            if (column := pooled[name]).kind == "categorical"
+            else Continuous(name, column.mean, column.deviation or 1.0)
+            for name in pooled
+        ]
+        return cls(tuple(variables), tuple(profile.client for profile in profiles), family, clip)
+
+
+def _variable(document: Mapping[str, Any]) -> Variable:
+    fields = dict(document)
+    kinds: dict[str, type[Variable]] = {"continuous": Continuous, "categorical": Categorical}
+    return kinds[fields.pop("kind")](**fields)
+
+

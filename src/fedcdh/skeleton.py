@@ -1,0 +1,106 @@
+"""Which variables are adjacent: the PC-stable skeleton search on the variables and the domain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TypeAlias
+
+from fedcdh.conditioning import ask, most_independent, possible_parents, questions_about
+from fedcdh.graph import Pair, PartialGraph, ends
+from fedcdh.knowledge import NOTHING_KNOWN, Knowledge
+from fedcdh.questions import Answer, IndependenceTest, Question
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with (level, number of questions) just before the batch of that level is asked."""
+
+
+@dataclass(frozen=True)
+class Skeleton:
+    """The adjacent pairs, all as lines, and the answers that decided about each pair."""
+
+    graph: PartialGraph
+    separators: Mapping[Pair, Answer]
+    """For pairs that are not adjacent: the answer with the largest p-value, and with it the separating set. A pair that
+    knowledge sets apart has one only if the direction of some edge hinges on it."""
+    strongest: Mapping[Pair, Answer]
+    """For adjacent pairs: the largest p-value met, the strongest argument against the edge."""
+    questions_per_level: tuple[int, ...]
+    """How many questions were asked with 0, 1, 2, ... conditioning variables."""
+
+
+def find_skeleton(
+    nodes: Iterable[str],
+    test: IndependenceTest,
+    alpha: float,
+    knowledge: Knowledge = NOTHING_KNOWN,
+    max_conditioning: int | None = None,
+    progress: Progress | None = None,
+) -> Skeleton:
+    """Start with every pair joined; take a — b away once some set S gives p(a ⫫ b | S) > alpha.
+
+    S grows by one variable per level, and a level is one batch. The graph stands still while a level is asked, so the
+    order of the nodes does not matter (PC-stable). A pair that knowledge excludes is absent from the start; a required
+    one is asked about for the record only.
+    """
+    nodes = tuple(nodes)
+    _refuse_unless_possible(nodes, alpha, max_conditioning, knowledge)
+    excluded = frozenset(pair for pair in map(frozenset, combinations(nodes, 2)) if knowledge.excludes(pair))
+    graph = PartialGraph.complete(nodes).without(*excluded)
+    best: dict[Pair, Answer] = {}
+    asked: list[int] = []
+    largest = len(nodes) if max_conditioning is None else max_conditioning
+    for level in range(largest + 1):
+        unseparated = (pair for pair in excluded if pair not in best or best[pair].p_value <= alpha)
+        needed = (pair for pair in unseparated if _directions_hinge_on(pair, graph, knowledge))
+        questions = _questions(graph.lines.union(needed), graph, knowledge, level)
+        if not questions:
+            break
+        if progress is not None:
+            progress(level, len(questions))
+        asked.append(len(questions))
+        _keep_best(best, ask(test, questions))
+        separated = (pair for pair in graph.lines if best[pair].p_value > alpha)
+        graph = graph.without(*(pair for pair in separated if not _required(pair, knowledge)))
+    strongest = {pair: answer for pair, answer in best.items() if pair in graph.lines}
+    apart = {pair: answer for pair, answer in best.items() if pair not in graph.lines}
+    # An excluded pair may have been asked about in vain before its last common neighbour was gone: that separates nothing.
+    separators = {
+        pair: answer
+        for pair, answer in apart.items()
+        if answer.p_value > alpha or _directions_hinge_on(pair, graph, knowledge)
+    }
+    return Skeleton(graph, separators, strongest, tuple(asked))
+
+
+def _questions(pairs: Iterable[Pair], graph: PartialGraph, knowledge: Knowledge, size: int) -> list[Question]:
+    parents = possible_parents(graph, knowledge)
+    return [question for pair in sorted(pairs, key=ends) for question in questions_about(pair, parents, size)]
+
+
+def _directions_hinge_on(pair: Pair, graph: PartialGraph, knowledge: Knowledge) -> bool:
+    """Whether a set separating this absent pair is still needed, to tell if a common neighbour is a collider."""
+    a, b = pair
+    return any(knowledge.leaves_open(pair, middle) for middle in graph.neighbours(a) & graph.neighbours(b))
+
+
+def _keep_best(best: dict[Pair, Answer], answers: Iterable[Answer]) -> None:
+    for answer in answers:
+        pair = answer.question.pair
+        best[pair] = most_independent((best[pair], answer)) if pair in best else answer
+
+
+def _required(pair: Pair, knowledge: Knowledge) -> bool:
+    a, b = pair
+    return knowledge.requires(a, b) or knowledge.requires(b, a)
+
+
+def _refuse_unless_possible(
+    nodes: tuple[str, ...], alpha: float, max_conditioning: int | None, knowledge: Knowledge
+) -> None:
+    knowledge.check(nodes)
+    if not 0.0 <= alpha < 1.0:
+        raise ValueError(f"alpha is {alpha}; expected a significance level from 0 to below 1, such as 0.05")
+    if max_conditioning is not None and max_conditioning < 0:
+        raise ValueError(f"max_conditioning is {max_conditioning}; expected 0 or more, or None for no limit")

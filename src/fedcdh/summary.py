@@ -1,0 +1,228 @@
+"""Summaries: all that ever leaves a client.
+
+A summary is one symmetric matrix of integers, Σ_rows φφᵀ with φ = [1, features of every variable], and a few counts.
+Features lie in [-1, 1] and are rounded to a grid of 2⁻¹⁶, so every product is an exact integer, block sums are exact
+in float64 BLAS, and totals are exact in int64. Integers add up in any order: a summary is the same, bit for bit,
+however the rows are ordered, batched or split into files, and it cannot hold a NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fedcdh.errors import DataError, PlanMismatch, SummaryError
+from fedcdh.features import Indicator
+from fedcdh.plan import Categorical, Continuous, StudyPlan, Variable
+from fedcdh.profile import check_finite
+from fedcdh.tables import Column, Numbers, Table, Texts, as_table
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+GRID = 1 << 16
+"""Steps of the grid in [0, 1]. Rounding moves a feature by at most 2⁻¹⁷, far below what n rows can resolve."""
+ROWS_AT_MOST = (1 << 31) - 1
+"""|φ_i φ_j| ≤ 2³² on the grid, so this many rows fit into a signed 64-bit integer."""
+_BLOCK = 8192  # rows at a time: 2¹³ · 2³² < 2⁵³, exact in float64; and about what a cache holds
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """Sums of features and of their products over some rows of one or more clients; `a + b` is that of all the rows."""
+
+    plan: str  # fingerprint
+    clients: tuple[str, ...]
+    moments: Integers  # Σ φφᵀ on the grid, not centred: centring does not add up
+    rows_read: int
+    missing: Mapping[str, int]  # per variable; a row with any missing value is read but not used
+
+    def __post_init__(self) -> None:
+        moments = np.array(self.moments, dtype=np.int64)
+        moments.setflags(write=False)
+        object.__setattr__(self, "moments", moments)
+        object.__setattr__(self, "missing", MappingProxyType(dict(self.missing)))
+        if moments.ndim != 2 or not np.array_equal(moments, moments.T) or not 0 <= self.rows <= self.rows_read:
+            raise SummaryError(f"the summary of {', '.join(self.clients)} is damaged; make it again from the table")
+
+    @property
+    def rows(self) -> int:
+        """Rows used: Σ 1·1."""
+        return int(self.moments[0, 0]) // GRID**2
+
+    def __add__(self, other: Summary) -> Summary:
+        if self.plan != other.plan:
+            raise PlanMismatch(
+                f"summaries follow different plans ({self.plan[:12]} and {other.plan[:12]}); "
+                "send every client the same plan file"
+            )
+        _check_capacity(self.rows + other.rows)
+        return Summary(
+            plan=self.plan,
+            clients=tuple(sorted({*self.clients, *other.clients})),
+            moments=self.moments + other.moments,
+            rows_read=self.rows_read + other.rows_read,
+            missing={name: self.missing[name] + other.missing[name] for name in self.missing},
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Summary):
+            return NotImplemented
+        mine = (self.plan, self.clients, self.rows_read, dict(self.missing))
+        theirs = (other.plan, other.clients, other.rows_read, dict(other.missing))
+        return mine == theirs and np.array_equal(self.moments, other.moments)
+
+
+@dataclass(frozen=True, eq=False)
+class Cohort:
+    """One summary per client, sorted by client. What the server knows in the cohort mode of trust."""
+
+    plan: StudyPlan
+    summaries: tuple[Summary, ...]
+
+    @cached_property
+    def total(self) -> Summary:
+        """The sum of all clients: what the server would know in the aggregate mode of trust."""
+        return reduce(Summary.__add__, self.summaries)
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        return tuple(summary.clients[0] for summary in self.summaries)
+
+    @cached_property
+    def moments(self) -> Array:
+        """Σ φφᵀ per client as real numbers, (clients, columns, columns)."""
+        return np.stack([summary.moments for summary in self.summaries]) / float(GRID**2)
+
+
+def add_up(summaries: Iterable[Summary], plan: StudyPlan) -> Cohort:
+    """The cohort of these summaries: parts of one client are added, clients are kept apart.
+
+    >>> from fedcdh.plan import Continuous
+    >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south"))
+    >>> parts = [summarize({"age": [50, 61]}, plan, "north"), summarize({"age": [70]}, plan, "north")]
+    >>> add_up([*parts, summarize({"age": [55, 80]}, plan, "south")], plan).total.rows
+    5
+    """
+    by_client: dict[str, Summary] = {}
+    for summary in summaries:
+        if summary.plan != plan.fingerprint:
+            raise PlanMismatch(
+                f"the summary of {', '.join(summary.clients)} follows plan {summary.plan[:12]}, not this plan "
+                f"({plan.fingerprint[:12]}); make it again with this plan"
+            )
+        if len(summary.clients) != 1:
+            raise SummaryError(
+                f"a summary holds the sum of clients {', '.join(summary.clients)}: who differs from whom is lost in "
+                "it; pass the summaries of the single clients"
+            )
+        client = summary.clients[0]
+        by_client[client] = by_client[client] + summary if client in by_client else summary
+    if lacking := [client for client in plan.clients if client not in by_client]:
+        raise SummaryError(
+            f"no summary from client {', '.join(lacking)}; wait for it, or make a plan without it for all others"
+        )
+    cohort = Cohort(plan, tuple(by_client[client] for client in sorted(by_client)))
+    _check_capacity(sum(summary.rows for summary in cohort.summaries))
+    return cohort
+
+
+def summarize(table: Any, plan: StudyPlan, client: str, *, max_dropped: float = 0.5) -> Summary:
+    """The one message of a client: sums of features and of their products over its complete rows.
+
+    Rows with a missing value are left out and counted; more than the share `max_dropped` of them is an error.
+    """
+    if client not in plan.clients:
+        raise DataError(f"client {client!r} is not part of the plan, which names {', '.join(plan.clients)}")
+    read = as_table(table, plan.names).select(plan.names, f"client {client!r}")
+    missing = np.array([read.columns[name].missing for name in plan.names])
+    used = ~missing.any(axis=0)
+    counts = {name: int(number) for name, number in zip(plan.names, missing.sum(axis=1), strict=True)}
+    _check_dropped(client, read.rows, int(used.sum()), counts, max_dropped)
+    _check_capacity(int(used.sum()))
+    encoders = [_Encoder(variable, plan, client, read.columns[variable.name].take(used)) for variable in plan.variables]
+    moments = np.zeros((plan.columns, plan.columns), dtype=np.int64)
+    for start in range(0, int(used.sum()), _BLOCK):
+        block = np.concatenate([np.full((encoders[0].rows(start), 1), float(GRID))] + [e(start) for e in encoders], axis=1)
+        moments += (block.T @ block).astype(np.int64)
+    return Summary(plan.fingerprint, (client,), moments, read.rows, counts)
+
+
+class _Encoder:
+    """Turns one variable's column, a block of rows at a time, into features on the grid."""
+
+    def __init__(self, variable: Variable, plan: StudyPlan, client: str, column: Column) -> None:
+        self._plan, self._variable = plan, variable
+        self._values = (
+            _level_codes(variable, client, column)
+            if isinstance(variable, Categorical)
+            else _standardised(variable, plan.clip, client, column)
+        )
+
+    def rows(self, start: int) -> int:
+        return len(self._values[start : start + _BLOCK])
+
+    def __call__(self, start: int) -> Array:
+        values = self._values[start : start + _BLOCK]
+        if isinstance(self._variable, Categorical):
+            return Indicator(self._variable.levels)(values.astype(np.int64)) * GRID
+        powers = np.stack([values / self._plan.clip, (values / self._plan.clip) ** 2], axis=1)
+        return np.rint(np.concatenate([powers, self._plan.family(values)], axis=1) * GRID)
+
+
+def _standardised(variable: Continuous, clip: float, client: str, column: Column) -> npt.NDArray[Any]:
+    if isinstance(column, Texts):
+        raise DataError(
+            f"column {variable.name!r} at client {client!r} holds text such as {column.levels[:3]}, but the plan says "
+            "continuous; turn it into numbers"
+        )
+    check_finite(column.values, variable.name, client)
+    return np.clip((column.values - variable.location) / variable.scale, -clip, clip)
+
+
+def _level_codes(variable: Categorical, client: str, column: Column) -> npt.NDArray[Any]:
+    texts = column.as_texts()
+    position = {level: code for code, level in enumerate(variable.levels)}
+    codes = np.array([position.get(level, -1) for level in texts.levels], dtype=np.int64)[texts.codes]
+    if len(codes) and codes.min() < 0:
+        unknown = sorted({texts.levels[code] for code in texts.codes[codes < 0]})
+        raise DataError(
+            f"column {variable.name!r} at client {client!r} holds {unknown[:3]}, not among the plan's levels "
+            f"{list(variable.levels)}; correct the labels, or add the level to the plan for all clients"
+        )
+    return codes
+
+
+def _check_dropped(client: str, rows: int, used: int, missing: Mapping[str, int], max_dropped: float) -> None:
+    if rows and used and (rows - used) / rows <= max_dropped:
+        return
+    if not rows:
+        raise DataError(f"client {client!r} has no rows; leave it out of the plan")
+    worst = max(missing, key=lambda name: missing[name])
+    raise DataError(
+        f"client {client!r} would lose {rows - used} of {rows} rows to missing values, most of them in {worst!r} "
+        f"({missing[worst]} missing); leave that variable or this client out, fill the values in, or allow it with "
+        "max_dropped="
+        + ("" if used else " (no complete row is left, so that alone would not help)")
+    )
+
+
+def _check_capacity(rows: int) -> None:
+    if rows > ROWS_AT_MOST:
+        raise SummaryError(
+            f"{rows} rows are more than the {ROWS_AT_MOST} whose sums are exact; use a random part of the rows"
+        )
+
+
+def as_summaries(tables: Mapping[str, Table], plan: StudyPlan, max_dropped: float) -> list[Summary]:
+    """One summary per client."""
+    return [summarize(table, plan, client, max_dropped=max_dropped) for client, table in sorted(tables.items())]
+
+
+__all__ = ["Cohort", "Numbers", "Sequence", "Summary", "add_up", "summarize"]
