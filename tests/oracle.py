@@ -27,12 +27,13 @@ def random_dag(rng: random.Random, size: int, degree: float, changing: float = 0
 
 
 def true_knowledge(rng: random.Random, dag: PartialGraph) -> Knowledge:
-    """Some things that are true of the DAG: required and forbidden arrows and, often, tiers."""
-    required = [arrow for arrow in sorted(dag.arrows) if rng.random() < 0.15]
+    """Some things that are true of the DAG, few or many: required and forbidden arrows and, at times, tiers."""
+    share = rng.choice([0.04, 0.1, 0.25])
+    required = [arrow for arrow in sorted(dag.arrows) if rng.random() < share]
     absent = [pair for pair in product(dag.nodes, repeat=2) if pair[0] != pair[1] and pair not in dag.arrows]
-    forbidden = [pair for pair in absent if rng.random() < 0.2]
+    forbidden = [pair for pair in absent if rng.random() < share]
     tiers: list[list[str]] = []
-    if rng.random() < 0.6:
+    if rng.random() < 0.3:
         order = [name for name in topological_order(dag) if name != DOMAIN and rng.random() < 0.8]
         cuts = sorted(rng.sample(range(len(order) + 1), min(2, len(order))))
         tiers = [order[start:end] for start, end in zip([0, *cuts], [*cuts, len(order)], strict=True)]
@@ -88,7 +89,7 @@ def noise(seed: int):  # type: ignore[no-untyped-def]
     """A test that answers at random, though always the same to the same question."""
 
     def test(questions: Sequence[Question], /) -> list[Answer]:
-        return [Answer(question, 0.0, _uniform(seed, str(question)) ** 2, 100) for question in questions]
+        return [Answer(question, 0.0, _uniform(seed, str(question)) ** 4, 100) for question in questions]
 
     return test
 

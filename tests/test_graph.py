@@ -1,6 +1,7 @@
 """Laws of PartialGraph, of the extensions to a DAG, and of the perfect test."""
 
 import random
+from collections import Counter
 from itertools import combinations, permutations
 
 import networkx
@@ -141,6 +142,23 @@ def test_class_is_what_all_its_members_share(seed):
     knowledge = true_knowledge(rng, dag)
     assert cpdag(dag) == class_by_enumeration(dag) == class_by_extension(dag)
     assert cpdag(dag, knowledge) == class_by_enumeration(dag, knowledge) == class_by_extension(dag, knowledge)
+
+
+@pytest.mark.parametrize("size", [6, 7, 8])
+def test_class_of_dense_dags_with_a_few_arrows_known(size):
+    # Dense graphs with hardly any collider: the only place where rules 3 and 4 have much to do.
+    rng, used = random.Random(size), Counter()
+    for _ in range(100):
+        dag = random_dag(rng, size, rng.uniform(0.6, 1.0) * size)
+        knowledge = Knowledge(required=rng.sample(sorted(dag.arrows), 2))
+        found = cpdag(dag, knowledge)
+        assert found == class_by_extension(dag, knowledge)
+        known = frozenset(knowledge.required).union((a, middle) for pair, middle in dag.colliders for a in pair)
+        pattern = PartialGraph(dag.nodes, known, dag.skeleton - {frozenset(arrow) for arrow in known})
+        closed, reasons = meek.close(pattern)
+        assert closed == found
+        used.update(reasons.values())
+    assert set(meek.RULES) <= used.keys()
 
 
 @given(dags())

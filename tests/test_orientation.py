@@ -146,9 +146,8 @@ def test_reasons_tell_the_steps():
         ("e", "d"): "collider",
         ("a", "b"): "meek-1",
     }
-    assert [(triple.middle, triple.collider) for triple in found.triples] == [
-        ("a", False), ("b", False), ("d", True)
-    ]  # fmt: skip
+    decided = [(triple.middle, triple.collider) for triple in found.triples]
+    assert decided == [("a", False), ("c", False), ("d", True)]  # b is settled by knowledge
 
 
 def test_one_changing_module_directs_its_edges_both_ways():
@@ -263,7 +262,7 @@ def test_independent_change_takes_the_widest_margin_first_and_meek_follows():
 
 
 def test_independent_change_obeys_knowledge_and_leaves_ties():
-    skeleton = skeleton_of([DOMAIN, "a", "b"], TRIANGLE[:2] + [("a", "b")])
+    skeleton = skeleton_of([DOMAIN, "a", "b"], [*TRIANGLE[:2], ("a", "b")])
     tie = orient(skeleton, by_separating_set, independent_change=measured({"ab": (0.3, 0.3)}))
     assert tie.graph.undirected("a", "b")
     known = Knowledge(forbidden=[("a", "b")])
@@ -292,7 +291,7 @@ def test_only_pairs_that_both_change_are_measured():
 
 
 def test_unusable_measures_are_refused():
-    skeleton = skeleton_of([DOMAIN, "a", "b"], TRIANGLE[:2] + [("a", "b")])
+    skeleton = skeleton_of([DOMAIN, "a", "b"], [*TRIANGLE[:2], ("a", "b")])
     with pytest.raises(AnswerError, match="not a number"):
         orient(skeleton, by_separating_set, independent_change=measured({"ab": (float("nan"), 0.1)}))
     with pytest.raises(AnswerError, match="asked about 1 pairs and gave 0"):

@@ -63,14 +63,20 @@ def find_skeleton(
         _keep_best(best, ask(test, questions))
         separated = (pair for pair in graph.lines if best[pair].p_value > alpha)
         graph = graph.without(*(pair for pair in separated if not _required(pair, knowledge)))
-    strongest = {pair: answer for pair, answer in best.items() if pair in graph.lines}
-    apart = {pair: answer for pair, answer in best.items() if pair not in graph.lines}
-    # An excluded pair may have been asked about in vain before its last common neighbour was gone: that separates nothing.
+    return _conclude(graph, best, asked, alpha, knowledge)
+
+
+def _conclude(
+    graph: PartialGraph, best: Mapping[Pair, Answer], asked: Iterable[int], alpha: float, knowledge: Knowledge
+) -> Skeleton:
     separators = {
         pair: answer
-        for pair, answer in apart.items()
-        if answer.p_value > alpha or _directions_hinge_on(pair, graph, knowledge)
+        for pair, answer in best.items()
+        if pair not in graph.lines
+        # An excluded pair may have been asked about in vain, and then have lost its last common neighbour.
+        and (answer.p_value > alpha or _directions_hinge_on(pair, graph, knowledge))
     }
+    strongest = {pair: answer for pair, answer in best.items() if pair in graph.lines}
     return Skeleton(graph, separators, strongest, tuple(asked))
 
 

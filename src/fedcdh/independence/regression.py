@@ -1,91 +1,45 @@
-"""Partial F tests: does y help to predict x, or x to predict y, once the conditioning variables are known?
+"""The default test: regressions from second moments, calibrated for additive mechanisms.
 
-x ⫫ y | Z is tested as E[x | φ(Z), φ(y)] = E[x | φ(Z)] and the other way round, with additive nonlinear functions of all
-predictors and the linear feature (or the level indicators) as target. E[x | Z] additive in Z is something a matrix of
-pairwise moments can estimate; E[cos(wx) | Z], which the kernel test of the paper needs, is not, for |Z| > 1.
+Questions about two variables go to `pairs`, those about the domain to `mechanism`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import numpy as np
-import numpy.typing as npt
-from scipy import special
+from dataclasses import dataclass
 
 from fedcdh.basis import Basis
-from fedcdh.independence.partial import DETERMINED, combine, fitted, partial, pillai
-from fedcdh.questions import DOMAIN, Question
-
-Array = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
+from fedcdh.independence import mechanism, pairs
+from fedcdh.independence.partial import in_groups
+from fedcdh.questions import DOMAIN, Answer, Question
 
 
-def given_columns(basis: Basis, question: Question) -> Indices:
-    """The columns of the conditioning variables, the domain apart."""
-    names = sorted(question.given - {DOMAIN})
-    return np.concatenate([basis.spans[name] for name in names]) if names else np.zeros(0, dtype=np.intp)
+@dataclass(frozen=True, eq=False)
+class RegressionTest:
+    """Partial F tests for pairs of variables, Chow and Bartlett tests for the domain."""
+
+    basis: Basis
+
+    def __call__(self, questions: Sequence[Question], /) -> list[Answer]:
+        """Answers in the order of the questions."""
+        rows = int(self.basis.rows.sum())
+        results = in_groups(questions, self._shape, self._elements, self._solve)
+        return [Answer(q, statistic, p_value, rows) for q, (statistic, p_value) in zip(questions, results, strict=True)]
+
+    def _shape(self, question: Question) -> tuple[object, ...]:
+        if DOMAIN in question.pair:
+            return ("mechanism", *mechanism.shape(self.basis, _domain_first(question)))
+        return ("pair", *pairs.shape(self.basis, question))
+
+    def _elements(self, question: Question) -> int:
+        clients = len(self.basis.rows) if DOMAIN in question.given | question.pair else 1
+        return clients * sum(len(self.basis.spans[n]) for n in (question.given | question.pair) - {DOMAIN}) ** 2
+
+    def _solve(self, questions: list[Question]) -> list[tuple[float, float]]:
+        if DOMAIN in questions[0].pair:
+            return mechanism.answer_mechanisms(self.basis, [_domain_first(q) for q in questions])
+        return pairs.answer_pairs(self.basis, questions)
 
 
-def shape(basis: Basis, question: Question) -> tuple[int, ...]:
-    """Questions of one shape can be answered together."""
-    x, y = question.x, question.y
-    sides = (basis.spans[x], basis.targets[x], basis.spans[y], basis.targets[y])
-    return (*(len(side) for side in sides), len(given_columns(basis, question)), DOMAIN in question.given)
-
-
-def answer_pairs(basis: Basis, questions: Sequence[Question]) -> list[tuple[float, float]]:
-    """Statistic and p-value for questions of one shape about two variables."""
-    wide_x, mean_x, wide_y, mean_y, conditions, within = shape(basis, questions[0])
-    if not (wide_x and wide_y):  # a constant is independent of everything
-        return [(0.0, 1.0)] * len(questions)
-    spans = [np.concatenate([basis.spans[q.x], basis.spans[q.y]]) for q in questions]
-    given = np.array([given_columns(basis, q) for q in questions]).reshape(len(questions), conditions)
-    strata, freedom = _strata(basis, conditions) if within else (basis.total[None], np.array([basis.rows.sum() - 1.0]))
-    left = partial(strata, np.array(spans), given)  # (strata, questions, columns, columns)
-    freedom = freedom - conditions
-    x, y = np.arange(wide_x), np.arange(wide_x, wide_x + wide_y)
-    f_x, p_x = _predict(left, freedom, x[:mean_x], y)
-    f_y, p_y = _predict(left, freedom, y[:mean_y], x)
-    parts = [p_x, p_y, _predict(left, freedom, x[:mean_x], y[:mean_y])[1]]
-    if within and len(freedom) > 1:
-        parts.append(_differing_slopes(left, freedom, x[0], y[0]))
-    return list(zip(np.maximum(f_x, f_y).tolist(), combine(parts).tolist(), strict=True))
-
-
-def _strata(basis: Basis, conditions: int) -> tuple[Array, Array]:
-    """Scatter and degrees of freedom per client, for regressions that may differ between clients.
-
-    Clients with too few rows for regressions of their own form one stratum, in which only their means differ.
-    """
-    freedom = basis.rows - 1
-    own = freedom >= 2 * conditions + 5
-    strata, sizes = list(basis.scatter[own]), list(freedom[own])
-    if not own.all() and freedom[~own].sum() > conditions:
-        strata.append(basis.scatter[~own].sum(axis=0))
-        sizes.append(freedom[~own].sum())
-    return np.array(strata).reshape(len(strata), *basis.within.shape), np.array(sizes)
-
-
-def _predict(left: Array, freedom: Array, targets: Indices, predictors: Indices) -> tuple[Array, Array]:
-    """F test of common coefficients of the predictors, strata weighted by the precision of a single target."""
-    size = np.trace(left[..., targets[:, None], targets], axis1=-2, axis2=-1)
-    determined = size <= DETERMINED * len(targets) * (freedom[:, None] + 1)
-    weights = np.where(determined | (freedom[:, None] <= 0), 0.0, 1.0)
-    if len(targets) == 1:
-        weights = weights * freedom[:, None] / np.where(weights > 0, size, 1.0)
-    joint = np.concatenate([targets, predictors])
-    pooled = (left[..., joint[:, None], joint] * weights[..., None, None]).sum(axis=0)
-    rows_left = (freedom[:, None] * (weights > 0)).sum(axis=0)
-    explained, total = fitted(pooled, len(targets)), pooled[..., : len(targets), : len(targets)]
-    return pillai(explained, total, len(predictors), rows_left - len(predictors))
-
-
-def _differing_slopes(left: Array, freedom: Array, x: int, y: int) -> Array:
-    """χ² test of the correlations within strata, each by Fisher's z: sees slopes that differ in sign."""
-    scale = np.sqrt(np.maximum(left[..., x, x] * left[..., y, y], np.finfo(float).tiny))
-    correlation = np.clip(left[..., x, y] / scale, -1 + 1e-12, 1 - 1e-12)
-    determined = np.minimum(left[..., x, x], left[..., y, y]) <= DETERMINED * (freedom[:, None] + 1)
-    usable = ~determined & (freedom[:, None] > 3)
-    squares = np.where(usable, np.arctanh(correlation) ** 2 * (freedom[:, None] - 2), 0.0)
-    return np.asarray(special.chdtrc(np.maximum(usable.sum(axis=0), 1), squares.sum(axis=0)))
+def _domain_first(question: Question) -> Question:
+    return question if question.x == DOMAIN else Question(question.y, question.x, question.given)

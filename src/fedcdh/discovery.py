@@ -1,0 +1,149 @@
+"""From summaries to a causal graph: Algorithm 1 of the paper on one screen (`discover_from`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from fedcdh.basis import Basis
+from fedcdh.change import OperatorChange, PrintedChange
+from fedcdh.colliders import ColliderRule, by_largest_p, by_separating_set
+from fedcdh.errors import DataError, PlanError
+from fedcdh.features import FeatureFamily, Fourier, Hermite
+from fedcdh.independence.kernel import KernelTest
+from fedcdh.independence.regression import RegressionTest
+from fedcdh.knowledge import NOTHING_KNOWN, Knowledge
+from fedcdh.orientation import orient
+from fedcdh.plan import StudyPlan
+from fedcdh.profile import Kind, profile
+from fedcdh.questions import DOMAIN, IndependenceTest, IndependentChange
+from fedcdh.result import Discovery, Settings
+from fedcdh.skeleton import Progress, find_skeleton
+from fedcdh.summary import Cohort, Summary, add_up, summarize
+from fedcdh.tables import Table, as_table
+
+
+@dataclass(frozen=True)
+class Engine:
+    """One way to answer the questions of the search: features, test, collider rule, measure of independent change."""
+
+    family: Callable[[int], FeatureFamily]
+    test: Callable[[Cohort, int], IndependenceTest]
+    colliders: Callable[[IndependenceTest], ColliderRule]
+    change: Callable[[IndependenceTest], IndependentChange]
+
+
+def _operator_change(test: IndependenceTest) -> IndependentChange:
+    assert isinstance(test, RegressionTest)
+    return OperatorChange(test.basis)
+
+
+def _printed_change(test: IndependenceTest) -> IndependentChange:
+    assert isinstance(test, KernelTest)
+    return PrintedChange(test.space)
+
+
+ENGINES: Mapping[str, Engine] = {
+    "constraint": Engine(
+        family=lambda seed: Hermite(),
+        test=lambda cohort, seed: RegressionTest(Basis.of(cohort)),
+        colliders=by_largest_p,
+        change=_operator_change,
+    ),
+    "paper": Engine(
+        family=lambda seed: Fourier(width=5, seed=seed),
+        test=lambda cohort, seed: KernelTest.of_paper(cohort, seed=seed),
+        colliders=lambda test: by_separating_set,
+        change=_printed_change,
+    ),
+}
+
+
+def discover_from(
+    summaries: Iterable[Summary],
+    plan: StudyPlan,
+    *,
+    method: str = "constraint",
+    alpha: float = 0.05,
+    knowledge: Knowledge | None = None,
+    max_conditioning: int | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Discovery:
+    """The causal graph, from the clients' summaries alone (Algorithm 1, server side)."""
+    engine, known = _engine(method), knowledge or NOTHING_KNOWN
+    known.check(plan.names)
+    with threadpool_limits(1, user_api="blas"):  # small matrices: more threads only get in each other's way
+        cohort = add_up(summaries, plan)  # step 2: n = Σ n_k, C = Σ C_k
+        nodes = (DOMAIN, *plan.names) if len(cohort.clients) > 1 else plan.names  # step 3: V ∪ {℧}
+        test = engine.test(cohort, seed)
+        skeleton = find_skeleton(nodes, test, alpha, known, max_conditioning, progress)  # step 4: FCIT
+        directed = orient(skeleton, engine.colliders(test), known, engine.change(test))  # steps 4 and 5: FICP
+    return Discovery(cohort, Settings(method, alpha, known, max_conditioning, seed), skeleton, directed)
+
+
+def discover(
+    data: Any,
+    *,
+    domain: str | None = None,
+    names: Sequence[str] | None = None,
+    variables: Sequence[str] | None = None,
+    kinds: Mapping[str, Kind] | None = None,
+    method: str = "constraint",
+    alpha: float = 0.05,
+    knowledge: Knowledge | None = None,
+    max_conditioning: int | None = None,
+    max_dropped: float = 0.5,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Discovery:
+    """The causal graph of one table with a column `domain`, or of one table per client.
+
+    Tables are data frames (pandas, polars, pyarrow, ...), mappings of columns, or numpy arrays with `names`. Each
+    client's rows are used for its profile and its summary only, so the result is what a federated run would give.
+
+    >>> from fedcdh.simulate import simulate
+    >>> result = discover(simulate(seed=1).columns("site"), domain="site")
+    >>> sorted(result.changing)
+    ['x1', 'x5']
+    """
+    tables = _tables(data, domain, names)
+    if variables is not None:
+        tables = {client: table.select(variables, f"client {client!r}") for client, table in tables.items()}
+    plan = StudyPlan.from_profiles(
+        (profile(table, client, kinds=kinds) for client, table in tables.items()), family=_engine(method).family(seed)
+    )
+    summaries = [summarize(table, plan, client, max_dropped=max_dropped) for client, table in tables.items()]  # step 1
+    return discover_from(
+        summaries,
+        plan,
+        method=method,
+        alpha=alpha,
+        knowledge=knowledge,
+        max_conditioning=max_conditioning,
+        seed=seed,
+        progress=progress,
+    )
+
+
+def _engine(method: str) -> Engine:
+    if method not in ENGINES:
+        raise PlanError(f"there is no method {method!r}; choose one of {', '.join(map(repr, ENGINES))}")
+    return ENGINES[method]
+
+
+def _tables(data: Any, domain: str | None, names: Sequence[str] | None) -> dict[str, Table]:
+    if domain is not None:
+        return as_table(data, names).split(domain)
+    if isinstance(data, Mapping) and data and not any(_is_column(value) for value in data.values()):
+        return {str(client): as_table(table, names) for client, table in data.items()}
+    raise DataError(
+        "say which client a row belongs to: pass one table with domain='its column', or a mapping from client to table"
+    )
+
+
+def _is_column(value: Any) -> bool:
+    return isinstance(value, (list, tuple, str)) or getattr(value, "ndim", 2) == 1

@@ -1,0 +1,135 @@
+"""What a discovery returns: the graph, and for every pair of variables the evidence behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+from fedcdh.equivalence import extend
+from fedcdh.graph import Arrow, Pair, PartialGraph, ends
+from fedcdh.knowledge import Knowledge
+from fedcdh.orientation import Orientation
+from fedcdh.questions import DOMAIN
+from fedcdh.skeleton import Skeleton
+from fedcdh.summary import Cohort
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the graph was searched for."""
+
+    method: str
+    alpha: float
+    knowledge: Knowledge
+    max_conditioning: int | None
+    seed: int
+
+
+@dataclass(frozen=True)
+class Edge:
+    """One pair of nodes, adjacent or not, and why.
+
+    `mark` is "→" (source causes target), "—" (adjacent, direction open) or "" (not adjacent). `p_value` is the largest
+    one met: what keeps the pair apart, or the strongest argument against the edge. The forward and backward values
+    belong to the independent change principle, where it was asked; the smaller one points the way.
+    """
+
+    source: str
+    target: str
+    mark: str
+    p_value: float | None
+    separating_set: tuple[str, ...] | None
+    oriented_by: str | None
+    change_forward: float | None
+    change_backward: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Discovery:
+    """The causal graph of a study and how it was found.
+
+    `graph` is over the variables; `augmented` also has the domain, whose arrows point to the changing variables.
+    """
+
+    cohort: Cohort
+    settings: Settings
+    skeleton: Skeleton
+    orientation: Orientation
+
+    @property
+    def augmented(self) -> PartialGraph:
+        return self.orientation.graph
+
+    @cached_property
+    def graph(self) -> PartialGraph:
+        return self.augmented.drop(DOMAIN) if DOMAIN in self.augmented.nodes else self.augmented
+
+    @property
+    def changing(self) -> frozenset[str]:
+        """The variables whose mechanism differs between clients."""
+        return self.augmented.children(DOMAIN) if DOMAIN in self.augmented.nodes else frozenset()
+
+    def to_dag(self) -> PartialGraph:
+        """A DAG over the variables: the consistent extension of Dor and Tarsi, or the nearest thing where none exists."""
+        dag = extend(self.augmented)
+        return dag.drop(DOMAIN) if DOMAIN in dag.nodes else dag
+
+    def edges(self) -> tuple[Edge, ...]:
+        """Every pair of nodes, adjacent ones first; a data frame takes them as they are: `pandas.DataFrame(edges)`."""
+        pairs = sorted(combinations(self.augmented.nodes, 2), key=lambda pair: ends(frozenset(pair)))
+        found = [self._edge(frozenset(pair)) for pair in pairs]
+        return tuple(sorted(found, key=lambda edge: not edge.mark))
+
+    def _edge(self, pair: Pair) -> Edge:
+        source, target = ends(pair)
+        if (target, source) in self.augmented.arrows:
+            source, target = target, source
+        arrow: Arrow = (source, target)
+        adjacent = self.augmented.adjacent(source, target)
+        answer = (self.skeleton.strongest if adjacent else self.skeleton.separators).get(pair)
+        change = self.orientation.dependences.get(pair)
+        values = (change.forward, change.backward) if change else (None, None)
+        if change and change.tail != source:
+            values = values[::-1]
+        return Edge(
+            source,
+            target,
+            mark="→" if arrow in self.augmented.arrows else "—" if adjacent else "",
+            p_value=answer.p_value if answer else None,
+            separating_set=tuple(sorted(answer.question.given)) if answer and not adjacent else None,
+            oriented_by=self.orientation.reasons.get(arrow),
+            change_forward=values[0],
+            change_backward=values[1],
+        )
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the graph should know: rows left out, constants, contradictions met on the way."""
+        return tuple(self._notes())
+
+    def _notes(self) -> Iterator[str]:
+        if len(self.cohort.clients) == 1:
+            yield "only one client: which mechanisms differ between clients cannot be asked"
+        for summary in self.cohort.summaries:
+            if dropped := summary.rows_read - summary.rows:
+                named = ", ".join(f"{name} {count}" for name, count in summary.missing.items() if count)
+                yield f"client {summary.clients[0]}: {dropped} of {summary.rows_read} rows left out (missing: {named})"
+        total = self.cohort.total.moments
+        for name, span in self.cohort.plan.spans().items():
+            block = total[span, span].astype(float) * float(total[0, 0]) - total[0, span].astype(float)[:, None] * total[0, span]
+            if (abs(block.diagonal()) <= 1e-9 * float(total[0, 0]) ** 2).all():
+                yield f"variable {name} is constant: it has no edges"
+        for conflict in self.orientation.conflicts:
+            yield f"contradiction: {conflict}"
+
+    def __str__(self) -> str:
+        total = self.cohort.total
+        lines = [
+            f"{len(self.cohort.plan.names)} variables, {len(self.cohort.clients)} clients, {total.rows} rows "
+            f"(method {self.settings.method}, alpha {self.settings.alpha:g})",
+            str(self.graph),
+            "mechanisms that differ between clients: " + (", ".join(sorted(self.changing)) or "none found"),
+        ]
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
