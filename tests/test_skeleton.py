@@ -7,7 +7,7 @@ import pytest
 from oracle import noise, random_dag, shuffled, true_knowledge
 
 from fedcdh.conditioning import most_independent
-from fedcdh.errors import AnswerError, KnowledgeError
+from fedcdh.errors import AnswerError, GraphError, KnowledgeError
 from fedcdh.graph import PartialGraph
 from fedcdh.knowledge import Knowledge
 from fedcdh.oracle import separated, separation_in
@@ -167,6 +167,8 @@ def test_impossible_arguments_are_refused():
         find_skeleton("ab", noise(0), 5)
     with pytest.raises(ValueError, match="max_conditioning is -1"):
         find_skeleton("ab", noise(0), 0.05, max_conditioning=-1)
+    with pytest.raises(GraphError, match="more than once: a"):
+        find_skeleton("aba", noise(0), 0.05)
     with pytest.raises(KnowledgeError, match="unknown variables: z"):
         find_skeleton("ab", noise(0), 0.05, Knowledge(required=[("a", "z")]))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import combinations
 from typing import TypeAlias
 
 from fedcdh.conditioning import ask, most_independent, possible_parents, questions_about
@@ -46,8 +45,9 @@ def find_skeleton(
     """
     nodes = tuple(nodes)
     _refuse_unless_possible(nodes, alpha, max_conditioning, knowledge)
-    excluded = frozenset(pair for pair in map(frozenset, combinations(nodes, 2)) if knowledge.excludes(pair))
-    graph = PartialGraph.complete(nodes).without(*excluded)
+    complete = PartialGraph.complete(nodes)
+    excluded = frozenset(pair for pair in complete.lines if knowledge.excludes(pair))
+    graph = complete.without(*excluded)
     best: dict[Pair, Answer] = {}
     asked: list[int] = []
     largest = len(nodes) if max_conditioning is None else max_conditioning

@@ -1,0 +1,101 @@
+"""Graph quality on the paper's synthetic studies, beside the oracle: python -m benchmarks.bench_graphs --help
+
+Every engine sees the same instances. The oracle is the true graph's augmented CPDAG, extended to a DAG: what perfect
+tests and rules could give. Settings were chosen on seeds below 1000; the figures are for seeds from 1000 up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from fedcdh.discovery import discover
+from fedcdh.equivalence import cpdag, extend
+from fedcdh.graph import PartialGraph
+from fedcdh.metrics import compare, compare_changing
+from fedcdh.questions import DOMAIN
+from fedcdh.simulate import AUTHORS, PAPER, Simulation, simulate
+
+DIALECTS = {"paper": PAPER, "authors": AUTHORS}
+
+
+class Setting(NamedTuple):
+    model: str
+    variables: int
+    clients: int
+    rows: int
+    density: int
+    dialect: str
+
+
+def oracle(study: Simulation) -> PartialGraph:
+    """The best a search can do: the class of the true augmented graph, extended to a DAG."""
+    augmented = PartialGraph.from_dag((DOMAIN, *study.names), study.augmented)
+    return extend(cpdag(augmented)).drop(DOMAIN)
+
+
+def one(setting: Setting, methods: tuple[str, ...], seed: int) -> dict[str, list[float]]:
+    """Skeleton F1, direction F1, SHDs, changing recall and precision, seconds: per method, for one instance."""
+    study = simulate(
+        setting.model,
+        variables=setting.variables,
+        clients=setting.clients,
+        rows=setting.rows,
+        edges=setting.density * setting.variables,
+        seed=seed,
+        dialect=DIALECTS[setting.dialect],
+    ).standardised()  # nothing may profit from the scale
+    best = compare(oracle(study).arrows, study.arrows)
+    figures = {"oracle": [best.skeleton.f1, best.direction.f1, 0, best.direction.shd, 1, 1, 0]}
+    for method in methods:
+        start = time.perf_counter()
+        found = discover(dict(study.tables), names=study.names, method=method, seed=seed)
+        seconds = time.perf_counter() - start
+        score = compare(found.to_dag().arrows, study.arrows)
+        changing = compare_changing(found.changing, study.changing)
+        skeleton = compare(found.graph.arrows, study.arrows, found.graph.lines).skeleton
+        figures[method] = [skeleton.f1, score.direction.f1, skeleton.shd, score.direction.shd]
+        figures[method] += [changing.recall, changing.precision, seconds]
+    return figures
+
+
+def table(setting: Setting, methods: tuple[str, ...], seeds: range, workers: int) -> None:
+    with ProcessPoolExecutor(workers) as pool:
+        results = list(pool.map(partial(one, setting, methods), seeds, chunksize=2))
+    print(f"\n{setting.model}, d={setting.variables}, K={setting.clients}, n_k={setting.rows}, "
+          f"edges={setting.density}d, {setting.dialect} dialect, seeds {seeds.start}..{seeds.stop - 1}")
+    print(f"{'method':12}{'skel F1':>9}{'dir F1':>9}{'of oracle':>10}{'skel SHD':>9}{'dir SHD':>9}"
+          f"{'chg rec':>9}{'chg prec':>9}{'ms':>9}")
+    best = np.mean([r["oracle"][1] for r in results])
+    for method in ("oracle", *methods):
+        mean = np.mean([r[method] for r in results], axis=0)
+        print(f"{method:12}{mean[0]:9.3f}{mean[1]:9.3f}{mean[1] / best:10.3f}{mean[2]:9.2f}{mean[3]:9.2f}"
+              f"{mean[4]:9.3f}{mean[5]:9.3f}{1000 * mean[6]:9.1f}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", default="1000:1060", help="first:last+1 (default 1000:1060)")
+    parser.add_argument("--models", nargs="+", default=["linear", "general"])
+    parser.add_argument("--variables", nargs="+", type=int, default=[6, 12])
+    parser.add_argument("--clients", type=int, default=10)
+    parser.add_argument("--rows", type=int, default=100)
+    parser.add_argument("--density", type=int, default=1, help="edges per variable")
+    parser.add_argument("--dialect", choices=DIALECTS, default="paper")
+    parser.add_argument("--methods", nargs="+", default=["constraint", "paper"])
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args()
+    first, last = map(int, options.seeds.split(":"))
+    for variables in options.variables:
+        for model in options.models:
+            setting = Setting(model, variables, options.clients, options.rows, options.density, options.dialect)
+            table(setting, tuple(options.methods), range(first, last), options.workers)
+
+
+if __name__ == "__main__":
+    main()
