@@ -67,15 +67,22 @@ def one(setting: Setting, methods: tuple[str, ...], seed: int) -> dict[str, list
 def table(setting: Setting, methods: tuple[str, ...], seeds: range, workers: int) -> None:
     with ProcessPoolExecutor(workers) as pool:
         results = list(pool.map(partial(one, setting, methods), seeds, chunksize=2))
-    print(f"\n{setting.model}, d={setting.variables}, K={setting.clients}, n_k={setting.rows}, "
-          f"edges={setting.density}d, {setting.dialect} dialect, seeds {seeds.start}..{seeds.stop - 1}")
-    print(f"{'method':12}{'skel F1':>9}{'dir F1':>9}{'of oracle':>10}{'skel SHD':>9}{'dir SHD':>9}"
-          f"{'chg rec':>9}{'chg prec':>9}{'ms':>9}")
+    print(
+        f"\n{setting.model}, d={setting.variables}, K={setting.clients}, n_k={setting.rows}, "
+        f"edges={setting.density}d, {setting.dialect} dialect, seeds {seeds.start}..{seeds.stop - 1}"
+    )
+    print(
+        f"{'method':12}{'skel F1':>9}{'dir F1':>9}{'of oracle':>10}{'skel SHD':>9}{'dir SHD':>9}"
+        f"{'chg rec':>9}{'chg prec':>9}{'ms':>9}"
+    )
     best = np.mean([r["oracle"][1] for r in results])
     for method in ("oracle", *methods):
         mean = np.mean([r[method] for r in results], axis=0)
-        print(f"{method:12}{mean[0]:9.3f}{mean[1]:9.3f}{mean[1] / best:10.3f}{mean[2]:9.2f}{mean[3]:9.2f}"
-              f"{mean[4]:9.3f}{mean[5]:9.3f}{1000 * mean[6]:9.1f}", flush=True)
+        print(
+            f"{method:12}{mean[0]:9.3f}{mean[1]:9.3f}{mean[1] / best:10.3f}{mean[2]:9.2f}{mean[3]:9.2f}"
+            f"{mean[4]:9.3f}{mean[5]:9.3f}{1000 * mean[6]:9.1f}",
+            flush=True,
+        )
 
 
 def main() -> None:

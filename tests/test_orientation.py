@@ -25,6 +25,7 @@ from fedcdh.knowledge import NOTHING_KNOWN, Knowledge
 from fedcdh.oracle import separation_in
 from fedcdh.orientation import Conflict, Orientation, orient, point_into_colliders
 from fedcdh.questions import DOMAIN, Answer, ModuleDependence, Question
+from fedcdh.removal import without_contradiction
 from fedcdh.skeleton import Skeleton, find_skeleton
 
 RULES = {"largest p": by_largest_p, "separating set": lambda test: by_separating_set}
@@ -42,9 +43,12 @@ def test_a_perfect_test_finds_the_class(seed):
     rng = random.Random(seed)
     dag = random_dag(rng, rng.randint(1, 12), rng.uniform(0.5, 3.5), rng.choice([0, 0.2, 0.4]))
     test = separation_in(dag)
+    always = frozenset({DOMAIN} & {*dag.nodes})
     for known in (NOTHING_KNOWN, true_knowledge(rng, dag)):
-        skeleton, expected = find_skeleton(dag.nodes, test, 0.05, known), class_by_extension(dag, known)
-        for rule in (by_largest_p(test), by_separating_set):
+        expected = class_by_extension(dag, known)
+        plain = find_skeleton(dag.nodes, test, 0.05, known)
+        careful = find_skeleton(dag.nodes, test, 0.05, known, always_given=always, removal=without_contradiction)
+        for skeleton, rule in ((plain, by_separating_set), (plain, by_largest_p(test)), (careful, by_largest_p(test))):
             found = orient(skeleton, rule, known)
             assert found.graph == expected
             assert found.reasons.keys() == found.graph.arrows

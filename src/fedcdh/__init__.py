@@ -1,1 +1,49 @@
-"""Federated causal discovery from heterogeneous data."""
+"""Federated causal discovery from heterogeneous data.
+
+>>> import fedcdh
+>>> study = fedcdh.demo.hospital_study()
+>>> result = fedcdh.discover(study.columns(), domain="hospital")
+>>> sorted(result.changing)
+['medication', 'systolic_pressure']
+"""
+
+from fedcdh import demo
+from fedcdh.discovery import discover, discover_from
+from fedcdh.errors import FedCDHError
+from fedcdh.features import Fourier, Hermite
+from fedcdh.graph import PartialGraph
+from fedcdh.knowledge import Knowledge
+from fedcdh.metrics import compare
+from fedcdh.plan import Categorical, Continuous, StudyPlan
+from fedcdh.profile import Profile, profile
+from fedcdh.questions import DOMAIN
+from fedcdh.result import Discovery, Edge
+from fedcdh.simulate import simulate
+from fedcdh.summary import Cohort, Summary, add_up, summarize
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DOMAIN",
+    "Categorical",
+    "Cohort",
+    "Continuous",
+    "Discovery",
+    "Edge",
+    "FedCDHError",
+    "Fourier",
+    "Hermite",
+    "Knowledge",
+    "PartialGraph",
+    "Profile",
+    "StudyPlan",
+    "Summary",
+    "add_up",
+    "compare",
+    "demo",
+    "discover",
+    "discover_from",
+    "profile",
+    "simulate",
+    "summarize",
+]

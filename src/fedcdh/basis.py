@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fedcdh.partial import fitted, partial, pillai
 from fedcdh.plan import Categorical
 from fedcdh.summary import Cohort
 
@@ -22,6 +23,8 @@ Indices = npt.NDArray[np.intp]
 NEW_VARIANCE = 1e-6
 """A feature is kept if at least this share of its variance is not explained by the features before it. The rounding of
 features to the grid leaves about 1e-9."""
+CURVED = 0.05
+"""Level at which a variable counts as having nonlinear effects."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +33,7 @@ class Basis:
 
     spans: dict[str, Indices]  # the columns of each variable
     targets: dict[str, Indices]  # those whose mean is tested: the linear one, or all of a categorical variable
+    predictors: dict[str, Indices]  # those that regressions use: all, or the linear one where it says as much
     squares: dict[str, tuple[float, float]]  # e₁² = const + b e₁ + c e₂ of a continuous variable's first two columns
     rows: Array  # per client
     scatter: Array  # (clients, columns, columns): Σ over the client's rows, about the *client's* mean
@@ -57,7 +61,9 @@ class Basis:
         sizes = cohort.moments[:, 0, 0]
         client_means = cohort.moments[:, 0] / sizes[:, None]
         scatter = cohort.moments - sizes[:, None, None] * client_means[:, :, None] * client_means[:, None, :]
-        return cls(spans, targets, squares, sizes, change @ scatter @ change.T, (client_means - centre) @ change.T)
+        within = change @ scatter @ change.T
+        predictors = _predictors(within.sum(axis=0), spans, targets, rows - len(sizes))
+        return cls(spans, targets, predictors, squares, sizes, within, (client_means - centre) @ change.T)
 
     @property
     def total(self) -> Array:
@@ -84,6 +90,31 @@ def _orthonormal(covariance: Array) -> list[Array]:
         if (left := direction @ covariance @ direction) > NEW_VARIANCE:
             found.append(direction / np.sqrt(left))
     return found
+
+
+def _predictors(
+    within: Array, spans: dict[str, Indices], targets: dict[str, Indices], freedom: float
+) -> dict[str, Indices]:
+    """A variable's nonlinear columns stay only if they help to predict the mean of some other variable.
+
+    Where all is linear, they would cost every regression degrees of freedom for nothing. The F tests, one for each
+    other variable, are held to a joint level of `CURVED`; curvature too small to be seen here is too small to matter.
+    """
+    chosen = {}
+    for name, columns in spans.items():
+        bends = np.setdiff1d(columns, targets[name])
+        others = np.array([c for other, place in targets.items() if other != name for c in place], dtype=np.intp)
+        if not len(bends) or not len(others):
+            chosen[name] = columns
+            continue
+        ask = np.concatenate([others, bends])[None]
+        left = partial(within, ask, targets[name][None])[0]
+        explained = fitted(left, len(others)).diagonal()
+        _, p_values = pillai(
+            explained[:, None, None], left.diagonal()[: len(others), None, None], len(bends), freedom - len(columns)
+        )
+        chosen[name] = columns if p_values.min() * len(others) < CURVED else targets[name]
+    return chosen
 
 
 def _square(found: list[Array], covariance: Array, centre: Array, columns: Indices) -> tuple[float, float]:

@@ -24,15 +24,20 @@ def possible_parents(graph: PartialGraph, knowledge: Knowledge) -> Mapping[str, 
     }
 
 
-def questions_about(pair: Pair, parents: Mapping[str, frozenset[str]], size: int) -> list[Question]:
-    """The pair given each set of this size drawn from the possible parents of either end; no set twice."""
+def questions_about(
+    pair: Pair, parents: Mapping[str, frozenset[str]], size: int, always_given: frozenset[str] = frozenset()
+) -> list[Question]:
+    """The pair given each set of this size drawn from the possible parents of either end; no set twice.
+
+    What is always given joins every set and does not count for its size.
+    """
     x, y = ends(pair)
     sets = {
         frozenset(chosen)
         for node, other in ((x, y), (y, x))
-        for chosen in combinations(sorted(parents[node] - {other}), size)
+        for chosen in combinations(sorted(parents[node] - {other} - always_given), size)
     }
-    return [Question(x, y, given) for given in sorted(sets, key=sorted)]
+    return [Question(x, y, given | (always_given - pair)) for given in sorted(sets, key=sorted)]
 
 
 def ask(test: IndependenceTest, questions: list[Question]) -> list[Answer]:

@@ -20,6 +20,7 @@ from fedcdh.orientation import orient
 from fedcdh.plan import StudyPlan
 from fedcdh.profile import Kind, profile
 from fedcdh.questions import DOMAIN, IndependenceTest, IndependentChange
+from fedcdh.removal import RemovalRule, every_separation, without_contradiction
 from fedcdh.result import Discovery, Settings
 from fedcdh.skeleton import Progress, find_skeleton
 from fedcdh.summary import Cohort, Summary, add_up, summarize
@@ -34,6 +35,8 @@ class Engine:
     test: Callable[[Cohort, int], IndependenceTest]
     colliders: Callable[[IndependenceTest], ColliderRule]
     change: Callable[[IndependenceTest], IndependentChange]
+    removal: RemovalRule = every_separation
+    always_given: frozenset[str] = frozenset()
 
 
 def _operator_change(test: IndependenceTest) -> IndependentChange:
@@ -52,6 +55,8 @@ ENGINES: Mapping[str, Engine] = {
         test=lambda cohort, seed: RegressionTest(Basis.of(cohort)),
         colliders=by_largest_p,
         change=_operator_change,
+        removal=without_contradiction,
+        always_given=frozenset({DOMAIN}),  # a root: no path opens, and mechanisms may differ between clients
     ),
     "paper": Engine(
         family=lambda seed: Fourier(width=5, seed=seed),
@@ -80,7 +85,10 @@ def discover_from(
         cohort = add_up(summaries, plan)  # step 2: n = Σ n_k, C = Σ C_k
         nodes = (DOMAIN, *plan.names) if len(cohort.clients) > 1 else plan.names  # step 3: V ∪ {℧}
         test = engine.test(cohort, seed)
-        skeleton = find_skeleton(nodes, test, alpha, known, max_conditioning, progress)  # step 4: FCIT
+        always = engine.always_given & {*nodes}
+        skeleton = find_skeleton(  # step 4: FCIT
+            nodes, test, alpha, known, max_conditioning, progress, always, engine.removal
+        )
         directed = orient(skeleton, engine.colliders(test), known, engine.change(test))  # steps 4 and 5: FICP
     return Discovery(cohort, Settings(method, alpha, known, max_conditioning, seed), skeleton, directed)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -157,5 +157,3 @@ def _variable(document: Mapping[str, Any]) -> Variable:
     fields = dict(document)
     kinds: dict[str, type[Variable]] = {"continuous": Continuous, "categorical": Categorical}
     return kinds[fields.pop("kind")](**fields)
-
-

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from fedcdh.errors import DataError, PlanError
-from fedcdh.tables import Column, Table, Texts, as_table
+from fedcdh.tables import Column, Texts, as_table
 
 LEVELS_AT_MOST = 100
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # no minimum, no maximum: those are single people's values
@@ -60,7 +60,9 @@ def profile(
     read = read.select(variables, f"client {client!r}") if variables is not None else read
     for name in kinds or {}:
         if name not in read.columns:
-            raise DataError(f"kinds= names {name!r}, but client {client!r} has no such column; it has {list(read.names)}")
+            raise DataError(
+                f"kinds= names {name!r}, but client {client!r} has no such column; it has {list(read.names)}"
+            )
     columns = {name: _profile_column(name, read.columns[name], client, (kinds or {}).get(name)) for name in read.names}
     return Profile(client, read.rows, columns)
 
@@ -129,14 +131,14 @@ def _merge_column(name: str, profiles: Sequence[Profile]) -> ColumnProfile:
     if len(by_kind) > 1:
         raise PlanError(
             f"variable {name!r} is continuous at client {by_kind['continuous']!r} and categorical at client "
-            f"{by_kind['categorical']!r}; agree on one, for example with kinds={{{name!r}: \"categorical\"}}"
+            f'{by_kind["categorical"]!r}; agree on one, for example with kinds={{{name!r}: "categorical"}}'
         )
     count, missing = sum(column.count for column in columns), sum(column.missing for column in columns)
     if not count:
         raise PlanError(f"variable {name!r} has no value at any client; leave it out with variables=[...]")
     if "categorical" in by_kind:
         levels = tuple(sorted({level for column in columns for level in column.levels}))
-        totals = {level: 0 for level in levels}
+        totals = dict.fromkeys(levels, 0)
         for column in columns:
             for level, number in zip(column.levels, column.counts, strict=True):
                 totals[level] += number

@@ -118,7 +118,10 @@ class Discovery:
                 yield f"client {summary.clients[0]}: {dropped} of {summary.rows_read} rows left out (missing: {named})"
         total = self.cohort.total.moments
         for name, span in self.cohort.plan.spans().items():
-            block = total[span, span].astype(float) * float(total[0, 0]) - total[0, span].astype(float)[:, None] * total[0, span]
+            block = (
+                total[span, span].astype(float) * float(total[0, 0])
+                - total[0, span].astype(float)[:, None] * total[0, span]
+            )
             if (abs(block.diagonal()) <= 1e-9 * float(total[0, 0]) ** 2).all():
                 yield f"variable {name} is constant: it has no edges"
         for conflict in self.orientation.conflicts:

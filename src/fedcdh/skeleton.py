@@ -10,6 +10,7 @@ from fedcdh.conditioning import ask, most_independent, possible_parents, questio
 from fedcdh.graph import Pair, PartialGraph, ends
 from fedcdh.knowledge import NOTHING_KNOWN, Knowledge
 from fedcdh.questions import Answer, IndependenceTest, Question
+from fedcdh.removal import RemovalRule, every_separation
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with (level, number of questions) just before the batch of that level is asked."""
@@ -27,6 +28,10 @@ class Skeleton:
     """For adjacent pairs: the largest p-value met, the strongest argument against the edge."""
     questions_per_level: tuple[int, ...]
     """How many questions were asked with 0, 1, 2, ... conditioning variables."""
+    always_given: frozenset[str] = frozenset()
+    """What every question was conditioned on besides."""
+    refused: tuple[Answer, ...] = ()
+    """Separations of pairs that are still adjacent, because they contradict others (see `removal`)."""
 
 
 def find_skeleton(
@@ -36,12 +41,17 @@ def find_skeleton(
     knowledge: Knowledge = NOTHING_KNOWN,
     max_conditioning: int | None = None,
     progress: Progress | None = None,
+    always_given: frozenset[str] = frozenset(),
+    removal: RemovalRule = every_separation,
 ) -> Skeleton:
     """Start with every pair joined; take a — b away once some set S gives p(a ⫫ b | S) > alpha.
 
     S grows by one variable per level, and a level is one batch. The graph stands still while a level is asked, so the
     order of the nodes does not matter (PC-stable). A pair that knowledge excludes is absent from the start; a required
     one is asked about for the record only.
+
+    `always_given` may name roots, such as the domain: conditioning on a root opens no path, so every set that separates
+    two other nodes still does. The questions get easier where the root changes what they are about, and fewer.
     """
     nodes = tuple(nodes)
     _refuse_unless_possible(nodes, alpha, max_conditioning, knowledge)
@@ -49,26 +59,36 @@ def find_skeleton(
     excluded = frozenset(pair for pair in complete.lines if knowledge.excludes(pair))
     graph = complete.without(*excluded)
     best: dict[Pair, Answer] = {}
+    refused: list[Answer] = []
     asked: list[int] = []
     largest = len(nodes) if max_conditioning is None else max_conditioning
     for level in range(largest + 1):
         unseparated = (pair for pair in excluded if pair not in best or best[pair].p_value <= alpha)
         needed = (pair for pair in unseparated if _directions_hinge_on(pair, graph, knowledge))
-        questions = _questions(graph.lines.union(needed), graph, knowledge, level)
+        questions = _questions(graph.lines.union(needed), graph, knowledge, level, always_given)
         if not questions:
             break
         if progress is not None:
             progress(level, len(questions))
         asked.append(len(questions))
-        _keep_best(best, ask(test, questions))
-        separated = (pair for pair in graph.lines if best[pair].p_value > alpha)
-        graph = graph.without(*(pair for pair in separated if not _required(pair, knowledge)))
-    return _conclude(graph, best, asked, alpha, knowledge)
+        answers = ask(test, questions)
+        removable = {pair for pair in graph.lines if not _required(pair, knowledge)}
+        separations = [a for a in answers if a.p_value > alpha and a.question.pair in removable]
+        before = {pair: best[pair] for pair in complete.lines - graph.lines - excluded}
+        removed = removal(separations, before, always_given)
+        disbelieved = [answer for answer in separations if answer.question.pair not in removed]
+        _keep_best(best, set(answers).difference(disbelieved))
+        best.update(removed)
+        refused += disbelieved
+        graph = graph.without(*removed)
+    separators, strongest = _conclude(graph, best, alpha, knowledge)
+    refused = [answer for answer in refused if answer.question.pair in graph.lines]
+    return Skeleton(graph, separators, strongest, tuple(asked), always_given, tuple(refused))
 
 
 def _conclude(
-    graph: PartialGraph, best: Mapping[Pair, Answer], asked: Iterable[int], alpha: float, knowledge: Knowledge
-) -> Skeleton:
+    graph: PartialGraph, best: Mapping[Pair, Answer], alpha: float, knowledge: Knowledge
+) -> tuple[dict[Pair, Answer], dict[Pair, Answer]]:
     separators = {
         pair: answer
         for pair, answer in best.items()
@@ -77,12 +97,15 @@ def _conclude(
         and (answer.p_value > alpha or _directions_hinge_on(pair, graph, knowledge))
     }
     strongest = {pair: answer for pair, answer in best.items() if pair in graph.lines}
-    return Skeleton(graph, separators, strongest, tuple(asked))
+    return separators, strongest
 
 
-def _questions(pairs: Iterable[Pair], graph: PartialGraph, knowledge: Knowledge, size: int) -> list[Question]:
+def _questions(
+    pairs: Iterable[Pair], graph: PartialGraph, knowledge: Knowledge, size: int, always_given: frozenset[str]
+) -> list[Question]:
     parents = possible_parents(graph, knowledge)
-    return [question for pair in sorted(pairs, key=ends) for question in questions_about(pair, parents, size)]
+    ordered = sorted(pairs, key=ends)
+    return [question for pair in ordered for question in questions_about(pair, parents, size, always_given)]
 
 
 def _directions_hinge_on(pair: Pair, graph: PartialGraph, knowledge: Knowledge) -> bool:

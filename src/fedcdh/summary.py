@@ -8,7 +8,7 @@ however the rows are ordered, batched or split into files, and it cannot hold a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from types import MappingProxyType
@@ -21,7 +21,7 @@ from fedcdh.errors import DataError, PlanMismatch, SummaryError
 from fedcdh.features import Indicator
 from fedcdh.plan import Categorical, Continuous, StudyPlan, Variable
 from fedcdh.profile import check_finite
-from fedcdh.tables import Column, Numbers, Table, Texts, as_table
+from fedcdh.tables import Column, Texts, as_table
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -149,7 +149,9 @@ def summarize(table: Any, plan: StudyPlan, client: str, *, max_dropped: float = 
     encoders = [_Encoder(variable, plan, client, read.columns[variable.name].take(used)) for variable in plan.variables]
     moments = np.zeros((plan.columns, plan.columns), dtype=np.int64)
     for start in range(0, int(used.sum()), _BLOCK):
-        block = np.concatenate([np.full((encoders[0].rows(start), 1), float(GRID))] + [e(start) for e in encoders], axis=1)
+        block = np.concatenate(
+            [np.full((encoders[0].rows(start), 1), float(GRID))] + [e(start) for e in encoders], axis=1
+        )
         moments += (block.T @ block).astype(np.int64)
     return Summary(plan.fingerprint, (client,), moments, read.rows, counts)
 
@@ -208,8 +210,7 @@ def _check_dropped(client: str, rows: int, used: int, missing: Mapping[str, int]
     raise DataError(
         f"client {client!r} would lose {rows - used} of {rows} rows to missing values, most of them in {worst!r} "
         f"({missing[worst]} missing); leave that variable or this client out, fill the values in, or allow it with "
-        "max_dropped="
-        + ("" if used else " (no complete row is left, so that alone would not help)")
+        "max_dropped=" + ("" if used else " (no complete row is left, so that alone would not help)")
     )
 
 
@@ -218,11 +219,3 @@ def _check_capacity(rows: int) -> None:
         raise SummaryError(
             f"{rows} rows are more than the {ROWS_AT_MOST} whose sums are exact; use a random part of the rows"
         )
-
-
-def as_summaries(tables: Mapping[str, Table], plan: StudyPlan, max_dropped: float) -> list[Summary]:
-    """One summary per client."""
-    return [summarize(table, plan, client, max_dropped=max_dropped) for client, table in sorted(tables.items())]
-
-
-__all__ = ["Cohort", "Numbers", "Sequence", "Summary", "add_up", "summarize"]

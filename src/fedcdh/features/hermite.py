@@ -20,7 +20,7 @@ class Hermite:
     e_j(x) ∝ exp(−(c−a)x²) H_j(√(2c) x) with a = 1/4, b = 1/2σ², c = √(a² + 2ab) and λ_j = √(2a/A) (b/A)^j, A = a + b + c.
     """
 
-    width: int = 5
+    width: int = 4
     bandwidth: float = 2.0
 
     def __call__(self, x: Array) -> Array:

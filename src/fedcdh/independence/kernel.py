@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from fedcdh.independence.partial import in_groups
+from fedcdh.partial import in_groups
 from fedcdh.plan import POWERS, Categorical
 from fedcdh.questions import DOMAIN, Answer, Question
 from fedcdh.summary import Cohort

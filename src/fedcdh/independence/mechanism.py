@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy import special
 
 from fedcdh.basis import Basis
-from fedcdh.independence.partial import DETERMINED, combine, fitted, partial, pillai
+from fedcdh.partial import DETERMINED, combine, fitted, partial, pillai
 from fedcdh.questions import Question
 
 Array = npt.NDArray[np.float64]
@@ -22,7 +22,11 @@ Indices = npt.NDArray[np.intp]
 
 def shape(basis: Basis, question: Question) -> tuple[int, ...]:
     """Questions of one shape can be answered together."""
-    return (len(basis.targets[question.y]), len(_columns(basis.spans, question)), len(_columns(basis.targets, question)))
+    return (
+        len(basis.targets[question.y]),
+        len(_columns(basis.predictors, question)),
+        len(_columns(basis.targets, question)),
+    )
 
 
 def answer_mechanisms(basis: Basis, questions: Sequence[Question]) -> list[tuple[float, float]]:
@@ -33,7 +37,7 @@ def answer_mechanisms(basis: Basis, questions: Sequence[Question]) -> list[tuple
     count = len(questions)
     target = np.array([basis.targets[q.y] for q in questions])
     slopes = np.array([_columns(basis.targets, q) for q in questions]).reshape(count, linear)
-    bends = np.array([np.setdiff1d(_columns(basis.spans, q), _columns(basis.targets, q)) for q in questions])
+    bends = np.array([np.setdiff1d(_columns(basis.predictors, q), _columns(basis.targets, q)) for q in questions])
     bends = bends.reshape(count, conditions - linear).astype(np.intp)
     given = np.concatenate([slopes, bends], axis=1)
     clients, rows = len(basis.rows), float(basis.rows.sum())

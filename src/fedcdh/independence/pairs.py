@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy import special
 
 from fedcdh.basis import Basis
-from fedcdh.independence.partial import DETERMINED, combine, fitted, partial, pillai
+from fedcdh.partial import DETERMINED, combine, fitted, partial, pillai
 from fedcdh.questions import DOMAIN, Question
 
 Array = npt.NDArray[np.float64]
@@ -24,13 +24,13 @@ Indices = npt.NDArray[np.intp]
 def given_columns(basis: Basis, question: Question) -> Indices:
     """The columns of the conditioning variables, the domain apart."""
     names = sorted(question.given - {DOMAIN})
-    return np.concatenate([basis.spans[name] for name in names]) if names else np.zeros(0, dtype=np.intp)
+    return np.concatenate([basis.predictors[name] for name in names]) if names else np.zeros(0, dtype=np.intp)
 
 
 def shape(basis: Basis, question: Question) -> tuple[int, ...]:
     """Questions of one shape can be answered together."""
     x, y = question.x, question.y
-    sides = (basis.spans[x], basis.targets[x], basis.spans[y], basis.targets[y])
+    sides = (basis.predictors[x], basis.targets[x], basis.predictors[y], basis.targets[y])
     return (*(len(side) for side in sides), len(given_columns(basis, question)), DOMAIN in question.given)
 
 
@@ -39,7 +39,7 @@ def answer_pairs(basis: Basis, questions: Sequence[Question]) -> list[tuple[floa
     wide_x, mean_x, wide_y, mean_y, conditions, within = shape(basis, questions[0])
     if not (wide_x and wide_y):  # a constant is independent of everything
         return [(0.0, 1.0)] * len(questions)
-    spans = [np.concatenate([basis.spans[q.x], basis.spans[q.y]]) for q in questions]
+    spans = [np.concatenate([basis.predictors[q.x], basis.predictors[q.y]]) for q in questions]
     given = np.array([given_columns(basis, q) for q in questions]).reshape(len(questions), conditions)
     strata, freedom = _strata(basis, conditions) if within else (basis.total[None], np.array([basis.rows.sum() - 1.0]))
     left = partial(strata, np.array(spans), given)  # (strata, questions, columns, columns)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from fedcdh.basis import Basis
 from fedcdh.independence import mechanism, pairs
-from fedcdh.independence.partial import in_groups
+from fedcdh.partial import in_groups
 from fedcdh.questions import DOMAIN, Answer, Question
 
 
@@ -33,7 +33,7 @@ class RegressionTest:
 
     def _elements(self, question: Question) -> int:
         clients = len(self.basis.rows) if DOMAIN in question.given | question.pair else 1
-        return clients * sum(len(self.basis.spans[n]) for n in (question.given | question.pair) - {DOMAIN}) ** 2
+        return clients * sum(len(self.basis.predictors[n]) for n in (question.given | question.pair) - {DOMAIN}) ** 2
 
     def _solve(self, questions: list[Question]) -> list[tuple[float, float]]:
         if DOMAIN in questions[0].pair:
