@@ -10,21 +10,29 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from fedcdh.graph import Pair, ends
 from fedcdh.questions import Answer
 
+CLEAR = 0.01
+"""A dependence with p-values below this calls for an explanation."""
+
+
+@dataclass(frozen=True)
+class SoFar:
+    """What the levels before have found."""
+
+    separators: Mapping[Pair, Answer]  # of pairs that are gone
+    strongest: Mapping[Pair, Answer]  # the largest p-value met, for pairs that are still there
+    always_given: frozenset[str]  # in every question: no reason for a separation, and no contradiction to one
+
 
 class RemovalRule(Protocol):
-    """Chooses the separation that removes each pair, from a level's separations and those of the levels before.
+    """Chooses the separation that removes each pair, among those that one level of the search has found."""
 
-    What is always given, in every question, is no reason for a separation and cannot contradict one.
-    """
-
-    def __call__(
-        self, separations: Iterable[Answer], before: Mapping[Pair, Answer], always_given: frozenset[str], /
-    ) -> Mapping[Pair, Answer]: ...
+    def __call__(self, separations: Iterable[Answer], so_far: SoFar, /) -> Mapping[Pair, Answer]: ...
 
 
 def _surest_first(answer: Answer) -> tuple[float, int, list[str], tuple[str, str]]:
@@ -32,9 +40,7 @@ def _surest_first(answer: Answer) -> tuple[float, int, list[str], tuple[str, str
     return (-answer.p_value, len(given), given, ends(answer.question.pair))
 
 
-def every_separation(
-    separations: Iterable[Answer], before: Mapping[Pair, Answer], always_given: frozenset[str], /
-) -> Mapping[Pair, Answer]:
+def every_separation(separations: Iterable[Answer], so_far: SoFar, /) -> Mapping[Pair, Answer]:
     """The textbook's rule, and the paper's: a pair goes with its surest separation, whatever the others say."""
     chosen: dict[Pair, Answer] = {}
     for answer in sorted(separations, key=_surest_first):
@@ -42,19 +48,20 @@ def every_separation(
     return chosen
 
 
-def without_contradiction(
-    separations: Iterable[Answer], before: Mapping[Pair, Answer], always_given: frozenset[str], /
-) -> Mapping[Pair, Answer]:
+def without_contradiction(separations: Iterable[Answer], so_far: SoFar, /) -> Mapping[Pair, Answer]:
     """The surest separations first; one that contradicts a separation already believed removes nothing.
 
     x ⫫ y | S with z in S contradicts x ⫫ z | T with y in T. A perfect test never gives both, since sets are tried from
-    small to large: what is needed to keep x from y is then not itself kept from x by y.
+    small to large: what is needed to keep x from y is then not itself kept from x by y. A dependence that was never
+    clear needs no explanation, so pairs whose p-value has not always been below `CLEAR` go all the same.
     """
     chosen: dict[Pair, Answer] = {}
-    believed = ChainMap(chosen, dict(before))
+    believed = ChainMap(chosen, dict(so_far.separators))
     for answer in sorted(separations, key=_surest_first):
-        if answer.question.pair not in chosen and not _contradicts(answer, believed, always_given):
-            chosen[answer.question.pair] = answer
+        pair = answer.question.pair
+        clear = pair in so_far.strongest and so_far.strongest[pair].p_value < CLEAR
+        if pair not in chosen and not (clear and _contradicts(answer, believed, so_far.always_given)):
+            chosen[pair] = answer
     return chosen
 
 

@@ -10,7 +10,7 @@ from fedcdh.conditioning import ask, most_independent, possible_parents, questio
 from fedcdh.graph import Pair, PartialGraph, ends
 from fedcdh.knowledge import NOTHING_KNOWN, Knowledge
 from fedcdh.questions import Answer, IndependenceTest, Question
-from fedcdh.removal import RemovalRule, every_separation
+from fedcdh.removal import RemovalRule, SoFar, every_separation
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with (level, number of questions) just before the batch of that level is asked."""
@@ -74,8 +74,9 @@ def find_skeleton(
         answers = ask(test, questions)
         removable = {pair for pair in graph.lines if not _required(pair, knowledge)}
         separations = [a for a in answers if a.p_value > alpha and a.question.pair in removable]
-        before = {pair: best[pair] for pair in complete.lines - graph.lines - excluded}
-        removed = removal(separations, before, always_given)
+        gone = {pair: best[pair] for pair in complete.lines - graph.lines - excluded}
+        left = {pair: best[pair] for pair in graph.lines if pair in best}
+        removed = removal(separations, SoFar(gone, left, always_given))
         disbelieved = [answer for answer in separations if answer.question.pair not in removed]
         _keep_best(best, set(answers).difference(disbelieved))
         best.update(removed)
