@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fedcdh.partial import fitted, partial, pillai
 from fedcdh.plan import Categorical
-from fedcdh.summary import Cohort
+from fedcdh.summary import CONSTANT, Cohort
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -45,7 +45,8 @@ class Basis:
         rows = total[0, 0]
         centre = total[0] / rows
         covariance = total / rows - np.outer(centre, centre)
-        spans, targets, squares, directions = {}, {}, {}, []
+        directions: list[Array] = []
+        spans, targets, squares = {}, {}, {}
         for variable in cohort.plan.variables:
             columns = np.arange(len(total))[cohort.plan.spans()[variable.name]]
             found = _orthonormal(covariance[np.ix_(columns, columns)])
@@ -68,7 +69,7 @@ class Basis:
     @property
     def total(self) -> Array:
         """Scatter of all rows about the pooled mean: within clients plus between their means."""
-        return self.scatter.sum(axis=0) + (self.means.T * self.rows) @ self.means
+        return np.asarray(self.within + (self.means.T * self.rows) @ self.means)
 
     @property
     def within(self) -> Array:
@@ -80,7 +81,7 @@ def _orthonormal(covariance: Array) -> list[Array]:
     """Gram-Schmidt in the given order, in the geometry of the covariance; twice, which is enough for full accuracy."""
     found: list[Array] = []
     for j, variance in enumerate(np.diag(covariance)):
-        if variance <= 1e-9:  # constant on the grid
+        if variance <= CONSTANT:
             continue
         direction = np.zeros(len(covariance))
         direction[j] = 1 / np.sqrt(variance)

@@ -24,8 +24,8 @@ Array = npt.NDArray[np.float64]
 class PrintedChange:
     """Theorem 5 as printed: Δ_{X→Y} = ‖C*_{X,Ỹ}‖² / (tr C*_X · tr C*_Ỹ), with C_{℧,(Y,X)} = C_{℧Y} + C_{℧X}.
 
-    C*_{AB} = C_{A℧} (C_℧℧ + γI)⁻¹ C_℧℧ (C_℧℧ + γI)⁻¹ C_{℧B}. The sum does not isolate P(Y | X), so this form is kept for
-    comparison; `OperatorChange` is the one that does.
+    C*_{AB} = C_{A℧} (C_℧℧ + γI)⁻¹ C_℧℧ (C_℧℧ + γI)⁻¹ C_{℧B}. The sum does not isolate P(Y | X), so this form is kept
+    for comparison; `OperatorChange` is the one that does.
     """
 
     space: FeatureSpace

@@ -15,9 +15,9 @@ Indices = npt.NDArray[np.intp]
 Item = TypeVar("Item")
 
 JITTER = 1e-9
-"""Keeps duplicate columns solvable. In orthonormal coordinates it is 1e-9 of a column's variance: no regularisation."""
+"""Keeps duplicate columns solvable. In orthonormal coordinates it is 1e-9 of a column's variance: not a penalty."""
 DETERMINED = 1e-7
-"""A variable with less than this share of its variance left is a function of the others: nothing depends on the rest."""
+"""A variable with less than this share of its variance left is a function of the others: independent of the rest."""
 _ELEMENTS = 2_000_000  # numbers gathered at a time, about 16 MB
 
 

@@ -18,6 +18,7 @@ FORMAT = "fedcdh-plan-1"
 POWERS = 2
 """Columns of a continuous variable before its family's: the clipped value, target of all regressions, and its square,
 which tells how heavy the tails are."""
+DEFAULT_FAMILY = Hermite()
 _FAMILIES: dict[str, type[Hermite] | type[Fourier]] = {"hermite": Hermite, "fourier": Fourier}
 
 
@@ -65,7 +66,7 @@ class StudyPlan:
 
     variables: tuple[Variable, ...]
     clients: tuple[str, ...]
-    family: FeatureFamily = Hermite()
+    family: FeatureFamily = DEFAULT_FAMILY
     clip: float = 6.0  # in units of scale: bounds what one row can contribute
 
     def __post_init__(self) -> None:
@@ -138,7 +139,7 @@ class StudyPlan:
         cls,
         profiles: Iterable[Profile],
         *,
-        family: FeatureFamily = Hermite(),  # noqa: B008 (an immutable value)
+        family: FeatureFamily = DEFAULT_FAMILY,
         clip: float = 6.0,
     ) -> StudyPlan:
         """The plan of the clients' profiles: pooled mean and standard deviation, the union of their levels."""

@@ -72,7 +72,7 @@ class Discovery:
         return self.augmented.children(DOMAIN) if DOMAIN in self.augmented.nodes else frozenset()
 
     def to_dag(self) -> PartialGraph:
-        """A DAG over the variables: the consistent extension of Dor and Tarsi, or the nearest thing where none exists."""
+        """A DAG over the variables: Dor and Tarsi's consistent extension, or the nearest thing where none exists."""
         dag = extend(self.augmented)
         return dag.drop(DOMAIN) if DOMAIN in dag.nodes else dag
 
@@ -116,14 +116,11 @@ class Discovery:
             if dropped := summary.rows_read - summary.rows:
                 named = ", ".join(f"{name} {count}" for name, count in summary.missing.items() if count)
                 yield f"client {summary.clients[0]}: {dropped} of {summary.rows_read} rows left out (missing: {named})"
-        total = self.cohort.total.moments
-        for name, span in self.cohort.plan.spans().items():
-            block = (
-                total[span, span].astype(float) * float(total[0, 0])
-                - total[0, span].astype(float)[:, None] * total[0, span]
-            )
-            if (abs(block.diagonal()) <= 1e-9 * float(total[0, 0]) ** 2).all():
-                yield f"variable {name} is constant: it has no edges"
+        for name in self.cohort.total.constant(self.cohort.plan):
+            yield f"variable {name} is constant: it has no edges"
+        for answer in self.skeleton.refused:
+            asked, p_value = _shown(str(answer.question)), f"{answer.p_value:.2g}"
+            yield f"an edge stays although {asked} has p = {p_value}, which cannot hold together with other answers"
         for conflict in self.orientation.conflicts:
             yield f"contradiction: {conflict}"
 
@@ -136,3 +133,7 @@ class Discovery:
             "mechanisms that differ between clients: " + (", ".join(sorted(self.changing)) or "none found"),
         ]
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+
+def _shown(text: str) -> str:
+    return text.replace(DOMAIN, "℧")

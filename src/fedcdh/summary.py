@@ -30,6 +30,8 @@ GRID = 1 << 16
 """Steps of the grid in [0, 1]. Rounding moves a feature by at most 2⁻¹⁷, far below what n rows can resolve."""
 ROWS_AT_MOST = (1 << 31) - 1
 """|φ_i φ_j| ≤ 2³² on the grid, so this many rows fit into a signed 64-bit integer."""
+CONSTANT = 1e-9
+"""Variance of a feature up to which it counts as constant: rounding to the grid alone leaves up to 2⁻³²/4."""
 _BLOCK = 8192  # rows at a time: 2¹³ · 2³² < 2⁵³, exact in float64; and about what a cache holds
 
 
@@ -55,6 +57,12 @@ class Summary:
     def rows(self) -> int:
         """Rows used: Σ 1·1."""
         return int(self.moments[0, 0]) // GRID**2
+
+    def constant(self, plan: StudyPlan) -> tuple[str, ...]:
+        """The variables that have one and the same value in all these rows."""
+        means, squares = self.moments[0] / self.moments[0, 0], self.moments.diagonal() / self.moments[0, 0]
+        varying = squares - means**2 > CONSTANT
+        return tuple(name for name, span in plan.spans().items() if not varying[span].any())
 
     def __add__(self, other: Summary) -> Summary:
         if self.plan != other.plan:
@@ -142,7 +150,7 @@ def summarize(table: Any, plan: StudyPlan, client: str, *, max_dropped: float = 
         raise DataError(f"client {client!r} is not part of the plan, which names {', '.join(plan.clients)}")
     read = as_table(table, plan.names).select(plan.names, f"client {client!r}")
     missing = np.array([read.columns[name].missing for name in plan.names])
-    used = ~missing.any(axis=0)
+    used = np.asarray(~missing.any(axis=0))
     counts = {name: int(number) for name, number in zip(plan.names, missing.sum(axis=1), strict=True)}
     _check_dropped(client, read.rows, int(used.sum()), counts, max_dropped)
     _check_capacity(int(used.sum()))
@@ -175,7 +183,7 @@ class _Encoder:
         if isinstance(self._variable, Categorical):
             return Indicator(self._variable.levels)(values.astype(np.int64)) * GRID
         powers = np.stack([values / self._plan.clip, (values / self._plan.clip) ** 2], axis=1)
-        return np.rint(np.concatenate([powers, self._plan.family(values)], axis=1) * GRID)
+        return np.asarray(np.rint(np.concatenate([powers, self._plan.family(values)], axis=1) * GRID))
 
 
 def _standardised(variable: Continuous, clip: float, client: str, column: Column) -> npt.NDArray[Any]:

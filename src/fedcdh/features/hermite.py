@@ -17,7 +17,8 @@ _REACH = np.linspace(-12.0, 12.0, 2401)  # where the eigenfunctions of any width
 class Hermite:
     """k(x, y) = exp(−(x−y)²/2σ²) = Σ_j λ_j e_j(x) e_j(y), the first h terms, orthonormal under x ~ N(0, 1).
 
-    e_j(x) ∝ exp(−(c−a)x²) H_j(√(2c) x) with a = 1/4, b = 1/2σ², c = √(a² + 2ab) and λ_j = √(2a/A) (b/A)^j, A = a + b + c.
+    e_j(x) ∝ exp(−(c−a)x²) H_j(√(2c) x) and λ_j = √(2a/A) (b/A)^j, where a = 1/4, b = 1/2σ², c = √(a² + 2ab) and
+    A = a + b + c.
     """
 
     width: int = 4
@@ -32,7 +33,7 @@ class Hermite:
         a, b, c = self._constants
         total = a + b + c
         eigenvalues = np.sqrt(2 * a / total) * (b / total) ** np.arange(self.width)
-        return np.sqrt(eigenvalues) / self._scales
+        return np.asarray(np.sqrt(eigenvalues) / self._scales)
 
     @property
     def _constants(self) -> tuple[float, float, float]:

@@ -39,7 +39,7 @@ def random_delta(cohort: Cohort, seed: int = 0) -> Array:
         np.random.default_rng([seed, *hashlib.sha256(client.encode()).digest()]).uniform(0.0, 2 * np.pi, width)
         for client in cohort.clients
     ]
-    return np.sqrt(2 / width) * np.cos(np.array(phases))
+    return np.asarray(np.sqrt(2 / width) * np.cos(np.array(phases)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,17 +53,22 @@ class FeatureSpace:
 
     @classmethod
     def of(cls, cohort: Cohort, domain: DomainFeatures) -> FeatureSpace:
-        columns, weights, spans, start = [0], [1.0], {}, 0
-        for variable in cohort.plan.variables:
-            categorical = isinstance(variable, Categorical)
-            span = np.arange(cohort.plan.columns)[cohort.plan.spans()[variable.name]][0 if categorical else POWERS :]
-            columns += span.tolist()
-            weights += [1.0] * len(span) if categorical else cohort.plan.family.weights.tolist()
-            spans[variable.name] = np.arange(start, start := start + len(span))
-        moments = cohort.moments[:, columns][:, :, columns] * np.outer(weights, weights)
+        moments, spans = kernel_moments(cohort)
         index = domain(cohort)
-        spans[DOMAIN] = np.arange(start, start + index.shape[1])
+        spans[DOMAIN] = np.arange(moments.shape[1] - 1, moments.shape[1] - 1 + index.shape[1])
         return cls(cohort.total.rows, _with_domain(moments, index), spans)
+
+
+def kernel_moments(cohort: Cohort) -> tuple[Array, dict[str, Indices]]:
+    """Σ [1, φ][1, φ]ᵀ per client of the kernels' own features, weights included, and each variable's columns in φ."""
+    columns, weights, spans = [0], [1.0], {}
+    for variable in cohort.plan.variables:
+        categorical = isinstance(variable, Categorical)
+        span = np.arange(cohort.plan.columns)[cohort.plan.spans()[variable.name]][0 if categorical else POWERS :]
+        spans[variable.name] = np.arange(len(columns) - 1, len(columns) - 1 + len(span))
+        columns += span.tolist()
+        weights += [1.0] * len(span) if categorical else cohort.plan.family.weights.tolist()
+    return cohort.moments[:, columns][:, :, columns] * np.outer(weights, weights), spans
 
 
 def _with_domain(moments: Array, index: Array) -> Array:
@@ -71,7 +76,7 @@ def _with_domain(moments: Array, index: Array) -> Array:
     sizes, firsts = moments[:, 0, 0], moments[:, 0]
     joint = np.block([[moments.sum(axis=0), firsts.T @ index], [index.T @ firsts, (index.T * sizes) @ index]])
     rows = joint[0, 0]
-    return joint[1:, 1:] / rows - np.outer(joint[0, 1:], joint[0, 1:]) / rows**2
+    return np.asarray(joint[1:, 1:] / rows - np.outer(joint[0, 1:], joint[0, 1:]) / rows**2)
 
 
 @dataclass(frozen=True, eq=False)

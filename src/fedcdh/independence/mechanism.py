@@ -102,7 +102,8 @@ def _heavy_tails(basis: Basis, questions: Sequence[Question], given: Indices) ->
     square = np.array([basis.squares[q.y] for q in questions])[:, None, :]
     about_square = (square @ left @ np.swapaxes(square, 1, 2))[:, 0, 0]
     error = about_square * np.sqrt(10 / rows)
-    return np.maximum((about_square + error - 4 * noise * np.maximum(1 - noise, 0.0)) / (2 * noise**2), 1.0)
+    kurtosis = (about_square + error - 4 * noise * np.maximum(1 - noise, 0.0)) / noise**2  # κ − 1
+    return np.asarray(np.maximum(kurtosis / 2, 1.0))
 
 
 def _bartlett(variances: Array, freedom: Array, inflation: Array) -> Array:
