@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcdh.questions import DOMAIN, Question
-from fedcdh.simulate import Array, Function, Simulation, client_names, generator, identity, read_only, sinc
+from fedcdh.simulate import Array, Function, Sampler, Simulation, client_names, generator, identity, read_only, sinc
 
 Mechanism = Callable[[Array], Array]  # from the conditioning variables (rows × variables) to their effect (rows)
 
@@ -30,6 +30,16 @@ MECHANISMS: Mapping[str, Mechanism] = {
     "tanh": additive(np.tanh),
     "product": lambda z: np.asarray(z.prod(axis=1)),  # an interaction: no sum of functions of single variables
 }
+
+
+def gaussian(draw: np.random.Generator, rows: int) -> Array:
+    """Noise from N(0, 1)."""
+    return draw.standard_normal(rows)
+
+
+def heavy_tailed(draw: np.random.Generator, rows: int) -> Array:
+    """Student's t with 5 degrees of freedom, scaled to variance 1: its kurtosis is 9, a Gaussian's 3."""
+    return draw.standard_t(5, rows) * np.sqrt(3 / 5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +94,13 @@ def calibration_domain(
     shift: float = 1.0,
     strength_change: float = 0.0,
     noise_change: float = 0.0,
+    errors: Sampler = gaussian,
 ) -> Instance:
     """x = a_k m(z) + b_k ε, with z_i from N(μ_ki, s_ki²): does the mechanism of x differ between clients k?
 
     The causes differ by `shift`: μ from N(0, shift²), log s from N(0, (shift/3)²). The mechanism differs by the two
-    changes: log a from N(0, strength_change²), log b from N(0, noise_change²); at 0 it is the same everywhere.
+    changes: log a from N(0, strength_change²), log b from N(0, noise_change²); at 0 it is the same everywhere. The
+    `errors` ε have variance 1.
     """
     common = _mechanism(mechanism)
     names = ("x", *_conditioning_names(conditioning))
@@ -99,7 +111,7 @@ def calibration_domain(
         strength, noise = np.exp(draw.standard_normal(2) * [strength_change, noise_change])
         z = location + np.exp(scale) * draw.standard_normal((rows, conditioning))
         effect = common(z) if conditioning else np.zeros(rows)
-        return read_only(np.column_stack([strength * effect + noise * draw.standard_normal(rows), z]))
+        return read_only(np.column_stack([strength * effect + noise * errors(draw, rows), z]))
 
     changed = bool(noise_change or (strength_change and conditioning))
     changing = frozenset(names[1:] if shift else ()) | frozenset(names[:1] if changed else ())

@@ -25,21 +25,22 @@ ROOMS = {
         "meek",
         "oracle",
         "orientation",
+        "removal",
         "skeleton",
     },
     "statistics": {
         "basis",
         "change",
-        "encoding",
         "features",
         "independence",
         "partial",
         "plan",
         "profile",
         "summary",
+        "tables",
     },
-    "bridge": {"discovery"},
-    "edge": {"demo", "metrics", "simulate", "tables"},
+    "bridge": {"discovery", "result"},
+    "edge": {"demo", "files", "metrics", "simulate"},
     "door": {"__init__", "__main__", "cli"},
 }
 
@@ -54,18 +55,15 @@ MAY_IMPORT = {
 
 SEAMS = {
     ("__main__", "cli"): "starting the program is all that __main__ does",
-    ("profile", "tables"): "a client's columns, read in one way everywhere",
-    ("summary", "tables"): "a client's columns, read in one way everywhere",
-    ("discovery", "tables"): "tables in one process, for those who have all the data at hand",
 }
 
 THIRD_PARTY = {
     "ground": set(),
     "search": {"networkx"},  # a conversion of the graph, imported when it is asked for
-    "statistics": {"numpy", "scipy"},
-    "bridge": {"numpy", "threadpoolctl"},
-    "edge": {"numpy", "narwhals"},
-    "door": {"numpy"},
+    "statistics": {"numpy", "scipy", "narwhals"},  # narwhals in tables only
+    "bridge": {"threadpoolctl"},
+    "edge": {"numpy"},
+    "door": set(),
 }
 
 STANDARD = sys.stdlib_module_names

@@ -41,10 +41,9 @@ class Basis:
 
     @classmethod
     def of(cls, cohort: Cohort) -> Basis:
-        total = cohort.moments.sum(axis=0)
-        rows = total[0, 0]
-        centre = total[0] / rows
-        covariance = total / rows - np.outer(centre, centre)
+        rows = cohort.total.rows
+        centre, total = cohort.total.centred()
+        covariance = total / rows
         directions: list[Array] = []
         spans, targets, squares = {}, {}, {}
         for variable in cohort.plan.variables:
@@ -59,9 +58,8 @@ class Basis:
                 directions.append(np.zeros(len(total)))
                 directions[-1][columns] = direction
         change = np.array(directions).reshape(len(directions), len(total))
-        sizes = cohort.moments[:, 0, 0]
-        client_means = cohort.moments[:, 0] / sizes[:, None]
-        scatter = cohort.moments - sizes[:, None, None] * client_means[:, :, None] * client_means[:, None, :]
+        sizes = np.array([float(summary.rows) for summary in cohort.summaries])
+        client_means, scatter = map(np.array, zip(*(summary.centred() for summary in cohort.summaries), strict=True))
         within = change @ scatter @ change.T
         predictors = _predictors(within.sum(axis=0), spans, targets, rows - len(sizes))
         return cls(spans, targets, predictors, squares, sizes, within, (client_means - centre) @ change.T)

@@ -118,9 +118,7 @@ def discover(
     >>> sorted(result.changing)
     ['x1', 'x5']
     """
-    tables = _tables(data, domain, names)
-    if variables is not None:
-        tables = {client: table.select(variables, f"client {client!r}") for client, table in tables.items()}
+    tables = _tables(data, domain, names, variables)
     plan = StudyPlan.from_profiles(
         (profile(table, client, kinds=kinds) for client, table in tables.items()), family=_engine(method).family(seed)
     )
@@ -143,11 +141,17 @@ def _engine(method: str) -> Engine:
     return ENGINES[method]
 
 
-def _tables(data: Any, domain: str | None, names: Sequence[str] | None) -> dict[str, Table]:
+def _tables(
+    data: Any, domain: str | None, names: Sequence[str] | None, variables: Sequence[str] | None
+) -> dict[str, Table]:
     if domain is not None:
-        return as_table(data, names).split(domain)
+        only = None if variables is None else [*variables, domain]
+        return as_table(data, names, only=only).split(domain)
     if isinstance(data, Mapping) and data and not any(_is_column(value) for value in data.values()):
-        return {str(client): as_table(table, names) for client, table in data.items()}
+        return {
+            str(client): as_table(table, names, only=variables, owner=f"client {client!r}")
+            for client, table in data.items()
+        }
     raise DataError(
         "say which client a row belongs to: pass one table with domain='its column', or a mapping from client to table"
     )

@@ -18,6 +18,7 @@ JITTER = 1e-9
 """Keeps duplicate columns solvable. In orthonormal coordinates it is 1e-9 of a column's variance: not a penalty."""
 DETERMINED = 1e-7
 """A variable with less than this share of its variance left is a function of the others: independent of the rest."""
+_NOTHING = 1e-100  # keeps a scatter of zeros solvable, as of clients with one row each
 _ELEMENTS = 2_000_000  # numbers gathered at a time, about 16 MB
 
 
@@ -32,7 +33,7 @@ def partial(matrix: Array, targets: Indices, given: Indices) -> Array:
     if given.shape[1] == 0:
         return plain
     inner = block(matrix, given, given)
-    size = np.trace(matrix, axis1=-2, axis2=-1)[..., None, None, None] / max(matrix.shape[-1], 1)
+    size = np.trace(matrix, axis1=-2, axis2=-1)[..., None, None, None] / max(matrix.shape[-1], 1) + _NOTHING
     cross = block(matrix, given, targets)
     solved = np.linalg.solve(inner + JITTER * size * np.eye(given.shape[1]), cross)
     return np.asarray(plain - np.swapaxes(cross, -1, -2) @ solved)
@@ -43,7 +44,7 @@ def fitted(joint: Array, targets: int) -> Array:
     cross, inner = joint[..., targets:, :targets], joint[..., targets:, targets:]
     if not inner.shape[-1]:
         return np.zeros_like(joint)
-    size = np.trace(inner, axis1=-2, axis2=-1)[..., None, None] / max(inner.shape[-1], 1) + np.finfo(float).tiny
+    size = np.trace(inner, axis1=-2, axis2=-1)[..., None, None] / max(inner.shape[-1], 1) + _NOTHING
     solved = np.linalg.solve(inner + JITTER * size * np.eye(inner.shape[-1]), cross)
     return np.asarray(np.swapaxes(cross, -1, -2) @ solved)
 
@@ -54,7 +55,7 @@ def pillai(explained: Array, total: Array, predictors: Array | float, left: Arra
     `left` are the residual degrees of freedom of the larger model. Targets without variance give F = 0, p = 1.
     """
     width = total.shape[-1]
-    size = np.trace(total, axis1=-2, axis2=-1)[..., None, None] / width + np.finfo(float).tiny
+    size = np.trace(total, axis1=-2, axis2=-1)[..., None, None] / width + _NOTHING
     trace = np.trace(np.linalg.solve(total + 1e-12 * size * np.eye(width), explained), axis1=-2, axis2=-1)
     rank = np.minimum(width, predictors)
     trace = np.clip(trace, 0.0, rank * (1 - 1e-12))

@@ -37,6 +37,9 @@ class Continuous:
                 f"variable {self.name!r} needs a finite location and a positive, finite scale, "
                 f"found {self.location} and {self.scale}"
             )
+        # 60, 60.0 and numpy's 60.0 are one number and must give one fingerprint; so must 0.0 and -0.0
+        object.__setattr__(self, "location", float(self.location) + 0.0)
+        object.__setattr__(self, "scale", float(self.scale))
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,8 @@ class Categorical:
         object.__setattr__(self, "levels", tuple(self.levels))
         if not self.levels or len(set(self.levels)) != len(self.levels):
             raise PlanError(f"variable {self.name!r} needs one or more different levels, found {list(self.levels)}")
+        if not all(map(_is_text, self.levels)):
+            raise PlanError(f"variable {self.name!r} needs levels that are texts, found {list(self.levels)}")
 
 
 Variable = Continuous | Categorical
@@ -74,13 +79,14 @@ class StudyPlan:
         object.__setattr__(self, "clients", tuple(sorted(self.clients)))
         names = [variable.name for variable in self.variables]
         for what, found in (("variables", names), ("clients", list(self.clients))):
-            if not found or len(set(found)) != len(found) or "" in found:
+            if not found or len(set(found)) != len(found) or "" in found or not all(map(_is_text, found)):
                 raise PlanError(f"a plan needs one or more {what} with different, non-empty names, found {found}")
         if DOMAIN in names:
             raise PlanError(f"the name {DOMAIN!r} is taken by the client index; rename that variable")
-        if not 2 <= self.family.width <= 64 or not self.family.bandwidth > 0 or not 1 <= self.clip <= 100:
+        whole = isinstance(self.family.width, int) and 2 <= self.family.width <= 64
+        if not whole or not 0 < self.family.bandwidth < math.inf or not 1 <= self.clip <= 100:
             raise PlanError(
-                "feature width must be in 2..64, bandwidth positive and clip in 1..100 scales, "
+                "feature width must be a whole number in 2..64, bandwidth positive and clip in 1..100 scales, "
                 f"found {self.family.width}, {self.family.bandwidth} and {self.clip}"
             )
 
@@ -109,7 +115,11 @@ class StudyPlan:
             "format": FORMAT,
             "clients": self.clients,
             "clip": float(self.clip),
-            "family": {"name": type(self.family).__name__.lower(), **asdict(self.family)},
+            "family": {
+                "name": type(self.family).__name__.lower(),
+                **asdict(self.family),
+                "bandwidth": float(self.family.bandwidth),
+            },
             "variables": [{"kind": type(v).__name__.lower(), **asdict(v)} for v in self.variables],
         }
         return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
@@ -119,6 +129,7 @@ class StudyPlan:
         """The plan that `to_json` wrote; PlanError for anything else."""
         try:
             document = json.loads(text)
+            _refuse_strings(document["clients"], *(v.get("levels") for v in document["variables"]))
             if document.pop("format") != FORMAT:
                 raise PlanError(f"this plan was not written in the format {FORMAT!r}; update fedcdh or the plan")
             family = dict(document.pop("family"))
@@ -127,7 +138,9 @@ class StudyPlan:
                 family=_FAMILIES[family.pop("name")](**family),
                 **document,
             )
-        except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as problem:
+        except PlanError:
+            raise
+        except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as problem:
             raise PlanError(f"this is not a study plan ({problem!r}); ask the coordinator for the file again") from None
 
     @property
@@ -152,6 +165,18 @@ class StudyPlan:
             for name in pooled
         ]
         return cls(tuple(variables), tuple(profile.client for profile in profiles), family, clip)
+
+
+def _is_text(found: object) -> bool:
+    """Text that a file can hold: no half of a surrogate pair."""
+    return isinstance(found, str) and not any("\ud800" <= letter <= "\udfff" for letter in found)
+
+
+def _refuse_strings(*lists: object) -> None:
+    """A text where a list belongs would fall apart into letters."""
+    for found in lists:
+        if isinstance(found, str):
+            raise TypeError(f"expected a list, found {found!r}")
 
 
 def _variable(document: Mapping[str, Any]) -> Variable:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -56,9 +56,12 @@ def profile(
     >>> profile({"age": [30, 40], "sex": ["f", "m"]}, "north").columns["age"].mean
     35.0
     """
-    read = as_table(table)
-    read = read.select(variables, f"client {client!r}") if variables is not None else read
-    for name in kinds or {}:
+    owner = f"client {client!r}"
+    read = as_table(table, only=variables, owner=owner)
+    read = read.select(variables, owner) if variables is not None else read
+    for name, kind in (kinds or {}).items():
+        if kind not in get_args(Kind):
+            raise DataError(f"kinds= says {name!r} is {kind!r}; choose one of {', '.join(get_args(Kind))}")
         if name not in read.columns:
             raise DataError(
                 f"kinds= names {name!r}, but client {client!r} has no such column; it has {list(read.names)}"

@@ -46,11 +46,13 @@ class Summary:
     missing: Mapping[str, int]  # per variable; a row with any missing value is read but not used
 
     def __post_init__(self) -> None:
-        moments = np.array(self.moments, dtype=np.int64)
+        whole = np.can_cast(np.asarray(self.moments).dtype, np.int64)
+        moments = np.array(self.moments, dtype=np.int64) if whole else np.zeros(0, dtype=np.int64)
         moments.setflags(write=False)
         object.__setattr__(self, "moments", moments)
         object.__setattr__(self, "missing", MappingProxyType(dict(self.missing)))
-        if moments.ndim != 2 or not np.array_equal(moments, moments.T) or not 0 <= self.rows <= self.rows_read:
+        square = moments.ndim == 2 and moments.size > 0 and np.array_equal(moments, moments.T)
+        if not square or not self._within_bounds():
             raise SummaryError(f"the summary of {', '.join(self.clients)} is damaged; make it again from the table")
 
     @property
@@ -63,6 +65,25 @@ class Summary:
         means, squares = self.moments[0] / self.moments[0, 0], self.moments.diagonal() / self.moments[0, 0]
         varying = squares - means**2 > CONSTANT
         return tuple(name for name, span in plan.spans().items() if not varying[span].any())
+
+    def _within_bounds(self) -> bool:
+        """Whether features in [-1, 1] can have given these moments: then as many rows as we allow cannot overflow."""
+        most = self.moments[0, 0]
+        return 0 <= self.rows <= self.rows_read and bool(((-most <= self.moments) & (self.moments <= most)).all())
+
+    def centred(self) -> tuple[Array, Array]:
+        """The means of φ, and its scatter Σ(φ − mean)(φ − mean)ᵀ, as real numbers.
+
+        Features are first shifted by whole steps of the grid, in integers: then small spreads around large means lose
+        no digits. Intermediate products may pass 2⁶³; sums modulo 2⁶⁴ do not mind, and the scatter itself fits.
+        """
+        sums = self.moments[0] // GRID
+        shift = np.rint(sums / self.rows).astype(np.int64)
+        crossed = np.multiply.outer(shift, sums)
+        shifted = self.moments - crossed - crossed.T + self.rows * np.multiply.outer(shift, shift)
+        rest = (sums - self.rows * shift).astype(np.float64)
+        scatter = (shifted - np.multiply.outer(rest, rest) / self.rows) / float(GRID**2)
+        return (shift + rest / self.rows) / GRID, scatter
 
     def __add__(self, other: Summary) -> Summary:
         if self.plan != other.plan:
@@ -125,6 +146,11 @@ def add_up(summaries: Iterable[Summary], plan: StudyPlan) -> Cohort:
                 f"the summary of {', '.join(summary.clients)} follows plan {summary.plan[:12]}, not this plan "
                 f"({plan.fingerprint[:12]}); make it again with this plan"
             )
+        if summary.moments.shape != (plan.columns, plan.columns) or not summary.rows:
+            raise SummaryError(
+                f"the summary of {', '.join(summary.clients)} has no rows or not the {plan.columns} columns of the plan; "
+                "make it again from the table"
+            )
         if len(summary.clients) != 1:
             raise SummaryError(
                 f"a summary holds the sum of clients {', '.join(summary.clients)}: who differs from whom is lost in "
@@ -148,7 +174,8 @@ def summarize(table: Any, plan: StudyPlan, client: str, *, max_dropped: float = 
     """
     if client not in plan.clients:
         raise DataError(f"client {client!r} is not part of the plan, which names {', '.join(plan.clients)}")
-    read = as_table(table, plan.names).select(plan.names, f"client {client!r}")
+    owner = f"client {client!r}"
+    read = as_table(table, plan.names, only=plan.names, owner=owner).select(plan.names, owner)
     missing = np.array([read.columns[name].missing for name in plan.names])
     used = np.asarray(~missing.any(axis=0))
     counts = {name: int(number) for name, number in zip(plan.names, missing.sum(axis=1), strict=True)}

@@ -6,8 +6,10 @@ plan's decision, so that no kind is ever guessed from a part of the data.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import narwhals as nw
@@ -89,10 +91,7 @@ class Table:
         """These columns only; an error that names the owner (a client) and the columns it lacks."""
         lacking = [name for name in names if name not in self.columns]
         if lacking:
-            raise DataError(
-                f"{owner} has no column {_quoted(lacking)} (it has {_quoted(self.names)}); "
-                "add or rename it there, or leave it out of the study with variables=[...]"
-            )
+            raise DataError(f"{owner}: {_no_column(lacking, self.names)}")
         return Table({name: self.columns[name] for name in names})
 
     def split(self, by: str) -> dict[str, Table]:
@@ -110,22 +109,52 @@ class Table:
         }
 
 
-def as_table(data: Any, names: Sequence[str] | None = None) -> Table:
-    """A Table from a data frame that narwhals accepts, a mapping of columns, or a 2-D array with names."""
+def as_table(
+    data: Any,
+    names: Sequence[str] | None = None,
+    *,
+    only: Collection[str] | None = None,
+    owner: str = "the table",
+) -> Table:
+    """A Table from a data frame that narwhals accepts, a mapping of columns, or a 2-D array with names.
+
+    Columns that are not among `only` are not looked at; the owner (a client, say) is named in errors.
+    """
     if isinstance(data, Table):
         return data
+    try:
+        return _read(data, names, only)
+    except DataError as problem:
+        raise DataError(f"{owner}: {problem}") from None
+
+
+def _read(data: Any, names: Sequence[str] | None, only: Collection[str] | None) -> Table:
     if isinstance(data, np.ndarray) and data.dtype.names is None:
-        columns = dict(_array_columns(data, names))
+        cells = dict(_array_columns(data, names))
     elif isinstance(data, Mapping):
-        columns = {str(name): _from_values(name, values) for name, values in data.items()}
+        cells = _named(data.items())
     else:
-        columns = dict(_frame_columns(data))
+        cells = _named(_frame_columns(data))
+    if only is not None and (lacking := [name for name in only if name not in cells]):
+        raise _no_column(lacking, list(cells))
+    columns = {
+        name: _from_series(name, values) if isinstance(values := cells[name], nw.Series) else _from_values(name, values)
+        for name in (cells if only is None else only)
+    }
     if len(lengths := {len(column) for column in columns.values()}) > 1:
         raise DataError(f"columns have different lengths ({sorted(lengths)}); every row needs a value in every column")
     return Table(columns)
 
 
-def _array_columns(data: npt.NDArray[Any], names: Sequence[str] | None) -> Iterator[tuple[str, Column]]:
+def _named(columns: Iterable[tuple[object, Any]]) -> dict[str, Any]:
+    listed = [(str(name), values) for name, values in columns]
+    names = [name for name, _ in listed]
+    if twins := sorted({name for name in names if names.count(name) > 1}):
+        raise DataError(f"two columns are called {_quoted(twins)}; rename one of them")
+    return dict(listed)
+
+
+def _array_columns(data: npt.NDArray[Any], names: Sequence[str] | None) -> Iterator[tuple[str, Any]]:
     if data.ndim != 2:
         raise DataError(f"expected a 2-D array of rows and variables, found {data.ndim} dimension(s)")
     if names is None:
@@ -133,10 +162,10 @@ def _array_columns(data: npt.NDArray[Any], names: Sequence[str] | None) -> Itera
     if len(names) != data.shape[1] or len(set(names)) != len(names):
         raise DataError(f"the array has {data.shape[1]} columns: names= must give that many different names")
     for j, name in enumerate(names):
-        yield str(name), _from_values(name, data[:, j])
+        yield str(name), data[:, j]
 
 
-def _frame_columns(data: Any) -> Iterator[tuple[str, Column]]:
+def _frame_columns(data: Any) -> Iterator[tuple[str, nw.Series[Any]]]:
     try:
         frame = nw.from_native(data)
     except TypeError:
@@ -144,16 +173,22 @@ def _frame_columns(data: Any) -> Iterator[tuple[str, Column]]:
             f"cannot read a table from {type(data).__name__}; pass a data frame (pandas, polars, pyarrow, ...), "
             "a mapping of columns, or a numpy array with names="
         ) from None
+    except nw.exceptions.DuplicateError as problem:
+        raise DataError(f"two columns have one name ({problem}); rename one of them") from None
     eager = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
-    for name in eager.columns:
-        series = eager[name]
-        if series.dtype.is_numeric():
-            numbers = series.cast(nw.Float64).fill_null(float("nan")).to_numpy()
-            yield str(name), Numbers(np.asarray(numbers, dtype=np.float64))
-        elif series.dtype in (nw.String, nw.Categorical, nw.Enum, nw.Boolean, nw.Object):
-            yield str(name), _from_values(name, series.to_list())
-        else:
-            yield str(name), _from_values(name, _unsupported(name, str(series.dtype)))
+    for series in eager.iter_columns():
+        yield series.name, series
+
+
+def _from_series(name: str, series: nw.Series[Any]) -> Column:
+    if series.dtype.is_numeric():
+        numbers = series.cast(nw.Float64).fill_null(float("nan")).to_numpy()
+        return Numbers(np.asarray(numbers, dtype=np.float64))
+    if series.dtype in (nw.Categorical, nw.Enum):  # labels, also where they look like numbers
+        return Texts.of([None if _is_missing(value) else _label(value) for value in series.to_list()])
+    if series.dtype in (nw.String, nw.Boolean, nw.Object) or series.is_null().all():
+        return _from_values(name, series.to_list())
+    raise _unsupported(name, str(series.dtype))
 
 
 def _from_values(name: object, values: Any) -> Column:
@@ -161,29 +196,50 @@ def _from_values(name: object, values: Any) -> Column:
     if array.ndim != 1:
         raise DataError(f"column {name!r} has {array.ndim} dimensions instead of one")
     if array.dtype.kind in "fiu":
-        return Numbers(array.astype(np.float64))
+        return Numbers(np.asarray(np.ma.filled(array.astype(np.float64), np.nan)))
     if array.dtype.kind in "mMcV":
-        _unsupported(name, str(array.dtype))
+        raise _unsupported(name, str(array.dtype))
     items = [None if _is_missing(value) else value for value in array.tolist()]
     present = [value for value in items if value is not None]
-    if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in present):
-        return Numbers(np.array([np.nan if value is None else value for value in items], dtype=np.float64))
+    if odd := [type(value).__name__ for value in present if not isinstance(value, _CELLS)]:
+        raise _unsupported(name, odd[0])
+    if all(isinstance(value, (Real, Decimal)) and not isinstance(value, bool) for value in present):
+        return Numbers(np.array([np.nan if value is None else _number(value) for value in items], dtype=np.float64))
     return Texts.of([None if value is None else _label(value) for value in items])
+
+
+_CELLS = (str, bool, np.bool_, Real, Decimal)
 
 
 def _is_missing(value: object) -> bool:
     # pandas' NA and NaT are not equal to themselves or not comparable at all; NaN is not equal to itself
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, (Real, Decimal)) and bool(value != value)
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # an integer of more than 308 digits; refused later, with the client's name
+        return np.inf
 
 
 def _label(value: object) -> str:
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, (float, np.floating)) and value.is_integer():
         return str(int(value))
     return str(value)
 
 
-def _unsupported(name: object, kind: str) -> list[Any]:
-    raise DataError(
+def _no_column(lacking: Sequence[str], names: Sequence[str]) -> DataError:
+    return DataError(
+        f"there is no column {_quoted(lacking)} (there are {_quoted(names)}); "
+        "add or rename it there, or leave it out of the study with variables=[...]"
+    )
+
+
+def _unsupported(name: object, kind: str) -> DataError:
+    return DataError(
         f"column {name!r} holds {kind}, which is neither a number nor a label; turn it into one "
         "(a date, for example, into days since a fixed day) or leave it out with variables=[...]"
     )

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fedcdh.errors import PlanError
+
 Array = npt.NDArray[np.float64]
 
 
@@ -21,6 +23,10 @@ class Fourier:
     width: int = 5
     bandwidth: float = 1.0
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.seed, int) or self.seed < 0:
+            raise PlanError(f"a seed is a whole number from 0 upwards, found {self.seed!r}")
 
     def __call__(self, x: Array) -> Array:
         """The columns cos(w_j x + b_j); the factor √(2/h) is in `weights`."""

@@ -26,12 +26,13 @@ def shape(basis: Basis, question: Question) -> tuple[int, ...]:
         len(basis.targets[question.y]),
         len(_columns(basis.predictors, question)),
         len(_columns(basis.targets, question)),
+        _two_valued(basis, question),
     )
 
 
 def answer_mechanisms(basis: Basis, questions: Sequence[Question]) -> list[tuple[float, float]]:
     """Statistic and p-value for questions ℧ ⫫ y | Z of one shape."""
-    width, conditions, linear = shape(basis, questions[0])
+    width, conditions, linear, two_valued = shape(basis, questions[0])
     if not width:
         return [(0.0, 1.0)] * len(questions)
     count = len(questions)
@@ -50,11 +51,16 @@ def answer_mechanisms(basis: Basis, questions: Sequence[Question]) -> list[tuple
     own = basis.rows - 1 >= 2 * conditions + 5
     if conditions and own.sum() > 1:
         parts += _chow(basis, target, slopes, bends, own)
-    if width == 1 and own.sum() > 1:
+    if width == 1 and not two_valued and own.sum() > 1:
         parts.append(_other_noise(basis, questions, given, own))
     p_value = combine(parts)
     determined = np.trace(common, axis1=-2, axis2=-1) <= DETERMINED * width * rows
     return list(zip(statistic.tolist(), np.where(determined, 1.0, p_value).tolist(), strict=True))
+
+
+def _two_valued(basis: Basis, question: Question) -> bool:
+    """With two values the mean says all: noise follows it, and differs wherever Z does, mechanism or not."""
+    return len(basis.spans[question.y]) == 1
 
 
 def _columns(of: dict[str, Indices], question: Question) -> Indices:

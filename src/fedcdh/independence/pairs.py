@@ -47,7 +47,9 @@ def answer_pairs(basis: Basis, questions: Sequence[Question]) -> list[tuple[floa
     x, y = np.arange(wide_x), np.arange(wide_x, wide_x + wide_y)
     f_x, p_x = _predict(left, freedom, x[:mean_x], y)
     f_y, p_y = _predict(left, freedom, y[:mean_y], x)
-    parts = [p_x, p_y, _predict(left, freedom, x[:mean_x], y[:mean_y])[1]]
+    # the strata's weights are those of the target: both ways, so that neither name comes first
+    linear = [_predict(left, freedom, *ends)[1] for ends in ((x[:mean_x], y[:mean_y]), (y[:mean_y], x[:mean_x]))]
+    parts = [p_x, p_y, combine(linear)]
     if within and len(freedom) > 1:
         parts.append(_differing_slopes(left, freedom, x[0], y[0]))
     return list(zip(np.maximum(f_x, f_y).tolist(), combine(parts).tolist(), strict=True))

@@ -1,0 +1,285 @@
+"""Profiles and plans: pooled numbers from a few sums, one canonical text, and nothing damaged gets through."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedcdh.errors import DataError, PlanError
+from fedcdh.features import Fourier, Hermite
+from fedcdh.plan import Categorical, Continuous, StudyPlan
+from fedcdh.profile import merge, profile
+from fedcdh.questions import DOMAIN
+
+name = st.text(min_size=1, max_size=8).filter(lambda text: text != DOMAIN)
+number = st.floats(allow_nan=False, allow_infinity=False, width=64)
+positive = st.floats(min_value=0, exclude_min=True, allow_infinity=False)
+families = st.one_of(
+    st.builds(Hermite, st.integers(2, 64), st.floats(0.01, 100)),
+    st.builds(Fourier, st.integers(2, 64), st.floats(0.01, 100), st.integers(0, 2**63)),
+)
+
+
+@st.composite
+def plans(draw) -> StudyPlan:
+    names = draw(st.lists(name, min_size=1, max_size=4, unique=True))
+    levels = st.lists(st.text(max_size=6), min_size=1, max_size=4, unique=True).map(tuple)
+    variables = [
+        draw(st.one_of(st.builds(Continuous, st.just(n), number, positive), st.builds(Categorical, st.just(n), levels)))
+        for n in names
+    ]
+    clients = draw(st.lists(st.text(min_size=1, max_size=6), min_size=1, max_size=4, unique=True))
+    return StudyPlan(tuple(variables), tuple(clients), draw(families), draw(st.floats(1, 100)))
+
+
+@settings(deadline=None, max_examples=60)
+@given(plans())
+def test_what_is_written_is_read_back(plan):
+    text = plan.to_json()
+    read = StudyPlan.from_json(text)
+    assert read == plan
+    assert read.to_json() == text
+    assert read.fingerprint == plan.fingerprint
+
+
+@settings(deadline=None, max_examples=40)
+@given(plans(), st.randoms(use_true_random=False))
+def test_the_text_does_not_depend_on_order_of_keys_or_clients(plan, rng: random.Random):
+    def shuffled(value):
+        if isinstance(value, dict):
+            return {key: shuffled(value[key]) for key in rng.sample(sorted(value), len(value))}
+        return [shuffled(item) for item in value] if isinstance(value, list) else value
+
+    document = shuffled(json.loads(plan.to_json()))
+    rng.shuffle(document["clients"])
+    assert StudyPlan.from_json(json.dumps(document, indent=3)).to_json() == plan.to_json()
+    assert replace(plan, clients=tuple(rng.sample(plan.clients, len(plan.clients)))).fingerprint == plan.fingerprint
+
+
+PLAN = StudyPlan(
+    (Continuous("age", 60.0, 15.0), Categorical("sex", ("f", "m"))), ("north", "south"), Fourier(5, 1.0, 7), 6.0
+)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(PLAN, clients=("north", "west")),
+        replace(PLAN, clients=("north",)),
+        replace(PLAN, clip=5.0),
+        replace(PLAN, family=Fourier(6, 1.0, 7)),
+        replace(PLAN, family=Fourier(5, 1.5, 7)),
+        replace(PLAN, family=Fourier(5, 1.0, 8)),
+        replace(PLAN, family=Hermite(5, 1.0)),
+        replace(PLAN, variables=PLAN.variables[::-1]),
+        replace(PLAN, variables=(Continuous("Age", 60.0, 15.0), PLAN.variables[1])),
+        replace(PLAN, variables=(Continuous("age", np.nextafter(60.0, 61), 15.0), PLAN.variables[1])),
+        replace(PLAN, variables=(Continuous("age", 60.0, 15.1), PLAN.variables[1])),
+        replace(PLAN, variables=(PLAN.variables[0], Categorical("sex", ("m", "f")))),
+        replace(PLAN, variables=(PLAN.variables[0], Categorical("sex", ("f", "m", "x")))),
+        replace(PLAN, variables=(PLAN.variables[0], Continuous("sex"))),
+    ],
+)
+def test_the_fingerprint_changes_with_everything(other):
+    assert other != PLAN
+    assert other.fingerprint != PLAN.fingerprint
+
+
+@pytest.mark.parametrize("same", [(60, 15), (60.0, 15), (np.float64(60), np.int64(15))])
+def test_equal_numbers_have_one_fingerprint(same):
+    other = replace(PLAN, variables=(Continuous("age", *same), PLAN.variables[1]), clip=6, family=Fourier(5, 1, 7))
+    assert other == PLAN
+    assert other.fingerprint == PLAN.fingerprint
+    assert Continuous("x", -0.0) == Continuous("x", 0.0)
+    zeros = [StudyPlan((Continuous("x", zero),), ("a",)).fingerprint for zero in (0.0, -0.0, 0)]
+    assert len(set(zeros)) == 1
+
+
+def damaged(path: str, value: object) -> str:
+    document = json.loads(PLAN.to_json())
+    *way, last = path.split(".")
+    place = document
+    for step in way:
+        place = place[int(step)] if step.isdigit() else place[step]
+    place[int(last) if last.isdigit() else last] = value
+    return json.dumps(document)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        "null",
+        "[]",
+        '"plan"',
+        "7",
+        PLAN.to_json()[:-1],
+        PLAN.to_json()[1:],
+        PLAN.to_json() + "}",
+        "[" * 100_000,
+        "1" * 5000,
+        b"\xff\xfe",
+        None,
+        damaged("format", "fedcdh-plan-0"),
+        damaged("clients", "north"),
+        damaged("clients", []),
+        damaged("clients", ["north", "north"]),
+        damaged("clients", ["north", ""]),
+        damaged("clients", [1, "north"]),
+        damaged("clip", "6"),
+        damaged("clip", float("nan")),
+        damaged("clip", 0),
+        damaged("more", 1),
+        damaged("family.name", "wavelet"),
+        damaged("family.name", ["fourier"]),
+        damaged("family.width", 1),
+        damaged("family.width", 3.5),
+        damaged("family.width", 10**9),
+        damaged("family.bandwidth", 0),
+        damaged("family.bandwidth", float("inf")),
+        damaged("family.seed", -1),
+        damaged("family.seed", 0.5),
+        damaged("family.more", 1),
+        damaged("variables", []),
+        damaged("variables", {}),
+        damaged("variables", "age"),
+        damaged("variables.0", 7),
+        damaged("variables.0.name", 7),
+        damaged("variables.0.name", "sex"),
+        damaged("variables.0.name", DOMAIN),
+        damaged("variables.0.name", "\ud800"),
+        damaged("variables.0.kind", "ordinal"),
+        damaged("variables.0.location", float("inf")),
+        damaged("variables.0.location", 10**400),
+        damaged("variables.0.location", "60"),
+        damaged("variables.0.scale", 0),
+        damaged("variables.0.scale", -1),
+        damaged("variables.0.scale", None),
+        damaged("variables.1.levels", "fm"),
+        damaged("variables.1.levels", []),
+        damaged("variables.1.levels", ["f", "f"]),
+        damaged("variables.1.levels", [0, 1]),
+        damaged("variables.1.levels", None),
+        damaged("variables.1.levels", ["\ud800"]),
+    ],
+)
+def test_a_damaged_plan_is_refused(text):
+    with pytest.raises(PlanError):
+        StudyPlan.from_json(text)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.data())
+def test_whatever_happens_to_a_plan_is_refused_or_harmless(data):
+    text = PLAN.to_json()
+    at = data.draw(st.integers(0, len(text) - 1))
+    length = data.draw(st.integers(0, 5))
+    broken = text[:at] + data.draw(st.text(max_size=3)) + text[at + length :]
+    try:
+        plan = StudyPlan.from_json(broken)
+    except PlanError:
+        return
+    assert StudyPlan.from_json(plan.to_json()) == plan
+    assert plan.fingerprint == PLAN.fingerprint or plan != PLAN
+
+
+def test_spans_cover_all_columns_once():
+    covered = [column for span in PLAN.spans().values() for column in range(span.start, span.stop)]
+    assert covered == list(range(1, PLAN.columns))
+
+
+# Profiles
+
+values = st.lists(st.floats(-1e6, 1e6, allow_nan=False), min_size=1, max_size=12)
+
+
+@given(st.lists(values, min_size=1, max_size=5), st.floats(-1e9, 1e9), st.randoms(use_true_random=False))
+def test_pooled_location_and_scale_are_those_of_the_pooled_rows(parts, offset, rng):
+    tables = {f"c{k}": {"x": np.array(part) + offset} for k, part in enumerate(parts)}
+    profiles = [profile(table, client) for client, table in tables.items()]
+    rng.shuffle(profiles)
+    plan = StudyPlan.from_profiles(profiles)
+    pooled = np.concatenate([table["x"] for table in tables.values()]).astype(np.longdouble)
+    mean, spread = float(pooled.mean()), float(pooled.std())
+    (variable,) = plan.variables
+    largest = float(np.abs(pooled).max())
+    assert variable.location == pytest.approx(mean, rel=1e-12, abs=1e-15 * largest)
+    if spread > 1e-6 * largest:
+        assert variable.scale == pytest.approx(spread, rel=1e-9)
+
+
+def test_pooled_location_and_scale_to_the_last_digits():
+    rng = np.random.default_rng(5)
+    tables = {f"c{k}": {"x": 1e6 * k + 10.0**k * rng.standard_normal(50 * (k + 1))} for k in range(4)}
+    (variable,) = StudyPlan.from_profiles(profile(table, client) for client, table in tables.items()).variables
+    pooled = np.concatenate([table["x"] for table in tables.values()])
+    assert variable.location == pytest.approx(pooled.mean(), rel=1e-12)
+    assert variable.scale == pytest.approx(pooled.std(), rel=1e-12)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(st.lists(st.tuples(st.floats(-1e9, 1e9), st.sampled_from("abcd")), min_size=1, max_size=8), min_size=1, max_size=5),
+    st.randoms(use_true_random=False),
+)
+def test_the_plan_does_not_depend_on_the_order_of_clients_or_rows(parts, rng):
+    def plan(shuffle: bool) -> StudyPlan:
+        profiles = []
+        for k, part in enumerate(parts):
+            rows = rng.sample(part, len(part)) if shuffle else part
+            profiles.append(profile({"x": [x for x, _ in rows], "g": [g for _, g in rows]}, f"c{k}"))
+        return StudyPlan.from_profiles(rng.sample(profiles, len(profiles)) if shuffle else profiles)
+
+    assert plan(True).to_json() == plan(False).to_json()
+
+
+def test_a_profile_says_no_more_than_it_needs():
+    found = profile({"x": [1.0, 2.0, 3.0, None], "g": ["a", "b", "a", None]}, "north")
+    x, g = found.columns["x"], found.columns["g"]
+    assert (x.count, x.missing, x.mean, x.squares) == (3, 1, 2.0, 2.0)
+    assert len(x.quantiles) == 5
+    assert min(x.quantiles) > 1.0  # neither the smallest nor the largest value is told
+    assert max(x.quantiles) < 3.0
+    assert (g.levels, g.counts, g.missing) == (("a", "b"), (2, 1), 1)
+
+
+def test_merged_levels_are_the_union_with_their_counts():
+    parts = [profile({"g": list(labels)}, client) for client, labels in (("s", "ab"), ("n", "bcc"))]
+    merged = merge(parts)["g"]
+    assert dict(zip(merged.levels, merged.counts, strict=True)) == {"a": 1, "b": 2, "c": 2}
+    assert merged.count == 5
+
+
+def test_kinds_overrule_what_a_column_looks_like():
+    table = {"grade": [1, 2, 2, 3], "x": [0.5, 1.5, 2.5, 3.5]}
+    plan = StudyPlan.from_profiles([profile(table, "a", kinds={"grade": "categorical"})])
+    assert plan.variables[0] == Categorical("grade", ("1", "2", "3"))
+
+
+@pytest.mark.parametrize(
+    ("settings_", "complaint"),
+    [
+        ({"kinds": {"y": "categorical"}}, r"'y'.*client 'north' has no such column"),
+        ({"kinds": {"x": "ordinal"}}, "'x' is 'ordinal'; choose one of continuous, categorical"),
+        ({"kinds": {"g": "continuous"}}, r"'g' at client 'north' should be continuous but holds text such as \('a',"),
+        ({"variables": ["x", "z"]}, "client 'north': there is no column 'z'"),
+    ],
+)
+def test_a_profile_that_cannot_be_made_says_why(settings_, complaint):
+    with pytest.raises(DataError, match=complaint):
+        profile({"x": [1, 2], "g": ["a", "b"]}, "north", **settings_)
+
+
+def test_no_profiles_no_plan():
+    with pytest.raises(PlanError, match="at least one client"):
+        StudyPlan.from_profiles([])
+    twice = [profile({"x": [1, 2]}, "north"), profile({"x": [1, 2]}, "north")]
+    with pytest.raises(PlanError, match="different, non-empty names"):
+        StudyPlan.from_profiles(twice)
