@@ -34,7 +34,9 @@ class Rows:
     def of(cls, tables: Mapping[str, Mapping[str, np.ndarray]], plan: StudyPlan) -> Rows:
         sizes = [len(next(iter(table.values()))) for table in tables.values()]
         features = {
-            variable.name: np.concatenate([_features(variable, plan, table[variable.name]) for table in tables.values()])
+            variable.name: np.concatenate(
+                [_features(variable, plan, table[variable.name]) for table in tables.values()]
+            )
             for variable in plan.variables
         }
         return cls(plan, features, np.repeat(list(tables), sizes))
@@ -78,9 +80,7 @@ class Rows:
             small, bends = left[:, : targets.shape[1]], left[:, targets.shape[1] :]
             large = residuals(small, bends, jitter_of(bends))
             freedom = self.count - len(self.clients) - columns.shape[1]
-            p_values = [
-                f_test(small[:, j], large[:, j], bends.shape[1], freedom) for j in range(targets.shape[1])
-            ]
+            p_values = [f_test(small[:, j], large[:, j], bends.shape[1], freedom) for j in range(targets.shape[1])]
             chosen[name] = columns if min(p_values) * len(p_values) < 0.05 else linear
         return chosen
 
@@ -221,7 +221,7 @@ def pair_p(rows: Rows, question: Question) -> float:
             ]
         ),
     ]
-    if DOMAIN in question.given and len(left) > 1:
+    if DOMAIN in question.given and len(left) > 1 and mean_x == mean_y == 1:
         parts.append(_slopes([(x[:, 0], y[:, 0], freedom) for x, y, freedom in left]))
     return combine(parts)
 
@@ -282,13 +282,11 @@ def mechanism_p(rows: Rows, name: str, given: frozenset[str]) -> float:
     if conditions and len(own) > 1:
         parts += _chow(rows, own, target, linear, bends)
     if rows.coordinates[name].shape[1] > 1 and target.shape[1] == 1 and len(own) > 1:
-        parts.append(_bartlett(rows, own, name, target, both))
+        parts.append(_bartlett(rows, own, name, target, both, rows.side_by_side(given, rows.coordinates)))
     return combine(parts)
 
 
-def _chow(
-    rows: Rows, own: list[np.ndarray], target: np.ndarray, linear: np.ndarray, bends: np.ndarray
-) -> list[float]:
+def _chow(rows: Rows, own: list[np.ndarray], target: np.ndarray, linear: np.ndarray, bends: np.ndarray) -> list[float]:
     inside = rows.inside_clients
     target, linear, bends = inside(target), inside(linear), inside(bends)
     both = np.concatenate([linear, bends], axis=1)
@@ -313,8 +311,10 @@ def _chow(
     return found
 
 
-def _bartlett(rows: Rows, own: list[np.ndarray], name: str, target: np.ndarray, given: np.ndarray) -> float:
-    conditions, target, given = given, rows.inside_clients(target), rows.inside_clients(given)
+def _bartlett(
+    rows: Rows, own: list[np.ndarray], name: str, target: np.ndarray, given: np.ndarray, everything: np.ndarray
+) -> float:
+    target, given = rows.inside_clients(target), rows.inside_clients(given)
     variances, freedoms = [], []
     for place in own:
         left = residuals(target[place], given[place], rows.jitter(place, rows.inside_clients))
@@ -327,13 +327,13 @@ def _bartlett(rows: Rows, own: list[np.ndarray], name: str, target: np.ndarray, 
     v, f = np.array(variances), np.array(freedoms)
     spread = f.sum() * np.log(f @ v / f.sum()) - f @ np.log(v)
     correction = 1 + ((1 / f).sum() - 1 / f.sum()) / (3 * (len(f) - 1))
-    return float(stats.chi2.sf(spread / (correction * _heaviness(rows, name, conditions)), len(f) - 1))
+    return float(stats.chi2.sf(spread / (correction * _heaviness(rows, name, everything)), len(f) - 1))
 
 
 def _heaviness(rows: Rows, name: str, given: np.ndarray) -> float:
     linear, square = rows.features[name][:, 0], rows.features[name][:, 1]
     squared = (square - 2 * linear.mean() * linear) / linear.var()  # ((l − mean)/σ)² up to a constant
-    freedom = rows.count - 1 - given.shape[1]
+    freedom = max(rows.count - 1 - given.shape[1], 1)
     jitter = rows.jitter(np.arange(rows.count), rows.about_mean)
     values = rows.about_mean(np.column_stack([rows.coordinates[name][:, 0], squared]))
     noise, about = (residuals(values, rows.about_mean(given), jitter) ** 2).sum(axis=0) / freedom

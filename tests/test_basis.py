@@ -80,7 +80,10 @@ def test_squares_follow_from_the_first_two_columns():
     basis, rows = Basis.of(cohort), pooled.Rows.of(tables, cohort.plan)
     for name, (on_first, on_second) in basis.squares.items():
         first, second = rows.coordinates[name][:, 0], rows.coordinates[name][:, 1]
-        first, second = first * np.sign(first @ rows.features[name][:, 0]), second * np.sign(second @ rows.features[name][:, 1])
+        first, second = (
+            first * np.sign(first @ rows.features[name][:, 0]),
+            second * np.sign(second @ rows.features[name][:, 1]),
+        )
         left = first**2 - on_first * first - on_second * second
         assert left.std() < 1e-3  # the square is rounded to the grid, so not to the last digit
 
@@ -97,7 +100,9 @@ def test_partial_moments_are_those_of_residuals(rows):
     targets, given_ = np.array([[0, 1], [4, 2]]), np.array([[2, 3, 4], [6, 5, 0]])
     left = partial(scatter, targets, given_)
     for b in range(2):
-        residual = rows[:, targets[b]] - rows[:, given_[b]] @ np.linalg.lstsq(rows[:, given_[b]], rows[:, targets[b]])[0]
+        residual = (
+            rows[:, targets[b]] - rows[:, given_[b]] @ np.linalg.lstsq(rows[:, given_[b]], rows[:, targets[b]])[0]
+        )
         assert left[b] == pytest.approx(residual.T @ residual, rel=1e-6, abs=1e-6)
     assert np.array_equal(partial(scatter, targets, np.zeros((2, 0), dtype=int))[1], scatter[np.ix_([4, 2], [4, 2])])
 
@@ -131,6 +136,7 @@ def test_nothing_to_explain_or_nothing_to_explain_it_with_gives_p_one():
     assert pillai(zero, one, 2, 10)[1] == 1.0
     assert pillai(one, one, 2, 0)[1] == 1.0  # no degrees of freedom
     assert pillai(one, one, 2, -5)[1] == 1.0
+    assert pillai(zero, one, 0, 10)[1] == 1.0  # no predictors, as for the domain of one client
     assert pillai(one, one, 2, 10)[1] < 1e-10
     assert np.array_equal(fitted(np.zeros((3, 3)), 1), np.zeros((1, 1)))
     assert np.array_equal(partial(np.zeros((3, 3)), np.array([[0]]), np.array([[1, 2]])), np.zeros((1, 1, 1)))

@@ -43,7 +43,9 @@ def test_the_printed_form_equals_that_of_the_pooled_rows(domain):
     )
 
 
-@pytest.mark.parametrize("measure_of", [lambda c: OperatorChange(Basis.of(c)), lambda c: PrintedChange(FeatureSpace.of(c, one_hot))])
+@pytest.mark.parametrize(
+    "measure_of", [lambda c: OperatorChange(Basis.of(c)), lambda c: PrintedChange(FeatureSpace.of(c, one_hot))]
+)
 def test_a_pair_may_be_given_either_way_round(measure_of):
     cohort, _, pairs = study(Hermite())
     measure = measure_of(cohort)

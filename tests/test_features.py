@@ -43,9 +43,7 @@ def test_the_bound_is_not_wasteful(family):
 def test_random_features_approach_the_gaussian_kernel_as_they_get_more():
     def error(width: int) -> float:
         exact = gaussian(X, 1.5)
-        return float(
-            np.mean([np.abs(approximated(Fourier(width, 1.5, seed), X) - exact).mean() for seed in range(30)])
-        )
+        return float(np.mean([np.abs(approximated(Fourier(width, 1.5, seed), X) - exact).mean() for seed in range(30)]))
 
     errors = [error(width) for width in (4, 16, 64)]
     assert errors[0] > 1.7 * errors[1] > 1.7**2 * errors[2]  # 1/√width would be a factor of 2
@@ -56,7 +54,9 @@ def test_random_features_approach_the_gaussian_kernel_as_they_get_more():
 
 @pytest.mark.parametrize("bandwidth", [0.7, 1.0, 2.0])
 def test_hermite_features_converge_to_the_gaussian_kernel(bandwidth):
-    errors = [np.abs(approximated(Hermite(width, bandwidth), X) - gaussian(X, bandwidth)).max() for width in (4, 16, 64)]
+    errors = [
+        np.abs(approximated(Hermite(width, bandwidth), X) - gaussian(X, bandwidth)).max() for width in (4, 16, 64)
+    ]
     assert errors[0] > errors[1] > errors[2]
     assert errors[2] < 1e-6
 

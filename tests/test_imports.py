@@ -31,6 +31,7 @@ ROOMS = {
     "statistics": {
         "basis",
         "change",
+        "encoding",
         "features",
         "independence",
         "partial",

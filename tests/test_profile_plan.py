@@ -226,7 +226,11 @@ def test_pooled_location_and_scale_to_the_last_digits():
 
 @settings(deadline=None, max_examples=40)
 @given(
-    st.lists(st.lists(st.tuples(st.floats(-1e9, 1e9), st.sampled_from("abcd")), min_size=1, max_size=8), min_size=1, max_size=5),
+    st.lists(
+        st.lists(st.tuples(st.floats(-1e9, 1e9), st.sampled_from("abcd")), min_size=1, max_size=8),
+        min_size=1,
+        max_size=5,
+    ),
     st.randoms(use_true_random=False),
 )
 def test_the_plan_does_not_depend_on_the_order_of_clients_or_rows(parts, rng):

@@ -9,6 +9,7 @@ of columns that are left is the honest number of degrees of freedom.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -64,12 +65,12 @@ class Basis:
         predictors = _predictors(within.sum(axis=0), spans, targets, rows - len(sizes))
         return cls(spans, targets, predictors, squares, sizes, within, (client_means - centre) @ change.T)
 
-    @property
+    @cached_property
     def total(self) -> Array:
         """Scatter of all rows about the pooled mean: within clients plus between their means."""
         return np.asarray(self.within + (self.means.T * self.rows) @ self.means)
 
-    @property
+    @cached_property
     def within(self) -> Array:
         """Scatter of all rows, each about its client's mean."""
         return np.asarray(self.scatter.sum(axis=0))

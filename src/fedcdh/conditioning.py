@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
 from fedcdh.errors import AnswerError
@@ -59,3 +59,17 @@ def ask(test: IndependenceTest, questions: list[Question]) -> list[Answer]:
 def most_independent(answers: Iterable[Answer]) -> Answer:
     """The answer with the largest p-value; among equals the one with fewest conditions, then the first by name."""
     return min(answers, key=lambda answer: (-answer.p_value, len(answer.question.given), sorted(answer.question.given)))
+
+
+class Remembering:
+    """Asks the test it wraps each question once only: orientation asks again about much that the search has asked."""
+
+    def __init__(self, test: IndependenceTest) -> None:
+        self._test = test
+        self._known: dict[Question, Answer] = {}
+
+    def __call__(self, questions: Sequence[Question], /) -> list[Answer]:
+        """Answers in the order of the questions."""
+        new = [question for question in dict.fromkeys(questions) if question not in self._known]
+        self._known.update(zip(new, ask(self._test, new), strict=True))
+        return [self._known[question] for question in questions]

@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from fedcdh.basis import Basis
 from fedcdh.change import OperatorChange, PrintedChange
 from fedcdh.colliders import ColliderRule, by_largest_p, by_separating_set
+from fedcdh.conditioning import Remembering
 from fedcdh.errors import DataError, PlanError
 from fedcdh.features import FeatureFamily, Fourier, Hermite
 from fedcdh.independence.kernel import KernelTest
@@ -29,40 +30,39 @@ from fedcdh.tables import Table, as_table
 
 @dataclass(frozen=True)
 class Engine:
-    """One way to answer the questions of the search: features, test, collider rule, measure of independent change."""
+    """One way to answer the questions of the search, and to draw conclusions from the answers."""
 
     family: Callable[[int], FeatureFamily]
-    test: Callable[[Cohort, int], IndependenceTest]
+    statistics: Callable[[Cohort, int], tuple[IndependenceTest, IndependentChange]]
     colliders: Callable[[IndependenceTest], ColliderRule]
-    change: Callable[[IndependenceTest], IndependentChange]
-    removal: RemovalRule = every_separation
-    always_given: frozenset[str] = frozenset()
+    removal: RemovalRule
+    always_given: frozenset[str]
 
 
-def _operator_change(test: IndependenceTest) -> IndependentChange:
-    assert isinstance(test, RegressionTest)
-    return OperatorChange(test.basis)
+def _regressions(cohort: Cohort, seed: int) -> tuple[IndependenceTest, IndependentChange]:
+    basis = Basis.of(cohort)
+    return RegressionTest(basis), OperatorChange(basis)
 
 
-def _printed_change(test: IndependenceTest) -> IndependentChange:
-    assert isinstance(test, KernelTest)
-    return PrintedChange(test.space)
+def _paper(cohort: Cohort, seed: int) -> tuple[IndependenceTest, IndependentChange]:
+    test = KernelTest.of_paper(cohort, seed=seed)
+    return test, PrintedChange(test.space)
 
 
 ENGINES: Mapping[str, Engine] = {
     "constraint": Engine(
         family=lambda seed: Hermite(),
-        test=lambda cohort, seed: RegressionTest(Basis.of(cohort)),
+        statistics=_regressions,
         colliders=by_largest_p,
-        change=_operator_change,
         removal=without_contradiction,
         always_given=frozenset({DOMAIN}),  # a root: no path opens, and mechanisms may differ between clients
     ),
     "paper": Engine(
         family=lambda seed: Fourier(width=5, seed=seed),
-        test=lambda cohort, seed: KernelTest.of_paper(cohort, seed=seed),
+        statistics=_paper,
         colliders=lambda test: by_separating_set,
-        change=_printed_change,
+        removal=every_separation,
+        always_given=frozenset(),
     ),
 }
 
@@ -84,12 +84,12 @@ def discover_from(
     with threadpool_limits(1, user_api="blas"):  # small matrices: more threads only get in each other's way
         cohort = add_up(summaries, plan)  # step 2: n = Σ n_k, C = Σ C_k
         nodes = (DOMAIN, *plan.names) if len(cohort.clients) > 1 else plan.names  # step 3: V ∪ {℧}
-        test = engine.test(cohort, seed)
-        always = engine.always_given & {*nodes}
+        answers, change = engine.statistics(cohort, seed)
+        test, always = Remembering(answers), engine.always_given & {*nodes}
         skeleton = find_skeleton(  # step 4: FCIT
             nodes, test, alpha, known, max_conditioning, progress, always, engine.removal
         )
-        directed = orient(skeleton, engine.colliders(test), known, engine.change(test))  # steps 4 and 5: FICP
+        directed = orient(skeleton, engine.colliders(test), known, change)  # steps 4 and 5: FICP
     return Discovery(cohort, Settings(method, alpha, known, max_conditioning, seed), skeleton, directed)
 
 

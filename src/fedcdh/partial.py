@@ -55,14 +55,18 @@ def pillai(explained: Array, total: Array, predictors: Array | float, left: Arra
     `left` are the residual degrees of freedom of the larger model. Targets without variance give F = 0, p = 1.
     """
     width = total.shape[-1]
-    size = np.trace(total, axis1=-2, axis2=-1)[..., None, None] / width + _NOTHING
-    trace = np.trace(np.linalg.solve(total + 1e-12 * size * np.eye(width), explained), axis1=-2, axis2=-1)
+    size = np.trace(total, axis1=-2, axis2=-1) / width + _NOTHING
+    if width == 1:
+        trace = explained[..., 0, 0] / size
+    else:
+        safe = total + 1e-12 * size[..., None, None] * np.eye(width)
+        trace = np.trace(np.linalg.solve(safe, explained), axis1=-2, axis2=-1)
     rank = np.minimum(width, predictors)
     trace = np.clip(trace, 0.0, rank * (1 - 1e-12))
     above = np.abs(width - np.asarray(predictors)) + rank
     below = np.asarray(left, dtype=np.float64) - width + rank
-    statistic = trace / (rank - trace) * below / above
-    usable = (below > 0) & (above > 0)
+    statistic = trace / np.maximum(rank - trace, _NOTHING) * below / above
+    usable = (below > 0) & (rank > 0)
     p_value = np.where(usable, special.fdtrc(rank * above, rank * np.maximum(below, 1), statistic), 1.0)
     return np.where(usable, statistic, 0.0), p_value
 

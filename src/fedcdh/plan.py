@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 from fedcdh.errors import PlanError
@@ -143,7 +144,7 @@ class StudyPlan:
         except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as problem:
             raise PlanError(f"this is not a study plan ({problem!r}); ask the coordinator for the file again") from None
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 

@@ -92,7 +92,8 @@ def _profile_column(name: str, column: Column, client: str, kind: Kind | None) -
         return ColumnProfile("continuous", 0, missing)
     mean = math.fsum(values.tolist()) / len(values)
     squares = math.fsum(((values - mean) ** 2).tolist())
-    quantiles = tuple(float(q) for q in np.quantile(values, QUANTILES))
+    places = np.array(QUANTILES) * (len(values) - 1)
+    quantiles = tuple(np.interp(places, np.arange(len(values)), np.sort(values)).tolist())
     return ColumnProfile("continuous", len(values), missing, mean, squares, quantiles)
 
 

@@ -17,17 +17,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fedcdh.encoding import GRID, Encoder
 from fedcdh.errors import DataError, PlanMismatch, SummaryError
-from fedcdh.features import Indicator
-from fedcdh.plan import Categorical, Continuous, StudyPlan, Variable
-from fedcdh.profile import check_finite
-from fedcdh.tables import Column, Texts, as_table
+from fedcdh.plan import StudyPlan
+from fedcdh.tables import as_table
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-GRID = 1 << 16
-"""Steps of the grid in [0, 1]. Rounding moves a feature by at most 2⁻¹⁷, far below what n rows can resolve."""
 ROWS_AT_MOST = (1 << 31) - 1
 """|φ_i φ_j| ≤ 2³² on the grid, so this many rows fit into a signed 64-bit integer."""
 CONSTANT = 1e-9
@@ -148,8 +145,8 @@ def add_up(summaries: Iterable[Summary], plan: StudyPlan) -> Cohort:
             )
         if summary.moments.shape != (plan.columns, plan.columns) or not summary.rows:
             raise SummaryError(
-                f"the summary of {', '.join(summary.clients)} has no rows or not the {plan.columns} columns of the plan; "
-                "make it again from the table"
+                f"the summary of {', '.join(summary.clients)} has no rows, or not the {plan.columns} columns of the "
+                "plan; make it again from the table"
             )
         if len(summary.clients) != 1:
             raise SummaryError(
@@ -181,59 +178,12 @@ def summarize(table: Any, plan: StudyPlan, client: str, *, max_dropped: float = 
     counts = {name: int(number) for name, number in zip(plan.names, missing.sum(axis=1), strict=True)}
     _check_dropped(client, read.rows, int(used.sum()), counts, max_dropped)
     _check_capacity(int(used.sum()))
-    encoders = [_Encoder(variable, plan, client, read.columns[variable.name].take(used)) for variable in plan.variables]
+    encode = Encoder(plan, client, read.where(used))
     moments = np.zeros((plan.columns, plan.columns), dtype=np.int64)
     for start in range(0, int(used.sum()), _BLOCK):
-        block = np.concatenate(
-            [np.full((encoders[0].rows(start), 1), float(GRID))] + [e(start) for e in encoders], axis=1
-        )
+        block = encode(slice(start, start + _BLOCK))
         moments += (block.T @ block).astype(np.int64)
     return Summary(plan.fingerprint, (client,), moments, read.rows, counts)
-
-
-class _Encoder:
-    """Turns one variable's column, a block of rows at a time, into features on the grid."""
-
-    def __init__(self, variable: Variable, plan: StudyPlan, client: str, column: Column) -> None:
-        self._plan, self._variable = plan, variable
-        self._values = (
-            _level_codes(variable, client, column)
-            if isinstance(variable, Categorical)
-            else _standardised(variable, plan.clip, client, column)
-        )
-
-    def rows(self, start: int) -> int:
-        return len(self._values[start : start + _BLOCK])
-
-    def __call__(self, start: int) -> Array:
-        values = self._values[start : start + _BLOCK]
-        if isinstance(self._variable, Categorical):
-            return Indicator(self._variable.levels)(values.astype(np.int64)) * GRID
-        powers = np.stack([values / self._plan.clip, (values / self._plan.clip) ** 2], axis=1)
-        return np.asarray(np.rint(np.concatenate([powers, self._plan.family(values)], axis=1) * GRID))
-
-
-def _standardised(variable: Continuous, clip: float, client: str, column: Column) -> npt.NDArray[Any]:
-    if isinstance(column, Texts):
-        raise DataError(
-            f"column {variable.name!r} at client {client!r} holds text such as {column.levels[:3]}, but the plan says "
-            "continuous; turn it into numbers"
-        )
-    check_finite(column.values, variable.name, client)
-    return np.clip((column.values - variable.location) / variable.scale, -clip, clip)
-
-
-def _level_codes(variable: Categorical, client: str, column: Column) -> npt.NDArray[Any]:
-    texts = column.as_texts()
-    position = {level: code for code, level in enumerate(variable.levels)}
-    codes = np.array([position.get(level, -1) for level in texts.levels], dtype=np.int64)[texts.codes]
-    if len(codes) and codes.min() < 0:
-        unknown = sorted({texts.levels[code] for code in texts.codes[codes < 0]})
-        raise DataError(
-            f"column {variable.name!r} at client {client!r} holds {unknown[:3]}, not among the plan's levels "
-            f"{list(variable.levels)}; correct the labels, or add the level to the plan for all clients"
-        )
-    return codes
 
 
 def _check_dropped(client: str, rows: int, used: int, missing: Mapping[str, int], max_dropped: float) -> None:

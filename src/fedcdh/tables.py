@@ -94,6 +94,10 @@ class Table:
             raise DataError(f"{owner}: {_no_column(lacking, self.names)}")
         return Table({name: self.columns[name] for name in names})
 
+    def where(self, rows: npt.NDArray[np.bool_]) -> Table:
+        """These rows only."""
+        return Table({name: column.take(rows) for name, column in self.columns.items()})
+
     def split(self, by: str) -> dict[str, Table]:
         """One table per value of the column `by`, without that column."""
         labels = self.select([by], "the table").columns[by].as_texts()

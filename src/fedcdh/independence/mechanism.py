@@ -26,13 +26,14 @@ def shape(basis: Basis, question: Question) -> tuple[int, ...]:
         len(basis.targets[question.y]),
         len(_columns(basis.predictors, question)),
         len(_columns(basis.targets, question)),
+        len(_columns(basis.spans, question)),
         _two_valued(basis, question),
     )
 
 
 def answer_mechanisms(basis: Basis, questions: Sequence[Question]) -> list[tuple[float, float]]:
     """Statistic and p-value for questions ℧ ⫫ y | Z of one shape."""
-    width, conditions, linear, two_valued = shape(basis, questions[0])
+    width, conditions, linear, _, two_valued = shape(basis, questions[0])
     if not width:
         return [(0.0, 1.0)] * len(questions)
     count = len(questions)
@@ -92,16 +93,18 @@ def _other_noise(basis: Basis, questions: Sequence[Question], given: Indices, ow
     freedom = np.broadcast_to((basis.rows[own] - 1 - given.shape[1])[:, None], left.shape)
     usable = (freedom > 2) & (left > DETERMINED * (freedom + 1))
     variances = np.where(usable, left / freedom, 1.0)
-    return _bartlett(variances, np.where(usable, freedom, 0.0), _heavy_tails(basis, questions, given))
+    return _bartlett(variances, np.where(usable, freedom, 0.0), _heavy_tails(basis, questions))
 
 
-def _heavy_tails(basis: Basis, questions: Sequence[Question], given: Indices) -> Array:
+def _heavy_tails(basis: Basis, questions: Sequence[Question]) -> Array:
     """(κ − 1)/2 of the noise r in x = m(Z) + r, one standard error above its estimate and at least 1, as if Gaussian.
 
     Var(x² | Z) = 4 m² σ² + Var(r²) on average over Z, for centred x and symmetric r; all but the last is a second
-    moment of features, so Var(r²) = (κ − 1) σ⁴ follows. The clients' fourth moments are never needed.
+    moment of features, so Var(r²) = (κ − 1) σ⁴ follows. The clients' fourth moments are never needed. E[x² | Z] bends
+    even where E[x | Z] does not, hence all columns of Z; what it holds of products of several Z counts as kurtosis.
     """
     rows = basis.rows.sum()
+    given = np.array([_columns(basis.spans, q) for q in questions]).reshape(len(questions), -1)
     columns = np.array([basis.spans[q.y][[0, min(1, len(basis.spans[q.y]) - 1)]] for q in questions])
     left = partial(basis.total, columns, given) / (rows - 1 - given.shape[1])
     noise = np.maximum(left[:, 0, 0], DETERMINED)

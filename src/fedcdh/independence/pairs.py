@@ -50,7 +50,7 @@ def answer_pairs(basis: Basis, questions: Sequence[Question]) -> list[tuple[floa
     # the strata's weights are those of the target: both ways, so that neither name comes first
     linear = [_predict(left, freedom, *ends)[1] for ends in ((x[:mean_x], y[:mean_y]), (y[:mean_y], x[:mean_x]))]
     parts = [p_x, p_y, combine(linear)]
-    if within and len(freedom) > 1:
+    if within and len(freedom) > 1 and mean_x == mean_y == 1:  # of several labels, none comes first
         parts.append(_differing_slopes(left, freedom, x[0], y[0]))
     return list(zip(np.maximum(f_x, f_y).tolist(), combine(parts).tolist(), strict=True))
 
@@ -62,8 +62,10 @@ def _strata(basis: Basis, conditions: int) -> tuple[Array, Array]:
     """
     freedom = basis.rows - 1
     own = freedom >= 2 * conditions + 5
+    if own.all():
+        return basis.scatter, freedom
     strata, sizes = list(basis.scatter[own]), list(freedom[own])
-    if not own.all() and freedom[~own].sum() > conditions:
+    if freedom[~own].sum() > conditions:
         strata.append(basis.scatter[~own].sum(axis=0))
         sizes.append(freedom[~own].sum())
     return np.array(strata).reshape(len(strata), *basis.within.shape), np.array(sizes)
