@@ -88,7 +88,7 @@ def renamed(tables, names, clients):
     return {clients[c]: {names[name]: column for name, column in table.items()} for c, table in tables.items()}
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 @given(st.integers(0, 10**6), st.randoms(use_true_random=False))
 def test_names_are_only_names(seed, rng):
     tables = studies.mixed(seed, sizes=(60, 40, 30))
@@ -326,13 +326,15 @@ def test_edges_make_a_data_frame():
 
 
 def test_the_truth_is_found_where_it_is_plain():
-    """Three arrows and two changes, each strong: v2 → v1 ← v3, with clients that differ in v2 and v3 only."""
-    tables = {}
-    for k in range(6):
-        rng = np.random.default_rng(k)
-        v2, v3 = 1.5 * k + rng.standard_normal(200), (1 + k) * rng.standard_normal(200)
-        tables[f"c{k}"] = {"v1": v2 + np.tanh(v3) * 2 + rng.standard_normal(200), "v2": v2, "v3": v3}
-    result = studies.found(tables)
-    assert result.graph.arrows == {("v2", "v1"), ("v3", "v1")}
-    assert not result.graph.lines
-    assert result.changing == {"v2", "v3"}
+    """v2 → v1 ← v3, all strong, with clients that differ in the mean of v2 and the spread of v3."""
+    right = 0
+    for seed in range(5):
+        tables = {}
+        for k in range(6):
+            rng = np.random.default_rng([seed, k])
+            v2, v3 = 1.5 * k + rng.standard_normal(200), (1 + k) / 3 * rng.standard_normal(200)
+            tables[f"c{k}"] = {"v1": v2 + 2 * np.tanh(v3) + rng.standard_normal(200), "v2": v2, "v3": v3}
+        result = studies.found(tables)
+        arrows = result.graph.arrows == {("v2", "v1"), ("v3", "v1")} and not result.graph.lines
+        right += arrows and result.changing == {"v2", "v3"}
+    assert right >= 4

@@ -45,7 +45,8 @@ def fitted(joint: Array, targets: int) -> Array:
     if not inner.shape[-1]:
         return np.zeros_like(joint)
     size = np.trace(inner, axis1=-2, axis2=-1)[..., None, None] / max(inner.shape[-1], 1) + _NOTHING
-    solved = np.linalg.solve(inner + JITTER * size * np.eye(inner.shape[-1]), cross)
+    safe = inner + JITTER * size * np.eye(inner.shape[-1])
+    solved = cross / safe if inner.shape[-1] == 1 else np.linalg.solve(safe, cross)
     return np.asarray(np.swapaxes(cross, -1, -2) @ solved)
 
 

@@ -27,6 +27,13 @@ def given_columns(basis: Basis, question: Question) -> Indices:
     return np.concatenate([basis.predictors[name] for name in names]) if names else np.zeros(0, dtype=np.intp)
 
 
+def narrow_first(basis: Basis, question: Question) -> Question:
+    """The same question with its variable of fewer columns first: fewer shapes, and the test is symmetric."""
+    if len(basis.predictors[question.x]) <= len(basis.predictors[question.y]):
+        return question
+    return Question(question.y, question.x, question.given)
+
+
 def shape(basis: Basis, question: Question) -> tuple[int, ...]:
     """Questions of one shape can be answered together."""
     x, y = question.x, question.y
@@ -48,8 +55,11 @@ def answer_pairs(basis: Basis, questions: Sequence[Question]) -> list[tuple[floa
     f_x, p_x = _predict(left, freedom, x[:mean_x], y)
     f_y, p_y = _predict(left, freedom, y[:mean_y], x)
     # the strata's weights are those of the target: both ways, so that neither name comes first
-    linear = [_predict(left, freedom, *ends)[1] for ends in ((x[:mean_x], y[:mean_y]), (y[:mean_y], x[:mean_x]))]
-    parts = [p_x, p_y, combine(linear)]
+    p_linear = [
+        p_x if wide_y == mean_y else _predict(left, freedom, x[:mean_x], y[:mean_y])[1],
+        p_y if wide_x == mean_x else _predict(left, freedom, y[:mean_y], x[:mean_x])[1],
+    ]
+    parts = [p_x, p_y, combine(p_linear)]
     if within and len(freedom) > 1 and mean_x == mean_y == 1:  # of several labels, none comes first
         parts.append(_differing_slopes(left, freedom, x[0], y[0]))
     return list(zip(np.maximum(f_x, f_y).tolist(), combine(parts).tolist(), strict=True))

@@ -29,7 +29,7 @@ class RegressionTest:
     def _shape(self, question: Question) -> tuple[object, ...]:
         if DOMAIN in question.pair:
             return ("mechanism", *mechanism.shape(self.basis, _domain_first(question)))
-        return ("pair", *pairs.shape(self.basis, question))
+        return ("pair", *pairs.shape(self.basis, pairs.narrow_first(self.basis, question)))
 
     def _elements(self, question: Question) -> int:
         clients = len(self.basis.rows) if DOMAIN in question.given | question.pair else 1
@@ -38,7 +38,7 @@ class RegressionTest:
     def _solve(self, questions: list[Question]) -> list[tuple[float, float]]:
         if DOMAIN in questions[0].pair:
             return mechanism.answer_mechanisms(self.basis, [_domain_first(q) for q in questions])
-        return pairs.answer_pairs(self.basis, questions)
+        return pairs.answer_pairs(self.basis, [pairs.narrow_first(self.basis, q) for q in questions])
 
 
 def _domain_first(question: Question) -> Question:
