@@ -183,7 +183,7 @@ def pillai(small: np.ndarray, large: np.ndarray, extra: int, freedom: float) -> 
 
 
 def combine(p_values: list[float]) -> float:
-    held = np.clip(p_values, 1e-300, 0.99)
+    held = [max(p, 1e-300) if p <= 0.5 else 0.1 + 0.8 * p for p in p_values]
     return float(stats.cauchy.sf(np.mean(stats.cauchy.isf(held))))
 
 
@@ -282,7 +282,8 @@ def mechanism_p(rows: Rows, name: str, given: frozenset[str]) -> float:
     if conditions and len(own) > 1:
         parts += _chow(rows, own, target, linear, bends)
     if rows.coordinates[name].shape[1] > 1 and target.shape[1] == 1 and len(own) > 1:
-        parts.append(_bartlett(rows, own, name, target, both, rows.side_by_side(given, rows.coordinates)))
+        everything = rows.side_by_side(given, rows.coordinates)
+        parts.append(_bartlett(rows, own, name, target, both, everything))
     return combine(parts)
 
 
@@ -330,9 +331,14 @@ def _bartlett(
     return float(stats.chi2.sf(spread / (correction * _heaviness(rows, name, everything)), len(f) - 1))
 
 
-def _heaviness(rows: Rows, name: str, given: np.ndarray) -> float:
+def _squared(rows: Rows, name: str) -> np.ndarray:
+    """((l − mean)/σ)² up to a constant, for the linear feature l."""
     linear, square = rows.features[name][:, 0], rows.features[name][:, 1]
-    squared = (square - 2 * linear.mean() * linear) / linear.var()  # ((l − mean)/σ)² up to a constant
+    return (square - 2 * linear.mean() * linear) / linear.var()
+
+
+def _heaviness(rows: Rows, name: str, given: np.ndarray) -> float:
+    squared = _squared(rows, name)
     freedom = max(rows.count - 1 - given.shape[1], 1)
     jitter = rows.jitter(np.arange(rows.count), rows.about_mean)
     values = rows.about_mean(np.column_stack([rows.coordinates[name][:, 0], squared]))

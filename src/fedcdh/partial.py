@@ -75,10 +75,11 @@ def pillai(explained: Array, total: Array, predictors: Array | float, left: Arra
 def combine(p_values: Iterable[Array]) -> Array:
     """The Cauchy combination of p-values of one hypothesis, which holds its level for dependent tests too.
 
-    p = ½ − arctan(mean cot(π p_i))/π. Values are held below 0.99, so that one test that sees nothing at all cannot
-    outvote another that does.
+    p = ½ − arctan(mean cot(π p_i))/π. Values in [½, 1] are first squeezed into [½, 0.9]: a test that is far from
+    rejecting, or conservative, must not outvote another that does reject.
     """
-    stacked = np.clip(np.stack(list(p_values)), 1e-300, 0.99)
+    stacked = np.maximum(np.stack(list(p_values)), 1e-300)
+    stacked = np.where(stacked > 0.5, 0.1 + 0.8 * stacked, stacked)
     return np.asarray(np.arctan2(1.0, np.mean(1 / np.tan(np.pi * stacked), axis=0)) / np.pi)
 
 

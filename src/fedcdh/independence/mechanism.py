@@ -105,7 +105,7 @@ def _heavy_tails(basis: Basis, questions: Sequence[Question]) -> Array:
     """
     rows = basis.rows.sum()
     given = np.array([_columns(basis.spans, q) for q in questions]).reshape(len(questions), -1)
-    columns = np.array([basis.spans[q.y][[0, min(1, len(basis.spans[q.y]) - 1)]] for q in questions])
+    columns = np.array([basis.spans[q.y][:2] for q in questions])
     left = partial(basis.total, columns, given) / max(rows - 1 - given.shape[1], 1.0)
     noise = np.maximum(left[:, 0, 0], DETERMINED)
     square = np.array([basis.squares[q.y] for q in questions])[:, None, :]
