@@ -3,6 +3,7 @@
     FedCDHError
     ├── PlanError (also a ValueError)          the study plan cannot be used as it is
     │   └── PlanMismatch                       two parties follow different plans
+    ├── SettingsError (also a ValueError)      a setting is out of its range, or names what does not exist
     ├── DataError (also a ValueError)          a table does not fit the plan
     ├── SummaryError                           a summary is damaged, empty or does not fit the others
     ├── KnowledgeError (also a ValueError)     what is said to be known contradicts itself
@@ -26,6 +27,10 @@ class PlanError(FedCDHError, ValueError):
 
 class PlanMismatch(PlanError):
     """Two parties follow different study plans, so their numbers do not mean the same."""
+
+
+class SettingsError(FedCDHError, ValueError):
+    """A setting of the search or of reading is out of its range, or names something that does not exist."""
 
 
 class DataError(FedCDHError, ValueError):

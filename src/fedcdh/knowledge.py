@@ -22,6 +22,10 @@ class Knowledge:
     """Required and forbidden arrows as (tail, head), tiers from early to late, and tiers without edges inside.
 
     Built from any lists; `check` tells whether it makes sense for given variables. A variable in no tier is free.
+
+    >>> known = Knowledge(required=[("smoking", "cancer")], tiers=[["age", "sex"], ["smoking"], ["cancer"]])
+    >>> known.forbids("cancer", "age"), known.forbids("age", "cancer")
+    (True, False)
     """
 
     required: frozenset[Arrow]

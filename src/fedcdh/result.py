@@ -124,6 +124,9 @@ class Discovery:
         for conflict in self.orientation.conflicts:
             yield f"contradiction: {conflict}"
 
+    def __repr__(self) -> str:
+        return f"<Discovery of {len(self.graph.arrows)} arrows and {len(self.graph.lines)} lines; print it to see them>"
+
     def __str__(self) -> str:
         total = self.cohort.total
         lines = [

@@ -129,6 +129,10 @@ def simulate(
     each; `edges` is the number of variables unless given (fewer where fewer fit); `names` only renames. A variable
     without causes that changes is γ^k ε: its noise scale differs between clients. Seed and sizes fix the graph,
     whatever the model.
+
+    >>> study = simulate("general", variables=4, clients=3, rows=[50, 60, 70], seed=7)
+    >>> len(study.arrows), len(study.changing), [len(table) for table in study.tables.values()]
+    (4, 2, [50, 60, 70])
     """
     counts = _rows_per_client(rows, clients)
     labels = _labels(names, variables)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from fedcdh.conditioning import ask, most_independent, possible_parents, questions_about
+from fedcdh.errors import SettingsError
 from fedcdh.graph import Pair, PartialGraph, ends
 from fedcdh.knowledge import NOTHING_KNOWN, Knowledge
 from fedcdh.questions import Answer, IndependenceTest, Question
@@ -131,6 +132,6 @@ def _refuse_unless_possible(
 ) -> None:
     knowledge.check(nodes)
     if not 0.0 <= alpha < 1.0:
-        raise ValueError(f"alpha is {alpha}; expected a significance level from 0 to below 1, such as 0.05")
+        raise SettingsError(f"alpha is {alpha}; expected a significance level from 0 to below 1, such as 0.05")
     if max_conditioning is not None and max_conditioning < 0:
-        raise ValueError(f"max_conditioning is {max_conditioning}; expected 0 or more, or None for no limit")
+        raise SettingsError(f"max_conditioning is {max_conditioning}; expected 0 or more, or None for no limit")

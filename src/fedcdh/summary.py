@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcdh.encoding import GRID, Encoder
-from fedcdh.errors import DataError, PlanMismatch, SummaryError
+from fedcdh.errors import DataError, PlanMismatch, SettingsError, SummaryError
 from fedcdh.plan import StudyPlan
 from fedcdh.tables import as_table
 
@@ -168,7 +168,15 @@ def summarize(table: Any, plan: StudyPlan, client: str, *, max_dropped: float = 
     """The one message of a client: sums of features and of their products over its complete rows.
 
     Rows with a missing value are left out and counted; more than the share `max_dropped` of them is an error.
+
+    >>> from fedcdh.plan import Continuous
+    >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south"))
+    >>> message = summarize({"age": [50, 61, None]}, plan, "north")
+    >>> message.rows, message.rows_read, dict(message.missing)
+    (2, 3, {'age': 1})
     """
+    if not 0 <= max_dropped <= 1:
+        raise SettingsError(f"max_dropped is {max_dropped}; expected a share of the rows, from 0 to 1")
     if client not in plan.clients:
         raise DataError(f"client {client!r} is not part of the plan, which names {', '.join(plan.clients)}")
     owner = f"client {client!r}"

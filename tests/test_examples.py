@@ -1,0 +1,62 @@
+"""Every example in the documentation runs and shows what it says."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import fedcdh
+
+README = Path(fedcdh.__file__).parents[2] / "README.md"
+MODULES = [module.name for module in pkgutil.walk_packages(fedcdh.__path__, "fedcdh.") if "__main__" not in module.name]
+
+
+@pytest.mark.parametrize("name", ["fedcdh", *MODULES])
+def test_examples_in_docstrings(name):
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+def test_public_functions_have_examples():
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    shown = {
+        name
+        for name in (
+            "discover",
+            "profile",
+            "add_up",
+            "StudyPlan",
+            "summarize",
+            "discover_from",
+            "Knowledge",
+            "simulate",
+        )
+        if any(test.examples for test in finder.find(getattr(fedcdh, name)))
+    }
+    assert shown == {
+        "discover",
+        "profile",
+        "add_up",
+        "StudyPlan",
+        "summarize",
+        "discover_from",
+        "Knowledge",
+        "simulate",
+    }
+
+
+def test_the_readme_runs():
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) >= 4
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), names)
+
+
+def test_the_readme_shows_what_is_printed():
+    text = README.read_text(encoding="utf-8")
+    (shown,) = re.findall(r"```\n(8 variables.*?)\n\.\.\.\n```", text, re.DOTALL)
+    result = fedcdh.discover(fedcdh.demo.hospital_study().columns(), domain="hospital")
+    assert str(result).startswith(shown)
