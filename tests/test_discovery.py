@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import fedcdh
 from fedcdh.discovery import ENGINES, discover, discover_from
-from fedcdh.errors import DataError, KnowledgeError, PlanError
+from fedcdh.errors import DataError, KnowledgeError, PlanError, SettingsError
 from fedcdh.features import Fourier
 from fedcdh.knowledge import Knowledge
 from fedcdh.questions import DOMAIN
@@ -173,8 +173,8 @@ def test_conditioning_is_limited(limit):
 @pytest.mark.parametrize(
     ("data", "settings_", "error", "complaint"),
     [
-        (TABLES, {"method": "magic"}, PlanError, "no method 'magic'; choose one of 'constraint', 'paper'"),
-        (TABLES, {"alpha": 1.5}, ValueError, "alpha is 1.5"),
+        (TABLES, {"method": "magic"}, SettingsError, "no method 'magic'; choose one of 'constraint', 'paper'"),
+        (TABLES, {"alpha": 1.5}, SettingsError, "alpha is 1.5"),
         (TABLES, {"max_conditioning": -1}, ValueError, "max_conditioning is -1"),
         (TABLES, {"variables": ["age", "weight"]}, DataError, r"client 'clinic a': there is no column 'weight'"),
         (TABLES, {"variables": []}, PlanError, "one or more variables"),

@@ -73,7 +73,7 @@ class StudyPlan:
     variables: tuple[Variable, ...]
     clients: tuple[str, ...]
     family: FeatureFamily = DEFAULT_FAMILY
-    clip: float = 6.0  # in units of scale: bounds what one row can contribute
+    clip: float = 10.0  # in units of scale: bounds what one row can contribute
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variables", tuple(self.variables))
@@ -154,7 +154,7 @@ class StudyPlan:
         profiles: Iterable[Profile],
         *,
         family: FeatureFamily = DEFAULT_FAMILY,
-        clip: float = 6.0,
+        clip: float = 10.0,
     ) -> StudyPlan:
         """The plan of the clients' profiles: pooled mean and standard deviation, the union of their levels."""
         profiles = sorted(profiles, key=lambda profile: profile.client)
