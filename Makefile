@@ -26,7 +26,8 @@ test: lint ## lint, check types, run the tests (the same as continuous integrati
 test-slow: $(VENV)/development ## run the statistical suites that take minutes
 	$(BIN)/pytest -n 2 -m slow
 
-bench: $(VENV)/development ## run the benchmarks
+bench: $(VENV)/development ## run the benchmarks, beside the peers
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,peers]'
 	@test -n "$(BENCHMARKS)" || { echo "there is no benchmarks/bench_*.py to run"; exit 1; }
 	@for file in $(BENCHMARKS); do $(BIN)/python -m "benchmarks.$$(basename $$file .py)" || exit 1; done
 

@@ -14,12 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fedcdh
-from fedcdh.discovery import ENGINES, discover, discover_from
-from fedcdh.errors import DataError, KnowledgeError, PlanError, SettingsError
+from fedcdh.discovery import discover, discover_from
+from fedcdh.engines import ENGINES
+from fedcdh.errors import DataError, KnowledgeError, PlanError, PlanMismatch, SettingsError, SummaryError
 from fedcdh.features import Fourier
 from fedcdh.knowledge import Knowledge
+from fedcdh.plan import StudyPlan
 from fedcdh.questions import DOMAIN
 from fedcdh.simulate import simulate
+from fedcdh.summary import add_up, summarize
 
 METHODS = sorted(ENGINES)
 TABLES = studies.mixed(0, sizes=(80, 60, 40))
@@ -182,7 +185,14 @@ def test_conditioning_is_limited(limit):
         (POOLED, {}, DataError, "say which client a row belongs to"),
         (pd.DataFrame(POOLED), {}, DataError, "say which client a row belongs to"),
         ({}, {}, DataError, "say which client a row belongs to"),
-        (POOLED, {"domain": "hospital"}, DataError, r"no column 'hospital' \(there are 'site'"),
+        (POOLED, {"domain": "hospital"}, DataError, "domain='hospital' names no column.*it has 'site'"),
+        (TABLES, {"domain": "site"}, SettingsError, "one table per client needs no domain="),
+        (TABLES, {"variables": "age"}, SettingsError, "variables= is the text 'age'"),
+        (TABLES, {"alpha": "0.05"}, SettingsError, "alpha is '0.05'"),
+        (TABLES, {"max_conditioning": 1.5}, SettingsError, "max_conditioning is 1.5"),
+        (TABLES, {"seed": -1}, SettingsError, "seed is -1"),
+        (TABLES, {"max_dropped": 7}, SettingsError, "max_dropped is 7"),
+        (TABLES, {"knowledge": {"required": []}}, SettingsError, "expected fedcdh.Knowledge"),
     ],
 )
 def test_what_cannot_be_done_is_refused(data, settings_, error, complaint):
@@ -338,3 +348,37 @@ def test_the_truth_is_found_where_it_is_plain():
         arrows = result.graph.arrows == {("v2", "v1"), ("v3", "v1")} and not result.graph.lines
         right += arrows and result.changing == {"v2", "v3"}
     assert right >= 4
+
+
+def test_the_papers_method_needs_the_papers_features():
+    plan = StudyPlan.from_tables(TABLES)
+    summaries = [summarize(table, plan, client) for client, table in TABLES.items()]
+    with pytest.raises(PlanMismatch, match="needs Fourier features"):
+        discover_from(summaries, plan, method="paper")
+
+
+def test_a_cohort_is_as_good_as_its_summaries():
+    plan = StudyPlan.from_tables(TABLES)
+    summaries = [summarize(table, plan, client) for client, table in TABLES.items()]
+    cohort = add_up(summaries, plan)
+    assert discover_from(cohort, plan).edges() == discover_from(summaries, plan).edges()
+    with pytest.raises(SummaryError, match="came twice"):
+        discover_from([*summaries, summaries[0]], plan)
+
+
+def test_a_column_that_is_no_domain_is_noticed():
+    rng = np.random.default_rng(0)
+    result = discover({"x": rng.normal(size=40), "y": rng.normal(size=40), "when": np.arange(40)}, domain="when")
+    assert any("is the domain the right column?" in note for note in result.notes)
+
+
+def test_no_dag_is_made_of_forbidden_arrows():
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=600)
+    b = a + rng.normal(size=600)
+    columns = {"a": a, "b": b, "c": a + b + rng.normal(size=600), "site": np.repeat(["n", "s"], 300)}
+    known = Knowledge(forbidden=[("b", "a"), ("c", "b"), ("a", "c")])
+    result = discover(columns, domain="site", knowledge=known)
+    assert len(result.graph.lines) == 3
+    with pytest.raises(KnowledgeError, match="run in a circle"):
+        result.to_dag()

@@ -40,7 +40,7 @@ ROOMS = {
         "summary",
         "tables",
     },
-    "bridge": {"discovery", "result"},
+    "bridge": {"discovery", "engines", "result"},
     "edge": {"demo", "files", "metrics", "simulate"},
     "door": {"__init__", "__main__", "cli"},
 }

@@ -193,5 +193,5 @@ def test_a_split_table_holds_every_row_once(rows):
 def test_a_row_without_a_client_is_refused():
     with pytest.raises(DataError, match=r"'site' says which client.*empty in 2 rows.*fill it in"):
         as_table({"site": ["n", None, None], "x": [1, 2, 3]}).split("site")
-    with pytest.raises(DataError, match="no column 'site'"):
+    with pytest.raises(DataError, match="domain='site' names no column"):
         as_table({"x": [1, 2, 3]}).split("site")

@@ -7,6 +7,8 @@
 ['medication', 'systolic_pressure']
 """
 
+from importlib.metadata import version
+
 from fedcdh import demo
 from fedcdh.discovery import discover, discover_from
 from fedcdh.errors import FedCDHError
@@ -21,7 +23,7 @@ from fedcdh.result import Discovery, Edge
 from fedcdh.simulate import simulate
 from fedcdh.summary import Cohort, Summary, add_up, summarize
 
-__version__ = "0.1.0"
+__version__ = version("fedcdh")
 
 __all__ = [
     "DOMAIN",

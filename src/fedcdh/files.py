@@ -34,6 +34,11 @@ def edges_csv(result: Discovery) -> str:
     writer = csv.writer(out)
     writer.writerow(columns)
     for edge in result.edges():
-        cells = (getattr(edge, column) for column in columns)
-        writer.writerow([" ".join(cell) if isinstance(cell, tuple) else "" if cell is None else cell for cell in cells])
+        writer.writerow([_cell(getattr(edge, column)) for column in columns])
     return out.getvalue()
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, tuple):
+        return "; ".join(value)
+    return "" if value is None else value

@@ -43,7 +43,7 @@ def fitted(joint: Array, targets: int) -> Array:
     """Scatter of the first columns that the other columns explain: S_TY S_YY⁻¹ S_YT."""
     cross, inner = joint[..., targets:, :targets], joint[..., targets:, targets:]
     if not inner.shape[-1]:
-        return np.zeros_like(joint)
+        return np.zeros_like(joint[..., :targets, :targets])
     size = np.trace(inner, axis1=-2, axis2=-1)[..., None, None] / max(inner.shape[-1], 1) + _NOTHING
     safe = inner + JITTER * size * np.eye(inner.shape[-1])
     solved = cross / safe if inner.shape[-1] == 1 else np.linalg.solve(safe, cross)

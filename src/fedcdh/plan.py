@@ -12,7 +12,7 @@ from typing import Any
 
 from fedcdh.errors import PlanError
 from fedcdh.features import FeatureFamily, Fourier, Hermite
-from fedcdh.profile import Profile, merge
+from fedcdh.profile import Kind, Profile, merge, profile
 from fedcdh.questions import DOMAIN
 
 FORMAT = "fedcdh-plan-1"
@@ -149,6 +149,18 @@ class StudyPlan:
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
     @classmethod
+    def from_tables(
+        cls,
+        tables: Mapping[str, Any],
+        *,
+        kinds: Mapping[str, Kind] | None = None,
+        family: FeatureFamily = DEFAULT_FAMILY,
+    ) -> StudyPlan:
+        """The plan of the clients' tables, by way of their profiles."""
+        profiles = [profile(table, client, kinds=kinds) for client, table in tables.items()]
+        return cls.from_profiles(profiles, family=family)
+
+    @classmethod
     def from_profiles(
         cls,
         profiles: Iterable[Profile],
@@ -156,16 +168,16 @@ class StudyPlan:
         family: FeatureFamily = DEFAULT_FAMILY,
         clip: float = 10.0,
     ) -> StudyPlan:
-        """The plan of the clients' profiles: pooled mean and standard deviation, the union of their levels."""
-        profiles = sorted(profiles, key=lambda profile: profile.client)
+        """The plan of the clients' profiles: pooled location and scale, and the union of their levels."""
+        profiles = sorted(profiles, key=lambda one: one.client)
         pooled = merge(profiles)
         variables: list[Variable] = [
             Categorical(name, column.levels)
             if (column := pooled[name]).kind == "categorical"
-            else Continuous(name, column.mean, column.deviation or 1.0)
+            else Continuous(name, column.location, column.scale)
             for name in pooled
         ]
-        return cls(tuple(variables), tuple(profile.client for profile in profiles), family, clip)
+        return cls(tuple(variables), tuple(one.client for one in profiles), family, clip)
 
 
 def _is_text(found: object) -> bool:

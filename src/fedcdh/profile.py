@@ -17,6 +17,8 @@ from fedcdh.tables import Column, Texts, as_table
 
 LEVELS_AT_MOST = 100
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # no minimum, no maximum: those are single people's values
+DISTORTED = 10.0
+"""The standard deviation is not believed beyond this many times what the quartiles suggest."""
 
 Kind = Literal["continuous", "categorical"]
 
@@ -35,8 +37,27 @@ class ColumnProfile:
     counts: tuple[int, ...] = ()
 
     @property
-    def deviation(self) -> float:
+    def location(self) -> float:
+        """The mean, or the median where single values distort it."""
+        return self.quantiles[len(QUANTILES) // 2] if self._distorted else self.mean
+
+    @property
+    def scale(self) -> float:
+        """The standard deviation, or that of a normal variable with these quartiles; 1 for a constant."""
+        return self._by_quartiles if self._distorted else self._deviation or 1.0
+
+    @property
+    def _deviation(self) -> float:
         return math.sqrt(self.squares / self.count) if self.count else 0.0
+
+    @property
+    def _by_quartiles(self) -> float:
+        return (self.quantiles[3] - self.quantiles[1]) / 1.349
+
+    @property
+    def _distorted(self) -> bool:
+        """One cell of 1e9 among a thousand ordinary ones must not squeeze all others into one point."""
+        return 0 < DISTORTED * self._by_quartiles < self._deviation
 
 
 @dataclass(frozen=True)
@@ -74,11 +95,7 @@ def _profile_column(name: str, column: Column, client: str, kind: Kind | None) -
     missing = int(column.missing.sum())
     if kind == "categorical" or (kind is None and isinstance(column, Texts)):
         texts = column.as_texts()
-        if len(texts.levels) > LEVELS_AT_MOST:
-            raise DataError(
-                f"column {name!r} at client {client!r} has {len(texts.levels)} different labels (at most "
-                f"{LEVELS_AT_MOST} make sense as levels); group them, or leave it out with variables=[...]"
-            )
+        _check_levels(name, f"client {client!r}", texts.levels)
         counts = tuple(int(count) for count in np.bincount(texts.codes[texts.codes >= 0], minlength=len(texts.levels)))
         return ColumnProfile("categorical", len(column) - missing, missing, levels=texts.levels, counts=counts)
     if isinstance(column, Texts):
@@ -95,6 +112,14 @@ def _profile_column(name: str, column: Column, client: str, kind: Kind | None) -
     places = np.array(QUANTILES) * (len(values) - 1)
     quantiles = tuple(np.interp(places, np.arange(len(values)), np.sort(values)).tolist())
     return ColumnProfile("continuous", len(values), missing, mean, squares, quantiles)
+
+
+def _check_levels(name: str, owner: str, levels: Sequence[str]) -> None:
+    if len(levels) > LEVELS_AT_MOST:
+        raise DataError(
+            f"column {name!r} has {len(levels)} different labels at {owner} (at most {LEVELS_AT_MOST} make sense as "
+            "levels); group them, or leave it out with variables=[...]"
+        )
 
 
 def check_finite(values: np.ndarray[Any, Any], name: str, client: str) -> None:
@@ -142,6 +167,7 @@ def _merge_column(name: str, profiles: Sequence[Profile]) -> ColumnProfile:
         raise PlanError(f"variable {name!r} has no value at any client; leave it out with variables=[...]")
     if "categorical" in by_kind:
         levels = tuple(sorted({level for column in columns for level in column.levels}))
+        _check_levels(name, "all clients together", levels)
         totals = dict.fromkeys(levels, 0)
         for column in columns:
             for level, number in zip(column.levels, column.counts, strict=True):
@@ -149,4 +175,15 @@ def _merge_column(name: str, profiles: Sequence[Profile]) -> ColumnProfile:
         return ColumnProfile("categorical", count, missing, levels=levels, counts=tuple(totals.values()))
     mean = math.fsum(column.count * column.mean for column in columns) / count
     squares = math.fsum(column.squares + column.count * (column.mean - mean) ** 2 for column in columns)
-    return ColumnProfile("continuous", count, missing, mean, squares)
+    return ColumnProfile("continuous", count, missing, mean, squares, _pooled_quantiles(columns))
+
+
+def _pooled_quantiles(columns: Sequence[ColumnProfile]) -> tuple[float, ...]:
+    """Quantiles of the mixture of the clients' distribution functions, each taken as linear between its quantiles."""
+    present = [column for column in columns if column.count]
+    values = np.unique([value for column in present for value in column.quantiles])
+    shares = np.sum(
+        [column.count * np.interp(values, column.quantiles, QUANTILES, left=0.0, right=1.0) for column in present],
+        axis=0,
+    ) / sum(column.count for column in present)
+    return tuple(np.interp(QUANTILES, shares, values).tolist())

@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
-from fedcdh.equivalence import extend
+from fedcdh.equivalence import consistent_extension, extend
+from fedcdh.errors import KnowledgeError, NoExtension, SettingsError
 from fedcdh.graph import Arrow, Pair, PartialGraph, ends
 from fedcdh.knowledge import Knowledge
 from fedcdh.orientation import Orientation
 from fedcdh.questions import DOMAIN
 from fedcdh.skeleton import Skeleton
 from fedcdh.summary import Cohort
+
+FEW_ROWS = 7
+"""With fewer, a client cannot even have a mean and a slope of its own."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +30,24 @@ class Settings:
     max_conditioning: int | None
     seed: int
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.alpha, (int, float)) or not 0 <= self.alpha < 1:
+            raise SettingsError(f"alpha is {self.alpha!r}; expected a significance level from 0 to below 1, like 0.05")
+        if self.max_conditioning is not None and not _whole(self.max_conditioning):
+            raise SettingsError(f"max_conditioning is {self.max_conditioning!r}; expected 0, 1, 2, ... or None")
+        if not _whole(self.seed):
+            raise SettingsError(f"seed is {self.seed!r}; expected a whole number from 0 up")
+        if not isinstance(self.knowledge, Knowledge):
+            raise SettingsError(f"knowledge is {self.knowledge!r}; expected fedcdh.Knowledge(required=[...], ...)")
+
 
 @dataclass(frozen=True)
 class Edge:
     """One pair of nodes, adjacent or not, and why.
 
     `mark` is "→" (source causes target), "—" (adjacent, direction open) or "" (not adjacent). `p_value` is the largest
-    one met: what keeps the pair apart, or the strongest argument against the edge. The forward and backward values
+    one believed: what keeps the pair apart, or the strongest argument against the edge (see the notes of a result for
+    answers that were not believed, because they contradict others). The forward and backward values
     belong to the independent change principle, where it was asked; the smaller one points the way.
     """
 
@@ -74,6 +89,12 @@ class Discovery:
     def to_dag(self) -> PartialGraph:
         """A DAG over the variables: Dor and Tarsi's consistent extension, or the nearest thing where none exists."""
         dag = extend(self.augmented)
+        if wrong := sorted(arrow for arrow in dag.arrows if self.settings.knowledge.forbids(*arrow)):
+            shown = ", ".join(f"{tail} → {head}" for tail, head in wrong)
+            raise KnowledgeError(
+                "the edges found leave, by what is forbidden, only directions that run in a circle, so that every DAG "
+                f"has a forbidden arrow (such as {shown}); forbid one of these edges both ways, or allow a direction"
+            )
         return dag.drop(DOMAIN) if DOMAIN in dag.nodes else dag
 
     def edges(self) -> tuple[Edge, ...]:
@@ -110,8 +131,11 @@ class Discovery:
         return tuple(self._notes())
 
     def _notes(self) -> Iterator[str]:
-        if len(self.cohort.clients) == 1:
+        clients, small = len(self.cohort.clients), [s for s in self.cohort.summaries if s.rows < FEW_ROWS]
+        if clients == 1:
             yield "only one client: which mechanisms differ between clients cannot be asked"
+        elif 2 * len(small) > clients:
+            yield f"{len(small)} of {clients} clients have fewer than {FEW_ROWS} rows: is the domain the right column?"
         for summary in self.cohort.summaries:
             if dropped := summary.rows_read - summary.rows:
                 named = ", ".join(f"{name} {count}" for name, count in summary.missing.items() if count)
@@ -122,7 +146,11 @@ class Discovery:
             asked, p_value = _shown(str(answer.question)), f"{answer.p_value:.2g}"
             yield f"an edge stays although {asked} has p = {p_value}, which cannot hold together with other answers"
         for conflict in self.orientation.conflicts:
-            yield f"contradiction: {conflict}"
+            yield f"contradiction: {_shown(str(conflict))}"
+        try:
+            consistent_extension(self.augmented)
+        except NoExtension:
+            yield "no DAG has just these arrows and edges without further colliders; to_dag() adds as few as it can"
 
     def __repr__(self) -> str:
         return f"<Discovery of {len(self.graph.arrows)} arrows and {len(self.graph.lines)} lines; print it to see them>"
@@ -130,12 +158,21 @@ class Discovery:
     def __str__(self) -> str:
         total = self.cohort.total
         lines = [
-            f"{len(self.cohort.plan.names)} variables, {len(self.cohort.clients)} clients, {total.rows} rows "
+            f"{_count(len(self.cohort.plan.names), 'variable')}, {_count(len(self.cohort.clients), 'client')}, "
+            f"{_count(total.rows, 'row')} "
             f"(method {self.settings.method}, alpha {self.settings.alpha:g})",
             str(self.graph),
             "mechanisms that differ between clients: " + (", ".join(sorted(self.changing)) or "none found"),
         ]
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def _whole(number: object) -> bool:
+    return isinstance(number, int) and number >= 0
 
 
 def _shown(text: str) -> str:

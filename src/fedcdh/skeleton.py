@@ -26,7 +26,7 @@ class Skeleton:
     """For pairs that are not adjacent: the answer with the largest p-value, and with it the separating set. A pair that
     knowledge sets apart has one only if the direction of some edge hinges on it."""
     strongest: Mapping[Pair, Answer]
-    """For adjacent pairs: the largest p-value met, the strongest argument against the edge."""
+    """For adjacent pairs: the largest p-value met, the strongest argument against the edge, the refused ones apart."""
     questions_per_level: tuple[int, ...]
     """How many questions were asked with 0, 1, 2, ... conditioning variables."""
     always_given: frozenset[str] = frozenset()

@@ -154,6 +154,8 @@ def add_up(summaries: Iterable[Summary], plan: StudyPlan) -> Cohort:
                 "it; pass the summaries of the single clients"
             )
         client = summary.clients[0]
+        if summary == by_client.get(client):
+            raise SummaryError(f"the same summary of client {client!r} came twice; pass it once")
         by_client[client] = by_client[client] + summary if client in by_client else summary
     if lacking := [client for client in plan.clients if client not in by_client]:
         raise SummaryError(

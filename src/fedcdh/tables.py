@@ -64,7 +64,10 @@ class Texts:
         return np.asarray(self.codes < 0)
 
     def take(self, rows: npt.NDArray[Any]) -> Texts:
-        return Texts(self.levels, self.codes[rows])
+        """These rows, with the levels that occur in them."""
+        present, codes = np.unique(self.codes[rows], return_inverse=True)
+        missing = int(len(present) > 0 and present[0] < 0)
+        return Texts(tuple(self.levels[code] for code in present[missing:]), (codes - missing).astype(np.int64))
 
     def as_texts(self) -> Texts:
         return self
@@ -100,6 +103,8 @@ class Table:
 
     def split(self, by: str) -> dict[str, Table]:
         """One table per value of the column `by`, without that column."""
+        if by not in self.columns:
+            raise DataError(f"domain={by!r} names no column of the table; it has {_quoted(self.names)}")
         labels = self.select([by], "the table").columns[by].as_texts()
         if labels.missing.any():
             raise DataError(

@@ -49,7 +49,7 @@ def answer_mechanisms(basis: Basis, questions: Sequence[Question]) -> list[tuple
     free = rows - clients - conditions
     statistic, p_mean = pillai(common - shifted, common, clients - 1, free)
     parts = [p_mean]
-    own = basis.rows - 1 >= 2 * conditions + 5
+    own = basis.can_regress(conditions)
     if conditions and own.sum() > 1:
         parts += _chow(basis, target, slopes, bends, own)
     if width == 1 and not two_valued and own.sum() > 1:

@@ -71,7 +71,7 @@ def _strata(basis: Basis, conditions: int) -> tuple[Array, Array]:
     Clients with too few rows for regressions of their own form one stratum, in which only their means differ.
     """
     freedom = basis.rows - 1
-    own = freedom >= 2 * conditions + 5
+    own = basis.can_regress(conditions)
     if own.all():
         return basis.scatter, freedom
     strata, sizes = list(basis.scatter[own]), list(freedom[own])
