@@ -250,11 +250,24 @@ def large_samples(pool: ProcessPoolExecutor, repetitions: int) -> None:
     table(pool, "5. Level as n grows, x ⫫ y | Z true: 10 clients, all alike", rows, PAIRS)
 
 
+def broken_assumptions(pool: ProcessPoolExecutor, repetitions: int) -> None:
+    cases = (("noise grows with z", "linear", 1, 0.3), ("sin 3z", "wave", 1, 0.0), ("z1 · z2", "product", 2, 0.0))
+    for title, make, contenders in (
+        ("6. Level where an assumption fails, x ⫫ y | Z true", calibration_pair, PAIRS),
+        ("6b. Level where an assumption fails, ℧ ⫫ x | Z true, Z shifts", calibration_domain, DOMAINS),
+    ):
+        rows = [
+            Row(f"|Z|={size}, {label}", partial(make, m, conditioning=size, unrest=unrest), repetitions)
+            for label, m, size, unrest in cases
+        ]
+        table(pool, title, rows, contenders)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repetitions", type=int, default=500)
     parser.add_argument("--kci", type=int, default=40, help="repetitions beside causal-learn's KCI; 0 leaves it out")
-    parser.add_argument("--tables", nargs="+", type=int, default=[1, 2, 3, 4, 5])
+    parser.add_argument("--tables", nargs="+", type=int, default=[1, 2, 3, 4, 5, 6])
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     if options.kci and find_spec("causallearn") is None:
@@ -272,6 +285,7 @@ def main() -> None:
         3: lambda pool: domain_power(pool, min(n, 100)),
         4: lambda pool: pair_power(pool, min(n, 200), options.kci),
         5: lambda pool: large_samples(pool, n),
+        6: lambda pool: broken_assumptions(pool, min(n, 200)),
     }
     with ProcessPoolExecutor(options.workers, initializer=threadpool_limits, initargs=(1,)) as pool:
         for number in options.tables:

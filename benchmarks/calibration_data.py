@@ -28,6 +28,7 @@ MECHANISMS: Mapping[str, Mechanism] = {
     "sin": additive(np.sin),
     "sinc": additive(sinc),
     "tanh": additive(np.tanh),
+    "wave": additive(lambda z: np.sin(3 * z)),  # rougher than a few features can follow
     "product": lambda z: np.asarray(z.prod(axis=1)),  # an interaction: no sum of functions of single variables
 }
 
@@ -61,11 +62,12 @@ def calibration_pair(
     dependence: float = 0.0,
     coupling: Function = identity,
     distortion: Function = identity,
+    unrest: float = 0.0,
 ) -> Instance:
     """x = g(m(z) + ε_x), y = g(m(z) + ε_y + dependence · c(ε_x)), all z and ε from N(0, 1), alike at all clients.
 
     The coupling c acts on the noise of x, so that a `dependence` means the same under every mechanism m. The
-    distortion g makes the model post-nonlinear.
+    distortion g makes the model post-nonlinear. With `unrest` u the noises of x and y grow with z1, as exp(u z1).
     """
     common = _mechanism(mechanism)
     names = ("x", "y", *_conditioning_names(conditioning))
@@ -75,6 +77,7 @@ def calibration_pair(
         noise_x, noise_y, *causes = draw.standard_normal((2 + conditioning, rows))
         z = np.reshape(causes, (conditioning, rows)).T
         effect = common(z) if conditioning else np.zeros(rows)
+        noise_x, noise_y = (noise * _size(unrest, z) for noise in (noise_x, noise_y))
         x = distortion(effect + noise_x)
         y = distortion(effect + noise_y + dependence * coupling(noise_x))
         return read_only(np.column_stack([x, y, z]))
@@ -95,12 +98,13 @@ def calibration_domain(
     strength_change: float = 0.0,
     noise_change: float = 0.0,
     errors: Sampler = gaussian,
+    unrest: float = 0.0,
 ) -> Instance:
     """x = a_k m(z) + b_k ε, with z_i from N(μ_ki, s_ki²): does the mechanism of x differ between clients k?
 
     The causes differ by `shift`: μ from N(0, shift²), log s from N(0, (shift/3)²). The mechanism differs by the two
     changes: log a from N(0, strength_change²), log b from N(0, noise_change²); at 0 it is the same everywhere. The
-    `errors` ε have variance 1.
+    `errors` ε have variance 1, and grow with z1 as exp(u z1) if there is `unrest` u.
     """
     common = _mechanism(mechanism)
     names = ("x", *_conditioning_names(conditioning))
@@ -111,13 +115,19 @@ def calibration_domain(
         strength, noise = np.exp(draw.standard_normal(2) * [strength_change, noise_change])
         z = location + np.exp(scale) * draw.standard_normal((rows, conditioning))
         effect = common(z) if conditioning else np.zeros(rows)
-        return read_only(np.column_stack([strength * effect + noise * errors(draw, rows), z]))
+        unevenly = noise * errors(draw, rows) * _size(unrest, z)
+        return read_only(np.column_stack([strength * effect + unevenly, z]))
 
     changed = bool(noise_change or (strength_change and conditioning))
     changing = frozenset(names[1:] if shift else ()) | frozenset(names[:1] if changed else ())
     arrows = frozenset((z, "x") for z in names[1:])
     study = Simulation({name: table(name) for name in client_names(clients)}, names, arrows, changing)
     return Instance(study, Question(DOMAIN, "x", frozenset(names[1:])), independent=not changed)
+
+
+def _size(unrest: float, z: Array) -> Array | float:
+    """How large the noise is, by the first conditioning variable."""
+    return np.asarray(np.exp(unrest * z[:, 0])) if unrest else 1.0
 
 
 def _conditioning_names(count: int) -> tuple[str, ...]:

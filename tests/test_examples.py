@@ -60,3 +60,8 @@ def test_the_readme_shows_what_is_printed():
     (shown,) = re.findall(r"```\n(8 variables.*?)\n\.\.\.\n```", text, re.DOTALL)
     result = fedcdh.discover(fedcdh.demo.hospital_study().columns(), domain="hospital")
     assert str(result).startswith(shown)
+
+
+def test_no_page_is_unfinished():
+    pages = [README, *README.parent.glob("*.md"), *(README.parent / "docs").glob("*.md")]
+    assert not [page.name for page in pages if "@@" in page.read_text(encoding="utf-8")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -20,6 +20,11 @@ DETERMINED = 1e-7
 """A variable with less than this share of its variance left is a function of the others: independent of the rest."""
 _NOTHING = 1e-100  # keeps a scatter of zeros solvable, as of clients with one row each
 _ELEMENTS = 2_000_000  # numbers gathered at a time, about 16 MB
+
+
+def side_by_side(spans: Mapping[str, Indices], names: Iterable[str]) -> Indices:
+    """The columns of these variables, in the order of their names."""
+    return np.concatenate([np.zeros(0, dtype=np.intp), *(spans[name] for name in sorted(names))])
 
 
 def block(matrix: Array, rows: Indices, columns: Indices) -> Array:

@@ -56,29 +56,22 @@ def find_skeleton(
     """
     nodes = tuple(nodes)
     _refuse_unless_possible(nodes, alpha, max_conditioning, knowledge)
-    complete = PartialGraph.complete(nodes)
-    excluded = frozenset(pair for pair in complete.lines if knowledge.excludes(pair))
-    graph = complete.without(*excluded)
+    rules = _Rules(alpha, knowledge, always_given, removal)
+    graph = PartialGraph.complete(nodes)
+    excluded = frozenset(pair for pair in graph.lines if knowledge.excludes(pair))
+    graph = graph.without(*excluded)
     best: dict[Pair, Answer] = {}
     refused: list[Answer] = []
     asked: list[int] = []
-    largest = len(nodes) if max_conditioning is None else max_conditioning
-    for level in range(largest + 1):
-        unseparated = (pair for pair in excluded if pair not in best or best[pair].p_value <= alpha)
-        needed = (pair for pair in unseparated if _directions_hinge_on(pair, graph, knowledge))
-        questions = _questions(graph.lines.union(needed), graph, knowledge, level, always_given)
+    for level in range(len(nodes) + 1 if max_conditioning is None else max_conditioning + 1):
+        questions = rules.questions(level, graph, excluded, best)
         if not questions:
             break
         if progress is not None:
             progress(level, len(questions))
         asked.append(len(questions))
         answers = ask(test, questions)
-        removable = {pair for pair in graph.lines if not _required(pair, knowledge)}
-        separations = [a for a in answers if a.p_value > alpha and a.question.pair in removable]
-        gone = {pair: best[pair] for pair in complete.lines - graph.lines - excluded}
-        left = {pair: best[pair] for pair in graph.lines if pair in best}
-        removed = removal(separations, SoFar(gone, left, always_given))
-        disbelieved = [answer for answer in separations if answer.question.pair not in removed]
+        removed, disbelieved = rules.judge(answers, graph, {pair: best[pair] for pair in best.keys() - excluded})
         _keep_best(best, set(answers).difference(disbelieved))
         best.update(removed)
         refused += disbelieved
@@ -86,6 +79,37 @@ def find_skeleton(
     separators, strongest = _conclude(graph, best, alpha, knowledge)
     refused = [answer for answer in refused if answer.question.pair in graph.lines]
     return Skeleton(graph, separators, strongest, tuple(asked), always_given, tuple(refused))
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """What is asked at a level, and what the answers take away."""
+
+    alpha: float
+    knowledge: Knowledge
+    always_given: frozenset[str]
+    removal: RemovalRule
+
+    def questions(
+        self, level: int, graph: PartialGraph, excluded: frozenset[Pair], best: Mapping[Pair, Answer]
+    ) -> list[Question]:
+        """About every line, and about pairs that knowledge excludes while a direction hinges on their separator."""
+        unseparated = (pair for pair in excluded if pair not in best or best[pair].p_value <= self.alpha)
+        needed = (pair for pair in unseparated if _directions_hinge_on(pair, graph, self.knowledge))
+        parents = possible_parents(graph, self.knowledge)
+        pairs = sorted(graph.lines.union(needed), key=ends)
+        return [question for pair in pairs for question in questions_about(pair, parents, level, self.always_given)]
+
+    def judge(
+        self, answers: Iterable[Answer], graph: PartialGraph, best: Mapping[Pair, Answer]
+    ) -> tuple[Mapping[Pair, Answer], list[Answer]]:
+        """The separations that remove an edge, and those that are not believed."""
+        removable = {pair for pair in graph.lines if not _required(pair, self.knowledge)}
+        separations = [a for a in answers if a.p_value > self.alpha and a.question.pair in removable]
+        gone = {pair: answer for pair, answer in best.items() if pair not in graph.lines}
+        left = {pair: answer for pair, answer in best.items() if pair in graph.lines}
+        removed = self.removal(separations, SoFar(gone, left, self.always_given))
+        return removed, [answer for answer in separations if answer.question.pair not in removed]
 
 
 def _conclude(
@@ -100,14 +124,6 @@ def _conclude(
     }
     strongest = {pair: answer for pair, answer in best.items() if pair in graph.lines}
     return separators, strongest
-
-
-def _questions(
-    pairs: Iterable[Pair], graph: PartialGraph, knowledge: Knowledge, size: int, always_given: frozenset[str]
-) -> list[Question]:
-    parents = possible_parents(graph, knowledge)
-    ordered = sorted(pairs, key=ends)
-    return [question for pair in ordered for question in questions_about(pair, parents, size, always_given)]
 
 
 def _directions_hinge_on(pair: Pair, graph: PartialGraph, knowledge: Knowledge) -> bool:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from fedcdh.partial import in_groups
+from fedcdh.partial import block, in_groups, side_by_side
 from fedcdh.plan import POWERS, Categorical
 from fedcdh.questions import DOMAIN, Answer, Question
 from fedcdh.summary import Cohort
@@ -119,15 +120,11 @@ def summed(space: FeatureSpace, questions: Sequence[Question]) -> Blocks:
 
 def concatenated(space: FeatureSpace, questions: Sequence[Question]) -> Blocks:
     """Features of several variables stand side by side, φ(Z) = [φ(Z_1), φ(Z_2), ...]: additive functions of Z."""
-    empty = np.zeros(0, dtype=np.intp)
-    z = np.array([np.concatenate([empty, *(space.spans[name] for name in sorted(q.given))]) for q in questions])
+    z = np.array([side_by_side(space.spans, q.given) for q in questions])
     x = np.concatenate([np.array([space.spans[q.x] for q in questions]), z], axis=1)
     y = np.array([space.spans[q.y] for q in questions])
-
-    def block(rows: Indices, columns: Indices) -> Array:
-        return space.covariance[rows[:, :, None], columns[:, None, :]]
-
-    return Blocks(xy=block(x, y), xz=block(x, z), xx=block(x, x), zz=block(z, z), zy=block(z, y), yy=block(y, y))
+    of = partial(block, space.covariance)
+    return Blocks(xy=of(x, y), xz=of(x, z), xx=of(x, x), zz=of(z, z), zy=of(z, y), yy=of(y, y))
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy import special
 
 from fedcdh.basis import Basis
-from fedcdh.partial import DETERMINED, combine, fitted, partial, pillai
+from fedcdh.partial import DETERMINED, combine, fitted, partial, pillai, side_by_side
 from fedcdh.questions import Question
 
 Array = npt.NDArray[np.float64]
@@ -24,9 +24,9 @@ def shape(basis: Basis, question: Question) -> tuple[int, ...]:
     """Questions of one shape can be answered together."""
     return (
         len(basis.targets[question.y]),
-        len(_columns(basis.predictors, question)),
-        len(_columns(basis.targets, question)),
-        len(_columns(basis.spans, question)),
+        len(side_by_side(basis.predictors, question.given)),
+        len(side_by_side(basis.targets, question.given)),
+        len(side_by_side(basis.spans, question.given)),
         _two_valued(basis, question),
     )
 
@@ -38,8 +38,9 @@ def answer_mechanisms(basis: Basis, questions: Sequence[Question]) -> list[tuple
         return [(0.0, 1.0)] * len(questions)
     count = len(questions)
     target = np.array([basis.targets[q.y] for q in questions])
-    slopes = np.array([_columns(basis.targets, q) for q in questions]).reshape(count, linear)
-    bends = np.array([np.setdiff1d(_columns(basis.predictors, q), _columns(basis.targets, q)) for q in questions])
+    all_given = [side_by_side(basis.predictors, q.given) for q in questions]
+    slopes = np.array([side_by_side(basis.targets, q.given) for q in questions]).reshape(count, linear)
+    bends = np.array([np.setdiff1d(every, flat) for every, flat in zip(all_given, slopes, strict=True)])
     bends = bends.reshape(count, conditions - linear).astype(np.intp)
     given = np.concatenate([slopes, bends], axis=1)
     clients, rows = len(basis.rows), float(basis.rows.sum())
@@ -62,10 +63,6 @@ def answer_mechanisms(basis: Basis, questions: Sequence[Question]) -> list[tuple
 def _two_valued(basis: Basis, question: Question) -> bool:
     """With two values the mean says all: noise follows it, and differs wherever Z does, mechanism or not."""
     return len(basis.spans[question.y]) == 1
-
-
-def _columns(of: dict[str, Indices], question: Question) -> Indices:
-    return np.concatenate([np.zeros(0, dtype=np.intp), *(of[name] for name in sorted(question.given))])
 
 
 def _chow(basis: Basis, target: Indices, slopes: Indices, bends: Indices, own: npt.NDArray[np.bool_]) -> list[Array]:
@@ -104,7 +101,7 @@ def _heavy_tails(basis: Basis, questions: Sequence[Question]) -> Array:
     even where E[x | Z] does not, hence all columns of Z; what it holds of products of several Z counts as kurtosis.
     """
     rows = basis.rows.sum()
-    given = np.array([_columns(basis.spans, q) for q in questions]).reshape(len(questions), -1)
+    given = np.array([side_by_side(basis.spans, q.given) for q in questions]).reshape(len(questions), -1)
     columns = np.array([basis.spans[q.y][:2] for q in questions])
     left = partial(basis.total, columns, given) / max(rows - 1 - given.shape[1], 1.0)
     noise = np.maximum(left[:, 0, 0], DETERMINED)

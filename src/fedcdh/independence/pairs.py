@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy import special
 
 from fedcdh.basis import Basis
-from fedcdh.partial import DETERMINED, combine, fitted, partial, pillai
+from fedcdh.partial import DETERMINED, combine, fitted, partial, pillai, side_by_side
 from fedcdh.questions import DOMAIN, Question
 
 Array = npt.NDArray[np.float64]
@@ -23,8 +23,7 @@ Indices = npt.NDArray[np.intp]
 
 def given_columns(basis: Basis, question: Question) -> Indices:
     """The columns of the conditioning variables, the domain apart."""
-    names = sorted(question.given - {DOMAIN})
-    return np.concatenate([basis.predictors[name] for name in names]) if names else np.zeros(0, dtype=np.intp)
+    return side_by_side(basis.predictors, question.given - {DOMAIN})
 
 
 def narrow_first(basis: Basis, question: Question) -> Question:
