@@ -57,7 +57,7 @@ class OperatorChange:
     """
 
     basis: Basis
-    ridge: float = 0.1
+    ridge: float = 0.1  # of a column's pooled variance; with three columns the best on pairs of seeds 0..149
 
     def __call__(self, pairs: Sequence[tuple[str, str]], /) -> list[ModuleDependence]:
         """Both directions of every pair."""

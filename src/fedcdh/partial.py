@@ -37,11 +37,11 @@ def partial(matrix: Array, targets: Indices, given: Indices) -> Array:
     plain = block(matrix, targets, targets)
     if given.shape[1] == 0:
         return plain
-    inner = block(matrix, given, given)
+    sets, which = np.unique(given, axis=0, return_inverse=True)  # many questions share their conditions
     size = np.trace(matrix, axis1=-2, axis2=-1)[..., None, None, None] / max(matrix.shape[-1], 1) + _NOTHING
+    inverse = np.linalg.inv(block(matrix, sets, sets) + JITTER * size * np.eye(given.shape[1]))
     cross = block(matrix, given, targets)
-    solved = np.linalg.solve(inner + JITTER * size * np.eye(given.shape[1]), cross)
-    return np.asarray(plain - np.swapaxes(cross, -1, -2) @ solved)
+    return np.asarray(plain - np.swapaxes(cross, -1, -2) @ (inverse[..., which.ravel(), :, :] @ cross))
 
 
 def fitted(joint: Array, targets: int) -> Array:

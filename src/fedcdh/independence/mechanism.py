@@ -107,7 +107,7 @@ def _heavy_tails(basis: Basis, questions: Sequence[Question]) -> Array:
     noise = np.maximum(left[:, 0, 0], DETERMINED)
     square = np.array([basis.squares[q.y] for q in questions])[:, None, :]
     about_square = (square @ left @ np.swapaxes(square, 1, 2))[:, 0, 0]
-    error = about_square * np.sqrt(10 / rows)
+    error = about_square * np.sqrt(10 / rows)  # of a variance whose own kurtosis is about that of squares, 11 or so
     kurtosis = (about_square + error - 4 * noise * np.maximum(1 - noise, 0.0)) / noise**2  # κ − 1
     return np.asarray(np.maximum(kurtosis / 2, 1.0))
 

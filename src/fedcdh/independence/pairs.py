@@ -21,11 +21,6 @@ Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
 
-def given_columns(basis: Basis, question: Question) -> Indices:
-    """The columns of the conditioning variables, the domain apart."""
-    return side_by_side(basis.predictors, question.given - {DOMAIN})
-
-
 def narrow_first(basis: Basis, question: Question) -> Question:
     """The same question with its variable of fewer columns first: fewer shapes, and the test is symmetric."""
     if len(basis.predictors[question.x]) <= len(basis.predictors[question.y]):
@@ -37,7 +32,8 @@ def shape(basis: Basis, question: Question) -> tuple[int, ...]:
     """Questions of one shape can be answered together."""
     x, y = question.x, question.y
     sides = (basis.predictors[x], basis.targets[x], basis.predictors[y], basis.targets[y])
-    return (*(len(side) for side in sides), len(given_columns(basis, question)), DOMAIN in question.given)
+    conditions = sum(len(basis.predictors[name]) for name in question.given if name != DOMAIN)
+    return (*(len(side) for side in sides), conditions, DOMAIN in question.given)
 
 
 def answer_pairs(basis: Basis, questions: Sequence[Question]) -> list[tuple[float, float]]:
@@ -46,7 +42,9 @@ def answer_pairs(basis: Basis, questions: Sequence[Question]) -> list[tuple[floa
     if not (wide_x and wide_y):  # a constant is independent of everything
         return [(0.0, 1.0)] * len(questions)
     spans = [np.concatenate([basis.predictors[q.x], basis.predictors[q.y]]) for q in questions]
-    given = np.array([given_columns(basis, q) for q in questions]).reshape(len(questions), conditions)
+    given = np.array([side_by_side(basis.predictors, q.given - {DOMAIN}) for q in questions]).reshape(
+        len(questions), conditions
+    )
     strata, freedom = _strata(basis, conditions) if within else (basis.total[None], np.array([basis.rows.sum() - 1.0]))
     left = partial(strata, np.array(spans), given)  # (strata, questions, columns, columns)
     freedom = freedom - conditions
