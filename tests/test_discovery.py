@@ -362,6 +362,8 @@ def test_a_cohort_is_as_good_as_its_summaries():
     summaries = [summarize(table, plan, client) for client, table in TABLES.items()]
     cohort = add_up(summaries, plan)
     assert discover_from(cohort, plan).edges() == discover_from(summaries, plan).edges()
+    with pytest.raises(PlanMismatch, match="not this plan"):
+        discover_from(cohort, StudyPlan.from_tables(TABLES, family=Fourier(6)))
     with pytest.raises(SummaryError, match="came twice"):
         discover_from([*summaries, summaries[0]], plan)
 

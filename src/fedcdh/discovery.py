@@ -46,7 +46,8 @@ def discover_from(
     engine.check(plan.family)
     known.check(plan.names)
     with threadpool_limits(1, user_api="blas"):  # small matrices: more threads only get in each other's way
-        cohort = summaries if isinstance(summaries, Cohort) else add_up(summaries, plan)  # step 2: n = Σ n_k, C = Σ C_k
+        received = summaries.summaries if isinstance(summaries, Cohort) else summaries
+        cohort = add_up(received, plan)  # step 2: n = Σ n_k, C = Σ C_k
         nodes = (DOMAIN, *plan.names) if len(cohort.clients) > 1 else plan.names  # step 3: V ∪ {℧}
         answers, change = engine.statistics(cohort, seed)
         test, always = Remembering(answers), engine.always_given & {*nodes}
