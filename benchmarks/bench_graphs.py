@@ -2,8 +2,7 @@
 
 Every engine sees the same instances. The oracle is the true graph's augmented CPDAG, extended to a DAG: what perfect
 tests and rules could give. "visible" is what a perfect search could find with our test: the true edges that it sees
-(p < 0.05) given the other true parents and the domain, and no false ones. Settings were chosen on seeds below 1000; the
-figures are for seeds from 1000 up.
+(p < 0.05) given the other true parents and the domain, and no false ones. Settings are chosen on seeds below 1000.
 """
 
 from __future__ import annotations
