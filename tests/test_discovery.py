@@ -366,6 +366,9 @@ def test_a_cohort_is_as_good_as_its_summaries():
         discover_from(cohort, StudyPlan.from_tables(TABLES, family=Fourier(6)))
     with pytest.raises(SummaryError, match="came twice"):
         discover_from([*summaries, summaries[0]], plan)
+    half = summaries[0]
+    with pytest.raises(SummaryError, match="came twice"):  # in any order, also among other parts
+        add_up([half, summarize(TABLES[half.clients[0]], plan, half.clients[0]) + half, *summaries], plan)
 
 
 def test_a_column_that_is_no_domain_is_noticed():

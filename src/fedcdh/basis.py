@@ -25,8 +25,7 @@ NEW_VARIANCE = 1e-6
 """A feature is kept if at least this share of its variance is not explained by the features before it. The rounding of
 features to the grid leaves about 1e-9."""
 CURVED = 0.05
-"""Level at which a variable counts as having nonlinear effects. Dropping the nonlinear columns of the others gains 0.01
-in skeleton F1 on linear studies and costs nothing on general ones (`benchmarks.bench_graphs`, 100 tuning seeds)."""
+"""Level at which a variable counts as having nonlinear effects; `benchmarks.bench_choices` shows what others do."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,10 +66,7 @@ class Basis:
         return cls(spans, targets, predictors, squares, sizes, within, (client_means - centre) @ change.T)
 
     def can_regress(self, conditions: int) -> npt.NDArray[np.bool_]:
-        """Which clients have rows enough for a regression of their own on so many columns.
-
-        Two and four rows a column give graphs of the same quality, eight somewhat worse ones (seeds 0..59).
-        """
+        """Which clients have rows enough for a regression of their own on so many columns: two rows each, and a few."""
         return np.asarray(self.rows - 1 >= 2 * conditions + 5)
 
     @cached_property

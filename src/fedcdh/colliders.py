@@ -109,8 +109,8 @@ def _from_evidence(pair: Pair, middle: str, answers: Iterable[Answer]) -> Triple
         sides[middle in answer.question.given].append(answer)
     without = most_independent(sides[False]) if sides[False] else None
     within = most_independent(sides[True]) if sides[True] else None
-    # The plain difference ranks decisions a little better than that of logarithms, which hardly looks at how well the
-    # better side separates (750 linear Gaussian graphs of 8 and 12 variables: 0.01 in direction F1).
+    # The plain difference of p-values, not of their logarithms, which would hardly look at how well the better side
+    # separates.
     difference = _p_value(without) - _p_value(within)
     # Equal p-values speak for neither; a collider claims two arrows, so the burden of proof is on it.
     return TripleDecision(ends(pair), middle, difference > 0, abs(difference), without, within)

@@ -17,8 +17,7 @@ from fedcdh.graph import Pair, ends
 from fedcdh.questions import Answer
 
 CLEAR = 0.01
-"""A dependence with p-values below this calls for an explanation. Among 1, 0.01, 1e-3 and 1e-5 it gave the best graphs
-and changing variables (`benchmarks.bench_graphs`, seeds 0..49 and 100..149)."""
+"""A dependence with p-values below this calls for an explanation; `benchmarks.bench_choices` shows what others do."""
 
 
 @dataclass(frozen=True)

@@ -136,7 +136,7 @@ def add_up(summaries: Iterable[Summary], plan: StudyPlan) -> Cohort:
     >>> add_up([*parts, summarize({"age": [55, 80]}, plan, "south")], plan).total.rows
     5
     """
-    by_client: dict[str, Summary] = {}
+    parts: dict[str, list[Summary]] = {}
     for summary in summaries:
         if summary.plan != plan.fingerprint:
             raise PlanMismatch(
@@ -153,15 +153,18 @@ def add_up(summaries: Iterable[Summary], plan: StudyPlan) -> Cohort:
                 f"a summary holds the sum of clients {', '.join(summary.clients)}: who differs from whom is lost in "
                 "it; pass the summaries of the single clients"
             )
-        client = summary.clients[0]
-        if summary == by_client.get(client):
-            raise SummaryError(f"the same summary of client {client!r} came twice; pass it once")
-        by_client[client] = by_client[client] + summary if client in by_client else summary
-    if lacking := [client for client in plan.clients if client not in by_client]:
+        known = parts.setdefault(summary.clients[0], [])
+        if summary in known:
+            raise SummaryError(
+                f"the same summary of client {summary.clients[0]!r} came twice; pass it once (or, if these really are "
+                "other rows with the same values, add the two with + first)"
+            )
+        known.append(summary)
+    if lacking := [client for client in plan.clients if client not in parts]:
         raise SummaryError(
             f"no summary from client {', '.join(lacking)}; wait for it, or make a plan without it for all others"
         )
-    cohort = Cohort(plan, tuple(by_client[client] for client in sorted(by_client)))
+    cohort = Cohort(plan, tuple(reduce(Summary.__add__, parts[client]) for client in sorted(parts)))
     _check_capacity(sum(summary.rows for summary in cohort.summaries))
     return cohort
 
