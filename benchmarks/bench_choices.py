@@ -51,9 +51,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     seeds = range(*map(int, options.seeds.split(":")))
-    print(
-        f"skeleton F1 / direction F1 (changing recall / precision), seeds {seeds.start}..{seeds.stop - 1}, authors dialect"
-    )
+    print(f"skeleton F1 / direction F1 (changing: recall / precision), seeds {seeds.start}..{seeds.stop - 1}")
     print(f"{'':44}" + "".join(f"{f'{s.model} d={s.variables}':>28}" for s in SETTINGS))
     for name, (choose, values) in CHOICES.items():
         for value in values:
