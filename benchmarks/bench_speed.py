@@ -133,7 +133,10 @@ def features(table: Array, plan: StudyPlan) -> Array:
         assert not isinstance(variable, Categorical)
         standard = np.clip((values - variable.location) / variable.scale, -plan.clip, plan.clip)
         bounded = standard / plan.clip
-        columns += [bounded[:, None], bounded[:, None] ** 2, plan.family(standard)]
+        assert variable.centre is not None
+        assert variable.spread is not None
+        inside = np.arcsinh((standard * variable.scale + variable.location - variable.centre) / variable.spread)
+        columns += [bounded[:, None], bounded[:, None] ** 2, plan.family(inside)]
     return np.concatenate(columns, axis=1)
 
 

@@ -14,11 +14,12 @@ from functools import cached_property
 import numpy as np
 from scipy import stats
 
+from fedcdh.features import Hermite
 from fedcdh.partial import JITTER
 from fedcdh.plan import Categorical, StudyPlan
 from fedcdh.questions import DOMAIN, Question
 
-GRID = 2**16
+GRID = 2**18
 Centring = Callable[[np.ndarray], np.ndarray]
 
 
@@ -117,13 +118,18 @@ def _features(variable: object, plan: StudyPlan, column: np.ndarray) -> np.ndarr
         return np.array([[float(str(value) == level) for level in variable.levels] for value in column.tolist()])
     z = np.clip((column - variable.location) / variable.scale, -plan.clip, plan.clip)
     linear = z / plan.clip
-    return np.rint(np.column_stack([linear, linear**2, plan.family(z)]) * GRID) / GRID
+    inside = z
+    if isinstance(plan.family, Hermite):
+        reach = plan.clip * variable.scale
+        clipped = np.clip(column, variable.location - reach, variable.location + reach)
+        inside = np.arcsinh((clipped - variable.centre) / variable.spread)
+    return np.rint(np.column_stack([linear, linear**2, plan.family(inside)]) * GRID) / GRID
 
 
 def _orthonormal(features: np.ndarray) -> np.ndarray:
     kept: list[np.ndarray] = []
     for column in (features - features.mean(axis=0)).T:
-        if (variance := column.var()) <= 1e-9:
+        if (variance := column.var()) <= 1e-10:
             continue
         scaled = column / np.sqrt(variance)
         left = residuals(scaled[:, None], np.column_stack(kept))[:, 0] if kept else scaled

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from fedcdh.errors import DataError, PlanError
 from fedcdh.features import Fourier, Hermite
@@ -30,8 +31,13 @@ families = st.one_of(
 def plans(draw) -> StudyPlan:
     names = draw(st.lists(name, min_size=1, max_size=4, unique=True))
     levels = st.lists(st.text(max_size=6), min_size=1, max_size=4, unique=True).map(tuple)
+    bulk = (st.none() | number, st.none() | positive)
     variables = [
-        draw(st.one_of(st.builds(Continuous, st.just(n), number, positive), st.builds(Categorical, st.just(n), levels)))
+        draw(
+            st.one_of(
+                st.builds(Continuous, st.just(n), number, positive, *bulk), st.builds(Categorical, st.just(n), levels)
+            )
+        )
         for n in names
     ]
     clients = draw(st.lists(st.text(min_size=1, max_size=6), min_size=1, max_size=4, unique=True))
@@ -81,6 +87,9 @@ PLAN = StudyPlan(
         replace(PLAN, variables=(Continuous("Age", 60.0, 15.0), PLAN.variables[1])),
         replace(PLAN, variables=(Continuous("age", np.nextafter(60.0, 61), 15.0), PLAN.variables[1])),
         replace(PLAN, variables=(Continuous("age", 60.0, 15.1), PLAN.variables[1])),
+        replace(PLAN, variables=(Continuous("age", 60.0, 15.0, np.nextafter(60.0, 61)), PLAN.variables[1])),
+        replace(PLAN, variables=(Continuous("age", 60.0, 15.0, 60.0, 15.1), PLAN.variables[1])),
+        replace(PLAN, variables=(Continuous("age", 60.0, 15.0, spread=14.9), PLAN.variables[1])),
         replace(PLAN, variables=(PLAN.variables[0], Categorical("sex", ("m", "f")))),
         replace(PLAN, variables=(PLAN.variables[0], Categorical("sex", ("f", "m", "x")))),
         replace(PLAN, variables=(PLAN.variables[0], Continuous("sex"))),
@@ -91,7 +100,19 @@ def test_the_fingerprint_changes_with_everything(other):
     assert other.fingerprint != PLAN.fingerprint
 
 
-@pytest.mark.parametrize("same", [(60, 15), (60.0, 15), (np.float64(60), np.int64(15))])
+@pytest.mark.parametrize(
+    "same",
+    [
+        (60, 15),
+        (60.0, 15),
+        (np.float64(60), np.int64(15)),
+        (60, 15, None, None),
+        (60, 15, 60, None),
+        (60, 15, None, 15),
+        (60.0, 15.0, 60.0, 15.0),
+        (60, 15, np.int64(60), np.float64(15)),
+    ],
+)
 def test_equal_numbers_have_one_fingerprint(same):
     other = replace(PLAN, variables=(Continuous("age", *same), PLAN.variables[1]), clip=6, family=Fourier(5, 1, 7))
     assert other == PLAN
@@ -99,6 +120,50 @@ def test_equal_numbers_have_one_fingerprint(same):
     assert Continuous("x", -0.0) == Continuous("x", 0.0)
     zeros = [StudyPlan((Continuous("x", zero),), ("a",)).fingerprint for zero in (0.0, -0.0, 0)]
     assert len(set(zeros)) == 1
+    zeros = [StudyPlan((Continuous("x", 1.0, 1.0, zero),), ("a",)).fingerprint for zero in (0.0, -0.0, 0)]
+    assert len(set(zeros)) == 1
+
+
+def test_centre_and_spread_are_location_and_scale_unless_given():
+    assert (Continuous("x").centre, Continuous("x").spread) == (0.0, 1.0)
+    assert (Continuous("x", 60, 15).centre, Continuous("x", 60, 15).spread) == (60.0, 15.0)
+    assert (Continuous("x", 60, 15, 58).centre, Continuous("x", 60, 15, 58).spread) == (58.0, 15.0)
+    assert (Continuous("x", 60, 15, spread=9).centre, Continuous("x", 60, 15, spread=9).spread) == (60.0, 9.0)
+    given_ = Continuous("x", 60, 15, np.int64(58), np.float64(9))
+    assert (given_.location, given_.scale, given_.centre, given_.spread) == (60.0, 15.0, 58.0, 9.0)
+    assert {type(number) for number in (given_.centre, given_.spread)} == {float}
+
+
+def test_centre_and_spread_are_written_down():
+    plan = StudyPlan((Continuous("x", 60, 15, 58.5, 9.25), Continuous("y", 60, 15)), ("north",))
+    x, y = json.loads(plan.to_json())["variables"]
+    assert (x["location"], x["scale"], x["centre"], x["spread"]) == (60.0, 15.0, 58.5, 9.25)
+    assert (y["location"], y["scale"], y["centre"], y["spread"]) == (60.0, 15.0, 60.0, 15.0)
+    read = StudyPlan.from_json(plan.to_json())
+    assert read == plan
+    assert read.fingerprint == plan.fingerprint
+    assert read.variables[0] == Continuous("x", 60, 15, 58.5, 9.25)
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        {"spread": 0},
+        {"spread": -0.0},
+        {"spread": -1.0},
+        {"spread": float("nan")},
+        {"spread": float("inf")},
+        {"centre": float("nan")},
+        {"centre": float("inf")},
+        {"centre": -float("inf")},
+        {"scale": 0, "spread": 1.0},
+        {"scale": float("nan"), "spread": 1.0},
+        {"location": float("nan"), "centre": 0.0},
+    ],
+)
+def test_numbers_that_cannot_be_are_refused_by_name(numbers):
+    with pytest.raises(PlanError, match=r"'dose' needs a finite location and a positive, finite scale .*spread"):
+        Continuous("dose", **numbers)
 
 
 def damaged(path: str, value: object) -> str:
@@ -162,6 +227,17 @@ def damaged(path: str, value: object) -> str:
         damaged("variables.0.scale", 0),
         damaged("variables.0.scale", -1),
         damaged("variables.0.scale", None),
+        damaged("variables.0.centre", float("nan")),
+        damaged("variables.0.centre", float("-inf")),
+        damaged("variables.0.centre", 10**400),
+        damaged("variables.0.centre", "60"),
+        damaged("variables.0.centre", [60]),
+        damaged("variables.0.spread", 0),
+        damaged("variables.0.spread", -1),
+        damaged("variables.0.spread", float("nan")),
+        damaged("variables.0.spread", float("inf")),
+        damaged("variables.0.spread", "15"),
+        damaged("variables.1.spread", 1.0),
         damaged("variables.1.levels", "fm"),
         damaged("variables.1.levels", []),
         damaged("variables.1.levels", ["f", "f"]),
@@ -301,7 +377,64 @@ def test_one_absurd_value_does_not_hide_a_variable():
     assert plain.location == pytest.approx(50, abs=2)
     assert plain.scale == pytest.approx(10, rel=0.1)
     assert robust.location == pytest.approx(50, abs=2)
-    assert robust.scale == pytest.approx(10, rel=0.15)
+    assert robust.scale == pytest.approx(10 * 10, rel=0.15)  # as large a standard deviation as is believed
+    for variable in (plain, robust):
+        assert variable.centre == pytest.approx(50, abs=2)
+        assert variable.spread == pytest.approx(10, rel=0.15)
+    assert robust.location == robust.centre
+    assert robust.scale == pytest.approx(10 * robust.spread, rel=1e-12)
+
+
+@given(values, st.floats(-1e6, 1e6))
+def test_centre_and_spread_are_the_median_and_the_quartiles_of_a_normal_variable(part, offset):
+    x = np.array(part) + offset
+    (variable,) = StudyPlan.from_profiles([profile({"x": x}, "north")]).variables
+    low, median, high = np.quantile(x, [0.25, 0.5, 0.75])
+    largest = float(np.abs(x).max())
+    assert variable.centre == pytest.approx(median, rel=1e-12, abs=1e-14 * largest)
+    if low == high:
+        assert variable.spread == variable.scale
+    else:
+        assert variable.spread == pytest.approx((high - low) / 1.349, rel=1e-12, abs=1e-14 * largest)
+
+
+def test_the_spread_of_a_normal_variable_is_its_standard_deviation():
+    x = 50 + 10 * stats.norm.ppf((np.arange(100_000) + 0.5) / 100_000)
+    (variable,) = StudyPlan.from_tables({"north": {"x": x}}).variables
+    assert (variable.centre, variable.spread) == (pytest.approx(50, abs=1e-9), pytest.approx(10, rel=1e-4))
+
+
+def test_centre_and_spread_of_several_clients_are_those_of_all_rows():
+    rng = np.random.default_rng(2)
+    tables = {f"c{k}": {"x": np.exp(rng.normal(k / 3, 1, 300 + 100 * k))} for k in range(4)}
+    (variable,) = StudyPlan.from_tables(tables).variables
+    pooled = np.concatenate([table["x"] for table in tables.values()])
+    low, median, high = np.quantile(pooled, [0.25, 0.5, 0.75])
+    assert variable.location == pytest.approx(pooled.mean(), rel=1e-12)
+    assert variable.scale == pytest.approx(pooled.std(), rel=1e-12)
+    assert variable.centre == pytest.approx(median, rel=0.05)
+    assert variable.spread == pytest.approx((high - low) / 1.349, rel=0.15)  # of five quantiles per client
+    assert variable.centre < 0.8 * variable.location  # skewed: the bulk is elsewhere, and narrower
+    assert variable.spread < 0.8 * variable.scale
+
+
+@pytest.mark.parametrize("clients", [1, 3])
+@pytest.mark.parametrize("column", [[7.0] * 9, [0.0] * 8 + [1.0], [1.0] * 8 + [0.0], [-1.0, *[2.5] * 11, 4.0]])
+def test_quartiles_that_are_one_value_leave_the_scale(column, clients):
+    (variable,) = StudyPlan.from_tables({f"c{k}": {"x": column} for k in range(clients)}).variables
+    assert variable.centre == np.median(column)
+    assert variable.spread == variable.scale == pytest.approx(np.std(column) or 1.0, rel=1e-12)
+
+
+@given(st.lists(st.lists(st.integers(-3, 3), min_size=1, max_size=12), min_size=1, max_size=4))
+def test_counted_from_the_other_end_the_bulk_is_the_same(parts):
+    """Values that many rows share included: it must not matter which of two codes is 0 and which is 1."""
+    (forth,), (back,) = (
+        StudyPlan.from_tables({f"c{k}": {"x": sign * np.array(part)} for k, part in enumerate(parts)}).variables
+        for sign in (1.0, -1.0)
+    )
+    assert back.centre == pytest.approx(-forth.centre, abs=1e-9)
+    assert back.spread == pytest.approx(forth.spread, rel=1e-9)
 
 
 def test_pooled_quantiles_are_near_those_of_the_pooled_rows():

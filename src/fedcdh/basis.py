@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from fedcdh.partial import fitted, partial, pillai
 from fedcdh.plan import Categorical
-from fedcdh.summary import CONSTANT, Cohort
+from fedcdh.summary import CONSTANT, Aggregate, Cohort
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -37,11 +37,11 @@ class Basis:
     predictors: dict[str, Indices]  # those that regressions use: all, or the linear one where it says as much
     squares: dict[str, tuple[float, float]]  # e₁² = const + b e₁ + c e₂ of a continuous variable's first two columns
     rows: Array  # per client
-    scatter: Array  # (clients, columns, columns): Σ over the client's rows, about the *client's* mean
+    scatter: Array  # (clients, columns, columns): Σ over the client's rows, about the *client's* mean; or one for all
     means: Array  # (clients, columns): the client's mean; pooled means are zero
 
     @classmethod
-    def of(cls, cohort: Cohort) -> Basis:
+    def of(cls, cohort: Cohort | Aggregate) -> Basis:
         rows = cohort.total.rows
         centre, total = cohort.total.centred()
         covariance = total / rows
@@ -59,8 +59,8 @@ class Basis:
                 directions.append(np.zeros(len(total)))
                 directions[-1][columns] = direction
         change = np.array(directions).reshape(len(directions), len(total))
-        sizes = np.array([float(summary.rows) for summary in cohort.summaries])
-        client_means, scatter = map(np.array, zip(*(summary.centred() for summary in cohort.summaries), strict=True))
+        sizes = np.array(cohort.client_rows, dtype=np.float64)
+        client_means, scatter = cohort.centred()
         within = change @ scatter @ change.T
         predictors = _predictors(within.sum(axis=0), spans, targets, rows - len(sizes))
         return cls(spans, targets, predictors, squares, sizes, within, (client_means - centre) @ change.T)
@@ -68,6 +68,28 @@ class Basis:
     def can_regress(self, conditions: int) -> npt.NDArray[np.bool_]:
         """Which clients have rows enough for a regression of their own on so many columns: two rows each, and a few."""
         return np.asarray(self.rows - 1 >= 2 * conditions + 5)
+
+    @property
+    def total_rows(self) -> float:
+        return float(self.rows.sum())
+
+    @property
+    def knows_clients(self) -> bool:
+        """Whether the scatter of every client is known, or only that of all clients together."""
+        return len(self.scatter) == len(self.rows)
+
+    @cached_property
+    def moments(self) -> Array:
+        """Σ of products of [1, coordinates], per client where clients are known apart, else of all in one."""
+        between = self.rows[:, None, None] * self.means[:, :, None] * self.means[:, None, :]
+        sums = self.rows[:, None] * self.means
+        if not self.knows_clients:
+            between, sums = between.sum(axis=0, keepdims=True), sums.sum(axis=0, keepdims=True)
+        rows = self.rows if self.knows_clients else np.array([self.total_rows])
+        found = np.empty((len(rows), 1 + sums.shape[1], 1 + sums.shape[1]))
+        found[:, 0, 0], found[:, 0, 1:], found[:, 1:, 0] = rows, sums, sums
+        found[:, 1:, 1:] = self.scatter + between
+        return found
 
     @cached_property
     def total(self) -> Array:

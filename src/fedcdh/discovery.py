@@ -1,4 +1,4 @@
-"""From summaries to a causal graph: Algorithm 1 of the paper on one screen (`discover_from`)."""
+"""From tables or summaries to a causal graph: the two calls most users need."""
 
 from __future__ import annotations
 
@@ -7,25 +7,22 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from fedcdh.conditioning import Remembering
-from fedcdh.engines import engine_for
-from fedcdh.errors import DataError, SettingsError
+from fedcdh.engines import ENGINES, method_for
+from fedcdh.errors import DataError, PlanMismatch, SettingsError
 from fedcdh.knowledge import NOTHING_KNOWN, Knowledge
-from fedcdh.orientation import orient
 from fedcdh.plan import StudyPlan
 from fedcdh.profile import Kind
-from fedcdh.questions import DOMAIN
-from fedcdh.result import Discovery, Settings
-from fedcdh.skeleton import Progress, find_skeleton
-from fedcdh.summary import Cohort, Summary, add_up, summarize
+from fedcdh.result import Discovery
+from fedcdh.settings import Progress, Settings
+from fedcdh.summary import Aggregate, Cohort, Summary, add_up, summarize
 from fedcdh.tables import Table, as_table
 
 
 def discover_from(
-    summaries: Iterable[Summary] | Cohort,
+    summaries: Iterable[Summary] | Cohort | Aggregate,
     plan: StudyPlan,
     *,
-    method: str = "constraint",
+    method: str = "auto",
     alpha: float = 0.05,
     knowledge: Knowledge | None = None,
     max_conditioning: int | None = None,
@@ -41,21 +38,24 @@ def discover_from(
     >>> ("smoker", "cholesterol") in result.graph.arrows
     True
     """
-    settings = Settings(method, alpha, knowledge or NOTHING_KNOWN, max_conditioning, seed)
-    engine, known = engine_for(method), settings.knowledge
+    settings = Settings(method_for(method), alpha, knowledge or NOTHING_KNOWN, max_conditioning, seed)
+    engine = ENGINES[settings.method]
     engine.check(plan.family)
-    known.check(plan.names)
+    settings.knowledge.check(plan.names)
     with threadpool_limits(1, user_api="blas"):  # small matrices: more threads only get in each other's way
-        received = summaries.summaries if isinstance(summaries, Cohort) else summaries
-        cohort = add_up(received, plan)  # step 2: n = Σ n_k, C = Σ C_k
-        nodes = (DOMAIN, *plan.names) if len(cohort.clients) > 1 else plan.names  # step 3: V ∪ {℧}
-        answers, change = engine.statistics(cohort, seed)
-        test, always = Remembering(answers), engine.always_given & {*nodes}
-        skeleton = find_skeleton(  # step 4: FCIT
-            nodes, test, alpha, known, max_conditioning, progress, always, engine.removal
+        known = _received(summaries, plan)  # step 2: n = Σ n_k, C = Σ C_k
+        findings = engine.search(known, settings, progress)  # steps 3 to 5: `algorithm`
+    return Discovery(known, settings, findings)
+
+
+def _received(summaries: Iterable[Summary] | Cohort | Aggregate, plan: StudyPlan) -> Cohort | Aggregate:
+    if not isinstance(summaries, Aggregate):
+        return add_up(summaries.summaries if isinstance(summaries, Cohort) else summaries, plan)
+    if summaries.plan.fingerprint != plan.fingerprint:
+        raise PlanMismatch(
+            "the sum of the summaries follows another plan than this one; pass the plan it was made with"
         )
-        directed = orient(skeleton, engine.colliders(test), known, change)  # steps 4 and 5: FICP
-    return Discovery(cohort, settings, skeleton, directed)
+    return summaries
 
 
 def discover(
@@ -65,7 +65,7 @@ def discover(
     names: Sequence[str] | None = None,
     variables: Sequence[str] | None = None,
     kinds: Mapping[str, Kind] | None = None,
-    method: str = "constraint",
+    method: str = "auto",
     alpha: float = 0.05,
     knowledge: Knowledge | None = None,
     max_conditioning: int | None = None,
@@ -94,7 +94,7 @@ def discover(
     True
     """
     Settings(method, alpha, knowledge or NOTHING_KNOWN, max_conditioning, seed)  # refused before any data is read
-    family = engine_for(method).family(seed)
+    family = ENGINES[method_for(method)].family(seed)
     plan = StudyPlan.from_tables(tables := _tables(data, domain, names, variables), kinds=kinds, family=family)
     summaries = [summarize(table, plan, client, max_dropped=max_dropped) for client, table in tables.items()]  # step 1
     return discover_from(

@@ -13,8 +13,8 @@ from fedcdh.tables import Codes, Column, Table, Texts
 
 Array = npt.NDArray[np.float64]
 
-GRID = 1 << 16
-"""Steps of the grid in [0, 1]. Rounding moves a feature by at most 2⁻¹⁷, far below what n rows can resolve."""
+GRID = 1 << 18
+"""Steps of the grid in [0, 1]. Rounding moves a feature by at most 2⁻¹⁹, far below what n rows can resolve."""
 
 
 class Encoder:
@@ -22,7 +22,7 @@ class Encoder:
 
     def __init__(self, plan: StudyPlan, client: str, table: Table) -> None:
         self._plan = plan
-        numbers, self._labels, places = [], [], []
+        numbers, insides, self._labels, places = [], [], [], []
         columns, spans = np.arange(plan.columns), plan.spans()
         for variable in plan.variables:
             place, column = columns[spans[variable.name]], table.columns[variable.name]
@@ -31,7 +31,10 @@ class Encoder:
             else:
                 places.append(place)
                 numbers.append(_standardised(variable, plan.clip, client, column))
-        self._numbers = np.array(numbers).T.reshape(table.rows, len(numbers))  # one array: one call per block of rows
+                insides.append(_bent(variable, numbers[-1]) if plan.family.bent else numbers[-1])
+        # one array for all variables: one call per block of rows
+        self._numbers = np.array(numbers).T.reshape(table.rows, len(numbers))
+        self._insides = np.array(insides).T.reshape(table.rows, len(numbers))
         self._place = np.concatenate([np.zeros(0, dtype=np.intp), *places])
 
     def __call__(self, rows: slice) -> Array:
@@ -40,7 +43,9 @@ class Encoder:
         block = np.empty((len(values), self._plan.columns))
         block[:, 0] = GRID
         linear = values / self._plan.clip
-        features = np.concatenate([np.stack([linear, linear**2], axis=-1), self._plan.family(values)], axis=-1)
+        features = np.concatenate(
+            [np.stack([linear, linear**2], axis=-1), self._plan.family(self._insides[rows])], axis=-1
+        )
         block[:, self._place] = np.rint(features * GRID).reshape(len(values), -1)
         for place, indicator, codes in self._labels:
             block[:, place] = indicator(codes[rows]) * GRID
@@ -55,6 +60,12 @@ def _standardised(variable: Continuous, clip: float, client: str, column: Column
         )
     check_finite(column.values, variable.name, client)
     return np.clip((column.values - variable.location) / variable.scale, -clip, clip)
+
+
+def _bent(variable: Continuous, values: Array) -> Array:
+    """Straight in the bulk of the values, logarithmic in the tails: features see both, however heavy the tails are."""
+    centre, spread = variable.bulk
+    return np.asarray(np.arcsinh((values * variable.scale + (variable.location - centre)) / spread))
 
 
 def _level_codes(variable: Categorical, client: str, column: Column) -> Codes:

@@ -5,28 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from fedcdh.algorithm import ByTests, Findings, by_evidence
 from fedcdh.basis import Basis
 from fedcdh.change import OperatorChange, PrintedChange
-from fedcdh.colliders import ColliderRule, by_largest_p, by_separating_set
+from fedcdh.colliders import by_largest_p, by_separating_set
 from fedcdh.errors import PlanMismatch, SettingsError
 from fedcdh.features import FeatureFamily, Fourier, Hermite
 from fedcdh.independence.kernel import KernelTest
 from fedcdh.independence.regression import RegressionTest
 from fedcdh.questions import DOMAIN, IndependenceTest, IndependentChange
-from fedcdh.removal import RemovalRule, every_separation, without_contradiction
-from fedcdh.summary import Cohort
+from fedcdh.removal import every_separation, without_contradiction
+from fedcdh.settings import Progress, Settings
+from fedcdh.summary import Aggregate, Cohort
 
 
 @dataclass(frozen=True)
 class Engine:
-    """One way to answer the questions of the search, and to draw conclusions from the answers."""
+    """One way from summaries to a graph, and the features it reads."""
 
     family: Callable[[int], FeatureFamily]
     check: Callable[[FeatureFamily], None]
-    statistics: Callable[[Cohort, int], tuple[IndependenceTest, IndependentChange]]
-    colliders: Callable[[IndependenceTest], ColliderRule]
-    removal: RemovalRule
-    always_given: frozenset[str]
+    search: Callable[[Cohort | Aggregate, Settings, Progress | None], Findings]
 
 
 def _any_family(family: FeatureFamily) -> None:
@@ -53,27 +52,30 @@ def _paper(cohort: Cohort, seed: int) -> tuple[IndependenceTest, IndependentChan
 
 
 ENGINES: Mapping[str, Engine] = {
+    "evidence": Engine(lambda seed: Hermite(), _any_family, by_evidence),
     "constraint": Engine(
-        family=lambda seed: Hermite(),
-        check=_any_family,
-        statistics=_regressions,
-        colliders=by_largest_p,
-        removal=without_contradiction,
-        always_given=frozenset({DOMAIN}),  # a root: no path opens, and mechanisms may differ between clients
+        lambda seed: Hermite(),
+        _any_family,
+        ByTests(
+            _regressions,
+            colliders=by_largest_p,
+            removal=without_contradiction,
+            always_given=frozenset({DOMAIN}),  # a root: no path opens, and mechanisms may differ between clients
+        ),
     ),
     "paper": Engine(
-        family=lambda seed: Fourier(width=5, seed=seed),
-        check=_fourier_only,
-        statistics=_paper,
-        colliders=lambda test: by_separating_set,
-        removal=every_separation,
-        always_given=frozenset(),
+        lambda seed: Fourier(width=5, seed=seed),
+        _fourier_only,
+        ByTests(_paper, colliders=lambda test: by_separating_set, removal=every_separation, always_given=frozenset()),
     ),
 }
+AUTO = "evidence"
+"""What "auto" stands for: the engine with the best record, as `benchmarks.bench_record` prints it."""
 
 
-def engine_for(method: str) -> Engine:
-    """The engine of this name."""
-    if method not in ENGINES:
-        raise SettingsError(f"there is no method {method!r}; choose one of {', '.join(map(repr, ENGINES))}")
-    return ENGINES[method]
+def method_for(method: str) -> str:
+    """The name of an engine: "auto" is the one with the best record."""
+    name = AUTO if method == "auto" else method
+    if name not in ENGINES:
+        raise SettingsError(f"there is no method {method!r}; choose one of {', '.join(map(repr, ['auto', *ENGINES]))}")
+    return name

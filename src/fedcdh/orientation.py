@@ -22,7 +22,11 @@ from fedcdh.meek import MeekRule
 from fedcdh.questions import DOMAIN, IndependentChange, ModuleDependence
 from fedcdh.skeleton import Skeleton
 
-Reason: TypeAlias = Literal["domain", "knowledge", "collider", "independent-change"] | MeekRule
+STRONG = 3.0
+"""Log Bayes factor from which evidence directs an edge: odds of 20 to 1. `benchmarks.bench_directions` counts how often
+arrows of that strength are right."""
+
+Reason: TypeAlias = Literal["domain", "knowledge", "collider", "evidence", "independent-change"] | MeekRule
 """Why an arrow points as it does."""
 
 
@@ -55,14 +59,20 @@ def orient(
     colliders: ColliderRule,
     knowledge: Knowledge = NOTHING_KNOWN,
     independent_change: IndependentChange | None = None,
+    directions: Mapping[Arrow, float] | None = None,
 ) -> Orientation:
-    """Direct the lines of a skeleton as far as the evidence goes."""
+    """Direct the lines of a skeleton as far as the evidence goes.
+
+    `directions` are log Bayes factors of arrows against their reverse, where mechanisms are such that data can tell.
+    """
     _refuse_unless_obeyed(skeleton.graph, knowledge)
     found = Orientation(skeleton.graph)
     found = point_away_from_domain(found)  # ℧ → V for every changing module V
     found = follow_knowledge(found, knowledge)
     found = point_into_colliders(found, colliders(skeleton, knowledge), knowledge)  # ℧ → V ← W: one changing module
     found = close_by_meek(found, knowledge)
+    if directions is not None:
+        found = point_by_evidence(found, directions, knowledge)
     if independent_change is not None:
         found = point_by_independent_change(found, independent_change, knowledge)  # two changing modules
     return _with_open_demands(found, knowledge)
@@ -99,6 +109,15 @@ def close_by_meek(found: Orientation, knowledge: Knowledge) -> Orientation:
     """Meek's rules until nothing changes; ℧ → x — y with ℧ and y apart is rule 1: x → y."""
     graph, reasons = meek.close(found.graph, knowledge)
     return replace(found, graph=graph, reasons={**found.reasons, **reasons})
+
+
+def point_by_evidence(found: Orientation, directions: Mapping[Arrow, float], knowledge: Knowledge) -> Orientation:
+    """x — y becomes x → y where the log Bayes factor is at least `STRONG`; the strongest first, then Meek's rules."""
+    strong = sorted((-strength, arrow) for arrow, strength in directions.items() if strength >= STRONG)
+    for _, arrow in strong:
+        if found.graph.undirected(*arrow):
+            found = close_by_meek(_take(found, [(arrow,)], "evidence", knowledge), knowledge)
+    return found
 
 
 def point_by_independent_change(found: Orientation, measure: IndependentChange, knowledge: Knowledge) -> Orientation:

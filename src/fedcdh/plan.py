@@ -20,27 +20,46 @@ POWERS = 2
 """Columns of a continuous variable before its family's: the clipped value, target of all regressions, and its square,
 which tells how heavy the tails are."""
 DEFAULT_FAMILY = Hermite()
+CLIP = 30.0
+"""Values beyond so many scales are cut: far out, because a cut effect no longer follows from its causes."""
 _FAMILIES: dict[str, type[Hermite] | type[Fourier]] = {"hermite": Hermite, "fourier": Fourier}
 
 
 @dataclass(frozen=True)
 class Continuous:
     """A number. All clients subtract the same location and divide by the same scale: local standardisation would
-    erase the differences between clients that the method lives on."""
+    erase the differences between clients that the method lives on.
+
+    Centre and spread say where the bulk of the values lies, which is where nonlinear features have to look closely;
+    left out, they are location and scale.
+    """
 
     name: str
     location: float = 0.0
     scale: float = 1.0
+    centre: float | None = None
+    spread: float | None = None
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.location) and math.isfinite(self.scale) and self.scale > 0):
+        centre, spread = self.bulk
+        if not (all(map(math.isfinite, (self.location, self.scale, centre, spread))) and min(self.scale, spread) > 0):
             raise PlanError(
-                f"variable {self.name!r} needs a finite location and a positive, finite scale, "
-                f"found {self.location} and {self.scale}"
+                f"variable {self.name!r} needs a finite location and a positive, finite scale (centre and spread "
+                f"likewise), found {self.location}, {self.scale}, {centre} and {spread}"
             )
         # 60, 60.0 and numpy's 60.0 are one number and must give one fingerprint; so must 0.0 and -0.0
         object.__setattr__(self, "location", float(self.location) + 0.0)
         object.__setattr__(self, "scale", float(self.scale))
+        object.__setattr__(self, "centre", float(centre) + 0.0)
+        object.__setattr__(self, "spread", float(spread))
+
+    @property
+    def bulk(self) -> tuple[float, float]:
+        """Centre and spread."""
+        return (
+            self.location if self.centre is None else self.centre,
+            self.scale if self.spread is None else self.spread,
+        )
 
 
 @dataclass(frozen=True)
@@ -73,7 +92,7 @@ class StudyPlan:
     variables: tuple[Variable, ...]
     clients: tuple[str, ...]
     family: FeatureFamily = DEFAULT_FAMILY
-    clip: float = 10.0  # in units of scale: bounds what one row can contribute
+    clip: float = CLIP  # in units of scale: bounds what one row can contribute
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variables", tuple(self.variables))
@@ -166,7 +185,7 @@ class StudyPlan:
         profiles: Iterable[Profile],
         *,
         family: FeatureFamily = DEFAULT_FAMILY,
-        clip: float = 10.0,
+        clip: float = CLIP,
     ) -> StudyPlan:
         """The plan of the clients' profiles: pooled location and scale, and the union of their levels."""
         profiles = sorted(profiles, key=lambda one: one.client)
@@ -174,7 +193,7 @@ class StudyPlan:
         variables: list[Variable] = [
             Categorical(name, column.levels)
             if (column := pooled[name]).kind == "categorical"
-            else Continuous(name, column.location, column.scale)
+            else Continuous(name, column.location, column.scale, column.centre, column.spread)
             for name in pooled
         ]
         return cls(tuple(variables), tuple(one.client for one in profiles), family, clip)

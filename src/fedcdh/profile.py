@@ -39,12 +39,22 @@ class ColumnProfile:
     @property
     def location(self) -> float:
         """The mean, or the median where single values distort it."""
-        return self.quantiles[len(QUANTILES) // 2] if self._distorted else self.mean
+        return self.centre if self._distorted else self.mean
 
     @property
     def scale(self) -> float:
-        """The standard deviation, or that of a normal variable with these quartiles; 1 for a constant."""
-        return self._by_quartiles if self._distorted else self._deviation or 1.0
+        """The standard deviation, as far as the quartiles make it believable; 1 for a constant."""
+        return DISTORTED * self._by_quartiles if self._distorted else self._deviation or 1.0
+
+    @property
+    def centre(self) -> float:
+        """The median."""
+        return self.quantiles[len(QUANTILES) // 2] if self.quantiles else self.mean
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation of a normal variable with these quartiles; the scale where they are one value."""
+        return self._by_quartiles if self.quantiles and self._by_quartiles > 0 else self.scale
 
     @property
     def _deviation(self) -> float:
@@ -179,11 +189,20 @@ def _merge_column(name: str, profiles: Sequence[Profile]) -> ColumnProfile:
 
 
 def _pooled_quantiles(columns: Sequence[ColumnProfile]) -> tuple[float, ...]:
-    """Quantiles of the mixture of the clients' distribution functions, each taken as linear between its quantiles."""
+    """Quantiles of the mixture of the clients' distribution functions, each taken as linear between its quantiles.
+
+    Where quantiles of a client are one value, its function jumps, and so does the mixture: both sides of each value
+    count. `np.interp` gives the upper side of a jump, and from the other end (levels are symmetric) the lower one.
+    """
     present = [column for column in columns if column.count]
     values = np.unique([value for column in present for value in column.quantiles])
-    shares = np.sum(
-        [column.count * np.interp(values, column.quantiles, QUANTILES, left=0.0, right=1.0) for column in present],
-        axis=0,
-    ) / sum(column.count for column in present)
-    return tuple(np.interp(QUANTILES, shares, values).tolist())
+
+    def shares(sign: int) -> np.ndarray[Any, Any]:
+        within = [
+            column.count * np.interp(sign * values, sorted(sign * q for q in column.quantiles), QUANTILES, 0.0, 1.0)
+            for column in present
+        ]
+        return np.asarray(np.sum(within, axis=0) / sum(column.count for column in present))
+
+    both_sides = np.maximum.accumulate(np.stack([1 - shares(-1), shares(1)], axis=-1).ravel())
+    return tuple(np.interp(QUANTILES, both_sides, np.repeat(values, 2)).tolist())

@@ -65,3 +65,17 @@ class IndependentChange(Protocol):
     """Measures, for pairs of variables that both change, how dependent the changes are in either direction."""
 
     def __call__(self, pairs: Sequence[tuple[str, str]], /) -> list[ModuleDependence]: ...
+
+
+@dataclass(frozen=True)
+class Family:
+    """A node with its parents; the domain among them says that the node's mechanism differs between clients."""
+
+    node: str
+    parents: frozenset[str] = frozenset()
+
+
+class LocalScore(Protocol):
+    """The log evidence of every family of a batch, in their order; one never depends on the others in the batch."""
+
+    def __call__(self, families: Sequence[Family], /) -> list[float]: ...

@@ -7,38 +7,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
+from fedcdh.algorithm import Findings
+from fedcdh.certainty import follow
 from fedcdh.equivalence import consistent_extension, extend
-from fedcdh.errors import KnowledgeError, NoExtension, SettingsError
+from fedcdh.errors import KnowledgeError, NoExtension
 from fedcdh.graph import Arrow, Pair, PartialGraph, ends
-from fedcdh.knowledge import Knowledge
 from fedcdh.orientation import Orientation
 from fedcdh.questions import DOMAIN
+from fedcdh.settings import Settings
 from fedcdh.skeleton import Skeleton
-from fedcdh.summary import Cohort
+from fedcdh.summary import Aggregate, Cohort
 
 FEW_ROWS = 7
 """With fewer, a client cannot even have a mean and a slope of its own."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How the graph was searched for."""
-
-    method: str
-    alpha: float
-    knowledge: Knowledge
-    max_conditioning: int | None
-    seed: int
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.alpha, (int, float)) or not 0 <= self.alpha < 1:
-            raise SettingsError(f"alpha is {self.alpha!r}; expected a significance level from 0 to below 1, like 0.05")
-        if self.max_conditioning is not None and not _whole(self.max_conditioning):
-            raise SettingsError(f"max_conditioning is {self.max_conditioning!r}; expected 0, 1, 2, ... or None")
-        if not _whole(self.seed):
-            raise SettingsError(f"seed is {self.seed!r}; expected a whole number from 0 up")
-        if not isinstance(self.knowledge, Knowledge):
-            raise SettingsError(f"knowledge is {self.knowledge!r}; expected fedcdh.Knowledge(required=[...], ...)")
 
 
 @dataclass(frozen=True)
@@ -49,6 +30,10 @@ class Edge:
     one believed: what keeps the pair apart, or the strongest argument against the edge (see the notes of a result for
     answers that were not believed, because they contradict others). The forward and backward values
     belong to the independent change principle, where it was asked; the smaller one points the way.
+
+    The logs of Bayes factors are there where evidence was weighed: for this edge (or its absence) against the
+    opposite, and for its direction in the best graph against the reverse, all else being equal. Above 3 is strong
+    (20 to 1), around 0 is a toss of a coin.
     """
 
     source: str
@@ -59,6 +44,8 @@ class Edge:
     oriented_by: str | None
     change_forward: float | None
     change_backward: float | None
+    log_bayes_presence: float | None = None
+    log_bayes_direction: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,10 +55,17 @@ class Discovery:
     `graph` is over the variables; `augmented` also has the domain, whose arrows point to the changing variables.
     """
 
-    cohort: Cohort
+    cohort: Cohort | Aggregate
     settings: Settings
-    skeleton: Skeleton
-    orientation: Orientation
+    findings: Findings
+
+    @property
+    def skeleton(self) -> Skeleton:
+        return self.findings.skeleton
+
+    @property
+    def orientation(self) -> Orientation:
+        return self.findings.orientation
 
     @property
     def augmented(self) -> PartialGraph:
@@ -87,8 +81,12 @@ class Discovery:
         return self.augmented.children(DOMAIN) if DOMAIN in self.augmented.nodes else frozenset()
 
     def to_dag(self) -> PartialGraph:
-        """A DAG over the variables: Dor and Tarsi's consistent extension, or the nearest thing where none exists."""
-        dag = extend(self.augmented)
+        """A DAG over the variables: Dor and Tarsi's consistent extension, or the nearest thing where none exists.
+
+        Where evidence was weighed, what the graph leaves open is directed as in the graph with the highest evidence.
+        """
+        best, knowledge = self.findings.best, self.settings.knowledge
+        dag = extend(self.augmented if best is None else follow(self.augmented, best, knowledge))
         if wrong := sorted(arrow for arrow in dag.arrows if self.settings.knowledge.forbids(*arrow)):
             shown = ", ".join(f"{tail} → {head}" for tail, head in wrong)
             raise KnowledgeError(
@@ -114,6 +112,7 @@ class Discovery:
         values = (change.forward, change.backward) if change else (None, None)
         if change and change.tail != source:
             values = values[::-1]
+        support = self.findings.supports.get(pair)
         return Edge(
             source,
             target,
@@ -123,6 +122,8 @@ class Discovery:
             oriented_by=self.orientation.reasons.get(arrow),
             change_forward=values[0],
             change_backward=values[1],
+            log_bayes_presence=support.presence if support else None,
+            log_bayes_direction=support.direction if support else None,
         )
 
     @cached_property
@@ -131,7 +132,7 @@ class Discovery:
         return tuple(self._notes())
 
     def _notes(self) -> Iterator[str]:
-        clients, small = len(self.cohort.clients), [s for s in self.cohort.summaries if s.rows < FEW_ROWS]
+        clients, small = len(self.cohort.clients), [rows for rows in self.cohort.client_rows if rows < FEW_ROWS]
         if clients == 1:
             yield "only one client: which mechanisms differ between clients cannot be asked"
         elif 2 * len(small) > clients:
@@ -139,7 +140,9 @@ class Discovery:
         for summary in self.cohort.summaries:
             if dropped := summary.rows_read - summary.rows:
                 named = ", ".join(f"{name} {count}" for name, count in summary.missing.items() if count)
-                yield f"client {summary.clients[0]}: {dropped} of {summary.rows_read} rows left out (missing: {named})"
+                whose = f"client {summary.clients[0]}" if len(summary.clients) == 1 else "all clients"
+                yield f"{whose}: {dropped} of {summary.rows_read} rows left out (missing: {named})"
+        yield from self.findings.notes
         for name in self.cohort.total.constant(self.cohort.plan):
             yield f"variable {name} is constant: it has no edges"
         for answer in self.skeleton.refused:
@@ -169,10 +172,6 @@ class Discovery:
 
 def _count(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
-
-
-def _whole(number: object) -> bool:
-    return isinstance(number, int) and number >= 0
 
 
 def _shown(text: str) -> str:

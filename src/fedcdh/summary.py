@@ -1,7 +1,7 @@
 """Summaries: all that ever leaves a client.
 
 A summary is one symmetric matrix of integers, Σ_rows φφᵀ with φ = [1, features of every variable], and a few counts.
-Features lie in [-1, 1] and are rounded to a grid of 2⁻¹⁶, so every product is an exact integer, block sums are exact
+Features lie in [-1, 1] and are rounded to a grid of 2⁻¹⁸, so every product is an exact integer, block sums are exact
 in float64 BLAS, and totals are exact in int64. Integers add up in any order: a summary is the same, bit for bit,
 however the rows are ordered, batched or split into files, and it cannot hold a NaN.
 """
@@ -25,11 +25,11 @@ from fedcdh.tables import as_table
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-ROWS_AT_MOST = (1 << 31) - 1
-"""|φ_i φ_j| ≤ 2³² on the grid, so this many rows fit into a signed 64-bit integer."""
-CONSTANT = 1e-9
-"""Variance of a feature up to which it counts as constant: rounding to the grid alone leaves up to 2⁻³²/4."""
-_BLOCK = 8192  # rows at a time: 2¹³ · 2³² < 2⁵³, exact in float64; and about what a cache holds
+ROWS_AT_MOST = (1 << 27) - 1
+"""|φ_i φ_j| ≤ 2³⁶ on the grid, so this many rows fit into a signed 64-bit integer."""
+CONSTANT = 1e-10
+"""Variance of a feature up to which it counts as constant: rounding to the grid alone leaves up to 2⁻³⁶/4."""
+_BLOCK = 8192  # rows at a time: 2¹³ · 2³⁶ < 2⁵³, exact in float64; and about what a cache holds
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,10 +121,71 @@ class Cohort:
     def clients(self) -> tuple[str, ...]:
         return tuple(summary.clients[0] for summary in self.summaries)
 
+    @property
+    def client_rows(self) -> tuple[int, ...]:
+        return tuple(summary.rows for summary in self.summaries)
+
     @cached_property
     def moments(self) -> Array:
         """Σ φφᵀ per client as real numbers, (clients, columns, columns)."""
         return np.stack([summary.moments for summary in self.summaries]) / float(GRID**2)
+
+    def centred(self) -> tuple[Array, Array]:
+        """Per client, the means of φ and its scatter about them."""
+        means, scatter = zip(*(summary.centred() for summary in self.summaries), strict=True)
+        return np.array(means), np.array(scatter)
+
+
+@dataclass(frozen=True, eq=False)
+class Aggregate:
+    """What the server knows in the aggregate mode of trust: the sum of all summaries, and that of φ per client.
+
+    The latter are the moments of φ with features of the client index, here one for each client: rows and means of every
+    client are known, whether spreads and dependences differ between clients is not.
+    """
+
+    plan: StudyPlan
+    total: Summary
+    firsts: Integers  # (clients, columns): the first row of each client's moments, in the order of the plan's clients
+
+    def __post_init__(self) -> None:
+        shape = (len(self.plan.clients), self.plan.columns)
+        if self.total.plan != self.plan.fingerprint:
+            raise PlanMismatch("the sum of the summaries follows another plan; make it again with this plan")
+        if self.firsts.shape != shape or not np.array_equal(self.firsts.sum(axis=0), self.total.moments[0]):
+            raise SummaryError("the clients' first moments do not add up to those of the sum; ask for both again")
+        if (self.firsts[:, 0] <= 0).any():
+            raise SummaryError("a client has no rows in the sum; wait for it, or make a plan without it for all others")
+
+    @classmethod
+    def of(cls, cohort: Cohort) -> Aggregate:
+        """All that is left of a cohort when only sums over clients may be seen."""
+        return cls(cohort.plan, cohort.total, np.array([summary.moments[0] for summary in cohort.summaries]))
+
+    @property
+    def summaries(self) -> tuple[Summary, ...]:
+        return (self.total,)
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        return self.plan.clients
+
+    @property
+    def client_rows(self) -> tuple[int, ...]:
+        return tuple(int(first) // GRID**2 for first in self.firsts[:, 0])
+
+    @cached_property
+    def moments(self) -> Array:
+        """Σ φφᵀ of all clients as real numbers, (1, columns, columns)."""
+        return np.asarray(self.total.moments[None] / float(GRID**2))
+
+    def centred(self) -> tuple[Array, Array]:
+        """The means of φ per client, and its scatter within clients, of all clients together."""
+        centre, scatter = self.total.centred()
+        means = self.firsts / self.firsts[:, :1] * GRID / GRID
+        apart = means - centre
+        rows = np.array(self.client_rows, dtype=np.float64)
+        return means, (scatter - (apart.T * rows) @ apart)[None]
 
 
 def add_up(summaries: Iterable[Summary], plan: StudyPlan) -> Cohort:

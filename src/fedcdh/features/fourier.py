@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ class Fourier:
     draw per position on where it stands in the table.
     """
 
+    bent: ClassVar[bool] = False  # the paper's kernel is one of the standardised value
     width: int = 5
     bandwidth: float = 1.0
     seed: int = 0

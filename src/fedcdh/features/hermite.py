@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ class Hermite:
     A = a + b + c.
     """
 
+    bent: ClassVar[bool] = True  # asks for values with drawn-in tails
     width: int = 4
     bandwidth: float = 2.0
 

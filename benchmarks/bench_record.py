@@ -1,0 +1,236 @@
+"""Which method has the best record, on simulated and on real studies: python -m benchmarks.bench_record --help
+
+Every method sees the same tables with the same settings. Simulated studies are the small ones (K=2, n_k=25), where the
+choice of a method matters most; standardised, so that nothing may profit from the scale. For the real ones see
+`real_data`. The oracle is what perfect tests and rules could give (`bench_graphs`), where truth tells.
+
+Summaries weigh every setting, and every source of real data, alike: several studies of one source are averaged first.
+Ranks are by F1 among the methods run, ties share theirs; a win is an F1 that no other method exceeds. A method that
+fails on a study has an F1 of 0 there, for whoever uses it goes home with nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import lru_cache, partial
+from itertools import product
+from typing import NamedTuple, cast
+
+import numpy as np
+from scipy import stats
+
+from benchmarks.bench_graphs import DIALECTS, Setting
+from benchmarks.peers import Found
+from benchmarks.real_data import DOMAIN_COLUMN, STUDIES, Study, found, load
+from fedcdh.discovery import discover
+from fedcdh.engines import ENGINES
+from fedcdh.equivalence import cpdag, extend
+from fedcdh.graph import Arrow, PartialGraph
+from fedcdh.metrics import compare, compare_changing
+from fedcdh.questions import DOMAIN
+from fedcdh.simulate import Model, Simulation, simulate
+
+ORACLE = "oracle"
+
+
+class Figures(NamedTuple):
+    """What one method reached on one study, or the mean over several; nan where there is no truth to compare with."""
+
+    skeleton: float
+    direction: float
+    shd: float
+    recall: float
+    precision: float
+    seconds: float
+    failure: str = ""
+
+
+Record = Mapping[str, Figures]  # method → figures
+
+
+def score(
+    study: Study, graph: PartialGraph, directed: Iterable[Arrow], changing: frozenset[str] | None, seconds: float
+) -> Figures:
+    """A graph over the variables, the arrows of a DAG that extends it, and the changing variables against the truth."""
+    directed = frozenset(directed)
+    truth = study.truth_beside(directed)
+    skeleton = compare(graph.arrows, study.truth_beside(graph.arrows), graph.lines).skeleton
+    direction = compare(directed, truth).direction
+    change = (np.nan, np.nan)
+    if study.changing is not None and changing is not None:
+        compared = compare_changing(changing, study.changing)
+        change = (compared.recall, compared.precision)
+    return Figures(skeleton.f1, direction.f1, direction.shd, *change, seconds)
+
+
+def ours(study: Study, method: str, seed: int = 0, max_conditioning: int | None = None) -> Figures:
+    """One of our methods; what it raises is its result."""
+    start = time.perf_counter()
+    try:
+        result = discover(
+            study.columns,
+            domain=DOMAIN_COLUMN,
+            kinds=study.kinds,
+            method=method,
+            max_conditioning=max_conditioning,
+            seed=seed,
+        )
+        directed = result.to_dag().arrows
+    except Exception as reason:  # whatever it is: the others go on
+        return failed(reason, time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    return score(study, result.graph, directed, result.changing, seconds)
+
+
+def failed(reason: Exception, seconds: float) -> Figures:
+    nothing = (np.nan, np.nan, np.nan)
+    said = " ".join(str(reason).split())
+    return Figures(0.0, 0.0, *nothing, seconds, f"{type(reason).__name__}: {said}")
+
+
+def oracle(study: Study) -> Record:
+    """The best a search can do: the class of the true augmented graph, extended to a DAG; nothing without a truth."""
+    if study.changing is None or not study.acyclic:
+        return {}
+    nodes, changes = (DOMAIN, *study.names), {(DOMAIN, name) for name in study.changing}
+    best = Found(extend(cpdag(PartialGraph.from_dag(nodes, study.arrows | changes))))
+    return {ORACLE: score(study, best.graph, best.directed, best.changing, 0.0)}
+
+
+# Studies
+
+
+def simulation(setting: Setting, seed: int) -> Simulation:
+    return simulate(
+        cast("Model", setting.model),
+        variables=setting.variables,
+        clients=setting.clients,
+        rows=setting.rows,
+        edges=setting.density * setting.variables,
+        seed=seed,
+        dialect=DIALECTS[setting.dialect],
+    ).standardised()
+
+
+def on_simulation(setting: Setting, methods: Sequence[str], seed: int) -> Record:
+    study = Study.of(simulation(setting, seed), title(setting))
+    return {**oracle(study), **{method: ours(study, method, seed) for method in methods}}
+
+
+def title(setting: Setting) -> str:
+    return f"{setting.model} d={setting.variables} K={setting.clients} n_k={setting.rows} {setting.dialect}"
+
+
+loaded = lru_cache(maxsize=1)(load)
+
+
+def on_real_data(max_conditioning: int | None, job: tuple[str, str]) -> Record:
+    name, method = job
+    study = loaded(name)
+    return oracle(study) if method == ORACLE else {method: ours(study, method, 0, max_conditioning)}
+
+
+# Tables
+
+
+def mean(records: Sequence[Record]) -> Record:
+    """Over seeds, or studies of one source; what is nan in some is averaged over the others."""
+    return {method: _mean([record[method] for record in records]) for method in records[0]}
+
+
+def _mean(several: Sequence[Figures]) -> Figures:
+    values = np.array([figures[:-1] for figures in several], dtype=float)
+    known = np.maximum((~np.isnan(values)).sum(axis=0), 1)
+    averages = np.where(np.isnan(values).all(axis=0), np.nan, np.nansum(values, axis=0) / known)
+    reasons = [figures.failure for figures in several if figures.failure]
+    said = f"{len(reasons)} of {len(several)}: {reasons[0]}" if reasons and len(several) > 1 else "".join(reasons)
+    return Figures._make([*averages.tolist(), said])
+
+
+HEADER = (
+    f"{'study':38}{'method':12}{'skel F1':>9}{'dir F1':>9}{'dir SHD':>9}{'chg rec':>9}{'chg prec':>9}{'seconds':>9}"
+)
+
+
+def show(name: str, record: Record) -> None:
+    for method, figures in record.items():
+        line = f"{name:38}{method:12}"
+        if figures.failure and np.isnan(figures.shd):
+            print(f"{line}  failed: {figures.failure[:90]}", flush=True)
+            continue
+        cells = [_cell(value, digits) for value, digits in zip(figures[:-1], (3, 3, 2, 3, 3, 2), strict=True)]
+        print(line + "".join(cells) + (f"  failed: {figures.failure[:60]}" if figures.failure else ""), flush=True)
+
+
+def _cell(value: float, digits: int) -> str:
+    return f"{'–':>9}" if np.isnan(value) else f"{value:9.{digits}f}"
+
+
+def summary(what: str, records: Sequence[Record], methods: Sequence[str]) -> None:
+    """Mean F1, mean rank, wins: skeleton and direction."""
+    if not records:
+        return
+    print(f"\n{what} ({len(records)})")
+    print(f"{'method':12}{'skel F1':>9}{'dir F1':>9}{'skel rank':>10}{'dir rank':>9}{'skel wins':>10}{'dir wins':>9}")
+    values = np.array([[record[method][:2] for method in methods] for record in records]).round(9)
+    ranks = stats.rankdata(-values, axis=1)
+    wins = (values == values.max(axis=1, keepdims=True)).sum(axis=0)
+    for number, method in enumerate(methods):
+        f1, rank, won = values.mean(axis=0)[number], ranks.mean(axis=0)[number], wins[number]
+        print(f"{method:12}{f1[0]:9.3f}{f1[1]:9.3f}{rank[0]:10.2f}{rank[1]:9.2f}{won[0]:10d}{won[1]:9d}")
+
+
+def synthetic(pool: ProcessPoolExecutor, methods: Sequence[str], seeds: range) -> list[Record]:
+    print(f"simulated studies, seeds {seeds.start}..{seeds.stop - 1}, means\n{HEADER}")
+    records = []
+    for variables, model, dialect in product((6, 12), ("linear", "general"), DIALECTS):
+        setting = Setting(model, variables, 2, 25, 1, dialect)
+        records.append(mean(list(pool.map(partial(on_simulation, setting, methods), seeds, chunksize=2))))
+        show(title(setting), records[-1])
+    return records
+
+
+def real(
+    pool: ProcessPoolExecutor, methods: Sequence[str], names: Sequence[str], max_conditioning: int | None
+) -> list[Record]:
+    """One record per source."""
+    print("\nreal and published studies, one run each")
+    jobs = [(name, method) for name in found(names) for method in (ORACLE, *methods)]
+    if not jobs:
+        return []
+    print(HEADER)
+    sources: dict[str, dict[str, Record]] = {}
+    for (name, _), record in zip(jobs, pool.map(partial(on_real_data, max_conditioning), jobs), strict=True):
+        show(name, record)
+        studies = sources.setdefault(STUDIES[name].source, {})
+        studies[name] = {**studies.get(name, {}), **record}
+    ranked = [[{m: record[m] for m in methods} for record in studies.values()] for studies in sources.values()]
+    return [mean(records) for records in ranked]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--methods", nargs="+", default=list(ENGINES), help="default: all that the package knows")
+    parser.add_argument("--parts", nargs="+", choices=["simulated", "real"], default=["simulated", "real"])
+    parser.add_argument("--seeds", default="1000:1060", help="first:last+1 (default 1000:1060)")
+    parser.add_argument("--quick", action="store_true", help="the first 6 seeds only")
+    parser.add_argument("--studies", nargs="+", default=list(STUDIES), help="of the real ones (default: all)")
+    parser.add_argument("--max-conditioning", type=int, help="on real studies (default: no limit)")
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args()
+    first, last = map(int, options.seeds.split(":"))
+    seeds = range(first, min(last, first + 6) if options.quick else last)
+    with ProcessPoolExecutor(options.workers) as pool:
+        simulated = synthetic(pool, options.methods, seeds) if "simulated" in options.parts else []
+        sources = (
+            real(pool, options.methods, options.studies, options.max_conditioning) if "real" in options.parts else []
+        )
+    summary("simulated settings", simulated, options.methods)
+    summary("sources of real and published data", sources, options.methods)
+
+
+if __name__ == "__main__":
+    main()

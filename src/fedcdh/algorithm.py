@@ -1,0 +1,129 @@
+"""Algorithm 1 of the paper, server side, on one screen; and the same answer sought by evidence instead of tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from fedcdh.basis import Basis
+from fedcdh.certainty import Support, as_skeleton, colliders_of, direction_evidence, supports
+from fedcdh.change import OperatorChange
+from fedcdh.colliders import ColliderRule
+from fedcdh.conditioning import Remembering
+from fedcdh.errors import SettingsError
+from fedcdh.evidence import Evidence
+from fedcdh.graph import Pair, PartialGraph
+from fedcdh.independence.regression import RegressionTest
+from fedcdh.ordering import best_dag
+from fedcdh.orientation import Orientation, orient
+from fedcdh.questions import DOMAIN, IndependenceTest, IndependentChange, Question
+from fedcdh.removal import RemovalRule
+from fedcdh.settings import Progress, Settings
+from fedcdh.skeleton import Skeleton, find_skeleton
+from fedcdh.summary import Aggregate, Cohort
+
+SCREENED_FROM = 8
+"""With so many variables, only pairs that look dependent at all can be cause and effect."""
+SCREEN = 0.1
+"""Level of that look: liberal, since what it misses is lost."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a search hands over: adjacencies, directions and, where evidence was weighed, how much of it there is."""
+
+    skeleton: Skeleton
+    orientation: Orientation
+    supports: Mapping[Pair, Support] = field(default_factory=dict)
+    best: PartialGraph | None = None
+    """The DAG with the highest evidence; `Discovery.to_dag` directs by it what the class leaves open."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ByTests:
+    """Algorithm 1: conditional independence tests, then rules, then the independent change principle."""
+
+    statistics: Callable[[Cohort, int], tuple[IndependenceTest, IndependentChange]]
+    colliders: Callable[[IndependenceTest], ColliderRule]
+    removal: RemovalRule
+    always_given: frozenset[str]
+
+    def __call__(self, known: Cohort | Aggregate, settings: Settings, progress: Progress | None) -> Findings:
+        if isinstance(known, Aggregate):
+            raise SettingsError(
+                f"method {settings.method!r} needs the summary of every client, but only their sum is known; use "
+                "method='evidence', which says what it has to leave out"
+            )
+        nodes = augmented(known)  # step 3: V ∪ {℧}
+        answers, change = self.statistics(known, settings.seed)
+        test, always = Remembering(answers), self.always_given & {*nodes}
+        skeleton = find_skeleton(  # step 4: FCIT
+            nodes,
+            test,
+            settings.alpha,
+            settings.knowledge,
+            settings.max_conditioning,
+            progress,
+            always,
+            self.removal,
+        )
+        return Findings(
+            skeleton,
+            orient(skeleton, self.colliders(test), settings.knowledge, change),  # steps 4 and 5: FICP
+        )
+
+
+def by_evidence(known: Cohort | Aggregate, settings: Settings, progress: Progress | None) -> Findings:
+    """The DAG with the highest evidence on V ∪ {℧}, and of its arrows those that the evidence tells for sure."""
+    nodes, basis, knowledge = augmented(known), Basis.of(known), settings.knowledge
+    score, straight = Evidence.of(known, basis), Evidence.of(known, basis, curved=False)
+    candidates = screened(basis, known.plan.names)
+    limit = None if settings.max_conditioning is None else settings.max_conditioning + (DOMAIN in nodes)
+    best = best_dag(
+        nodes, score, knowledge, candidates=candidates, max_parents=limit, seed=settings.seed, progress=progress
+    ).dag
+    skeleton = as_skeleton(best)
+    class_only = orient(skeleton, colliders_of(best), knowledge).graph  # what all DAGs like the best one share
+    directions = direction_evidence(class_only, score, straight, knowledge)
+    change = OperatorChange(basis) if basis.knows_clients else None
+    orientation = orient(skeleton, colliders_of(best), knowledge, change, directions)
+    weights = supports(best, score, _pairs(nodes, candidates) | best.skeleton)
+    return Findings(skeleton, orientation, weights, best, _left_out(known))
+
+
+def augmented(known: Cohort | Aggregate) -> tuple[str, ...]:
+    """The variables and, where there is more than one client, the domain."""
+    return (DOMAIN, *known.plan.names) if len(known.clients) > 1 else known.plan.names
+
+
+def screened(basis: Basis, names: tuple[str, ...]) -> Mapping[str, frozenset[str]] | None:
+    """The possible parents of each variable: those it depends on at all; None where every other one is possible."""
+    if len(names) < SCREENED_FROM or not basis.knows_clients:
+        return None
+    given = frozenset({DOMAIN}) if len(basis.rows) > 1 else frozenset[str]()
+    answers = RegressionTest(basis)([Question(a, b, given) for a, b in combinations(names, 2)])
+    linked = {name: {name} for name in names}
+    for answer in answers:
+        if answer.p_value < SCREEN:
+            linked[answer.question.x].add(answer.question.y)
+            linked[answer.question.y].add(answer.question.x)
+    return {name: frozenset(others - {name}) for name, others in linked.items()}
+
+
+def _pairs(nodes: tuple[str, ...], candidates: Mapping[str, frozenset[str]] | None) -> set[Pair]:
+    """The pairs that were weighed as cause and effect."""
+    if candidates is None:
+        return {frozenset(pair) for pair in combinations(nodes, 2)}
+    changes = {frozenset((DOMAIN, name)) for name in candidates if DOMAIN in nodes}
+    return changes | {frozenset((name, other)) for name, others in candidates.items() for other in others}
+
+
+def _left_out(known: Cohort | Aggregate) -> tuple[str, ...]:
+    if isinstance(known, Cohort):
+        return ()
+    return (
+        "only sums over all clients are known: of mechanisms that differ between clients, those whose level differs "
+        "can be found, not those whose spread or effects do; nor is the independent change principle asked",
+    )
