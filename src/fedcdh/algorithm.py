@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -15,14 +15,21 @@ from fedcdh.errors import SettingsError
 from fedcdh.evidence import Evidence
 from fedcdh.graph import Pair, PartialGraph
 from fedcdh.independence.regression import RegressionTest
+from fedcdh.knowledge import Knowledge
 from fedcdh.ordering import best_dag
-from fedcdh.orientation import Orientation, orient
-from fedcdh.questions import DOMAIN, IndependenceTest, IndependentChange, Question
+from fedcdh.orientation import Directions, Orientation, orient
+from fedcdh.questions import DOMAIN, Family, IndependenceTest, IndependentChange, LocalScore, Question
 from fedcdh.removal import RemovalRule
 from fedcdh.settings import Progress, Settings
 from fedcdh.skeleton import Skeleton, find_skeleton
 from fedcdh.summary import Aggregate, Cohort
 
+STRONG = 3.0
+"""Log Bayes factor from which curvature directs an edge: odds of 20 to 1. `benchmarks.bench_directions` counts how
+often arrows of that strength are right."""
+CLEAR = 10.0
+"""The same for mechanisms that change independently in one direction and not in the other. With few clients that is
+weak evidence, so it has to be clear; what stays open is left to the form of the principle in the paper."""
 SCREENED_FROM = 8
 """With so many variables, only pairs that look dependent at all can be cause and effect."""
 SCREEN = 0.1
@@ -86,11 +93,26 @@ def by_evidence(known: Cohort | Aggregate, settings: Settings, progress: Progres
     ).dag
     skeleton = as_skeleton(best)
     class_only = orient(skeleton, colliders_of(best), knowledge).graph  # what all DAGs like the best one share
-    directions = direction_evidence(class_only, score, straight, knowledge)
+    directions = _directions(class_only, score, straight, knowledge)
     change = OperatorChange(basis) if basis.knows_clients else None
     orientation = orient(skeleton, colliders_of(best), knowledge, change, directions)
     weights = supports(best, score, _pairs(nodes, candidates) | best.skeleton)
     return Findings(skeleton, orientation, weights, best, _left_out(known))
+
+
+def _directions(
+    graph: PartialGraph, score: LocalScore, straight: LocalScore, knowledge: Knowledge
+) -> tuple[Directions, Directions]:
+    """What tells the members of a class apart: independent change where it is clear, then curvature."""
+    changing = graph.children(DOMAIN) if DOMAIN in graph.nodes else frozenset[str]()
+    moving = direction_evidence(graph, straight, _nothing, knowledge)
+    both = {arrow: factor for arrow, factor in moving.items() if changing.issuperset(arrow)}
+    curved = direction_evidence(graph, score, straight, knowledge)
+    return Directions(both, CLEAR, "independent-change"), Directions(curved, STRONG, "evidence")
+
+
+def _nothing(families: Sequence[Family]) -> list[float]:
+    return [0.0] * len(families)
 
 
 def augmented(known: Cohort | Aggregate) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ there, none that closes a directed cycle. What is refused is recorded as a confl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from math import isnan
@@ -22,12 +22,17 @@ from fedcdh.meek import MeekRule
 from fedcdh.questions import DOMAIN, IndependentChange, ModuleDependence
 from fedcdh.skeleton import Skeleton
 
-STRONG = 3.0
-"""Log Bayes factor from which evidence directs an edge: odds of 20 to 1. `benchmarks.bench_directions` counts how often
-arrows of that strength are right."""
-
 Reason: TypeAlias = Literal["domain", "knowledge", "collider", "evidence", "independent-change"] | MeekRule
 """Why an arrow points as it does."""
+
+
+@dataclass(frozen=True)
+class Directions:
+    """Evidence of one kind: log Bayes factors of arrows against their reverse, and how large one has to be."""
+
+    factors: Mapping[Arrow, float]
+    threshold: float
+    reason: Reason
 
 
 @dataclass(frozen=True)
@@ -59,11 +64,11 @@ def orient(
     colliders: ColliderRule,
     knowledge: Knowledge = NOTHING_KNOWN,
     independent_change: IndependentChange | None = None,
-    directions: Mapping[Arrow, float] | None = None,
+    directions: Sequence[Directions] = (),
 ) -> Orientation:
     """Direct the lines of a skeleton as far as the evidence goes.
 
-    `directions` are log Bayes factors of arrows against their reverse, where mechanisms are such that data can tell.
+    `directions` are log Bayes factors of arrows against their reverse, each kind of evidence in its turn.
     """
     _refuse_unless_obeyed(skeleton.graph, knowledge)
     found = Orientation(skeleton.graph)
@@ -71,8 +76,8 @@ def orient(
     found = follow_knowledge(found, knowledge)
     found = point_into_colliders(found, colliders(skeleton, knowledge), knowledge)  # ℧ → V ← W: one changing module
     found = close_by_meek(found, knowledge)
-    if directions is not None:
-        found = point_by_evidence(found, directions, knowledge)
+    for kind in directions:
+        found = point_by_evidence(found, kind, knowledge)
     if independent_change is not None:
         found = point_by_independent_change(found, independent_change, knowledge)  # two changing modules
     return _with_open_demands(found, knowledge)
@@ -111,12 +116,12 @@ def close_by_meek(found: Orientation, knowledge: Knowledge) -> Orientation:
     return replace(found, graph=graph, reasons={**found.reasons, **reasons})
 
 
-def point_by_evidence(found: Orientation, directions: Mapping[Arrow, float], knowledge: Knowledge) -> Orientation:
-    """x — y becomes x → y where the log Bayes factor is at least `STRONG`; the strongest first, then Meek's rules."""
-    strong = sorted((-strength, arrow) for arrow, strength in directions.items() if strength >= STRONG)
+def point_by_evidence(found: Orientation, directions: Directions, knowledge: Knowledge) -> Orientation:
+    """x — y becomes x → y where the log Bayes factor is strong enough; the strongest first, then Meek's rules."""
+    strong = sorted((-value, arrow) for arrow, value in directions.factors.items() if value >= directions.threshold)
     for _, arrow in strong:
         if found.graph.undirected(*arrow):
-            found = close_by_meek(_take(found, [(arrow,)], "evidence", knowledge), knowledge)
+            found = close_by_meek(_take(found, [(arrow,)], directions.reason, knowledge), knowledge)
     return found
 
 

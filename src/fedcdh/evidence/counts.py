@@ -42,7 +42,7 @@ from fedcdh.basis import Basis
 from fedcdh.partial import side_by_side
 from fedcdh.plan import Categorical
 from fedcdh.questions import Family
-from fedcdh.summary import Cohort
+from fedcdh.summary import Aggregate, Cohort
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -81,7 +81,7 @@ class CountEvidence:
     basis: Basis
 
     @classmethod
-    def of(cls, cohort: Cohort, basis: Basis) -> CountEvidence:
+    def of(cls, cohort: Cohort | Aggregate, basis: Basis) -> CountEvidence:
         seen, spans = cohort.total.moments.diagonal() > 0, cohort.plan.spans()
         labels = [variable.name for variable in cohort.plan.variables if isinstance(variable, Categorical)]
         levels = {name: spans[name].start + np.flatnonzero(seen[spans[name]]) for name in labels}

@@ -53,6 +53,7 @@ FREEDOM = 4.0
 """Degrees of freedom ν of the clients' noise variances: their logarithms spread by about √(2/ν) = 0.7."""
 DETERMINED = 1e-7
 """Noise is not thought to be below this share of a variable's variance: rounding to the grid leaves as much."""
+_MULTIPLE = 6
 _STEPS = 4  # reweighted regressions; the evidence is flat at its maximum, so the last digits of the weights are free
 
 
@@ -65,17 +66,19 @@ class GaussianEvidence:
 
     def __call__(self, families: Sequence[Family], /) -> list[tuple[float, float]]:
         """(log evidence if all clients share the mechanism, log evidence if it differs) of each family."""
-        linear = self._solve([_Problem.of(family, self.basis, curved=False) for family in families])
-        if not self.curved:
-            return linear
-        bending = [i for i, family in enumerate(families) if any(map(self._bends, family.parents))]
+        found = [(0.0, 0.0)] * len(families)  # of a constant: nothing is left to explain
+        varying = [i for i, family in enumerate(families) if len(self.basis.targets[family.node])]
+        straight = self._solve([_Problem.of(families[i], self.basis, curved=False) for i in varying])
+        for i, both in zip(varying, straight, strict=True):
+            found[i] = both
+        bending = [i for i in varying if self.curved and any(map(self._bends, families[i].parents))]
         bent = self._solve([_Problem.of(families[i], self.basis, curved=True) for i in bending])
         for i, both in zip(bending, bent, strict=True):
-            linear[i] = (_mean(linear[i][0], both[0]), _mean(linear[i][1], both[1]))
-        return linear
+            found[i] = (_mean(found[i][0], both[0]), _mean(found[i][1], both[1]))
+        return found
 
     def _bends(self, name: str) -> bool:
-        return len(self.basis.spans[name]) > len(self.basis.targets[name])
+        return len(self.basis.predictors[name]) > len(self.basis.targets[name])
 
     def _solve(self, problems: list[_Problem]) -> list[tuple[float, float]]:
         return in_groups(
@@ -130,17 +133,21 @@ class GaussianEvidence:
 
     @cached_property
     def _moments(self) -> Array:
-        """Σ of products of [1, coordinates] per client; one matrix for all where clients are not known apart."""
-        return self.basis.moments
+        """Σ of products of [1, coordinates, 0] per client; one matrix for all where clients are not known apart."""
+        return np.pad(self.basis.moments, ((0, 0), (0, 1), (0, 1)))
 
     @cached_property
     def _means(self) -> Array:
-        return np.concatenate([np.ones((len(self.basis.rows), 1)), self.basis.means], axis=1)
+        return np.pad(self.basis.means, ((0, 0), (1, 1)), constant_values=((0.0, 0.0), (1.0, 0.0)))
 
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """One regression: the target's column, the columns of constant and parents, and their prior variances."""
+    """One regression: the target's column, the columns of constant and parents, and their prior variances.
+
+    Columns of zeros fill up to a multiple of six: they change no number, and regressions of many sizes become few
+    shapes that are solved together.
+    """
 
     ARRAYS: ClassVar = ("columns", "scale", "owner")
     target: int
@@ -151,16 +158,17 @@ class _Problem:
     @classmethod
     def of(cls, family: Family, basis: Basis, curved: bool) -> _Problem:
         parents = sorted(family.parents)
-        places = [(basis.spans if curved else basis.targets)[parent] for parent in parents]
+        places = [(basis.predictors if curved else basis.targets)[parent] for parent in parents]
         scales = [
             ROUGHNESS ** np.maximum(0, 1 + np.arange(len(p)) - len(basis.targets[v]))
             for v, p in zip(parents, places, strict=True)
         ]
+        idle = -(1 + sum(map(len, places))) % _MULTIPLE
         return cls(
             int(basis.targets[family.node][0]) + 1,
-            np.concatenate([[0], *(place + 1 for place in places)]).astype(np.intp),
-            np.concatenate([[1.0], *scales]),
-            np.repeat(np.arange(len(places) + 1), [1, *map(len, places)]),
+            np.concatenate([[0], *(place + 1 for place in places), np.full(idle, -1)]).astype(np.intp),
+            np.concatenate([[1.0], *scales, np.ones(idle)]),
+            np.repeat(np.arange(len(places) + 2), [1, *map(len, places), idle]),
         )
 
 
