@@ -38,7 +38,8 @@ class Evidence:
         """With `curved=False` continuous parents act linearly only."""
         counted = frozenset(v.name for v in cohort.plan.variables if isinstance(v, Categorical))
         arrow = -log(max(2, len(cohort.plan.names)))
-        return cls(GaussianEvidence(basis, curved), CountEvidence.of(cohort, basis), counted, arrow)
+        labels = CountEvidence.of(cohort, GaussianEvidence(basis, curved, noisy=False))
+        return cls(GaussianEvidence(basis, curved), labels, counted, arrow)
 
     def __call__(self, families: Sequence[Family], /) -> list[float]:
         """The log score of each family, in their order."""

@@ -15,13 +15,13 @@ its own best m, times √(N/N') for every free entry of m, where N' of N rows ar
 more than c + 1: less is known of m then, and less is lost by having estimated it. For c → ∞ this is one mechanism
 again. Entries without rows are not free, so a table that is certain does not count as differing for their sake.
 
-**Numbers as parents** add what they add to a multivariate linear regression of the target's indicators, averaged over
-prior scales of the coefficients and over linear and nonlinear columns. Where mechanisms differ, clients have their own
-intercepts there and share their slopes. A regression does not know that a label cannot be more than certain: of its
-gain g counts h(1 − exp(−g/h)), where h is the entropy, in nats over all rows, that the labels among the parents leave.
-This is g while it is small and never more than h; for two equally frequent levels it turns the information of a normal
-variable into that of a binary one within 2 %. Where mechanisms differ, numbers explain the same share of the entropy
-that labels and clients leave: else what a shift of x does to y would be gained from the clients and again from x.
+**Numbers as parents** add what they add to a regression of the target's indicators on all parents (`gaussian`), with a
+mechanism that is the same or differs between clients, as the case may be. A regression does not know that a label
+cannot be more than certain: of its gain g over no parents counts h(1 − exp(−g/h)), where h is the entropy of the
+target, in nats over all rows. This is g while it is small and never more than h; for two equally frequent levels it
+turns the information of a normal variable into that of a binary one within 2 %. The numbers add the difference between
+what counts of the gain with them and without them. Where mechanisms differ, the gain is that over one mechanism
+without parents, so that what a shift of x does to y is not gained from the clients and again from x.
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, logsumexp, xlogy
 
-from fedcdh.basis import Basis
-from fedcdh.partial import side_by_side
+from fedcdh.evidence.gaussian import GaussianEvidence
 from fedcdh.plan import Categorical
 from fedcdh.questions import Family
 from fedcdh.summary import Aggregate, Cohort
@@ -52,13 +51,13 @@ PRIOR = 1.0
 """Rows that the prior of a table is worth, all cells together."""
 CONCENTRATIONS = np.array([3.0, 10.0, 30.0, 100.0])
 """Rows that the pooled row of a table is worth to a client with a mechanism of its own."""
-SCALES = np.array([100.0, 1.0, 0.01])
-"""Prior variances of regression coefficients between standardised columns, in units of the residual variance."""
 CELLS = 20_000
 """Larger tables are not completed; the parents that tell least of the target are left out of them, at a price."""
 SWEEPS = 100
 CLOSE = 1e-7
 """Completion ends when a sweep moves no cell by more than this share of the client's rows, or after so many sweeps."""
+_Gains: TypeAlias = tuple[Array, Array]  # of all parents and of the labels; each if mechanisms are the same, differ
+_NO_GAINS = (np.zeros(2), np.zeros(2))
 _NOTHING = 1e-100  # a pair without rows has a table without rows
 _NUMBERS = 1_000_000  # in one array: about 8 MB
 
@@ -68,8 +67,7 @@ class _Evidence(NamedTuple):
 
     same: float
     differing: float
-    left_same: float
-    left_differing: float
+    left: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,21 +76,26 @@ class CountEvidence:
 
     counts: Array  # (clients, columns, columns): rows that have both levels
     levels: dict[str, Indices]  # of each categorical variable, the columns of the levels that some row has
-    basis: Basis
+    regression: GaussianEvidence
 
     @classmethod
-    def of(cls, cohort: Cohort | Aggregate, basis: Basis) -> CountEvidence:
+    def of(cls, cohort: Cohort | Aggregate, regression: GaussianEvidence) -> CountEvidence:
         seen, spans = cohort.total.moments.diagonal() > 0, cohort.plan.spans()
         labels = [variable.name for variable in cohort.plan.variables if isinstance(variable, Categorical)]
         levels = {name: spans[name].start + np.flatnonzero(seen[spans[name]]) for name in labels}
-        return cls(cohort.moments, levels, basis)
+        return cls(cohort.moments, levels, regression)
 
     def __call__(self, families: Sequence[Family], /) -> list[tuple[float, float]]:
         """The log evidence of each family, in their order: (same mechanism at all clients, mechanisms that differ)."""
         kept = [self._countable(family) for family in families]
-        found = self._by_counts(dict.fromkeys(key for key, _ in kept))
-        pairs = zip(families, kept, strict=True)
-        return [self._with_numbers(family, found[key], price) for family, (key, price) in pairs]
+        alone = [(family.node,) for family in families]
+        found = self._by_counts(dict.fromkeys([*(key for key, _ in kept), *alone]))
+        gains = self._gains([family for family in families if not family.parents <= self.levels.keys()])
+        totals = [
+            _total(found[key], price, found[family.node,], gains.get(family, _NO_GAINS))
+            for family, (key, price) in zip(families, kept, strict=True)
+        ]
+        return totals if len(self.counts) > 1 else [(same, same) for same, _ in totals]  # clients not known apart
 
     def _countable(self, family: Family) -> tuple[Key, float]:
         """The node and the parents that make its table, and the price of the categorical parents that do not.
@@ -104,7 +107,7 @@ class CountEvidence:
         while labels and math.prod(len(self.levels[name]) for name in (node, *labels)) > most:
             labels.remove(weakest := min(labels, key=lambda name: self._information(node, name)))
             freedom = (len(self.levels[node]) - 1) * (len(self.levels[weakest]) - 1)
-            price += freedom / 2 * math.log(self.basis.rows.sum())
+            price += freedom / 2 * math.log(self.regression.basis.total_rows)
         return (node, *labels), price
 
     def _information(self, one: str, other: str) -> float:
@@ -139,31 +142,16 @@ class CountEvidence:
             tables = complete({(i, j): pair(i, j) for i, j in combinations(range(len(shape)), 2)})
         return tables.reshape(shape[0], -1, len(keys), len(self.counts))
 
-    def _with_numbers(self, family: Family, found: _Evidence, price: float) -> tuple[float, float]:
-        """The evidence of all parents: that of the labels, and what the numbers add to it."""
-        same, differing = found.same - price, found.differing - price
-        if family.parents <= self.levels.keys() or len(self.levels[family.node]) == 1:
-            return same, differing
-        spans, linear = self.basis.spans, self.basis.targets
-        asked = [(spans, family.parents), (linear, family.parents), (spans, family.parents & self.levels.keys())]
-        everything, line, labels = (self._regression(linear[family.node], side_by_side(*columns)) for columns in asked)
-        gain = _log_mean(np.concatenate([everything, line], axis=-1)) - _log_mean(labels)
-        same += _bounded(gain[0], found.left_same, found.left_same)
-        return same, differing + _bounded(gain[1], found.left_same, found.left_differing)
-
-    def _regression(self, targets: Indices, columns: Indices) -> Array:
-        """Log evidence of a regression, up to a constant of the target: (common or own intercepts, scales).
-
-        Coefficients have the prior MN(0, scale·I, Σ) and the residual covariance Σ has the prior IW(I, width + 2).
-        """
-        scatter = np.stack([self.basis.total, self.basis.within])
-        freedom = self.basis.rows.sum() - np.array([[1.0], [len(self.counts)]])
-        inner, cross = scatter[:, None, columns[:, None], columns], scatter[:, None, columns[:, None], targets]
-        penalised = inner + np.eye(len(columns)) / SCALES[:, None, None]
-        explained = np.swapaxes(cross, -1, -2) @ np.linalg.solve(penalised, cross)
-        left = np.eye(len(targets)) + scatter[:, None, targets[:, None], targets] - explained
-        occam, width = np.linalg.slogdet(penalised)[1] + len(columns) * np.log(SCALES), len(targets)
-        return np.asarray(-width / 2 * occam - (freedom + width + 2) / 2 * np.linalg.slogdet(left)[1])
+    def _gains(self, families: Sequence[Family]) -> dict[Family, _Gains]:
+        """What all parents, and what the labels among them, add to a regression on nothing."""
+        labels = [Family(family.node, frozenset(family.parents & self.levels.keys())) for family in families]
+        alone = [Family(family.node) for family in families]
+        asked = list(dict.fromkeys([*families, *labels, *alone]))
+        known = {family: np.array(both) for family, both in zip(asked, self.regression(asked), strict=True)}
+        return {
+            family: (known[family] - known[none][0], known[some] - known[none][0])
+            for family, some, none in zip(families, labels, alone, strict=True)
+        }
 
 
 def complete(pairs: Mapping[tuple[int, int], Array]) -> Array:
@@ -210,12 +198,11 @@ def _evidence(tables: Array) -> list[_Evidence]:
     pooled, own = tables.sum(axis=-1), tables.sum(axis=0)
     cell = np.full(1, PRIOR / (pooled.shape[0] * pooled.shape[1]))
     same = _rising(cell, pooled).sum(axis=(0, 1)) - _rising(cell * len(pooled), pooled.sum(axis=0)).sum(axis=0)
-    left_same = -xlogy(pooled, _shares(pooled)).sum(axis=(0, 1))
-    left_differing = -xlogy(tables, _shares(tables)).sum(axis=(0, 1, 3))
+    left = -xlogy(pooled, _shares(pooled)).sum(axis=(0, 1))
     free = (pooled / (1 + pooled)).sum(axis=0).clip(1.0) - 1
     several = np.stack([_differing(tables, own, free, c) for c in CONCENTRATIONS], axis=-1)
-    differing = same + left_same + _log_mean(several) if tables.shape[-1] > 1 else same
-    return [_Evidence(*map(float, one)) for one in zip(same, differing, left_same, left_differing, strict=True)]
+    differing = same + left + _log_mean(several) if tables.shape[-1] > 1 else same
+    return [_Evidence(*map(float, one)) for one in zip(same, differing, left, strict=True)]
 
 
 def _differing(tables: Array, own: Array, free: Array, concentration: float) -> Array:
@@ -243,6 +230,12 @@ def _log_mean(values: Array) -> Array:
     return np.asarray(logsumexp(values, axis=-1) - math.log(values.shape[-1]))
 
 
-def _bounded(gain: float, entropy: float, left: float) -> float:
-    """The share of the entropy that such a gain explains, times what is left of it; a loss stays what it is."""
-    return float(gain) if gain <= 0 else -left * math.expm1(-gain / max(entropy, _NOTHING))
+def _total(found: _Evidence, price: float, alone: _Evidence, gains: _Gains) -> tuple[float, float]:
+    """The evidence of all parents: that of the labels, and what the numbers add to it."""
+    same, differing = _bounded(gains[0], alone.left) - _bounded(gains[1], alone.left)
+    return float(found.same - price + same), float(found.differing - price + differing)
+
+
+def _bounded(gain: Array, entropy: float) -> Array:
+    """What counts of a gain where there is so much to explain; a loss stays what it is."""
+    return np.asarray(np.where(gain > 0, -entropy * np.expm1(-np.maximum(gain, 0.0) / max(entropy, _NOTHING)), gain))

@@ -63,19 +63,24 @@ class GaussianEvidence:
 
     basis: Basis
     curved: bool = True  # whether parents may act nonlinearly
+    noisy: bool = True  # whether noise may differ between clients; that of a label follows from its mean
 
     def __call__(self, families: Sequence[Family], /) -> list[tuple[float, float]]:
-        """(log evidence if all clients share the mechanism, log evidence if it differs) of each family."""
-        found = [(0.0, 0.0)] * len(families)  # of a constant: nothing is left to explain
-        varying = [i for i, family in enumerate(families) if len(self.basis.targets[family.node])]
-        straight = self._solve([_Problem.of(families[i], self.basis, curved=False) for i in varying])
-        for i, both in zip(varying, straight, strict=True):
-            found[i] = both
-        bending = [i for i in varying if self.curved and any(map(self._bends, families[i].parents))]
-        bent = self._solve([_Problem.of(families[i], self.basis, curved=True) for i in bending])
+        """(log evidence if all clients share the mechanism, log evidence if it differs) of each family.
+
+        The indicators of a categorical node are taken for numbers, one after the other: no likelihood of labels, but
+        it tells what parents add.
+        """
+        columns = [(family, column) for family in families for column in self.basis.targets[family.node]]
+        found = dict.fromkeys(families, (0.0, 0.0))  # of a constant: nothing is left to explain
+        straight = self._solve([_Problem.of(*one, self.basis, curved=False) for one in columns])
+        bending = [i for i, (family, _) in enumerate(columns) if self.curved and any(map(self._bends, family.parents))]
+        bent = self._solve([_Problem.of(*columns[i], self.basis, curved=True) for i in bending])
         for i, both in zip(bending, bent, strict=True):
-            found[i] = (_mean(found[i][0], both[0]), _mean(found[i][1], both[1]))
-        return found
+            straight[i] = (_mean(straight[i][0], both[0]), _mean(straight[i][1], both[1]))
+        for (family, _), (same, differing) in zip(columns, straight, strict=True):
+            found[family] = (found[family][0] + same, found[family][1] + differing)
+        return [found[family] for family in families]
 
     def _bends(self, name: str) -> bool:
         return len(self.basis.predictors[name]) > len(self.basis.targets[name])
@@ -116,12 +121,13 @@ class GaussianEvidence:
             )
             yield _exact(less, prior, self.basis.total_rows).evidence
 
-    def _by_client(self, alone: _Sums, prior: Array, owner: Indices, start: Array) -> Iterator[Array]:
+    def _by_client(self, alone: _Sums, prior: Array, owner: Indices, start: _Fit) -> Iterator[Array]:
         """Noise differs between clients; or weights; or both."""
         rows = self.basis.rows
-        noise = _reweighted(alone, prior, rows, start)
-        yield noise.evidence
-        size = noise.weights**2 / noise.variance[:, None]
+        common = _reweighted(alone, prior, rows, start.variance) if self.noisy else start
+        if self.noisy:
+            yield common.evidence
+        size = common.weights**2 / common.variance[:, None]
         together = owner[:, :, None] == owner[:, None, :]
         typical = (together @ size[..., None])[..., 0] / together.sum(axis=-1) + LEAST
         typical[:, 0] = 1 + size[:, 1:].sum(axis=1)  # a changed effect moves the level as well
@@ -129,7 +135,8 @@ class GaussianEvidence:
             own = alone.with_own_weights(share * typical)
             shared = _exact(own.pooled(), prior, rows.sum())
             yield shared.evidence
-            yield _reweighted(own, prior, rows, shared.variance).evidence
+            if self.noisy:
+                yield _reweighted(own, prior, rows, shared.variance).evidence
 
     @cached_property
     def _moments(self) -> Array:
@@ -156,7 +163,7 @@ class _Problem:
     owner: Indices  # which columns belong to the same parent
 
     @classmethod
-    def of(cls, family: Family, basis: Basis, curved: bool) -> _Problem:
+    def of(cls, family: Family, target: int, basis: Basis, curved: bool) -> _Problem:
         parents = sorted(family.parents)
         places = [(basis.predictors if curved else basis.targets)[parent] for parent in parents]
         scales = [
@@ -165,7 +172,7 @@ class _Problem:
         ]
         idle = -(1 + sum(map(len, places))) % _MULTIPLE
         return cls(
-            int(basis.targets[family.node][0]) + 1,
+            target + 1,
             np.concatenate([[0], *(place + 1 for place in places), np.full(idle, -1)]).astype(np.intp),
             np.concatenate([[1.0], *scales, np.ones(idle)]),
             np.repeat(np.arange(len(places) + 2), [1, *map(len, places), idle]),
@@ -269,8 +276,10 @@ def _regress(gram: Array, cross: Array, prior: Array) -> tuple[Array, Array]:
     return np.asarray(weights), np.asarray(np.linalg.slogdet(inner)[1] + np.log(prior).sum(axis=-1))
 
 
-def _chosen(fits: Sequence[_Fit], best: Indices) -> Array:
-    return np.asarray(np.choose(best, [fit.variance for fit in fits]))
+def _chosen(fits: Sequence[_Fit], best: Indices) -> _Fit:
+    """Of several fits the one that is best for each family."""
+    family = np.arange(len(best))
+    return _Fit(*(np.stack(values)[best, family] for values in zip(*fits, strict=True)))
 
 
 def _log_mean(values: Sequence[Array]) -> Array:
