@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pytest
 
 from fedcdh.discovery import discover
 from fedcdh.features import FeatureFamily, Hermite
@@ -72,14 +73,21 @@ def p_values(result: Discovery) -> dict[frozenset[str], float | None]:
     return {frozenset((edge.source, edge.target)): edge.p_value for edge in result.edges()}
 
 
+def weights(result: Discovery) -> list[float]:
+    """The log Bayes factors for or against every edge, where evidence was weighed."""
+    found = {frozenset((edge.source, edge.target)): edge.log_bayes_presence for edge in result.edges()}
+    return [found[pair] for pair in sorted(found, key=sorted) if found[pair] is not None]
+
+
 def same_findings(first: Discovery, second: Discovery, within: float = 1e-9) -> bool:
-    """The same graph, with the same p-value for every pair."""
+    """The same graph, with the same p-value or Bayes factors for every pair."""
     mine, theirs = p_values(first), p_values(second)
     assert mine.keys() == theirs.keys()
     for pair, p_value in mine.items():
         other = theirs[pair]
         assert (p_value is None) == (other is None), pair
         assert p_value is None or abs(p_value - other) <= within, (sorted(pair), p_value, other)
+    assert weights(first) == pytest.approx(weights(second), rel=100 * within, abs=100 * within)
     assert first.augmented == second.augmented
     return True
 

@@ -107,13 +107,14 @@ def test_names_are_only_names(seed, rng):
     assert after.augmented.lines == {frozenset(called[name] for name in line) for line in before.augmented.lines}
 
 
-def test_labels_are_only_names():
+@pytest.mark.parametrize("method", METHODS)
+def test_labels_are_only_names(method):
     called = {"low": "zz", "middle": "ä", "high": "0"}
     tables = {
         client: {**table, "group": np.array([called[label] for label in table["group"]])}
         for client, table in TABLES.items()
     }
-    assert studies.same_findings(discover(tables), EXPECTED["constraint"], within=1e-6)
+    assert studies.same_findings(discover(tables, method=method), EXPECTED[method], within=1e-6)
 
 
 UNITS = [(1000.0, 0.0), (1e12, 0.0), (1e-12, 0.0), (2.54, 0.0), (2.54, 100.0), (1e12, -3e12), (-1.8, 32.0)]
@@ -158,14 +159,20 @@ def test_seeds_matter_where_features_are_random():
 
 def test_alpha_decides():
     tables = studies.mixed(0)
-    edges = [len(studies.found(tables, alpha=alpha).augmented.skeleton) for alpha in (1e-12, 0.05, 0.9)]
+    found = [studies.found(tables, method="constraint", alpha=alpha) for alpha in (1e-12, 0.05, 0.9)]
+    edges = [len(result.augmented.skeleton) for result in found]
     assert edges[0] < edges[1] < edges[2]
 
 
 @pytest.mark.parametrize("limit", [0, 1, 2])
 def test_conditioning_is_limited(limit):
     asked = []
-    result = studies.found(TABLES, max_conditioning=limit, progress=lambda level, count: asked.append((level, count)))
+    result = studies.found(
+        TABLES,
+        method="constraint",
+        max_conditioning=limit,
+        progress=lambda level, count: asked.append((level, count)),
+    )
     assert [level for level, _ in asked] == list(range(len(asked)))
     assert len(asked) <= limit + 1
     assert result.skeleton.questions_per_level == tuple(count for _, count in asked)
@@ -173,10 +180,26 @@ def test_conditioning_is_limited(limit):
         assert edge.separating_set is None or len({*edge.separating_set} - {DOMAIN}) <= limit
 
 
+@pytest.mark.parametrize("limit", [0, 1, 2])
+def test_causes_are_limited(limit):
+    batches = []
+    result = studies.found(
+        TABLES, method="evidence", max_conditioning=limit, progress=lambda done, new: batches.append((done, new))
+    )
+    dag = result.to_dag()
+    assert max(len(dag.parents(name)) for name in dag.nodes) <= limit
+    assert [done for done, _ in batches] == [sum(new for _, new in batches[:i]) for i in range(len(batches))]
+
+
 @pytest.mark.parametrize(
     ("data", "settings_", "error", "complaint"),
     [
-        (TABLES, {"method": "magic"}, SettingsError, "no method 'magic'; choose one of 'constraint', 'paper'"),
+        (
+            TABLES,
+            {"method": "magic"},
+            SettingsError,
+            "no method 'magic'; choose one of 'auto', 'evid",
+        ),
         (TABLES, {"alpha": 1.5}, SettingsError, "alpha is 1.5"),
         (TABLES, {"max_conditioning": -1}, ValueError, "max_conditioning is -1"),
         (TABLES, {"variables": ["age", "weight"]}, DataError, r"client 'clinic a': there is no column 'weight'"),
@@ -275,8 +298,13 @@ def test_every_pair_is_accounted_for(result):
         assert (edge.mark == "—") == (pair in result.augmented.lines)
         assert (edge.mark == "") == (not result.augmented.adjacent(*arrow))
         assert arrow[::-1] not in result.augmented.arrows
-        assert (edge.separating_set is None) == bool(edge.mark)
-        assert (edge.p_value > 0.05) == (not edge.mark)
+        if result.settings.method == "evidence":
+            assert edge.p_value is edge.separating_set is None
+            assert edge.log_bayes_presence > -1e-9  # for the edge where there is one, against it where there is none
+        else:
+            assert (edge.separating_set is None) == bool(edge.mark)
+            assert (edge.p_value > 0.05) == (not edge.mark)
+            assert edge.log_bayes_presence is edge.log_bayes_direction is None
         assert (edge.oriented_by is not None) == (edge.mark == "→")
         if edge.separating_set is not None:
             assert pair.isdisjoint(edge.separating_set)
@@ -307,7 +335,7 @@ def test_the_change_of_both_directions_is_told_where_it_was_asked():
         for k in range(12):
             z = rng.standard_normal() * 2 + rng.standard_normal(100)
             tables[f"c{k:02d}"] = {"z": z, "a": rng.uniform(-2, 2) * z + rng.standard_normal(100)}
-        result = studies.found(tables)
+        result = studies.found(tables, method="constraint")
         (edge,) = [edge for edge in result.edges() if edge.source != DOMAIN]
         if edge.oriented_by == "independent-change":
             told += 1
@@ -383,7 +411,7 @@ def test_no_dag_is_made_of_forbidden_arrows():
     b = a + rng.normal(size=600)
     columns = {"a": a, "b": b, "c": a + b + rng.normal(size=600), "site": np.repeat(["n", "s"], 300)}
     known = Knowledge(forbidden=[("b", "a"), ("c", "b"), ("a", "c")])
-    result = discover(columns, domain="site", knowledge=known)
+    result = discover(columns, domain="site", knowledge=known, method="constraint")
     assert len(result.graph.lines) == 3
     with pytest.raises(KnowledgeError, match="run in a circle"):
         result.to_dag()

@@ -436,7 +436,7 @@ def edges_that_differ(first: PartialGraph, second: PartialGraph) -> int:
 @pytest.mark.parametrize("factor", [0.5, 2.0])
 @pytest.mark.parametrize("name", ["SIZES", "SHARES", "SHIFTS", "FREEDOM", "LEAST", "ROUGHNESS", "CHANGE"])
 def test_halved_or_doubled_priors_hardly_change_a_graph(name, factor, cohorts, as_it_is, monkeypatch):
-    """10 studies with 70 edges in all; measured: 1 edge differs for SIZES and for ROUGHNESS, else none."""
+    """Measured on 10 studies with 70 edges: 1 edge differs for SIZES doubled and for ROUGHNESS doubled, else none."""
     module = scores if name == "CHANGE" else gaussian
     value, asked = getattr(module, name), every_family((DOMAIN, *cohorts[0].plan.names))
     before = raw_scores(cohorts[-1], asked)
@@ -445,8 +445,8 @@ def test_halved_or_doubled_priors_hardly_change_a_graph(name, factor, cohorts, a
     )
     assert raw_scores(cohorts[-1], asked) != before
     differing = [edges_that_differ(*pair) for pair in zip(as_it_is, graphs(cohorts), strict=True)]
-    assert sum(differing) <= 4, differing
-    assert sum(len(graph.skeleton) for graph in as_it_is) > 40
+    assert sum(differing) <= 3, differing
+    assert sum(len(graph.skeleton) for graph in as_it_is) > 25
 
 
 # Studies that hardly say anything

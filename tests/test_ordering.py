@@ -93,7 +93,9 @@ def allowed(dag, knowledge, candidates=None, max_parents=None):
         if node != DOMAIN
     )
     few = all(
-        max_parents is None or len(dag.parents(node)) <= max_parents or dag.parents(node) == required[node]
+        max_parents is None
+        or len(dag.parents(node) - {DOMAIN}) <= max_parents
+        or dag.parents(node) - {DOMAIN} == required[node] - {DOMAIN}
         for node in dag.nodes
     )
     return obeys(dag, knowledge) and within and few

@@ -87,9 +87,14 @@ def by_evidence(known: Cohort | Aggregate, settings: Settings, progress: Progres
     nodes, basis, knowledge = augmented(known), Basis.of(known), settings.knowledge
     score, straight = Evidence.of(known, basis), Evidence.of(known, basis, curved=False)
     candidates = screened(basis, known.plan.names)
-    limit = None if settings.max_conditioning is None else settings.max_conditioning + (DOMAIN in nodes)
     best = best_dag(
-        nodes, score, knowledge, candidates=candidates, max_parents=limit, seed=settings.seed, progress=progress
+        nodes,
+        score,
+        knowledge,
+        candidates=candidates,
+        max_parents=settings.max_conditioning,
+        seed=settings.seed,
+        progress=progress,
     ).dag
     skeleton = as_skeleton(best)
     class_only = orient(skeleton, colliders_of(best), knowledge).graph  # what all DAGs like the best one share
@@ -143,7 +148,7 @@ def _pairs(nodes: tuple[str, ...], candidates: Mapping[str, frozenset[str]] | No
 
 
 def _left_out(known: Cohort | Aggregate) -> tuple[str, ...]:
-    if isinstance(known, Cohort):
+    if isinstance(known, Cohort) or len(known.clients) == 1:
         return ()
     return (
         "only sums over all clients are known: of mechanisms that differ between clients, those whose level differs "

@@ -39,6 +39,7 @@ class Basis:
     rows: Array  # per client
     scatter: Array  # (clients, columns, columns): Σ over the client's rows, about the *client's* mean; or one for all
     means: Array  # (clients, columns): the client's mean; pooled means are zero
+    levels: dict[str, Array]  # of a categorical variable, its standardised indicators in terms of its columns
 
     @classmethod
     def of(cls, cohort: Cohort | Aggregate) -> Basis:
@@ -46,7 +47,7 @@ class Basis:
         centre, total = cohort.total.centred()
         covariance = total / rows
         directions: list[Array] = []
-        spans, targets, squares = {}, {}, {}
+        spans, targets, squares, levels = {}, {}, {}, {}
         for variable in cohort.plan.variables:
             columns = np.arange(len(total))[cohort.plan.spans()[variable.name]]
             found = _orthonormal(covariance[np.ix_(columns, columns)])
@@ -55,6 +56,8 @@ class Basis:
             categorical = isinstance(variable, Categorical)
             targets[variable.name] = place if categorical else place[:1]
             squares[variable.name] = (0.0, 0.0) if categorical else _square(found, covariance, centre, columns)
+            if categorical:
+                levels[variable.name] = _indicators(found, covariance[np.ix_(columns, columns)])
             for direction in found:
                 directions.append(np.zeros(len(total)))
                 directions[-1][columns] = direction
@@ -63,7 +66,7 @@ class Basis:
         client_means, scatter = cohort.centred()
         within = change @ scatter @ change.T
         predictors = _predictors(within.sum(axis=0), spans, targets, rows - len(sizes))
-        return cls(spans, targets, predictors, squares, sizes, within, (client_means - centre) @ change.T)
+        return cls(spans, targets, predictors, squares, sizes, within, (client_means - centre) @ change.T, levels)
 
     def can_regress(self, conditions: int) -> npt.NDArray[np.bool_]:
         """Which clients have rows enough for a regression of their own on so many columns: two rows each, and a few."""
@@ -116,6 +119,15 @@ def _orthonormal(covariance: Array) -> list[Array]:
         if (left := direction @ covariance @ direction) > NEW_VARIANCE:
             found.append(direction / np.sqrt(left))
     return found
+
+
+def _indicators(found: list[Array], covariance: Array) -> Array:
+    """Every level's indicator, standardised, in the basis found: (levels that vary, directions)."""
+    deviation = np.sqrt(np.diag(covariance))
+    varying = deviation**2 > CONSTANT
+    return np.asarray(
+        (covariance @ np.array(found).T)[varying] / deviation[varying, None] if found else np.zeros((0, 0))
+    )
 
 
 def _predictors(

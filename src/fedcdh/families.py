@@ -55,7 +55,7 @@ class Space:
     required: tuple[NodeSet, ...]
     optional: tuple[NodeSet, ...]
     max_parents: int
-    """Counts the domain as well; required parents stand even where they are more."""
+    """Not counting the domain; required parents stand even where they are more."""
 
     @classmethod
     def of(
@@ -102,14 +102,16 @@ class Space:
         """All parents a node may have."""
         return tuple(fixed | free for fixed, free in zip(self.required, self.optional, strict=True))
 
-    def has_room(self, parents: NodeSet) -> bool:
-        return parents.bit_count() < self.max_parents
+    def may_join(self, parents: NodeSet) -> NodeSet:
+        """Who may be added to so many parents: anyone, or only the domain, which no limit counts."""
+        return -1 if (parents & ~self.roots).bit_count() < self.max_parents else self.roots
 
     def parent_sets(self, node: int, available: NodeSet) -> Iterator[NodeSet]:
         """Every set of parents that the node may have among those available."""
         required = self.required[node]
         for chosen in subsets(self.optional[node] & available):
-            if not chosen or (required | chosen).bit_count() <= self.max_parents:
+            counted = chosen & ~self.roots
+            if not counted or ((required & ~self.roots) | counted).bit_count() <= self.max_parents:
                 yield required | chosen
 
     def count_families(self) -> int:
@@ -128,9 +130,10 @@ class Space:
         )
 
     def _count_parent_sets(self, node: int) -> int:
-        free = self.optional[node].bit_count()
-        room = max(0, self.max_parents - self.required[node].bit_count())
-        return sum(math.comb(free, size) for size in range(min(free, room) + 1))
+        free = (self.optional[node] & ~self.roots).bit_count()
+        room = max(0, self.max_parents - (self.required[node] & ~self.roots).bit_count())
+        with_domain = 2 if self.optional[node] & self.roots else 1
+        return with_domain * sum(math.comb(free, size) for size in range(min(free, room) + 1))
 
 
 class Scores:

@@ -270,8 +270,9 @@ class _OrderSearch:
 
     def _grow(self, node: int, parents: NodeSet, available: NodeSet) -> Asking[NodeSet]:
         """Add the best of those available, one by one, as long as this raises the score."""
-        while self._space.has_room(parents):
-            more = [parents, *(parents | one for one in bits(self._space.optional[node] & available & ~parents))]
+        while True:
+            joining = self._space.optional[node] & available & ~parents & self._space.may_join(parents)
+            more = [parents, *(parents | one for one in bits(joining))]
             best = yield from self._best_option(node, more)
             if best == parents:
                 break

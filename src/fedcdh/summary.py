@@ -154,8 +154,11 @@ class Aggregate:
             raise PlanMismatch("the sum of the summaries follows another plan; make it again with this plan")
         if self.firsts.shape != shape or not np.array_equal(self.firsts.sum(axis=0), self.total.moments[0]):
             raise SummaryError("the clients' first moments do not add up to those of the sum; ask for both again")
-        if (self.firsts[:, 0] <= 0).any():
+        rows = self.firsts[:, :1]
+        if (rows <= 0).any():
             raise SummaryError("a client has no rows in the sum; wait for it, or make a plan without it for all others")
+        if (rows % GRID**2).any() or (np.abs(self.firsts) > rows).any():
+            raise SummaryError("the clients' first moments are damaged: no rows can have them; ask for them again")
 
     @classmethod
     def of(cls, cohort: Cohort) -> Aggregate:
@@ -182,7 +185,7 @@ class Aggregate:
     def centred(self) -> tuple[Array, Array]:
         """The means of φ per client, and its scatter within clients, of all clients together."""
         centre, scatter = self.total.centred()
-        means = self.firsts / self.firsts[:, :1] * GRID / GRID
+        means = self.firsts / self.firsts[:, :1]
         apart = means - centre
         rows = np.array(self.client_rows, dtype=np.float64)
         return means, (scatter - (apart.T * rows) @ apart)[None]

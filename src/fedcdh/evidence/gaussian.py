@@ -39,8 +39,8 @@ from fedcdh.questions import Family
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
-SIZES = (100.0, 1.0, 0.01)
-"""Prior variances g of a weight, in units of the noise variance."""
+SIZES = (1e6, 1e4, 100.0, 1.0, 0.01)
+"""Prior variances g of a weight, in units of the noise variance: from a faint trace to hardly any noise at all."""
 ROUGHNESS = 0.5
 """Prior variance of a variable's next nonlinear column beside the one before it."""
 SHARES = (0.1, 1.0)
@@ -68,10 +68,10 @@ class GaussianEvidence:
     def __call__(self, families: Sequence[Family], /) -> list[tuple[float, float]]:
         """(log evidence if all clients share the mechanism, log evidence if it differs) of each family.
 
-        The indicators of a categorical node are taken for numbers, one after the other: no likelihood of labels, but
-        it tells what parents add.
+        The indicators of a categorical node are taken for numbers, one after the other, and their mean is counted
+        once for each that is free: no likelihood of labels, but it tells what parents add.
         """
-        columns = [(family, column) for family in families for column in self.basis.targets[family.node]]
+        columns = [(family, column) for family in dict.fromkeys(families) for column in self._targets[family.node]]
         found = dict.fromkeys(families, (0.0, 0.0))  # of a constant: nothing is left to explain
         straight = self._solve([_Problem.of(*one, self.basis, curved=False) for one in columns])
         bending = [i for i, (family, _) in enumerate(columns) if self.curved and any(map(self._bends, family.parents))]
@@ -79,7 +79,8 @@ class GaussianEvidence:
         for i, both in zip(bending, bent, strict=True):
             straight[i] = (_mean(straight[i][0], both[0]), _mean(straight[i][1], both[1]))
         for (family, _), (same, differing) in zip(columns, straight, strict=True):
-            found[family] = (found[family][0] + same, found[family][1] + differing)
+            share = _freedom(len(self._targets[family.node]))
+            found[family] = (found[family][0] + share * same, found[family][1] + share * differing)
         return [found[family] for family in families]
 
     def _bends(self, name: str) -> bool:
@@ -140,12 +141,30 @@ class GaussianEvidence:
 
     @cached_property
     def _moments(self) -> Array:
-        """Σ of products of [1, coordinates, 0] per client; one matrix for all where clients are not known apart."""
-        return np.pad(self.basis.moments, ((0, 0), (0, 1), (0, 1)))
+        """Σ of products of [1, coordinates, indicators, 0] per client, or for all where they are not known apart."""
+        return np.asarray(self._places @ self.basis.moments @ self._places.T)
 
     @cached_property
     def _means(self) -> Array:
-        return np.pad(self.basis.means, ((0, 0), (1, 1)), constant_values=((0.0, 0.0), (1.0, 0.0)))
+        return np.asarray(np.pad(self.basis.means, ((0, 0), (1, 0)), constant_values=1.0) @ self._places.T)
+
+    @cached_property
+    def _places(self) -> Array:
+        """[1, coordinates, indicators of all labels, 0] in terms of [1, coordinates]."""
+        width = 1 + self.basis.means.shape[1]
+        labels = [np.zeros((len(levels), width)) for levels in self.basis.levels.values()]
+        for rows, (name, levels) in zip(labels, self.basis.levels.items(), strict=True):
+            rows[:, 1 + self.basis.spans[name]] = levels
+        return np.concatenate([np.eye(width), *labels, np.zeros((1, width))])
+
+    @cached_property
+    def _targets(self) -> dict[str, Indices]:
+        """The places of what is regressed: a number, or the indicators of a label."""
+        places = {name: 1 + columns for name, columns in self.basis.targets.items()}
+        start = 1 + self.basis.means.shape[1]
+        for name, levels in self.basis.levels.items():
+            places[name] = np.arange(start, start := start + len(levels))
+        return places
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +191,7 @@ class _Problem:
         ]
         idle = -(1 + sum(map(len, places))) % _MULTIPLE
         return cls(
-            target + 1,
+            target,
             np.concatenate([[0], *(place + 1 for place in places), np.full(idle, -1)]).astype(np.intp),
             np.concatenate([[1.0], *scales, np.ones(idle)]),
             np.repeat(np.arange(len(places) + 2), [1, *map(len, places), idle]),
@@ -274,6 +293,11 @@ def _regress(gram: Array, cross: Array, prior: Array) -> tuple[Array, Array]:
     inner = gram + (1 / prior)[..., None] * np.eye(gram.shape[-1])
     weights = np.linalg.solve(inner, cross[..., None])[..., 0]
     return np.asarray(weights), np.asarray(np.linalg.slogdet(inner)[1] + np.log(prior).sum(axis=-1))
+
+
+def _freedom(columns: int) -> float:
+    """The share of indicators that are free: the last follows from the others."""
+    return 1.0 if columns == 1 else (columns - 1) / columns
 
 
 def _chosen(fits: Sequence[_Fit], best: Indices) -> _Fit:
