@@ -25,7 +25,7 @@ from fedcdh.skeleton import Skeleton, find_skeleton
 from fedcdh.summary import Aggregate, Cohort
 
 STRONG = 3.0
-"""Log Bayes factor from which curvature directs an edge: odds of 20 to 1. `benchmarks.bench_directions` counts how
+"""Log Bayes factor from which curvature directs an edge: odds of 20 to 1. `benchmarks.bench_evidence` counts how
 often arrows of that strength are right."""
 CLEAR = 10.0
 """The same for mechanisms that change independently in one direction and not in the other. With few clients that is

@@ -1,0 +1,179 @@
+"""The evidence engine from inside: python -m benchmarks.bench_evidence --help
+
+1. How often directions within a class are right, by the strength of what tells them: curvature, independent change
+   weighed as evidence, and the paper's form of that principle. The thresholds in `fedcdh.algorithm` come from here.
+2. What other priors do to the graphs.
+3. How the time of a search grows with variables, clients and features.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import fedcdh.evidence as prior_of_change
+from benchmarks.bench_graphs import DIALECTS
+from fedcdh.algorithm import augmented, screened
+from fedcdh.basis import Basis
+from fedcdh.certainty import as_skeleton, colliders_of, direction_evidence
+from fedcdh.change import OperatorChange
+from fedcdh.discovery import discover, discover_from
+from fedcdh.evidence import Evidence, gaussian
+from fedcdh.features import Hermite
+from fedcdh.graph import ends
+from fedcdh.metrics import compare
+from fedcdh.ordering import best_dag
+from fedcdh.orientation import orient
+from fedcdh.plan import StudyPlan
+from fedcdh.questions import DOMAIN
+from fedcdh.simulate import Simulation, simulate
+from fedcdh.summary import Cohort, add_up, summarize
+
+SETTINGS = (("linear", "paper"), ("general", "paper"), ("general", "authors"))
+STRENGTHS = {"curvature": (0, 3, 10, 30), "independent change": (0, 3, 10, 30), "operators": (0, 0.05, 0.1, 0.2)}
+
+
+class Told(NamedTuple):
+    """One line of a class whose direction is known: what each kind of evidence says, positive if rightly."""
+
+    both_change: bool
+    values: dict[str, float]
+
+
+def cohort_of(study: Simulation, width: int = 4) -> Cohort:
+    tables = {client: dict(zip(study.names, table.T, strict=True)) for client, table in study.tables.items()}
+    plan = StudyPlan.from_tables(tables, family=Hermite(width))
+    return add_up([summarize(table, plan, client) for client, table in tables.items()], plan)
+
+
+def lines(model: Any, dialect: str, seed: int) -> list[Told]:
+    """The lines in the class of the best DAG of one instance that are edges in truth."""
+    study = simulate(model, seed=seed, dialect=DIALECTS[dialect]).standardised()
+    cohort = cohort_of(study)
+    basis = Basis.of(cohort)
+    score, straight = Evidence.of(cohort, basis), Evidence.of(cohort, basis, curved=False)
+    best = best_dag(augmented(cohort), score, candidates=screened(basis, study.names)).dag
+    graph = orient(as_skeleton(best), colliders_of(best)).graph
+    curved = direction_evidence(graph, score, straight)
+    moving = direction_evidence(graph, straight, lambda families: [0.0] * len(families))
+    operators = OperatorChange(basis)
+    found = []
+    for pair in sorted(map(ends, graph.lines)):
+        for arrow in {pair, pair[::-1]} & study.arrows:
+            (change,) = operators([arrow])
+            values = {
+                "curvature": curved.get(arrow, -curved.get(arrow[::-1], 0.0)),
+                "independent change": moving.get(arrow, -moving.get(arrow[::-1], 0.0)),
+                "operators": change.backward - change.forward,
+            }
+            found.append(Told({*arrow} <= graph.children(DOMAIN), values))
+    return found
+
+
+def directions(pool: ProcessPoolExecutor, seeds: range) -> None:
+    print(f"1. Lines of the class whose direction is told rightly, by strength, seeds {seeds.start}..{seeds.stop - 1}")
+    print("(number of lines at least so strong: share of them told rightly)")
+    for model, dialect in SETTINGS:
+        told = [one for part in pool.map(partial(lines, model, dialect), seeds, chunksize=4) for one in part]
+        for both in (False, True):
+            kinds = STRENGTHS if both else {"curvature": STRENGTHS["curvature"]}
+            for kind, steps in kinds.items():
+                values = np.array([one.values[kind] for one in told if one.both_change == both])
+                shown = [_share(values[np.abs(values) > step], step) for step in steps]
+                label = f"{model}, {dialect}, {'both change' if both else 'neither changes'}"
+                print(f"{label:34}{kind:20}{''.join(shown)}", flush=True)
+
+
+def _share(values: np.ndarray[Any, Any], step: float) -> str:
+    share = f"{np.mean(values > 0):.2f}" if len(values) else "-"
+    return f"  > {step:<5g}{len(values):4d}: {share:>4}"
+
+
+PRIORS: dict[str, tuple[Any, str, Any]] = {
+    "as chosen": (gaussian, "ROUGHNESS", gaussian.ROUGHNESS),
+    "prior variances of weights / 3": (gaussian, "SIZES", tuple(g / 3 for g in gaussian.SIZES)),
+    "prior variances of weights x 3": (gaussian, "SIZES", tuple(g * 3 for g in gaussian.SIZES)),
+    "roughness 0.25": (gaussian, "ROUGHNESS", 0.25),
+    "roughness 1": (gaussian, "ROUGHNESS", 1.0),
+    "clients' weights / 3": (gaussian, "SHARES", tuple(share / 3 for share in gaussian.SHARES)),
+    "clients' weights x 3": (gaussian, "SHARES", tuple(share * 3 for share in gaussian.SHARES)),
+    "clients' noise, freedom 2": (gaussian, "FREEDOM", 2.0),
+    "clients' noise, freedom 8": (gaussian, "FREEDOM", 8.0),
+    "log odds of change 0": (prior_of_change, "CHANGE", 0.0),
+    "log odds of change -2": (prior_of_change, "CHANGE", -2.0),
+}
+
+
+@contextmanager
+def replaced(place: Any, name: str, value: Any) -> Iterator[None]:
+    before = getattr(place, name)
+    setattr(place, name, value)
+    try:
+        yield
+    finally:
+        setattr(place, name, before)
+
+
+def with_prior(label: str, model: Any, dialect: str, seed: int) -> tuple[float, float]:
+    study = simulate(model, seed=seed, dialect=DIALECTS[dialect]).standardised()
+    with replaced(*PRIORS[label]):
+        found = discover(dict(study.tables), names=study.names, method="evidence")
+    score = compare(found.to_dag().arrows, study.arrows)
+    return score.skeleton.f1, score.direction.f1
+
+
+def priors(pool: ProcessPoolExecutor, seeds: range) -> None:
+    print(f"\n2. Skeleton F1 / direction F1 with other priors, seeds {seeds.start}..{seeds.stop - 1}")
+    print(f"{'':34}" + "".join(f"{f'{model}, {dialect}':>20}" for model, dialect in SETTINGS))
+    for label in PRIORS:
+        cells = []
+        for model, dialect in SETTINGS:
+            scores = list(pool.map(partial(with_prior, label, model, dialect), seeds, chunksize=4))
+            cells.append("{:.3f} / {:.3f}".format(*np.mean(scores, axis=0)))
+        print(f"{label:34}" + "".join(f"{cell:>20}" for cell in cells), flush=True)
+
+
+def growth(seed: int) -> None:
+    print(f"\n3. Seconds of a search (best of 1), linear, edges = d, seed {seed}")
+    sizes: Iterable[tuple[str, dict[str, int]]] = [
+        *((f"d = {d}, K = 10, n_k = 100, h = 4", {"variables": d}) for d in (6, 12, 30, 60)),
+        ("d = 100, K = 10, n_k = 200, h = 4", {"variables": 100, "rows": 200}),
+        *((f"d = 12, K = {k}, n_k = 100, h = 4", {"variables": 12, "clients": k}) for k in (2, 40)),
+        *((f"d = 12, K = 10, n_k = 100, h = {h}", {"variables": 12, "width": h}) for h in (8, 16)),
+    ]
+    for model in ("linear", "general"):
+        for label, options in sizes:
+            width = options.get("width", 4)
+            wanted = {key: value for key, value in options.items() if key != "width"}
+            study = simulate(model, seed=seed, **wanted).standardised()  # type: ignore[arg-type]
+            cohort = cohort_of(study, width)
+            start = time.perf_counter()
+            discover_from(cohort, cohort.plan, method="evidence")
+            print(f"{model:9}{label:36}{time.perf_counter() - start:9.2f}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tables", nargs="+", type=int, default=[1, 2, 3])
+    parser.add_argument("--seeds", default="0:60", help="first:last+1 (default 0:60, where the numbers were chosen)")
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args()
+    first, last = map(int, options.seeds.split(":"))
+    with ProcessPoolExecutor(options.workers) as pool:
+        if 1 in options.tables:
+            directions(pool, range(first, last))
+        if 2 in options.tables:
+            priors(pool, range(first, last))
+    if 3 in options.tables:
+        growth(first)
+
+
+if __name__ == "__main__":
+    main()
