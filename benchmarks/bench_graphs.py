@@ -94,11 +94,10 @@ def table(setting: Setting, methods: tuple[str, ...], seeds: range, workers: int
     best = np.mean([r["oracle"][1] for r in results])
     for method in results[0]:
         mean = np.mean([r[method] for r in results], axis=0)
-        print(
-            f"{method:12}{mean[0]:9.3f}{mean[1]:9.3f}{mean[1] / best:10.3f}{mean[2]:9.2f}{mean[3]:9.2f}"
-            f"{mean[4]:9.3f}{mean[5]:9.3f}{1000 * mean[6]:9.1f}",
-            flush=True,
-        )
+        cells = zip(mean, ("9.3f", "9.3f", "9.2f", "9.2f", "9.3f", "9.3f"), strict=False)
+        shown = [f"{'-':>9}" if np.isnan(value) else f"{value:{form}}" for value, form in cells]
+        share = f"{'-':>10}" if np.isnan(mean[1]) else f"{mean[1] / best:10.3f}"
+        print(f"{method:12}{''.join(shown[:2])}{share}{''.join(shown[2:])}{1000 * mean[6]:9.1f}", flush=True)
 
 
 def main() -> None:
@@ -110,7 +109,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100)
     parser.add_argument("--density", type=int, default=1, help="edges per variable")
     parser.add_argument("--dialect", choices=DIALECTS, default="paper")
-    parser.add_argument("--methods", nargs="+", default=["constraint", "paper"])
+    parser.add_argument("--methods", nargs="+", default=["evidence", "constraint", "paper"])
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     first, last = map(int, options.seeds.split(":"))

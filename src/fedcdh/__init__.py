@@ -21,12 +21,13 @@ from fedcdh.profile import Profile, profile
 from fedcdh.questions import DOMAIN
 from fedcdh.result import Discovery, Edge
 from fedcdh.simulate import simulate
-from fedcdh.summary import Cohort, Summary, add_up, summarize
+from fedcdh.summary import Aggregate, Cohort, Summary, add_up, summarize
 
 __version__ = version("fedcdh")
 
 __all__ = [
     "DOMAIN",
+    "Aggregate",
     "Categorical",
     "Cohort",
     "Continuous",

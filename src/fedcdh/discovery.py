@@ -7,7 +7,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from fedcdh.engines import ENGINES, method_for
+from fedcdh.engines import engine_for, method_for
 from fedcdh.errors import DataError, PlanMismatch, SettingsError
 from fedcdh.knowledge import NOTHING_KNOWN, Knowledge
 from fedcdh.plan import StudyPlan
@@ -39,7 +39,7 @@ def discover_from(
     True
     """
     settings = Settings(method_for(method), alpha, knowledge or NOTHING_KNOWN, max_conditioning, seed)
-    engine = ENGINES[settings.method]
+    engine = engine_for(method)
     engine.check(plan.family)
     settings.knowledge.check(plan.names)
     with threadpool_limits(1, user_api="blas"):  # small matrices: more threads only get in each other's way
@@ -80,12 +80,14 @@ def discover(
 
     - `variables`: the columns of the study, if not all; `kinds`: "continuous" or "categorical" for some of them, where
       numbers are codes.
-    - `method`: "constraint", or "paper" for the paper's own tests; `alpha`: their level.
+    - `method`: "auto", the one with the best record ("evidence"); "evidence", which weighs graphs by their marginal
+      likelihood; "constraint", our tests; or "paper", the paper's own tests. `alpha`: the level of the tests.
     - `knowledge`: required and forbidden arrows, tiers.
-    - `max_conditioning`: the largest number of variables to condition on, besides the domain.
+    - `max_conditioning`: the largest number of variables to condition on, or of causes, besides the domain.
     - `max_dropped`: the share of a client's rows that may be left out for missing values.
-    - `seed`: of the random features of "paper"; "constraint" has nothing random.
-    - `progress`: called with (level, number of questions) as the search goes on.
+    - `seed`: of the random features of "paper", and of the orders that "evidence" starts from where there are many
+      variables; "constraint" has nothing random.
+    - `progress`: called as the search goes on, with (level, questions) or, by evidence, (families scored, families).
 
     >>> from fedcdh.simulate import simulate
     >>> study = simulate(seed=1)
@@ -94,7 +96,7 @@ def discover(
     True
     """
     Settings(method, alpha, knowledge or NOTHING_KNOWN, max_conditioning, seed)  # refused before any data is read
-    family = ENGINES[method_for(method)].family(seed)
+    family = engine_for(method).family(seed)
     plan = StudyPlan.from_tables(tables := _tables(data, domain, names, variables), kinds=kinds, family=family)
     summaries = [summarize(table, plan, client, max_dropped=max_dropped) for client, table in tables.items()]  # step 1
     return discover_from(

@@ -73,6 +73,11 @@ AUTO = "evidence"
 """What "auto" stands for: the engine with the best record, as `benchmarks.bench_record` prints it."""
 
 
+def engine_for(method: str) -> Engine:
+    """The engine of this name; "auto" is the one with the best record."""
+    return ENGINES[method_for(method)]
+
+
 def method_for(method: str) -> str:
     """The name of an engine: "auto" is the one with the best record."""
     name = AUTO if method == "auto" else method

@@ -15,7 +15,7 @@ from fedcdh.features import FeatureFamily, Fourier, Hermite
 from fedcdh.profile import Kind, Profile, merge, profile
 from fedcdh.questions import DOMAIN
 
-FORMAT = "fedcdh-plan-1"
+FORMAT = "fedcdh-plan-2"
 POWERS = 2
 """Columns of a continuous variable before its family's: the clipped value, target of all regressions, and its square,
 which tells how heavy the tails are."""

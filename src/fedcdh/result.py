@@ -160,10 +160,11 @@ class Discovery:
 
     def __str__(self) -> str:
         total = self.cohort.total
+        level = f", alpha {self.settings.alpha:g}" if self.findings.best is None else ""  # evidence has no level
         lines = [
             f"{_count(len(self.cohort.plan.names), 'variable')}, {_count(len(self.cohort.clients), 'client')}, "
             f"{_count(total.rows, 'row')} "
-            f"(method {self.settings.method}, alpha {self.settings.alpha:g})",
+            f"(method {self.settings.method}{level})",
             str(self.graph),
             "mechanisms that differ between clients: " + (", ".join(sorted(self.changing)) or "none found"),
         ]

@@ -142,6 +142,12 @@ class Aggregate:
 
     The latter are the moments of φ with features of the client index, here one for each client: rows and means of every
     client are known, whether spreads and dependences differ between clients is not.
+
+    >>> from fedcdh.plan import Continuous
+    >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south"))
+    >>> cohort = add_up([summarize({"age": [50, 61]}, plan, "north"), summarize({"age": [70]}, plan, "south")], plan)
+    >>> Aggregate.of(cohort).client_rows
+    (2, 1)
     """
 
     plan: StudyPlan
