@@ -351,7 +351,9 @@ def test_what_a_result_says_of_its_edges_is_how_sure_they_are():
         assert edge.log_bayes_presence is not None
         assert edge.log_bayes_presence > -1e-9  # the best DAG cannot be made better by one arrow
         assert bool(edge.mark) == (frozenset((edge.source, edge.target)) in best.skeleton)
-        assert edge.log_bayes_direction is None or edge.log_bayes_direction > -1e-9
+        if edge.log_bayes_direction is not None:  # positive for the direction that the best DAG has
+            sign = 1 if (edge.source, edge.target) in best.arrows else -1
+            assert sign * edge.log_bayes_direction > -1e-9
 
 
 # Knowledge

@@ -211,7 +211,7 @@ def test_a_constant_parent_tells_nothing():
 def test_one_client_cannot_differ():
     evidence = evidence_of(mixed_study(np.random.default_rng(10), (80,)))
     for same, differing in evidence(FAMILIES):
-        assert differing == pytest.approx(same, abs=1e-9)
+        assert differing <= same + 1e-9
 
 
 def test_tables_too_large_are_no_way_out(monkeypatch):

@@ -101,7 +101,7 @@ def by_evidence(known: Cohort | Aggregate, settings: Settings, progress: Progres
     directions = _directions(class_only, score, straight, knowledge)
     change = OperatorChange(basis) if basis.knows_clients else None
     orientation = orient(skeleton, colliders_of(best), knowledge, change, directions)
-    weights = supports(best, score, _pairs(nodes, candidates) | best.skeleton)
+    weights = supports(best, score, _pairs(nodes, candidates, knowledge) | best.skeleton)
     return Findings(skeleton, orientation, weights, best, _left_out(known))
 
 
@@ -139,12 +139,14 @@ def screened(basis: Basis, names: tuple[str, ...]) -> Mapping[str, frozenset[str
     return {name: frozenset(others - {name}) for name, others in linked.items()}
 
 
-def _pairs(nodes: tuple[str, ...], candidates: Mapping[str, frozenset[str]] | None) -> set[Pair]:
+def _pairs(nodes: tuple[str, ...], candidates: Mapping[str, frozenset[str]] | None, knowledge: Knowledge) -> set[Pair]:
     """The pairs that were weighed as cause and effect."""
     if candidates is None:
-        return {frozenset(pair) for pair in combinations(nodes, 2)}
-    changes = {frozenset((DOMAIN, name)) for name in candidates if DOMAIN in nodes}
-    return changes | {frozenset((name, other)) for name, others in candidates.items() for other in others}
+        pairs = {frozenset(pair) for pair in combinations(nodes, 2)}
+    else:
+        pairs = {frozenset((DOMAIN, name)) for name in candidates if DOMAIN in nodes}
+        pairs |= {frozenset((name, other)) for name, others in candidates.items() for other in others}
+    return {pair for pair in pairs if not knowledge.excludes(pair)}
 
 
 def _left_out(known: Cohort | Aggregate) -> tuple[str, ...]:

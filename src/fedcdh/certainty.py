@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TypeAlias
 
 from fedcdh import meek
 from fedcdh.colliders import ColliderRule, TripleDecision, open_triples
@@ -22,9 +21,6 @@ from fedcdh.skeleton import Skeleton
 
 MEMBERS_AT_MOST = 500
 """Members of a class that are looked at per connected part of its lines; a part that has more keeps its lines."""
-
-Evidence: TypeAlias = Mapping[Arrow, float]
-"""Log Bayes factor of an arrow against its reverse."""
 
 
 @dataclass(frozen=True)

@@ -118,6 +118,10 @@ class Space:
         """How many families there are in all, counted without listing them."""
         return sum(self._count_parent_sets(node) for node in self.variables)
 
+    def count_subsets(self) -> int:
+        """How many sets of parents have to be listed to find those that are allowed."""
+        return sum(1 << self.optional[node].bit_count() for node in self.variables)
+
     def dag(self, nodes: Iterable[str], parents: Mapping[int, NodeSet]) -> PartialGraph:
         """The graph in names, its nodes in the order wished for."""
         return PartialGraph.from_dag(

@@ -39,6 +39,10 @@ Order: TypeAlias = tuple[int, ...]
 """The variables, causes first."""
 
 
+LISTED = 20
+"""So many sets of parents may be listed for one that may be scored: listing is that much cheaper."""
+
+
 def best_dag(
     nodes: Iterable[str],
     score: LocalScore,
@@ -61,7 +65,8 @@ def best_dag(
     nodes = tuple(nodes)
     space = Space.of(nodes, knowledge, candidates, max_parents)
     scores = Scores(space, score, progress)
-    affordable = space.count_families() <= exact_up_to * 2**exact_up_to
+    budget = exact_up_to * 2**exact_up_to
+    affordable = space.count_families() <= budget and space.count_subsets() <= LISTED * budget
     exact = affordable and len(space.variables) <= max(SUBSETS, exact_up_to)
     parents = best_of_all(space, scores) if exact else _best_found(space, scores, restarts, seed)
     total = sum(scores.of(node)[parents[node]] for node in space.variables)

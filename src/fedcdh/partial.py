@@ -96,7 +96,7 @@ def in_groups(
 ) -> list[tuple[float, float]]:
     """Solves items of equal shape together, a bounded number at a time, and returns results in the items' order.
 
-    Shapes are never padded: an answer does not depend, not even in its last digit, on what else was asked.
+    A shape never depends on what else was asked, and so, to its last digit, neither does an answer.
     """
     groups: dict[Hashable, list[int]] = defaultdict(list)
     for position, item in enumerate(items):

@@ -32,8 +32,8 @@ class Edge:
     belong to the independent change principle, where it was asked; the smaller one points the way.
 
     The logs of Bayes factors are there where evidence was weighed: for this edge (or its absence) against the
-    opposite, and for its direction in the best graph against the reverse, all else being equal. Above 3 is strong
-    (20 to 1), around 0 is a toss of a coin.
+    opposite, and for source → target against the reverse, all else in the best graph being equal. Above 3 is strong (20
+    to 1), around 0 is a toss of a coin; a negative direction says that something else outweighed it.
     """
 
     source: str
@@ -123,8 +123,15 @@ class Discovery:
             change_forward=values[0],
             change_backward=values[1],
             log_bayes_presence=support.presence if support else None,
-            log_bayes_direction=support.direction if support else None,
+            log_bayes_direction=self._direction(arrow),
         )
+
+    def _direction(self, arrow: Arrow) -> float | None:
+        """The log Bayes factor of an arrow against its reverse, whichever of them the best graph has."""
+        support, best = self.findings.supports.get(frozenset(arrow)), self.findings.best
+        if support is None or best is None or support.direction is None:
+            return None
+        return support.direction if arrow in best.arrows else -support.direction
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
@@ -144,7 +151,7 @@ class Discovery:
                 yield f"{whose}: {dropped} of {summary.rows_read} rows left out (missing: {named})"
         yield from self.findings.notes
         for name in self.cohort.total.constant(self.cohort.plan):
-            yield f"variable {name} is constant: it has no edges"
+            yield f"variable {name} is constant: it has no edges but required ones"
         for answer in self.skeleton.refused:
             asked, p_value = _shown(str(answer.question)), f"{answer.p_value:.2g}"
             yield f"an edge stays although {asked} has p = {p_value}, which cannot hold together with other answers"

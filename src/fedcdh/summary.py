@@ -155,6 +155,10 @@ class Aggregate:
     firsts: Integers  # (clients, columns): the first row of each client's moments, in the order of the plan's clients
 
     def __post_init__(self) -> None:
+        whole = np.can_cast(np.asarray(self.firsts).dtype, np.int64)
+        firsts = np.array(self.firsts, dtype=np.int64) if whole else np.zeros(0, dtype=np.int64)
+        firsts.setflags(write=False)
+        object.__setattr__(self, "firsts", firsts)
         shape = (len(self.plan.clients), self.plan.columns)
         if self.total.plan != self.plan.fingerprint:
             raise PlanMismatch("the sum of the summaries follows another plan; make it again with this plan")

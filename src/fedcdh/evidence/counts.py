@@ -90,12 +90,17 @@ class CountEvidence:
         kept = [self._countable(family) for family in families]
         alone = [(family.node,) for family in families]
         found = self._by_counts(dict.fromkeys([*(key for key, _ in kept), *alone]))
-        gains = self._gains([family for family in families if not family.parents <= self.levels.keys()])
-        totals = [
-            _total(found[key], price, found[family.node,], gains.get(family, _NO_GAINS))
+        gains = self._gains([f for f in families if not self._apart or not f.parents <= self.levels.keys()])
+        total = _total if self._apart else _total_of_sums
+        return [
+            total(found[key], price, found[family.node,].left, gains.get(family, _NO_GAINS))
             for family, (key, price) in zip(families, kept, strict=True)
         ]
-        return totals if len(self.counts) > 1 else [(same, same) for same, _ in totals]  # clients not known apart
+
+    @property
+    def _apart(self) -> bool:
+        """Whether the counts of every client are known."""
+        return len(self.counts) == len(self.regression.basis.rows) > 1
 
     def _countable(self, family: Family) -> tuple[Key, float]:
         """The node and the parents that make its table, and the price of the categorical parents that do not.
@@ -104,7 +109,7 @@ class CountEvidence:
         """
         node, labels, price = family.node, sorted(family.parents & self.levels.keys()), 0.0
         most = min(CELLS, _NUMBERS // len(self.counts))
-        while labels and math.prod(len(self.levels[name]) for name in (node, *labels)) > most:
+        while len(labels) > 1 and math.prod(len(self.levels[name]) for name in (node, *labels)) > most:
             labels.remove(weakest := min(labels, key=lambda name: self._information(node, name)))
             freedom = (len(self.levels[node]) - 1) * (len(self.levels[weakest]) - 1)
             price += freedom / 2 * math.log(self.regression.basis.total_rows)
@@ -230,9 +235,16 @@ def _log_mean(values: Array) -> Array:
     return np.asarray(logsumexp(values, axis=-1) - math.log(values.shape[-1]))
 
 
-def _total(found: _Evidence, price: float, alone: _Evidence, gains: _Gains) -> tuple[float, float]:
+def _total_of_sums(found: _Evidence, price: float, entropy: float, gains: _Gains) -> tuple[float, float]:
+    """Where counts of clients are not known apart, the regression tells what levels that differ would gain."""
+    same, _ = _total(found, price, entropy, gains)
+    together, apart = _bounded(gains[0], entropy)
+    return same, float(same + apart - together)
+
+
+def _total(found: _Evidence, price: float, entropy: float, gains: _Gains) -> tuple[float, float]:
     """The evidence of all parents: that of the labels, and what the numbers add to it."""
-    same, differing = _bounded(gains[0], alone.left) - _bounded(gains[1], alone.left)
+    same, differing = _bounded(gains[0], entropy) - _bounded(gains[1], entropy)
     return float(found.same - price + same), float(found.differing - price + differing)
 
 
