@@ -45,7 +45,7 @@ def study_of(model: str, variables: int, options: argparse.Namespace, seed: int)
 
 
 def ours(study: Simulation) -> object:
-    return discover(dict(study.tables), names=study.names)
+    return discover(dict(study.tables), names=study.names, method="constraint")
 
 
 def cdnod(study: Simulation, test: str) -> object:
@@ -85,10 +85,10 @@ def server(plan_text: str, messages: list[Message]) -> tuple[float, float, float
     """MB allocated at the peak of `discover_from`, MB of the whole process, CPU seconds without the measuring."""
     plan = StudyPlan.from_json(plan_text)
     summaries = [Summary(plan.fingerprint, (m.client,), m.moments, m.rows_read, m.missing) for m in messages]
-    discover_from(summaries, plan)  # warm up: imports and the like are not the study's
-    seconds = cpu_seconds(lambda: discover_from(summaries, plan))
+    discover_from(summaries, plan, method="constraint")  # warm up: imports and the like are not the study's
+    seconds = cpu_seconds(lambda: discover_from(summaries, plan, method="constraint"))
     tracemalloc.start()
-    discover_from(summaries, plan)
+    discover_from(summaries, plan, method="constraint")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return peak / MEGABYTE, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / MEGABYTE, seconds
