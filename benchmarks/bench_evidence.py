@@ -141,7 +141,7 @@ def priors(pool: ProcessPoolExecutor, seeds: range) -> None:
 
 
 def growth(seed: int) -> None:
-    print(f"\n3. Seconds of a search (best of 1), linear, edges = d, seed {seed}")
+    print(f"\n3. Seconds of a search, edges = d, seed {seed}")
     sizes: Iterable[tuple[str, dict[str, int]]] = [
         *((f"d = {d}, K = 10, n_k = 100, h = 4", {"variables": d}) for d in (6, 12, 30, 60)),
         ("d = 100, K = 10, n_k = 200, h = 4", {"variables": 100, "rows": 200}),
