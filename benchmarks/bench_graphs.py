@@ -11,7 +11,7 @@ import argparse
 import time
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from fedcdh.independence.regression import RegressionTest
 from fedcdh.metrics import compare, compare_changing
 from fedcdh.questions import DOMAIN, Question
 from fedcdh.result import Discovery
-from fedcdh.simulate import AUTHORS, PAPER, Simulation, simulate
+from fedcdh.simulate import AUTHORS, PAPER, Model, Simulation, simulate
 
 DIALECTS = {"paper": PAPER, "authors": AUTHORS}
 
@@ -52,17 +52,22 @@ def visible(study: Simulation, found: Discovery) -> list[tuple[str, str]]:
     return [arrow for arrow, answer in zip(arrows, answers, strict=True) if answer.p_value < found.settings.alpha]
 
 
-def one(setting: Setting, methods: tuple[str, ...], seed: int) -> dict[str, list[float]]:
-    """Skeleton F1, direction F1, SHDs, changing recall and precision, seconds: per method, for one instance."""
-    study = simulate(
-        setting.model,
+def instance(setting: Setting, seed: int) -> Simulation:
+    """One study, standardised: nothing may profit from the scale."""
+    return simulate(
+        cast("Model", setting.model),
         variables=setting.variables,
         clients=setting.clients,
         rows=setting.rows,
         edges=setting.density * setting.variables,
         seed=seed,
         dialect=DIALECTS[setting.dialect],
-    ).standardised()  # nothing may profit from the scale
+    ).standardised()
+
+
+def one(setting: Setting, methods: tuple[str, ...], seed: int) -> dict[str, list[float]]:
+    """Skeleton F1, direction F1, SHDs, changing recall and precision, seconds: per method, for one instance."""
+    study = instance(setting, seed)
     best = compare(oracle(study).arrows, study.arrows)
     figures = {"oracle": [best.skeleton.f1, best.direction.f1, 0, best.direction.shd, 1, 1, 0]}
     for method in methods:

@@ -17,8 +17,8 @@ from typing import get_args
 
 import numpy as np
 
-from benchmarks.bench_graphs import DIALECTS, Setting
-from benchmarks.bench_record import ORACLE, Figures, Record, failed, mean, oracle, ours, score, simulation, title
+from benchmarks.bench_graphs import DIALECTS, Setting, instance
+from benchmarks.bench_record import ORACLE, Figures, Record, failed, mean, oracle, ours, score, title
 from benchmarks.peers import PEERS, ready
 from benchmarks.real_data import Study
 from fedcdh.simulate import Model, Simulation
@@ -49,7 +49,7 @@ def theirs(simulated: Simulation, study: Study, peer: str, seed: int) -> Figures
 
 def on_instance(setting: Setting, methods: Sequence[str], peers: Sequence[str], fewer: range, seed: int) -> Record:
     """All programs on one instance, the slow ones only on the fewer seeds."""
-    simulated = simulation(setting, seed)
+    simulated = instance(setting, seed)
     study = Study.of(simulated, title(setting))
     found = {**oracle(study), **{method: ours(study, method, seed) for method in methods}}
     return found | {peer: theirs(simulated, study, peer, seed) for peer in peers if seed in fewer or peer not in SLOW}

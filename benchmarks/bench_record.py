@@ -16,12 +16,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import lru_cache, partial
 from itertools import product
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
 
-from benchmarks.bench_graphs import DIALECTS, Setting
+from benchmarks.bench_graphs import DIALECTS, Setting, instance
 from benchmarks.peers import Found
 from benchmarks.real_data import DOMAIN_COLUMN, STUDIES, Study, found, load
 from fedcdh.discovery import discover
@@ -30,7 +30,6 @@ from fedcdh.equivalence import cpdag, extend
 from fedcdh.graph import Arrow, PartialGraph
 from fedcdh.metrics import compare, compare_changing
 from fedcdh.questions import DOMAIN
-from fedcdh.simulate import Model, Simulation, simulate
 
 ORACLE = "oracle"
 
@@ -102,20 +101,8 @@ def oracle(study: Study) -> Record:
 # Studies
 
 
-def simulation(setting: Setting, seed: int) -> Simulation:
-    return simulate(
-        cast("Model", setting.model),
-        variables=setting.variables,
-        clients=setting.clients,
-        rows=setting.rows,
-        edges=setting.density * setting.variables,
-        seed=seed,
-        dialect=DIALECTS[setting.dialect],
-    ).standardised()
-
-
 def on_simulation(setting: Setting, methods: Sequence[str], seed: int) -> Record:
-    study = Study.of(simulation(setting, seed), title(setting))
+    study = Study.of(instance(setting, seed), title(setting))
     return {**oracle(study), **{method: ours(study, method, seed) for method in methods}}
 
 

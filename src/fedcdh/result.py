@@ -29,7 +29,8 @@ class Edge:
     `mark` is "→" (source causes target), "—" (adjacent, direction open) or "" (not adjacent). `p_value` is the largest
     one believed: what keeps the pair apart, or the strongest argument against the edge (see the notes of a result for
     answers that were not believed, because they contradict others). The forward and backward values
-    belong to the independent change principle, where it was asked; the smaller one points the way.
+    belong to the independent change principle, where it was asked; the smaller one points the way
+    (without them, "independent-change" was decided by evidence).
 
     The logs of Bayes factors are there where evidence was weighed: for this edge (or its absence) against the
     opposite, and for source → target against the reverse, all else in the best graph being equal. Above 3 is strong (20
