@@ -3,7 +3,8 @@
 A DAG with the highest evidence stands for its class: with linear mechanisms all its members explain the data equally
 well, and any difference between their scores is the prior's, not the data's. Nonlinear mechanisms with additive noise
 do tell members apart: in the wrong direction the residuals do not look alike for all causes. So a direction within the
-class is believed on the evidence that *curved* mechanisms bring beyond straight ones, and on nothing else.
+class is believed on what *curved* mechanisms bring beyond straight ones; differences between straight ones are only
+asked about pairs that both change, where they say which changes are independent (`algorithm` sets both thresholds).
 """
 
 from __future__ import annotations
