@@ -36,18 +36,39 @@ ROOMS = {
     "statistics": {
         "basis",
         "change",
+        "column_profile",
         "encoding",
         "evidence",
+        "exact_sum",
         "features",
         "independence",
+        "order_statistics",
         "partial",
         "plan",
         "profile",
+        "sources",
         "summary",
         "tables",
     },
     "bridge": {"algorithm", "discovery", "engines", "result"},
-    "edge": {"demo", "files", "metrics", "simulate"},
+    "edge": {
+        "arrival",
+        "declaration",
+        "demo",
+        "disk",
+        "exports",
+        "files",
+        "metrics",
+        "moment_hull",
+        "policy",
+        "profile_file",
+        "reading",
+        "signing",
+        "simulate",
+        "strict_json",
+        "study_file",
+        "summary_file",
+    },
     "door": {"__init__", "__main__", "cli"},
 }
 
@@ -69,8 +90,8 @@ THIRD_PARTY = {
     "search": {"networkx"},  # a conversion of the graph, imported when it is asked for
     "statistics": {"numpy", "scipy", "narwhals"},  # narwhals in tables only
     "bridge": {"threadpoolctl"},
-    "edge": {"numpy"},
-    "door": set(),
+    "edge": {"numpy", "scipy", "pyarrow", "cryptography"},
+    "door": {"typer", "rich"},
 }
 
 STANDARD = sys.stdlib_module_names

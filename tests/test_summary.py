@@ -256,7 +256,7 @@ def test_too_many_missing_values_are_refused_with_advice():
         ),
         (
             {"x": ["tall"], "g": ["a"], "y": [1.0]},
-            r"'x' at client 'north' holds text such as \('tall',\).*turn it into numbers",
+            r"'x' at client 'north' holds text, but the plan says continuous; turn it into numbers",
         ),
         ({"x": [1.0], "g": ["a"]}, "client 'north': there is no column 'y'"),
     ],

@@ -11,9 +11,9 @@ from fedcdh.engines import engine_for, method_for
 from fedcdh.errors import DataError, PlanMismatch, SettingsError
 from fedcdh.knowledge import NOTHING_KNOWN, Knowledge
 from fedcdh.plan import StudyPlan
-from fedcdh.profile import Kind
 from fedcdh.result import Discovery
 from fedcdh.settings import Progress, Settings
+from fedcdh.sources import Kind
 from fedcdh.summary import Aggregate, Cohort, Summary, add_up, summarize
 from fedcdh.tables import Table, as_table
 

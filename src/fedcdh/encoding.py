@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import chain
+
 import numpy as np
 import numpy.typing as npt
 
+from fedcdh.column_profile import check_finite
 from fedcdh.errors import DataError
-from fedcdh.features import Indicator
-from fedcdh.plan import Categorical, Continuous, StudyPlan
-from fedcdh.profile import check_finite
-from fedcdh.tables import Codes, Column, Table, Texts
+from fedcdh.plan import POWERS, Categorical, Continuous, StudyPlan
+from fedcdh.tables import Codes, Column, Numbers, Table
 
 Array = npt.NDArray[np.float64]
 
@@ -18,60 +20,71 @@ GRID = 1 << 18
 
 
 class Encoder:
-    """The features of a client's complete rows, in the order of the plan's columns, as whole steps of the grid."""
+    """The features of complete rows of a client, in the order of the plan's columns, as whole steps of the grid."""
 
-    def __init__(self, plan: StudyPlan, client: str, table: Table) -> None:
-        self._plan = plan
-        numbers, insides, self._labels, places = [], [], [], []
-        columns, spans = np.arange(plan.columns), plan.spans()
-        for variable in plan.variables:
-            place, column = columns[spans[variable.name]], table.columns[variable.name]
-            if isinstance(variable, Categorical):
-                self._labels.append((place, Indicator(variable.levels), _level_codes(variable, client, column)))
-            else:
-                places.append(place)
-                numbers.append(_standardised(variable, plan.clip, client, column))
-                insides.append(_bent(variable, numbers[-1]) if plan.family.bent else numbers[-1])
-        # one array for all variables: one call per block of rows
-        self._numbers = np.array(numbers).T.reshape(table.rows, len(numbers))
-        self._insides = np.array(insides).T.reshape(table.rows, len(numbers))
-        self._place = np.concatenate([np.zeros(0, dtype=np.intp), *places])
+    def __init__(self, plan: StudyPlan, client: str) -> None:
+        self._plan, self._client, self._spans = plan, client, plan.spans()
+        self._continuous = [variable for variable in plan.variables if isinstance(variable, Continuous)]
+        self._labels = [variable for variable in plan.variables if isinstance(variable, Categorical)]
+        places = [np.arange(plan.columns)[self._spans[variable.name]] for variable in self._continuous]
+        # feature by feature, each for all variables: the order in which they are computed
+        self._places = np.array(places, dtype=np.intp).reshape(len(places), POWERS + plan.family.width).T
+        self._location = _column(variable.location for variable in self._continuous)
+        self._scale = _column(variable.scale for variable in self._continuous)
+        self._shift = _column(variable.location - variable.bulk[0] for variable in self._continuous)
+        self._spread = _column(variable.bulk[1] for variable in self._continuous)
 
-    def __call__(self, rows: slice) -> Array:
-        """Rows × columns; the constant comes first."""
-        values = self._numbers[rows]
-        block = np.empty((len(values), self._plan.columns))
-        block[:, 0] = GRID
-        linear = values / self._plan.clip
-        features = np.concatenate(
-            [np.stack([linear, linear**2], axis=-1), self._plan.family(self._insides[rows])], axis=-1
-        )
-        block[:, self._place] = np.rint(features * GRID).reshape(len(values), -1)
-        for place, indicator, codes in self._labels:
-            block[:, place] = indicator(codes[rows]) * GRID
+    def __call__(self, table: Table) -> Array:
+        """Columns × rows, the constant first: a feature's values lie side by side, where they are computed fastest."""
+        block = np.empty((self._plan.columns, table.rows))
+        block[0] = GRID
+        if self._continuous:
+            self._numbers(table, block)
+        for variable in self._labels:
+            codes = _level_codes(variable, self._client, table.columns[variable.name])
+            levels = np.arange(len(variable.levels))
+            np.multiply(codes == levels[:, None], float(GRID), out=block[self._spans[variable.name]])
         return block
 
+    def _numbers(self, table: Table, block: Array) -> None:
+        values = np.array([self._values(variable, table) for variable in self._continuous])
+        clip, family = self._plan.clip, self._plan.family
+        values -= self._location
+        values /= self._scale
+        np.clip(values, -clip, clip, out=values)
+        inside = self._bent(values) if family.bent else values
+        linear = values / clip
+        for places, feature in zip(self._places, chain([linear, linear**2], family.features(inside)), strict=True):
+            feature *= GRID
+            block[places] = np.rint(feature, out=feature)
 
-def _standardised(variable: Continuous, clip: float, client: str, column: Column) -> Array:
-    if isinstance(column, Texts):
-        raise DataError(
-            f"column {variable.name!r} at client {client!r} holds text such as {column.levels[:3]}, but the plan says "
-            "continuous; turn it into numbers"
-        )
-    check_finite(column.values, variable.name, client)
-    return np.clip((column.values - variable.location) / variable.scale, -clip, clip)
+    def _values(self, variable: Continuous, table: Table) -> Array:
+        column = table.columns[variable.name]
+        if not isinstance(column, Numbers):
+            raise DataError(
+                f"column {variable.name!r} at client {self._client!r} holds text, but the plan says continuous; turn "
+                "it into numbers"
+            )
+        check_finite(column.values, variable.name, self._client)
+        return column.values
+
+    def _bent(self, values: Array) -> Array:
+        """Straight in the bulk of the values, logarithmic in the tails: features see both, however heavy these are."""
+        bent = values * self._scale
+        bent += self._shift
+        bent /= self._spread
+        return np.arcsinh(bent, out=bent)
 
 
-def _bent(variable: Continuous, values: Array) -> Array:
-    """Straight in the bulk of the values, logarithmic in the tails: features see both, however heavy the tails are."""
-    centre, spread = variable.bulk
-    return np.asarray(np.arcsinh((values * variable.scale + (variable.location - centre)) / spread))
+def _column(numbers: Iterable[float]) -> Array:
+    return np.array(list(numbers), dtype=np.float64)[:, None]
 
 
 def _level_codes(variable: Categorical, client: str, column: Column) -> Codes:
     texts = column.as_texts()
     position = {level: code for code, level in enumerate(variable.levels)}
-    codes = np.array([position.get(level, -1) for level in texts.levels], dtype=np.int64)[texts.codes]
+    places = [position.get(level, position.get(_whole(level), -1)) for level in texts.levels]
+    codes = np.array(places, dtype=np.int64)[texts.codes]
     if len(codes) and codes.min() < 0:
         unknown = sorted({texts.levels[code] for code in texts.codes[codes < 0]})
         raise DataError(
@@ -79,3 +92,9 @@ def _level_codes(variable: Categorical, client: str, column: Column) -> Codes:
             f"{list(variable.levels)}; correct the labels, or add the level to the plan for all clients"
         )
     return codes
+
+
+def _whole(level: str) -> str:
+    """A whole number as programs write it that know only decimals: 3.0 is the label 3."""
+    whole, _, decimals = level.partition(".")
+    return whole if decimals.strip("0") == "" and whole.lstrip("-").isdecimal() else level

@@ -6,6 +6,16 @@
     ├── SettingsError (also a ValueError)      a setting is out of its range, or names what does not exist
     ├── DataError (also a ValueError)          a table does not fit the plan
     ├── SummaryError                           a summary is damaged, empty or does not fit the others
+    │   ├── NotASummary                        the bytes are not those of a summary file
+    │   ├── RowsInconsistent                   the counts of rows and missing values contradict each other
+    │   ├── OutOfBounds                        an entry is larger than bounded features allow
+    │   ├── IdentityViolated                   sums that are equal for any rows are not
+    │   ├── Indefinite                         no rows have these moments: the matrix has a negative direction
+    │   ├── ImpossibleMoments                  a variable's moments are those of no values within the plan's range
+    │   ├── UnknownClient                      a summary of a client that the plan does not name
+    │   └── DuplicateClient                    a second summary of one client, or one client's summary as another's
+    ├── SignatureError                         a signature is missing, damaged, or by another key than expected
+    ├── PolicyRefusal                          the site's policy does not let this leave
     ├── KnowledgeError (also a ValueError)     what is said to be known contradicts itself
     ├── GraphError                             a graph cannot be built, or cannot do what is asked
     │   ├── NotAnUndirectedEdge                only a line can be turned into an arrow
@@ -39,6 +49,46 @@ class DataError(FedCDHError, ValueError):
 
 class SummaryError(FedCDHError):
     """A summary is damaged, empty or does not fit the other summaries."""
+
+
+class NotASummary(SummaryError):
+    """The bytes are not those of a summary file, or were changed on the way."""
+
+
+class RowsInconsistent(SummaryError):
+    """The numbers of rows read, rows used and values missing cannot all be true."""
+
+
+class OutOfBounds(SummaryError):
+    """An entry is larger than so many rows of bounded features can make it."""
+
+
+class IdentityViolated(SummaryError):
+    """Sums that are equal (or nearly so) whatever the rows are, are not."""
+
+
+class Indefinite(SummaryError):
+    """No rows have these moments: in some direction, a sum of squares would be negative."""
+
+
+class ImpossibleMoments(SummaryError):
+    """The moments of a variable are those of no values in the plan's range: wrong features, scale or number of rows."""
+
+
+class UnknownClient(SummaryError):
+    """A summary of a client that the plan does not name."""
+
+
+class DuplicateClient(SummaryError):
+    """A second summary of one client, or the summary of one client under the name of another."""
+
+
+class SignatureError(FedCDHError):
+    """A signature is missing, damaged, or made by another key than the one expected."""
+
+
+class PolicyRefusal(FedCDHError):
+    """The policy of the site does not let this leave."""
 
 
 class KnowledgeError(FedCDHError, ValueError):

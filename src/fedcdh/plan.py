@@ -12,8 +12,9 @@ from typing import Any
 
 from fedcdh.errors import PlanError
 from fedcdh.features import FeatureFamily, Fourier, Hermite
-from fedcdh.profile import Kind, Profile, merge, profile
+from fedcdh.profile import Profile, merge, profile
 from fedcdh.questions import DOMAIN
+from fedcdh.sources import Kind
 
 FORMAT = "fedcdh-plan-2"
 POWERS = 2
@@ -113,6 +114,11 @@ class StudyPlan:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(variable.name for variable in self.variables)
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """What every variable is, in the order of the variables."""
+        return {v.name: "categorical" if isinstance(v, Categorical) else "continuous" for v in self.variables}
 
     def width(self, variable: Variable) -> int:
         """Columns of one variable: linear, square and those of the family; or one per level."""

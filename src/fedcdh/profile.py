@@ -1,73 +1,18 @@
-"""Profiles: the few numbers per variable from which clients that have not met agree on a plan.
-
-Sums are exactly rounded (`math.fsum`), so a profile does not depend on the order of the rows.
-"""
+"""Profiles: the few numbers per variable from which clients that have not met agree on a plan."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 
+from fedcdh.column_profile import QUANTILES, ColumnProfile, LabelReader, NumberReader, check_levels
 from fedcdh.errors import DataError, PlanError
-from fedcdh.tables import Column, Texts, as_table
-
-LEVELS_AT_MOST = 100
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # no minimum, no maximum: those are single people's values
-DISTORTED = 10.0
-"""The standard deviation is not believed beyond this many times what the quartiles suggest."""
-
-Kind = Literal["continuous", "categorical"]
-
-
-@dataclass(frozen=True)
-class ColumnProfile:
-    """Count, mean and sum of squared deviations with a few quantiles, or the levels with their counts."""
-
-    kind: Kind
-    count: int
-    missing: int
-    mean: float = 0.0
-    squares: float = 0.0  # Σ (x − mean)²: the raw sum of squares would drown small spreads around large means
-    quantiles: tuple[float, ...] = ()
-    levels: tuple[str, ...] = ()
-    counts: tuple[int, ...] = ()
-
-    @property
-    def location(self) -> float:
-        """The mean, or the median where single values distort it."""
-        return self.centre if self._distorted else self.mean
-
-    @property
-    def scale(self) -> float:
-        """The standard deviation, as far as the quartiles make it believable; 1 for a constant."""
-        return DISTORTED * self._by_quartiles if self._distorted else self._deviation or 1.0
-
-    @property
-    def centre(self) -> float:
-        """The median."""
-        return self.quantiles[len(QUANTILES) // 2] if self.quantiles else self.mean
-
-    @property
-    def spread(self) -> float:
-        """The standard deviation of a normal variable with these quartiles; the scale where they are one value."""
-        return self._by_quartiles if self.quantiles and self._by_quartiles > 0 else self.scale
-
-    @property
-    def _deviation(self) -> float:
-        return math.sqrt(self.squares / self.count) if self.count else 0.0
-
-    @property
-    def _by_quartiles(self) -> float:
-        return (self.quantiles[3] - self.quantiles[1]) / 1.349
-
-    @property
-    def _distorted(self) -> bool:
-        """One cell of 1e9 among a thousand ordinary ones must not squeeze all others into one point."""
-        return 0 < DISTORTED * self._by_quartiles < self._deviation
+from fedcdh.sources import Kind, source_of
+from fedcdh.tables import no_column
 
 
 @dataclass(frozen=True)
@@ -84,61 +29,42 @@ def profile(
 ) -> Profile:
     """The profile of one client's table; numbers are continuous and labels categorical unless `kinds` says otherwise.
 
+    A table may also come as a list of batches, or as files opened with `open_tables`; these are read a few times.
+
     >>> profile({"age": [30, 40], "sex": ["f", "m"]}, "north").columns["age"].mean
     35.0
     """
-    owner = f"client {client!r}"
-    read = as_table(table, only=variables, owner=owner)
-    read = read.select(variables, owner) if variables is not None else read
-    for name, kind in (kinds or {}).items():
+    source = source_of(table, f"client {client!r}", only=variables)
+    chosen = _chosen(source.kinds(), client, variables, kinds or {})
+    columns: dict[str, LabelReader | NumberReader] = {
+        name: (LabelReader if kind == "categorical" else NumberReader)(name, client) for name, kind in chosen.items()
+    }
+    finished: dict[str, ColumnProfile] = {}
+    rows = 0
+    while unfinished := {name: kind for name, kind in chosen.items() if name not in finished}:
+        rows = 0
+        for batch in source.batches(unfinished):
+            rows += batch.rows
+            for name in unfinished:
+                columns[name].add(batch.columns[name])
+        for name in unfinished:
+            if (done := columns[name].finish()) is not None:
+                finished[name] = done
+    return Profile(client, rows, {name: finished[name] for name in chosen})
+
+
+def _chosen(
+    found: Mapping[str, Kind], client: str, variables: Sequence[str] | None, kinds: Mapping[str, Kind]
+) -> dict[str, Kind]:
+    """The columns of the study and what they are; refuses what is neither here nor a kind."""
+    if lacking := [name for name in variables or () if name not in found]:
+        raise no_column(lacking, list(found), f"client {client!r}")
+    for name, kind in kinds.items():
         if kind not in get_args(Kind):
             raise DataError(f"kinds= says {name!r} is {kind!r}; choose one of {', '.join(get_args(Kind))}")
-        if name not in read.columns:
-            raise DataError(
-                f"kinds= names {name!r}, but client {client!r} has no such column; it has {list(read.names)}"
-            )
-    columns = {name: _profile_column(name, read.columns[name], client, (kinds or {}).get(name)) for name in read.names}
-    return Profile(client, read.rows, columns)
-
-
-def _profile_column(name: str, column: Column, client: str, kind: Kind | None) -> ColumnProfile:
-    missing = int(column.missing.sum())
-    if kind == "categorical" or (kind is None and isinstance(column, Texts)):
-        texts = column.as_texts()
-        _check_levels(name, f"client {client!r}", texts.levels)
-        counts = tuple(int(count) for count in np.bincount(texts.codes[texts.codes >= 0], minlength=len(texts.levels)))
-        return ColumnProfile("categorical", len(column) - missing, missing, levels=texts.levels, counts=counts)
-    if isinstance(column, Texts):
-        raise DataError(
-            f"column {name!r} at client {client!r} should be continuous but holds text such as {column.levels[:3]}; "
-            'turn it into numbers, or declare it with kinds={...: "categorical"}'
-        )
-    values = column.values[~column.missing]
-    check_finite(values, name, client)
-    if not len(values):
-        return ColumnProfile("continuous", 0, missing)
-    mean = math.fsum(values.tolist()) / len(values)
-    squares = math.fsum(((values - mean) ** 2).tolist())
-    places = np.array(QUANTILES) * (len(values) - 1)
-    quantiles = tuple(np.interp(places, np.arange(len(values)), np.sort(values)).tolist())
-    return ColumnProfile("continuous", len(values), missing, mean, squares, quantiles)
-
-
-def _check_levels(name: str, owner: str, levels: Sequence[str]) -> None:
-    if len(levels) > LEVELS_AT_MOST:
-        raise DataError(
-            f"column {name!r} has {len(levels)} different labels at {owner} (at most {LEVELS_AT_MOST} make sense as "
-            "levels); group them, or leave it out with variables=[...]"
-        )
-
-
-def check_finite(values: np.ndarray[Any, Any], name: str, client: str) -> None:
-    """Refuses infinite values, and values whose squares would be."""
-    if not np.all(np.abs(values) < 1e150):
-        raise DataError(
-            f"column {name!r} at client {client!r} has {int((~(np.abs(values) < 1e150)).sum())} infinite or absurdly "
-            "large values; replace them (leave the cell empty if the value is unknown)"
-        )
+        if name not in found or (variables is not None and name not in variables):
+            raise DataError(f"kinds= names {name!r}, but client {client!r} has no such column; it has {list(found)}")
+    return {name: kinds.get(name, found[name]) for name in (found if variables is None else variables)}
 
 
 def merge(profiles: Iterable[Profile]) -> dict[str, ColumnProfile]:
@@ -177,7 +103,7 @@ def _merge_column(name: str, profiles: Sequence[Profile]) -> ColumnProfile:
         raise PlanError(f"variable {name!r} has no value at any client; leave it out with variables=[...]")
     if "categorical" in by_kind:
         levels = tuple(sorted({level for column in columns for level in column.levels}))
-        _check_levels(name, "all clients together", levels)
+        check_levels(name, "all clients together", levels)
         totals = dict.fromkeys(levels, 0)
         for column in columns:
             for level, number in zip(column.levels, column.counts, strict=True):

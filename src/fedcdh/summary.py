@@ -20,7 +20,8 @@ import numpy.typing as npt
 from fedcdh.encoding import GRID, Encoder
 from fedcdh.errors import DataError, PlanMismatch, SettingsError, SummaryError
 from fedcdh.plan import StudyPlan
-from fedcdh.tables import as_table
+from fedcdh.sources import source_of
+from fedcdh.tables import Table
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -29,7 +30,7 @@ ROWS_AT_MOST = (1 << 27) - 1
 """|φ_i φ_j| ≤ 2³⁶ on the grid, so this many rows fit into a signed 64-bit integer."""
 CONSTANT = 1e-10
 """Variance of a feature up to which it counts as constant: rounding to the grid alone leaves up to 2⁻³⁶/4."""
-_BLOCK = 8192  # rows at a time: 2¹³ · 2³⁶ < 2⁵³, exact in float64; and about what a cache holds
+_BLOCK = 2048  # rows at a time: what a cache holds; up to 8192, 2¹³ · 2³⁶ < 2⁵³, sums are exact in float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,6 +247,7 @@ def add_up(summaries: Iterable[Summary], plan: StudyPlan) -> Cohort:
 def summarize(table: Any, plan: StudyPlan, client: str, *, max_dropped: float = 0.5) -> Summary:
     """The one message of a client: sums of features and of their products over its complete rows.
 
+    A table may also come in batches, or as files opened with `open_tables`: one block of rows is in memory at a time.
     Rows with a missing value are left out and counted; more than the share `max_dropped` of them is an error.
 
     >>> from fedcdh.plan import Continuous
@@ -258,19 +260,35 @@ def summarize(table: Any, plan: StudyPlan, client: str, *, max_dropped: float = 
         raise SettingsError(f"max_dropped is {max_dropped}; expected a share of the rows, from 0 to 1")
     if client not in plan.clients:
         raise DataError(f"client {client!r} is not part of the plan, which names {', '.join(plan.clients)}")
-    owner = f"client {client!r}"
-    read = as_table(table, plan.names, only=plan.names, owner=owner).select(plan.names, owner)
-    missing = np.array([read.columns[name].missing for name in plan.names])
-    used = np.asarray(~missing.any(axis=0))
-    counts = {name: int(number) for name, number in zip(plan.names, missing.sum(axis=1), strict=True)}
-    _check_dropped(client, read.rows, int(used.sum()), counts, max_dropped)
-    _check_capacity(int(used.sum()))
-    encode = Encoder(plan, client, read.where(used))
-    moments = np.zeros((plan.columns, plan.columns), dtype=np.int64)
-    for start in range(0, int(used.sum()), _BLOCK):
-        block = encode(slice(start, start + _BLOCK))
-        moments += (block.T @ block).astype(np.int64)
-    return Summary(plan.fingerprint, (client,), moments, read.rows, counts)
+    source = source_of(table, f"client {client!r}", names=plan.names, only=plan.names)
+    encode, sums = Encoder(plan, client), _Sums(plan)
+    for batch in source.batches(plan.kinds):
+        for start in range(0, batch.rows, _BLOCK):
+            sums.add(batch.rows_from(start, _BLOCK), encode)
+    _check_dropped(client, sums.read, sums.used, sums.missing, max_dropped)
+    return Summary(plan.fingerprint, (client,), sums.moments, sums.read, sums.missing)
+
+
+class _Sums:
+    """What is added up while rows come by."""
+
+    def __init__(self, plan: StudyPlan) -> None:
+        self.moments = np.zeros((plan.columns, plan.columns), dtype=np.int64)
+        self.missing = dict.fromkeys(plan.names, 0)
+        self.read = self.used = 0
+
+    def add(self, block: Table, encode: Encoder) -> None:
+        """Counts the rows, and adds the products of the features of those that are complete."""
+        complete = np.ones(block.rows, dtype=np.bool_)
+        for name, column in block.columns.items():
+            if (missing := column.missing).any():
+                self.missing[name] += int(missing.sum())
+                complete &= ~missing
+        self.read += block.rows
+        self.used += int(complete.sum())
+        _check_capacity(self.used)
+        features = encode(block if complete.all() else block.where(complete))
+        self.moments += (features @ features.T).astype(np.int64)
 
 
 def _check_dropped(client: str, rows: int, used: int, missing: Mapping[str, int], max_dropped: float) -> None:

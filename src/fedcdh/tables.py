@@ -35,6 +35,9 @@ class Numbers:
     def missing(self) -> npt.NDArray[np.bool_]:
         return np.isnan(self.values)
 
+    def cut(self, rows: slice) -> Numbers:
+        return Numbers(self.values[rows])
+
     def take(self, rows: npt.NDArray[Any]) -> Numbers:
         return Numbers(self.values[rows])
 
@@ -63,11 +66,17 @@ class Texts:
     def missing(self) -> npt.NDArray[np.bool_]:
         return np.asarray(self.codes < 0)
 
+    def cut(self, rows: slice) -> Texts:
+        """These rows, with all levels."""
+        return Texts(self.levels, self.codes[rows])
+
     def take(self, rows: npt.NDArray[Any]) -> Texts:
         """These rows, with the levels that occur in them."""
-        present, codes = np.unique(self.codes[rows], return_inverse=True)
-        missing = int(len(present) > 0 and present[0] < 0)
-        return Texts(tuple(self.levels[code] for code in present[missing:]), (codes - missing).astype(np.int64))
+        codes = self.codes[rows]
+        present = np.flatnonzero(np.bincount(codes + 1, minlength=len(self.levels) + 1)[1:])
+        place = np.full(len(self.levels) + 1, -1, dtype=np.int64)  # the last one for the missing, whose code is -1
+        place[present] = np.arange(len(present))
+        return Texts(tuple(self.levels[code] for code in present), place[codes])
 
     def as_texts(self) -> Texts:
         return self
@@ -94,8 +103,13 @@ class Table:
         """These columns only; an error that names the owner (a client) and the columns it lacks."""
         lacking = [name for name in names if name not in self.columns]
         if lacking:
-            raise DataError(f"{owner}: {_no_column(lacking, self.names)}")
+            raise no_column(lacking, self.names, owner)
         return Table({name: self.columns[name] for name in names})
+
+    def rows_from(self, start: int, count: int) -> Table:
+        """At most so many rows from a position on; nothing is copied."""
+        rows = slice(start, start + count)
+        return Table({name: column.cut(rows) for name, column in self.columns.items()})
 
     def where(self, rows: npt.NDArray[np.bool_]) -> Table:
         """These rows only."""
@@ -145,7 +159,7 @@ def _read(data: Any, names: Sequence[str] | None, only: Collection[str] | None) 
     else:
         cells = _named(_frame_columns(data))
     if only is not None and (lacking := [name for name in only if name not in cells]):
-        raise _no_column(lacking, list(cells))
+        raise no_column(lacking, list(cells))
     columns = {
         name: _from_series(name, values) if isinstance(values := cells[name], nw.Series) else _from_values(name, values)
         for name in (cells if only is None else only)
@@ -240,9 +254,10 @@ def _label(value: object) -> str:
     return str(value)
 
 
-def _no_column(lacking: Sequence[str], names: Sequence[str]) -> DataError:
+def no_column(lacking: Sequence[str], names: Sequence[str], owner: str | None = None) -> DataError:
+    """What to say where columns are asked for that are not there."""
     return DataError(
-        f"there is no column {_quoted(lacking)} (there are {_quoted(names)}); "
+        f"{owner}: " * (owner is not None) + f"there is no column {_quoted(lacking)} (there are {_quoted(names)}); "
         "add or rename it there, or leave it out of the study with variables=[...]"
     )
 

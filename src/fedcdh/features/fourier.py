@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -32,10 +33,17 @@ class Fourier:
 
     def __call__(self, x: Array) -> Array:
         """The columns cos(w_j x + b_j); the factor √(2/h) is in `weights`."""
+        return np.stack(list(self.features(x)), axis=-1)
+
+    def features(self, x: Array) -> Iterator[Array]:
+        """One column after the other, each an array of its own."""
         rng = np.random.default_rng([self.seed, 0x0F])
         frequencies = rng.standard_normal(self.width) / self.bandwidth
         phases = rng.uniform(0.0, 2 * np.pi, self.width)
-        return np.cos(np.multiply.outer(x, frequencies) + phases)
+        for frequency, phase in zip(frequencies, phases, strict=True):
+            inside = x * frequency
+            inside += phase
+            yield np.cos(inside, out=inside)
 
     @property
     def weights(self) -> Array:

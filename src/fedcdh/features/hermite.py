@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -28,7 +29,13 @@ class Hermite:
 
     def __call__(self, x: Array) -> Array:
         """The eigenfunctions, each scaled to at most 1 in size; the scale is taken back in `weights`."""
-        return np.clip(self._eigenfunctions(x) * self._scales, -1.0, 1.0)
+        return np.stack(list(self.features(x)), axis=-1)
+
+    def features(self, x: Array) -> Iterator[Array]:
+        """One column after the other, each an array of its own."""
+        for function, scale in zip(self._eigenfunctions(x), self._scales, strict=True):
+            scaled = function * scale
+            yield np.clip(scaled, -1.0, 1.0, out=scaled)
 
     @property
     def weights(self) -> Array:
@@ -45,16 +52,15 @@ class Hermite:
     @cached_property
     def _scales(self) -> Array:
         """Powers of two, so that scaling is exact and does not depend on the last digit of a maximum."""
-        largest = np.abs(self._eigenfunctions(_REACH)).max(axis=0)
+        largest = np.array([np.abs(function).max() for function in self._eigenfunctions(_REACH)])
         return np.asarray(2.0 ** -np.ceil(np.log2(largest)), dtype=np.float64)
 
-    def _eigenfunctions(self, x: Array) -> Array:
+    def _eigenfunctions(self, x: Array) -> Iterator[Array]:
         a, _, c = self._constants
         z = np.sqrt(2 * c) * x
         # (2c/2a)^(1/4) makes them orthonormal under N(0, 1); the recurrence is that of H_j / √(2^j j!)
-        columns = [(c / a) ** 0.25 * np.exp(-(c - a) * x * x)]
-        if self.width > 1:
-            columns.append(np.sqrt(2.0) * z * columns[0])
-        for j in range(2, self.width):
-            columns.append(np.sqrt(2.0 / j) * z * columns[j - 1] - np.sqrt((j - 1) / j) * columns[j - 2])
-        return np.stack(columns, axis=-1)
+        before, last = np.zeros_like(x), (c / a) ** 0.25 * np.exp(-(c - a) * x * x)
+        yield last
+        for j in range(1, self.width):
+            before, last = last, np.sqrt(2.0 / j) * z * last - np.sqrt((j - 1) / j) * before
+            yield last

@@ -1,0 +1,90 @@
+"""The k-th smallest numbers of a column too large to be sorted, exactly, by reading it a few times.
+
+Numbers are ordered like the 64-bit integers that `_keys` makes of them. A pass counts how many begin with which bits;
+the next one looks only at those that begin like a wanted number, and at further bits, until what is left is small
+enough to be kept and sorted. Small columns take one pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+Keys = npt.NDArray[np.uint64]
+
+KEPT_AT_MOST = 1 << 17
+"""Numbers of one column that are kept in memory: one megabyte."""
+_KEY = 64
+_STEP = 12  # bits that one pass resolves
+_SIGN = np.uint64(1 << (_KEY - 1))
+
+
+class Selection:
+    """Finds the numbers of given ranks, counted from 0.
+
+    >>> selection = Selection()
+    >>> selection.add(np.array([3.0, 1.0, 2.0]))
+    >>> selection.narrow([0, 2])
+    {0: 1.0, 2: 3.0}
+    """
+
+    def __init__(self) -> None:
+        self._bits = 0  # leading bits that are known of every wanted number
+        self._below = {0: 0}  # these bits → how many numbers have smaller ones
+        self._start()
+
+    def add(self, values: Array) -> None:
+        """Looks at some of the numbers; every number has to come by once before `narrow`."""
+        keys = _keys(values)
+        for leading in self._below:
+            inside = keys if not self._bits else keys[keys >> np.uint64(_KEY - self._bits) == np.uint64(leading)]
+            following = (inside >> np.uint64(self._rest)) & np.uint64((1 << self._step) - 1)
+            self._tallies[leading] += np.bincount(following.astype(np.intp), minlength=1 << self._step)
+            self._size += len(inside)
+            self._kept[leading].append(inside)
+        if self._size > KEPT_AT_MOST:
+            for kept in self._kept.values():
+                kept.clear()
+
+    def narrow(self, ranks: Collection[int]) -> dict[int, float] | None:
+        """The numbers of these ranks if this pass has found them; None if all numbers have to come by again."""
+        if self._size <= KEPT_AT_MOST:
+            found: dict[int, float] = {}
+            for leading, below in self._below.items():
+                numbers = np.sort(np.concatenate([np.zeros(0, np.uint64), *self._kept[leading]]))
+                found |= {rank: _value(numbers[rank - below]) for rank in ranks if 0 <= rank - below < len(numbers)}
+            return {rank: found[rank] for rank in ranks}
+        below_next: dict[int, int] = {}
+        ends_of: dict[int, int] = {}
+        for leading, below in self._below.items():
+            starts = below + np.concatenate([[0], np.cumsum(self._tallies[leading])])
+            for rank in (rank for rank in ranks if starts[0] <= rank < starts[-1]):
+                place = int(np.searchsorted(starts, rank, side="right")) - 1
+                ends_of[rank] = (leading << self._step) | place
+                below_next[ends_of[rank]] = int(starts[place])
+        if self._rest == 0:
+            return {rank: _value(np.uint64(ends_of[rank])) for rank in ranks}
+        self._bits, self._below = self._bits + self._step, below_next
+        self._start()
+        return None
+
+    def _start(self) -> None:
+        self._step = min(_STEP, _KEY - self._bits)
+        self._rest = _KEY - self._bits - self._step
+        self._size = 0
+        self._tallies = {leading: np.zeros(1 << self._step, dtype=np.int64) for leading in self._below}
+        self._kept: dict[int, list[Keys]] = {leading: [] for leading in self._below}
+
+
+def _keys(values: Array) -> Keys:
+    """Unsigned integers in the order of the numbers; zero has one sign only."""
+    bits = (np.ascontiguousarray(values) + 0.0).view(np.uint64)
+    return np.where(bits & _SIGN, ~bits, bits | _SIGN)
+
+
+def _value(key: np.uint64) -> float:
+    bits = key & ~_SIGN if key & _SIGN else ~key
+    return float(np.array(bits, dtype=np.uint64).view(np.float64))

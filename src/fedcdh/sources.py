@@ -1,0 +1,91 @@
+"""Where a client's rows come from: a table in memory, batches of one, or files that are never in memory as a whole.
+
+A source can be read again and again, always gives the same rows, and reads each column as it is told to. What a column
+*is*, number or label, is decided once for the whole source or by the plan, never from a part of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import narwhals as nw
+import numpy as np
+
+from fedcdh.errors import DataError
+from fedcdh.tables import Column, Table, Texts, as_table
+
+Kind = Literal["continuous", "categorical"]
+
+
+@runtime_checkable
+class TableSource(Protocol):
+    """Rows in batches."""
+
+    def kinds(self) -> Mapping[str, Kind]:
+        """Every column, in order, and what it is by itself: numbers are continuous, labels categorical."""
+
+    def batches(self, kinds: Mapping[str, Kind]) -> Iterator[Table]:
+        """All rows, once: the columns named, in that order, each read as its kind says.
+
+        A categorical column that holds numbers may come as numbers. A continuous one that holds text is a DataError.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class InMemory:
+    """Tables that are here already, as batches of one."""
+
+    tables: Iterable[Any]
+    owner: str
+    names: Sequence[str] | None = None  # of the columns of plain arrays
+    only: Collection[str] | None = None  # columns besides these are not looked at
+
+    def kinds(self) -> Mapping[str, Kind]:
+        """A column is one of labels as soon as one batch holds a label in it."""
+        if iter(self.tables) is self.tables:
+            raise DataError(
+                f"{self.owner}: a profile reads the rows more than once, but an iterator gives them once; pass a list "
+                "of batches, a table, or files opened with fedcdh.open_tables(...)"
+            )
+        found: dict[str, Kind] | None = None
+        for table in self._read(self.only):
+            here = {name: _kind(column) for name, column in table.columns.items()}
+            found = here if found is None else found
+            if set(found) != set(here):
+                odd = sorted(set(found) ^ set(here))
+                raise DataError(f"{self.owner}: column {odd[0]!r} is in some batches and not in others")
+            found |= {name: kind for name, kind in here.items() if kind == "categorical"}
+        return found or {}
+
+    def batches(self, kinds: Mapping[str, Kind]) -> Iterator[Table]:
+        """The tables; each column as it is, since number or label is for the reader of the values to say."""
+        for table in self._read(kinds):
+            yield table.select(list(kinds), self.owner)
+
+    def _read(self, only: Collection[str] | None) -> Iterator[Table]:
+        return (as_table(table, self.names, only=only, owner=self.owner) for table in self.tables)
+
+
+def source_of(
+    data: Any, owner: str, *, names: Sequence[str] | None = None, only: Collection[str] | None = None
+) -> TableSource:
+    """A source of rows from a table, from an iterable of tables (batches), or the source itself."""
+    if _is_table(data):
+        return InMemory([data], owner, names, only)
+    if isinstance(data, TableSource):
+        return data
+    if isinstance(data, Iterable) and not isinstance(data, (str, bytes)):
+        return InMemory(data, owner, names, only)
+    return InMemory([data], owner, names, only)  # which says what is wrong with it
+
+
+def _kind(column: Column) -> Kind:
+    return "categorical" if isinstance(column, Texts) and column.levels else "continuous"
+
+
+def _is_table(data: Any) -> bool:
+    if isinstance(data, (Table, np.ndarray, Mapping)):
+        return True
+    return isinstance(nw.from_native(data, pass_through=True), (nw.DataFrame, nw.LazyFrame))
