@@ -195,3 +195,11 @@ def test_a_row_without_a_client_is_refused():
         as_table({"site": ["n", None, None], "x": [1, 2, 3]}).split("site")
     with pytest.raises(DataError, match="domain='site' names no column"):
         as_table({"x": [1, 2, 3]}).split("site")
+
+
+def test_numbers_are_rounded_once():
+    large, exact = 2**53 + 1, Decimal("123456789.3")
+    table = as_table(pa.table({"large": [large, 1, None], "exact": pa.array([exact, Decimal(1), None])}))
+    assert table.columns["large"].values[:2].tolist() == [float(large), 1.0]
+    assert table.columns["exact"].values[:2].tolist() == [123456789.3, 1.0]
+    assert all(column.missing[2] for column in table.columns.values())

@@ -204,9 +204,14 @@ def _frame_columns(data: Any) -> Iterator[tuple[str, nw.Series[Any]]]:
 
 
 def _from_series(name: str, series: nw.Series[Any]) -> Column:
-    if series.dtype.is_numeric():
-        numbers = series.cast(nw.Float64).fill_null(float("nan")).to_numpy()
+    if series.dtype.is_integer() or series.dtype.is_float():
+        try:
+            numbers = series.cast(nw.Float64).fill_null(float("nan")).to_numpy()
+        except Exception:  # each library has its own for integers beyond 2⁵³, which float64 has to round
+            return _from_values(name, series.to_list())
         return Numbers(np.asarray(numbers, dtype=np.float64))
+    if series.dtype == nw.Decimal:  # libraries convert these with an error in the last digit
+        return _from_values(name, series.to_list())
     if series.dtype in (nw.Categorical, nw.Enum):  # labels, also where they look like numbers
         return Texts.of([None if _is_missing(value) else _label(value) for value in series.to_list()])
     if series.dtype in (nw.String, nw.Boolean, nw.Object) or series.is_null().all():

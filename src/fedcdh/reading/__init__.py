@@ -1,0 +1,13 @@
+"""Reading a client's rows from files, batch by batch: CSV (also packed with gzip) and Parquet, one file or many.
+
+    rows = open_tables("data/*.parquet", rename=read_renames("names.toml"))
+
+What comes out is a `TableSource`: it can be read again and again, and no more than a batch of it is ever in memory. How
+the rows are cut into files, formats and batches never changes a value.
+"""
+
+from fedcdh.reading.renames import read_renames
+from fedcdh.reading.style import MISSING, CsvStyle
+from fedcdh.reading.table_files import TableFiles, open_tables
+
+__all__ = ["MISSING", "CsvStyle", "TableFiles", "open_tables", "read_renames"]

@@ -1,0 +1,71 @@
+"""One Parquet file, read in batches of rows. Its columns have types, and those are believed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyarrow import parquet
+
+from fedcdh.errors import DataError
+from fedcdh.reading.columns import Content, content_of, typed_column
+from fedcdh.sources import Kind
+from fedcdh.tables import Table
+
+BUFFER = 1 << 16
+"""Bytes read at a time per column. Without it whole column chunks are read, 600 MB for one row group of 3 million rows
+and 20 columns; with it 180 MB, and faster."""
+
+
+@dataclass(frozen=True)
+class ParquetFile:
+    """A Parquet file; only columns at the top level count."""
+
+    path: Path
+
+    @cached_property
+    def _schema(self) -> Any:
+        with self._opened() as file:
+            return file.schema_arrow
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._schema.names)
+
+    @cached_property
+    def types(self) -> Mapping[str, Any]:
+        """The Arrow types of the columns."""
+        return {field.name: field.type for field in self._schema}
+
+    def contents(self) -> dict[str, Content]:
+        """What each column holds by its type; no row is looked at."""
+        return {name: content_of(declared) for name, declared in self.types.items()}
+
+    def batches(self, kinds: Mapping[str, Kind], rows: int) -> Iterator[tuple[Table, float]]:
+        """All rows, at most so many at a time, each batch with the share of the file that has been read."""
+        done = 0
+        with self._opened() as file:
+            # asked for "a", Arrow gives all columns whose names begin with "a." as well
+            for batch in file.iter_batches(rows, columns=list(kinds), use_threads=False):
+                if batch.num_rows:
+                    done += batch.num_rows
+                    columns = {name: typed_column(batch.column(name)) for name in kinds}
+                    yield Table(columns), done / file.metadata.num_rows
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        try:
+            if not self.path.stat().st_size:
+                raise DataError(f"{self.path} is empty, not even a table without rows; save or copy it again")
+            with parquet.ParquetFile(
+                self.path, pre_buffer=False, buffer_size=BUFFER, page_checksum_verification=True
+            ) as file:
+                yield file
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
+            reason = getattr(problem, "strerror", None) or "it is none, or damaged"
+            raise DataError(f"{self.path} cannot be read as Parquet: {reason}; save or copy it again") from None

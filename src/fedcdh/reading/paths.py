@@ -1,0 +1,75 @@
+"""Which files are meant by names, folders and patterns; every file once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from fedcdh.errors import DataError
+
+CSV = (".csv", ".tsv", ".tab", ".txt")
+PARQUET = (".parquet", ".pq")
+_EXPECTED = f"{', '.join(CSV)} (also with .gz behind it), {' or '.join(PARQUET)}"
+
+
+def ending(path: Path) -> str:
+    """What the name of a table file ends with, .gz left aside; empty for other files."""
+    name = path.name.lower()
+    packed = name.removesuffix(".gz")
+    found = Path(packed).suffix
+    return found if found in CSV or (found in PARQUET and packed == name) else ""
+
+
+def is_packed(path: Path) -> bool:
+    """Whether the file is packed with gzip."""
+    return path.name.lower().endswith(".gz")
+
+
+def table_paths(given: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
+    """All files meant, in the order given; those of a folder or a pattern sorted by name."""
+    listed = [given] if isinstance(given, (str, Path)) else list(given)
+    if not listed:
+        raise DataError("no file was named; name at least one table file, folder or pattern")
+    found = [path for one in listed for path in _expanded(Path(one).expanduser())]
+    seen: dict[tuple[int, int], Path] = {}
+    for path in found:
+        if not ending(path):
+            raise DataError(f"{path} is not a table file by its name; expected {_EXPECTED}")
+        place = (status := path.stat()).st_dev, status.st_ino  # the same for links and other spellings of a path
+        if place in seen:
+            raise DataError(
+                f"{path} is named twice (as {seen[place]} before), so its rows would count twice; name it once"
+            )
+        seen[place] = path
+    return tuple(found)
+
+
+def _expanded(path: Path) -> list[Path]:
+    if path.is_file():  # also where brackets in its name look like a pattern
+        return [path]
+    if path.is_dir():
+        return _several(path, (one for one in path.iterdir() if ending(one) and one.name[0] not in "._"))
+    parts = path.parts
+    wild = next((i for i, part in enumerate(parts) if any(letter in part for letter in "*?[")), None)
+    if wild is None:
+        raise DataError(f"there is no file {path}; check the name (relative names start at {Path.cwd()})")
+    return _several(path, Path(*parts[:wild]).glob("/".join(parts[wild:])))
+
+
+def _several(given: Path, candidates: Iterator[Path]) -> list[Path]:
+    found = sorted(path for path in candidates if path.is_file())
+    if not found:
+        raise DataError(
+            f"{given} stands for no table file at all; expected files ending in {_EXPECTED}. "
+            "A folder stands for the files directly in it; folder/**/*.csv for those further down as well"
+        )
+    twins: dict[Path, Path] = {}
+    for path in found:
+        bare = path.with_name(path.name[: path.name.lower().rindex(ending(path))]) if ending(path) else path
+        if bare in twins:
+            raise DataError(
+                f"{given} stands for both {twins[bare]} and {path}, by their names the same rows in two formats, "
+                "which would count twice; name the files you mean"
+            )
+        twins[bare] = path
+    return found

@@ -1,0 +1,185 @@
+"""The rows of one client in any number of files, under the names of the study."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+from fedcdh.errors import DataError, SettingsError
+from fedcdh.reading.columns import Content, content_of
+from fedcdh.reading.csv_file import CsvFile
+from fedcdh.reading.parquet_file import ParquetFile
+from fedcdh.reading.paths import PARQUET, ending, table_paths
+from fedcdh.reading.style import CsvStyle
+from fedcdh.sources import Kind
+from fedcdh.tables import Table
+
+CELLS_AT_MOST = 1 << 22
+"""Cells of a batch, 32 MB of numbers: a batch of very many columns has fewer rows."""
+
+Progress = Callable[[int, float], None]
+
+
+class TableFile(Protocol):
+    """One file, by the names it uses itself."""
+
+    @property
+    def path(self) -> Path: ...
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    @property
+    def types(self) -> Mapping[str, Any]: ...
+    def contents(self) -> dict[str, Content]: ...
+    def batches(self, kinds: Mapping[str, Kind], rows: int) -> Iterator[tuple[Table, float]]: ...
+
+
+def open_tables(
+    paths: str | Path | Sequence[str | Path],
+    *,
+    rename: Mapping[str, str] | None = None,
+    style: CsvStyle | None = None,
+    progress: Progress | None = None,
+    batch_rows: int = 65536,
+) -> TableFiles:
+    """The rows of these files, folders and patterns ("data/*.parquet") as one source; files are opened when read.
+
+    `rename` leads from the names of the columns to those of the study. `progress` is called after each batch, with the
+    number of rows in it and the share of all rows (by bytes in CSV files) that have been read.
+    """
+    if batch_rows < 1:
+        raise SettingsError(f"batch_rows is {batch_rows}; expected at least 1")
+    style = style or CsvStyle()
+    files: tuple[TableFile, ...] = tuple(
+        ParquetFile(path) if ending(path) in PARQUET else CsvFile(path, style) for path in table_paths(paths)
+    )
+    return TableFiles(files, dict(rename or {}), progress, batch_rows)
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """A `TableSource` of files with the same columns, read one after the other."""
+
+    files: tuple[TableFile, ...]
+    rename: Mapping[str, str] = field(default_factory=dict)
+    progress: Progress | None = None
+    batch_rows: int = 65536
+
+    def kinds(self) -> Mapping[str, Kind]:
+        """Every column: continuous if all its values are numbers, or if it has none; categorical otherwise.
+
+        Columns of CSV files are decided over all rows, those of Parquet by their types. Dates, times, lists and the
+        like in Parquet stand here as categorical, for a column is not left out in silence; `batches` refuses them.
+        """
+        return dict(self._kinds)
+
+    def batches(self, kinds: Mapping[str, Kind]) -> Iterator[Table]:
+        """All rows, once, in the order of the files; a categorical column of numbers in Parquet comes as numbers."""
+        theirs = {name: self._column(name) for name in kinds}
+        for name, kind in kinds.items():
+            self._check_types(theirs[name], kind)
+        return self._batches({theirs[name]: kind for name, kind in kinds.items()}, tuple(kinds)) if kinds else iter(())
+
+    def _batches(self, kinds: Mapping[str, Kind], names: Sequence[str]) -> Iterator[Table]:
+        sizes = [file.path.stat().st_size for file in self.files]
+        rows = min(self.batch_rows, max(1, CELLS_AT_MOST // len(kinds)))
+        done, share = 0, 0.0
+        for file, size in zip(self.files, sizes, strict=True):
+            for table, part in file.batches(kinds, rows):
+                yield Table(dict(zip(names, table.columns.values(), strict=True)))
+                share = min(1.0, (done + part * size) / sum(sizes))
+                if self.progress:
+                    self.progress(table.rows, share)
+            done += size
+        if self.progress and share < 1:
+            self.progress(0, 1.0)
+
+    @cached_property
+    def _kinds(self) -> dict[str, Kind]:
+        columns = self._columns  # first, for it refuses files that do not fit together
+        contents = [file.contents() for file in self.files]
+        return {
+            name: "continuous" if {found[theirs] for found in contents} <= {"numbers", "nothing"} else "categorical"
+            for name, theirs in columns.items()
+        }
+
+    @cached_property
+    def _columns(self) -> dict[str, str]:
+        """From the study's names to those in the files."""
+        first = self.files[0]
+        for file in self.files:
+            _check_names(file, first)
+        for theirs in self.rename.keys() - set(first.names):
+            problem = _not_there(theirs, first.names, first.path)
+            raise DataError(f"column {theirs!r} is to be renamed, but {problem}; correct the renaming")
+        columns: dict[str, str] = {}
+        for theirs in first.names:
+            ours = self.rename.get(theirs, theirs)
+            if ours in columns:
+                raise DataError(
+                    f"{first.path}: both {columns[ours]!r} and {theirs!r} would be called {ours!r}; rename one of them "
+                    "to another name"
+                )
+            columns[ours] = theirs
+        return columns
+
+    def _column(self, name: str) -> str:
+        if name not in self._columns:
+            missing = _not_there(name, tuple(self._columns), self.files[0].path)
+            raise DataError(
+                f"{missing}; name the site's column for it in the renaming, or leave the variable out of the study"
+            )
+        return self._columns[name]
+
+    def _check_types(self, theirs: str, kind: Kind) -> None:
+        """Refuses what is neither number nor label, what changes between files, and text where numbers are wanted."""
+        typed = {file: file.types[theirs] for file in self.files if theirs in file.types}
+        by_content: dict[Content, TableFile] = {}
+        for file, declared in typed.items():
+            by_content.setdefault(content_of(declared), file)
+        if odd := by_content.get("neither"):
+            raise DataError(
+                f"{odd.path}: column {theirs!r} holds {typed[odd]}, which is neither a number nor a label; turn it "
+                "into one (a date, for example, into days since a fixed day) or leave it out of the study"
+            )
+        labels, numbers = by_content.get("labels"), by_content.get("numbers")
+        if labels and numbers:
+            raise DataError(
+                f"column {theirs!r} is {typed[numbers]} in {numbers.path} and {typed[labels]} in {labels.path}; save "
+                "it with one type in all files"
+            )
+        if labels and kind == "continuous":
+            raise DataError(
+                f"{labels.path}: column {theirs!r} is of type {typed[labels]}, but the study expects numbers; Parquet "
+                "columns are never turned into numbers by guessing, so save it as numbers, or make it categorical for "
+                "all clients"
+            )
+
+
+def _check_names(file: TableFile, first: TableFile) -> None:
+    if twins := sorted(name for name, times in Counter(file.names).items() if times > 1):
+        raise DataError(f"{file.path}: two columns are called {_quoted(twins)}; rename one of them")
+    for one, other in ((file, first), (first, file)):
+        if lacking := sorted(set(other.names) - set(one.names)):
+            raise DataError(
+                f"{one.path} has no column {_quoted(lacking)}, but {other.path} has; give all files of a site the same "
+                "columns, or read only those that have them"
+            )
+
+
+def _not_there(name: str, names: Sequence[str], path: Path) -> str:
+    """That there is no such column, and which one may be meant."""
+    plain = {other.casefold().replace("_", " ").strip(): other for other in names}
+    near = get_close_matches(name.casefold().replace("_", " ").strip(), plain, n=2)
+    if near:
+        return f"there is no column {name!r} in {path}; did you mean {_quoted([plain[one] for one in near])}?"
+    return f"there is no column {name!r} in {path}, which has {_quoted(names)}"
+
+
+def _quoted(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:12])
+    return shown if len(names) <= 12 else f"{shown} and {len(names) - 12} more"
