@@ -1,0 +1,1 @@
+"""The files that travel: profiles, plans, summaries and signatures, as bytes that can be trusted or are refused."""

@@ -1,0 +1,158 @@
+"""Files on disk, complete or absent. Writing goes through a draft beside the target; reading trusts no file's nature.
+
+A draft is called `.{name}.XXXX.draft`, with a random XXXX. Its writer holds a lock on it, which dies with the process:
+a draft that nobody holds was left behind by a crash, and the next write to the same target sweeps it away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import secrets
+import stat
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from fedcdh.errors import DataError
+
+if sys.platform != "win32":
+    import fcntl
+
+_ABANDONED = 3600.0  # seconds; only where there are no locks
+_NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP}  # some network file systems cannot, and do it by themselves
+
+
+def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> None:
+    """Writes the content in one step: a crash at any moment leaves the old file or none, or all of the new one.
+
+    The file may be read by whom the umask says, though never by more than could read the file it replaces; a private
+    one by its owner only. A link at the path is replaced, not followed.
+    """
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sweep(path)
+    mode = 0o600 if private else _mode_of(path)
+    while not _written(path, data, mode):
+        pass
+    _sync_folder(path.parent)
+
+
+def sweep(path: Path) -> None:
+    """Removes the drafts of this file that no living process is writing."""
+    ours = re.compile(re.escape(f".{path.name}.") + r"[0-9a-f]{16}\.draft")
+    for name in [name for name in os.listdir(path.parent) if ours.fullmatch(name)]:  # noqa: PTH208 (names, not paths)
+        with contextlib.suppress(OSError):  # another sweeper was quicker, or the draft is not ours to remove
+            _remove_abandoned(path.parent / name)
+
+
+def read_regular(path: Path, at_most: int, what: str, *, refuse: Callable[[str], Exception] = DataError) -> bytes:
+    """All bytes of an ordinary file of at most so many bytes; links to one are followed.
+
+    Folders, pipes, devices and larger files are refused before a byte is read; `what` names what was expected.
+    """
+    try:
+        nature = path.stat()  # before opening: that alone can set a device in motion
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        raise refuse(f"there is no file {str(path)!r}; expected {what} there: check the name") from None
+    _check_regular(nature, path, what, refuse)
+    # not blocking: should a pipe have taken the file's place just now, opening it must not wait for a writer
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+    with os.fdopen(os.open(path, flags), "rb") as file:
+        nature = os.fstat(file.fileno())
+        _check_regular(nature, path, what, refuse)
+        if nature.st_size > at_most:
+            raise refuse(
+                f"{str(path)!r} has {nature.st_size} bytes, {what} has at most {at_most}; check that it is the right "
+                "file, made with the same plan"
+            )
+        content = file.read(nature.st_size + 1)
+    if len(content) != nature.st_size:
+        raise refuse(f"{str(path)!r} changed while it was read; wait until it is complete, then try again")
+    return content
+
+
+def _check_regular(nature: os.stat_result, path: Path, what: str, refuse: Callable[[str], Exception]) -> None:
+    if stat.S_ISDIR(nature.st_mode):
+        raise refuse(f"{str(path)!r} is a folder; expected {what}: name the file in it")
+    if not stat.S_ISREG(nature.st_mode):
+        raise refuse(f"{str(path)!r} is a pipe, socket or device; expected {what}: save it as an ordinary file first")
+
+
+def _mode_of(path: Path) -> int:
+    """Permissions to ask for; whatever they are, the system takes away what the umask forbids."""
+    try:
+        return stat.S_IMODE(path.lstat().st_mode) & 0o666 if not path.is_symlink() else 0o666
+    except FileNotFoundError:
+        return 0o666
+
+
+def _written(path: Path, data: bytes, mode: int) -> bool:
+    """Whether the content now stands at the path; False if a sweeper took the draft before it could be locked."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.draft")
+    try:
+        with open(draft, "xb", buffering=0, opener=lambda name, flags: os.open(name, flags, mode)) as file:
+            if not _claimed(file.fileno()):
+                return False
+            _fill(file.fileno(), data)
+            if sys.platform == "win32":
+                file.close()  # an open file cannot be moved there
+            os.replace(draft, path)  # noqa: PTH105 (one call, so that tests can make it fail)
+    finally:
+        draft.unlink(missing_ok=True)  # gone already if it was moved
+    return True
+
+
+def _fill(handle: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(handle, rest) :]
+    os.fsync(handle)  # before the move: else a power failure may leave the new name with no content
+
+
+if sys.platform == "win32":
+
+    def _claimed(handle: int) -> bool:
+        return True
+
+    def _remove_abandoned(draft: Path) -> None:
+        """An open file cannot be removed there; the age covers the moment between closing a draft and moving it."""
+        if time.time() - draft.lstat().st_mtime > _ABANDONED:
+            draft.unlink()
+
+    def _sync_folder(folder: Path) -> None:
+        """Folders cannot be opened there, nor need they be."""
+
+else:
+
+    def _claimed(handle: int) -> bool:
+        """Locks a new draft; False if a sweeper saw it first. Where locks do not work, no sweeper gets one either."""
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return os.fstat(handle).st_nlink > 0
+
+    def _remove_abandoned(draft: Path) -> None:
+        handle = os.open(draft, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises if its writer lives
+            draft.unlink()
+        finally:
+            os.close(handle)
+
+    def _sync_folder(folder: Path) -> None:
+        """Makes the move itself durable."""
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        except OSError as problem:
+            if problem.errno not in _NO_FOLDER_SYNC:
+                raise
+        finally:
+            os.close(handle)
