@@ -1,0 +1,269 @@
+"""The policy of a site: what may leave it. It is read, and it decides, where the data are.
+
+Why these rules (`docs/files-plan-profile-policy.md` has the figures): from the summary of too few rows, every row can
+be computed; a label that few people have gives these people's values away at any number of rows; and whoever writes
+the plan chooses what is looked at.
+
+Known gaps. A variable of few distinct values that is declared as a number (0 and 1, say) is not counted by level:
+declare it categorical. Two summaries of nearly the same rows differ by the rows that changed: one policy sees one
+summary. Figures and labels in a refusal are for the site; it must not be forwarded as it is.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from itertools import combinations
+from typing import Any, Literal
+
+from fedcdh.encoding import GRID
+from fedcdh.errors import PlanMismatch, PolicyRefusal, SettingsError
+from fedcdh.features import Hermite
+from fedcdh.files import strict_toml
+from fedcdh.files.profiles import is_key
+from fedcdh.files.strict_toml import number, only, shown, suggestion, texts, whole
+from fedcdh.plan import POWERS, Categorical, Continuous, StudyPlan
+from fedcdh.profile import Profile
+from fedcdh.summary import Summary
+
+ROWS_AT_LEAST = 100
+LEVEL_AT_LEAST = 8
+"""The first number of people that OpenSAFELY lets out; OHDSI's figure is 5, DataSHIELD's 3."""
+COLUMNS_PER_ROW = 0.33
+"""DataSHIELD's limit for a matrix of sums of products."""
+MARGIN = 2
+"""Times the limit at which counting alone no longer rules an attack out."""
+MAGNIFIED = 20.0
+"""Spread may be so many times smaller than scale; plans made from profiles stay below 10 by construction."""
+NARROWEST = 0.25
+"""Bandwidth, in spreads, below which Hermite features single out values near the centre."""
+_LINES = 20
+_ASK = "after asking who is responsible for data protection"
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Figures and lists that a plan, a profile and a summary have to keep to.
+
+    With `research`, figures of privacy are not enforced, and the summary says so; lists, and the check of units, are.
+    """
+
+    smallest_rows: int | None = None  # None: what the plan needs, see `rows_needed`
+    smallest_level: int | None = None  # None: what the plan needs, see `level_needed`
+    variables: frozenset[str] | None = None  # the only variables that may leave; None: any
+    withheld: frozenset[str] = frozenset()  # variables that never leave
+    plans: frozenset[str] | None = None  # accepted fingerprints, or at least 12 leading digits of them
+    coordinator_keys: frozenset[str] = frozenset()  # public keys whose signature on a plan counts
+    unsigned_plans: Literal["accept", "refuse"] | None = None  # None: refuse as soon as there are coordinator_keys
+    farthest: float = (
+        10.0  # root mean square distance from the plan's location, in scales; beyond it, units are doubted
+    )
+    research: bool = False
+
+    def __post_init__(self) -> None:
+        for key in sorted(self.coordinator_keys):
+            if not is_key(key):
+                raise _refuse(f'coordinator_keys needs "ed25519:" and the base64 of 32 bytes, found {shown(key)}')
+        for plan in sorted(self.plans or ()):
+            if not re.fullmatch("[0-9a-f]{12,64}", plan):
+                raise _refuse(f"plans needs fingerprints, or their first 12 or more digits, found {shown(plan)}")
+        if self.unsigned_plans not in ("accept", "refuse", None):
+            raise _refuse(f'unsigned_plans should be "accept" or "refuse", found {shown(self.unsigned_plans)}')
+        if self.unsigned_plans == "refuse" and not self.coordinator_keys:
+            raise _refuse("unsigned plans are refused, but no coordinator_keys are named that could sign one")
+        if not self.farthest > 0:
+            raise _refuse(f"farthest should be positive, found {shown(self.farthest)}")
+
+    @classmethod
+    def from_toml(cls, text: str | bytes) -> Policy:
+        """The policy of a TOML text; SettingsError with the place and what is expected there.
+
+        >>> Policy.from_toml('withheld = ["postcode"]').withheld
+        frozenset({'postcode'})
+        """
+        found = strict_toml.parse(text, refuse=_refuse)
+        only(found, [field.name for field in fields(cls)], "the policy", refuse=_refuse)
+        return cls(**{key: _setting(key, value) for key, value in found.items()})
+
+    def check_plan(self, plan: StudyPlan, signed_by: str | None = None) -> None:
+        """Refuses a plan before any data are read; `signed_by` is the public key whose signature was verified."""
+        _check(
+            "this plan is not followed here",
+            [*self._lists(plan.names), *self._origin(plan, signed_by)],
+            self._magnifies(plan),
+            self.research,
+        )
+
+    def check_profile(self, profile: Profile) -> None:
+        """Refuses a profile before it leaves: too few values, labels that few have (they may be names), lists."""
+        _check("this profile must not leave", self._lists(profile.columns), self._sparse(profile), self.research)
+
+    def check_summary(self, summary: Summary, plan: StudyPlan) -> None:
+        """Refuses a summary before a byte of it leaves: too few rows, labels or pairs of them that few have, units."""
+        if summary.plan != plan.fingerprint:
+            raise PlanMismatch(
+                f"this summary follows plan {summary.plan[:12]}, not {plan.fingerprint[:12]}; make it again"
+            )
+        always = [*self._lists(plan.names), *self._far(summary, plan)]
+        _check("this summary must not leave", always, self._small(summary, plan), self.research)
+
+    def _rows(self, plan: StudyPlan | None) -> int:
+        if self.smallest_rows is not None:
+            return self.smallest_rows
+        return ROWS_AT_LEAST if plan is None else rows_needed(plan)
+
+    def _level(self, plan: StudyPlan | None) -> int:
+        if self.smallest_level is not None:
+            return self.smallest_level
+        return LEVEL_AT_LEAST if plan is None else level_needed(plan)
+
+    def _lists(self, names: Iterable[str]) -> Iterator[str]:
+        for name in names:
+            if name in self.withheld:
+                yield f"variable {name!r} is withheld by this site; leave it out of the study, or this site"
+            elif self.variables is not None and name not in self.variables:
+                near = suggestion(name, self.variables)
+                yield f"variable {name!r} is not among the variables of the policy{near}; leave it out, or add it there"
+
+    def _origin(self, plan: StudyPlan, signed_by: str | None) -> Iterator[str]:
+        if self.plans is not None and not any(map(plan.fingerprint.startswith, self.plans)):
+            yield (
+                f"the plan's fingerprint is {plan.fingerprint[:12]}, which the policy does not accept; compare it with "
+                "the coordinator's, and add it to plans in policy.toml"
+            )
+        if self.coordinator_keys and self.unsigned_plans != "accept" and signed_by not in self.coordinator_keys:
+            found = "is not signed" if signed_by is None else f"is signed by the key {signed_by!r}"
+            yield f"the plan {found}; expected one of the coordinator_keys; ask the coordinator for the signature"
+
+    @staticmethod
+    def _magnifies(plan: StudyPlan) -> Iterator[str]:
+        """Features that are sharp at one place tell who is there: a plan can be a magnifying glass on one person."""
+        for variable in plan.variables:
+            if isinstance(variable, Continuous) and plan.family.bent:
+                centre, spread = variable.bulk
+                if spread * MAGNIFIED < variable.scale or abs(centre - variable.location) > 3 * variable.scale:
+                    yield (
+                        f"the plan looks closely at {variable.name!r} around {centre:g} (spread {spread:g}, scale "
+                        f"{variable.scale:g}; expected a spread of at least scale/{MAGNIFIED:g} near the location): "
+                        "this can single out people; ask the coordinator why"
+                    )
+        if isinstance(plan.family, Hermite) and plan.family.bandwidth < NARROWEST:
+            width = plan.family.bandwidth
+            yield f"the features have bandwidth {width:g}, expected at least {NARROWEST:g}; ask the coordinator why"
+
+    def _sparse(self, profile: Profile) -> Iterator[str]:
+        rows, least = self._rows(None), self._level(None)
+        if profile.rows < rows:
+            yield _too_few_rows(profile.rows, rows)
+        for name, column in profile.columns.items():
+            if 0 < column.count < rows <= profile.rows:
+                yield f"variable {name!r} has {column.count} values, expected none or at least {rows}; leave it out"
+            for level, count in zip(column.levels, column.counts, strict=True):
+                if 0 < count < least:
+                    yield _too_small(f"level {level!r} of {name!r}", count, least)
+
+    def _small(self, summary: Summary, plan: StudyPlan) -> Iterator[str]:
+        """Counts are read off the moments exactly: a product of indicators is 2³⁶ or nothing."""
+        rows, least, spans = self._rows(plan), self._level(plan), plan.spans()
+        if summary.rows < rows:
+            yield _too_few_rows(summary.rows, rows)
+        labels = [variable for variable in plan.variables if isinstance(variable, Categorical)]
+        for one in labels:
+            counts = summary.moments[0, spans[one.name]] // GRID**2
+            for level, count in zip(one.levels, counts.tolist(), strict=True):
+                if 0 < count < least:
+                    yield _too_small(f"level {level!r} of {one.name!r}", count, least)
+        for one, other in combinations(labels, 2):
+            cells = summary.moments[spans[one.name], spans[other.name]] // GRID**2
+            for i, j in zip(*((cells > 0) & (cells < least)).nonzero(), strict=True):
+                pair = f"{one.levels[i]!r} of {one.name!r} with {other.levels[j]!r} of {other.name!r}"
+                yield _too_small(pair, int(cells[i, j]), least)
+
+    def _far(self, summary: Summary, plan: StudyPlan) -> Iterator[str]:
+        """√(Σ z²/n) of the standardised, clipped values, from the square column.
+
+        Values far off are cut, so half the clip is far as well. Other units are found here, and a plan whose location
+        and scale leave all but a few people outside.
+        """
+        limit = min(self.farthest, plan.clip / 2)
+        for variable in plan.variables:
+            if isinstance(variable, Continuous) and summary.rows:
+                square = summary.moments[0, plan.spans()[variable.name].start + 1] / summary.moments[0, 0]
+                distance = plan.clip * math.sqrt(max(square, 0.0))
+                if distance > limit:
+                    yield (
+                        f"variable {variable.name!r} lies {distance:.1f} scales from the plan's location "
+                        f"{variable.location:g} (scale {variable.scale:g}), expected at most {limit:g}: are its units "
+                        "those of the plan? Convert them, or set farthest in policy.toml if it is truly so"
+                    )
+
+
+def rows_needed(plan: StudyPlan) -> int:
+    """The fewest rows whose summary may leave: max(100, ⌈(p−1)/0.33⌉, ⌈2 F/d⌉).
+
+    p−1 columns besides the constant, d continuous variables. F is how many numbers the summary says about their n·d
+    unknown values; n > F/d rows are more unknowns than equations, and we ask for twice as many.
+
+    A continuous variable has m columns: m sums, m(m+1)/2 sums of products, but Σ x·x is Σ x²·1: m + m(m+1)/2 − 1. The
+    columns of a variable with L levels add up to the constant: L − 1 are free. Pairs of variables add the product of
+    their free columns. Sums of labels alone are counts and bear on no continuous value; but labels are not counted
+    among the unknowns, either: they are few, and their counts are in the summary.
+    """
+    widths = {variable.name: plan.width(variable) for variable in plan.variables}
+    numbers = [widths[v.name] for v in plan.variables if isinstance(v, Continuous)]
+    labels = sum(widths[v.name] - 1 for v in plan.variables if isinstance(v, Categorical))
+    least = max(ROWS_AT_LEAST, math.ceil((plan.columns - 1) / COLUMNS_PER_ROW))
+    if not numbers:
+        return least
+    own = sum(m + m * (m + 1) // 2 - 1 for m in numbers)
+    pairs = (sum(numbers) ** 2 - sum(m * m for m in numbers)) // 2
+    return max(least, math.ceil(MARGIN * (own + pairs + sum(numbers) * labels) / len(numbers)))
+
+
+def level_needed(plan: StudyPlan) -> int:
+    """The fewest people who may share a label, or a pair of labels: max(8, 2 m).
+
+    The summary holds, for every label, the sums of a continuous variable's m columns over those who have it: m numbers
+    about as many values as there are people, which up to m people can be solved. Without continuous variables, 8.
+    """
+    continuous = any(isinstance(variable, Continuous) for variable in plan.variables)
+    return max(LEVEL_AT_LEAST, MARGIN * (POWERS + plan.family.width)) if continuous else LEVEL_AT_LEAST
+
+
+def _check(what: str, always: Iterable[str], figures: Iterator[str], research: bool) -> None:
+    broken = [*always, *(() if research else figures)]
+    if broken:
+        more = [f"and {len(broken) - _LINES} more"] if len(broken) > _LINES else []
+        raise PolicyRefusal(f"{what}, says the policy of this site:\n- " + "\n- ".join([*broken[:_LINES], *more]))
+
+
+def _too_few_rows(found: int, least: int) -> str:
+    return (
+        f"there are {found} rows, expected at least {least}: from fewer, single rows may be computed; add rows, leave "
+        f"variables out of the study, or set smallest_rows in policy.toml, {_ASK}"
+    )
+
+
+def _too_small(what: str, found: int, least: int) -> str:
+    return (
+        f"{what} has {found} people, expected none or at least {least}; group levels, leave the variable out, or set "
+        f"smallest_level in policy.toml, {_ASK}"
+    )
+
+
+def _refuse(reason: str) -> SettingsError:
+    return SettingsError(f"the policy cannot be used: {reason}; correct policy.toml")
+
+
+def _setting(key: str, value: Any) -> Any:
+    if key in ("smallest_rows", "smallest_level"):
+        return whole(value, key, refuse=_refuse)
+    if key == "farthest":
+        return number(value, key, refuse=_refuse)
+    if key == "research" and not isinstance(value, bool):
+        raise _refuse(f"research should be true or false, found {shown(value)}")
+    if key in ("research", "unsigned_plans"):
+        return value
+    return frozenset(texts(value, key, refuse=_refuse))
