@@ -12,6 +12,7 @@ from importlib.metadata import version
 from fedcdh import demo
 from fedcdh.discovery import discover, discover_from
 from fedcdh.errors import FedCDHError
+from fedcdh.exports import write_result
 from fedcdh.features import Fourier, Hermite
 from fedcdh.graph import PartialGraph
 from fedcdh.knowledge import Knowledge
@@ -19,6 +20,7 @@ from fedcdh.metrics import compare
 from fedcdh.plan import Categorical, Continuous, StudyPlan
 from fedcdh.profile import Profile, profile
 from fedcdh.questions import DOMAIN
+from fedcdh.reading import CsvStyle, open_tables
 from fedcdh.result import Discovery, Edge
 from fedcdh.simulate import simulate
 from fedcdh.summary import Aggregate, Cohort, Summary, add_up, summarize
@@ -31,6 +33,7 @@ __all__ = [
     "Categorical",
     "Cohort",
     "Continuous",
+    "CsvStyle",
     "Discovery",
     "Edge",
     "FedCDHError",
@@ -46,7 +49,9 @@ __all__ = [
     "demo",
     "discover",
     "discover_from",
+    "open_tables",
     "profile",
     "simulate",
     "summarize",
+    "write_result",
 ]

@@ -1,0 +1,63 @@
+"""The command line: the only package that prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from fedcdh.cli.at_coordinator import discover_command, plan_command
+from fedcdh.cli.at_site import profile_command, summarize_command
+from fedcdh.cli.failing import EXIT_CODES
+from fedcdh.cli.inspecting import inspect_command
+from fedcdh.cli.keys import keygen_command, sign_command, verify_command
+from fedcdh.cli.output import never_fail_on_letters
+from fedcdh.cli.trying import compare_command, demo_command, simulate_command
+
+app = typer.Typer(
+    name="fedcdh",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items()) + ".",
+)
+SITE, COORDINATOR, TRYING, KEYS = "At a site", "At the coordinator", "Trying it out", "Keys and signatures"
+
+app.command("profile", rich_help_panel=SITE)(profile_command)
+app.command("summarize", rich_help_panel=SITE)(summarize_command)
+app.command("inspect", rich_help_panel=SITE)(inspect_command)
+app.command("plan", rich_help_panel=COORDINATOR)(plan_command)
+app.command("discover", rich_help_panel=COORDINATOR)(discover_command)
+app.command("keygen", rich_help_panel=KEYS)(keygen_command)
+app.command("sign", rich_help_panel=KEYS)(sign_command)
+app.command("verify", rich_help_panel=KEYS)(verify_command)
+app.command("demo", rich_help_panel=TRYING)(demo_command)
+app.command("simulate", rich_help_panel=TRYING)(simulate_command)
+app.command("compare", rich_help_panel=TRYING)(compare_command)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"fedcdh {version('fedcdh')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _fedcdh(
+    version_: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """What causes what, and what differs between sites, from one message per site."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and gives its exit code; `EXIT_CODES` says what they mean."""
+    never_fail_on_letters()
+    try:
+        app(args=None if arguments is None else list(arguments), prog_name="fedcdh")
+    except SystemExit as stopped:
+        return stopped.code if isinstance(stopped.code, int) else int(stopped.code is not None)
+    return 0

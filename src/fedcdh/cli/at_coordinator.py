@@ -1,0 +1,150 @@
+"""What the coordinator does: agree on a plan, and find the graph."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedcdh.agreement.agreeing import study_from
+from fedcdh.agreement.declaration import Declaration
+from fedcdh.arrival import admit
+from fedcdh.cli.failing import speaking
+from fedcdh.cli.inspecting import show_plan
+from fedcdh.cli.options import AsJson, KeyFile, PlanFile, Quiet, not_an_input, pairs
+from fedcdh.cli.output import Output
+from fedcdh.cli.places import SMALL, named, read_public, read_study, signed_by, the_key, write_signed
+from fedcdh.discovery import discover_from
+from fedcdh.engines import engine_for
+from fedcdh.errors import PlanError, SettingsError
+from fedcdh.exports import write_result
+from fedcdh.files.disk import read_regular
+from fedcdh.files.profiles import BYTES_AT_MOST, ProfileMessage, from_text
+from fedcdh.files.signing import fingerprint
+from fedcdh.files.studies import Study
+from fedcdh.files.summaries import most_bytes, size, unpack
+from fedcdh.summary import Summary
+
+
+@speaking
+def plan_command(
+    profiles: Annotated[list[Path] | None, typer.Argument(help="The sites' profiles.", metavar="[PROFILE]...")] = None,
+    declare: Annotated[
+        Path | None, typer.Option(help="A declaration of variables and of what is known (TOML).", metavar="FILE")
+    ] = None,
+    output: Annotated[Path, typer.Option("-o", "--output", help="The plan file.")] = Path("study.plan.json"),
+    accept_ranges: Annotated[
+        list[str] | None,
+        typer.Option(help="A variable whose sites really differ that much; may be repeated.", metavar="NAME"),
+    ] = None,
+    method: Annotated[
+        str | None, typer.Option(help="The method whose features are wanted: evidence, constraint or paper.")
+    ] = None,
+    site_key: Annotated[
+        list[str] | None,
+        typer.Option(help="CLIENT=ed25519:... (or a file with it): the key of a site.", metavar="CLIENT=KEY"),
+    ] = None,
+    key: KeyFile = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make the plan that all sites follow, from their profiles, from a declaration, or from both.
+
+    Examples:
+
+      fedcdh plan *.profile.json -o study.plan.json
+
+      fedcdh plan --declare variables.toml
+    """
+    out = Output(quiet, as_json)
+    paths, signing = named(profiles or []), the_key(key, out)
+    if not paths and declare is None:
+        raise SettingsError("a plan needs profiles, or a declaration (--declare variables.toml), or both")
+    not_an_input(output, [*paths, *([declare] if declare else [])])
+    messages = [_read_profile(path) for path in paths]
+    declaration = None
+    if declare is not None:
+        text = read_regular(declare, SMALL, "a declaration", refuse=PlanError)
+        declaration = Declaration.from_toml(text)
+    family = engine_for(method).family(0) if method is not None else None
+    study = study_from(messages, declaration, family=family, accept_ranges=accept_ranges or ())
+    given = {client: read_public(text) for client, text in pairs(site_key, "--site-key", "CLIENT=KEY").items()}
+    study = replace(study, keys={**study.keys, **given})
+    show_plan(out, study)
+    few, many = (size(study.plan, study.plan.clients[0], rows) for rows in (1000, 1_000_000))
+    out.say(f"A site's message will have {few} bytes for a thousand rows, {many} for a million.")
+    content = study.to_json().encode("utf-8")
+    written = write_signed(output, content, "plan", signing)
+    signature = f", signed by {fingerprint(signing.public)}" if signing else ""
+    out.say(f"Wrote {' and '.join(map(str, written))}{signature}. Send it to every site.")
+    out.result({"fingerprint": study.plan.fingerprint, "files": list(map(str, written)), "clients": study.plan.clients})
+
+
+def _read_profile(path: Path) -> tuple[str, ProfileMessage]:
+    """A profile with the name of its file; where it names a key, that key has signed it."""
+    content = read_regular(path, BYTES_AT_MOST, "a profile")
+    message = from_text(content)
+    signed_by(path, content, "profile", message.key)
+    return str(path), message
+
+
+@speaking
+def discover_command(
+    plan: PlanFile,
+    summaries: Annotated[list[Path], typer.Argument(help="One summary of every client.", metavar="SUMMARY...")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder for the result.")] = Path("result"),
+    method: Annotated[str, typer.Option(help="auto, evidence, constraint or paper.")] = "auto",
+    alpha: Annotated[float, typer.Option(help="The level of the tests of constraint and paper.")] = 0.05,
+    max_conditioning: Annotated[
+        int | None, typer.Option(help="The most variables to condition on, or causes, besides the domain.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of random features and starting points.")] = 0,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Find what causes what, and which mechanisms differ between sites, from the sites' messages.
+
+    Examples:
+
+      fedcdh discover study.plan.json *.summary -o result/
+
+      fedcdh discover study.plan.json *.summary --method constraint --alpha 0.01 -o result-tests/
+    """
+    out = Output(quiet, as_json)
+    study, _ = read_study(plan)
+    received = [_read_summary(path, study, out) for path in named(summaries)]
+    cohort = admit(received, study.plan)
+    result = discover_from(
+        cohort,
+        study.plan,
+        method=method,
+        alpha=alpha,
+        knowledge=study.knowledge,
+        max_conditioning=max_conditioning,
+        seed=seed,
+    )
+    out.say(str(result), "")
+    written = write_result(result, output)
+    out.say(f"Wrote {', '.join(map(str, written))}")
+    out.result(
+        {
+            "arrows": sorted(result.graph.arrows),
+            "lines": sorted(sorted(line) for line in result.graph.lines),
+            "changing": sorted(result.changing),
+            "files": list(map(str, written)),
+        }
+    )
+
+
+def _read_summary(path: Path, study: Study, out: Output) -> Summary:
+    """One site's summary; by the key that the plan names for it, if it does."""
+    content = read_regular(path, most_bytes(study.plan), "a summary")
+    message = unpack(content, study.plan)
+    client = message.summary.clients[0]
+    if signed_by(path, content, "summary", study.keys.get(client)) is None:
+        out.warn(f"{path} is not signed: that it comes from {client} is known only by the way it came")
+    if message.research:
+        out.warn(f"{path} was made for research, without privacy: {client} did not enforce smallest numbers of rows")
+    return message.summary

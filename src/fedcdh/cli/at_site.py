@@ -1,0 +1,195 @@
+"""What a site does: describe its columns, and send its one message."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedcdh.arrival import check
+from fedcdh.cli.failing import speaking
+from fedcdh.cli.options import (
+    AsJson,
+    Client,
+    Decimal,
+    Delimiter,
+    Encoding,
+    Files,
+    KeyFile,
+    Missing,
+    PlanFile,
+    PolicyFile,
+    Quiet,
+    Renames,
+    Research,
+    csv_style,
+    not_an_input,
+    open_data,
+    pairs,
+)
+from fedcdh.cli.output import Output
+from fedcdh.cli.places import read_study, the_key, the_policy, write_signed
+from fedcdh.errors import DataError
+from fedcdh.files.profiles import ProfileMessage, to_text
+from fedcdh.files.signing import fingerprint
+from fedcdh.files.summaries import SummaryMessage, pack
+from fedcdh.profile import Profile, profile
+from fedcdh.sources import Kind
+from fedcdh.summary import Summary, summarize
+
+KINDS: dict[str, Kind] = {"continuous": "continuous", "categorical": "categorical"}
+
+
+@speaking
+def profile_command(
+    files: Files,
+    client: Client,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="The profile; else NAME.profile.json.")] = None,
+    variables: Annotated[
+        str | None, typer.Option(help="The columns of the study, separated by commas; else all.", metavar="A,B,...")
+    ] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=categorical reads numbers as labels; may be repeated.", metavar="NAME=KIND"),
+    ] = None,
+    plan: Annotated[
+        Path | None, typer.Option(help="A draft plan whose variables and kinds are to be followed.", metavar="FILE")
+    ] = None,
+    renames: Renames = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf-8",
+    missing: Missing = None,
+    policy: PolicyFile = None,
+    research: Research = False,
+    key: KeyFile = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Describe the columns of this site: counts, means, spreads, a few quantiles, labels. No rows, no extremes.
+
+    Examples:
+
+      fedcdh profile data.parquet --client north
+
+      fedcdh profile "2024/*.csv" --client north --delimiter ";" --decimal , --kind ward=categorical
+    """
+    out = Output(quiet, as_json)
+    target = output or Path(f"{client}.profile.json")
+    rules, signing = the_policy(policy, research, out), the_key(key, out)
+    names = [name.strip() for name in variables.split(",")] if variables is not None else None
+    kinds: dict[str, Kind] = {name: _kind(name, text) for name, text in pairs(kind, "--kind", "NAME=KIND").items()}
+    followed = None
+    if plan is not None:
+        study, _ = read_study(plan)
+        followed = study.plan.fingerprint
+        names = list(study.plan.names) if names is None else names
+        kinds = {name: found for name, found in study.plan.kinds.items() if name in names} | kinds
+    with out.progress("profile") as advance:
+        source = open_data(files, renames, csv_style(delimiter, decimal, encoding, missing), advance)
+        not_an_input(target, [file.path for file in source.files])
+        found = profile(source, client, variables=names, kinds=kinds)
+    rules.check_profile(found)
+    message = ProfileMessage(found, followed, signing.public if signing else None)
+    content = to_text(message).encode("utf-8")
+    _show_profile(out, found)
+    out.say("", f"{found.rows} rows read. The profile has {len(content)} bytes; nothing else leaves.")
+    written = write_signed(target, content, "profile", signing)
+    _wrote(out, written, signing.public if signing else None)
+    out.result({"client": client, "rows": found.rows, "bytes": len(content), "files": list(map(str, written))})
+
+
+@speaking
+def summarize_command(
+    plan: PlanFile,
+    files: Files,
+    client: Client,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="The message; else NAME.summary.")] = None,
+    renames: Renames = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf-8",
+    missing: Missing = None,
+    max_dropped: Annotated[
+        float, typer.Option(help="The share of rows that may be left out for missing values.", metavar="SHARE")
+    ] = 0.5,
+    policy: PolicyFile = None,
+    research: Research = False,
+    key: KeyFile = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make the one message of this site: sums of features and of their products over its complete rows.
+
+    Examples:
+
+      fedcdh summarize study.plan.json data.parquet --client north
+
+      fedcdh summarize study.plan.json export.csv.gz --client north --map names.toml -o to-send/north.summary
+    """
+    out = Output(quiet, as_json)
+    target = output or Path(f"{client}.summary")
+    rules, signing = the_policy(policy, research, out), the_key(key, out)
+    study, signer = read_study(plan)
+    rules.check_plan(study.plan, signer)
+    out.say(f"Plan {study.plan.fingerprint[:12]}, {_signature(signer)}: {len(study.plan.names)} variables.")
+    with out.progress("summarize") as advance:
+        source = open_data(files, renames, csv_style(delimiter, decimal, encoding, missing), advance)
+        not_an_input(target, [plan, *(file.path for file in source.files)])
+        summary = summarize(source, study.plan, client, max_dropped=max_dropped)
+    rules.check_summary(summary, study.plan)
+    check(summary, study.plan)  # what the coordinator will check; a site should not learn of it by mail
+    _show_missing(out, summary)
+    entries = study.plan.columns * (study.plan.columns + 1) // 2
+    content = pack(SummaryMessage(summary, rules.research), study.plan)
+    out.say(f"The message has {len(content)} bytes: {entries} sums over {summary.rows} rows; nothing else leaves.")
+    written = write_signed(target, content, "summary", signing)
+    _wrote(out, written, signing.public if signing else None)
+    out.say(f"See what it tells: fedcdh inspect {target}")
+    out.result(
+        {
+            "bytes": len(content),
+            "client": client,
+            "files": list(map(str, written)),
+            "missing": dict(summary.missing),
+            "plan": study.plan.fingerprint,
+            "rows": summary.rows,
+            "rows_read": summary.rows_read,
+            "research": rules.research,
+        }
+    )
+
+
+def _kind(name: str, text: str) -> Kind:
+    if text not in KINDS:
+        raise DataError(f"--kind says {name!r} is {text!r}; choose one of {', '.join(KINDS)}")
+    return KINDS[text]
+
+
+def _signature(signer: str | None) -> str:
+    return "not signed" if signer is None else f"signed by {fingerprint(signer)}"
+
+
+def _wrote(out: Output, written: list[Path], public: str | None) -> None:
+    out.say(f"Wrote {' and '.join(map(str, written))}" + (f", signed by {fingerprint(public)}." if public else "."))
+
+
+def _show_profile(out: Output, found: Profile) -> None:
+    rows = [
+        (
+            name,
+            column.kind,
+            column.missing,
+            f"{column.mean:.4g} ± {column.scale:.4g}" if column.kind == "continuous" else ", ".join(column.levels),
+        )
+        for name, column in found.columns.items()
+    ]
+    out.table(("variable", "kind", "missing", "mean ± spread, or labels"), rows)
+
+
+def _show_missing(out: Output, summary: Summary) -> None:
+    dropped = summary.rows_read - summary.rows
+    out.say(f"{summary.rows_read} rows read, {summary.rows} complete and used, {dropped} left out for missing values.")
+    if gaps := {name: count for name, count in summary.missing.items() if count}:
+        out.table(("missing in", "rows"), list(gaps.items()))

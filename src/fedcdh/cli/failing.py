@@ -1,0 +1,88 @@
+"""Exit codes, and what is said when something fails: one line that says what to do, never a traceback."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from typing import ParamSpec
+
+import typer
+
+from fedcdh.cli.output import plain
+from fedcdh.errors import (
+    DataError,
+    FedCDHError,
+    KnowledgeError,
+    PlanError,
+    PolicyRefusal,
+    SettingsError,
+    SignatureError,
+    SummaryError,
+)
+
+Parameters = ParamSpec("Parameters")
+
+REFUSED, USAGE, DATA, PLAN, SUMMARY, SIGNATURE, POLICY, FILES, INTERNAL, INTERRUPTED = 1, 2, 3, 4, 5, 6, 7, 8, 70, 130
+EXIT_CODES = {
+    0: "all went well",
+    REFUSED: "refused for another reason than those below, such as a check that did not pass",
+    USAGE: "the command was not understood, or a setting is out of its range",
+    DATA: "a table, a profile or a mapping of columns cannot be used as it is",
+    PLAN: "a plan or declaration cannot be used, contradicts itself, or is not the one that was followed",
+    SUMMARY: "a summary is damaged, impossible, twice there or missing",
+    SIGNATURE: "a signature is missing, false, or by another key",
+    POLICY: "the policy of this site does not let it leave",
+    FILES: "a file cannot be read or written",
+    INTERNAL: "a mistake of this program; FEDCDH_DEBUG=1 shows where",
+    INTERRUPTED: "interrupted with ctrl-C; nothing half-written is left",
+}
+_CODES: tuple[tuple[type[FedCDHError], int], ...] = (
+    (PolicyRefusal, POLICY),
+    (SignatureError, SIGNATURE),
+    (SummaryError, SUMMARY),
+    (SettingsError, USAGE),
+    (PlanError, PLAN),
+    (KnowledgeError, PLAN),
+    (DataError, DATA),
+    (FedCDHError, REFUSED),
+)
+
+
+def speaking(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
+    """The same command, whose refusals are sentences and exit codes."""
+
+    @functools.wraps(command)
+    def guarded(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except FedCDHError as refusal:
+            _stop(str(refusal), next(code for kind, code in _CODES if isinstance(refusal, kind)))
+        except KeyboardInterrupt:
+            _stop("interrupted; nothing half-written is left, run the command again", INTERRUPTED)
+        except BrokenPipeError:  # the reader, such as head, has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except OSError as problem:
+            _stop(_about_files(problem), FILES)
+        except MemoryError:
+            _stop("there is not enough memory for this", FILES)
+        except Exception as problem:
+            if os.environ.get("FEDCDH_DEBUG"):
+                raise
+            what = (
+                f"{type(problem).__name__}, a mistake of this program; set FEDCDH_DEBUG=1 to see where, and report it"
+            )
+            _stop(what, INTERNAL)
+
+    return guarded
+
+
+def _about_files(problem: OSError) -> str:
+    where = f" {problem.filename}" if problem.filename else ""
+    return f"cannot read or write{where} ({problem.strerror or problem}); choose another place, or make room there"
+
+
+def _stop(sentence: str, code: int) -> None:
+    sys.stderr.write(f"fedcdh: {plain(sentence)}\n")
+    raise typer.Exit(code)

@@ -1,0 +1,179 @@
+"""`fedcdh inspect`: what exactly a file tells, in plain words and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fedcdh.arrival import check
+from fedcdh.cli.failing import speaking
+from fedcdh.cli.options import AsJson, Quiet
+from fedcdh.cli.output import Output
+from fedcdh.cli.places import read_study, signer_of
+from fedcdh.column_profile import ColumnProfile
+from fedcdh.errors import FedCDHError, PlanMismatch
+from fedcdh.files.disk import read_regular, write_whole
+from fedcdh.files.profiles import from_text
+from fedcdh.files.signing import fingerprint
+from fedcdh.files.studies import Study
+from fedcdh.files.summaries import Header, peek, unpack
+from fedcdh.meaning import counts_of, moments_of, numbers_csv
+from fedcdh.plan import Categorical, StudyPlan
+from fedcdh.summary import Summary
+
+SUMMARY_AT_MOST = 1 << 31
+"""Bytes of a summary that is looked at without a plan."""
+
+
+@speaking
+def inspect_command(
+    file: Annotated[Path, typer.Argument(help="A summary, a profile or a plan.", metavar="FILE")],
+    plan: Annotated[
+        Path | None,
+        typer.Option(help="The plan of a summary; else it is looked for beside it and here.", metavar="FILE"),
+    ] = None,
+    numbers: Annotated[
+        Path | None, typer.Option(help="Write every single number of a summary to this CSV file.", metavar="FILE")
+    ] = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what exactly a file tells whoever gets it, in plain words and numbers.
+
+    Examples:
+
+      fedcdh inspect north.summary
+
+      fedcdh inspect north.summary --numbers all-of-it.csv
+    """
+    out = Output(quiet, as_json)
+    content = read_regular(file, SUMMARY_AT_MOST, "a summary, a profile or a plan")
+    if content.lstrip()[:1] == b"{" and b'"fedcdh-study' in content:
+        _inspect_plan(out, Study.from_json(content), signer_of(file, content, "plan"))
+    elif content.lstrip()[:1] == b"{":
+        _inspect_profile(out, file, content)
+    else:
+        _inspect_summary(out, file, content, plan, numbers)
+
+
+def _inspect_plan(out: Output, study: Study, signer: str | None) -> None:
+    show_plan(out, study)
+    out.say(f"Signed by {fingerprint(signer)}." if signer else "Not signed.")
+    out.result({"kind": "plan", "fingerprint": study.plan.fingerprint, "signed_by": signer})
+
+
+def show_plan(out: Output, study: Study) -> None:
+    """What was agreed on."""
+    rows = [
+        (variable.name, "categorical", None, None, ", ".join(variable.levels))
+        if isinstance(variable, Categorical)
+        else (variable.name, "continuous", variable.location, variable.scale, "")
+        for variable in study.plan.variables
+    ]
+    out.table(("variable", "kind", "location", "scale", "levels"), rows)
+    keys = {client: f" (key {fingerprint(key)})" for client, key in study.keys.items()}
+    out.say("", f"Clients: {', '.join(client + keys.get(client, '') for client in study.plan.clients)}.")
+    known = study.knowledge
+    if known.required or known.forbidden or known.tiers:
+        out.say("Known beforehand:")
+        out.say(*(f"  {tail} causes {head}" for tail, head in sorted(known.required)))
+        out.say(*(f"  {tail} does not cause {head}" for tail, head in sorted(known.forbidden)))
+        out.say(*(f"  tier {number}: {', '.join(tier)}" for number, tier in enumerate(known.tiers)))
+    out.say(f"Plan {study.plan.fingerprint}")
+
+
+def _inspect_profile(out: Output, file: Path, content: bytes) -> None:
+    message, signer = from_text(content), signer_of(file, content, "profile")
+    found = message.profile
+    out.say(f"The profile of client {found.client}: {found.rows} rows. It tells, for every column:")
+    rows = [(name, c.kind, c.count, c.missing, _content(c)) for name, c in found.columns.items()]
+    out.table(("variable", "kind", "values", "missing", "mean ± spread [5 % 25 % 50 % 75 % 95 %], or labels"), rows)
+    out.say(f"Signed by {fingerprint(signer)}." if signer else "Not signed.")
+    out.result({"kind": "profile", "client": found.client, "rows": found.rows, "signed_by": signer})
+
+
+def _content(column: ColumnProfile) -> str:
+    if column.kind == "categorical":
+        return _counted(dict(zip(column.levels, column.counts, strict=True)))
+    return f"{column.mean:.4g} ± {column.scale:.3g} [{' '.join(f'{value:.4g}' for value in column.quantiles)}]"
+
+
+def _inspect_summary(out: Output, file: Path, content: bytes, plan: Path | None, numbers: Path | None) -> None:
+    header, signer = peek(content), signer_of(file, content, "summary")
+    _show_header(out, file, header, len(content), signer)
+    found = _plan_for(file, header, plan)
+    if found is not None:
+        summary = unpack(content, found).summary
+        check(summary, found)
+        _show_meaning(out, summary, found)
+        if numbers is not None:
+            write_whole(numbers, numbers_csv(summary, found))
+            out.say("", f"Every number of it: {numbers}")
+    elif numbers is not None:
+        raise PlanMismatch("what the numbers mean is in the plan; name it with --plan")
+    else:
+        out.say("", "What the sums mean is in the plan: give it with --plan to see means, spreads and counts.")
+    out.result({**_document(header), "kind": "summary", "bytes": len(content), "signed_by": signer})
+
+
+def _document(header: Header) -> dict[str, Any]:
+    names = ("client", "plan", "rows", "rows_read", "columns", "research", "software")
+    return {name: getattr(header, name) for name in names} | {"missing": dict(header.missing)}
+
+
+def _show_header(out: Output, file: Path, header: Header, length: int, signer: str | None) -> None:
+    dropped = header.rows_read - header.rows
+    gaps = ", ".join(f"{name} {count}" for name, count in header.missing.items() if count) or "none"
+    signature = f"signed by {fingerprint(signer)}" if signer else "not signed"
+    out.say(
+        f"{file} is the message of client {header.client}, {length} bytes, made by {header.software}.",
+        f"It follows the plan {header.plan[:12]} and is {signature}.",
+        f"{header.rows_read} rows were read, {header.rows} used, {dropped} left out; missing values: {gaps}.",
+        f"It holds {header.entries} sums over all rows used: of {header.columns} features and of their products.",
+    )
+    if header.research:
+        out.say("It was made for research, without privacy: the site's smallest numbers of rows were not enforced.")
+
+
+def _plan_for(file: Path, header: Header, given: Path | None) -> StudyPlan | None:
+    """The plan that was named, or one with the right fingerprint that lies beside the file or here."""
+    if given is not None:
+        plan = read_study(given)[0].plan
+        if plan.fingerprint != header.plan:
+            raise PlanMismatch(
+                f"{file} follows the plan {header.plan[:12]}, but {given} is the plan {plan.fingerprint[:12]}; give "
+                "the plan it was made with"
+            )
+        return plan
+    for path in sorted({*file.parent.glob("*.json"), *Path().glob("*.json")}):
+        try:
+            plan = read_study(path)[0].plan
+        except (FedCDHError, OSError):  # some other file
+            continue
+        if plan.fingerprint == header.plan:
+            return plan
+    return None
+
+
+def _show_meaning(out: Output, summary: Summary, plan: StudyPlan) -> None:
+    shown = {name: f"{mean:.5g} ± {deviation:.4g}" for name, (mean, deviation) in moments_of(summary, plan).items()}
+    counts = counts_of(summary, plan)
+    shown |= {name: _counted(levels) for name, levels in counts.items()}
+    out.say("", "Whoever gets it can compute for this client, among others:")
+    heads = ("variable", "mean ± standard deviation, or rows per label")
+    out.table(heads, [(name, shown[name]) for name in plan.names])
+    out.say(
+        "",
+        "and for every two variables how they go together: correlations of values and of their features, tables of "
+        "labels, means among the rows with each label.",
+    )
+    if present := [count for levels in counts.values() for count in levels.values() if count]:
+        out.say(f"The rarest label that occurs has {min(present)} rows.")
+    out.say("It is not anonymous data: of few rows, or of a rare label, single rows could be computed from it.")
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{level} {count}" for level, count in counts.items())

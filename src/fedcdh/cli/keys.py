@@ -1,0 +1,123 @@
+"""Keys of sites: making one, signing a file, checking who signed it."""
+
+from __future__ import annotations
+
+from getpass import getpass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedcdh.cli.failing import speaking
+from fedcdh.cli.options import AsJson, KeyFile, Quiet
+from fedcdh.cli.output import Output
+from fedcdh.cli.places import read_public, signature_path, signer_of, the_key
+from fedcdh.errors import SignatureError
+from fedcdh.files.disk import read_regular, write_whole
+from fedcdh.files.signing import KINDS, SigningKey, fingerprint, sign
+
+FILE_AT_MOST = 1 << 31
+Kind = Annotated[str | None, typer.Option(help=f"{', '.join(KINDS)}; else by the name of the file.", metavar="KIND")]
+
+
+@speaking
+def keygen_command(
+    output: Annotated[Path, typer.Option("-o", "--output", help="The private key; never leaves you.")] = Path(
+        "site.key"
+    ),
+    passphrase: Annotated[bool, typer.Option("--passphrase", help="Ask for a passphrase that protects it.")] = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make a pair of keys. The public one goes to the coordinator, once, over a way you trust.
+
+    Examples:
+
+      fedcdh keygen
+
+      fedcdh keygen -o ~/.config/fedcdh/site.key --passphrase
+    """
+    out, public = Output(quiet, as_json), output.with_name(output.name.removesuffix(".key") + ".pub")
+    for path in (output, public):
+        if path.exists():
+            raise SignatureError(f"{path} is there already and is not overwritten; choose another name with -o")
+    secret = _asked_twice() if passphrase else None
+    key = SigningKey.generate()
+    write_whole(output, key.to_pem(secret), private=True)
+    write_whole(public, f"{key.public}\n")
+    out.say(
+        f"Wrote the private key {output} and the public key {public}.",
+        f"Fingerprint: {fingerprint(key.public)}",
+        "Profiles and summaries made here are signed with it from now on.",
+    )
+    out.result({"public": key.public, "fingerprint": fingerprint(key.public), "files": [str(output), str(public)]})
+
+
+@speaking
+def sign_command(
+    file: Annotated[Path, typer.Argument(help="A summary, plan, profile or result.", metavar="FILE")],
+    kind: Kind = None,
+    key: KeyFile = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Sign a file; the signature stands beside it in FILE.sig.
+
+    Example:
+
+      fedcdh sign study.plan.json
+    """
+    out = Output(quiet, as_json)
+    signing = the_key(key, out)
+    if signing is None:
+        raise SignatureError("there is no key to sign with; make one with `fedcdh keygen`, or name it with --key")
+    content = read_regular(file, FILE_AT_MOST, "a file to sign", refuse=SignatureError)
+    write_whole(signature_path(file), sign(signing, _kind_of(file, kind), content))
+    out.say(f"Wrote {signature_path(file)}, signed by {fingerprint(signing.public)}.")
+    out.result({"signature": str(signature_path(file)), "signed_by": signing.public})
+
+
+@speaking
+def verify_command(
+    file: Annotated[Path, typer.Argument(help="The file; its signature is FILE.sig.", metavar="FILE")],
+    by: Annotated[
+        str | None, typer.Option(help="The public key expected: a file, or ed25519:...", metavar="KEY")
+    ] = None,
+    kind: Kind = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check who signed a file, and that it was not changed since.
+
+    Example:
+
+      fedcdh verify north.summary --by north.pub
+    """
+    out = Output(quiet, as_json)
+    content = read_regular(file, FILE_AT_MOST, "a signed file", refuse=SignatureError)
+    signer = signer_of(file, content, _kind_of(file, kind))
+    if signer is None:
+        raise SignatureError(f"{file} is not signed: there is no {signature_path(file).name} beside it")
+    if by is not None and signer != (expected := read_public(by)):
+        raise SignatureError(f"{file} is signed by {fingerprint(signer)}, not by {fingerprint(expected)}")
+    out.say(f"{file} is as it was when the key {fingerprint(signer)} signed it.")
+    if by is None:
+        out.say("Whose key that is, compare with what its owner told you; or name the key you expect with --by.")
+    out.result({"signed_by": signer, "fingerprint": fingerprint(signer)})
+
+
+def _kind_of(file: Path, kind: str | None) -> str:
+    if kind is not None:
+        return kind
+    endings = {".summary": "summary", ".plan.json": "plan", ".profile.json": "profile", "result.json": "result"}
+    found = next((meant for ending, meant in endings.items() if file.name.endswith(ending)), None)
+    if found is None:
+        raise SignatureError(f"{file.name} does not say what it is; name it with --kind ({', '.join(KINDS)})")
+    return found
+
+
+def _asked_twice() -> str:
+    first, second = getpass("Passphrase: "), getpass("Once more: ")
+    if first != second:
+        raise SignatureError("the two passphrases differ; nothing was written")
+    return first

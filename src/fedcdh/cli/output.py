@@ -1,0 +1,100 @@
+"""What a person sees: sentences and tables on the screen, one JSON object for programs, bars while work goes on."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import NoneType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+Advance = Callable[[int, float], None]
+"""Called with the rows of a batch and the share of all work that is done."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """How much is said, and to whom: a quiet command says nothing but errors, one for programs only its result."""
+
+    quiet: bool = False
+    as_json: bool = False
+
+    def say(self, *sentences: str) -> None:
+        """Sentences for a person."""
+        if not (self.quiet or self.as_json):
+            for sentence in sentences:
+                sys.stdout.write(f"{plain(sentence)}\n")
+
+    def warn(self, sentence: str) -> None:
+        """What a person should know, though nothing went wrong; goes to the error stream, never to a pipe."""
+        if not self.quiet:
+            sys.stderr.write(f"fedcdh: note: {plain(sentence)}\n")
+
+    def table(self, heads: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        """Columns under their heads, numbers to the right."""
+        numeric = [all(isinstance(cell, (int, float, NoneType)) for cell in cells) for cells in zip(*rows, strict=True)]
+        texts = [list(heads), *([_shown(cell) for cell in row] for row in rows)]
+        widths = [max(map(len, cells)) for cells in zip(*texts, strict=True)]
+        for row in texts:
+            cells = [
+                cell.rjust(width) if right else cell.ljust(width)
+                for cell, width, right in zip(row, widths, numeric or [False] * len(widths), strict=True)
+            ]
+            self.say("  ".join(cells).rstrip())
+
+    def result(self, document: Mapping[str, Any]) -> None:
+        """The one JSON object of this command, for programs."""
+        if self.as_json:
+            text = json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False, default=list)
+            sys.stdout.write(f"{text}\n")
+
+    @contextmanager
+    def progress(self, doing: str) -> Iterator[Advance]:
+        """A bar with rows per second and the time left; nothing where nobody watches."""
+        if self.quiet or self.as_json or not sys.stderr.isatty():
+            yield _nothing
+            return
+        columns = (TextColumn("{task.description}"), BarColumn(), _Rate(), TimeRemainingColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task(doing, total=1.0, rows=0)
+
+            def advance(rows: int, share: float) -> None:
+                bar.update(task, completed=share, rows=bar.tasks[0].fields["rows"] + rows)
+
+            yield advance
+
+
+class _Rate(ProgressColumn):
+    """Rows so far, and per second."""
+
+    def render(self, task: Task) -> Text:
+        rows = task.fields["rows"]
+        seconds = task.elapsed or 0.0
+        return Text(f"{rows:,} rows, {rows / seconds:,.0f}/s" if seconds else f"{rows:,} rows")
+
+
+def _nothing(rows: int, share: float) -> None:
+    """Progress that nobody watches."""
+
+
+def plain(text: str) -> str:
+    """Text that does nothing to a terminal: names come from other people's files."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in text)
+
+
+def _shown(cell: object) -> str:
+    return plain(f"{cell:.4g}" if isinstance(cell, float) else "" if cell is None else str(cell))
+
+
+def never_fail_on_letters() -> None:
+    """A terminal without arrows shows question marks, and all the rest."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")

@@ -1,0 +1,137 @@
+"""Where keys, policies and signatures are looked for, and how files that came from others are opened."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from getpass import getpass
+from glob import glob, has_magic
+from pathlib import Path
+
+from fedcdh.cli.output import Output
+from fedcdh.errors import PlanError, PolicyRefusal, SignatureError
+from fedcdh.files.disk import read_regular, write_whole
+from fedcdh.files.signing import SIGNATURE_AT_MOST, SigningKey, fingerprint, private_enough, sign, verify
+from fedcdh.files.studies import BYTES_AT_MOST, Study
+from fedcdh.policy import Policy
+
+SMALL = 1 << 20
+"""Bytes of files that people write: keys, policies, declarations."""
+
+
+def settings_folder() -> Path:
+    """Where a user's own settings live."""
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "fedcdh"
+
+
+def _found(given: Path | None, variable: str, name: str) -> Path | None:
+    """The file that was named, or the first of the usual places where there is one."""
+    if given is not None:
+        return given
+    if os.environ.get(variable):
+        return Path(os.environ[variable])
+    return next((path for path in (Path(name), settings_folder() / name) if path.is_file()), None)
+
+
+def the_policy(given: Path | None, research: bool, output: Output) -> Policy:
+    """The site's policy; without one, the safe defaults."""
+    path = _found(given, "FEDCDH_POLICY", "policy.toml")
+    policy = Policy()
+    if path is not None:
+        policy = Policy.from_toml(read_regular(path, SMALL, "a policy", refuse=PolicyRefusal))
+        output.say(f"Policy: {path}")
+    if research or policy.research:
+        output.warn("research, no privacy: smallest numbers of rows and levels are not enforced, and the file says so")
+    return replace(policy, research=True) if research else policy
+
+
+def the_key(given: Path | None, output: Output) -> SigningKey | None:
+    """The key to sign with, if there is one."""
+    path = _found(given, "FEDCDH_KEY", "site.key")
+    return None if path is None else read_key(path, output)
+
+
+def read_key(path: Path, output: Output) -> SigningKey:
+    """The private key in a file; its passphrase comes from FEDCDH_PASSPHRASE or is asked for."""
+    pem = read_regular(path, SMALL, "a private key", refuse=SignatureError)
+    if not private_enough(path):
+        output.warn(f"others may read the private key {path}; take their rights away (chmod 600 {path})")
+    if b"ENCRYPTED" not in pem:
+        return SigningKey.from_pem(pem)
+    passphrase = os.environ.get("FEDCDH_PASSPHRASE")
+    if passphrase is None and sys.stdin.isatty():
+        passphrase = getpass(f"Passphrase of {path}: ")
+    return SigningKey.from_pem(pem, passphrase)
+
+
+def read_public(given: str) -> str:
+    """A public key, or the one in a file."""
+    if not given.startswith("ed25519:"):
+        content = read_regular(Path(given), SMALL, "a public key", refuse=SignatureError)
+        given = content.decode("utf-8", "replace").strip()
+    fingerprint(given)  # refuses what is no key
+    return given
+
+
+def signature_path(path: Path) -> Path:
+    """The signature stands beside its file."""
+    return path.with_name(path.name + ".sig")
+
+
+def write_signed(path: Path, content: bytes, kind: str, key: SigningKey | None) -> list[Path]:
+    """Writes a file and, with a key, its signature; an older signature goes first, so that no wrong pair is left."""
+    beside = signature_path(path)
+    beside.unlink(missing_ok=True)
+    write_whole(path, content)
+    if key is None:
+        return [path]
+    write_whole(beside, sign(key, kind, content))
+    return [path, beside]
+
+
+def signer_of(path: Path, content: bytes, kind: str) -> str | None:
+    """The public key that signed this file, or None if there is no signature beside it."""
+    beside = signature_path(path)
+    if not beside.exists():
+        return None
+    document = read_regular(beside, SIGNATURE_AT_MOST, "a signature", refuse=SignatureError)
+    try:
+        return verify(kind, content, document)
+    except SignatureError as problem:
+        raise SignatureError(f"{beside}: {problem}") from None
+
+
+def signed_by(path: Path, content: bytes, kind: str, expected: str | None) -> str | None:
+    """The signer, who has to be the expected one where one is expected."""
+    signer = signer_of(path, content, kind)
+    if expected is not None and signer is None:
+        raise SignatureError(
+            f"{path} is not signed, but the plan names a key for its sender ({fingerprint(expected)}); ask for "
+            f"{signature_path(path).name} and put it beside the file"
+        )
+    if expected is not None and signer is not None and signer != expected:
+        raise SignatureError(
+            f"{path} is signed by the key {fingerprint(signer)}, not by {fingerprint(expected)}, which the plan names "
+            "for its sender; ask the sender whether the key has changed, and make the plan again if so"
+        )
+    return signer
+
+
+def read_study(path: Path) -> tuple[Study, str | None]:
+    """The plan file, and the public key that signed it."""
+    content = read_regular(path, BYTES_AT_MOST, "a plan file", refuse=PlanError)
+    return Study.from_json(content), signer_of(path, content, "plan")
+
+
+def named(patterns: list[Path]) -> list[Path]:
+    """The files that were named; patterns are resolved here where the shell does not."""
+    return [path for pattern in patterns for path in _expanded(pattern)]
+
+
+def _expanded(pattern: Path) -> Iterator[Path]:
+    if pattern.exists() or not has_magic(str(pattern)):
+        yield pattern
+    else:
+        yield from map(Path, sorted(glob(str(pattern))))  # noqa: PTH207 (patterns may be absolute)
