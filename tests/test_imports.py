@@ -63,7 +63,6 @@ ROOMS = {
         "policy",
         "reading",
         "simulate",
-        "units",
     },
     "door": {"__init__", "__main__", "cli"},
 }

@@ -1,6 +1,6 @@
 """The policy of a site: what may leave it. It is read, and it decides, where the data are.
 
-Why these rules (`docs/files-plan-profile-policy.md` has the figures): from the summary of too few rows, every row can
+Why these rules (`docs/command-line.md` has the figures): from the summary of too few rows, every row can
 be computed; a label that few people have gives these people's values away at any number of rows; and whoever writes
 the plan chooses what is looked at.
 

@@ -4,10 +4,8 @@ Clients may differ in level and in spread: that is what the method lives on. Oth
 factor that is known. Doubted are clients whose central ranges (5 to 95 %) do not overlap, and which a known conversion
 brings together: every quantile to within TOLERANCE central ranges, and CLOSER times closer than they were.
 
-The two numbers come from simulated studies (seeds below 1000; `docs/files-plan-profile-policy.md` has the figures).
-With them, 3 of 18,000 variables of `simulate` and none of 600 of the demo were doubted. A wrong unit among clients that
-otherwise differ by 0.3 standard deviations in level and 15 % in spread was found in 91 to 100 of 100 cases for
-quantities that lie 3 or more standard deviations from 0; pounds for kilograms, a factor of 2 only, in 57 to 71.
+The two numbers were chosen on simulated studies with seeds below 1000; `benchmarks.bench_units` prints, on fresh ones,
+how often that accuses without reason and how often it finds a wrong unit (docs/units.md).
 
 What cannot be told apart: quantities that really differ by such a factor in level and spread alike. Not seen: units of
 a variable whose values spread around 0 or over powers of ten, for there the ranges overlap.
@@ -79,8 +77,8 @@ class Doubt:
         return (
             f"variable {self.variable!r} has a median of about {self.low_median:.4g} at {_named(self.low)} and of "
             f"about {self.high_median:.4g}{ratio} at {_named(self.high)}, and their ranges do not overlap; this "
-            f"looks like the same quantity in other units, about {self.conversion.factor:g} times: "
-            f"{self.conversion.units}? Convert it at the site and make its profile again; or, if it is truly so, "
+            f"looks like the same quantity in other units, perhaps {self.conversion.units} (about "
+            f"{self.conversion.factor:g} times). Convert it at the site and make its profile again; or, if it is truly so, "
             f"accept it with --accept-ranges {self.variable}"
         )
 

@@ -116,15 +116,17 @@ def discover_command(
     study, _ = read_study(plan)
     received = [_read_summary(path, study, out) for path in named(summaries)]
     cohort = admit(received, study.plan)
-    result = discover_from(
-        cohort,
-        study.plan,
-        method=method,
-        alpha=alpha,
-        knowledge=study.knowledge,
-        max_conditioning=max_conditioning,
-        seed=seed,
-    )
+    with out.searching("discover") as progress:
+        result = discover_from(
+            cohort,
+            study.plan,
+            method=method,
+            alpha=alpha,
+            knowledge=study.knowledge,
+            max_conditioning=max_conditioning,
+            seed=seed,
+            progress=progress,
+        )
     out.say(str(result), "")
     written = write_result(result, output)
     out.say(f"Wrote {', '.join(map(str, written))}")

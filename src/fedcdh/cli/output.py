@@ -57,18 +57,36 @@ class Output:
 
     @contextmanager
     def progress(self, doing: str) -> Iterator[Advance]:
-        """A bar with rows per second and the time left; nothing where nobody watches."""
-        if self.quiet or self.as_json or not sys.stderr.isatty():
+        """A bar with rows per second and the time left, from the start again for every pass over the rows."""
+        if not self._watched:
             yield _nothing
             return
         columns = (TextColumn("{task.description}"), BarColumn(), _Rate(), TimeRemainingColumn())
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task(doing, total=1.0, rows=0)
+            task, passes, last = bar.add_task(doing, total=1.0, rows=0), 1, 0.0
 
             def advance(rows: int, share: float) -> None:
+                nonlocal passes, last
+                if share < last:
+                    passes += 1
+                    bar.reset(task, description=f"{doing}, pass {passes}", rows=0)
+                last = share
                 bar.update(task, completed=share, rows=bar.tasks[0].fields["rows"] + rows)
 
             yield advance
+
+    @contextmanager
+    def searching(self, doing: str) -> Iterator[Callable[[int, int], None] | None]:
+        """A sign of life while a graph is searched for, with how far the search has come."""
+        if not self._watched:
+            yield None
+            return
+        with Console(stderr=True).status(doing) as status:
+            yield lambda done, more: status.update(f"{doing}, {more:,} questions")
+
+    @property
+    def _watched(self) -> bool:
+        return not (self.quiet or self.as_json) and sys.stderr.isatty()
 
 
 class _Rate(ProgressColumn):
