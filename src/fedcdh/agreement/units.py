@@ -78,8 +78,8 @@ class Doubt:
             f"variable {self.variable!r} has a median of about {self.low_median:.4g} at {_named(self.low)} and of "
             f"about {self.high_median:.4g}{ratio} at {_named(self.high)}, and their ranges do not overlap; this "
             f"looks like the same quantity in other units, perhaps {self.conversion.units} (about "
-            f"{self.conversion.factor:g} times). Convert it at the site and make its profile again; or, if it is truly so, "
-            f"accept it with --accept-ranges {self.variable}"
+            f"{self.conversion.factor:g} times). Convert it at the site and make its profile again; or, if it is "
+            f"truly so, accept it with --accept-ranges {self.variable}"
         )
 
 

@@ -1,0 +1,297 @@
+"""What the server checks of a summary when it arrives: that some rows can have given these sums.
+
+Every check is a law that all sums of features on the grid obey, with a tolerance, where there is one, that is derived
+and not tuned: what `summarize` makes is never refused. They run from cheap to dear, and each has its own error. A
+summary that passes may still be false: rows that were permuted, doubled or invented have valid sums.
+
+The feature φ_i of a row is a whole number of steps, |φ_i| ≤ G; the constant is φ_0 = G. S = Σ φφᵀ, n rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from math import isqrt
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg.lapack import dpotrf
+
+from fedcdh import moment_hull
+from fedcdh.encoding import GRID
+from fedcdh.errors import (
+    DuplicateClient,
+    IdentityViolated,
+    ImpossibleMoments,
+    Indefinite,
+    OutOfBounds,
+    PlanMismatch,
+    RowsInconsistent,
+    SummaryError,
+    UnknownClient,
+)
+from fedcdh.features import Hermite
+from fedcdh.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summary import Cohort, Summary, add_up
+
+Array = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+AGAIN = "make the summary again from the table with this plan"
+REPLAYED_ROWS, REPLAYED_RANK = 50, 8
+"""From so many rows with so many independent differences on, two clients do not have the same sums by chance: below
+1e-6 even if only nine different rows exist, each as frequent, and far below with numbers that are really continuous."""
+_UNIT = 2.0**-53  # of rounding
+_BLOCK = 256  # rows of the matrix at a time: no copies of a matrix of 6000 columns
+
+
+def admit(summaries: Iterable[Summary], plan: StudyPlan) -> Cohort:
+    """The cohort of these summaries, each checked: one per client, and none of them another client's.
+
+    >>> from fedcdh.summary import summarize
+    >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south"))
+    >>> messages = [summarize({"age": [50, 61]}, plan, "north"), summarize({"age": [70]}, plan, "south")]
+    >>> admit(messages, plan).client_rows
+    (2, 1)
+    """
+    admitted: list[Summary] = []
+    seen: set[str] = set()
+    makers: dict[bytes, str] = {}
+    for summary in summaries:
+        check(summary, plan)
+        for client in summary.clients:
+            if client in seen:
+                raise DuplicateClient(
+                    f"a second summary of client {client!r} came; ask the client which of them holds (it has to add up "
+                    "parts of its rows itself)"
+                )
+            seen.add(client)
+        maker = makers.setdefault(hashlib.sha256(summary.moments.tobytes()).digest(), _owner(summary))
+        if maker != _owner(summary) and _telling(summary, plan):
+            raise DuplicateClient(
+                f"the summaries of {maker} and {_owner(summary)} hold the same sums of {summary.rows} rows to the last "
+                "digit; one is a copy of the other: ask both clients whose rows these are"
+            )
+        admitted.append(summary)
+    return add_up(admitted, plan)
+
+
+def check(summary: Summary, plan: StudyPlan) -> None:
+    """Refuses a summary that no rows can have given. One of several clients' sum is checked in the same way."""
+    _check_plan(summary, plan)
+    _check_counts(summary, plan)
+    _check_steps(summary, plan)
+    _check_bounds(summary, plan)
+    _check_levels(summary, plan)
+    _check_squares(summary, plan)
+    _check_definite(summary, plan)
+    _check_values(summary, plan)
+
+
+# Who, and how many rows
+
+
+def _check_plan(summary: Summary, plan: StudyPlan) -> None:
+    if summary.plan != plan.fingerprint:
+        raise PlanMismatch(
+            f"the summary of {_owner(summary)} follows plan {summary.plan[:12]}, not this plan "
+            f"({plan.fingerprint[:12]}); {AGAIN}"
+        )
+    if summary.moments.shape != (plan.columns, plan.columns):
+        raise SummaryError(
+            f"the summary of {_owner(summary)} has {len(summary.moments)} columns, the plan {plan.columns}; {AGAIN}"
+        )
+    if not summary.clients or (strangers := sorted(set(summary.clients) - set(plan.clients))):
+        raise UnknownClient(
+            f"a summary came from {', '.join(strangers) if summary.clients else 'nobody'}, but the plan names only "
+            f"{', '.join(plan.clients)}; correct the name, or make a plan with this client for all"
+        )
+
+
+def _check_counts(summary: Summary, plan: StudyPlan) -> None:
+    """A row is left out if and only if a value is missing: max(missing) ≤ rows left out ≤ Σ missing."""
+    if set(summary.missing) != set(plan.names):
+        raise RowsInconsistent(
+            f"the summary of {_owner(summary)} counts missing values of {', '.join(map(str, summary.missing))}, but "
+            f"the plan's variables are {', '.join(plan.names)}; {AGAIN}"
+        )
+    missing, left = list(summary.missing.values()), summary.rows_read - summary.rows
+    if not (summary.rows >= 1 and min(missing) >= 0 and max(missing) <= left <= sum(missing)):
+        raise RowsInconsistent(
+            f"the summary of {_owner(summary)} uses {summary.rows} of {summary.rows_read} rows, with {sum(missing)} "
+            f"values missing and {max(missing)} in one variable: these cannot all be true, or no row is left; {AGAIN}"
+        )
+
+
+# Whole steps of the grid
+
+
+def _check_steps(summary: Summary, plan: StudyPlan) -> None:
+    """S_00 = n G² and S_0i = G Σφ_i. Whole numbers y have y² ≡ y mod 2 and y² ≥ y: so have sums of y = φ_i − k.
+
+    The sharpest k is the mean, rounded down.
+    """
+    first, squares, n = summary.moments[0], summary.moments.diagonal(), np.int64(summary.rows)
+    _refuse(IdentityViolated, first[:1] & (GRID**2 - 1) != 0, summary, plan, "a whole number of rows")
+    _refuse(IdentityViolated, first & (GRID - 1) != 0, summary, plan, "whole steps of the grid")
+    sums = first // GRID
+    _refuse(IdentityViolated, (squares ^ sums) & 1 != 0, summary, plan, "a sum of squares as odd or even as the sum")
+    mean = sums // n
+    rest = sums - mean * n
+    about = squares - 2 * mean * rest - mean * mean * n
+    _refuse(OutOfBounds, (squares < 0) | (about < rest), summary, plan, "squares that are as large as the sums ask for")
+
+
+def _check_bounds(summary: Summary, plan: StudyPlan) -> None:
+    """Σ w φ_j of a weight w ≥ 0 is at most G Σw in size; weights are G + φ_i, G − φ_i, and φ_i where never negative.
+
+    And |S_ij| ≤ √S_ii √S_jj, in float64 with the few roundings that takes.
+    """
+    top, root = summary.moments[0] >> 1, np.sqrt(summary.moments.diagonal().astype(np.float64))
+    positive = _never_negative(plan)
+    for rows in _blocks(len(top)):
+        # halves, as a sum of two entries may need 65 bits; each is up to one half too small
+        part, weight = summary.moments[rows] >> 1, top[rows, None]
+        wrong = (np.abs(top + part) > top[0] + weight + 2) | (np.abs(top - part) > top[0] - weight + 2)
+        wrong |= positive[rows, None] & ((np.abs(part) > weight + 1) | (positive & (part < 0)))
+        _refuse_pair(wrong, rows, summary, plan, "products within the bounds that the sums set")
+        largest: Array = np.multiply.outer(root[rows], root) * (1 + 8 * _UNIT)
+        wrong = np.asarray(np.abs(summary.moments[rows]) > largest)
+        _refuse_pair(wrong, rows, summary, plan, "products no larger than the squares allow")
+
+
+def _never_negative(plan: StudyPlan) -> Flags:
+    """The constant, indicators, squares, and the first eigenfunction, which is a bell."""
+    found = np.zeros(plan.columns, dtype=np.bool_)
+    found[0] = True
+    for variable, span in zip(plan.variables, plan.spans().values(), strict=True):
+        if isinstance(variable, Categorical):
+            found[span] = True
+        else:
+            found[span.start + 1 : span.start + 2 + isinstance(plan.family, Hermite)] = True
+    return found
+
+
+# Columns that know of each other
+
+
+def _check_levels(summary: Summary, plan: StudyPlan) -> None:
+    """Of a variable's indicators, one is G in every row, the others 0: products with any φ_j add up to its sum."""
+    labels = np.zeros(plan.columns, dtype=np.bool_)
+    for variable, span in zip(plan.variables, plan.spans().values(), strict=True):
+        if not isinstance(variable, Categorical):
+            continue
+        labels[span] = True
+        own, all_levels = summary.moments[span, span], summary.moments[span].sum(axis=0)
+        what = f"the levels of {variable.name!r}"
+        wrong = np.zeros(plan.columns, dtype=np.bool_)
+        wrong[span] = (own != np.diag(summary.moments[0, span])).any(axis=0)
+        _refuse(IdentityViolated, wrong, summary, plan, f"{what} to exclude one another")
+        _refuse(IdentityViolated, all_levels != summary.moments[0], summary, plan, f"{what} to cover all rows")
+    digits = np.zeros(plan.columns, dtype=np.int64)  # all binary digits that occur
+    for rows in _blocks(len(labels)):
+        digits |= np.bitwise_or.reduce(summary.moments[rows][labels[rows]], axis=0)
+    _refuse(IdentityViolated, digits & (GRID - 1) != 0, summary, plan, "whole steps in sums over the rows of a level")
+    wrong = labels & (digits & (GRID**2 - 1) != 0)
+    _refuse(IdentityViolated, wrong, summary, plan, "a whole number of rows with two levels")
+
+
+def _check_squares(summary: Summary, plan: StudyPlan) -> None:
+    """φ = G l + e and ψ = G l² + e', |e|, |e'| ≤ 1/2, so that φ² − Gψ = 2φe − e² − Ge'.
+
+    Summed: at most Σ|φ| + n/4 + nG/2 in size, and Σ|φ| ≤ √(n Σφ²). A step for the last digits of l² in float64.
+    """
+    n = summary.rows
+    for variable, span in zip(plan.variables, plan.spans().values(), strict=True):
+        if isinstance(variable, Continuous):
+            squares, sums = (int(summary.moments[k]) for k in ((span.start, span.start), (0, span.start + 1)))
+            if abs(squares - sums) > isqrt(n * squares) + n * (GRID // 2 + 1) + 1:
+                raise IdentityViolated(
+                    f"the summary of {_owner(summary)} has two different sums of squares of {variable.name!r}, of the "
+                    f"value and of the column of squares; {AGAIN}"
+                )
+
+
+# The matrix as a whole
+
+
+def _check_definite(summary: Summary, plan: StudyPlan) -> None:
+    """S = Σ φφᵀ has no negative direction: with a unit diagonal and a shift, Cholesky's method goes through.
+
+    Entries in float64, divided by two roots, are off by at most 8 roundings u, which moves eigenvalues by at most 8pu;
+    the method goes through if the least eigenvalue is above p(p+1)u/(1 − (p+1)u) (Demmel; Higham, Theorem 10.7).
+    """
+    squares = summary.moments.diagonal()
+    empty = squares == 0  # and so is all of such a column: its products are bounded by its squares
+    p = len(squares)
+    scale = 1.0 / np.sqrt(np.where(empty, 1, squares).astype(np.float64))
+    matrix = summary.moments * scale
+    matrix *= scale[:, None]
+    matrix[np.diag_indices(p)] = 1.0 + 2 * p * (p + 8) * _UNIT
+    # of the transpose, which is the same matrix in the order that saves a copy
+    _, stopped = dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
+    if stopped:
+        where = _column(plan, stopped - 1)
+        raise Indefinite(
+            f"no rows have the moments in the summary of {_owner(summary)}: some sum of squares would be negative, the "
+            f"first with {where}; {AGAIN}"
+        )
+
+
+def _check_values(summary: Summary, plan: StudyPlan) -> None:
+    """The moments of each continuous variable are those of some values in the plan's range."""
+    for variable, span in zip(plan.variables, plan.spans().values(), strict=True):
+        if isinstance(variable, Continuous):
+            columns = np.r_[0, span]
+            moments = summary.moments[np.ix_(columns, columns)] / float(summary.rows * GRID**2)
+            if not moment_hull.possible(moments, variable, plan):
+                raise ImpossibleMoments(
+                    f"the moments of {variable.name!r} in the summary of {_owner(summary)} are those of no "
+                    f"{summary.rows} values within {plan.clip:g} scales of {variable.location:g}; look for other "
+                    f"units, another seed or a wrong number of rows, and {AGAIN}"
+                )
+
+
+# Words
+
+
+def _refuse(error: type[SummaryError], wrong: Flags, summary: Summary, plan: StudyPlan, expected: str) -> None:
+    """With the first column that is wrong."""
+    if wrong.any():
+        where = _column(plan, int(np.argmax(wrong)))
+        raise error(f"the summary of {_owner(summary)} does not fit together at {where}: expected {expected}; {AGAIN}")
+
+
+def _refuse_pair(wrong: Flags, rows: slice, summary: Summary, plan: StudyPlan, expected: str) -> None:
+    """With the first two columns whose product is wrong, in these rows of the matrix."""
+    if wrong.any():
+        i, j = (int(index) for index in np.argwhere(wrong)[0])
+        raise OutOfBounds(
+            f"the summary of {_owner(summary)} does not fit together at {_column(plan, rows.start + i)} times "
+            f"{_column(plan, j)}: expected {expected}; {AGAIN}"
+        )
+
+
+def _column(plan: StudyPlan, column: int) -> str:
+    for variable, span in zip(plan.variables, plan.spans().values(), strict=True):
+        if span.start <= column < span.stop:
+            return f"column {column - span.start + 1} of {variable.name!r}"
+    return "the column of ones"
+
+
+def _owner(summary: Summary) -> str:
+    return f"client {', '.join(map(repr, summary.clients))}"
+
+
+def _blocks(columns: int) -> Iterator[slice]:
+    return (slice(start, start + _BLOCK) for start in range(0, columns, _BLOCK))
+
+
+def _telling(summary: Summary, plan: StudyPlan) -> bool:
+    """Whether the rows differ in so many ways that others do not have the same sums by chance."""
+    if summary.rows < REPLAYED_ROWS or not any(isinstance(variable, Continuous) for variable in plan.variables):
+        return False
+    _, scatter = replace(summary, moments=summary.moments[:_BLOCK, :_BLOCK]).centred()
+    noise = len(scatter) * summary.rows / GRID**2  # what rounding alone can make of columns that depend on others
+    return int((np.linalg.eigvalsh(scatter) > noise).sum()) >= REPLAYED_RANK
