@@ -94,6 +94,9 @@ def read_summary(blob: bytes) -> tuple[dict, list[list[int]]]:
     assert header["moments"] == {"data_offsets": [0, w * count], "dtype": "U8", "shape": [w, count]}
     assert len(blob) == 8 + length + w * count
     assert metadata["format"] == "fedcdh-summary-1"
+    rest = {key: found for key, found in metadata.items() if key != "digest"}
+    said = write_value(rest).encode() + b"\0" + blob[8 + length :]
+    assert metadata["digest"] == hashlib.sha256(said).hexdigest()
     matrix = [[0] * p for _ in range(p)]
     places = [(i, j) for i in range(p) for j in range(i, p)]
     for e, (i, j) in enumerate(places):
@@ -108,16 +111,16 @@ def write_string(text: str) -> str:
     return '"' + "".join(named.get(c, f"\\u{ord(c):04x}" if c < " " else c) for c in text) + '"'
 
 
+def write_value(found) -> str:
+    if isinstance(found, dict):
+        return "{" + ",".join(f"{write_string(key)}:{write_value(found[key])}" for key in sorted(found)) + "}"
+    return write_string(found) if isinstance(found, str) else str(found).lower()
+
+
 def write_header(metadata: dict, w: int, count: int) -> bytes:
     """The one spelling of a header, by the rules of the page."""
-
-    def value(found) -> str:
-        if isinstance(found, dict):
-            return "{" + ",".join(f"{write_string(key)}:{value(found[key])}" for key in sorted(found)) + "}"
-        return write_string(found) if isinstance(found, str) else str(found).lower()
-
     tensor = f'{{"data_offsets":[0,{w * count}],"dtype":"U8","shape":[{w},{count}]}}'
-    text = f'{{"__metadata__":{{"fedcdh":{write_string(value(metadata))}}},"moments":{tensor}}}'.encode()
+    text = f'{{"__metadata__":{{"fedcdh":{write_string(write_value(metadata))}}},"moments":{tensor}}}'.encode()
     text += b" " * (-len(text) % 8)
     return struct.pack("<Q", len(text)) + text
 
@@ -147,6 +150,7 @@ def test_a_reader_made_from_the_page_agrees(data):
     assert metadata == {
         "client": client,
         "columns": plan.columns,
+        "digest": metadata["digest"],  # compared by the reader
         "format": "fedcdh-summary-1",
         "missing": missing,
         "plan": hashlib.sha256(plan.to_json().encode()).hexdigest(),

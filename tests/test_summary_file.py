@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from redigested import redigested
 
 from fedcdh.errors import NotASummary, OutOfBounds, PlanMismatch, RowsInconsistent, SummaryError, UnknownClient
 from fedcdh.features import Fourier, Hermite
@@ -124,7 +125,7 @@ INNER = json.loads(HEADER["__metadata__"]["fedcdh"])
 
 
 def edited(**fields: object) -> bytes:
-    return rebuilt({**HEADER, "__metadata__": {"fedcdh": canonical({**INNER, **fields})}})
+    return redigested(rebuilt({**HEADER, "__metadata__": {"fedcdh": canonical({**INNER, **fields})}}))
 
 
 def tensor(**fields: object) -> bytes:
@@ -139,11 +140,22 @@ def without(name: str) -> bytes:
 def with_entry(index: int, value: int) -> bytes:
     planes = np.frombuffer(BLOB, np.uint8, offset=START).reshape(HEADER["moments"]["shape"]).copy()
     planes[:, index] = list(value.to_bytes(len(planes), "little", signed=True))
-    return BLOB[:START] + planes.tobytes()
+    return redigested(BLOB[:START] + planes.tobytes())
 
 
 def raw_inner(text: str) -> bytes:
     return rebuilt({**HEADER, "__metadata__": {"fedcdh": text}})
+
+
+@pytest.mark.parametrize("place", [START, START + 1, len(BLOB) - 1, BLOB.index(b"north"), BLOB.index(b"0.1.0")])
+@pytest.mark.parametrize("bit", range(8))
+def test_no_bit_changes_unnoticed(place, bit):
+    damaged = bytearray(BLOB)
+    damaged[place] ^= 1 << bit
+    with pytest.raises(NotASummary):
+        unpack(bytes(damaged), PLAN)
+    with pytest.raises(NotASummary):
+        peek(bytes(damaged))
 
 
 def test_the_tools_of_this_test_work():
@@ -199,8 +211,9 @@ NOT_A_SUMMARY = {
     "another format": edited(format="fedcdh-summary-2"),
     "an unknown key": edited(note="x"),
     **{f"no {name}": without(name) for name in INNER},
-    **{f"{name} is null": edited(**{name: None}) for name in INNER},
-    **{f"{name} is true": edited(**{name: True}) for name in INNER if name != "research"},
+    **{f"{name} is null": edited(**{name: None}) for name in INNER if name != "digest"},
+    **{f"{name} is true": edited(**{name: True}) for name in INNER if name not in ("digest", "research")},
+    **{f"the digest is {text}": raw_inner(canonical({**INNER, "digest": text})) for text in (None, True, "", "0" * 64)},
     **{f"{name} is a float": edited(**{name: float(INNER[name])}) for name in ("rows", "rows_read", "columns")},
     **{f"{name} is negative": edited(**{name: -1}) for name in ("rows", "rows_read", "columns")},
     **{f"{name} is 2^53": edited(**{name: 2**53}) for name in ("rows", "rows_read", "columns")},
@@ -269,7 +282,7 @@ def test_no_rows_are_no_summary():
     inner = {**json.loads(header["__metadata__"]["fedcdh"]), "rows": 0, "rows_read": 0}
     data = bytes(header["moments"]["data_offsets"][1])
     with pytest.raises(RowsInconsistent, match="claims 0 of 0 rows"):
-        unpack(rebuilt({**header, "__metadata__": {"fedcdh": canonical(inner)}}, data), PLAN)
+        unpack(redigested(rebuilt({**header, "__metadata__": {"fedcdh": canonical(inner)}}, data)), PLAN)
 
 
 def test_a_file_is_read_with_its_own_plan_only():

@@ -19,7 +19,8 @@ from fedcdh.files.disk import read_regular, write_whole
 from fedcdh.files.profiles import from_text
 from fedcdh.files.signing import fingerprint
 from fedcdh.files.studies import Study
-from fedcdh.files.summaries import Header, peek, unpack
+from fedcdh.files.summaries import peek, unpack
+from fedcdh.files.summary_header import Header
 from fedcdh.meaning import counts_of, moments_of, numbers_csv
 from fedcdh.plan import Categorical, StudyPlan
 from fedcdh.summary import Summary

@@ -7,34 +7,30 @@ exactly one file; a reader that accepted two could be shown one while the other 
 
 from __future__ import annotations
 
-import re
-import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
-from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
 from fedcdh.encoding import GRID
 from fedcdh.errors import NotASummary, OutOfBounds, PlanMismatch, RowsInconsistent, SummaryError, UnknownClient
-from fedcdh.files.strict_json import canonical, parse
+from fedcdh.files.summary_header import (
+    AGAIN,
+    COUNT_AT_MOST,
+    HEADER_AT_MOST,
+    LENGTH,
+    NO_DIGEST,
+    SOFTWARE_NAME,
+    Header,
+    header_at_most,
+    opened,
+)
 from fedcdh.plan import StudyPlan
 from fedcdh.summary import ROWS_AT_MOST, Integers, Summary
 
-FORMAT = "fedcdh-summary-1"
 SOFTWARE = f"fedcdh {version('fedcdh')}"
-COUNT_AT_MOST = (1 << 53) - 1
-"""Readers in other languages may hold JSON numbers as float64; up to here these are exact."""
-HEADER_AT_MOST = 1 << 24
-"""Bytes; with a plan at hand, its own, much smaller bound is used."""
-_LENGTH = struct.Struct("<Q")
-_SOFTWARE = re.compile(r"[A-Za-z0-9 .+!_-]{1,64}")
-_FINGERPRINT, _ANY = re.compile(r"[0-9a-f]{64}"), re.compile(r".+", re.DOTALL)
-_FIELDS = ("client", "columns", "format", "missing", "plan", "research", "rows", "rows_read", "software")
 _BLOCK = 256  # rows that are mirrored at a time: blocks of this size and their transposes share the cache
-_AGAIN = "ask the site to send its summary again, as it was written"
 
 
 @dataclass(frozen=True)
@@ -46,48 +42,6 @@ class SummaryMessage:
     software: str = SOFTWARE
 
 
-@dataclass(frozen=True)
-class Header:
-    """All that a summary file says besides the moments."""
-
-    plan: str  # fingerprint
-    client: str
-    rows: int
-    rows_read: int
-    missing: Mapping[str, int]
-    columns: int
-    research: bool
-    software: str
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "missing", MappingProxyType(dict(self.missing)))
-
-    @property
-    def width(self) -> int:
-        """Bytes per entry: the fewest that hold ±rows · 2³⁶ as a signed number."""
-        return next((width for width in (5, 6, 7) if self.rows * GRID**2 < 1 << (8 * width - 1)), 8)
-
-    @property
-    def entries(self) -> int:
-        """The upper triangle with its diagonal."""
-        return self.columns * (self.columns + 1) // 2
-
-    @property
-    def data_bytes(self) -> int:
-        return self.width * self.entries
-
-    def rendered(self) -> bytes:
-        """The file up to its data: length, JSON, and spaces up to a multiple of 8."""
-        fields = {name: getattr(self, name) for name in _FIELDS if name not in ("format", "missing")}
-        document = {
-            "__metadata__": {"fedcdh": canonical({"format": FORMAT, "missing": dict(self.missing), **fields})},
-            "moments": {"dtype": "U8", "shape": [self.width, self.entries], "data_offsets": [0, self.data_bytes]},
-        }
-        text = canonical(document).encode("utf-8")
-        text += b" " * (-len(text) % 8)
-        return _LENGTH.pack(len(text)) + text
-
-
 def pack(message: SummaryMessage, plan: StudyPlan) -> bytes:
     """The file of a client's summary. Same message, same bytes; what `unpack` would refuse is refused here."""
     header, moments = _header_of(message), message.summary.moments
@@ -97,7 +51,7 @@ def pack(message: SummaryMessage, plan: StudyPlan) -> bytes:
     for row, place in _rows_of_triangle(header.columns):
         entries = np.ascontiguousarray(moments[row, row:], dtype="<i8")
         planes[:, place] = entries.view(np.uint8).reshape(-1, 8)[:, : header.width].T
-    return b"".join((header.rendered(), planes.data))
+    return b"".join((header.rendered(header.digest(planes.data)), planes.data))
 
 
 def unpack(blob: bytes, plan: StudyPlan) -> SummaryMessage:
@@ -105,9 +59,9 @@ def unpack(blob: bytes, plan: StudyPlan) -> SummaryMessage:
     if len(blob) > (most := most_bytes(plan)):
         raise NotASummary(
             f"the file has {len(blob)} bytes, a summary with this plan has at most {most}; if it is a summary, it was "
-            f"made with another plan: {_AGAIN}"
+            f"made with another plan: {AGAIN}"
         )
-    header, start = _opened(blob, _header_at_most(plan))
+    header, start = opened(blob, header_at_most(plan))
     _check_with_plan(header, plan)
     moments = _matrix(blob, start, header)
     _check_rows(header, moments)
@@ -115,7 +69,7 @@ def unpack(blob: bytes, plan: StudyPlan) -> SummaryMessage:
     if moments.max() > most_moment or moments.min() < -most_moment:
         raise OutOfBounds(
             f"the summary of {header.client!r} has an entry larger than {header.rows} rows of features in [-1, 1] can "
-            f"make it; {_AGAIN}"
+            f"make it; {AGAIN}"
         )
     in_order = {name: header.missing[name] for name in plan.names}  # the file sorts by name
     summary = Summary(header.plan, (header.client,), moments, header.rows_read, in_order)
@@ -124,7 +78,7 @@ def unpack(blob: bytes, plan: StudyPlan) -> SummaryMessage:
 
 def peek(blob: bytes) -> Header:
     """What the header of a summary file says. Without a plan nothing tells whether it is true."""
-    return _opened(blob, HEADER_AT_MOST)[0]
+    return opened(blob, HEADER_AT_MOST)[0]
 
 
 def size(
@@ -141,90 +95,12 @@ def size(
     counts = dict.fromkeys(plan.names, 0) if missing is None else missing
     read = rows if rows_read is None else rows_read
     header = Header(plan.fingerprint, client, rows, read, counts, plan.columns, research, software)
-    return len(header.rendered()) + header.data_bytes
+    return len(header.rendered(NO_DIGEST)) + header.data_bytes
 
 
 def most_bytes(plan: StudyPlan) -> int:
     """No summary file with this plan is longer: what to read at most before looking at any of it."""
-    return _LENGTH.size + _header_at_most(plan) + 8 * (plan.columns * (plan.columns + 1) // 2)
-
-
-def _header_at_most(plan: StudyPlan) -> int:
-    """The length of the JSON part with the longest client and all counts as large as they may be."""
-    client = max(plan.clients, key=lambda name: len(canonical(canonical(name)).encode("utf-8")))
-    counts = dict.fromkeys(plan.names, COUNT_AT_MOST)
-    longest = Header(plan.fingerprint, client, ROWS_AT_MOST, COUNT_AT_MOST, counts, plan.columns, False, "x" * 64)
-    return min(len(longest.rendered()) - _LENGTH.size, HEADER_AT_MOST)
-
-
-# From bytes to a header
-
-
-def _opened(blob: bytes, header_at_most: int) -> tuple[Header, int]:
-    """The header, and where the data start. Each length is compared before what it measures is looked at."""
-    length = _LENGTH.unpack_from(blob)[0] if len(blob) >= _LENGTH.size else 0
-    start = _LENGTH.size + length
-    if not 0 < length <= header_at_most or start > len(blob):
-        raise NotASummary(
-            f"this is not a summary file, or not a whole one: of its {len(blob)} bytes, {length} are said to be "
-            f"header, expected at most {header_at_most}; {_AGAIN}"
-        )
-    header = _parsed(blob[_LENGTH.size : start])
-    if len(blob) != (whole := start + header.data_bytes):
-        raise NotASummary(f"the summary file has {len(blob)} bytes, its header announces {whole}; {_AGAIN}")
-    if blob[:start] != header.rendered():
-        raise _no_header("it contradicts itself, or is not written in the one way it can be")
-    return header, start
-
-
-def _parsed(text: bytes) -> Header:
-    outer = _object(parse(text, refuse=_no_header), ("__metadata__", "moments"))
-    inner = _object(outer["__metadata__"], ("fedcdh",))["fedcdh"]
-    if type(inner) is not str:
-        raise _no_header("its metadata are not a text")
-    document = parse(inner, refuse=_no_header)
-    if type(document) is dict and document.get("format") != FORMAT:
-        raise NotASummary(
-            f"the summary was written in the format {str(document.get('format'))[:40]!r}, expected {FORMAT!r}; use the "
-            "same version of fedcdh at all sites"
-        )
-    found = _object(document, _FIELDS)
-    if type(found["missing"]) is not dict or type(found["research"]) is not bool:
-        raise _no_header("'missing' is not an object, or 'research' neither true nor false")
-    return Header(
-        plan=_text(found, "plan", _FINGERPRINT),
-        client=_text(found, "client", _ANY),
-        rows=_whole(found, "rows", ROWS_AT_MOST),
-        rows_read=_whole(found, "rows_read", COUNT_AT_MOST),
-        missing={name: _whole(found["missing"], name, COUNT_AT_MOST) for name in found["missing"]},
-        columns=_whole(found, "columns", COUNT_AT_MOST),
-        research=found["research"],
-        software=_text(found, "software", _SOFTWARE),
-    )
-
-
-def _no_header(reason: str) -> NotASummary:
-    return NotASummary(f"the header of the summary file cannot be read: {reason}; {_AGAIN}")
-
-
-def _object(found: Any, keys: tuple[str, ...]) -> dict[str, Any]:
-    if type(found) is not dict or found.keys() != set(keys):
-        raise _no_header(f"expected an object with {', '.join(keys)} and nothing else")
-    return found
-
-
-def _whole(fields: Mapping[str, Any], name: str, most: int) -> int:
-    found = fields[name]
-    if type(found) is not int or not 0 <= found <= most:  # not isinstance: True is no number here
-        raise _no_header(f"{name[:40]!r} is not a whole number from 0 to {most}")
-    return found
-
-
-def _text(fields: Mapping[str, Any], name: str, pattern: re.Pattern[str]) -> str:
-    found = fields[name]
-    if type(found) is not str or not pattern.fullmatch(found):
-        raise _no_header(f"{name!r} is not such a text as belongs there")
-    return found
+    return LENGTH.size + header_at_most(plan) + 8 * (plan.columns * (plan.columns + 1) // 2)
 
 
 # What a header must say, and the moments
@@ -236,7 +112,7 @@ def _header_of(message: SummaryMessage) -> Header:
         raise SummaryError(
             f"this is the sum of clients {', '.join(summary.clients)}; a file holds the summary of one: write each"
         )
-    if not _SOFTWARE.fullmatch(message.software):
+    if not SOFTWARE_NAME.fullmatch(message.software):
         raise SummaryError(f"software {message.software!r} cannot be named in a file; expected up to 64 plain letters")
     missing = {name: int(count) for name, count in summary.missing.items()}
     counts, columns = (summary.rows, int(summary.rows_read), missing), len(summary.moments)
@@ -258,7 +134,7 @@ def _check_with_plan(header: Header, plan: StudyPlan) -> None:
         raise NotASummary(
             f"the summary of {header.client!r} names this plan, but has {header.columns} columns of "
             f"{len(header.missing)} variables where the plan has {plan.columns} of {len(plan.names)}, or names other "
-            f"variables; {_AGAIN}"
+            f"variables; {AGAIN}"
         )
 
 
@@ -268,12 +144,12 @@ def _check_rows(header: Header, moments: Integers) -> None:
     if not 1 <= rows <= min(read, ROWS_AT_MOST) or int(moments[0, 0]) != rows * GRID**2:
         raise RowsInconsistent(
             f"the summary of {header.client!r} claims {rows} of {read} rows, but expected are 1 to {ROWS_AT_MOST} "
-            f"rows, no more than were read, and as many as its moments count; {_AGAIN}"
+            f"rows, no more than were read, and as many as its moments count; {AGAIN}"
         )
     if read > COUNT_AT_MOST or min(missing) < 0 or not max(missing) <= read - rows <= sum(missing):
         raise RowsInconsistent(
             f"the summary of {header.client!r} left out {read - rows} of {read} rows, which does not fit its "
-            f"{sum(missing)} missing values, at most {max(missing)} of them in one variable; {_AGAIN}"
+            f"{sum(missing)} missing values, at most {max(missing)} of them in one variable; {AGAIN}"
         )
 
 
