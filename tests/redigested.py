@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import struct
 
-from fedcdh.files.strict_json import canonical
+from fedcdh.files.strict_json import canonical, parse
 
 
 def redigested(blob: bytes) -> bytes:
     """The file with the digest of what it says now."""
     start = 8 + struct.unpack("<Q", blob[:8])[0]
-    header = json.loads(blob[8:start])
-    inner = json.loads(header["__metadata__"]["fedcdh"])
+    header = parse(blob[8:start], refuse=ValueError)
+    inner = parse(header["__metadata__"]["fedcdh"], refuse=ValueError)
     inner.pop("digest", None)
     inner["digest"] = hashlib.sha256(canonical(inner).encode() + b"\0" + blob[start:]).hexdigest()
     text = canonical({**header, "__metadata__": {"fedcdh": canonical(inner)}}).encode()

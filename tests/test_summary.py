@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from fedcdh import summary as summary_module
 from fedcdh.discovery import discover_from
-from fedcdh.errors import DataError, PlanMismatch, SummaryError
+from fedcdh.errors import DataError, PlanError, PlanMismatch, SummaryError
 from fedcdh.features import Fourier, Hermite
 from fedcdh.plan import Categorical, Continuous, StudyPlan
 from fedcdh.summary import GRID, ROWS_AT_MOST, Summary, add_up, summarize
@@ -331,3 +331,11 @@ def test_a_summary_is_a_value():
     given_array[0, 0] = 0
     assert kept.rows == 1
     assert found != "something else"
+
+
+@pytest.mark.parametrize(("centre", "spread"), [(1.8e18, 1e-290), (-1e299, 1e-300), (0.0, 1e299)])
+def test_absurd_plans_made_by_hand_give_sums_all_the_same(centre, spread):
+    plan = StudyPlan((Continuous("x", 0.0, 1.0, centre, spread),), ("north",))
+    assert summarize({"x": [1.0, 2.0]}, plan, "north").rows == 2
+    with pytest.raises(PlanError, match="finite"):
+        Continuous("x", 1e301)

@@ -18,6 +18,8 @@ Array = npt.NDArray[np.float64]
 GRID = 1 << 18
 """Steps of the grid in [0, 1]. Rounding moves a feature by at most 2⁻¹⁹, far below what n rows can resolve."""
 
+_FAR = 1e150  # where every feature is 0 already; infinity would make a few of them nothing at all
+
 
 class Encoder:
     """The features of complete rows of a client, in the order of the plan's columns, as whole steps of the grid."""
@@ -72,7 +74,9 @@ class Encoder:
         """Straight in the bulk of the values, logarithmic in the tails: features see both, however heavy these are."""
         bent = values * self._scale
         bent += self._shift
-        bent /= self._spread
+        with np.errstate(over="ignore"):  # in plans made by hand, with a spread that is next to nothing
+            bent /= self._spread
+        np.clip(bent, -_FAR, _FAR, out=bent)
         return np.arcsinh(bent, out=bent)
 
 

@@ -23,6 +23,8 @@ which tells how heavy the tails are."""
 DEFAULT_FAMILY = Hermite()
 CLIP = 30.0
 """Values beyond so many scales are cut: far out, because a cut effect no longer follows from its causes."""
+LARGEST = 1e300
+"""Locations and scales beyond are no numbers to calculate with."""
 _FAMILIES: dict[str, type[Hermite] | type[Fourier]] = {"hermite": Hermite, "fourier": Fourier}
 
 
@@ -42,12 +44,13 @@ class Continuous:
     spread: float | None = None
 
     def __post_init__(self) -> None:
-        centre, spread = self.bulk
-        if not (all(map(math.isfinite, (self.location, self.scale, centre, spread))) and min(self.scale, spread) > 0):
+        numbers = (self.location, self.scale, *self.bulk)
+        if not (all(abs(number) < LARGEST for number in numbers) and min(self.scale, self.bulk[1]) > 0):
             raise PlanError(
                 f"variable {self.name!r} needs a finite location and a positive, finite scale (centre and spread "
-                f"likewise), found {self.location}, {self.scale}, {centre} and {spread}"
+                f"likewise), found {', '.join(map(str, numbers[:3]))} and {numbers[3]}"
             )
+        centre, spread = self.bulk
         # 60, 60.0 and numpy's 60.0 are one number and must give one fingerprint; so must 0.0 and -0.0
         object.__setattr__(self, "location", float(self.location) + 0.0)
         object.__setattr__(self, "scale", float(self.scale))
