@@ -23,6 +23,7 @@ from fedcdh.cli.failing import EXIT_CODES
 from fedcdh.exports import result_json
 from fedcdh.reading import open_tables
 
+KEY = "ed25519:A6EHv/POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg="
 SITES = {"north": 300, "south": 350, "coast": 400}
 COMMANDS = [
     "compare",
@@ -174,20 +175,22 @@ def test_a_signed_study(study, tmp_path, capsys, monkeypatch):
     assert main(["keygen", "--json"]) == 0
     assert (tmp_path / "site.key").stat().st_mode & 0o077 == 0
     public = json.loads(capsys.readouterr().out)["public"]
-    assert main(["keygen"]) == 6  # a key is never overwritten
+    assert main(["keygen"]) == 2  # a key is never overwritten
     assert main(["profile", data, "--client", here["client"], "-q"]) == 0
     others = [str(study / f"{site}.profile.json") for site in SITES if site != "north"]
     assert main(["plan", "north.profile.json", *others, "-q"]) == 0
     assert json.loads((tmp_path / "study.plan.json").read_text(encoding="utf-8"))["keys"] == {"north": public}
     assert main(["verify", "study.plan.json", "--by", "site.pub"]) == 0
     plan = "study.plan.json"
+    assert main(["keygen", "-o", "other.key", "-q"]) == 0
     for site in SITES:
-        assert main(["summarize", plan, str(study / site / "data.csv"), "--client", site, "-q"]) == 0
+        arguments = ["summarize", plan, str(study / site / "data.csv"), "--client", site, "-q"]
+        assert main([*arguments, "--key", "other.key"]) == (6 if site == "north" else 0)
+        assert main(arguments) == 0
     found = [f"{site}.summary" for site in SITES]
     assert main(["discover", plan, *found, "-q"]) == 0
     assert main(["verify", "north.summary", "--by", public]) == 0
 
-    assert main(["keygen", "-o", "other.key", "-q"]) == 0
     assert main(["sign", "north.summary", "--key", "other.key", "-q"]) == 0  # by another key
     assert main(["discover", plan, *found, "-q"]) == 6
     assert "ask the sender whether the key has changed" in capsys.readouterr().err
@@ -198,6 +201,16 @@ def test_a_signed_study(study, tmp_path, capsys, monkeypatch):
     assert main(["discover", plan, *found, "-q"]) == 0
     (tmp_path / "north.profile.json.sig").unlink()
     assert main(["plan", "north.profile.json", *others, "-q"]) == 6
+
+
+def test_messages_of_an_older_study_are_refused(study, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    profiles = [str(study / f"{site}.profile.json") for site in SITES]
+    assert main(["plan", *profiles, "--study", "cardio 2027", "-q"]) == 0
+    assert main(["discover", "study.plan.json", *summaries(study), "-q"]) == 4
+    assert "make the summary again" in capsys.readouterr().err
+    assert main(["inspect", "study.plan.json"]) == 0
+    assert "study cardio 2027" in capsys.readouterr().out
 
 
 def test_a_key_may_have_a_passphrase(tmp_path, monkeypatch, capsys):
@@ -250,6 +263,7 @@ def broken(study: Path, tmp_path: Path) -> dict[str, tuple[list[str], int, str]]
     (tmp_path / "text.csv").write_text("v1,v2,v3,v4,v5,v6\n1,2,3,4,5,oops\n", encoding="utf-8")
     (tmp_path / "not.plan.json").write_text("{}", encoding="utf-8")
     (tmp_path / "damaged.summary").write_bytes((study / "north.summary").read_bytes()[:-1])
+    (tmp_path / "precious").write_text("a key", encoding="utf-8")
     (tmp_path / "declared.toml").write_text("[variables.x]\nkind = 'continuos'\n", encoding="utf-8")
     twice = [str(study / "north.summary"), *summaries(study)]
     return {
@@ -269,7 +283,10 @@ def broken(study: Path, tmp_path: Path) -> dict[str, tuple[list[str], int, str]]
         "a summary twice": (["discover", plan, *twice], 5, "'north'"),
         "no such method": (["discover", plan, *summaries(study), "--method", "magic"], 2, "no method 'magic'"),
         "a bad level": (["discover", plan, *summaries(study), "--alpha", "7"], 2, "alpha is 7"),
-        "a bad kind": (["profile", data, "--client", "n", "--kind", "v1=ordinal"], 3, "choose one of"),
+        "a bad kind": (["profile", data, "--client", "n", "--kind", "v1=ordinal"], 2, "choose one of"),
+        "a client that is a path": (["profile", data, "--client", "../n"], 2, "name the file with -o"),
+        "overwriting a key": ([*summarize, "north", "-o", str(tmp_path / "precious")], 2, "is something else"),
+        "a plan by nobody": (["discover", plan, *summaries(study), "--plan-key", KEY], 6, "ask who made it"),
         "nothing to sign with": (["sign", plan], 6, "fedcdh keygen"),
         "bad rows": (["simulate", "-o", str(tmp_path / "s"), "--rows", "1,2"], 2, "one for each of the 3 sites"),
         "bad sites": (["simulate", "-o", str(tmp_path / "s"), "--sites", "../up"], 2, "names of folders"),
@@ -355,12 +372,59 @@ def test_a_terminal_without_arrows_is_no_reason_to_fail(study):
 
 
 def test_names_do_nothing_to_a_terminal(tmp_path, capsys):
-    (tmp_path / "d.csv").write_text("\x1b[2Jx,[red]y[/red]\n" + "1,2\n2,3\n" * 60, encoding="utf-8")
-    assert main(["profile", str(tmp_path / "d.csv"), "--client", "n\x07", "-o", str(tmp_path / "p.json")]) == 0
-    shown = capsys.readouterr().out
-    assert "\x1b" not in shown
-    assert "\x07" not in shown
-    assert "[red]y[/red]" in shown
+    (tmp_path / "d.csv").write_text("x,[red]y[/red]\n" + "1,2\n2,3\n" * 60, encoding="utf-8")
+    arguments = ["profile", str(tmp_path / "d.csv"), "-o", str(tmp_path / "p.json"), "--client"]
+    assert main([*arguments, "n\x07"]) != 0
+    (tmp_path / "e.csv").write_text("\x1b[2Jx,y\n" + "1,2\n2,3\n" * 60, encoding="utf-8")
+    assert main([arguments[0], str(tmp_path / "e.csv"), *arguments[2:], "north"]) != 0
+    assert main([*arguments, "north"]) == 0
+    said = capsys.readouterr()
+    assert "[red]y[/red]" in said.out
+    assert not {"\x1b", "\x07"} & set(said.out + said.err)
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_who_has_seen_enough_stops_nothing(study, tmp_path, unbuffered):
+    command = f"{sys.executable} -m fedcdh profile {study / 'north' / 'data.csv'} --client north | true"
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    run = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command}"], cwd=tmp_path, env=environment, capture_output=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    assert (tmp_path / "north.profile.json").read_bytes() == (study / "north.profile.json").read_bytes()
+
+
+def test_lists_of_a_policy_speak_of_the_sites_own_columns(study, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "policy.toml").write_text('withheld = ["v1"]', encoding="utf-8")
+    (tmp_path / "names.toml").write_text('"v1" = "harmless"', encoding="utf-8")
+    data = str(study / "north" / "data.csv")
+    assert main(["profile", data, "--client", "north", "--map", "names.toml"]) == 7
+    assert "'harmless' (here 'v1') is withheld" in capsys.readouterr().err
+    assert main(["profile", data, "--client", "north", "--plan", str(study / "study.plan.json")]) == 7
+
+
+def test_what_the_user_has_set_up_comes_before_what_lies_around(study, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    arguments = ["profile", str(study / "north" / "data.csv"), "--client", "north"]
+    settings = Path(os.environ["XDG_CONFIG_HOME"]) / "fedcdh"
+    settings.mkdir()
+    (settings / "policy.toml").write_text('withheld = ["v1"]', encoding="utf-8")
+    (tmp_path / "policy.toml").write_text("research = true", encoding="utf-8")
+    assert main(arguments) == 7
+    (settings / "policy.toml").unlink()
+    assert main([*arguments, "-q"]) == 0
+    assert "research, no privacy" in capsys.readouterr().err  # also for those who want to hear nothing
+    (tmp_path / "policy.toml").unlink()
+    (tmp_path / "policy.toml").symlink_to("nowhere")
+    assert main(arguments) == 7
+
+
+def test_a_column_without_values_is_no_mistake_of_ours(tmp_path, capsys):
+    (tmp_path / "d.csv").write_text("x,y\n" + "1,\n2,\n" * 60, encoding="utf-8")
+    assert main(["profile", str(tmp_path / "d.csv"), "--client", "north", "-o", str(tmp_path / "p.json")]) == 0
+    assert "no values" in capsys.readouterr().out
+    assert main(["inspect", str(tmp_path / "p.json")]) == 0
 
 
 def test_ctrl_c_leaves_nothing_half_done(study, tmp_path):

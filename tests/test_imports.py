@@ -63,6 +63,7 @@ ROOMS = {
         "policy",
         "reading",
         "simulate",
+        "standing_out",
     },
     "door": {"__init__", "__main__", "cli"},
 }

@@ -1,6 +1,8 @@
 """What Knowledge says to the search, and which contradictions it refuses."""
 
 import random
+from contextlib import suppress
+from time import process_time
 
 import pytest
 from oracle import obeys, random_dag, true_knowledge
@@ -112,3 +114,101 @@ def test_what_is_true_of_a_dag_is_never_a_contradiction(seed):
     knowledge = true_knowledge(rng, dag)
     knowledge.check(dag.nodes)
     assert obeys(dag, knowledge)
+
+
+def brute_force(knowledge: Knowledge) -> tuple[set[str], set[tuple[str, str]]]:
+    """By the definition: who reaches itself along required arrows, and who reaches whom in an earlier tier."""
+    tier = {name: k for k, names in enumerate(knowledge.tiers) for name in names}
+    reach = {name: {head for tail, head in knowledge.required if tail == name != head} for name in NAMES}
+    for _ in NAMES:
+        reach = {name: heads.union(*(reach[head] for head in heads)) for name, heads in reach.items()}
+    back = {(a, b) for a in NAMES for b in reach[a] if a in tier and b in tier and tier[a] > tier[b]}
+    return {name for name in NAMES if name in reach[name]}, back
+
+
+@pytest.mark.parametrize("seed", range(400))
+def test_chains_of_required_arrows_are_refused_exactly_where_they_contradict(seed):
+    rng = random.Random(seed)
+    pairs = [(a, b) for a in NAMES for b in NAMES if a != b]
+    placed = rng.sample(NAMES, rng.randint(0, 4))
+    cuts = sorted(rng.choices(range(len(placed) + 1), k=2))
+    knowledge = Knowledge(
+        required=rng.sample(pairs, rng.randint(0, 6)),
+        tiers=[placed[: cuts[0]], placed[cuts[0] : cuts[1]], placed[cuts[1] :]],
+    )
+    circling, back = brute_force(knowledge)
+    try:
+        knowledge.check(NAMES)
+        said = ""
+    except KnowledgeError as refusal:
+        said = str(refusal)
+    assert {name for name in NAMES if f"lead from {name} back to {name};" in said} == circling
+    assert {(a, b) for a, b in pairs if f"{a} → {b} is required, but the tiers" in said} == back & knowledge.required
+    chains = {(a, b) for a, b in pairs if f"lead from {a} to {b}, which is in an earlier tier" in said}
+    assert chains <= back - knowledge.required
+    assert bool(said) == bool(circling or back)
+
+
+def in_chain(length: int, more: int = 1) -> tuple[list[str], list[tuple[str, str]]]:
+    names = [f"v{k:06}" for k in range(length)]
+    return names, [(a, b) for step in range(1, more + 1) for a, b in zip(names, names[step:], strict=False)]
+
+
+def many_times(size: int) -> tuple[list[str], Knowledge]:
+    return in_chain(size)[0], Knowledge(tiers=[in_chain(size)[0], in_chain(size)[0]])
+
+
+def all_fine(size: int) -> tuple[list[str], Knowledge]:
+    names, arrows = in_chain(size, 5)
+    return names, Knowledge(required=arrows, tiers=[[name] for name in names[::2]])
+
+
+def round_and_round(size: int) -> tuple[list[str], Knowledge]:
+    names, arrows = in_chain(size, 5)
+    return names, Knowledge(required=[*arrows, (names[-1], names[0])])
+
+
+def back_in_time(size: int) -> tuple[list[str], Knowledge]:
+    names, arrows = in_chain(size)
+    return names, Knowledge(required=arrows, tiers=[names[-50:], names[:50]])
+
+
+def every_other_back_in_time(size: int) -> tuple[list[str], Knowledge]:
+    names, arrows = in_chain(size)
+    return names, Knowledge(required=arrows, tiers=[[name] for name in names[::-2]])
+
+
+@pytest.mark.parametrize("made", [many_times, all_fine, round_and_round, back_in_time, every_other_back_in_time])
+def test_time_to_check_grows_with_the_arrows_and_not_with_their_square(made):
+    def seconds(size: int) -> float:
+        names, knowledge = made(size)
+        began = process_time()
+        with suppress(KnowledgeError):
+            knowledge.check(names)
+        return process_time() - began
+
+    for size in (1000, 10_000):
+        assert seconds(4 * size) < 8 * seconds(size) + 1
+
+
+@pytest.mark.parametrize("made", [many_times, round_and_round, back_in_time, every_other_back_in_time])
+def test_what_is_said_stays_short_whatever_is_wrong(made):
+    names, knowledge = made(1000)
+    with pytest.raises(KnowledgeError) as refusal:
+        knowledge.check(names)
+    assert len(str(refusal.value)) < 10_100
+
+
+def test_the_first_complaints_are_told_and_the_rest_counted():
+    names = [f"v{k:03}" for k in range(100)]
+    with pytest.raises(
+        KnowledgeError, match=r"v000 is listed 2 times(?s:.*)v029 is listed 2 times(?s:.*)- and 70 more$"
+    ):
+        Knowledge(tiers=[names, names]).check(names)
+    with pytest.raises(KnowledgeError, match=r"variables: v000, .*, v029 and 70 more; known are a, b, c, d, e$"):
+        Knowledge(tiers=[names]).check(NAMES)
+
+
+def test_names_that_cannot_be_printed_stand_as_numbers():
+    with pytest.raises(KnowledgeError, match=r"unknown variables: a\\xa0, b\\x1b\[2J\\n; known are"):
+        Knowledge(tiers=[["b\x1b[2J\n", "a\u00a0"]]).check(NAMES)

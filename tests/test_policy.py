@@ -282,10 +282,11 @@ plans = ["{"a" * 12}"]
 coordinator_keys = ["{KEY}"]
 unsigned_plans = "accept"
 farthest = 8
+loneliest = 0.95
 research = true
 """
     lists = frozenset("xg"), frozenset({"name"}), frozenset({"a" * 12}), frozenset({KEY})
-    assert Policy.from_toml(text) == Policy(200, 10, *lists, "accept", 8.0, True)
+    assert Policy.from_toml(text) == Policy(200, 10, *lists, "accept", 8.0, 0.95, True)
     assert Policy.from_toml("") == Policy()
 
 

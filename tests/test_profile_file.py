@@ -21,10 +21,11 @@ KEY = "ed25519:" + base64.b64encode(bytes(range(32))).decode()
 MESSAGE = ProfileMessage(profile(studies.mixed(1, (40,))["clinic a"], "north"), "0f" * 32, KEY, "fedcdh 0.1.0")
 TEXT = to_text(MESSAGE)
 
-label = st.text(max_size=6)
+printable = st.characters(exclude_categories=["C", "Zl", "Zp"])
+label = st.text(printable, max_size=6)
 numbers = st.lists(st.none() | st.floats(-1e100, 1e100), min_size=5, max_size=5)
 labels = st.lists(st.none() | label, min_size=5, max_size=5)
-names = st.text(min_size=1, max_size=6)
+names = st.text(printable, min_size=1, max_size=6)
 
 
 def table(columns: dict) -> dict:
@@ -99,6 +100,9 @@ def damaged(**changes: object) -> str:
     return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
+UNREADABLE = ["n" * 201, "n" * 120_000, "a\n", "\x1b[2J", "\x9b", "a\u200bb", "\u2028", "a\u202e"]
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -117,6 +121,12 @@ def damaged(**changes: object) -> str:
         (damaged(columns__0__more=1), "more"),
         (damaged(client=""), "needs a name"),
         (damaged(client=7), "needs a name"),
+        *((damaged(client=text), "needs a name") for text in UNREADABLE),
+        *((damaged(columns__0__name=text), "a column needs a name") for text in UNREADABLE),
+        *((damaged(columns__2__levels=["high", "low", text]), "different texts") for text in UNREADABLE),
+        (damaged(rows="7" * 100_000), "whole number"),
+        (damaged(columns__0__kind="k" * 100_000), "continuous or categorical"),
+        (damaged(columns__0__count="7" * 100_000), "add up"),
         (damaged(rows=True), "whole number"),
         (damaged(rows=40.0), "whole number"),
         (damaged(rows=41), "add up to the 41 rows"),
@@ -156,6 +166,7 @@ def test_what_is_damaged_is_refused_with_advice(text, reason):
     with pytest.raises(DataError, match=r"ask the site for the file again") as refused:
         from_text(text)
     assert reason in str(refused.value)
+    assert len(str(refused.value)) < 600
 
 
 def test_what_is_too_long_is_refused_before_it_is_read():

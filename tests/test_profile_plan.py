@@ -12,13 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from fedcdh.column_profile import LEVELS_AT_MOST
+from fedcdh.discovery import discover
 from fedcdh.errors import DataError, PlanError
 from fedcdh.features import Fourier, Hermite
-from fedcdh.plan import Categorical, Continuous, StudyPlan
+from fedcdh.plan import COLUMNS_AT_MOST, LETTERS_AT_MOST, Categorical, Continuous, StudyPlan
 from fedcdh.profile import QUANTILES, merge, profile
 from fedcdh.questions import DOMAIN
 
-name = st.text(min_size=1, max_size=8).filter(lambda text: text != DOMAIN)
+printable = st.characters(exclude_categories=["C", "Zl", "Zp"])
+"""Quotes, backslashes, emoji, letters from right to left, every space: all that takes up room in a line."""
+name = st.text(printable, min_size=1, max_size=8).filter(lambda text: text != DOMAIN)
 number = st.floats(-1e299, 1e299)
 positive = st.floats(0, 1e299, exclude_min=True)
 families = st.one_of(
@@ -30,7 +34,7 @@ families = st.one_of(
 @st.composite
 def plans(draw) -> StudyPlan:
     names = draw(st.lists(name, min_size=1, max_size=4, unique=True))
-    levels = st.lists(st.text(max_size=6), min_size=1, max_size=4, unique=True).map(tuple)
+    levels = st.lists(st.text(printable, max_size=6), min_size=1, max_size=4, unique=True).map(tuple)
     bulk = (st.none() | number, st.none() | positive)
     variables = [
         draw(
@@ -40,7 +44,7 @@ def plans(draw) -> StudyPlan:
         )
         for n in names
     ]
-    clients = draw(st.lists(st.text(min_size=1, max_size=6), min_size=1, max_size=4, unique=True))
+    clients = draw(st.lists(st.text(printable, min_size=1, max_size=6), min_size=1, max_size=4, unique=True))
     return StudyPlan(tuple(variables), tuple(clients), draw(families), draw(st.floats(1, 100)))
 
 
@@ -264,6 +268,96 @@ def test_whatever_happens_to_a_plan_is_refused_or_harmless(data):
         return
     assert StudyPlan.from_json(plan.to_json()) == plan
     assert plan.fingerprint == PLAN.fingerprint or plan != PLAN
+
+
+# Names and sizes
+
+READABLE = [
+    "می\u200cروم",
+    "a" * LETTERS_AT_MOST,
+    "größe ☃",
+    '"y" \\',
+    "גובה",
+    "no\u00a0break",
+    "\u3000",
+    "😀",
+    "e\u0301",
+    "%s {x}",
+]
+UNREADABLE = [
+    "a" * (LETTERS_AT_MOST + 1),
+    "a\n",
+    "\t",
+    "\0",
+    "\x1b[2J",
+    "\x7f",
+    "\x9b",
+    "a\u200bb",
+    "\u2028",
+    "a\u202e",
+    "\ud800",
+]
+
+
+@pytest.mark.parametrize("text", READABLE)
+def test_names_and_levels_may_be_whatever_can_be_read_in_a_line(text):
+    plan = StudyPlan((Continuous(text), Categorical(text + "2" if len(text) < 99 else "g", (text, ""))), (text,))
+    assert StudyPlan.from_json(plan.to_json()) == plan
+
+
+@pytest.mark.parametrize("text", UNREADABLE)
+@pytest.mark.parametrize(
+    ("made", "whose"),
+    [
+        (lambda text: Continuous(text), "the name of a variable"),
+        (lambda text: Categorical(text, ("a", "b")), "the name of a variable"),
+        (lambda text: Categorical("g", ("a", text)), "a level of variable 'g'"),
+        (lambda text: StudyPlan((Continuous("x"),), ("north", text)), "the name of a client"),
+    ],
+)
+def test_names_and_levels_that_cannot_be_read_in_a_line_are_refused(made, whose, text):
+    with pytest.raises(PlanError, match=f"^{whose} cannot be used: .*(printed|at most 200); rename it$") as refused:
+        made(text)
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) < 400
+
+
+def test_a_table_with_a_hidden_letter_is_refused_by_name():
+    with pytest.raises(PlanError, match=r"name of a variable.*'age\\x00' holds the character U\+0000"):
+        discover({"north": {"age\0": [1.0, 2.0, 3.0], "g": ["a", "b", "a"]}})
+    with pytest.raises(PlanError, match=r"level of variable 'g'.*'b\\n' holds the character U\+000A"):
+        discover({"north": {"age": [1.0, 2.0, 3.0], "g": ["a", "b\n", "a"]}})
+
+
+def test_levels_are_as_few_as_in_profiles():
+    assert len(Categorical("g", tuple(map(str, range(LEVELS_AT_MOST)))).levels) == LEVELS_AT_MOST
+    with pytest.raises(PlanError, match="'g' has 100000 levels, expected at most 100; group them"):
+        Categorical("g", tuple(map(str, range(100_000))))
+
+
+def test_a_plan_fits_into_memory():
+    columns = [Continuous(f"v{k}") for k in range((COLUMNS_AT_MOST - 1) // 4)]
+    plan = StudyPlan(tuple(columns), ("north",), Hermite(2))
+    assert plan.columns <= COLUMNS_AT_MOST
+    with pytest.raises(PlanError, match="columns of features, expected at most 20000; leave variables out"):
+        replace(plan, family=Hermite(3))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        damaged("clients", ["north"] * 10_000),
+        damaged("clients", "n" * 100_000),
+        damaged("family.name", "w" * 100_000),
+        damaged("variables.0.name", "v" * 100_000),
+        damaged("variables.1.levels", ["f"] * 100),
+        damaged("variables.0.kind", "k" * 100_000),
+    ],
+)
+def test_refusals_fit_into_a_few_lines(text):
+    with pytest.raises(PlanError) as refused:
+        StudyPlan.from_json(text)
+    assert len(str(refused.value)) < 500
 
 
 def test_spans_cover_all_columns_once():

@@ -27,7 +27,7 @@ tables = st.lists(st.tuples(cell, st.sampled_from("abc"), cell), max_size=12).ma
 
 
 def plan_for(family=Hermite(), clients=("north", "süd ↓")) -> StudyPlan:  # noqa: B008 (a value)
-    x, g, y = Continuous("x", 3.0, 7.0, 2.5, 4.0), Categorical("g", ("a", "b", "c")), Continuous('"y"\n\\')
+    x, g, y = Continuous("x", 3.0, 7.0, 2.5, 4.0), Categorical("g", ("a", "b", "c")), Continuous('"y"\u00a0\\')
     return StudyPlan((x, g, y), clients, family)
 
 
@@ -219,6 +219,10 @@ NOT_A_SUMMARY = {
     **{f"{name} is 2^53": edited(**{name: 2**53}) for name in ("rows", "rows_read", "columns")},
     "research is 0": edited(research=0),
     "an empty client": edited(client=""),
+    "a long client": edited(client="n" * 201),
+    **{f"a client with {ord(one):#x}": edited(client=f"north{one}") for one in "\n\x1b\x7f\x9b\u200b\u2028\u202e"},
+    "a variable that cannot be printed": edited(missing={**counts, "\x1b[2J": 0}),
+    "a variable with a long name": edited(missing={**counts, "z" * 201: 0}),
     "a plan in capitals": edited(plan=PLAN.fingerprint.upper()),
     "a plan cut short": edited(plan=PLAN.fingerprint[:63]),
     "a letter in the software": edited(software="fedcdh é"),
@@ -296,6 +300,9 @@ def test_peek_checks_all_that_needs_no_plan():
         with pytest.raises(NotASummary):
             peek(NOT_A_SUMMARY[name])
     assert peek(edited(client="west")).client == "west"
+    with pytest.raises(NotASummary, match=r"letters that can be printed, found 'n\\x9bn") as refusal:
+        peek(edited(client="n\x9b" * 100_000))
+    assert len(str(refusal.value)) < 400
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
+from fedcdh.column_profile import LEVELS_AT_MOST
 from fedcdh.errors import PlanError
 from fedcdh.features import FeatureFamily, Fourier, Hermite
 from fedcdh.profile import Profile, merge, profile
@@ -25,6 +27,12 @@ CLIP = 30.0
 """Values beyond so many scales are cut: far out, because a cut effect no longer follows from its causes."""
 LARGEST = 1e300
 """Locations and scales beyond are no numbers to calculate with."""
+COLUMNS_AT_MOST = 20_000
+"""The moment matrix then takes 3.2 GB."""
+LETTERS_AT_MOST = 200
+"""Of a name or a label: what fits into a message, and can be compared with others in no time."""
+_UNREADABLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+_JOINERS = "\u200c\u200d"
 _FAMILIES: dict[str, type[Hermite] | type[Fourier]] = {"hermite": Hermite, "fourier": Fourier}
 
 
@@ -44,6 +52,7 @@ class Continuous:
     spread: float | None = None
 
     def __post_init__(self) -> None:
+        _check_text(self.name, "the name of a variable")
         numbers = (self.location, self.scale, *self.bulk)
         if not (all(abs(number) < LARGEST for number in numbers) and min(self.scale, self.bulk[1]) > 0):
             raise PlanError(
@@ -74,11 +83,16 @@ class Categorical:
     levels: tuple[str, ...]
 
     def __post_init__(self) -> None:
+        _check_text(self.name, "the name of a variable")
         object.__setattr__(self, "levels", tuple(self.levels))
+        if len(self.levels) > LEVELS_AT_MOST:
+            raise PlanError(
+                f"variable {self.name!r} has {len(self.levels)} levels, expected at most {LEVELS_AT_MOST}; group them"
+            )
         if not self.levels or len(set(self.levels)) != len(self.levels):
-            raise PlanError(f"variable {self.name!r} needs one or more different levels, found {list(self.levels)}")
-        if not all(map(_is_text, self.levels)):
-            raise PlanError(f"variable {self.name!r} needs levels that are texts, found {list(self.levels)}")
+            raise PlanError(f"variable {self.name!r} needs one or more different levels, found {_cut(self.levels)}")
+        for level in self.levels:
+            _check_text(level, f"a level of variable {self.name!r}")
 
 
 Variable = Continuous | Categorical
@@ -97,14 +111,18 @@ class StudyPlan:
     clients: tuple[str, ...]
     family: FeatureFamily = DEFAULT_FAMILY
     clip: float = CLIP  # in units of scale: bounds what one row can contribute
+    study: str = ""  # its name, if it has one: sets it apart from an older study with the same plan
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variables", tuple(self.variables))
         object.__setattr__(self, "clients", tuple(sorted(self.clients)))
         names = [variable.name for variable in self.variables]
         for what, found in (("variables", names), ("clients", list(self.clients))):
-            if not found or len(set(found)) != len(found) or "" in found or not all(map(_is_text, found)):
-                raise PlanError(f"a plan needs one or more {what} with different, non-empty names, found {found}")
+            if not found or len(set(found)) != len(found) or "" in found:
+                raise PlanError(f"a plan needs one or more {what} with different, non-empty names, found {_cut(found)}")
+        for client in self.clients:
+            _check_text(client, "the name of a client")
+        _check_text(self.study, "the name of the study")
         if DOMAIN in names:
             raise PlanError(f"the name {DOMAIN!r} is taken by the client index; rename that variable")
         whole = isinstance(self.family.width, int) and 2 <= self.family.width <= 64
@@ -112,6 +130,11 @@ class StudyPlan:
             raise PlanError(
                 "feature width must be a whole number in 2..64, bandwidth positive and clip in 1..100 scales, "
                 f"found {self.family.width}, {self.family.bandwidth} and {self.clip}"
+            )
+        if self.columns > COLUMNS_AT_MOST:
+            raise PlanError(
+                f"the variables of this plan take {self.columns} columns of features, expected at most "
+                f"{COLUMNS_AT_MOST}; leave variables out, group levels, or choose a smaller feature width"
             )
 
     @property
@@ -150,6 +173,7 @@ class StudyPlan:
                 "bandwidth": float(self.family.bandwidth),
             },
             "variables": [{"kind": type(v).__name__.lower(), **asdict(v)} for v in self.variables],
+            **({"study": self.study} if self.study else {}),
         }
         return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
@@ -170,7 +194,9 @@ class StudyPlan:
         except PlanError:
             raise
         except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as problem:
-            raise PlanError(f"this is not a study plan ({problem!r}); ask the coordinator for the file again") from None
+            raise PlanError(
+                f"this is not a study plan ({_cut(problem)}); ask the coordinator for the file again"
+            ) from None
 
     @cached_property
     def fingerprint(self) -> str:
@@ -208,16 +234,43 @@ class StudyPlan:
         return cls(tuple(variables), tuple(one.client for one in profiles), family, clip)
 
 
-def _is_text(found: object) -> bool:
-    """Text that a file can hold: no half of a surrogate pair."""
-    return isinstance(found, str) and not any("\ud800" <= letter <= "\udfff" for letter in found)
+def wrong_with(text: object) -> str:
+    r"""What keeps people from reading a name or a label in one line; nothing if nothing does.
+
+    All spaces count as readable, no-break spaces too, and so do the joiners of Persian and Indic scripts; control
+    characters, marks that turn the direction of writing, and halves of surrogate pairs do not.
+
+    >>> wrong_with("größe\u00a0in cm")
+    ''
+    >>> wrong_with("size\u202e")
+    "'size\\u202e' holds the character U+202E, which cannot be printed"
+    """
+    if not isinstance(text, str):
+        return f"{_cut(text)} is no text"
+    if len(text) > LETTERS_AT_MOST:
+        return f"{_cut(text)} has {len(text)} letters, expected at most {LETTERS_AT_MOST}"
+    for letter in text:
+        if unicodedata.category(letter) in _UNREADABLE and letter not in _JOINERS:
+            return f"{_cut(text)} holds the character U+{ord(letter):04X}, which cannot be printed"
+    return ""
+
+
+def _check_text(text: object, whose: str) -> None:
+    if wrong := wrong_with(text):
+        raise PlanError(f"{whose} cannot be used: {wrong}; rename it")
+
+
+def _cut(found: object) -> str:
+    """What was found, short enough for a message."""
+    text = repr(found)
+    return text if len(text) <= 200 else text[:197] + "..."
 
 
 def _refuse_strings(*lists: object) -> None:
     """A text where a list belongs would fall apart into letters."""
     for found in lists:
         if isinstance(found, str):
-            raise TypeError(f"expected a list, found {found!r}")
+            raise TypeError(f"expected a list, found {_cut(found)}")
 
 
 def _variable(document: Mapping[str, Any]) -> Variable:

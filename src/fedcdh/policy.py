@@ -4,18 +4,20 @@ Why these rules (`docs/command-line.md` has the figures): from the summary of to
 be computed; a label that few people have gives these people's values away at any number of rows; and whoever writes
 the plan chooses what is looked at.
 
-Known gaps. A variable of few distinct values that is declared as a number (0 and 1, say) is not counted by level:
-declare it categorical. Two summaries of nearly the same rows differ by the rows that changed: one policy sees one
-summary. Figures and labels in a refusal are for the site; it must not be forwarded as it is.
+Known gaps. A variable of few distinct values that is declared as a number (0 and 1, say) is not counted by level, only
+its outermost values are looked at: declare it categorical. Two summaries of nearly the same rows differ by the rows
+that changed: one policy sees one summary. Figures and labels in a refusal are for the site; it must not be forwarded
+as it is.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from itertools import combinations
+from itertools import chain, combinations
+from types import MappingProxyType
 from typing import Any, Literal
 
 from fedcdh.encoding import GRID
@@ -26,6 +28,7 @@ from fedcdh.files.profiles import is_key
 from fedcdh.files.strict_toml import number, only, shown, suggestion, texts, whole
 from fedcdh.plan import POWERS, Categorical, Continuous, StudyPlan
 from fedcdh.profile import Profile
+from fedcdh.standing_out import Array, leverages
 from fedcdh.summary import Summary
 
 ROWS_AT_LEAST = 100
@@ -57,9 +60,8 @@ class Policy:
     plans: frozenset[str] | None = None  # accepted fingerprints, or at least 12 leading digits of them
     coordinator_keys: frozenset[str] = frozenset()  # public keys whose signature on a plan counts
     unsigned_plans: Literal["accept", "refuse"] | None = None  # None: refuse as soon as there are coordinator_keys
-    farthest: float = (
-        10.0  # root mean square distance from the plan's location, in scales; beyond it, units are doubted
-    )
+    farthest: float = 10.0  # root mean square distance from the plan's location, in scales: beyond, units are doubted
+    loneliest: float = 0.99  # the largest leverage of a single row, see `standing_out`
     research: bool = False
 
     def __post_init__(self) -> None:
@@ -73,6 +75,8 @@ class Policy:
             raise _refuse(f'unsigned_plans should be "accept" or "refuse", found {shown(self.unsigned_plans)}')
         if self.unsigned_plans == "refuse" and not self.coordinator_keys:
             raise _refuse("unsigned plans are refused, but no coordinator_keys are named that could sign one")
+        if not 0 < self.loneliest <= 1:
+            raise _refuse(f"loneliest should be a leverage, above 0 and up to 1, found {shown(self.loneliest)}")
         if not self.farthest > 0:
             raise _refuse(f"farthest should be positive, found {shown(self.farthest)}")
 
@@ -87,27 +91,43 @@ class Policy:
         only(found, [field.name for field in fields(cls)], "the policy", refuse=_refuse)
         return cls(**{key: _setting(key, value) for key, value in found.items()})
 
-    def check_plan(self, plan: StudyPlan, signed_by: str | None = None) -> None:
-        """Refuses a plan before any data are read; `signed_by` is the public key whose signature was verified."""
+    def check_plan(
+        self, plan: StudyPlan, signed_by: str | None = None, own: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """Refuses a plan before any data are read.
+
+        `signed_by` is the public key whose signature was verified; `own` leads from variables to this site's own
+        names of their columns, where these differ.
+        """
         _check(
             "this plan is not followed here",
-            [*self._lists(plan.names), *self._origin(plan, signed_by)],
+            [*self._lists(plan.names, own), *self._origin(plan, signed_by)],
             self._magnifies(plan),
             self.research,
         )
 
-    def check_profile(self, profile: Profile) -> None:
+    def check_profile(self, profile: Profile, own: Mapping[str, str] = MappingProxyType({})) -> None:
         """Refuses a profile before it leaves: too few values, labels that few have (they may be names), lists."""
-        _check("this profile must not leave", self._lists(profile.columns), self._sparse(profile), self.research)
+        _check("this profile must not leave", self._lists(profile.columns, own), self._sparse(profile), self.research)
 
-    def check_summary(self, summary: Summary, plan: StudyPlan) -> None:
-        """Refuses a summary before a byte of it leaves: too few rows, labels or pairs of them that few have, units."""
+    def check_summary(
+        self,
+        summary: Summary,
+        plan: StudyPlan,
+        outermost: Mapping[str, Array] = MappingProxyType({}),
+        own: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Refuses a summary before a byte leaves: too few rows, or people with a label or a pair of labels; units.
+
+        Of the outermost values (`standing_out.Watched` notes them), those whose owner stands out.
+        """
         if summary.plan != plan.fingerprint:
             raise PlanMismatch(
                 f"this summary follows plan {summary.plan[:12]}, not {plan.fingerprint[:12]}; make it again"
             )
-        always = [*self._lists(plan.names), *self._far(summary, plan)]
-        _check("this summary must not leave", always, self._small(summary, plan), self.research)
+        figures = chain(self._small(summary, plan), self._lonely(summary, plan, outermost))
+        always = [*self._lists(plan.names, own), *self._far(summary, plan)]
+        _check("this summary must not leave", always, figures, self.research)
 
     def _rows(self, plan: StudyPlan | None) -> int:
         if self.smallest_rows is not None:
@@ -119,13 +139,16 @@ class Policy:
             return self.smallest_level
         return LEVEL_AT_LEAST if plan is None else level_needed(plan)
 
-    def _lists(self, names: Iterable[str]) -> Iterator[str]:
+    def _lists(self, names: Iterable[str], own: Mapping[str, str]) -> Iterator[str]:
+        """Lists speak of this site's own columns: a mapping of names that came with the plan is no way around them."""
         for name in names:
-            if name in self.withheld:
-                yield f"variable {name!r} is withheld by this site; leave it out of the study, or this site"
-            elif self.variables is not None and name not in self.variables:
-                near = suggestion(name, self.variables)
-                yield f"variable {name!r} is not among the variables of the policy{near}; leave it out, or add it there"
+            column = own.get(name, name)
+            called = repr(name) if column == name else f"{name!r} (here {column!r})"
+            if {name, column} & self.withheld:
+                yield f"variable {called} is withheld by this site; leave it out of the study, or this site"
+            elif self.variables is not None and column not in self.variables:
+                near = suggestion(column, self.variables)
+                yield f"variable {called} is not among the variables of the policy{near}; leave it out, or add it there"
 
     def _origin(self, plan: StudyPlan, signed_by: str | None) -> Iterator[str]:
         if self.plans is not None and not any(map(plan.fingerprint.startswith, self.plans)):
@@ -180,6 +203,17 @@ class Policy:
             for i, j in zip(*((cells > 0) & (cells < least)).nonzero(), strict=True):
                 pair = f"{one.levels[i]!r} of {one.name!r} with {other.levels[j]!r} of {other.name!r}"
                 yield _too_small(pair, int(cells[i, j]), least)
+
+    def _lonely(self, summary: Summary, plan: StudyPlan, outermost: Mapping[str, Array]) -> Iterator[str]:
+        for name, leverage in leverages(summary, plan, outermost).items():
+            if leverage > self.loneliest:
+                error = math.sqrt(max(1 - leverage, 0.0) / leverage)
+                yield (
+                    f"one row stands out by its value of {name!r} (leverage {leverage:.4f}, expected at most "
+                    f"{self.loneliest:g}): its other values could be computed to within {error:.2g} standard "
+                    "deviations; take logarithms, cut extreme values, or leave the variable out (or ask the "
+                    "coordinator why the plan looks so closely there)"
+                )
 
     def _far(self, summary: Summary, plan: StudyPlan) -> Iterator[str]:
         """√(Σ z²/n) of the standardised, clipped values, from the square column.
@@ -260,7 +294,7 @@ def _refuse(reason: str) -> SettingsError:
 def _setting(key: str, value: Any) -> Any:
     if key in ("smallest_rows", "smallest_level"):
         return whole(value, key, refuse=_refuse)
-    if key == "farthest":
+    if key in ("farthest", "loneliest"):
         return number(value, key, refuse=_refuse)
     if key == "research" and not isinstance(value, bool):
         raise _refuse(f"research should be true or false, found {shown(value)}")

@@ -15,10 +15,20 @@ from fedcdh.cli.failing import speaking
 from fedcdh.cli.inspecting import show_plan
 from fedcdh.cli.options import AsJson, KeyFile, PlanFile, Quiet, not_an_input, pairs
 from fedcdh.cli.output import Output
-from fedcdh.cli.places import SMALL, named, read_public, read_study, signed_by, the_key, write_signed
+from fedcdh.cli.places import (
+    SMALL,
+    blaming,
+    named,
+    read_public,
+    read_study,
+    replaceable,
+    signed_by,
+    the_key,
+    write_signed,
+)
 from fedcdh.discovery import discover_from
 from fedcdh.engines import engine_for
-from fedcdh.errors import PlanError, SettingsError
+from fedcdh.errors import NotASummary, PlanError, SettingsError, SignatureError
 from fedcdh.exports import write_result
 from fedcdh.files.disk import read_regular
 from fedcdh.files.profiles import BYTES_AT_MOST, ProfileMessage, from_text
@@ -42,6 +52,10 @@ def plan_command(
     method: Annotated[
         str | None, typer.Option(help="The method whose features are wanted: evidence, constraint or paper.")
     ] = None,
+    name: Annotated[
+        str,
+        typer.Option("--study", help="The study's name, to tell its messages from an older one's.", metavar="NAME"),
+    ] = "",
     site_key: Annotated[
         list[str] | None,
         typer.Option(help="CLIENT=ed25519:... (or a file with it): the key of a site.", metavar="CLIENT=KEY"),
@@ -63,6 +77,7 @@ def plan_command(
     if not paths and declare is None:
         raise SettingsError("a plan needs profiles, or a declaration (--declare variables.toml), or both")
     not_an_input(output, [*paths, *([declare] if declare else [])])
+    replaceable(output, "plan")
     messages = [_read_profile(path) for path in paths]
     declaration = None
     if declare is not None:
@@ -71,7 +86,7 @@ def plan_command(
     family = engine_for(method).family(0) if method is not None else None
     study = study_from(messages, declaration, family=family, accept_ranges=accept_ranges or ())
     given = {client: read_public(text) for client, text in pairs(site_key, "--site-key", "CLIENT=KEY").items()}
-    study = replace(study, keys={**study.keys, **given})
+    study = replace(study, plan=replace(study.plan, study=name), keys={**study.keys, **given})
     show_plan(out, study)
     few, many = (size(study.plan, study.plan.clients[0], rows) for rows in (1000, 1_000_000))
     out.say(f"A site's message will have {few} bytes for a thousand rows, {many} for a million.")
@@ -85,8 +100,14 @@ def plan_command(
 def _read_profile(path: Path) -> tuple[str, ProfileMessage]:
     """A profile with the name of its file; where it names a key, that key has signed it."""
     content = read_regular(path, BYTES_AT_MOST, "a profile")
-    message = from_text(content)
-    signed_by(path, content, "profile", message.key)
+    with blaming(path):
+        message = from_text(content)
+        signer = signed_by(path, content, "profile", message.key)
+    if signer is not None and message.key is None:
+        raise SignatureError(
+            f"{path} is signed by {fingerprint(signer)}, but names no key itself; ask the site for it again, made with "
+            "its key at hand"
+        )
     return str(path), message
 
 
@@ -101,6 +122,10 @@ def discover_command(
         int | None, typer.Option(help="The most variables to condition on, or causes, besides the domain.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of random features and starting points.")] = 0,
+    plan_key: Annotated[
+        str | None,
+        typer.Option(help="The public key that has to have signed the plan: a file, or ed25519:...", metavar="KEY"),
+    ] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -113,7 +138,12 @@ def discover_command(
       fedcdh discover study.plan.json *.summary --method constraint --alpha 0.01 -o result-tests/
     """
     out = Output(quiet, as_json)
-    study, _ = read_study(plan)
+    study, signer = read_study(plan)
+    if plan_key is not None and signer != read_public(plan_key):
+        raise SignatureError(f"{plan} is not signed by {fingerprint(read_public(plan_key))}; ask who made it")
+    out.say(
+        f"Plan {study.plan.fingerprint[:12]}, " + (f"signed by {fingerprint(signer)}." if signer else "not signed.")
+    )
     received = [_read_summary(path, study, out) for path in named(summaries)]
     cohort = admit(received, study.plan)
     with out.searching("discover") as progress:
@@ -142,8 +172,9 @@ def discover_command(
 
 def _read_summary(path: Path, study: Study, out: Output) -> Summary:
     """One site's summary; by the key that the plan names for it, if it does."""
-    content = read_regular(path, most_bytes(study.plan), "a summary")
-    message = unpack(content, study.plan)
+    content = read_regular(path, most_bytes(study.plan), "a summary of this plan", refuse=NotASummary)
+    with blaming(path):
+        message = unpack(content, study.plan)
     client = message.summary.clients[0]
     if signed_by(path, content, "summary", study.keys.get(client)) is None:
         out.warn(f"{path} is not signed: that it comes from {client} is known only by the way it came")

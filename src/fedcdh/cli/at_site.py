@@ -29,13 +29,16 @@ from fedcdh.cli.options import (
     pairs,
 )
 from fedcdh.cli.output import Output
-from fedcdh.cli.places import read_study, the_key, the_policy, write_signed
-from fedcdh.errors import DataError
+from fedcdh.cli.places import file_name, read_study, replaceable, the_key, the_policy, write_signed
+from fedcdh.column_profile import ColumnProfile
+from fedcdh.errors import PolicyRefusal, SettingsError, SignatureError
 from fedcdh.files.profiles import ProfileMessage, to_text
-from fedcdh.files.signing import fingerprint
+from fedcdh.files.signing import SigningKey, fingerprint
 from fedcdh.files.summaries import SummaryMessage, pack
 from fedcdh.profile import Profile, profile
+from fedcdh.reading import read_renames
 from fedcdh.sources import Kind
+from fedcdh.standing_out import Watched
 from fedcdh.summary import Summary, summarize
 
 KINDS: dict[str, Kind] = {"continuous": "continuous", "categorical": "categorical"}
@@ -76,21 +79,23 @@ def profile_command(
       fedcdh profile "2024/*.csv" --client north --delimiter ";" --decimal , --kind ward=categorical
     """
     out = Output(quiet, as_json)
-    target = output or Path(f"{client}.profile.json")
+    target = output or file_name(client, ".profile.json")
     rules, signing = the_policy(policy, research, out), the_key(key, out)
     names = [name.strip() for name in variables.split(",")] if variables is not None else None
     kinds: dict[str, Kind] = {name: _kind(name, text) for name, text in pairs(kind, "--kind", "NAME=KIND").items()}
-    followed = None
+    own, followed = _own_names(renames), None
     if plan is not None:
-        study, _ = read_study(plan)
+        study, signer = read_study(plan)
+        rules.check_plan(study.plan, signer, own)
         followed = study.plan.fingerprint
         names = list(study.plan.names) if names is None else names
         kinds = {name: found for name, found in study.plan.kinds.items() if name in names} | kinds
     with out.progress("profile") as advance:
         source = open_data(files, renames, csv_style(delimiter, decimal, encoding, missing), advance)
         not_an_input(target, [file.path for file in source.files])
+        replaceable(target, "profile")
         found = profile(source, client, variables=names, kinds=kinds)
-    rules.check_profile(found)
+    rules.check_profile(found, own)
     message = ProfileMessage(found, followed, signing.public if signing else None)
     content = to_text(message).encode("utf-8")
     _show_profile(out, found)
@@ -129,16 +134,24 @@ def summarize_command(
       fedcdh summarize study.plan.json export.csv.gz --client north --map names.toml -o to-send/north.summary
     """
     out = Output(quiet, as_json)
-    target = output or Path(f"{client}.summary")
+    target = output or file_name(client, ".summary")
     rules, signing = the_policy(policy, research, out), the_key(key, out)
     study, signer = read_study(plan)
-    rules.check_plan(study.plan, signer)
+    own = _own_names(renames)
+    rules.check_plan(study.plan, signer, own)
+    _check_key(study.keys.get(client), signing, client)
     out.say(f"Plan {study.plan.fingerprint[:12]}, {_signature(signer)}: {len(study.plan.names)} variables.")
     with out.progress("summarize") as advance:
         source = open_data(files, renames, csv_style(delimiter, decimal, encoding, missing), advance)
         not_an_input(target, [plan, *(file.path for file in source.files)])
-        summary = summarize(source, study.plan, client, max_dropped=max_dropped)
-    rules.check_summary(summary, study.plan)
+        replaceable(target, "summary")
+        watched = Watched(source, study.plan)
+        summary = summarize(watched, study.plan, client, max_dropped=max_dropped)
+    try:
+        rules.check_summary(summary, study.plan, watched.outermost, own)
+    except PolicyRefusal as refusal:
+        older = f"\n{target} is an older file; do not send it in place of this one" if target.exists() else ""
+        raise PolicyRefusal(f"{refusal}{older}") from None
     check(summary, study.plan)  # what the coordinator will check; a site should not learn of it by mail
     _show_missing(out, summary)
     entries = study.plan.columns * (study.plan.columns + 1) // 2
@@ -163,8 +176,23 @@ def summarize_command(
 
 def _kind(name: str, text: str) -> Kind:
     if text not in KINDS:
-        raise DataError(f"--kind says {name!r} is {text!r}; choose one of {', '.join(KINDS)}")
+        raise SettingsError(f"--kind says {name!r} is {text!r}; choose one of {', '.join(KINDS)}")
     return KINDS[text]
+
+
+def _own_names(renames: Path | None) -> dict[str, str]:
+    """From the study's names to this site's own, where they differ."""
+    return {ours: theirs for theirs, ours in read_renames(renames).items()} if renames else {}
+
+
+def _check_key(expected: str | None, signing: SigningKey | None, client: str) -> None:
+    """What the coordinator would find out only when the file has been sent."""
+    if expected is not None and (signing is None or signing.public != expected):
+        found = f"the key here is {fingerprint(signing.public)}" if signing else "there is no key here"
+        raise SignatureError(
+            f"the plan names the key {fingerprint(expected)} for {client}, but {found}; name the right one with --key, "
+            "or ask the coordinator for a plan with your new key"
+        )
 
 
 def _signature(signer: str | None) -> str:
@@ -181,11 +209,17 @@ def _show_profile(out: Output, found: Profile) -> None:
             name,
             column.kind,
             column.missing,
-            f"{column.mean:.4g} ± {column.scale:.4g}" if column.kind == "continuous" else ", ".join(column.levels),
+            _content(column),
         )
         for name, column in found.columns.items()
     ]
     out.table(("variable", "kind", "missing", "mean ± spread, or labels"), rows)
+
+
+def _content(column: ColumnProfile) -> str:
+    if not column.count:
+        return "no values"
+    return f"{column.mean:.4g} ± {column.scale:.4g}" if column.kind == "continuous" else ", ".join(column.levels)
 
 
 def _show_missing(out: Output, summary: Summary) -> None:

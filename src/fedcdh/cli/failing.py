@@ -61,8 +61,6 @@ def speaking(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
             _stop(str(refusal), next(code for kind, code in _CODES if isinstance(refusal, kind)))
         except KeyboardInterrupt:
             _stop("interrupted; nothing half-written is left, run the command again", INTERRUPTED)
-        except BrokenPipeError:  # the reader, such as head, has seen enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except OSError as problem:
             _stop(_about_files(problem), FILES)
         except MemoryError:
@@ -83,6 +81,20 @@ def _about_files(problem: OSError) -> str:
     return f"cannot read or write{where} ({problem.strerror or problem}); choose another place, or make room there"
 
 
+IN_PYTHON = {
+    "variables=[...]": "--variables A,B,...",
+    'kinds={...: "categorical"}': "--kind NAME=categorical",
+    "kinds=": "--kind ",
+    "max_dropped=": "--max-dropped SHARE",
+    "family=Fourier(width=5)": "--method paper",
+    "method='evidence'": "--method evidence",
+    ", 1, 2, ... or None": ", 1, 2, ...",
+}
+"""What messages call things by that are called otherwise here."""
+
+
 def _stop(sentence: str, code: int) -> None:
+    for python, here in IN_PYTHON.items():
+        sentence = sentence.replace(python, here)
     sys.stderr.write(f"fedcdh: {plain(sentence)}\n")
     raise typer.Exit(code)

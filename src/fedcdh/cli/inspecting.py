@@ -12,9 +12,9 @@ from fedcdh.arrival import check
 from fedcdh.cli.failing import speaking
 from fedcdh.cli.options import AsJson, Quiet
 from fedcdh.cli.output import Output
-from fedcdh.cli.places import read_study, signer_of
+from fedcdh.cli.places import blaming, read_study, signer_of
 from fedcdh.column_profile import ColumnProfile
-from fedcdh.errors import FedCDHError, PlanMismatch
+from fedcdh.errors import FedCDHError, PlanMismatch, SettingsError
 from fedcdh.files.disk import read_regular, write_whole
 from fedcdh.files.profiles import from_text
 from fedcdh.files.signing import fingerprint
@@ -52,12 +52,13 @@ def inspect_command(
     """
     out = Output(quiet, as_json)
     content = read_regular(file, SUMMARY_AT_MOST, "a summary, a profile or a plan")
-    if content.lstrip()[:1] == b"{" and b'"fedcdh-study' in content:
-        _inspect_plan(out, Study.from_json(content), signer_of(file, content, "plan"))
-    elif content.lstrip()[:1] == b"{":
-        _inspect_profile(out, file, content)
-    else:
-        _inspect_summary(out, file, content, plan, numbers)
+    with blaming(file):
+        if content[:1] == b"{" and b'"fedcdh-study' in content:
+            _inspect_plan(out, Study.from_json(content), signer_of(file, content, "plan"))
+        elif content[:1] == b"{":
+            _inspect_profile(out, file, content)
+        else:
+            _inspect_summary(out, file, content, plan, numbers)
 
 
 def _inspect_plan(out: Output, study: Study, signer: str | None) -> None:
@@ -83,7 +84,7 @@ def show_plan(out: Output, study: Study) -> None:
         out.say(*(f"  {tail} causes {head}" for tail, head in sorted(known.required)))
         out.say(*(f"  {tail} does not cause {head}" for tail, head in sorted(known.forbidden)))
         out.say(*(f"  tier {number}: {', '.join(tier)}" for number, tier in enumerate(known.tiers)))
-    out.say(f"Plan {study.plan.fingerprint}")
+    out.say(f"Plan {study.plan.fingerprint}" + (f", study {study.plan.study}" if study.plan.study else ""))
 
 
 def _inspect_profile(out: Output, file: Path, content: bytes) -> None:
@@ -97,6 +98,8 @@ def _inspect_profile(out: Output, file: Path, content: bytes) -> None:
 
 
 def _content(column: ColumnProfile) -> str:
+    if not column.count:
+        return "no values"
     if column.kind == "categorical":
         return _counted(dict(zip(column.levels, column.counts, strict=True)))
     return f"{column.mean:.4g} ± {column.scale:.3g} [{' '.join(f'{value:.4g}' for value in column.quantiles)}]"
@@ -105,19 +108,28 @@ def _content(column: ColumnProfile) -> str:
 def _inspect_summary(out: Output, file: Path, content: bytes, plan: Path | None, numbers: Path | None) -> None:
     header, signer = peek(content), signer_of(file, content, "summary")
     _show_header(out, file, header, len(content), signer)
-    found = _plan_for(file, header, plan)
-    if found is not None:
+    study = _study_for(file, header, plan)
+    if study is not None:
+        found = study.plan
         summary = unpack(content, found).summary
         check(summary, found)
+        if signer != (expected := study.keys.get(header.client, signer)) and expected is not None:
+            out.warn(f"the plan names the key {fingerprint(expected)} for {header.client}: this will be refused")
         _show_meaning(out, summary, found)
         if numbers is not None:
-            write_whole(numbers, numbers_csv(summary, found))
+            _write_numbers(numbers, numbers_csv(summary, found))
             out.say("", f"Every number of it: {numbers}")
     elif numbers is not None:
         raise PlanMismatch("what the numbers mean is in the plan; name it with --plan")
     else:
         out.say("", "What the sums mean is in the plan: give it with --plan to see means, spreads and counts.")
     out.result({**_document(header), "kind": "summary", "bytes": len(content), "signed_by": signer})
+
+
+def _write_numbers(path: Path, text: str) -> None:
+    if path.exists() and not path.read_bytes()[:64].startswith(text[:13].encode()):
+        raise SettingsError(f"{path} is something else and is not overwritten; choose another name")
+    write_whole(path, text)
 
 
 def _document(header: Header) -> dict[str, Any]:
@@ -139,23 +151,23 @@ def _show_header(out: Output, file: Path, header: Header, length: int, signer: s
         out.say("It was made for research, without privacy: the site's smallest numbers of rows were not enforced.")
 
 
-def _plan_for(file: Path, header: Header, given: Path | None) -> StudyPlan | None:
-    """The plan that was named, or one with the right fingerprint that lies beside the file or here."""
+def _study_for(file: Path, header: Header, given: Path | None) -> Study | None:
+    """The plan file that was named, or one with the right fingerprint that lies beside the file or here."""
     if given is not None:
-        plan = read_study(given)[0].plan
-        if plan.fingerprint != header.plan:
+        study = read_study(given)[0]
+        if study.plan.fingerprint != header.plan:
             raise PlanMismatch(
-                f"{file} follows the plan {header.plan[:12]}, but {given} is the plan {plan.fingerprint[:12]}; give "
-                "the plan it was made with"
+                f"{file} follows the plan {header.plan[:12]}, but {given} is the plan {study.plan.fingerprint[:12]}; "
+                "give the plan it was made with"
             )
-        return plan
+        return study
     for path in sorted({*file.parent.glob("*.json"), *Path().glob("*.json")}):
         try:
-            plan = read_study(path)[0].plan
+            study = read_study(path)[0]
         except (FedCDHError, OSError):  # some other file
             continue
-        if plan.fingerprint == header.plan:
-            return plan
+        if study.plan.fingerprint == header.plan:
+            return study
     return None
 
 

@@ -12,7 +12,7 @@ from fedcdh.cli.failing import speaking
 from fedcdh.cli.options import AsJson, KeyFile, Quiet
 from fedcdh.cli.output import Output
 from fedcdh.cli.places import read_public, signature_path, signer_of, the_key
-from fedcdh.errors import SignatureError
+from fedcdh.errors import SettingsError, SignatureError
 from fedcdh.files.disk import read_regular, write_whole
 from fedcdh.files.signing import KINDS, SigningKey, fingerprint, sign
 
@@ -40,7 +40,7 @@ def keygen_command(
     out, public = Output(quiet, as_json), output.with_name(output.name.removesuffix(".key") + ".pub")
     for path in (output, public):
         if path.exists():
-            raise SignatureError(f"{path} is there already and is not overwritten; choose another name with -o")
+            raise SettingsError(f"{path} is there already and is not overwritten; choose another name with -o")
     secret = _asked_twice() if passphrase else None
     key = SigningKey.generate()
     write_whole(output, key.to_pem(secret), private=True)
@@ -108,11 +108,13 @@ def verify_command(
 
 def _kind_of(file: Path, kind: str | None) -> str:
     if kind is not None:
+        if kind not in KINDS:
+            raise SettingsError(f"--kind {kind}: choose one of {', '.join(KINDS)}")
         return kind
     endings = {".summary": "summary", ".plan.json": "plan", ".profile.json": "profile", "result.json": "result"}
     found = next((meant for ending, meant in endings.items() if file.name.endswith(ending)), None)
     if found is None:
-        raise SignatureError(f"{file.name} does not say what it is; name it with --kind ({', '.join(KINDS)})")
+        raise SettingsError(f"{file.name} does not say what it is; name it with --kind ({', '.join(KINDS)})")
     return found
 
 

@@ -24,7 +24,7 @@ KeyFile = Annotated[
     Path | None,
     typer.Option(
         "--key",
-        help="The private key to sign with; else $FEDCDH_KEY, site.key here, or the one in your settings folder.",
+        help="The private key to sign with; else $FEDCDH_KEY, the one in your settings folder, or site.key here.",
         metavar="FILE",
     ),
 ]
@@ -32,7 +32,7 @@ PolicyFile = Annotated[
     Path | None,
     typer.Option(
         "--policy",
-        help="The site's policy; else $FEDCDH_POLICY, policy.toml here, or the one in your settings folder.",
+        help="The site's policy; else $FEDCDH_POLICY, the one in your settings folder, or policy.toml here.",
         metavar="FILE",
     ),
 ]
@@ -40,7 +40,7 @@ Research = Annotated[
     bool,
     typer.Option(
         "--research",
-        help="Simulated or public data: smallest numbers of rows are not enforced, and the file says so.",
+        help="Simulated or public data: no smallest numbers of rows or people; a summary says so.",
     ),
 ]
 Renames = Annotated[

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,11 +31,11 @@ class Output:
         """Sentences for a person."""
         if not (self.quiet or self.as_json):
             for sentence in sentences:
-                sys.stdout.write(f"{plain(sentence)}\n")
+                _write(f"{plain(sentence)}\n")
 
-    def warn(self, sentence: str) -> None:
+    def warn(self, sentence: str, *, always: bool = False) -> None:
         """What a person should know, though nothing went wrong; goes to the error stream, never to a pipe."""
-        if not self.quiet:
+        if always or not self.quiet:
             sys.stderr.write(f"fedcdh: note: {plain(sentence)}\n")
 
     def table(self, heads: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -53,7 +54,7 @@ class Output:
         """The one JSON object of this command, for programs."""
         if self.as_json:
             text = json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False, default=list)
-            sys.stdout.write(f"{text}\n")
+            _write(f"{text}\n")
 
     @contextmanager
     def progress(self, doing: str) -> Iterator[Advance]:
@@ -109,6 +110,15 @@ def plain(text: str) -> str:
 
 def _shown(cell: object) -> str:
     return plain(f"{cell:.4g}" if isinstance(cell, float) else "" if cell is None else str(cell))
+
+
+def _write(text: str) -> None:
+    """To a reader who may have seen enough, such as head: what has to be done is done all the same."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def never_fail_on_letters() -> None:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from getpass import getpass
 from glob import glob, has_magic
 from pathlib import Path
 
 from fedcdh.cli.output import Output
-from fedcdh.errors import PlanError, PolicyRefusal, SignatureError
+from fedcdh.errors import FedCDHError, PlanError, PolicyRefusal, SettingsError, SignatureError
 from fedcdh.files.disk import read_regular, write_whole
 from fedcdh.files.signing import SIGNATURE_AT_MOST, SigningKey, fingerprint, private_enough, sign, verify
 from fedcdh.files.studies import BYTES_AT_MOST, Study
 from fedcdh.policy import Policy
 
+HEAD = 1 << 24
+"""Bytes in which a file of ours says what it is: the formats of JSON files stand after other keys."""
 SMALL = 1 << 20
 """Bytes of files that people write: keys, policies, declarations."""
 
@@ -27,12 +30,16 @@ def settings_folder() -> Path:
 
 
 def _found(given: Path | None, variable: str, name: str) -> Path | None:
-    """The file that was named, or the first of the usual places where there is one."""
+    """The file that was named, or the first of the usual places where there is one.
+
+    What the user has set up comes before what lies in the folder: that may have come with somebody's files. What is
+    there is meant, also where it is a link to nothing.
+    """
     if given is not None:
         return given
     if os.environ.get(variable):
         return Path(os.environ[variable])
-    return next((path for path in (Path(name), settings_folder() / name) if path.is_file()), None)
+    return next((path for path in (settings_folder() / name, Path(name)) if os.path.lexists(path)), None)
 
 
 def the_policy(given: Path | None, research: bool, output: Output) -> Policy:
@@ -43,7 +50,7 @@ def the_policy(given: Path | None, research: bool, output: Output) -> Policy:
         policy = Policy.from_toml(read_regular(path, SMALL, "a policy", refuse=PolicyRefusal))
         output.say(f"Policy: {path}")
     if research or policy.research:
-        output.warn("research, no privacy: smallest numbers of rows and levels are not enforced, and the file says so")
+        output.warn("research, no privacy: no smallest numbers of rows or people; a summary says so", always=True)
     return replace(policy, research=True) if research else policy
 
 
@@ -73,6 +80,37 @@ def read_public(given: str) -> str:
         given = content.decode("utf-8", "replace").strip()
     fingerprint(given)  # refuses what is no key
     return given
+
+
+@contextmanager
+def blaming(path: Path) -> Iterator[None]:
+    """Says which file a refusal is about."""
+    try:
+        yield
+    except FedCDHError as problem:
+        raise problem if str(path) in str(problem) else type(problem)(f"{path}: {problem}") from None
+
+
+FORMATS = {"summary": b"fedcdh-summary-", "profile": b"fedcdh-profile-", "plan": b"fedcdh-study-"}
+
+
+def replaceable(path: Path, kind: str) -> None:
+    """Refuses to write over anything but an older file of the same kind: a key, say, would be gone for good."""
+    for place, mark in ((path, FORMATS[kind]), (signature_path(path), b"fedcdh-signature-")):
+        if not os.path.lexists(place):
+            continue
+        if not place.is_file():
+            raise SettingsError(f"{place} is there already and is not a file; choose another name with -o")
+        with place.open("rb") as file:
+            if mark not in file.read(HEAD):
+                raise SettingsError(f"{place} is something else and is not overwritten; choose another name with -o")
+
+
+def file_name(client: str, ending: str) -> Path:
+    """Where a client's file goes unless it is named: never out of this folder."""
+    if Path(client).name != client or not client.isprintable() or client.strip(". ") == "":
+        raise SettingsError(f"the client {client!r} is no name for a file; name the file with -o")
+    return Path(client + ending)
 
 
 def signature_path(path: Path) -> Path:
@@ -122,7 +160,8 @@ def signed_by(path: Path, content: bytes, kind: str, expected: str | None) -> st
 def read_study(path: Path) -> tuple[Study, str | None]:
     """The plan file, and the public key that signed it."""
     content = read_regular(path, BYTES_AT_MOST, "a plan file", refuse=PlanError)
-    return Study.from_json(content), signer_of(path, content, "plan")
+    with blaming(path):
+        return Study.from_json(content), signer_of(path, content, "plan")
 
 
 def named(patterns: list[Path]) -> list[Path]:

@@ -19,6 +19,8 @@ from typing import Any
 from fedcdh.column_profile import LEVELS_AT_MOST, QUANTILES, ColumnProfile
 from fedcdh.errors import DataError
 from fedcdh.files.strict_json import parse
+from fedcdh.files.strict_toml import shown
+from fedcdh.plan import LETTERS_AT_MOST, wrong_with
 from fedcdh.profile import Profile
 
 FORMAT = "fedcdh-profile-1"
@@ -30,6 +32,7 @@ DEVIATIONS = 5.0
 """Quantiles from 5 to 95 % lie within √19 = 4.4 standard deviations of the mean, whatever the values are; a little
 more where they are interpolated or approximate."""
 _LARGEST = 1e150  # as for values of tables: squares stay finite
+_READABLE = f"of at most {LETTERS_AT_MOST} letters that can be printed"
 _ADVICE = "ask the site for the file again (as an attachment: mail programs change texts), or make the profile again"
 
 
@@ -112,8 +115,8 @@ def is_key(found: object) -> bool:
 
 
 def is_name(found: object) -> bool:
-    """Whether this is a text that is not empty and that a file can hold: no half of a surrogate pair."""
-    return isinstance(found, str) and found != "" and not re.search("[\ud800-\udfff]", found)
+    """Whether this is a text that is not empty and that people can read in one line."""
+    return found != "" and not wrong_with(found)
 
 
 def _not_a_profile(reason: str) -> DataError:
@@ -134,46 +137,47 @@ def _column(fields: Mapping[str, Any]) -> ColumnProfile:
 
 def _list(found: object) -> list[Any]:
     if not isinstance(found, list):
-        raise TypeError(f"expected a list, found {found!r}")
+        raise TypeError(f"expected a list, found {shown(found)}")
     return found
 
 
 def _complaints(message: ProfileMessage) -> Iterator[str]:
     profile = message.profile
     if not is_name(profile.client):
-        yield "the client needs a name"
+        yield f"the client needs a name {_READABLE}, found {shown(profile.client)}"
     if not _count(profile.rows):
-        yield f"rows should be a whole number from 0 upwards, found {profile.rows!r}"
+        yield f"rows should be a whole number from 0 upwards, found {shown(profile.rows)}"
     if not 0 < len(profile.columns) <= COLUMNS_AT_MOST:
         yield f"it has {len(profile.columns)} columns, expected 1 to {COLUMNS_AT_MOST}"
     if message.plan is not None and not is_digest(message.plan):
         yield "plan should be the fingerprint of a plan, 64 hexadecimal digits"
     if message.key is not None and not is_key(message.key):
         yield 'key should be a public key, "ed25519:" and the base64 of 32 bytes'
-    if not is_name(message.software) or not message.software.isprintable() or len(message.software) > 200:
-        yield "software should be a name of up to 200 letters"
+    if not is_name(message.software) or not message.software.isprintable():
+        yield f"software should be a name {_READABLE}"
     for name, column in profile.columns.items():
         if not is_name(name):
-            yield f"a column needs a name, found {str(name)[:80]!r}"
+            yield f"a column needs a name {_READABLE}, found {shown(name)}"
         yield from (f"column {name!r}: {complaint}" for complaint in _wrong(column, profile.rows))
 
 
 def _wrong(column: ColumnProfile, rows: int) -> Iterator[str]:
     if not _count(column.count) or not _count(column.missing) or column.count + column.missing != rows:
-        yield f"count {column.count!r} and missing {column.missing!r} should add up to the {rows} rows"
+        yield f"count {shown(column.count)} and missing {shown(column.missing)} should add up to the {rows} rows"
     elif column.kind == "categorical":
         yield from _wrong_levels(column)
     elif column.kind == "continuous":
         yield from _wrong_numbers(column)
     else:
-        yield f"kind should be continuous or categorical, found {column.kind!r}"
+        yield f"kind should be continuous or categorical, found {shown(column.kind)}"
 
 
 def _wrong_levels(column: ColumnProfile) -> Iterator[str]:
     if (column.mean, column.squares, column.quantiles) != (0.0, 0.0, ()):
         yield "labels have no mean and no quantiles"
-    texts = all(isinstance(level, str) and not re.search("[\ud800-\udfff]", level) for level in column.levels)
-    if not texts or len(set(column.levels)) != len(column.levels) or len(column.levels) > LEVELS_AT_MOST:
+    if wrong := next(filter(None, map(wrong_with, column.levels)), ""):
+        yield f"levels should be different texts {_READABLE}, but {wrong}"
+    elif len(set(column.levels)) != len(column.levels) or len(column.levels) > LEVELS_AT_MOST:
         yield f"levels should be at most {LEVELS_AT_MOST} different texts"
     if len(column.counts) != len(column.levels) or not all(map(_count, column.counts)):
         yield f"{len(column.levels)} levels need as many counts, whole numbers from 0 upwards"

@@ -19,8 +19,10 @@ DIGITS_AT_MOST = 40
 Refuse = Callable[[str], Exception]
 
 # Strings are matched whole, so that what stands in them counts as nothing else; possessive, so that none is re-read.
+# The last quote may be lacking: a string without an end reaches to the end of the text, and no quote in it is tried
+# again. So the time grows with the length of a text, whatever it holds.
 _TOKEN = re.compile(
-    r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|(?P<opens>[\[{])|(?P<closes>[\]}])'
+    r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|(?P<opens>[\[{])|(?P<closes>[\]}])'
     rf"|(?P<digits>[0-9]{{{DIGITS_AT_MOST + 1},}})",
     re.DOTALL,
 )

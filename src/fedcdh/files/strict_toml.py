@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from fedcdh.errors import FedCDHError
+from fedcdh.plan import LETTERS_AT_MOST
 
 BYTES_AT_MOST = 1_000_000
 POINTS_AT_MOST = 200
@@ -35,7 +36,7 @@ def parse(text: str | bytes, *, refuse: Refuse) -> dict[str, Any]:
     except RecursionError:
         reason = "it is nested too deeply"
     except ValueError as problem:
-        reason = f"it is not TOML ({problem})"
+        reason = f"it is not TOML ({str(problem)[:200]})"
     raise refuse(reason)
 
 
@@ -45,13 +46,19 @@ def only(table: Any, known: Collection[str] | None, where: str, *, refuse: Refus
         raise refuse(f"{where} should be a table, found {shown(table)}")
     for key in table:
         if known is not None and key not in known:
-            raise refuse(f"{where} has the unknown key {key!r}{suggestion(key, known)}; known are {', '.join(known)}")
+            near = suggestion(key, known)
+            raise refuse(f"{where} has the unknown key {shown(key)}{near}; known are {', '.join(known)}")
     return table
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """`, did you mean 'bmi'?` for the nearest known name, ignoring case; nothing if none is near."""
-    by_fold = {one.casefold(): one for one in known}
+    """`, did you mean 'bmi'?` for the nearest known name, ignoring case; nothing if none is near.
+
+    Texts beyond the length of a name are left out: the time to compare two grows with the product of their lengths.
+    """
+    if len(name) > LETTERS_AT_MOST:
+        return ""
+    by_fold = {one.casefold(): one for one in known if len(one) <= LETTERS_AT_MOST}
     near = difflib.get_close_matches(name.casefold(), list(by_fold), n=1, cutoff=0.6)
     return f", did you mean {by_fold[near[0]]!r}?" if near else ""
 

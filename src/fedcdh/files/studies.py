@@ -22,6 +22,8 @@ FORMAT = "fedcdh-study-1"
 BYTES_AT_MOST = 16_000_000
 VARIABLES_AT_MOST = 10_000
 CLIENTS_AT_MOST = 10_000
+KNOWN_AT_MOST = 1_000_000
+"""Names in arrows and tiers, and positions of tiers: a second's work to check."""
 _FIELDS = {"format", "plan", "fingerprint", "knowledge", "keys", "profiles", "digest"}
 _KNOWN = ("required", "forbidden", "tiers", "forbid_within_tier")
 
@@ -50,10 +52,12 @@ class Study:
                 f"a study has at most {VARIABLES_AT_MOST} variables and {CLIENTS_AT_MOST} clients, found {variables} "
                 f"and {clients}; leave variables out, or put small clients together"
             )
+        _check_size(self.knowledge)
         self.knowledge.check(self.plan.names)
+        named = frozenset(self.plan.clients)
         for what, found, right in (("key", self.keys, is_key), ("profile", self.profiles, is_digest)):
             for client, value in found.items():
-                if client not in self.plan.clients or not right(value):
+                if client not in named or not right(value):
                     raise PlanError(
                         f"the study has a {what} of client {str(client)[:80]!r} that is none, or the plan does not "
                         "name this client; make the study again from the profiles"
@@ -105,6 +109,16 @@ def _not_a_study(reason: str) -> PlanError:
         f"this is not a plan file as the coordinator made it ({reason}); ask the coordinator for the file again, as "
         "an attachment: mail programs change texts"
     )
+
+
+def _check_size(known: Knowledge) -> None:
+    names = 2 * (len(known.required) + len(known.forbidden)) + sum(map(len, known.tiers))
+    if names + len(known.tiers) + len(known.forbid_within_tier) > KNOWN_AT_MOST:
+        raise PlanError(
+            f"the knowledge of this study names {names} variables in {len(known.required)} required and "
+            f"{len(known.forbidden)} forbidden arrows and {len(known.tiers)} tiers, expected at most {KNOWN_AT_MOST} "
+            "in all; say it with tiers instead of single arrows"
+        )
 
 
 def _digest(document: Mapping[str, Any]) -> str:

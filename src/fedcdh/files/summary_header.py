@@ -13,7 +13,7 @@ from typing import Any
 from fedcdh.encoding import GRID
 from fedcdh.errors import NotASummary
 from fedcdh.files.strict_json import canonical, parse
-from fedcdh.plan import StudyPlan
+from fedcdh.plan import LETTERS_AT_MOST, StudyPlan, wrong_with
 from fedcdh.summary import ROWS_AT_MOST
 
 FORMAT = "fedcdh-summary-1"
@@ -26,7 +26,7 @@ LENGTH = struct.Struct("<Q")
 AGAIN = "ask the site to send its summary again, as it was written"
 NO_DIGEST = "0" * 64
 """Stands for a digest where only the length of a header is asked for."""
-_FINGERPRINT, _ANY = re.compile(r"[0-9a-f]{64}"), re.compile(r".+", re.DOTALL)
+_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 _FIELDS = ("client", "columns", "digest", "format", "missing", "plan", "research", "rows", "rows_read", "software")
 
 
@@ -127,10 +127,10 @@ def _parsed(text: bytes) -> tuple[Header, str]:
         raise _no_header("'missing' is not an object, or 'research' neither true nor false")
     header = Header(
         plan=_text(found, "plan", _FINGERPRINT),
-        client=_text(found, "client", _ANY),
+        client=_name(found["client"]),
         rows=_whole(found, "rows", ROWS_AT_MOST),
         rows_read=_whole(found, "rows_read", COUNT_AT_MOST),
-        missing={name: _whole(found["missing"], name, COUNT_AT_MOST) for name in found["missing"]},
+        missing={_name(name): _whole(found["missing"], name, COUNT_AT_MOST) for name in found["missing"]},
         columns=_whole(found, "columns", COUNT_AT_MOST),
         research=found["research"],
         software=_text(found, "software", SOFTWARE_NAME),
@@ -153,6 +153,13 @@ def _whole(fields: Mapping[str, Any], name: str, most: int) -> int:
     if type(found) is not int or not 0 <= found <= most:  # not isinstance: True is no number here
         raise _no_header(f"{name[:40]!r} is not a whole number from 0 to {most}")
     return found
+
+
+def _name(found: Any) -> str:
+    if not found or wrong_with(found):
+        reason = f"a name should have 1 to {LETTERS_AT_MOST} letters that can be printed, found {str(found)[:40]!r}"
+        raise _no_header(reason)
+    return str(found)
 
 
 def _text(fields: Mapping[str, Any], name: str, pattern: re.Pattern[str]) -> str:

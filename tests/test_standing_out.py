@@ -1,0 +1,95 @@
+"""People who stand out: whoever can be read off a summary is found by their leverage, before it leaves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedcdh.encoding import GRID, Encoder
+from fedcdh.errors import PolicyRefusal
+from fedcdh.features import Hermite
+from fedcdh.plan import Categorical, Continuous, StudyPlan
+from fedcdh.policy import Policy
+from fedcdh.sources import source_of
+from fedcdh.standing_out import Watched, leverages
+from fedcdh.summary import Summary, summarize
+from fedcdh.tables import as_table
+
+
+def watched(table, plan) -> tuple[Summary, dict]:
+    source = Watched(source_of(table, "client 'north'"), plan)
+    return summarize(source, plan, "north", max_dropped=1), source.outermost
+
+
+def patients(oldest: float, rows: int = 1000) -> dict[str, list]:
+    rng = np.random.default_rng(1000)
+    age = np.round(rng.normal(60, 10, rows))
+    age[0] = oldest
+    illness = ["yes", *rng.choice(["no", "yes"], rows - 1).tolist()]
+    return {"age": age.tolist(), "bmi": rng.normal(27, 4, rows).tolist(), "ill": illness}
+
+
+def plan_with(age: Continuous, family=Hermite()) -> StudyPlan:  # noqa: B008 (a value)
+    return StudyPlan((age, Continuous("bmi", 27, 4), Categorical("ill", ("no", "yes"))), ("north", "south"), family)
+
+
+PLANS = {
+    "one step of the grid is ninety years": (plan_with(Continuous("age", 60, 786432)), 107.0),
+    "a magnifying glass at 107": (plan_with(Continuous("age", 60, 20, 107, 1), Hermite(4, 0.25)), 107.0),
+    "one age of 900": (plan_with(Continuous("age", 60, 30)), 900.0),
+}
+
+
+def reconstructed(summary: Summary, plan: StudyPlan, age: float) -> tuple[float, float]:
+    """Body mass and illness of the one patient of this age, from the summary alone, as `standing_out` says."""
+    columns = np.r_[0, plan.spans()["age"]]
+    alone = replace(plan, variables=plan.variables[:1])
+    own = Encoder(alone, "north")(as_table({"age": [age]}))[:, 0]
+    moments = summary.moments / 1.0
+    scales = np.sqrt(np.maximum(moments.diagonal()[columns], 1.0))
+    scaled = moments[np.ix_(columns, columns)] / np.multiply.outer(scales, scales)
+    weights = np.linalg.pinv(scaled, rcond=1e-12, hermitian=True) @ (own / scales) / scales
+    leverage = weights @ own
+    body, ill = plan.spans()["bmi"].start, plan.spans()["ill"].start + 1
+    mass = weights @ moments[columns, body] / leverage / GRID * plan.clip * 4 + 27
+    return float(mass), float(weights @ moments[columns, ill] / leverage / GRID)
+
+
+@pytest.mark.parametrize("case", PLANS)
+def test_an_attack_that_works_is_refused(case):
+    plan, oldest = PLANS[case]
+    table = patients(oldest)
+    summary, outermost = watched(table, plan)
+    mass, ill = reconstructed(summary, plan, oldest)
+    assert abs(mass - table["bmi"][0]) < 0.4  # a tenth of a standard deviation
+    assert abs(ill - 1) < 0.1
+    with pytest.raises(PolicyRefusal, match="one row stands out by its value of 'age'"):
+        Policy().check_summary(summary, plan, outermost)
+    Policy(research=True, farthest=1e9).check_summary(summary, plan, outermost)
+
+
+def test_ordinary_people_do_not_stand_out():
+    plan, table = plan_with(Continuous("age", 60, 10)), patients(75.0)
+    summary, outermost = watched(table, plan)
+    assert max(leverages(summary, plan, outermost).values()) < 0.9
+    Policy().check_summary(summary, plan, outermost)
+
+
+cells = st.one_of(st.none(), st.integers(-5, 5).map(float), st.floats(-1e6, 1e6))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(cells, max_size=30), st.sampled_from([0, 1, 7, 30]))
+def test_leverage_is_a_share_and_batches_do_not_matter(values, place):
+    plan = StudyPlan((Continuous("x", 1.0, 3.0),), ("north",))
+    rows = [2.0, *values]
+    whole, outermost = watched({"x": rows}, plan)
+    split, again = watched([{"x": rows[:place]}, {"x": rows[place:]}], plan)
+    assert whole == split
+    assert outermost["x"].tolist() == again["x"].tolist()
+    assert 0 <= leverages(whole, plan, outermost)["x"] < 1 + 1e-6
+    assert set(outermost["x"]) <= {value for value in rows if value is not None}
