@@ -7,6 +7,7 @@ import datetime
 import gzip
 import io
 import math
+import os
 import struct
 from contextlib import suppress
 from decimal import Decimal
@@ -15,6 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -242,6 +244,81 @@ def test_styles(tmp_path):
     assert read(write(tmp_path / "e.csv", "x,g\n.,a\n1,b\n"), style=CsvStyle(missing=(".",)))["x"] == [None, 1]
 
 
+@pytest.mark.parametrize("line", ["sep=;\n", "SEP=;\r\n", '"sep=;"\n'])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_the_first_line_of_excel_names_the_delimiter(tmp_path, line, encoding):
+    style = CsvStyle(decimal=",", encoding=encoding.removesuffix("-sig"))
+    for name in ("a.csv", "b.tsv"):
+        path = write(tmp_path / name, f"{line}x;g\n1,5;a,b\n\n2;c\n".encode(encoding))
+        assert read(path, style=style) == {"x": [1.5, 2], "g": ["a,b", "c"]}
+
+
+def test_rows_below_the_first_line_of_excel_are_counted_as_always(tmp_path):
+    short = open_tables(write(tmp_path / "a.csv", "sep=;\nx;g\n1;a\n2\n"))
+    with pytest.raises(DataError, match=r"row 2 \(the heading not counted\) has 1 cells"):
+        list(short.batches(KINDS))
+    wrong = open_tables(write(tmp_path / "b.csv", "sep=;\nx;g\n1;a\n?;b\n"))
+    with pytest.raises(DataError, match=r"row 2 \(the heading not counted\) holds no number"):
+        list(wrong.batches(KINDS))
+    letters = open_tables(write(tmp_path / "c.csv", b"sep=;\nx;g\n" + b"1;a\n" * 9999 + b"1;\xe4\n"))
+    with pytest.raises(DataError, match=r"in row 10000 \(the heading not counted\)"):
+        list(letters.batches(KINDS))
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("sep=;\n", "is empty; expected a heading"),
+        ("sep=,\nx,g\n1,a\n", "',' sets cells apart, but that is the decimal mark as well"),
+    ],
+)
+def test_a_first_line_of_excel_that_does_not_fit_is_refused(tmp_path, content, complaint):
+    with pytest.raises(DataError, match=complaint):
+        open_tables(write(tmp_path / "a.csv", content), style=CsvStyle(decimal=",")).kinds()
+
+
+@pytest.mark.parametrize(
+    ("content", "place"), [(",x,g\n0,1,a\n1,2,b\n", 1), ("x,g,\n1,a,\n2,b,\n", 3), ("x,g,,\n1,a,,\n2,b,,\n", 3)]
+)
+def test_a_column_without_a_heading_may_be_there_but_not_be_asked_for(tmp_path, content, place):
+    path = write(tmp_path / "a.csv", content)
+    source = open_tables(path)
+    assert list(source.kinds()).count("") == 1
+    with pytest.raises(DataError, match=rf"column {place} of .*a\.csv has no heading; name it"):
+        profile(source, "north")
+    assert profile(source, "north", variables=["x", "g"]).columns["x"].mean == 1.5
+    assert values(source.batches(KINDS)) == {"x": [1, 2], "g": ["a", "b"]}
+
+
+def test_a_renaming_can_name_the_column_without_a_heading_if_there_is_one(tmp_path):
+    one, two = write(tmp_path / "a.csv", ",x\nb,1\n"), write(tmp_path / "b.csv", ",x,\nb,1,c\n")
+    assert read(one, rename={"": "g"}) == {"g": ["b"], "x": [1]}
+    with pytest.raises(DataError, match=r"column 1 of .*b\.csv has no heading"):
+        read(two, rename={"": "g"})
+
+
+@pytest.mark.parametrize("word", ["k.A.", "unknown"])
+def test_numbers_taken_for_labels_are_recognised(tmp_path, word):
+    cells = [f"{i}.5" for i in range(150)]
+    source = open_tables(write(tmp_path / "a.csv", "x\n" + "\n".join([*cells, word]) + "\n"))
+    with pytest.raises(DataError, match=r"150 of the 151 found so far look like numbers.*--missing WORD") as refused:
+        profile(source, "north")
+    assert word not in str(refused.value)
+    assert "--kind x=continuous" in str(refused.value)
+    with pytest.raises(DataError, match=r"a\.csv: row 151 "):  # as that advice says
+        profile(source, "north", kinds={"x": "continuous"})
+    commas = open_tables(write(tmp_path / "b.csv", "x\n" + "\n".join(f'"{i},5"' for i in range(150))))
+    with pytest.raises(DataError, match=r"150 of the 150 .* with a comma \(decimal=',' or --decimal ,\)"):
+        profile(commas, "north")
+
+
+def test_names_and_dates_are_not_taken_for_numbers(tmp_path):
+    for text in ("P{}", "2020-01-{}", "1.{}.2020"):
+        source = open_tables(write(tmp_path / "a.csv", "x\n" + "\n".join(text.format(i) for i in range(150))))
+        with pytest.raises(DataError, match=r"more than 100 different labels .*; group them, or leave it out"):
+            profile(source, "north")
+
+
 @pytest.mark.parametrize("style", [{"decimal": ","}, {"delimiter": ";"}])
 def test_thousands_are_not_guessed(tmp_path, style):
     cell = "1.234" if "decimal" in style else "1,234"
@@ -327,6 +404,39 @@ def test_numbers_as_labels_come_as_numbers(tmp_path):
     assert table.columns["g"].as_texts().levels == ("2.5", "3")
 
 
+@pytest.mark.parametrize("values_of", [[3, 1, 3], [1.0, None, 2.0], ["a", "b", None]])
+def test_the_dtype_category_of_pandas_means_labels(tmp_path, values_of):
+    frame = pd.DataFrame({"g": pd.Series(values_of).astype("category"), "n": [1, 2, 3]})
+    frame.to_parquet(tmp_path / "a.parquet")
+    source = open_tables(tmp_path / "a.parquet")
+    assert source.kinds() == {"g": "categorical", "n": "continuous"}
+    assert profile(source, "north") == profile(frame, "north")
+    assert open_tables(tmp_path / "a.parquet", rename={"g": "h"}).kinds()["h"] == "categorical"
+    frame.astype({"g": object}).to_csv(tmp_path / "b.csv", index=False)
+    assert open_tables([tmp_path / "a.parquet", tmp_path / "b.csv"]).kinds()["g"] == "categorical"
+
+
+def test_the_index_of_pandas_is_no_variable_unless_it_has_a_name(tmp_path):
+    frame = pd.DataFrame({"x": [1.0, 2.0], "g": ["a", "b"]}, index=[4, 2])
+    frame.to_parquet(tmp_path / "a.parquet")
+    assert "__index_level_0__" in pq.read_schema(tmp_path / "a.parquet").names
+    assert read(tmp_path / "a.parquet") == {"x": [1.0, 2.0], "g": ["a", "b"]}
+    frame.rename_axis("age").to_parquet(tmp_path / "b.parquet")
+    assert read(tmp_path / "b.parquet")["age"] == [4, 2]
+    pd.concat({7: frame}).to_parquet(tmp_path / "c.parquet")
+    assert list(read(tmp_path / "c.parquet")) == ["x", "g"]
+    by_hand = save(tmp_path / "d.parquet", {"__index_level_0__": [1.0]})
+    assert read(by_hand) == {"__index_level_0__": [1.0]}, "no note of pandas says that it is an index"
+
+
+@pytest.mark.parametrize(
+    "notes", [b"", b"{", b"[]", b"7", b'{"columns": 1}', b'{"columns": [1]}', b'{"columns": [{"pandas_type": "x"}]}']
+)
+def test_notes_that_pandas_did_not_write_change_nothing(tmp_path, notes):
+    table = pa.table({"x": [1.0]}).replace_schema_metadata({b"pandas": notes})
+    assert read(save(tmp_path / "a.parquet", table)) == {"x": [1.0]}
+
+
 @settings(deadline=None, max_examples=100)
 @given(st.lists(st.one_of(st.none(), st.decimals(places=9, min_value=-(10**25), max_value=10**25)), min_size=1))
 def test_decimals_are_rounded_as_python_rounds_them(cells):
@@ -345,8 +455,9 @@ def test_only_labels_that_occur_are_levels(tmp_path):
 def test_names_with_dots_are_names(tmp_path):
     cells = {"a": [1.0], "a.b": [2.0], "s": [{"t": 3.0}], "s.t": [4.0], "": [5.0]}
     path = save(tmp_path / "a.parquet", cells)
-    for name in ("a", "a.b", "s.t", ""):
+    for name in ("a", "a.b", "s.t"):
         assert read(path, {name: "continuous"}) == {name: cells[name]}
+    assert read(path, {"last": "continuous"}, rename={"": "last"}) == {"last": [5.0]}
     assert read(path, {"s.t": "continuous", "a": "continuous"}) == {"s.t": [4.0], "a": [1.0]}
 
 
@@ -440,8 +551,16 @@ def test_renames_that_cannot_be_read_are_refused(tmp_path, name, content, compla
 
 
 def test_a_file_of_renames_has_to_exist(tmp_path):
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match=r"there is no file .*none\.toml'; expected a file of names"):
         read_renames(tmp_path / "none.toml")
+
+
+def test_a_file_of_renames_is_an_ordinary_small_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe.toml")
+    with pytest.raises(DataError, match="is a pipe, socket or device; expected a file of names"):
+        read_renames(tmp_path / "pipe.toml")
+    with pytest.raises(DataError, match="1000001 bytes, a file of names has at most 1000000"):
+        read_renames(write(tmp_path / "large.toml", "#" * 1_000_001))
 
 
 # Which files

@@ -134,3 +134,37 @@ def test_whole_numbers_are_labels_also_where_a_program_wrote_them_with_decimals(
             summarize({"ward": [cell]}, plan, "north")
     else:
         assert summarize({"ward": [cell]}, plan, "north") == summarize({"ward": [[3, -1][code]]}, plan, "north")
+
+
+spellings = st.sampled_from(["3", "3.0", "-1", "-1.00", "2.5", "03", "1e3", None])
+
+
+@settings(deadline=None)
+@given(st.lists(st.one_of(spellings, st.sampled_from(["k.A.", "x"])), min_size=1, max_size=20), cuts)
+def test_labels_do_not_depend_on_the_batches(cells, places):
+    whole = profile({"g": cells}, "north", kinds={"g": "categorical"})
+    batches = [{"g": part} for part in parts(cells, places)]
+    assert profile(batches, "north", kinds={"g": "categorical"}) == whole
+    assert sum(whole.columns["g"].counts) == sum(cell is not None for cell in cells)
+
+
+@settings(deadline=None)
+@given(st.lists(spellings, min_size=1, max_size=20))
+def test_where_all_labels_are_numbers_whole_ones_are_written_without_decimals(cells):
+    (column,) = profile({"g": cells}, "north", kinds={"g": "categorical"}).columns.values()
+    whole = {"3.0": "3", "-1.00": "-1"}
+    assert column.levels == tuple(sorted({whole.get(cell, cell) for cell in cells if cell is not None}))
+    if column.levels and None not in cells:  # and such cells are found again when the rows are summarized
+        plan = StudyPlan((Categorical("g", column.levels),), ("north",))
+        assert summarize({"g": cells}, plan, "north").rows == len(cells)
+
+
+def test_a_text_among_numbers_leaves_labels_as_written():
+    assert profile({"g": ["3.0", "3", "k.A."]}, "north").columns["g"].levels == ("3", "3.0", "k.A.")
+
+
+@pytest.mark.parametrize("kind", ["continuous", "categorical"])
+def test_a_column_without_values_has_all_properties(kind):
+    column = profile({"x": [None, None]}, "north", kinds={"x": kind}).columns["x"]
+    assert (column.count, column.missing) == (0, 2)
+    assert (column.location, column.scale, column.centre, column.spread) == (0.0, 1.0, 0.0, 1.0)

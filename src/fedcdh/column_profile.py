@@ -7,6 +7,7 @@ are cut into batches.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -25,6 +26,8 @@ LEVELS_AT_MOST = 100
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # no minimum, no maximum: those are single people's values
 DISTORTED = 10.0
 """The standard deviation is not believed beyond this many times what the quartiles suggest."""
+
+_NUMBER = re.compile(r"\s*[+-]?(?=[.,]?[0-9])[0-9]*(?:[.,][0-9]*)?(?:[eE][+-]?[0-9]+)?\s*")
 
 
 @dataclass(frozen=True)
@@ -47,18 +50,18 @@ class ColumnProfile:
 
     @property
     def scale(self) -> float:
-        """The standard deviation, as far as the quartiles make it believable; 1 for a constant."""
+        """The standard deviation, as far as the quartiles make it believable; 1 for a constant, or without values."""
         return DISTORTED * self._by_quartiles if self._distorted else self._deviation or 1.0
 
     @property
     def centre(self) -> float:
-        """The median."""
+        """The median; the mean of a profile without quantiles."""
         return self.quantiles[len(QUANTILES) // 2] if self.quantiles else self.mean
 
     @property
     def spread(self) -> float:
         """The standard deviation of a normal variable with these quartiles; the scale where they are one value."""
-        return self._by_quartiles if self.quantiles and self._by_quartiles > 0 else self.scale
+        return self._by_quartiles if self._by_quartiles > 0 else self.scale
 
     @property
     def _deviation(self) -> float:
@@ -66,7 +69,7 @@ class ColumnProfile:
 
     @property
     def _by_quartiles(self) -> float:
-        return (self.quantiles[3] - self.quantiles[1]) / 1.349
+        return (self.quantiles[3] - self.quantiles[1]) / 1.349 if self.quantiles else 0.0
 
     @property
     def _distorted(self) -> bool:
@@ -93,9 +96,13 @@ class LabelReader:
         check_levels(self._name, self._owner, self._counts)
 
     def finish(self) -> ColumnProfile:
-        """The profile, once all rows have come by."""
-        levels = tuple(sorted(self._counts))
-        counts = tuple(self._counts[level] for level in levels)
+        """The profile, once all rows have come by; where all labels are numbers, 3.0 is the label 3."""
+        spelt = as_whole if all(map(looks_like_number, self._counts)) else str
+        merged: dict[str, int] = {}
+        for level, count in self._counts.items():
+            merged[spelt(level)] = merged.get(spelt(level), 0) + count
+        levels = tuple(sorted(merged))
+        counts = tuple(merged[level] for level in levels)
         return ColumnProfile("categorical", sum(counts), self._missing, levels=levels, counts=counts)
 
 
@@ -158,13 +165,36 @@ def _between(ranked: Mapping[int, float], place: float) -> float:
     return min(low + (high - low) * (place - int(place)), high)  # rounding must not pass the next number
 
 
+def as_whole(label: str) -> str:
+    """A whole number as programs write it that know only decimals: 3.0 is the label 3; other labels as they are."""
+    whole, _, decimals = label.partition(".")
+    return whole if decimals.strip("0") == "" and whole.lstrip("-").isdecimal() else label
+
+
+def looks_like_number(label: str) -> bool:
+    """Whether somebody may have meant a number, with a point or with a comma."""
+    return _NUMBER.fullmatch(label) is not None
+
+
 def check_levels(name: str, owner: str, levels: Collection[str]) -> None:
     """Refuses labels that are as many as names or dates."""
     if len(levels) > LEVELS_AT_MOST:
+        numbers = sum(map(looks_like_number, levels))
+        advice = _for_numbers(name, numbers, len(levels)) if 2 * numbers > len(levels) else "group them"
         raise DataError(
             f"column {name!r} has more than {LEVELS_AT_MOST} different labels at {owner} (fewer make sense as "
-            "levels); group them, or leave it out with variables=[...]"
+            f"levels); {advice}, or leave it out with variables=[...]"
         )
+
+
+def _for_numbers(name: str, numbers: int, labels: int) -> str:
+    """Advice for a column of numbers that was taken for one of labels."""
+    return (
+        f"{numbers} of the {labels} found so far look like numbers: are decimals written with a comma (decimal=',' or "
+        "--decimal ,), or is there a word for missing values (missing=('', 'WORD') or --missing WORD)? Read as "
+        f"continuous (--kind {name}=continuous), the column is refused with the first row that holds no number. Else "
+        "group the labels"
+    )
 
 
 def check_finite(values: Array, name: str, client: str) -> None:

@@ -8,7 +8,7 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
-from fedcdh.column_profile import check_finite
+from fedcdh.column_profile import as_whole, check_finite
 from fedcdh.errors import DataError
 from fedcdh.plan import POWERS, Categorical, Continuous, StudyPlan
 from fedcdh.tables import Codes, Column, Numbers, Table
@@ -87,7 +87,7 @@ def _column(numbers: Iterable[float]) -> Array:
 def _level_codes(variable: Categorical, client: str, column: Column) -> Codes:
     texts = column.as_texts()
     position = {level: code for code, level in enumerate(variable.levels)}
-    places = [position.get(level, position.get(_whole(level), -1)) for level in texts.levels]
+    places = [position.get(level, position.get(as_whole(level), -1)) for level in texts.levels]
     codes = np.array(places, dtype=np.int64)[texts.codes]
     if len(codes) and codes.min() < 0:
         unknown = sorted({texts.levels[code] for code in texts.codes[codes < 0]})
@@ -96,9 +96,3 @@ def _level_codes(variable: Categorical, client: str, column: Column) -> Codes:
             f"{list(variable.levels)}; correct the labels, or add the level to the plan for all clients"
         )
     return codes
-
-
-def _whole(level: str) -> str:
-    """A whole number as programs write it that know only decimals: 3.0 is the label 3."""
-    whole, _, decimals = level.partition(".")
-    return whole if decimals.strip("0") == "" and whole.lstrip("-").isdecimal() else level

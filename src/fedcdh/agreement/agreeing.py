@@ -10,8 +10,9 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence
 
 from fedcdh.agreement.declaration import Declaration, Declared
+from fedcdh.agreement.labels import spellings, strangers
 from fedcdh.agreement.units import doubt
-from fedcdh.column_profile import ColumnProfile
+from fedcdh.column_profile import ColumnProfile, as_whole, looks_like_number
 from fedcdh.errors import PlanError
 from fedcdh.features import FeatureFamily
 from fedcdh.files.profiles import ProfileMessage, to_text
@@ -34,7 +35,8 @@ def study_from(
     """The study of these profiles, of this declaration, or of both.
 
     Each message comes with the name of its file, for the case that it has to be complained about. A family given here
-    wins over the declared one. `accept_ranges` names the variables whose ranges really differ between clients.
+    wins over the declared one. `accept_ranges` names the variables whose ranges really differ between clients, or whose
+    labels really have nothing in common.
     """
     declared = declaration or NOTHING_DECLARED
     profiles = _by_client(messages)
@@ -46,7 +48,8 @@ def study_from(
         raise PlanError(
             f"ranges of {unknown[0]!r} are accepted, but there is no such variable{_near(unknown[0], names)}"
         )
-    _check_units([name for name in names if name not in set(accept_ranges)], variables, profiles)
+    listed = {one.name for one in declared.variables if one.levels is not None}
+    _check_doubts([variable for variable in variables if variable.name not in listed], profiles, set(accept_ranges))
     plan = StudyPlan(variables, clients, family or declared.family or DEFAULT_FAMILY, clip)
     return Study(
         plan,
@@ -161,7 +164,8 @@ def _check_kinds(name: str, columns: Mapping[str, ColumnProfile], declared: Decl
 
 def _check_levels(name: str, columns: Mapping[str, ColumnProfile], levels: Sequence[str]) -> None:
     for client, column in columns.items():
-        if unknown := [level for level in column.levels if level not in levels]:
+        # a site's label 3.0 is the level 3 when its rows are summarized, so it is one here
+        if unknown := [level for level in column.levels if level not in levels and as_whole(level) not in levels]:
             raise PlanError(
                 f"variable {name!r} has the level {unknown[0]!r} at client {client!r}, which is not declared"
                 f"{_near(unknown[0], levels)}; correct the labels there, or add the level to the declaration"
@@ -170,27 +174,23 @@ def _check_levels(name: str, columns: Mapping[str, ColumnProfile], levels: Seque
 
 def _examples(levels: Sequence[str]) -> tuple[str, int]:
     """The labels to show, those that are no numbers first, and how many are numbers."""
-    numbers = [level for level in levels if _is_number(level)]
+    numbers = [level for level in levels if looks_like_number(level)]
     others = [level for level in levels if level not in set(numbers)]
     return ", ".join(map(repr, [*others, *numbers][:3])), len(numbers)
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text.replace(",", "."))
-    except ValueError:
-        return False
-    return True
-
-
-def _check_units(names: Sequence[str], variables: Sequence[Variable], profiles: Mapping[str, Profile]) -> None:
-    labels = {variable.name for variable in variables if isinstance(variable, Categorical)}
-    doubts = [
-        str(found)
-        for name in names
-        if name not in labels
-        and (found := doubt(name, {client: profile.columns[name] for client, profile in profiles.items()}))
-    ]
+def _check_doubts(variables: Sequence[Variable], profiles: Mapping[str, Profile], accepted: Collection[str]) -> None:
+    """What the profiles say each for itself without fault, and together hardly can mean; all of it at once."""
+    doubts: list[str] = []
+    for variable in variables:
+        name = variable.name
+        columns = {client: profile.columns[name] for client, profile in profiles.items()}
+        if isinstance(variable, Categorical):
+            found = [spellings(name, columns), strangers(name, columns) if name not in accepted else None]
+        else:
+            units = doubt(name, columns) if name not in accepted else None
+            found = [str(units) if units else None]
+        doubts.extend(text for text in found if text)
     if doubts:
         raise PlanError("\n".join(doubts))
 

@@ -47,7 +47,9 @@ def plan_command(
     output: Annotated[Path, typer.Option("-o", "--output", help="The plan file.")] = Path("study.plan.json"),
     accept_ranges: Annotated[
         list[str] | None,
-        typer.Option(help="A variable whose sites really differ that much; may be repeated.", metavar="NAME"),
+        typer.Option(
+            help="A variable whose ranges or labels really differ that much; may be repeated.", metavar="NAME"
+        ),
     ] = None,
     method: Annotated[
         str | None, typer.Option(help="The method whose features are wanted: evidence, constraint or paper.")

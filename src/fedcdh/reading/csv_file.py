@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from pyarrow import csv as arrow_csv
 
 from fedcdh.errors import DataError
 from fedcdh.reading.columns import Cells, Content, first_text, text_as_labels, text_as_numbers
+from fedcdh.reading.heading import Heading, read_heading
 from fedcdh.reading.paths import ending, is_packed
 from fedcdh.reading.style import CsvStyle
 from fedcdh.sources import Kind
@@ -39,33 +41,47 @@ class CsvFile:
 
     @property
     def delimiter(self) -> str:
-        return self.style.delimiter_in(ending(self.path))
+        return self._heading.delimiter
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names in the heading; empty for columns without one."""
+        return self._heading.names
 
     @cached_property
-    def names(self) -> tuple[str, ...]:
-        """The heading."""
+    def _heading(self) -> Heading:
         encoding = self.style.codec.replace("utf-8", "utf-8-sig")  # with or without a mark at the beginning
+        expected = self.style.delimiter_in(ending(self.path))
         with self._explained([]), _opened(self.path) as (_, stream):
-            lines = io.TextIOWrapper(stream, encoding, newline="")
-            names = next((tuple(row) for row in csv.reader(lines, delimiter=self.delimiter) if row), ())
-        if not names:
+            found = read_heading(io.TextIOWrapper(stream, encoding, newline=""), expected)
+        if not found.names:
             raise DataError(
                 f"{self.path} is empty; expected a heading with the names of the columns, and rows below it"
             )
-        if any("\0" in name for name in names):
+        if any("\0" in name for name in found.names):
             raise self._undecodable()
-        if len(names) == 1 and (others := [mark for mark in ",;\t|" if mark in names[0] and mark != self.delimiter]):
+        self._check_delimiter(found)
+        return found
+
+    def _check_delimiter(self, found: Heading) -> None:
+        if found.delimiter == self.style.decimal:
             raise DataError(
-                f"{self.path} has a single column {names[0]!r} when cells are set apart by {self.delimiter!r}; "
+                f"{self.path} says in its first line that {found.delimiter!r} sets cells apart, but that is the "
+                "decimal mark as well; correct the line, or name the right decimal mark"
+            )
+        others = [mark for mark in ",;\t|" if mark in found.names[0] and mark != found.delimiter]
+        if len(found.names) == 1 and others:
+            raise DataError(
+                f"{self.path} has a single column {found.names[0]!r} when cells are set apart by {found.delimiter!r}; "
                 f"try {others[0]!r} as the delimiter"
             )
-        return names
 
     def contents(self) -> dict[str, Content]:
         """What each column holds, decided over all rows: numbers if every cell that is not missing is one."""
         found: dict[str, Content] = dict.fromkeys(self.names, "nothing")
-        for block, _ in self._blocks(self.names):
-            for name, cells in zip(self.names, block.columns, strict=True):
+        single = [name for name, times in Counter(self.names).items() if times == 1]  # others cannot be asked for
+        for block, _ in self._blocks(single) if single else ():
+            for name, cells in zip(single, block.columns, strict=True):
                 if found[name] == "labels" or (found[name] == "nothing" and cells.null_count == len(cells)):
                     continue
                 numbers = text_as_numbers(cells, self.style)
@@ -123,7 +139,12 @@ class CsvFile:
         wide = 16 * sum(map(len, self.names))  # where the heading alone is long, so are the rows
         return arrow_csv.open_csv(
             stream,
-            arrow_csv.ReadOptions(use_threads=False, block_size=max(BLOCK, wide), encoding=self.style.codec),
+            arrow_csv.ReadOptions(
+                use_threads=False,
+                block_size=max(BLOCK, wide),
+                encoding=self.style.codec,
+                skip_rows=self._heading.above,
+            ),
             arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True, invalid_row_handler=refuse),
             arrow_csv.ConvertOptions(
                 include_columns=columns,
@@ -152,19 +173,23 @@ class CsvFile:
         if misfits:
             row = misfits[0]
             return DataError(
-                f"{self.path}: row {row.number - 1} (the heading not counted) has {row.actual_columns} cells instead "
-                f"of {row.expected_columns}; correct it, or check that {self.delimiter!r} is the delimiter and that "
-                "quotation marks are closed"
+                f"{self.path}: row {self._row(row.number)} (the heading not counted) has {row.actual_columns} cells "
+                f"instead of {row.expected_columns}; correct it, or check that {self.delimiter!r} is the delimiter and "
+                "that quotation marks are closed"
             )
         if "UTF8" in problem:
             place = re.search(r"Row #(\d+)", problem)
-            return self._undecodable(f" in row {int(place[1]) - 1} (the heading not counted)" if place else "")
+            return self._undecodable(f" in row {self._row(int(place[1]))} (the heading not counted)" if place else "")
         if "straddl" in problem or "field limit" in problem:
             return DataError(
                 f"{self.path} has a row longer than {BLOCK >> 20} MB; most likely a quotation mark is not closed. "
                 "Correct it, leave the long column out of the file, or save the table as Parquet"
             )
         return DataError(f"{self.path} cannot be read as CSV; check that it is one, or save it again")
+
+    def _row(self, number: int) -> int:
+        """Of Arrow's number, which counts the heading and what stands above it."""
+        return number - 1 - self._heading.above
 
     def _undecodable(self, where: str = "") -> DataError:
         return DataError(

@@ -14,6 +14,7 @@ from pyarrow import parquet
 
 from fedcdh.errors import DataError
 from fedcdh.reading.columns import Content, content_of, typed_column
+from fedcdh.reading.pandas_notes import PandasNotes, pandas_notes
 from fedcdh.sources import Kind
 from fedcdh.tables import Table
 
@@ -33,18 +34,28 @@ class ParquetFile:
         with self._opened() as file:
             return file.schema_arrow
 
-    @property
+    @cached_property
+    def _notes(self) -> PandasNotes:
+        return pandas_notes(self._schema)
+
+    @cached_property
     def names(self) -> tuple[str, ...]:
-        return tuple(self._schema.names)
+        """The columns, without an index that pandas added by itself."""
+        return tuple(name for name in self._schema.names if name not in self._notes.index)
 
     @cached_property
     def types(self) -> Mapping[str, Any]:
         """The Arrow types of the columns."""
-        return {field.name: field.type for field in self._schema}
+        return {field.name: field.type for field in self._schema if field.name not in self._notes.index}
 
     def contents(self) -> dict[str, Content]:
-        """What each column holds by its type; no row is looked at."""
-        return {name: content_of(declared) for name, declared in self.types.items()}
+        """What each column holds by its type, and by what pandas notes about it; no row is looked at."""
+        return {name: self._content(name, declared) for name, declared in self.types.items()}
+
+    def _content(self, name: str, declared: Any) -> Content:
+        """Numbers of the dtype category are labels; Parquet keeps that dtype for texts only."""
+        found = content_of(declared)
+        return "labels" if found == "numbers" and name in self._notes.categories else found
 
     def batches(self, kinds: Mapping[str, Kind], rows: int) -> Iterator[tuple[Table, float]]:
         """All rows, at most so many at a time, each batch with the share of the file that has been read."""

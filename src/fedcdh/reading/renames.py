@@ -7,7 +7,9 @@ import tomllib
 from pathlib import Path
 
 from fedcdh.errors import DataError
+from fedcdh.files.disk import read_regular
 
+BYTES_AT_MOST = 1_000_000
 _HEADING = ["column", "variable"]
 
 
@@ -15,7 +17,7 @@ def read_renames(path: str | Path) -> dict[str, str]:
     """The site's names and the study's, from TOML ("their name" = "study name") or CSV (column,variable)."""
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_regular(path, BYTES_AT_MOST, "a file of names").decode("utf-8-sig")
     except OSError as problem:
         raise DataError(f"{path} cannot be read ({problem.strerror}); check the name of the file of names") from None
     except UnicodeDecodeError:

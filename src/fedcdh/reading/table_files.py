@@ -73,7 +73,8 @@ class TableFiles:
         """Every column: continuous if all its values are numbers, or if it has none; categorical otherwise.
 
         Columns of CSV files are decided over all rows, those of Parquet by their types. Dates, times, lists and the
-        like in Parquet stand here as categorical, for a column is not left out in silence; `batches` refuses them.
+        like in Parquet stand here as categorical, for a column is not left out in silence; `batches` refuses them,
+        and columns without a heading, which stand here under the empty name.
         """
         return dict(self._kinds)
 
@@ -81,6 +82,7 @@ class TableFiles:
         """All rows, once, in the order of the files; a categorical column of numbers in Parquet comes as numbers."""
         theirs = {name: self._column(name) for name in kinds}
         for name, kind in kinds.items():
+            self._check_heading(name, theirs[name])
             self._check_types(theirs[name], kind)
         return self._batches({theirs[name]: kind for name, kind in kinds.items()}, tuple(kinds)) if kinds else iter(())
 
@@ -117,7 +119,7 @@ class TableFiles:
             problem = _not_there(theirs, first.names, first.path)
             raise DataError(f"column {theirs!r} is to be renamed, but {problem}; correct the renaming")
         columns: dict[str, str] = {}
-        for theirs in first.names:
+        for theirs in dict.fromkeys(first.names):
             ours = self.rename.get(theirs, theirs)
             if ours in columns:
                 raise DataError(
@@ -134,6 +136,17 @@ class TableFiles:
                 f"{missing}; name the site's column for it in the renaming, or leave the variable out of the study"
             )
         return self._columns[name]
+
+    def _check_heading(self, name: str, theirs: str) -> None:
+        """A column without a heading may be there, but cannot be asked for unless a renaming gives it a name."""
+        for file in self.files if not theirs else ():
+            nameless = [place for place, heading in enumerate(file.names, start=1) if not heading]
+            if not name or len(nameless) > 1:
+                raise DataError(
+                    f"column {nameless[0]} of {file.path} has no heading; name it there, save the file without its "
+                    "index (and without a delimiter at the end of each line), or leave the column out with "
+                    "variables=[...]"
+                )
 
     def _check_types(self, theirs: str, kind: Kind) -> None:
         """Refuses what is neither number nor label, what changes between files, and text where numbers are wanted."""
@@ -161,7 +174,7 @@ class TableFiles:
 
 
 def _check_names(file: TableFile, first: TableFile) -> None:
-    if twins := sorted(name for name, times in Counter(file.names).items() if times > 1):
+    if twins := sorted(name for name, times in Counter(file.names).items() if name and times > 1):
         raise DataError(f"{file.path}: two columns are called {_quoted(twins)}; rename one of them")
     for one, other in ((file, first), (first, file)):
         if lacking := sorted(set(other.names) - set(one.names)):
