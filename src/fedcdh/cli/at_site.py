@@ -204,15 +204,7 @@ def _wrote(out: Output, written: list[Path], public: str | None) -> None:
 
 
 def _show_profile(out: Output, found: Profile) -> None:
-    rows = [
-        (
-            name,
-            column.kind,
-            column.missing,
-            _content(column),
-        )
-        for name, column in found.columns.items()
-    ]
+    rows = [(name, column.kind, column.missing, _content(column)) for name, column in found.columns.items()]
     out.table(("variable", "kind", "missing", "mean ± spread, or labels"), rows)
 
 
