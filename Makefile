@@ -11,7 +11,7 @@ BENCHMARKS := $(sort $(wildcard benchmarks/bench_*.py))
 test test-slow: export OMP_NUM_THREADS = 1
 test test-slow: export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: help demo test test-slow bench lint format clean
+.PHONY: help demo test test-slow bench docs lint format clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -30,6 +30,11 @@ bench: $(VENV)/development ## run the benchmarks, beside the peers
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,peers]'
 	@test -n "$(BENCHMARKS)" || { echo "there is no benchmarks/bench_*.py to run"; exit 1; }
 	@for file in $(BENCHMARKS); do $(BIN)/python -m "benchmarks.$$(basename $$file .py)" || exit 1; done
+
+docs: $(VENV)/development ## build the documentation into dist/docs, without a warning
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs]'
+	$(BIN)/python -m sphinx -W --keep-going -q docs dist/docs
+	@echo "open dist/docs/index.html"
 
 lint: $(VENV)/development ## check style and types
 	$(BIN)/ruff check $(SOURCES)

@@ -364,7 +364,7 @@ def gamma_p(cross: np.ndarray, of_x: np.ndarray, of_y: np.ndarray, count: int) -
 
 
 def kernel_p(x: np.ndarray, y: np.ndarray, z: np.ndarray, ridge: float) -> float:
-    """Theorems 3 and 4 for given feature rows of Ẍ, Y and Z: residual features, then their covariances."""
+    """Theorems 4 and 5 for given feature rows of Ẍ, Y and Z: residual features, then their covariances."""
     count = len(x)
     left_x, left_y = ridge_residuals(x, z, ridge), ridge_residuals(y, z, ridge)
     return gamma_p(x.T @ left_y / count, x.T @ left_x / count, y.T @ left_y / count, count)
@@ -410,7 +410,7 @@ def product_p(rows: Rows, question: Question) -> float:
 
 
 def printed_change(rows: Rows, cause: str, effect: str, domain: np.ndarray, ridge: float = 1e-3) -> float:
-    """Theorem 5 as printed, with the fitted features E[φ | ℧] written out row by row."""
+    """Theorem 6 as printed, with the fitted features E[φ | ℧] written out row by row."""
     features = rows.kernel_features(domain)
     index = features[DOMAIN]
 

@@ -1,4 +1,4 @@
-"""The independent change principle: causes and mechanisms change independently of each other (Theorem 5).
+"""The independent change principle: causes and mechanisms change independently of each other (Theorem 6).
 
 For a pair of variables that both change, P(cause) and P(effect | cause) change independently between clients, while in
 the wrong direction P(effect) and P(cause | effect) change together. Both forms below measure that dependence for both
@@ -22,7 +22,7 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class PrintedChange:
-    """Theorem 5 as printed: Δ_{X→Y} = ‖C*_{X,Ỹ}‖² / (tr C*_X · tr C*_Ỹ), with C_{℧,(Y,X)} = C_{℧Y} + C_{℧X}.
+    """Theorem 6 as printed: Δ_{X→Y} = ‖C*_{X,Ỹ}‖² / (tr C*_X · tr C*_Ỹ), with C_{℧,(Y,X)} = C_{℧Y} + C_{℧X}.
 
     C*_{AB} = C_{A℧} (C_℧℧ + γI)⁻¹ C_℧℧ (C_℧℧ + γI)⁻¹ C_{℧B}. The sum does not isolate P(Y | X), so this form is kept
     for comparison; `OperatorChange` is the one that does.

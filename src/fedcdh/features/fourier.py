@@ -1,4 +1,4 @@
-"""Random Fourier features, the family of the paper (Lemma 6)."""
+"""Random Fourier features, the family of the paper (Lemma 7)."""
 
 from __future__ import annotations
 

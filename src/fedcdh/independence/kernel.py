@@ -1,4 +1,4 @@
-"""Kernel tests from moments: the paper's FCIT and FUIT (Theorems 3, 4 and 6), and their concatenated version.
+"""Kernel tests from moments: FCIT and FUIT of the paper (Theorems 4 and 5, and its appendix), and joined versions.
 
 T = n ‖C_{ẌY|Z}‖²_F with Ẍ = (X, Z), compared with a gamma distribution of mean tr C_{Ẍ|Z} · tr C_{Y|Z} and variance
 2 ‖C_{Ẍ|Z}‖²_F ‖C_{Y|Z}‖²_F. How several variables become one feature vector is where the versions differ.

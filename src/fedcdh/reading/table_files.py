@@ -46,7 +46,7 @@ def open_tables(
     progress: Progress | None = None,
     batch_rows: int = 65536,
 ) -> TableFiles:
-    """The rows of these files, folders and patterns ("data/*.parquet") as one source; files are opened when read.
+    """The rows of these files, folders and patterns (`data/*.parquet`) as one source; files are opened when read.
 
     `rename` leads from the names of the columns to those of the study. `progress` is called after each batch, with the
     number of rows in it and the share of all rows (by bytes in CSV files) that have been read.
