@@ -56,7 +56,7 @@ $(BIN)/python:
 
 # The two stamps are older than pyproject.toml when what is installed may no longer be what is asked for.
 $(VENV)/runtime: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cli]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cli,report]'
 	@touch $@
 
 $(VENV)/development: pyproject.toml | $(BIN)/python

@@ -33,6 +33,7 @@ COMMANDS = [
     "keygen",
     "plan",
     "profile",
+    "report",
     "sign",
     "simulate",
     "summarize",
@@ -350,8 +351,8 @@ def test_the_demo_shows_the_graph_and_where_the_report_is(tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "smoker → cholesterol" in shown
     assert "mechanisms that differ between clients: medication, systolic_pressure" in shown
-    assert str(tmp_path / "out" / "graph.txt") in shown
-    names = ["edges.csv", "graph.dot", "graph.txt", "result.json"]
+    assert str(tmp_path / "out" / "report.html") in shown
+    names = ["edges.csv", "graph.dot", "graph.txt", "report.html", "result.json"]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == names
     (tmp_path / "taken").write_text("a file, not a folder", encoding="utf-8")
     assert main(["demo", "-o", str(tmp_path / "taken"), "-q"]) == 8

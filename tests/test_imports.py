@@ -36,7 +36,9 @@ ROOMS = {
     "statistics": {
         "basis",
         "change",
+        "client_fits",
         "column_profile",
+        "deviation",
         "encoding",
         "evidence",
         "exact_sum",
@@ -46,23 +48,32 @@ ROOMS = {
         "partial",
         "plan",
         "profile",
+        "resampling",
         "sources",
         "summary",
         "tables",
+        "tails",
     },
-    "bridge": {"algorithm", "discovery", "engines", "result"},
+    "bridge": {"algorithm", "discovery", "drift", "engines", "result", "stability"},
     "edge": {
         "agreement",
         "arrival",
+        "conversions",
         "demo",
+        "estimator",
         "exports",
+        "extras",
         "files",
         "meaning",
         "metrics",
         "moment_hull",
+        "picture",
+        "plots",
         "policy",
         "reading",
+        "report",
         "simulate",
+        "sketch",
         "standing_out",
     },
     "door": {"__init__", "__main__", "cli"},
@@ -78,15 +89,22 @@ MAY_IMPORT = {
 }
 
 SEAMS = {
+    ("result", "exports"): "result.report(), when it is asked for",
+    ("result", "report"): "result.report(), when it is asked for",
+    ("result", "plots"): "result.plot(), when it is asked for",
+    ("result", "picture"): "what a notebook shows of a result",
     ("__main__", "cli"): "starting the program is all that __main__ does",
 }
+
+OPTIONAL = {"causallearn", "igraph", "matplotlib", "networkx", "pandas", "pgmpy", "pydot", "sklearn"}
+"""What an extra brings: imported within a function, or by a module that is all about it."""
 
 THIRD_PARTY = {
     "ground": set(),
     "search": {"networkx"},  # a conversion of the graph, imported when it is asked for
     "statistics": {"numpy", "scipy", "narwhals"},  # narwhals in tables only
     "bridge": {"threadpoolctl"},
-    "edge": {"numpy", "scipy", "pyarrow", "cryptography"},
+    "edge": {"numpy", "scipy", "pyarrow", "cryptography"} | OPTIONAL,
     "door": {"typer", "rich"},
 }
 

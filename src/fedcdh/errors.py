@@ -20,7 +20,8 @@
     ├── GraphError                             a graph cannot be built, or cannot do what is asked
     │   ├── NotAnUndirectedEdge                only a line can be turned into an arrow
     │   └── NoExtension                        no DAG has these arrows, this skeleton and these colliders
-    └── AnswerError                            a test or measure gave no usable answer to the search
+    ├── AnswerError                            a test or measure gave no usable answer to the search
+    └── MissingLibrary (also an ImportError)   an optional library is not installed
 
 Those that blame an argument are also `ValueError`s, so callers in the manner of scikit-learn can catch just that.
 """
@@ -109,3 +110,7 @@ class NoExtension(GraphError):
 
 class AnswerError(FedCDHError):
     """An independence test or a measure of change answered with something the search cannot use."""
+
+
+class MissingLibrary(FedCDHError, ImportError):
+    """A conversion or a plot needs an optional library that is not installed."""

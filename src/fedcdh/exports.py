@@ -18,6 +18,7 @@ from fedcdh.files.strict_json import parse
 from fedcdh.graph import PartialGraph
 from fedcdh.knowledge import Knowledge
 from fedcdh.result import Discovery, Edge
+from fedcdh.stability import Stability
 from fedcdh.summary import Cohort
 
 FORMAT = "fedcdh-result-1"
@@ -25,13 +26,16 @@ RESULT_AT_MOST = 1 << 28
 """Bytes of a result.json that is read: a thousand variables have half a million pairs."""
 
 
-def write_result(result: Discovery, folder: Path | str) -> tuple[Path, ...]:
-    """Writes the result's files into the folder; result.json comes last, so that where it is, all are."""
+def write_result(result: Discovery, folder: Path | str, stability: Stability | None = None) -> tuple[Path, ...]:
+    """Writes the result's files into the folder; result.json comes last, so that where it is, all are.
+
+    The stability of the result, which takes a search per run, is part of it where it is handed in.
+    """
     contents = {
         "graph.txt": f"{result}\n",
         "graph.dot": graph_dot(result),
         "edges.csv": edges_csv(result),
-        "result.json": result_json(result),
+        "result.json": result_json(result, stability),
     }
     written = tuple(Path(folder) / name for name in contents)
     for path, content in zip(written, contents.values(), strict=True):
@@ -39,7 +43,7 @@ def write_result(result: Discovery, folder: Path | str) -> tuple[Path, ...]:
     return written
 
 
-def result_json(result: Discovery) -> str:
+def result_json(result: Discovery, stability: Stability | None = None) -> str:
     """Canonical: the same plan, summaries and settings give the same bytes, whichever way the summaries travelled."""
     document = {
         "format": FORMAT,
@@ -52,7 +56,9 @@ def result_json(result: Discovery) -> str:
         "changing": sorted(result.changing),
         "dag": _dag(result),
         "edges": [_finite(asdict(edge)) for edge in result.edges()],
+        "drift": _drift(result),
         "notes": result.notes,
+        **({} if stability is None else {"stability": stability_document(stability)}),
     }
     return json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -91,6 +97,38 @@ def _dag(result: Discovery) -> list[tuple[str, str]] | None:
         return sorted(result.to_dag().arrows)
     except KnowledgeError:  # the notes of the result say so
         return None
+
+
+def _drift(result: Discovery) -> list[dict[str, Any]] | None:
+    """What differs where; None where it cannot be told: without single summaries, or without a DAG."""
+    if not isinstance(result.cohort, Cohort):
+        return None
+    try:
+        return [asdict(drift) for drift in result.drift()]
+    except KnowledgeError:
+        return None
+
+
+def stability_document(stability: Stability) -> dict[str, Any]:
+    """Stability as lists, in one order."""
+    return {
+        "kind": stability.kind,
+        "seed": stability.seed,
+        "edges": [asdict(edge) for edge in stability.edges],
+        "changing": [asdict(change) for change in stability.changing],
+        "blame": stability.blame,
+        "runs": [
+            {
+                "clients": run.clients,
+                "left_out": run.left_out,
+                "arrows": sorted(run.arrows),
+                "lines": sorted(sorted(line) for line in run.lines),
+                "changing": None if run.changing is None else sorted(run.changing),
+            }
+            for run in stability.runs
+        ],
+        "notes": stability.notes,
+    }
 
 
 def _finite(fields_: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from pathlib import Path
+from typing import Any
 
 from fedcdh.algorithm import Findings
 from fedcdh.certainty import follow
+from fedcdh.drift import Drift, drift_of
 from fedcdh.equivalence import consistent_extension, extend
-from fedcdh.errors import KnowledgeError, NoExtension
+from fedcdh.errors import KnowledgeError, MissingLibrary, NoExtension
 from fedcdh.graph import Arrow, Pair, PartialGraph, ends
 from fedcdh.orientation import Orientation
 from fedcdh.questions import DOMAIN
-from fedcdh.settings import Settings
+from fedcdh.settings import Progress, Settings
 from fedcdh.skeleton import Skeleton
+from fedcdh.stability import Stability, stability_of
 from fedcdh.summary import Aggregate, Cohort
 
 FEW_ROWS = 7
@@ -133,6 +137,48 @@ class Discovery:
         if support is None or best is None or support.direction is None:
             return None
         return support.direction if arrow in best.arrows else -support.direction
+
+    def drift(self, variables: Iterable[str] | None = None) -> tuple[Drift, ...]:
+        """What differs where: level, effects and noise of every mechanism that changes, at every client.
+
+        A data frame takes them as they are: `pandas.DataFrame(result.drift())`. Causes are the parents in `to_dag()`.
+        Pass `variables` to look at other mechanisms than those found to change.
+        """
+        dag = self.to_dag()
+        parents = {name: dag.parents(name) for name in dag.nodes}
+        return drift_of(self.cohort, parents, self.changing if variables is None else variables)
+
+    def stability(self, runs: int | None = None, *, seed: int = 0, progress: Progress | None = None) -> Stability:
+        """How much of this result the same search finds without one client after the other; needs no new message.
+
+        With `runs`, in so many draws of as many clients with replacement instead. `progress` is called with (searches
+        done, searches).
+        """
+        return stability_of(self.cohort, self.settings, self.findings, runs=runs, seed=seed, progress=progress)
+
+    # Looked at by people: what is needed for that is imported when it is asked for
+
+    def report(self, path: Path | str) -> Path:
+        """Writes the HTML report: one file with the graph, its evidence and tables, that works offline."""
+        from fedcdh.exports import result_json
+        from fedcdh.report import write_report
+
+        return write_report(result_json(self), path)
+
+    def plot(self, ax: Any = None, *, legend: bool = True) -> Any:
+        """Draws the graph with matplotlib, into the axes given or new ones, and returns them."""
+        from fedcdh.plots import plot
+
+        return plot(self, ax, legend=legend)
+
+    def _repr_svg_(self) -> str | None:
+        """What a notebook shows; the words of `print` where the library for layouts is not installed."""
+        from fedcdh.picture import svg
+
+        try:
+            return svg(self)
+        except MissingLibrary:
+            return None
 
     @cached_property
     def notes(self) -> tuple[str, ...]:

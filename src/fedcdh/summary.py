@@ -8,8 +8,9 @@ however the rows are ordered, batched or split into files, and it cannot hold a 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from types import MappingProxyType
 from typing import Any
@@ -52,6 +53,10 @@ class Summary:
         square = moments.ndim == 2 and moments.size > 0 and np.array_equal(moments, moments.T)
         if not square or not self._within_bounds():
             raise SummaryError(f"the summary of {', '.join(self.clients)} is damaged; make it again from the table")
+
+    def __reduce__(self) -> tuple[type[Summary], tuple[object, ...]]:
+        """Pickled and copied as it was made, with the checks: a read-only mapping cannot be pickled."""
+        return Summary, (self.plan, self.clients, self.moments, self.rows_read, dict(self.missing))
 
     @property
     def rows(self) -> int:
@@ -130,6 +135,22 @@ class Cohort:
     def moments(self) -> Array:
         """Σ φφᵀ per client as real numbers, (clients, columns, columns)."""
         return np.stack([summary.moments for summary in self.summaries]) / float(GRID**2)
+
+    def drawn(self, clients: Iterable[str]) -> Cohort:
+        """The study of these clients only, by the same plan; one that is drawn again counts as another client.
+
+        The copy is called what no plan allows, so that it cannot be mistaken for a client of the study.
+        """
+        summaries = dict(zip(self.clients, self.summaries, strict=True))
+        times = Counter(clients)
+        if not times or not times.keys() <= summaries.keys():
+            raise SettingsError(f"found clients {sorted(times)}; expected some of {', '.join(self.clients)}")
+        copies = [
+            replace(summaries[client], clients=(client if number == 1 else f"{client}\n{number}",))
+            for client in times
+            for number in range(1, times[client] + 1)
+        ]
+        return Cohort(self.plan, tuple(sorted(copies, key=lambda summary: summary.clients)))
 
     def centred(self) -> tuple[Array, Array]:
         """Per client, the means of φ and its scatter about them."""

@@ -16,6 +16,7 @@ from fedcdh.cli.failing import EXIT_CODES
 from fedcdh.cli.inspecting import inspect_command
 from fedcdh.cli.keys import keygen_command, sign_command, verify_command
 from fedcdh.cli.output import never_fail_on_letters
+from fedcdh.cli.reporting import report_command
 from fedcdh.cli.trying import compare_command, demo_command, simulate_command
 
 app = typer.Typer(
@@ -32,6 +33,7 @@ app.command("summarize", rich_help_panel=SITE)(summarize_command)
 app.command("inspect", rich_help_panel=SITE)(inspect_command)
 app.command("plan", rich_help_panel=COORDINATOR)(plan_command)
 app.command("discover", rich_help_panel=COORDINATOR)(discover_command)
+app.command("report", rich_help_panel=COORDINATOR)(report_command)
 app.command("keygen", rich_help_panel=KEYS)(keygen_command)
 app.command("sign", rich_help_panel=KEYS)(sign_command)
 app.command("verify", rich_help_panel=KEYS)(verify_command)

@@ -124,6 +124,9 @@ def discover_command(
         int | None, typer.Option(help="The most variables to condition on, or causes, besides the domain.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of random features and starting points.")] = 0,
+    stability: Annotated[
+        bool, typer.Option("--stability", help="Search again without one site after the other, and say what stays.")
+    ] = False,
     plan_key: Annotated[
         str | None,
         typer.Option(help="The public key that has to have signed the plan: a file, or ed25519:...", metavar="KEY"),
@@ -160,7 +163,11 @@ def discover_command(
             progress=progress,
         )
     out.say(str(result), "")
-    written = write_result(result, output)
+    stable = None
+    if stability:
+        with out.searching("without one site after the other") as progress:
+            stable = result.stability(progress=progress)
+    written = write_result(result, output, stable)
     out.say(f"Wrote {', '.join(map(str, written))}")
     out.result(
         {

@@ -91,7 +91,12 @@ def blaming(path: Path) -> Iterator[None]:
         raise problem if str(path) in str(problem) else type(problem)(f"{path}: {problem}") from None
 
 
-FORMATS = {"summary": b"fedcdh-summary-", "profile": b"fedcdh-profile-", "plan": b"fedcdh-study-"}
+FORMATS = {
+    "summary": b"fedcdh-summary-",
+    "profile": b"fedcdh-profile-",
+    "plan": b"fedcdh-study-",
+    "report": b"fedcdh-report-",
+}
 
 
 def replaceable(path: Path, kind: str) -> None:

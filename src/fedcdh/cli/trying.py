@@ -17,7 +17,7 @@ from fedcdh.cli.options import AsJson, Quiet
 from fedcdh.cli.output import Output
 from fedcdh.demo import hospital_study
 from fedcdh.discovery import discover
-from fedcdh.errors import SettingsError
+from fedcdh.errors import MissingLibrary, SettingsError
 from fedcdh.exports import read_claims, write_result
 from fedcdh.files.disk import write_whole
 from fedcdh.metrics import Score, compare, compare_changing
@@ -45,8 +45,15 @@ def demo_command(
     score = compare(result.graph.arrows, study.arrows, result.graph.lines).skeleton
     changing = compare_changing(result.changing, study.changing)
     out.say(f"Against the truth of this simulation: {_found(score)} edges, {_found(changing)} changing mechanisms.")
-    written = write_result(result, output)
-    out.say(f"The report: {output / 'graph.txt'}, and {output / 'edges.csv'} with the evidence for every pair.")
+    written = list(write_result(result, output))
+    try:
+        written.append(result.report(output / "report.html"))
+        out.say(
+            f"The report: {output / 'report.html'}, to be opened in a browser; {output / 'edges.csv'} has every pair."
+        )
+    except MissingLibrary as lacking:
+        out.say(f"The report: {output / 'graph.txt'}, and {output / 'edges.csv'} with the evidence for every pair.")
+        out.warn(str(lacking))
     out.result({"files": list(map(str, written)), "edges": _scored(score), "changing": _scored(changing)})
 
 

@@ -1,0 +1,207 @@
+"""How far each client is from the others: intervals, a pooled estimate, and standardised deviations.
+
+A client is compared with the other clients that are not themselves found to differ: one client that is far off would
+otherwise make all others look odd. Whoever is most unlike the rest is set aside, as long as that is significant and a
+majority is left; then every client is compared with what is left, itself not counted. Where nothing differs, that is
+all other clients. Deviations are on the scale of a standard normal variable, whatever the number of rows: the normal
+quantile of the test's p-value, with the sign of the difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special, stats
+
+Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+LEVEL = 0.05
+"""Of Holm's procedure over all clients and quantities of a mechanism; intervals hold with one minus this."""
+_UNDERFLOW = 1e-290
+
+
+class Estimates(Protocol):
+    """One quantity of a mechanism at every client."""
+
+    @property
+    def quantity(self) -> str: ...
+
+    @property
+    def values(self) -> Array:
+        """NaN where the client's rows do not tell."""
+
+    @property
+    def comparable(self) -> Mask:
+        """Which clients have a value that means the same as that of the others."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Why a value is missing or not comparable, per client; empty where nothing is to be said."""
+
+    def interval(self) -> tuple[Array, Array]: ...
+
+    def pooled(self, among: Mask) -> float:
+        """The value that these clients have in common, if they have one; NaN without clients."""
+
+    def apart(self, among: Mask) -> tuple[Array, Array]:
+        """Of every client against those others: the sign of the difference, and the log of the p-value."""
+
+
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """A level or an effect, with variance `noise · design`.
+
+    Clients are weighed by 1 / design: as if their noise were the same, which makes the pooled effect of an only parent
+    that of one regression with an intercept for every client, and the pooled level without parents the mean of all
+    rows. The weights do not depend on the noise found, so the estimate is unbiased; its variance Σ w² noise design /
+    (Σ w)² lets noise differ, and degrees of freedom are Satterthwaite's. Two clients and no parents: Welch's t test.
+    """
+
+    quantity: str
+    values: Array
+    design: Array
+    noise: Array
+    freedom: Array
+    comparable: Mask
+    notes: tuple[str, ...]
+    share: bool = False  # whether it lies in [0, 1]
+
+    @property
+    def variance(self) -> Array:
+        return self.noise * self.design
+
+    def interval(self) -> tuple[Array, Array]:
+        """Student's."""
+        reach = stats.t.isf(LEVEL / 2, np.maximum(self.freedom, 1)) * np.sqrt(self.variance)
+        low, high = self.values - reach, self.values + reach
+        if self.share:  # a regression may leave [0, 1]; its interval need not
+            low, high = np.maximum(low, np.minimum(self.values, 0)), np.minimum(high, np.maximum(self.values, 1))
+        return low, high
+
+    def pooled(self, among: Mask) -> float:
+        use = among & self.comparable
+        return float(np.average(self.values[use], weights=1 / self.design[use])) if use.any() else np.nan
+
+    def apart(self, among: Mask) -> tuple[Array, Array]:
+        use = (among & self.comparable).astype(np.float64)
+        others = use * (1 - np.eye(len(use)))  # row k: with whom client k is compared
+        with np.errstate(invalid="ignore", divide="ignore"):
+            weights = np.where(self.comparable, 1 / self.design, 0.0) * others
+            weights /= weights.sum(axis=1, keepdims=True)
+            difference = self.values - weights @ np.where(self.comparable, self.values, 0.0)
+            parts = weights**2 * np.where(self.comparable, self.variance, 0.0)
+            variance = self.variance + parts.sum(axis=1)
+            freedom = variance**2 / (
+                self.variance**2 / self.freedom + (parts**2 / np.maximum(self.freedom, 1)).sum(axis=1)
+            )
+            square = difference**2 / variance
+        return np.sign(difference), np.where(self.comparable, log_f_tail(square, 1.0, freedom), np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """A standard deviation of residuals, `freedom · values² / σ²` being chi-square, or nearly so."""
+
+    quantity: str
+    values: Array
+    freedom: Array
+    notes: tuple[str, ...]
+
+    @property
+    def comparable(self) -> Mask:
+        return ~np.isnan(self.values)
+
+    def interval(self) -> tuple[Array, Array]:
+        freedom = np.maximum(self.freedom, 1)
+        low, high = (np.sqrt(freedom / stats.chi2.isf(tail, freedom)) for tail in (LEVEL / 2, 1 - LEVEL / 2))
+        return self.values * low, self.values * high
+
+    def pooled(self, among: Mask) -> float:
+        """The root of the mean variance, weighed by degrees of freedom."""
+        use = among & self.comparable
+        if not use.any():
+            return np.nan
+        size = float(self.values[use].max())
+        return size * float(np.sqrt(np.average((self.values[use] / size) ** 2, weights=self.freedom[use])))
+
+    def apart(self, among: Mask) -> tuple[Array, Array]:
+        """The F test of a client's variance against the pooled one of the others, both tails alike."""
+        others = [self._others(among, k) for k in range(len(self.values))]
+        pooled, freedom = (np.array(column) for column in zip(*others, strict=True))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = (self.values / pooled) ** 2
+            above, below = log_f_tail(ratio, self.freedom, freedom), log_f_tail(1 / ratio, freedom, self.freedom)
+        return np.where(above < below, 1.0, -1.0), np.minimum(np.minimum(above, below) + np.log(2), 0.0)
+
+    def _others(self, among: Mask, k: int) -> tuple[float, float]:
+        others = among & self.comparable & (np.arange(len(among)) != k)
+        return self.pooled(others), float(self.freedom[others].sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """One quantity at every client beside the others; NaN where there is nothing to compare."""
+
+    pooled: float
+    deviation: Array
+    p_value: Array
+    flagged: Mask
+
+
+def compare(quantities: Sequence[Estimates]) -> list[Comparison]:
+    """Every client against the others in all quantities of one mechanism; flags by Holm's procedure over all."""
+    whole = [quantity.apart(np.ones(len(quantity.values), dtype=np.bool_))[1] for quantity in quantities]
+    comparisons = int(sum((~np.isnan(logs)).sum() for logs in whole))
+    agreeing = [_agreeing(quantity, comparisons) for quantity in quantities]
+    found = [quantity.apart(among) for quantity, among in zip(quantities, agreeing, strict=True)]
+    flags = holm([logs for _, logs in found])
+    return [
+        Comparison(quantity.pooled(among), sign * _normal(logs), np.exp(logs), flagged)
+        for quantity, among, (sign, logs), flagged in zip(quantities, agreeing, found, flags, strict=True)
+    ]
+
+
+def _agreeing(quantity: Estimates, comparisons: int) -> Mask:
+    """The clients that are left when those that differ significantly from the rest are set aside one by one."""
+    among, clients = np.ones(len(quantity.values), dtype=np.bool_), int(quantity.comparable.sum())
+    for aside in range(1, clients):
+        logs = np.where(among, quantity.apart(among)[1], np.nan)
+        if 2 * aside >= clients or not np.nanmin(logs) < np.log(LEVEL / comparisons):
+            break
+        among[np.nanargmin(logs)] = False
+    return among
+
+
+def holm(logs: Sequence[Array]) -> list[Mask]:
+    """Which hypotheses Holm's step-down procedure rejects; NaN stands for none."""
+    flat = np.concatenate([*logs, np.zeros(0)])
+    order = np.argsort(flat)[: int((~np.isnan(flat)).sum())]
+    passed = flat[order] < np.log(LEVEL) - np.log(np.arange(len(order), 0, -1))
+    rejected = np.zeros(len(flat), dtype=np.bool_)
+    rejected[order[: len(passed) if passed.all() else int(np.argmin(passed))]] = True
+    return np.split(rejected, np.cumsum([len(part) for part in logs])[:-1])
+
+
+def _normal(logs: Array) -> Array:
+    """How far out a standard normal variable has such a two-sided p-value."""
+    return np.asarray(-special.ndtri_exp(logs - np.log(2)))
+
+
+def log_f_tail(ratio: Array, above: Array | float, below: Array | float) -> Array:
+    """log P(F > ratio), also where the probability itself is too small for a number.
+
+    P = I_x(a, b) with x = below / (below + above · ratio), a = below/2, b = above/2; and far out
+    I_x(a, b) = xᵃ (1 − x)ᵇ ₂F₁(a + b, 1; a + 1; x) / (a B(a, b)).
+    """
+    ratio, above, below = np.broadcast_arrays(*(np.asarray(n, dtype=np.float64) for n in (ratio, above, below)))
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        a, b, x = below / 2, above / 2, below / (below + above * ratio)
+        tail = special.betainc(a, b, x)
+        far = a * np.log(x) + b * np.log1p(-x) - np.log(a) - special.betaln(a, b)
+        far += np.log(special.hyp2f1(a + b, 1.0, a + 1, x))
+        return np.where(tail > _UNDERFLOW, np.log(tail), far)

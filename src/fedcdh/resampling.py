@@ -1,0 +1,90 @@
+"""Poisson bootstrap within a client: summaries of its rows as they might have been drawn anew.
+
+In every copy a row counts 0, 1, 2, ... times, Poisson with mean 1, drawn from a generator keyed by seed, client and
+number of the copy; the n-th number of the generator belongs to the n-th row of the table. So a copy is a summary like
+any other, exact and additive, made in the same single pass over the rows; batches and files make no difference, and
+more copies leave the first ones as they were. The order of rows does make one: another order is another, equally good
+draw. Numbers keyed by what a row holds would not mind the order, but rows that are alike must be drawn apart, and
+counting them would need memory for every different row.
+
+Copies are further releases of the same rows, and a policy has to count all of them. Whoever knows the seed knows how
+often every row counts in every copy; from as many copies as there are rows, each row follows. So the seed has to stay
+at the site, where it should be drawn at random, and rows have to be many beside columns times copies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from fedcdh.encoding import Encoder
+from fedcdh.errors import DataError, SettingsError, SummaryError
+from fedcdh.plan import StudyPlan
+from fedcdh.sources import source_of
+from fedcdh.summary import ROWS_AT_MOST, Summary
+from fedcdh.tables import Table
+
+Array = npt.NDArray[np.float64]
+
+COPIES_AT_MOST = 1000
+_BLOCK = 2048  # rows at a time
+_TIMES = stats.poisson.cdf(np.arange(16), 1.0)
+"""P(at most 0, 1, ... times). More than 15 times, which has probability 2 · 10⁻¹⁴, counts as 16: then a block's 2048
+products of up to 16 · 2³⁶ add up to at most 2⁵¹, exact in float64."""
+
+
+def bootstrap_summaries(table: Any, plan: StudyPlan, client: str, copies: int, seed: int) -> tuple[Summary, ...]:
+    """So many summaries of the client's rows, each with every row counted Poisson(1) times.
+
+    >>> from fedcdh.plan import Continuous
+    >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south"))
+    >>> [copy.rows for copy in bootstrap_summaries({"age": range(40, 80)}, plan, "north", 3, seed=1)]
+    [36, 33, 38]
+    """
+    if not isinstance(copies, int) or not 1 <= copies <= COPIES_AT_MOST:
+        raise SettingsError(f"copies is {copies!r}; expected a whole number from 1 to {COPIES_AT_MOST}")
+    if not isinstance(seed, int) or seed < 0:
+        raise SettingsError(f"seed is {seed!r}; expected a whole number from 0 up")
+    if client not in plan.clients:
+        raise DataError(f"client {client!r} is not part of the plan, which names {', '.join(plan.clients)}")
+    source = source_of(table, f"client {client!r}", names=plan.names, only=plan.names)
+    encode, drawn = Encoder(plan, client), [_Copy(plan, client, seed, number) for number in range(copies)]
+    for batch in source.batches(plan.kinds):
+        for start in range(0, batch.rows, _BLOCK):
+            _add(batch.rows_from(start, _BLOCK), encode, drawn)
+    if empty := sum(not copy.moments[0, 0] for copy in drawn):
+        raise DataError(f"client {client!r} has too few complete rows: {empty} of {copies} copies are empty")
+    return tuple(Summary(plan.fingerprint, (client,), copy.moments, copy.read, copy.missing) for copy in drawn)
+
+
+class _Copy:
+    """What is added up for one copy while rows come by."""
+
+    def __init__(self, plan: StudyPlan, client: str, seed: int, number: int) -> None:
+        self.moments = np.zeros((plan.columns, plan.columns), dtype=np.int64)
+        self.missing = dict.fromkeys(plan.names, 0)
+        self.read = 0
+        key = hashlib.sha256(f"{seed}\0{client}\0{number}".encode()).digest()
+        self._generator = np.random.Generator(np.random.Philox(np.random.SeedSequence(list(key))))
+
+    def times(self, rows: int) -> Array:
+        """How often each of the next rows counts; one number of the generator for each, wherever batches end."""
+        return np.searchsorted(_TIMES, self._generator.random(rows)).astype(np.float64)
+
+
+def _add(block: Table, encode: Encoder, drawn: list[_Copy]) -> None:
+    missing = {name: column.missing for name, column in block.columns.items()}
+    complete = ~np.logical_or.reduce(list(missing.values()))
+    features = encode(block if complete.all() else block.where(complete))
+    for copy in drawn:
+        times = copy.times(block.rows)
+        copy.read += int(times.sum())
+        if copy.read > ROWS_AT_MOST:
+            raise SummaryError(f"more rows than the {ROWS_AT_MOST} whose sums are exact; use a random part of the rows")
+        for name, lacking in missing.items():
+            copy.missing[name] += int(times[lacking].sum())
+        copy.moments += ((features * times[complete]) @ features.T).astype(np.int64)

@@ -1,0 +1,225 @@
+"""Would the graph be the same with other clients? Summaries add up, so the search can be repeated without any message.
+
+By default every client is left out once, which also tells who is to be asked when something disappears. With `runs`,
+clients are drawn with replacement, as many as there are. A client that is drawn twice counts as two clients. Where
+nothing differs, each of them is off from the common mean by one chance deviation, as a degree of freedom between
+clients allows; one client of double weight would be off by two, and look as if its mechanism differed
+(`benchmarks.bench_stability` counts how often). Either way rows appear more than once, so shares of bootstrap runs say
+how much depends on which clients took part; they are not p-values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from random import Random
+from typing import Literal
+
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from fedcdh.algorithm import Findings
+from fedcdh.engines import engine_for
+from fedcdh.errors import SettingsError
+from fedcdh.graph import Arrow, Pair, PartialGraph, ends
+from fedcdh.questions import DOMAIN
+from fedcdh.settings import Progress, Settings
+from fedcdh.summary import Aggregate, Cohort
+
+
+@dataclass(frozen=True)
+class Run:
+    """One repetition: the clients that took part (one named twice counted twice), and what was found."""
+
+    clients: tuple[str, ...]
+    left_out: tuple[str, ...]
+    arrows: frozenset[Arrow]
+    lines: frozenset[Pair]
+    changing: frozenset[str] | None  # None where only one client was left: then it cannot be asked
+
+    def mark(self, source: str, target: str) -> str:
+        """ "→", "←", "—" or "", nothing."""
+        if (source, target) in self.arrows:
+            return "→"
+        if (target, source) in self.arrows:
+            return "←"
+        return "—" if frozenset((source, target)) in self.lines else ""
+
+
+@dataclass(frozen=True)
+class EdgeStability:
+    """A pair of variables that is adjacent in the result or in some run, and the shares of runs that agree.
+
+    `mark` is that of the result: "→", "—", or "" where the result has no edge. `adjacent` is the share of runs with an
+    edge, `same` that of runs with the very same mark; `forward` and `backward` are the shares with source → target and
+    with the reverse. `gone_without` and `turned_without` name the clients without whom the edge disappears (appears,
+    where the result has none) or points otherwise; empty in a bootstrap, where clients do not leave one by one.
+    """
+
+    source: str
+    target: str
+    mark: str
+    adjacent: float
+    same: float
+    forward: float
+    backward: float
+    gone_without: tuple[str, ...]
+    turned_without: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ChangeStability:
+    """A variable whose mechanism changes in the result or in some run; None where runs could not ask."""
+
+    variable: str
+    changing: bool  # in the result
+    share: float | None  # of the runs in which it changes
+    otherwise_without: tuple[str, ...]  # clients without whom the opposite is found
+
+
+@dataclass(frozen=True)
+class Stability:
+    """How much of a result other choices of clients leave as it is. Pairs that are never adjacent are not listed."""
+
+    kind: Literal["leave-one-out", "bootstrap"]
+    seed: int | None  # of the draws
+    edges: tuple[EdgeStability, ...]  # of the result first, the firmest first
+    changing: tuple[ChangeStability, ...]
+    runs: tuple[Run, ...]
+    notes: tuple[str, ...]
+
+    @cached_property
+    def blame(self) -> dict[str, tuple[str, ...]]:
+        """For every client that matters: what is otherwise without it, in words."""
+        found: dict[str, list[str]] = {}
+        for edge in self.edges:
+            shown = f"{edge.source} {edge.mark or '—'} {edge.target}"
+            for client in edge.gone_without:
+                found.setdefault(client, []).append(f"{shown} {'gone' if edge.mark else 'appears'}")
+            for client in edge.turned_without:
+                found.setdefault(client, []).append(f"{shown} points otherwise")
+        for change in self.changing:
+            for client in change.otherwise_without:
+                how = "does not change" if change.changing else "changes"
+                found.setdefault(client, []).append(f"mechanism of {change.variable} {how}")
+        return {client: tuple(found[client]) for client in sorted(found)}
+
+
+def stability_of(
+    known: Cohort | Aggregate,
+    settings: Settings,
+    findings: Findings,
+    *,
+    runs: int | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Stability:
+    """The search of these findings, repeated without one client after the other, or with clients drawn at random."""
+    if isinstance(known, Aggregate):
+        raise SettingsError(
+            "stability needs the summary of every client, but only their sum is known: no client can be taken out of "
+            "it; ask for the single summaries"
+        )
+    if len(known.clients) < 2:
+        raise SettingsError("there is only one client: nothing is left without it; stability needs two or more")
+    if runs is not None and (not isinstance(runs, int) or runs < 1):
+        raise SettingsError(f"runs is {runs!r}; expected 1, 2, 3, ... draws, or None to leave each client out once")
+    draws = _without_each(known.clients) if runs is None else _drawn(known.clients, runs, seed)
+    search = engine_for(settings.method).search
+    done: list[Run] = []
+    with threadpool_limits(1, user_api="blas"):  # as in discover_from
+        for clients in draws:
+            done.append(_run(known, clients, lambda cohort: search(cohort, settings, None)))
+            if progress:
+                progress(len(done), len(draws))
+    whole = _as_run(known.clients, known.clients, findings.orientation.graph)
+    return Stability(
+        "leave-one-out" if runs is None else "bootstrap",
+        None if runs is None else seed,
+        tuple(_edges(whole, done)),
+        tuple(_changes(whole, done)),
+        tuple(done),
+        tuple(_notes(done)),
+    )
+
+
+def _without_each(clients: tuple[str, ...]) -> list[tuple[str, ...]]:
+    return [tuple(other for other in clients if other != client) for client in clients]
+
+
+def _drawn(clients: tuple[str, ...], runs: int, seed: int) -> list[tuple[str, ...]]:
+    """Keyed by seed and number of the run: more runs leave the earlier ones as they were."""
+    found = []
+    for run in range(runs):
+        generator = Random(f"{seed} {run}")  # random() is the one method whose numbers Python keeps
+        found.append(tuple(sorted(clients[int(generator.random() * len(clients))] for _ in clients)))
+    return found
+
+
+def _run(known: Cohort, clients: tuple[str, ...], search: Callable[[Cohort], Findings]) -> Run:
+    return _as_run(known.clients, clients, search(known.drawn(clients)).orientation.graph)
+
+
+def _as_run(everybody: tuple[str, ...], clients: tuple[str, ...], graph: PartialGraph) -> Run:
+    asked = DOMAIN in graph.nodes
+    variables = graph.drop(DOMAIN) if asked else graph
+    left_out = tuple(client for client in everybody if client not in clients)
+    changing = graph.children(DOMAIN) if asked and len(set(clients)) > 1 else None
+    return Run(clients, left_out, variables.arrows, variables.lines, changing)
+
+
+def _edges(whole: Run, runs: Sequence[Run]) -> list[EdgeStability]:
+    pairs = {pair for run in (whole, *runs) for pair in run.lines | {frozenset(arrow) for arrow in run.arrows}}
+    found = [_edge(whole, runs, *ends(pair)) for pair in pairs]
+    return sorted(found, key=lambda e: (not e.mark, -e.adjacent, -e.same, e.source, e.target))
+
+
+def _edge(whole: Run, runs: Sequence[Run], source: str, target: str) -> EdgeStability:
+    if (target, source) in whole.arrows:
+        source, target = target, source
+    mark, marks = whole.mark(source, target), [run.mark(source, target) for run in runs]
+    alone = [(run.left_out, there) for run, there in zip(runs, marks, strict=True) if _leaves_one(run)]
+    return EdgeStability(
+        source,
+        target,
+        mark,
+        adjacent=_share([bool(there) for there in marks]),
+        same=_share([there == mark for there in marks]),
+        forward=_share([there == "→" for there in marks]),
+        backward=_share([there == "←" for there in marks]),
+        gone_without=tuple(client for (client,), there in alone if bool(there) != bool(mark)),
+        turned_without=tuple(client for (client,), there in alone if there and mark and there != mark),
+    )
+
+
+def _changes(whole: Run, runs: Sequence[Run]) -> Iterator[ChangeStability]:
+    asked = [(run, run.changing) for run in runs if run.changing is not None]
+    here = whole.changing or frozenset()
+    for variable in sorted(here.union(*(changing for _, changing in asked))):
+        yield ChangeStability(
+            variable,
+            variable in here,
+            _share([variable in changing for _, changing in asked]) if asked else None,
+            tuple(
+                run.left_out[0]
+                for run, changing in asked
+                if _leaves_one(run) and (variable in changing) != (variable in here)
+            ),
+        )
+
+
+def _leaves_one(run: Run) -> bool:
+    """Whether a run differs from the whole study by one client, and by nothing else."""
+    return len(run.left_out) == 1 and len(set(run.clients)) == len(run.clients)
+
+
+def _share(found: Sequence[bool]) -> float:
+    return sum(found) / len(found)
+
+
+def _notes(runs: Sequence[Run]) -> Iterator[str]:
+    if alone := sum(run.changing is None for run in runs):
+        yield (
+            f"in {alone} of {len(runs)} runs only one client was left: which mechanisms differ between clients could "
+            "not be asked there, nor what follows from it for directions"
+        )
