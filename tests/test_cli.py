@@ -461,3 +461,15 @@ def test_a_site_killed_at_any_point_of_writing_leaves_no_false_message(study, tm
             assert main(["verify", str(message), "--by", str(tmp_path / "site.pub"), "-q"]) == 0
         left["both" if signature.exists() else "no signature" if message.exists() else "nothing"] += 1
     assert all(left.values()), left
+
+
+def test_stability_is_part_of_a_result_that_asked_for_it(study, tmp_path):
+    arguments = ["discover", str(study / "study.plan.json"), *summaries(study), "-q", "-o"]
+    assert main([*arguments, str(tmp_path / "plain")]) == 0
+    assert main([*arguments, str(tmp_path / "again"), "--stability"]) == 0
+    plain, again = (json.loads((tmp_path / name / "result.json").read_text("utf-8")) for name in ("plain", "again"))
+    found = again.pop("stability")
+    assert again == plain
+    assert [run["left_out"] for run in found["runs"]] == [["coast"], ["north"], ["south"]]
+    assert main(["report", str(tmp_path / "again"), "-o", str(tmp_path / "study.html"), "-q"]) == 0
+    assert "Would it be found again?" in (tmp_path / "study.html").read_text("utf-8")
