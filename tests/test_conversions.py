@@ -350,10 +350,6 @@ def result():
     return fedcdh.discover(mixed())
 
 
-def test_a_result_and_its_graph_have_one_dot(result):
-    assert conversions.to_dot(result.graph, result.changing) == exports.graph_dot(result)
-
-
 def test_the_graph_of_a_result_file(result):
     assert conversions.from_json(exports.result_json(result)) == result.graph
 

@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from fedcdh.conversions.dot import to_dot
 from fedcdh.errors import DataError, FedCDHError, KnowledgeError
 from fedcdh.files.disk import read_regular, write_whole
 from fedcdh.files.strict_json import parse
@@ -33,7 +34,7 @@ def write_result(result: Discovery, folder: Path | str, stability: Stability | N
     """
     contents = {
         "graph.txt": f"{result}\n",
-        "graph.dot": graph_dot(result),
+        "graph.dot": to_dot(result.graph, result.changing),
         "edges.csv": edges_csv(result),
         "result.json": result_json(result, stability),
     }
@@ -154,25 +155,6 @@ def _cell(value: object) -> object:
     if isinstance(value, tuple):
         return "; ".join(value)
     return "" if value is None else value
-
-
-def graph_dot(result: Discovery) -> str:
-    """The graph in Graphviz' language: lines without arrowheads, variables whose mechanism changes in bold boxes."""
-    changing = result.changing
-    lines = ["digraph study {", "  node [shape=ellipse];"]
-    for name in result.graph.nodes:
-        style = " [shape=box, style=bold]" if name in changing else ""
-        lines.append(f"  {_quoted(name)}{style};")
-    lines += [f"  {_quoted(tail)} -> {_quoted(head)};" for tail, head in sorted(result.graph.arrows)]
-    lines += [
-        f"  {_quoted(a)} -> {_quoted(b)} [dir=none];" for a, b in sorted(sorted(line) for line in result.graph.lines)
-    ]
-    return "\n".join([*lines, "}", ""])
-
-
-def _quoted(name: str) -> str:
-    """A name as Graphviz reads it; a backslash before the closing quote would swallow it."""
-    return '"' + name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
 @dataclass(frozen=True)
