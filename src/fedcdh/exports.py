@@ -8,12 +8,12 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from fedcdh.conversions.dot import to_dot
 from fedcdh.errors import DataError, FedCDHError, KnowledgeError
+from fedcdh.files import SOFTWARE
 from fedcdh.files.disk import read_regular, write_whole
 from fedcdh.files.strict_json import parse
 from fedcdh.graph import PartialGraph
@@ -48,7 +48,7 @@ def result_json(result: Discovery, stability: Stability | None = None) -> str:
     """Canonical: the same plan, summaries and settings give the same bytes, whichever way the summaries travelled."""
     document = {
         "format": FORMAT,
-        "software": f"fedcdh {version('fedcdh')}",
+        "software": SOFTWARE,
         "plan": result.cohort.plan.fingerprint,
         "settings": {**asdict(result.settings), "knowledge": knowledge_document(result.settings.knowledge)},
         "clients": list(_clients(result)),

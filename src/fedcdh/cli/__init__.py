@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
@@ -18,6 +17,7 @@ from fedcdh.cli.keys import keygen_command, sign_command, verify_command
 from fedcdh.cli.output import never_fail_on_letters
 from fedcdh.cli.reporting import report_command
 from fedcdh.cli.trying import compare_command, demo_command, simulate_command
+from fedcdh.files import SOFTWARE
 
 app = typer.Typer(
     name="fedcdh",
@@ -44,7 +44,7 @@ app.command("compare", rich_help_panel=TRYING)(compare_command)
 
 def _show_version(asked: bool) -> None:
     if asked:
-        typer.echo(f"fedcdh {version('fedcdh')}")
+        typer.echo(SOFTWARE)
         raise typer.Exit
 
 

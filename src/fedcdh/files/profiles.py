@@ -13,11 +13,11 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from fedcdh.column_profile import LEVELS_AT_MOST, QUANTILES, ColumnProfile
 from fedcdh.errors import DataError
+from fedcdh.files import SOFTWARE
 from fedcdh.files.strict_json import parse
 from fedcdh.files.strict_toml import shown
 from fedcdh.plan import LETTERS_AT_MOST, wrong_with
@@ -36,14 +36,6 @@ _READABLE = f"of at most {LETTERS_AT_MOST} letters that can be printed"
 _ADVICE = "ask the site for the file again (as an attachment: mail programs change texts), or make the profile again"
 
 
-def software() -> str:
-    """The name and version of this program."""
-    try:
-        return f"fedcdh {version('fedcdh')}"
-    except PackageNotFoundError:  # run from a folder, without being installed
-        return "fedcdh"
-
-
 @dataclass(frozen=True)
 class ProfileMessage:
     """A profile, and what the coordinator has to know about how it was made."""
@@ -51,7 +43,7 @@ class ProfileMessage:
     profile: Profile
     plan: str | None = None  # fingerprint of the (draft) plan whose variables and kinds were followed
     key: str | None = None  # the site's public key, so that the plan can name it
-    software: str = software()
+    software: str = SOFTWARE
 
     def __post_init__(self) -> None:
         complaint = next(_complaints(self), None)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 
 import numpy as np
 
 from fedcdh.encoding import GRID
 from fedcdh.errors import NotASummary, OutOfBounds, PlanMismatch, RowsInconsistent, SummaryError, UnknownClient
+from fedcdh.files import SOFTWARE
 from fedcdh.files.summary_header import (
     AGAIN,
     COUNT_AT_MOST,
@@ -29,7 +29,6 @@ from fedcdh.files.summary_header import (
 from fedcdh.plan import StudyPlan
 from fedcdh.summary import ROWS_AT_MOST, Integers, Summary
 
-SOFTWARE = f"fedcdh {version('fedcdh')}"
 _BLOCK = 256  # rows that are mirrored at a time: blocks of this size and their transposes share the cache
 
 
