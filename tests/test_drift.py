@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import studies
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -174,6 +174,7 @@ def test_deviations_stay_finite_and_ordered_where_p_values_vanish():
 
 
 @settings(max_examples=25, deadline=None)
+@example(3.0, 3000.0, 1e5)
 @given(st.floats(0.5, 500), st.sampled_from([1.0, 3.0, 40.0, 3000.0]), st.sampled_from([1.0, 10.0, 1e5]))
 def test_tails_go_on_where_probabilities_do(ratio, above, below):
     here = float(log_f_tail(np.array(ratio), above, below))

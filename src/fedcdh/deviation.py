@@ -196,12 +196,15 @@ def log_f_tail(ratio: Array, above: Array | float, below: Array | float) -> Arra
     """log P(F > ratio), also where the probability itself is too small for a number.
 
     P = I_x(a, b) with x = below / (below + above · ratio), a = below/2, b = above/2; and far out
-    I_x(a, b) = xᵃ (1 − x)ᵇ ₂F₁(a + b, 1; a + 1; x) / (a B(a, b)).
+    I_x(a, b) = xᵃ (1 − x)ᵇ ₂F₁(a + b, 1; a + 1; x) / (a B(a, b)). Where ₂F₁ cannot be computed, the geometric series of
+    its first ratio stands for it: a few units in a logarithm of hundreds.
     """
     ratio, above, below = np.broadcast_arrays(*(np.asarray(n, dtype=np.float64) for n in (ratio, above, below)))
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         a, b, x = below / 2, above / 2, below / (below + above * ratio)
         tail = special.betainc(a, b, x)
         far = a * np.log(x) + b * np.log1p(-x) - np.log(a) - special.betaln(a, b)
-        far += np.log(special.hyp2f1(a + b, 1.0, a + 1, x))
+        series = special.hyp2f1(a + b, 1.0, a + 1, x)
+        geometric = 1 / np.maximum(1 - x * (a + b) / (a + 1), 1e-12)
+        far += np.log(np.where(np.isfinite(series) & (series > 0), series, geometric))
         return np.where(tail > _UNDERFLOW, np.log(tail), far)
