@@ -11,7 +11,9 @@ BENCHMARKS := $(sort $(wildcard benchmarks/bench_*.py))
 test test-slow: export OMP_NUM_THREADS = 1
 test test-slow: export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: help demo test test-slow bench docs lint format clean
+DOWHY := dist/dowhy
+
+.PHONY: help demo test test-slow test-dowhy bench docs lint format clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -25,6 +27,11 @@ test: lint ## lint, check types, run the tests (the same as continuous integrati
 
 test-slow: $(VENV)/development ## run the statistical suites that take minutes
 	$(BIN)/pytest -n 2 -m slow
+
+test-dowhy: $(BIN)/python ## run the round trips of exports with DoWhy, in an environment of its own: it holds scipy back
+	$(PYTHON) -m venv $(DOWHY)
+	$(DOWHY)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' dowhy
+	$(DOWHY)/bin/pytest tests/test_conversions.py tests/test_conversions_knowledge.py tests/test_exports_page.py
 
 bench: $(VENV)/development ## run the benchmarks, beside the peers
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,peers]'

@@ -3,6 +3,7 @@
 What is not installed is skipped, with its name; `pip install 'fedcdh[conversions]'` brings all of it.
 """
 
+import dataclasses
 import json
 import sys
 
@@ -354,23 +355,44 @@ def test_the_graph_of_a_result_file(result):
     assert conversions.from_json(exports.result_json(result)) == result.graph
 
 
-def test_edges_as_a_pandas_frame(result):
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(result.edges())
-    assert list(frame.columns[:3]) == ["source", "target", "mark"]
+FRAMES = {"pandas": conversions.to_pandas, "polars": conversions.to_polars}
+
+
+@pytest.mark.parametrize("library", FRAMES)
+def test_edges_as_a_frame(result, library):
+    pytest.importorskip(library)
+    frame = FRAMES[library](result.edges())
+    assert list(frame.columns) == [field.name for field in dataclasses.fields(fedcdh.Edge)]
     assert len(frame) == 21  # of six variables and the domain
-    assert {(a, b) for a, b in frame.loc[frame["mark"] == "→", ["source", "target"]].itertuples(index=False)} == set(
-        result.augmented.arrows
-    )
+    rows = zip(frame["source"], frame["target"], frame["mark"], strict=True)
+    assert {(source, target) for source, target, mark in rows if mark == "→"} == result.augmented.arrows
+    sets = [None if names is None else tuple(names) for names in frame["separating_set"]]
+    assert sets == [edge.separating_set for edge in result.edges()]
 
 
-def test_edges_as_a_polars_frame(result):
-    polars = pytest.importorskip("polars")
-    frame = polars.DataFrame(result.edges(), infer_schema_length=None)
-    assert frame.height == 21
-    assert set(frame.filter(polars.col("mark") == "→").select("source", "target").iter_rows()) == set(
-        result.augmented.arrows
-    )
+@pytest.mark.parametrize("library", FRAMES)
+def test_frames_have_their_types_even_where_all_is_empty(library):
+    pytest.importorskip(library)
+    edge = fedcdh.Edge("a", "b", "—", None, None, None, None, None)
+    full = dataclasses.replace(edge, p_value=0.1, separating_set=("c",), change_forward=1.0)
+    frames = [FRAMES[library](records, fedcdh.Edge) for records in ([edge], [full], [])]
+    assert len({tuple(map(str, frame.dtypes)) for frame in frames}) == 1
+    assert [len(frame) for frame in frames] == [1, 1, 0]
+
+
+def test_no_records_and_no_kind():
+    pytest.importorskip("pandas")
+    with pytest.raises(SettingsError, match="name the kind of record"):
+        conversions.to_pandas([])
+
+
+@pytest.mark.parametrize("library", FRAMES)
+def test_drift_and_stability_as_frames(result, library):
+    pytest.importorskip(library)
+    drift, stability = result.drift(), result.stability()
+    assert len(FRAMES[library](drift, fedcdh.Drift)) == len(drift) > 0
+    assert list(FRAMES[library](stability.edges)["adjacent"]) == [edge.adjacent for edge in stability.edges]
+    assert len(FRAMES[library](stability.changing)) == len(stability.changing)
 
 
 @pytest.mark.parametrize(
@@ -382,6 +404,7 @@ def test_edges_as_a_polars_frame(result):
         ("pgmpy", lambda: conversions.to_pgmpy(CHAIN), "conversions"),
         ("pydot", lambda: conversions.from_dot("digraph {}"), "conversions"),
         ("pandas", lambda: adjacency(CHAIN, "from-to").frame(), "conversions"),
+        ("polars", lambda: conversions.to_polars([]), "conversions"),
     ],
 )
 def test_what_is_not_installed_is_named_with_its_extra(module, call, extra, monkeypatch):

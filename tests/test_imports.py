@@ -58,6 +58,7 @@ ROOMS = {
     "edge": {
         "agreement",
         "arrival",
+        "baselines",
         "conversions",
         "demo",
         "estimator",
@@ -67,6 +68,7 @@ ROOMS = {
         "meaning",
         "metrics",
         "moment_hull",
+        "notebook",
         "picture",
         "plots",
         "policy",
@@ -92,11 +94,12 @@ SEAMS = {
     ("result", "exports"): "result.report(), when it is asked for",
     ("result", "report"): "result.report(), when it is asked for",
     ("result", "plots"): "result.plot(), when it is asked for",
-    ("result", "picture"): "what a notebook shows of a result",
+    ("result", "notebook"): "what a notebook shows of a result",
+    ("result", "picture"): "what a notebook shows of a result, as a picture only",
     ("__main__", "cli"): "starting the program is all that __main__ does",
 }
 
-OPTIONAL = {"causallearn", "igraph", "matplotlib", "networkx", "pandas", "pgmpy", "pydot", "sklearn"}
+OPTIONAL = {"causallearn", "igraph", "matplotlib", "networkx", "pandas", "pgmpy", "polars", "pydot", "sklearn"}
 """What an extra brings: imported within a function, or by a module that is all about it."""
 
 THIRD_PARTY = {

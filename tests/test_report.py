@@ -335,3 +335,15 @@ def test_a_result_reports_and_shows_itself(tmp_path):
     path = result.report(tmp_path / "study.html")
     assert "systolic_pressure" in path.read_text(encoding="utf-8")
     assert (result._repr_svg_() or "").startswith("<svg")
+
+
+def test_what_a_notebook_shows():
+    study = fedcdh.simulate("linear", variables=4, clients=3, rows=200, seed=3, names=["<b>", "a & b", "c'\"", "d"])
+    for method in ("evidence", "constraint"):
+        result = fedcdh.discover(dict(study.tables), names=study.names, method=method)
+        shown = result._repr_html_()
+        page = Page(shown)  # every tag is closed
+        assert "<b>" not in shown
+        for edge in result.edges():
+            if edge.mark and edge.source != fedcdh.DOMAIN:
+                assert "".join((edge.source, edge.mark, edge.target)) in page.text.replace("\n", "")

@@ -11,6 +11,7 @@ from importlib.metadata import version
 
 from fedcdh import demo
 from fedcdh.discovery import discover, discover_from
+from fedcdh.drift import Drift
 from fedcdh.errors import FedCDHError
 from fedcdh.exports import write_result
 from fedcdh.features import Fourier, Hermite
@@ -23,6 +24,7 @@ from fedcdh.questions import DOMAIN
 from fedcdh.reading import CsvStyle, open_tables
 from fedcdh.result import Discovery, Edge
 from fedcdh.simulate import simulate
+from fedcdh.stability import Stability
 from fedcdh.summary import Aggregate, Cohort, Summary, add_up, summarize
 
 __version__ = version("fedcdh")
@@ -35,6 +37,7 @@ __all__ = [
     "Continuous",
     "CsvStyle",
     "Discovery",
+    "Drift",
     "Edge",
     "FedCDHError",
     "Fourier",
@@ -42,6 +45,7 @@ __all__ = [
     "Knowledge",
     "PartialGraph",
     "Profile",
+    "Stability",
     "StudyPlan",
     "Summary",
     "add_up",

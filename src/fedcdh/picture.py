@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterable, Iterator
 from html import escape
 
 from fedcdh.graph import PartialGraph
+from fedcdh.report.routing import Point
 from fedcdh.result import Discovery
-from fedcdh.sketch import FONT, Curve, Node, Point, Sketch, sketch
+from fedcdh.sketch import FONT, Curve, Node, Sketch, sketch
 
 INK, OPEN, PAPER = "#1f2933", "#0b6e99", "#ffffff"
 PLAIN, CHANGING = ("#f5f7fa", "#52606d"), ("#fde8c8", "#b45309")

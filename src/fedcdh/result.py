@@ -19,7 +19,7 @@ from fedcdh.orientation import Orientation
 from fedcdh.questions import DOMAIN
 from fedcdh.settings import Progress, Settings
 from fedcdh.skeleton import Skeleton
-from fedcdh.stability import Stability, stability_of
+from fedcdh.stability import Copy, Stability, stability_of
 from fedcdh.summary import Aggregate, Cohort
 
 FEW_ROWS = 7
@@ -101,7 +101,7 @@ class Discovery:
         return dag.drop(DOMAIN) if DOMAIN in dag.nodes else dag
 
     def edges(self) -> tuple[Edge, ...]:
-        """Every pair of nodes, adjacent ones first; a data frame takes them as they are: `pandas.DataFrame(edges)`."""
+        """Every pair of nodes, adjacent ones first; `fedcdh.conversions.to_pandas(result.edges())`."""
         pairs = sorted(combinations(self.augmented.nodes, 2), key=lambda pair: ends(frozenset(pair)))
         found = [self._edge(frozenset(pair)) for pair in pairs]
         return tuple(sorted(found, key=lambda edge: not edge.mark))
@@ -141,20 +141,29 @@ class Discovery:
     def drift(self, variables: Iterable[str] | None = None) -> tuple[Drift, ...]:
         """What differs where: level, effects and noise of every mechanism that changes, at every client.
 
-        A data frame takes them as they are: `pandas.DataFrame(result.drift())`. Causes are the parents in `to_dag()`.
+        As a frame: `fedcdh.conversions.to_pandas(result.drift())`. Causes are the parents in `to_dag()`.
         Pass `variables` to look at other mechanisms than those found to change.
         """
         dag = self.to_dag()
         parents = {name: dag.parents(name) for name in dag.nodes}
         return drift_of(self.cohort, parents, self.changing if variables is None else variables)
 
-    def stability(self, runs: int | None = None, *, seed: int = 0, progress: Progress | None = None) -> Stability:
+    def stability(
+        self,
+        runs: int | None = None,
+        *,
+        copies: Iterable[Copy] | None = None,
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> Stability:
         """How much of this result the same search finds without one client after the other; needs no new message.
 
-        With `runs`, in so many draws of as many clients with replacement instead. `progress` is called with (searches
-        done, searches).
+        With `runs`, in so many draws of as many clients with replacement instead; with `copies`, in rows drawn anew
+        within every client, from summaries that clients made for that (`resampling.bootstrap_summaries`), all clients'
+        first copies first. `progress` is called with (searches done, searches).
         """
-        return stability_of(self.cohort, self.settings, self.findings, runs=runs, seed=seed, progress=progress)
+        study = self.cohort, self.settings, self.findings
+        return stability_of(*study, runs=runs, copies=copies, seed=seed, progress=progress)
 
     # Looked at by people: what is needed for that is imported when it is asked for
 
@@ -171,8 +180,14 @@ class Discovery:
 
         return plot(self, ax, legend=legend)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: picture, edges, notes."""
+        from fedcdh.notebook import html
+
+        return html(self)
+
     def _repr_svg_(self) -> str | None:
-        """What a notebook shows; the words of `print` where the library for layouts is not installed."""
+        """What shows pictures only gets one, unless the library for layouts is not installed."""
         from fedcdh.picture import svg
 
         try:

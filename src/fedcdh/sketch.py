@@ -5,7 +5,6 @@ Causes stand on the left of effects. Places are in pixels, y runs downwards, a l
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,7 +14,9 @@ from fedcdh.errors import KnowledgeError, NoExtension
 from fedcdh.extras import needing
 from fedcdh.graph import PartialGraph, ends
 from fedcdh.questions import DOMAIN
-from fedcdh.report.layout import Box, Layout, layered
+from fedcdh.report.layout import Box, layered
+from fedcdh.report.routing import PORT, Point, Route, letters, routes
+from fedcdh.report.routing import shortened as fitting
 from fedcdh.result import Discovery
 
 FONT = 13.0
@@ -25,9 +26,6 @@ HEIGHT = 32.0
 CUT = 10.0
 """Corners are cut off the boxes of variables whose mechanism differs: a shape, seen without colours."""
 HEAD = 9.0
-PORT = 9.0  # between two edges on one side of a box
-
-Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -85,8 +83,8 @@ def sketch(drawn: Discovery | PartialGraph, changing: Collection[str] | None = N
     pairs = [directed[frozenset(pair)] for pair in (*sorted(graph.arrows), *sorted(map(ends, graph.lines)))]
     boxes = {name: _box(name, pairs) for name in graph.nodes}
     layout = layered(boxes, pairs)
-    ports = _ports(pairs, layout)
-    curves = [_curve(pair, layout, boxes, ports, pair in graph.arrows) for pair in pairs]
+    ways = routes(pairs, layout, boxes)
+    curves = [_curve(pair, way, pair in graph.arrows) for pair, way in zip(pairs, ways, strict=True)]
     nodes = [
         Node(name, shortened(name), *layout.centres[name], box.width, box.height, name in marked)
         for name, box in boxes.items()
@@ -105,25 +103,13 @@ def graph_of(drawn: Discovery | PartialGraph, changing: Collection[str] | None) 
 
 def shortened(name: str) -> str:
     """A name as it fits into a box."""
-    name = "℧" if name == DOMAIN else " ".join(name.split())
-    if _letters(name) <= LETTERS_AT_MOST:
-        return name
-    kept = 0
-    while _letters(name[: kept + 1]) < LETTERS_AT_MOST:
-        kept += 1
-    return name[:kept] + "…"
-
-
-def _letters(text: str) -> float:
-    """The width of a text in average letters; East Asian ones are about twice as wide, accents add nothing."""
-    wide = {"W": 1.8, "F": 1.8}
-    return sum(0.0 if unicodedata.combining(c) else wide.get(unicodedata.east_asian_width(c), 1.0) for c in text)
+    return fitting("℧" if name == DOMAIN else " ".join(name.split()), LETTERS_AT_MOST)
 
 
 def _box(name: str, pairs: Sequence[tuple[str, str]]) -> Box:
     """As wide as the name, and as high as the busier of its two sides."""
     busiest = max(sum(pair[side] == name for pair in pairs) for side in (0, 1))
-    return Box(max(_letters(shortened(name)) * LETTER + 26, 56.0), max(HEIGHT, (busiest - 1) * PORT + 2 * CUT))
+    return Box(max(letters(shortened(name)) * LETTER + 26, 56.0), max(HEIGHT, (busiest - 1) * PORT + 2 * CUT))
 
 
 def _directed(drawn: Discovery | PartialGraph, graph: PartialGraph) -> Mapping[frozenset[str], tuple[str, str]]:
@@ -135,42 +121,14 @@ def _directed(drawn: Discovery | PartialGraph, graph: PartialGraph) -> Mapping[f
     return {frozenset(arrow): arrow for arrow in (*arrows, *graph.arrows)}
 
 
-def _ports(pairs: Sequence[tuple[str, str]], layout: Layout) -> Mapping[tuple[tuple[str, str], str], float]:
-    """How far above or below the middle of a box an edge meets it: side by side, in the order they come from."""
-    found = {}
-    for node in layout.centres:
-        for side in (0, 1):
-            here = [pair for pair in pairs if pair[side] == node]
-            here.sort(key=lambda pair: (_next_height(pair, node, layout), pair))
-            found.update({(pair, node): (place - (len(here) - 1) / 2) * PORT for place, pair in enumerate(here)})
-    return found
-
-
-def _next_height(pair: tuple[str, str], node: str, layout: Layout) -> float:
-    """How high the point lies that an edge visits next, seen from one of its ends."""
-    points = [*layout.waypoints[pair], layout.centres[pair[1] if pair[0] == node else pair[0]]]
-    return min(points, key=lambda point: abs(point[0] - layout.centres[node][0]))[1]
-
-
-def _curve(
-    pair: tuple[str, str],
-    layout: Layout,
-    boxes: Mapping[str, Box],
-    ports: Mapping[tuple[tuple[str, str], str], float],
-    arrow: bool,
-) -> Curve:
+def _curve(pair: tuple[str, str], way: Route, arrow: bool) -> Curve:
     """From the side of one box to the side of the other, level at both ends and at the layers passed."""
-    tail, head = pair
-    (left, above), (right, below) = layout.centres[tail], layout.centres[head]
-    facing = 1 if left <= right else -1  # against the layers only where arrows run in a circle
-    start = (left + facing * boxes[tail].width / 2, above + ports[pair, tail])
-    touch = (right - facing * boxes[head].width / 2, below + ports[pair, head])
-    stop = (touch[0] - facing * (HEAD - 1), touch[1]) if arrow else touch
-    base = touch[0] - facing * HEAD
+    touch = way.points[-1]
+    base = touch[0] - way.facing * HEAD
+    stop = (base + way.facing, touch[1]) if arrow else touch
     tip = (touch, (base, touch[1] - 4.5), (base, touch[1] + 4.5)) if arrow else None
-    points = [start, *layout.waypoints[pair][::facing], stop]
     pieces = []
-    for (x, y), (to_x, to_y) in pairwise(points):
+    for (x, y), (to_x, to_y) in pairwise([*way.points[:-1], stop]):
         middle = (x + to_x) / 2
         pieces.append(((middle, y), (middle, to_y), (to_x, to_y)))
-    return Curve(tail, head, start, tuple(pieces), tip)
+    return Curve(*pair, way.points[0], tuple(pieces), tip)

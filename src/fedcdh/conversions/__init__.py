@@ -7,6 +7,7 @@ with a GraphError. Optional libraries are imported when a function that needs th
 from fedcdh.conversions.adjacency import CONVENTIONS, Adjacency, adjacency
 from fedcdh.conversions.causal_learn import from_causal_learn, to_causal_learn
 from fedcdh.conversions.dot import from_dot, to_dot
+from fedcdh.conversions.frames import to_pandas, to_polars
 from fedcdh.conversions.gml import from_gml, to_gml
 from fedcdh.conversions.graph_json import from_json, to_json
 from fedcdh.conversions.networkx import from_networkx, to_networkx
@@ -29,7 +30,9 @@ __all__ = [
     "to_gml",
     "to_json",
     "to_networkx",
+    "to_pandas",
     "to_pgmpy",
     "to_pgmpy_dag",
+    "to_polars",
     "to_tetrad",
 ]

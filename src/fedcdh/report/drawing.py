@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -11,6 +10,7 @@ from typing import Any
 
 from fedcdh.questions import DOMAIN
 from fedcdh.report.layout import Box, Layout, Pair, layered
+from fedcdh.report.routing import Route, letters, routes, shortened
 from fedcdh.report.wording import claim, clean, evidence_of, spoken
 
 LETTER = 8.0  # pixels of an average letter at 13 px, on the wide side: fonts differ
@@ -43,11 +43,11 @@ def draw(document: Mapping[str, Any]) -> Drawing:
     way = {frozenset(arrow): (arrow[0], arrow[1]) for arrow in document["dag"] or () if DOMAIN not in arrow}
     drawn = [way.get(frozenset(pair), pair) for pair in ((edge["source"], edge["target"]) for edge in shown)]
     layout = layered(boxes, drawn)
-    ports = _ports(drawn, layout, boxes)
+    ways = routes(drawn, layout, boxes)
     nodes = [_node(i, name, boxes[name], layout, name in changing) for i, name in enumerate(boxes)]
     known = [value for edge in shown if (value := strength(edge)) is not None]
     edges = [
-        _edge(position, edge, drawn[position], layout, boxes, ports[position], max(known, default=0.0))
+        _edge(position, edge, drawn[position], ways[position], max(known, default=0.0))
         for position, edge in enumerate(shown)
     ]
     svg = "\n".join(_svg(layout, edges, nodes, len(changing)))
@@ -73,48 +73,12 @@ def strength(edge: Mapping[str, Any]) -> float | None:
 
 def label(name: str, at_most: float = LETTERS_AT_MOST) -> str:
     """A name as it fits into a box, or whatever else has room for so many letters."""
-    name = clean(name)
-    if _letters(name) <= at_most:
-        return name
-    kept = ""
-    for letter in name:
-        if _letters(kept + letter) > at_most - 1:
-            break
-        kept += letter
-    return kept + "…"
-
-
-def _letters(text: str) -> float:
-    """The width of a text in average letters; East Asian ones are about twice as wide, accents add nothing."""
-    widths = {"W": 1.8, "F": 1.8}
-    return sum(0.0 if unicodedata.combining(c) else widths.get(unicodedata.east_asian_width(c), 1.0) for c in text)
+    return shortened(clean(name), at_most)
 
 
 def _box(name: str, changes: bool) -> Box:
-    width = max(_letters(label(name)) * LETTER + 24, 56.0)
+    width = max(letters(label(name)) * LETTER + 24, 56.0)
     return Box(max(width, 112.0), DIFFERING) if changes else Box(width, PLAIN)
-
-
-def _ports(edges: Sequence[Pair], layout: Layout, boxes: Mapping[str, Box]) -> list[tuple[float, float]]:
-    """How far from the middle of a side each edge leaves and arrives: side by side, in the order they come from."""
-    found: list[dict[str, float]] = [{} for _ in edges]
-    for name, box in boxes.items():
-        for side in (0, 1):
-            here = [index for index, edge in enumerate(edges) if edge[side] == name]
-            here.sort(key=lambda index: (_next_stop(edges[index], layout, name), index))
-            room = min(9.0, (box.height - 14) / max(len(here) - 1, 1))
-            for place, index in enumerate(here):
-                found[index][name] = (place - (len(here) - 1) / 2) * room
-    return [(offsets[edge[0]], offsets[edge[1]]) for offsets, edge in zip(found, edges, strict=True)]
-
-
-def _next_stop(edge: Pair, layout: Layout, name: str) -> float:
-    """How high the next point of an edge lies, seen from one of its ends."""
-    passed = layout.waypoints[edge]
-    if not passed:
-        return layout.centres[edge[1] if edge[0] == name else edge[0]][1]
-    nearest = min(passed, key=lambda point: abs(point[0] - layout.centres[name][0]))
-    return nearest[1]
 
 
 def _node(number: int, name: str, box: Box, layout: Layout, changes: bool) -> dict[str, Any]:
@@ -131,22 +95,10 @@ def _node(number: int, name: str, box: Box, layout: Layout, changes: bool) -> di
     }
 
 
-def _edge(
-    number: int,
-    edge: Mapping[str, Any],
-    drawn: Pair,
-    layout: Layout,
-    boxes: Mapping[str, Box],
-    ports: tuple[float, float],
-    strongest: float,
-) -> dict[str, Any]:
-    ends = [(layout.centres[name][0], layout.centres[name][1] + port) for name, port in zip(drawn, ports, strict=True)]
-    facing = 1 if ends[0][0] <= ends[1][0] else -1  # edges against the layers exist only where the graph has circles
-    start = (ends[0][0] + facing * boxes[drawn[0]].width / 2, ends[0][1])
-    stop = (ends[1][0] - facing * boxes[drawn[1]].width / 2, ends[1][1])
-    points = [start, *layout.waypoints[drawn][::facing], stop]
+def _edge(number: int, edge: Mapping[str, Any], drawn: Pair, way: Route, strongest: float) -> dict[str, Any]:
     if drawn != (edge["source"], edge["target"]):
-        points, ports, facing = points[::-1], ports[::-1], -facing
+        way = way.reversed()
+    points = way.points
     value, directed = strength(edge), edge["mark"] == "→"
     thickness = 1.2 + 1.8 * (math.sqrt(value / strongest) if value and strongest else 0.0)
     return {
@@ -154,11 +106,11 @@ def _edge(
         "source": edge["source"],
         "target": edge["target"],
         "strength": None if value is None else _round(value),
-        "leave": _round(ports[0]),
-        "arrive": _round(ports[1]),
+        "leave": _round(way.ports[0]),
+        "arrive": _round(way.ports[1]),
         "directed": directed,
         "path": _curve(points, HEAD - 1 if directed else 0.0),
-        "head": (_round(points[-1][0]), _round(points[-1][1]), 0 if facing > 0 else 180),
+        "head": (_round(points[-1][0]), _round(points[-1][1]), 0 if way.facing > 0 else 180),
         "thickness": _round(thickness),
         "spoken": f"{claim(edge)} {evidence_of(edge)}".strip(),
     }
