@@ -13,7 +13,7 @@ test test-slow: export OPENBLAS_NUM_THREADS = 1
 
 DOWHY := dist/dowhy
 
-.PHONY: help demo test test-slow test-dowhy bench docs lint format clean
+.PHONY: help demo test test-slow test-dowhy bench experiments-quick experiments docs lint format clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -37,6 +37,14 @@ bench: $(VENV)/development ## run the benchmarks, beside the peers
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,peers]'
 	@test -n "$(BENCHMARKS)" || { echo "there is no benchmarks/bench_*.py to run"; exit 1; }
 	@for file in $(BENCHMARKS); do $(BIN)/python -m "benchmarks.$$(basename $$file .py)" || exit 1; done
+
+experiments-quick: $(VENV)/development ## repeat a small version of every experiment of the paper, with its rivals
+	$(BIN)/python -m fedcdh experiment all --quick --workers 2 -o dist/experiments/results
+	$(BIN)/python -m fedcdh experiment page --quick -o dist/experiments/results
+
+experiments: $(VENV)/development ## repeat all of them in full (hours), and make the page docs/results.md anew
+	$(BIN)/python -m fedcdh experiment all --workers 2 -o docs/results
+	$(BIN)/python -m fedcdh experiment page -o docs/results
 
 docs: $(VENV)/development ## build the documentation into dist/docs, without a warning
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs]'

@@ -19,9 +19,19 @@ import numpy as np
 
 from benchmarks.bench_graphs import DIALECTS, Setting, instance
 from benchmarks.bench_record import ORACLE, Figures, Record, failed, mean, oracle, ours, score, title
-from benchmarks.peers import PEERS, ready
-from benchmarks.real_data import Study
+from fedcdh.baselines import METHODS
+from fedcdh.baselines.central import causal_learn
+from fedcdh.errors import MissingLibrary
+from fedcdh.experiments.real_data import Study
 from fedcdh.simulate import Model, Simulation
+
+PEERS = {
+    "fisherz": METHODS["cdnod-fisherz"],
+    "rcit": METHODS["cdnod-rcit"],
+    "kci": METHODS["cdnod-kci"],
+    "fedpc": METHODS["fedpc"],
+    "fedpc_veto": METHODS["fedpc-veto"],
+}
 
 SMALL = ("linear:6:2:100", "linear:6:10:25")
 STANDARD = ("linear:6:10:100", "general:6:10:100")
@@ -45,6 +55,14 @@ def theirs(simulated: Simulation, study: Study, peer: str, seed: int) -> Figures
         return failed(reason, time.perf_counter() - start)
     seconds = time.perf_counter() - start
     return score(study, result.graph, result.directed, result.changing, seconds)
+
+
+def ready(peers: Sequence[str]) -> None:
+    """Imports what these peers need, so that it is missed before any work is done, and not on the clock."""
+    for peer in peers:
+        PEERS[peer].load()
+        if PEERS[peer].needs:
+            causal_learn("search.ConstraintBased.CDNOD", "cdnod")
 
 
 def on_instance(setting: Setting, methods: Sequence[str], peers: Sequence[str], fewer: range, seed: int) -> Record:
@@ -97,7 +115,10 @@ def main() -> None:
     parser.add_argument("--fewer", type=int, help="kci on so many of the seeds only (default: on all)")
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
-    ready(options.peers)
+    try:
+        ready(options.peers)
+    except MissingLibrary as missing:
+        raise SystemExit(f"{missing}; or choose --peers fedpc") from missing
     first, last = map(int, options.seeds.split(":"))
     seeds = range(first, last)
     fewer = seeds if options.fewer is None else seeds[: options.fewer]

@@ -22,11 +22,10 @@ import numpy as np
 from scipy import stats
 
 from benchmarks.bench_graphs import DIALECTS, Setting, instance
-from benchmarks.peers import Found
-from benchmarks.real_data import DOMAIN_COLUMN, STUDIES, Study, found, load
+from fedcdh import baselines
 from fedcdh.discovery import discover
 from fedcdh.engines import ENGINES
-from fedcdh.equivalence import cpdag, extend
+from fedcdh.experiments.real_data import DOMAIN_COLUMN, STUDIES, Study, found, load
 from fedcdh.graph import Arrow, PartialGraph
 from fedcdh.metrics import compare, compare_changing
 from fedcdh.questions import DOMAIN
@@ -93,8 +92,7 @@ def oracle(study: Study) -> Record:
     """The best a search can do: the class of the true augmented graph, extended to a DAG; nothing without a truth."""
     if study.changing is None or not study.acyclic:
         return {}
-    nodes, changes = (DOMAIN, *study.names), {(DOMAIN, name) for name in study.changing}
-    best = Found(extend(cpdag(PartialGraph.from_dag(nodes, study.arrows | changes))))
+    best = baselines.oracle(study.names, study.arrows | {(DOMAIN, name) for name in study.changing})
     return {ORACLE: score(study, best.graph, best.directed, best.changing, 0.0)}
 
 

@@ -1,13 +1,19 @@
-"""Is a client drawn twice two clients, or one of double weight? python -m benchmarks.bench_stability --help
+"""What shares of bootstrap runs mean. python -m benchmarks.bench_stability --help
 
-Clients are drawn with replacement from studies in which nothing differs between them; every change found is false.
+`clients`: is a client drawn twice two clients, or one of double weight? Clients are drawn with replacement from studies
+in which nothing differs between them; every change found is false.
+
+`rows`: how often are edges found again in bootstrap copies, beside new rows of the same study? Pairs are told apart by
+whether the truth and the result have an edge.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations, product
 
 import numpy as np
 
@@ -15,10 +21,13 @@ from fedcdh.discovery import discover_from
 from fedcdh.engines import engine_for
 from fedcdh.plan import StudyPlan
 from fedcdh.questions import DOMAIN
+from fedcdh.resampling import bootstrap_summaries
 from fedcdh.result import Discovery
+from fedcdh.simulate import simulate
 from fedcdh.summary import Cohort, add_up, summarize
 
 NAMES = ("a", "b")
+METHODS = ("evidence", "constraint")
 
 
 def alike(seed: int, method: str, clients: int = 10, rows: int = 80) -> Discovery:
@@ -43,20 +52,64 @@ def of_double_weight(cohort: Cohort, drawn: tuple[str, ...]) -> Cohort:
     return Cohort(cohort.plan, tuple(summaries))
 
 
+HALVES = (slice(0, None, 2), slice(1, None, 2))
+KINDS = ("true, found", "true, not found", "false, found", "absent, not found")
+
+
+def shares(seed: int, model: str, method: str, copies: int, rows: int = 200) -> list[tuple[str, float, float]]:
+    """For every pair: what kind it is of, the share of copies with an edge, and whether new rows give one."""
+    study = simulate(model, variables=6, clients=5, rows=2 * rows, seed=seed)  # type: ignore[arg-type]
+    halves = [{c: dict(zip(study.names, t[part].T, strict=True)) for c, t in study.tables.items()} for part in HALVES]
+    plan = StudyPlan.from_tables(halves[0])
+    result, new = (
+        discover_from([summarize(table, plan, client) for client, table in half.items()], plan, method=method)
+        for half in halves
+    )
+    drawn = [bootstrap_summaries(table, plan, client, copies, seed) for client, table in halves[0].items()]
+    runs = result.stability(copies=zip(*drawn, strict=True)).runs
+    true = {frozenset(arrow) for arrow in study.arrows}
+    found = []
+    for pair in map(frozenset, combinations(study.names, 2)):
+        kind = KINDS[2 * (pair not in true) + (pair not in result.graph.skeleton)]
+        found.append((kind, float(np.mean([bool(run.mark(*pair)) for run in runs])), float(pair in new.graph.skeleton)))
+    return found
+
+
+def of_rows(seeds: range, copies: int, methods: Sequence[str]) -> None:
+    print(f"share of runs with an edge, d = 6, K = 5, n = 200, {copies} copies, seeds {seeds.start}:{seeds.stop}")
+    print(f"{'model':9}{'method':12}{'pair':20}{'pairs':>7}{'copies':>9}{'new rows':>10}{'in 9 of 10 copies':>20}")
+    for method, model in product(methods, ("linear", "general")):
+        found = [record for seed in seeds for record in shares(seed, model, method, copies)]
+        for kind in KINDS:
+            told = np.array([record[1:] for record in found if record[0] == kind]).reshape(-1, 2)
+            again, new = told.mean(axis=0) if len(told) else (np.nan, np.nan)
+            firm = (told[:, 0] >= 0.9).mean() if len(told) else np.nan
+            print(f"{model:9}{method:12}{kind:20}{len(told):7}{again:9.2f}{new:10.2f}{firm:20.2f}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", default="1000:1060", help="first:last+1 (default 1000:1060)")
+    parser.add_argument("what", choices=("clients", "rows"), nargs="?", default="clients")
+    parser.add_argument("--seeds", help="first:last+1 (default 1000:1060 for clients, 1000:1020 for rows)")
     parser.add_argument("--runs", type=int, default=5, help="draws of clients per study (default 5)")
+    parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS)
+    parser.add_argument("--copies", type=int, default=20, help="bootstrap copies per study (default 20)")
     options = parser.parse_args()
-    seeds = range(*map(int, options.seeds.split(":")))
-    print(f"share of variables that seem to change though nothing differs, 10 clients, seeds {options.seeds}")
+    if options.what == "rows":
+        of_rows(range(*map(int, (options.seeds or "1000:1020").split(":"))), options.copies, options.methods)
+    else:
+        of_clients(range(*map(int, (options.seeds or "1000:1060").split(":"))), options.runs, options.methods)
+
+
+def of_clients(seeds: range, runs: int, methods: Sequence[str]) -> None:
+    print(f"share of variables that seem to change, nothing differs, 10 clients, seeds {seeds.start}:{seeds.stop}")
     print(f"{'method':12}{'the study':>11}{'two clients':>13}{'double weight':>15}")
-    for method in ("evidence", "constraint"):
+    for method in methods:
         whole, two, double = [], [], []
         for seed in seeds:
             result = alike(seed, method)
             whole.append(len(result.changing) / len(NAMES))
-            for run in result.stability(options.runs, seed=seed).runs:
+            for run in result.stability(runs, seed=seed).runs:
                 weighed = of_double_weight(result.cohort, run.clients)
                 graph = engine_for(method).search(weighed, result.settings, None).orientation.graph
                 two.append(len(run.changing or ()) / len(NAMES))

@@ -25,10 +25,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks import real_data
 from benchmarks.bench_graphs import DIALECTS
 from fedcdh.agreement.units import Doubt, doubt
 from fedcdh.demo import hospital_study
+from fedcdh.experiments import real_data
 from fedcdh.profile import profile
 from fedcdh.simulate import client_names, generator, simulate
 

@@ -62,6 +62,7 @@ ROOMS = {
         "conversions",
         "demo",
         "estimator",
+        "experiments",
         "exports",
         "extras",
         "files",
@@ -107,7 +108,7 @@ THIRD_PARTY = {
     "search": {"networkx"},  # a conversion of the graph, imported when it is asked for
     "statistics": {"numpy", "scipy", "narwhals"},  # narwhals in tables only
     "bridge": {"threadpoolctl"},
-    "edge": {"numpy", "scipy", "pyarrow", "cryptography"} | OPTIONAL,
+    "edge": {"numpy", "scipy", "pyarrow", "cryptography", "threadpoolctl"} | OPTIONAL,
     "door": {"typer", "rich"},
 }
 

@@ -6,9 +6,9 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks import real_data
 from benchmarks.bench_record import Figures, failed, mean, oracle, ours, score
-from benchmarks.real_data import STUDIES, Study
+from fedcdh.experiments import real_data
+from fedcdh.experiments.real_data import STUDIES, Study
 from fedcdh.graph import PartialGraph
 from fedcdh.simulate import simulate
 

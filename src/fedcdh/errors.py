@@ -21,6 +21,7 @@
     │   ├── NotAnUndirectedEdge                only a line can be turned into an arrow
     │   └── NoExtension                        no DAG has these arrows, this skeleton and these colliders
     ├── AnswerError                            a test or measure gave no usable answer to the search
+    ├── BaselineFailed                         a program that stands beside ours for comparison gave up
     └── MissingLibrary (also an ImportError)   an optional library is not installed
 
 Those that blame an argument are also `ValueError`s, so callers in the manner of scikit-learn can catch just that.
@@ -110,6 +111,10 @@ class NoExtension(GraphError):
 
 class AnswerError(FedCDHError):
     """An independence test or a measure of change answered with something the search cannot use."""
+
+
+class BaselineFailed(FedCDHError):
+    """A method that stands beside ours for comparison could not deal with the rows."""
 
 
 class MissingLibrary(FedCDHError, ImportError):

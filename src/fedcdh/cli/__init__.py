@@ -11,6 +11,7 @@ import typer
 
 from fedcdh.cli.at_coordinator import discover_command, plan_command
 from fedcdh.cli.at_site import profile_command, summarize_command
+from fedcdh.cli.experimenting import experiment_command
 from fedcdh.cli.failing import EXIT_CODES
 from fedcdh.cli.inspecting import inspect_command
 from fedcdh.cli.keys import keygen_command, sign_command, verify_command
@@ -40,6 +41,7 @@ app.command("verify", rich_help_panel=KEYS)(verify_command)
 app.command("demo", rich_help_panel=TRYING)(demo_command)
 app.command("simulate", rich_help_panel=TRYING)(simulate_command)
 app.command("compare", rich_help_panel=TRYING)(compare_command)
+app.command("experiment", rich_help_panel=TRYING)(experiment_command)
 
 
 def _show_version(asked: bool) -> None:

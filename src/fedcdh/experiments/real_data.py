@@ -1,7 +1,10 @@
 """The data sets of the shared folder as studies: a table, the kinds of its columns, and the truth as far as known.
 
-The data are not part of the repository (some may not be redistributed). They are looked for in the folder `data` of
-`../shared` beside the repository, or of the folder that FEDCDH_SHARED names; what is not there is left out.
+The data are not part of the package (some may not be redistributed). They are looked for in the folder `data` of
+`../shared`, or of the folder that FEDCDH_SHARED names; what is not there is left out. A copy of your own works as well:
+a folder NAME with data.csv (or data.csv.gz; a column for every variable, and one called domain) and truth.json
+({"nodes": [...], "edges": [[cause, effect], ...]}). So do the paper's own fMRI series, as `fmri_hippocampus` with
+columns PRC, PHC, ERC, Sub, CA1, DG and the day as domain: they are not public, but their holders can repeat the figure.
 
 Each is prepared the way its README.md asks for, never the way that scores best:
 
@@ -25,7 +28,7 @@ import csv
 import gzip
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -36,8 +39,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedcdh.graph import Arrow, PartialGraph
-from fedcdh.profile import Kind
 from fedcdh.simulate import Simulation
+from fedcdh.sources import Kind
 
 DOMAIN_COLUMN = "domain"
 
@@ -65,17 +68,26 @@ class Study:
         return self.truth_beside(()) == self.arrows and PartialGraph(self.names, self.arrows).is_acyclic()
 
     def truth_beside(self, claimed: Iterable[Arrow]) -> frozenset[Arrow]:
-        """The true arrows, one per pair: of a → b and b → a, both true, the one claimed (or else the first)."""
-        claimed = frozenset(claimed)
-        mutual = {(tail, head) for tail, head in self.arrows if (head, tail) in self.arrows}
-        unsaid = {(tail, head) for tail, head in mutual if (head, tail) in claimed or (head, tail) < (tail, head)}
-        return self.arrows - (unsaid - claimed)
+        """The true arrows, one per pair; see `one_per_pair`."""
+        return one_per_pair(self.arrows, claimed)
 
     @classmethod
     def of(cls, simulation: Simulation, name: str) -> Study:
         """A simulated study in the same form."""
         columns = MappingProxyType(simulation.columns(DOMAIN_COLUMN))
         return cls(name, name, columns, {}, simulation.arrows, simulation.changing)
+
+
+def one_per_pair(arrows: frozenset[Arrow], claimed: Iterable[Arrow]) -> frozenset[Arrow]:
+    """True arrows, one per pair: of a → b and b → a, both true, the one claimed (or else the first).
+
+    >>> sorted(one_per_pair(frozenset({("a", "b"), ("b", "a"), ("b", "c")}), [("b", "a")]))
+    [('b', 'a'), ('b', 'c')]
+    """
+    claimed = frozenset(claimed)
+    mutual = {(tail, head) for tail, head in arrows if (head, tail) in arrows}
+    unsaid = {(tail, head) for tail, head in mutual if (head, tail) in claimed or (head, tail) < (tail, head)}
+    return arrows - (unsaid - claimed)
 
 
 # Preparations: what a README.md asks to do before any test for independent rows
@@ -123,6 +135,7 @@ STUDIES: Mapping[str, Recipe] = {
     "sachs_18": Recipe("sachs", logarithms, edges=lambda truth: truth["alternatives"]["consensus_18"]["edges"]),
     "airfoil": Recipe("airfoil"),
     "mtl_hippocampus_7t": Recipe("mtl_hippocampus_7t", lambda columns: scaled_within(thinned(columns, 10))),
+    "fmri_hippocampus": Recipe("fmri_hippocampus"),
     "fmri_sim_net5": Recipe("fmri_sim_net5", partial(thinned, step=5)),
     "fmri_sim_net7": Recipe("fmri_sim_net7", partial(thinned, step=5)),
     "bn_asia": Recipe("bn_asia", kind="categorical"),
@@ -138,8 +151,7 @@ STUDIES: Mapping[str, Recipe] = {
 
 def data_folder() -> Path:
     """Where the data sets are, whether or not they are there."""
-    beside = Path(__file__).resolve().parents[2] / "shared"
-    return Path(os.environ.get("FEDCDH_SHARED") or beside) / "data"
+    return Path(os.environ.get("FEDCDH_SHARED") or Path("..") / "shared") / "data"
 
 
 def found(names: Iterable[str] = tuple(STUDIES), say: Callable[[str], None] = print) -> Iterator[str]:
@@ -171,6 +183,11 @@ def load(name: str) -> Study:
         arrows=frozenset((tail, head) for tail, head in recipe.edges(truth) if {tail, head} <= {*nodes}),
         changing=None if changing is None else frozenset(changing) & {*nodes},
     )
+
+
+def columns_of(source: str, names: Sequence[str]) -> Columns:
+    """Columns of a data set as they are, and the one of domains."""
+    return _read(_table_of(data_folder() / source), tuple(names), float)
 
 
 def _table_of(folder: Path) -> Path:

@@ -1,0 +1,39 @@
+"""Kinds of experiments: what an instance is, and what is measured on it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Protocol, cast
+
+from fedcdh.errors import SettingsError
+from fedcdh.experiments.definition import Case
+
+_PLACES = {
+    "graphs": "fedcdh.experiments.graphs:SIMULATED",
+    "real": "fedcdh.experiments.graphs:REAL",
+    "stocks": "fedcdh.experiments.stocks:STOCKS",
+    "tests": "fedcdh.experiments.rejections:REJECTIONS",
+    "principle": "fedcdh.experiments.principle:PRINCIPLE",
+    "bytes": "fedcdh.experiments.sizes:SIZES",
+}
+
+
+class Kind(Protocol):
+    """Instances are prepared off the clock; a method that fails gets the figures of having found nothing."""
+
+    @property
+    def measures(self) -> tuple[str, ...]: ...
+
+    def prepare(self, case: Case, seed: int) -> Any: ...
+
+    def measure(self, prepared: Any, case: Case, method: str, seed: int) -> dict[str, Any]: ...
+
+    def failed(self, prepared: Any) -> dict[str, Any]: ...
+
+
+def kind_of(name: str) -> Kind:
+    """The kind of this name, imported when it is needed."""
+    if name not in _PLACES:
+        raise SettingsError(f"there is no kind of experiment {name!r}; choose one of {', '.join(_PLACES)}")
+    module, value = _PLACES[name].split(":")
+    return cast("Kind", getattr(import_module(module), value))

@@ -1,0 +1,162 @@
+"""Running an experiment: jobs in several processes, every row on disk as soon as it is there, resumable.
+
+Rows are appended to one CSV file. A run that was stopped is started again with the same command: what the file has is
+not computed anew, and a torn last line is dropped. When all jobs are done, the rows are put into the order of the
+design, so that the file does not depend on which process was faster.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from fedcdh.errors import DataError
+from fedcdh.experiments.definition import Experiment, Job
+from fedcdh.experiments.kinds import kind_of
+from fedcdh.files.disk import write_whole
+
+Row: TypeAlias = dict[str, str]
+Watch: TypeAlias = Callable[[int, int, float | None], None]
+"""Called with jobs done, all jobs, and the seconds left as far as can be told."""
+
+
+def run(experiment: Experiment, path: Path, *, workers: int = 1, watch: Watch | None = None) -> list[Row]:
+    """All rows of an experiment: those the file has already, and those computed now."""
+    columns = columns_of(experiment)
+    done = {_key(row, experiment): row for row in read_rows(path, columns)}
+    jobs = experiment.jobs()
+    missing = [job for job in jobs if job.key not in done]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, _text(done.values(), columns))  # without a torn line
+    clock = _Clock(done.values(), workers)
+    if watch:
+        watch(len(jobs) - len(missing), len(jobs), clock.left(missing))
+    with path.open("a", encoding="utf-8", newline="") as file:
+        for job, row in _computed(experiment, missing, workers):
+            done[job.key] = row
+            file.write(_text([row], columns, heading=False))
+            file.flush()
+            clock.tick(row)
+            if watch:
+                left = [other for other in missing if other.key not in done]
+                watch(len(jobs) - len(left), len(jobs), clock.left(left))
+    rows = [done[job.key] for job in jobs]
+    write_whole(path, _text([*rows, *_others(done, jobs)], columns))
+    return rows
+
+
+def columns_of(experiment: Experiment) -> tuple[str, ...]:
+    """Parameters of the case, method, seed, what is measured, CPU seconds, and what went wrong if anything did."""
+    return (*experiment.parameters, "method", "seed", *kind_of(experiment.kind).measures, "seconds", "failure")
+
+
+def read_rows(path: Path, columns: Sequence[str]) -> list[Row]:
+    """The whole rows of a file of results, none if there is no such file."""
+    if not path.exists():
+        return []
+    text = path.read_text(encoding="utf-8")
+    whole = text[: text.rfind("\n") + 1]
+    rows = list(csv.reader(io.StringIO(whole)))
+    if not rows or rows[0] != list(columns):
+        raise DataError(
+            f"{path} has other columns than this experiment; keep it elsewhere, or remove it, and start again"
+        )
+    return [dict(zip(columns, row, strict=True)) for row in rows[1:] if len(row) == len(columns)]
+
+
+def _computed(experiment: Experiment, jobs: Sequence[Job], workers: int) -> Iterator[tuple[Job, Row]]:
+    if workers == 1:
+        yield from ((job, measure(experiment, job)) for job in jobs)
+        return
+    with ProcessPoolExecutor(workers) as pool:
+        running: dict[Future[Row], Job] = {}
+        waiting = iter(jobs)
+        try:
+            while True:
+                for job in waiting:
+                    running[pool.submit(measure, experiment, job)] = job
+                    if len(running) >= 2 * workers:
+                        break
+                if not running:
+                    return
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    yield running.pop(future), future.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def measure(experiment: Experiment, job: Job) -> Row:
+    """One row. CPU seconds of one thread: of all clients and the server together, as the paper counts."""
+    kind = kind_of(experiment.kind)
+    with threadpool_limits(1):
+        prepared = kind.prepare(job.case, job.seed)
+        start = time.process_time()
+        failure = ""
+        try:
+            measured = kind.measure(prepared, job.case, job.method, job.seed)
+        except Exception as problem:  # a method that fails is a finding, not the end of a run of hours
+            measured, failure = kind.failed(prepared), f"{type(problem).__name__}: {problem}".splitlines()[0][:200]
+        seconds = measured.pop("seconds", time.process_time() - start)
+    shown = {name: _shown(measured[name]) for name in kind.measures}
+    given = {name: str(value) for name, value in job.case.items()}
+    return {
+        **given,
+        "method": job.method,
+        "seed": str(job.seed),
+        **shown,
+        "seconds": f"{seconds:.4g}",
+        "failure": failure,
+    }
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _key(row: Row, experiment: Experiment) -> tuple[str, ...]:
+    return tuple(row[name] for name in (*experiment.parameters, "method", "seed"))
+
+
+def _others(done: Mapping[tuple[str, ...], Row], jobs: Iterable[Job]) -> list[Row]:
+    """Rows of an earlier run with other seeds or methods: they stay, behind those of this one."""
+    asked = {job.key for job in jobs}
+    return [done[key] for key in sorted(done.keys() - asked)]
+
+
+def _text(rows: Iterable[Row], columns: Sequence[str], heading: bool = True) -> str:
+    file = io.StringIO()
+    writer = csv.DictWriter(file, columns, lineterminator="\n")
+    if heading:
+        writer.writeheader()
+    writer.writerows(rows)
+    return file.getvalue()
+
+
+class _Clock:
+    """How long the rest will take: every method's mean seconds so far, for as many jobs as it has left."""
+
+    def __init__(self, rows: Iterable[Row], workers: int) -> None:
+        self._workers = min(workers, os.cpu_count() or 1)
+        self._seconds: dict[str, list[float]] = {}
+        for row in rows:
+            self.tick(row)
+
+    def tick(self, row: Row) -> None:
+        self._seconds.setdefault(row["method"], []).append(float(row["seconds"]))
+
+    def left(self, jobs: Sequence[Job]) -> float | None:
+        """None while some method has not yet finished a job."""
+        means = {method: sum(seconds) / len(seconds) for method, seconds in self._seconds.items()}
+        if any(job.method not in means for job in jobs):
+            return None
+        return sum(means[job.method] for job in jobs) / self._workers
