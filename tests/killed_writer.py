@@ -16,7 +16,7 @@ from typing import Any
 
 from fedcdh.cli import at_site, main
 
-WRITERS = ("disk.py", "places.py")
+WRITERS = ("copies.py", "disk.py", "places.py")
 
 
 def killer(step: int) -> Any:
@@ -38,14 +38,14 @@ def killer(step: int) -> Any:
 
 def run(plan: str, data: str, folder: Path) -> int:
     """Kills at every line in turn, each time in a folder of its own; the last run is not killed any more."""
-    write = at_site.write_signed
+    write = at_site.write_with_copies
     main(["summarize", plan, data, "--client", "north", "-o", str(folder.parent / "warm"), "-q"])  # fills the caches
 
     def killed(*arguments: Any) -> Any:
         sys.settrace(killer(step))  # from here on: before, nothing is written
         return write(*arguments)
 
-    at_site.write_signed = killed
+    at_site.write_with_copies = killed
     for step in range(1, 10_000):
         place = folder / f"{step}"
         place.mkdir()

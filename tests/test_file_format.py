@@ -142,14 +142,15 @@ def test_a_reader_made_from_the_page_agrees(data):
     moments = np.random.default_rng(rows).integers(-rows * GRID**2, rows * GRID**2 + 1, (plan.columns,) * 2)
     moments = np.triu(moments) + np.triu(moments, 1).T
     moments[0, 0] = rows * GRID**2
-    research = data.draw(st.booleans())
-    summary = Summary(plan.fingerprint, (client,), moments, rows + lost, missing)
+    research, copy = data.draw(st.booleans()), data.draw(st.integers(0, 1000))
+    summary = Summary(plan.fingerprint, (client,), moments, rows + lost, missing, copy)
     blob = pack(SummaryMessage(summary, research, software), plan)
     metadata, matrix = read_summary(blob)
     assert matrix == moments.tolist()
     assert metadata == {
         "client": client,
         "columns": plan.columns,
+        "copy": copy,
         "digest": metadata["digest"],  # compared by the reader
         "format": "fedcdh-summary-1",
         "missing": missing,

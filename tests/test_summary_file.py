@@ -74,9 +74,10 @@ def test_entries_take_as_few_bytes_as_hold_them(rows):
 @settings(deadline=None, max_examples=60)
 @given(st.integers(1, ROWS_AT_MOST), st.integers(0, 2**50), st.booleans(), st.text("abc .+", min_size=1, max_size=64))
 def test_sizes_are_known_beforehand(rows, lost, research, software):
-    summary = of_rows(PLAN, rows, lost=lost)
+    summary = replace(of_rows(PLAN, rows, lost=lost), copy=lost % 1001)
     message = SummaryMessage(summary, research, software)
     told = {"rows_read": summary.rows_read, "missing": summary.missing, "research": research, "software": software}
+    told["copy"] = summary.copy
     length = len(pack(message, PLAN))
     assert size(PLAN, "north", rows, **told) == length <= most_bytes(PLAN)
     assert size(PLAN, "north", rows) == len(pack(SummaryMessage(of_rows(PLAN, rows)), PLAN))
@@ -86,7 +87,8 @@ def test_the_header_tells_what_is_in_the_file():
     header = peek(BLOB)
     assert (header.client, header.plan, header.columns) == ("north", PLAN.fingerprint, PLAN.columns)
     assert (header.rows, header.rows_read, dict(header.missing)) == (10, 12, dict(SUMMARY.missing))
-    assert (header.research, header.software) == (False, "fedcdh 0.1.0")
+    assert (header.research, header.software, header.copy) == (False, "fedcdh 0.1.0", 0)
+    assert peek(edited(copy=7)).copy == unpack(edited(copy=7), PLAN).summary.copy == 7
 
 
 def test_the_layout_of_an_array_does_not_matter():
@@ -214,9 +216,10 @@ NOT_A_SUMMARY = {
     **{f"{name} is null": edited(**{name: None}) for name in INNER if name != "digest"},
     **{f"{name} is true": edited(**{name: True}) for name in INNER if name not in ("digest", "research")},
     **{f"the digest is {text}": raw_inner(canonical({**INNER, "digest": text})) for text in (None, True, "", "0" * 64)},
-    **{f"{name} is a float": edited(**{name: float(INNER[name])}) for name in ("rows", "rows_read", "columns")},
-    **{f"{name} is negative": edited(**{name: -1}) for name in ("rows", "rows_read", "columns")},
+    **{f"{name} is a float": edited(**{name: float(INNER[name])}) for name in ("rows", "rows_read", "columns", "copy")},
+    **{f"{name} is negative": edited(**{name: -1}) for name in ("rows", "rows_read", "columns", "copy")},
     **{f"{name} is 2^53": edited(**{name: 2**53}) for name in ("rows", "rows_read", "columns")},
+    "copy is 1001": edited(copy=1001),
     "research is 0": edited(research=0),
     "an empty client": edited(client=""),
     "a long client": edited(client="n" * 201),

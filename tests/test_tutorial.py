@@ -10,23 +10,13 @@ from pathlib import Path
 
 import pytest
 
-import fedcdh
-
-DOCS = Path(fedcdh.__file__).parents[2] / "docs"
+from tests import pages
+from tests.pages import DOCS
 
 
 def steps(page: Path) -> list[tuple[str, str]]:
-    """Commands and what they print; in what they print, "..." stands for anything up to the end of the line."""
-    found: list[tuple[str, str]] = []
-    for block in re.findall(r"```console\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
-        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            command, _, shown = part.partition("\n")
-            found.append((command, shown))
-    return found
-
-
-def as_pattern(shown: str) -> str:
-    return "".join("[^\n]*" if piece == "..." else re.escape(piece) for piece in re.split(r"(\.\.\.)", shown))
+    """Commands and what they print."""
+    return [step for language, text in pages.blocks(page) if language == "console" for step in pages.steps(text)]
 
 
 @pytest.mark.parametrize("page", ["tutorial.md"])
@@ -58,4 +48,5 @@ def test_the_page_runs_as_printed(page, tmp_path):
             check=False,
         )
         assert run.returncode == 0, f"{command}\n{run.stdout}"
-        assert re.fullmatch(as_pattern(shown), run.stdout), f"$ {command}\n{run.stdout}\n--- the page says:\n{shown}"
+        as_printed = re.fullmatch(pages.as_pattern(shown), run.stdout)
+        assert as_printed, f"$ {command}\n{run.stdout}\n--- the page says:\n{shown}"

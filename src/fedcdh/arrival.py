@@ -13,6 +13,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import isqrt
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -43,11 +44,14 @@ REPLAYED_ROWS, REPLAYED_RANK = 50, 8
 """From so many rows with so many independent differences on, two clients do not have the same sums by chance: below
 1e-6 even if only nine different rows exist, each as frequent, and far below with numbers that are really continuous."""
 _UNIT = 2.0**-53  # of rounding
+_RARE = 64.0  # what is less probable than 2 exp(−64) does not happen
 _BLOCK = 256  # rows of the matrix at a time: no copies of a matrix of 6000 columns
 
 
-def admit(summaries: Iterable[Summary], plan: StudyPlan) -> Cohort:
+def admit(summaries: Iterable[Summary], plan: StudyPlan, *, copy: int = 0) -> Cohort:
     """The cohort of these summaries, each checked: one per client, and none of them another client's.
+
+    A bootstrap copy is refused, for its rows are counted already; with `copy`, all others than that copy are.
 
     >>> from fedcdh.summary import summarize
     >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south"))
@@ -59,12 +63,17 @@ def admit(summaries: Iterable[Summary], plan: StudyPlan) -> Cohort:
     seen: set[str] = set()
     makers: dict[bytes, str] = {}
     for summary in summaries:
+        if summary.copy != copy:
+            raise SummaryError(
+                f"found {_drawn(summary.copy)} of {_owner(summary)}, expected {_drawn(copy)}; one cannot stand for the "
+                "other: ask the client for the right one"
+            )
         check(summary, plan)
         for client in summary.clients:
             if client in seen:
                 raise DuplicateClient(
-                    f"a second summary of client {client!r} came; ask the client which of them holds (it has to add up "
-                    "parts of its rows itself)"
+                    f"a second {_drawn(copy).removeprefix('the ')} of client {client!r} came; ask the client which of "
+                    "them holds (it has to add up parts of its rows itself)"
                 )
             seen.add(client)
         maker = makers.setdefault(hashlib.sha256(summary.moments.tobytes()).digest(), _owner(summary))
@@ -75,6 +84,57 @@ def admit(summaries: Iterable[Summary], plan: StudyPlan) -> Cohort:
             )
         admitted.append(summary)
     return add_up(admitted, plan)
+
+
+def admit_copies(copies: Iterable[Summary], cohort: Cohort) -> tuple[Cohort, ...]:
+    """The cohorts of the bootstrap copies that all clients sent, each checked as summaries are, and as a draw of them.
+
+    Copies that some client did not send are left out.
+    """
+    numbered: dict[int, list[Summary]] = {}
+    for copy in copies:
+        numbered.setdefault(copy.copy, []).append(copy)
+    whole = dict(zip(cohort.clients, cohort.summaries, strict=True))
+    complete = [
+        number for number, sent in sorted(numbered.items()) if {c for s in sent for c in s.clients} >= set(whole)
+    ]
+    admitted = [admit(numbered[number], cohort.plan, copy=number) for number in complete]
+    seen = {client: {summary.moments.tobytes(): "its summary"} for client, summary in whole.items()}
+    for drawn in admitted:
+        for client, copy in zip(drawn.clients, drawn.summaries, strict=True):
+            check_copy(copy, whole[client])
+            other = seen[client].setdefault(copy.moments.tobytes(), _drawn(copy.copy))
+            if other != _drawn(copy.copy) and _telling(copy, cohort.plan):
+                raise SummaryError(
+                    f"{_drawn(copy.copy)} and {other} of {_owner(copy)} hold the same sums to the last digit, which no "
+                    "two draws of rows do; ask the client to make its copies again"
+                )
+    return tuple(admitted)
+
+
+def check_copy(copy: Summary, whole: Summary) -> None:
+    """Refuses a bootstrap copy that is farther from the summary of the rows than chance takes it.
+
+    Σ (w − 1) f over rows with Poisson weights w and |f| ≤ 1 has the variance V = Σ f², and is larger than t with a
+    probability of at most 2 exp(−t²/(2(V + t/3))) (Bernstein). For products of features V ≤ Σ φ_i², Σ φ_j²; of rows,
+    complete or not, it is their number.
+    """
+    squares = whole.moments.diagonal() / float(GRID**2)
+    apart = np.abs(copy.moments - whole.moments) / float(GRID**2)
+    far = any(
+        (apart[rows] > _by_chance(np.minimum.outer(squares[rows], squares))).any() for rows in _blocks(len(squares))
+    )
+    counts = [(copy.rows_read, whole.rows_read), *((copy.missing[name], whole.missing[name]) for name in whole.missing)]
+    if far or any(abs(drawn - there) > _by_chance(np.float64(there)) for drawn, there in counts):
+        raise SummaryError(
+            f"{_drawn(copy.copy)} of {_owner(copy)} is not drawn from the rows of its summary: sums differ by more "
+            "than chance explains; ask the client for the files of one run, the summary and its copies"
+        )
+
+
+def _by_chance(variance: Array | np.float64) -> Any:
+    """What is exceeded with a probability of 2 exp(−64), below 1e-27."""
+    return (_RARE / 3 + np.sqrt(_RARE**2 / 9 + 2 * _RARE * variance)) * (1 + 8 * _UNIT)
 
 
 def check(summary: Summary, plan: StudyPlan) -> None:
@@ -278,6 +338,10 @@ def _column(plan: StudyPlan, column: int) -> str:
         if span.start <= column < span.stop:
             return f"column {column - span.start + 1} of {variable.name!r}"
     return "the column of ones"
+
+
+def _drawn(copy: int) -> str:
+    return f"bootstrap copy {copy}" if copy else "the summary"
 
 
 def _owner(summary: Summary) -> str:

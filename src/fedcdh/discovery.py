@@ -8,7 +8,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from fedcdh.engines import engine_for, method_for
-from fedcdh.errors import DataError, PlanMismatch, SettingsError
+from fedcdh.errors import DataError, PlanMismatch, SettingsError, SummaryError
 from fedcdh.knowledge import NOTHING_KNOWN, Knowledge
 from fedcdh.plan import StudyPlan
 from fedcdh.result import Discovery
@@ -44,6 +44,7 @@ def discover_from(
     settings.knowledge.check(plan.names)
     with threadpool_limits(1, user_api="blas"):  # small matrices: more threads only get in each other's way
         known = _received(summaries, plan)  # step 2: n = Σ n_k, C = Σ C_k
+        _check_draw(known)
         findings = engine.search(known, settings, progress)  # steps 3 to 5: `algorithm`
     return Discovery(known, settings, findings)
 
@@ -56,6 +57,15 @@ def _received(summaries: Iterable[Summary] | Cohort | Aggregate, plan: StudyPlan
             "the sum of the summaries follows another plan than this one; pass the plan it was made with"
         )
     return summaries
+
+
+def _check_draw(known: Cohort | Aggregate) -> None:
+    """A graph is found from the rows themselves; their copies tell how sure it is."""
+    if number := known.summaries[0].copy:
+        raise SummaryError(
+            f"these are bootstrap copies (number {number}), not summaries of the rows themselves; pass those, and the "
+            "copies to result.stability(copies=...)"
+        )
 
 
 def discover(

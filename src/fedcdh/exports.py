@@ -27,16 +27,22 @@ RESULT_AT_MOST = 1 << 28
 """Bytes of a result.json that is read: a thousand variables have half a million pairs."""
 
 
-def write_result(result: Discovery, folder: Path | str, stability: Stability | None = None) -> tuple[Path, ...]:
+def write_result(
+    result: Discovery,
+    folder: Path | str,
+    stability: Stability | None = None,
+    row_stability: Stability | None = None,
+) -> tuple[Path, ...]:
     """Writes the result's files into the folder; result.json comes last, so that where it is, all are.
 
-    The stability of the result, which takes a search per run, is part of it where it is handed in.
+    The stability of the result, which takes a search per run, is part of it where it is handed in: with other clients,
+    and with rows drawn anew.
     """
     contents = {
         "graph.txt": f"{result}\n",
         "graph.dot": to_dot(result.graph, result.changing),
         "edges.csv": edges_csv(result),
-        "result.json": result_json(result, stability),
+        "result.json": result_json(result, stability, row_stability),
     }
     written = tuple(Path(folder) / name for name in contents)
     for path, content in zip(written, contents.values(), strict=True):
@@ -44,7 +50,7 @@ def write_result(result: Discovery, folder: Path | str, stability: Stability | N
     return written
 
 
-def result_json(result: Discovery, stability: Stability | None = None) -> str:
+def result_json(result: Discovery, stability: Stability | None = None, row_stability: Stability | None = None) -> str:
     """Canonical: the same plan, summaries and settings give the same bytes, whichever way the summaries travelled."""
     document = {
         "format": FORMAT,
@@ -60,6 +66,7 @@ def result_json(result: Discovery, stability: Stability | None = None) -> str:
         "drift": _drift(result),
         "notes": result.notes,
         **({} if stability is None else {"stability": stability_document(stability)}),
+        **({} if row_stability is None else {"row_stability": stability_document(row_stability)}),
     }
     return json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 

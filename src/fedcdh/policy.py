@@ -4,6 +4,14 @@ Why these rules (`docs/command-line.md` has the figures): from the summary of to
 be computed; a label that few people have gives these people's values away at any number of rows; and whoever writes
 the plan chooses what is looked at.
 
+Bootstrap copies are further messages about the same rows. The seed of the draws never leaves, but weights that are
+small whole numbers might be solved for, so they are counted as known. Then the summary and its B copies tell B + 1
+times as many numbers about the same values: figures of rows and of people with a label are multiplied by B + 1. And
+who stands out stands out more: with the weights w_b of a row beside 1, the columns w_b φ are further columns, in which
+its odds h/(1 − h) become 1 + Σ (w_b − 1)² times as large, on average B + 1 times, as long as many other rows lie in its
+direction; so they are held to the limit. Where few do, a copy may leave them out, so `check_copy` looks at the leverage
+in every copy as well.
+
 Known gaps. A variable of few distinct values that is declared as a number (0 and 1, say) is not counted by level, only
 its outermost values are looked at: declare it categorical. Two summaries of nearly the same rows differ by the rows
 that changed: one policy sees one summary. Figures and labels in a refusal are for the site; it must not be forwarded
@@ -14,7 +22,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from itertools import chain, combinations
 from types import MappingProxyType
@@ -116,18 +125,34 @@ class Policy:
         plan: StudyPlan,
         outermost: Mapping[str, Array] = MappingProxyType({}),
         own: Mapping[str, str] = MappingProxyType({}),
+        *,
+        copies: int = 0,
     ) -> None:
         """Refuses a summary before a byte leaves: too few rows, or people with a label or a pair of labels; units.
 
-        Of the outermost values (`standing_out.Watched` notes them), those whose owner stands out.
+        Of the outermost values (`standing_out.Watched` notes them), those whose owner stands out. Bootstrap copies that
+        are to leave with the summary raise the figures; a refusal says how many of them could.
         """
         if summary.plan != plan.fingerprint:
             raise PlanMismatch(
                 f"this summary follows plan {summary.plan[:12]}, not {plan.fingerprint[:12]}; make it again"
             )
-        figures = chain(self._small(summary, plan), self._lonely(summary, plan, outermost))
+        known = {} if self.research else leverages(summary, plan, outermost)
+
+        def figures(copies: int) -> Iterator[str]:
+            return chain(self._small(summary, plan, copies + 1), self._lonely(known, copies + 1))
+
         always = [*self._lists(plan.names, own), *self._far(summary, plan)]
-        _check("this summary must not leave", always, figures, self.research)
+        what = "this summary must not leave" + (f" with {copies} bootstrap copies" if copies else "")
+        _check(what, always, chain(_fewer(copies, figures), figures(copies)), self.research)
+
+    def check_copy(
+        self, copy: Summary, plan: StudyPlan, outermost: Mapping[str, Array], times: Mapping[str, Array]
+    ) -> None:
+        """Refuses a bootstrap copy in which somebody stands out (`standing_out.WatchedCopies` notes who may)."""
+        figures = self._lonely(leverages(copy, plan, outermost, times), 1)
+        again = "run it again for other draws, or ask for fewer copies"
+        _check(f"bootstrap copy {copy.copy} must not leave ({again})", (), figures, self.research)
 
     def _rows(self, plan: StudyPlan | None) -> int:
         if self.smallest_rows is not None:
@@ -187,9 +212,9 @@ class Policy:
                 if 0 < count < least:
                     yield _too_small(f"level {level!r} of {name!r}", count, least)
 
-    def _small(self, summary: Summary, plan: StudyPlan) -> Iterator[str]:
+    def _small(self, summary: Summary, plan: StudyPlan, messages: int) -> Iterator[str]:
         """Counts are read off the moments exactly: a product of indicators is 2³⁶ or nothing."""
-        rows, least, spans = self._rows(plan), self._level(plan), plan.spans()
+        rows, least, spans = self._rows(plan) * messages, self._level(plan) * messages, plan.spans()
         if summary.rows < rows:
             yield _too_few_rows(summary.rows, rows)
         labels = [variable for variable in plan.variables if isinstance(variable, Categorical)]
@@ -204,13 +229,15 @@ class Policy:
                 pair = f"{one.levels[i]!r} of {one.name!r} with {other.levels[j]!r} of {other.name!r}"
                 yield _too_small(pair, int(cells[i, j]), least)
 
-    def _lonely(self, summary: Summary, plan: StudyPlan, outermost: Mapping[str, Array]) -> Iterator[str]:
-        for name, leverage in leverages(summary, plan, outermost).items():
-            if leverage > self.loneliest:
-                error = math.sqrt(max(1 - leverage, 0.0) / leverage)
+    def _lonely(self, known: Mapping[str, float], messages: int) -> Iterator[str]:
+        """Odds times messages; the limit of one message is the leverage itself, without rounding."""
+        most = self.loneliest if messages == 1 else self.loneliest / (self.loneliest + messages * (1 - self.loneliest))
+        for name, leverage in known.items():
+            if leverage > most:
+                error = math.sqrt(max(1 - leverage, 0.0) / (messages * leverage))
                 yield (
                     f"one row stands out by its value of {name!r} (leverage {leverage:.4f}, expected at most "
-                    f"{self.loneliest:g}): its other values could be computed to within {error:.2g} standard "
+                    f"{most:.4g}): its other values could be computed to within {error:.2g} standard "
                     "deviations; take logarithms, cut extreme values, or leave the variable out (or ask the "
                     "coordinator why the plan looks so closely there)"
                 )
@@ -264,6 +291,19 @@ def level_needed(plan: StudyPlan) -> int:
     """
     continuous = any(isinstance(variable, Continuous) for variable in plan.variables)
     return max(LEVEL_AT_LEAST, MARGIN * (POWERS + plan.family.width)) if continuous else LEVEL_AT_LEAST
+
+
+def _fewer(copies: int, figures: Callable[[int], Iterator[str]]) -> Iterator[str]:
+    """How many copies could leave, where so many cannot: more copies never break fewer figures."""
+    if copies and any(figures(copies)):
+        refused = bisect_left(range(copies), True, key=lambda fewer: any(figures(fewer)))
+        yield (
+            "no number of bootstrap copies changes that: the summary alone must not leave"
+            if refused == 0
+            else "without bootstrap copies the summary may leave"
+            if refused == 1
+            else f"with up to {refused - 1} bootstrap copies the summary may leave"
+        )
 
 
 def _check(what: str, always: Iterable[str], figures: Iterator[str], research: bool) -> None:

@@ -2,10 +2,11 @@
 
 In every copy a row counts 0, 1, 2, ... times, Poisson with mean 1, drawn from a generator keyed by seed, client and
 number of the copy; the n-th number of the generator belongs to the n-th row of the table. So a copy is a summary like
-any other, exact and additive, made in the same single pass over the rows; batches and files make no difference, and
-more copies leave the first ones as they were. The order of rows does make one: another order is another, equally good
-draw. Numbers keyed by what a row holds would not mind the order, but rows that are alike must be drawn apart, and
-counting them would need memory for every different row.
+any other, exact and additive, made in the same single pass over the rows; its number keeps it from being taken for that
+of the rows themselves. Batches and files make no difference, and more copies leave the first ones as they were. The
+order of rows does make one: another order is another, equally good draw. Numbers keyed by what a row holds would not
+mind the order, but rows that are alike must be drawn apart, and counting them would need memory for every different
+row.
 
 Copies are further releases of the same rows, and a policy has to count all of them. Whoever knows the seed knows how
 often every row counts in every copy; from as many copies as there are rows, each row follows. So the seed has to stay
@@ -15,6 +16,7 @@ at the site, where it should be drawn at random, and rows have to be many beside
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,7 @@ from fedcdh.summary import ROWS_AT_MOST, Summary
 from fedcdh.tables import Table
 
 Array = npt.NDArray[np.float64]
+Watch = Callable[[int, Table, Array], None]
 
 COPIES_AT_MOST = 1000
 _BLOCK = 2048  # rows at a time
@@ -37,13 +40,18 @@ _TIMES = stats.poisson.cdf(np.arange(16), 1.0)
 products of up to 16 · 2³⁶ add up to at most 2⁵¹, exact in float64."""
 
 
-def bootstrap_summaries(table: Any, plan: StudyPlan, client: str, copies: int, seed: int) -> tuple[Summary, ...]:
+def bootstrap_summaries(
+    table: Any, plan: StudyPlan, client: str, copies: int, seed: int, *, watch: Watch | None = None
+) -> tuple[Summary, ...]:
     """So many summaries of the client's rows, each with every row counted Poisson(1) times.
+
+    `watch` sees who is in which copy: for every block of rows and every copy it is called with the number of the copy,
+    the complete rows, and how often each of them counts. It is for the site to look at, and at nobody else.
 
     >>> from fedcdh.plan import Continuous
     >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south"))
     >>> [copy.rows for copy in bootstrap_summaries({"age": range(40, 80)}, plan, "north", 3, seed=1)]
-    [36, 33, 38]
+    [33, 38, 28]
     """
     if not isinstance(copies, int) or not 1 <= copies <= COPIES_AT_MOST:
         raise SettingsError(f"copies is {copies!r}; expected a whole number from 1 to {COPIES_AT_MOST}")
@@ -52,13 +60,15 @@ def bootstrap_summaries(table: Any, plan: StudyPlan, client: str, copies: int, s
     if client not in plan.clients:
         raise DataError(f"client {client!r} is not part of the plan, which names {', '.join(plan.clients)}")
     source = source_of(table, f"client {client!r}", names=plan.names, only=plan.names)
-    encode, drawn = Encoder(plan, client), [_Copy(plan, client, seed, number) for number in range(copies)]
+    encode, drawn = Encoder(plan, client), [_Copy(plan, client, seed, number) for number in range(1, copies + 1)]
     for batch in source.batches(plan.kinds):
         for start in range(0, batch.rows, _BLOCK):
-            _add(batch.rows_from(start, _BLOCK), encode, drawn)
+            _add(batch.rows_from(start, _BLOCK), encode, drawn, watch)
     if empty := sum(not copy.moments[0, 0] for copy in drawn):
         raise DataError(f"client {client!r} has too few complete rows: {empty} of {copies} copies are empty")
-    return tuple(Summary(plan.fingerprint, (client,), copy.moments, copy.read, copy.missing) for copy in drawn)
+    return tuple(
+        Summary(plan.fingerprint, (client,), copy.moments, copy.read, copy.missing, copy.number) for copy in drawn
+    )
 
 
 class _Copy:
@@ -67,7 +77,7 @@ class _Copy:
     def __init__(self, plan: StudyPlan, client: str, seed: int, number: int) -> None:
         self.moments = np.zeros((plan.columns, plan.columns), dtype=np.int64)
         self.missing = dict.fromkeys(plan.names, 0)
-        self.read = 0
+        self.number, self.read = number, 0
         key = hashlib.sha256(f"{seed}\0{client}\0{number}".encode()).digest()
         self._generator = np.random.Generator(np.random.Philox(np.random.SeedSequence(list(key))))
 
@@ -76,10 +86,11 @@ class _Copy:
         return np.searchsorted(_TIMES, self._generator.random(rows)).astype(np.float64)
 
 
-def _add(block: Table, encode: Encoder, drawn: list[_Copy]) -> None:
+def _add(block: Table, encode: Encoder, drawn: list[_Copy], watch: Watch | None) -> None:
     missing = {name: column.missing for name, column in block.columns.items()}
     complete = ~np.logical_or.reduce(list(missing.values()))
-    features = encode(block if complete.all() else block.where(complete))
+    used = block if complete.all() else block.where(complete)
+    features = encode(used)
     for copy in drawn:
         times = copy.times(block.rows)
         copy.read += int(times.sum())
@@ -88,3 +99,5 @@ def _add(block: Table, encode: Encoder, drawn: list[_Copy]) -> None:
         for name, lacking in missing.items():
             copy.missing[name] += int(times[lacking].sum())
         copy.moments += ((features * times[complete]) @ features.T).astype(np.int64)
+        if watch:
+            watch(copy.number, used, times[complete])

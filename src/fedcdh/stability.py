@@ -6,11 +6,16 @@ nothing differs, each of them is off from the common mean by one chance deviatio
 clients allows; one client of double weight would be off by two, and look as if its mechanism differed
 (`benchmarks.bench_stability` counts how often). Either way rows appear more than once, so shares of bootstrap runs say
 how much depends on which clients took part; they are not p-values.
+
+With `copies`, which clients send along (`resampling`, `fedcdh summarize --bootstrap`), clients stay and rows are drawn
+anew within each of them. A row that counts twice is taken for two, so dependences look surer in a copy than they are,
+and edges that are not there are found more often than in new rows: an edge of the result that is missing in many copies
+is doubtful, one that is only in copies is no finding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
@@ -24,12 +29,18 @@ from fedcdh.errors import SettingsError
 from fedcdh.graph import Arrow, Pair, PartialGraph, ends
 from fedcdh.questions import DOMAIN
 from fedcdh.settings import Progress, Settings
-from fedcdh.summary import Aggregate, Cohort
+from fedcdh.summary import Aggregate, Cohort, Summary, add_up
+
+Kind = Literal["leave-one-out", "bootstrap", "row-bootstrap"]
+Copy = Iterable[Summary] | Cohort | Aggregate
 
 
 @dataclass(frozen=True)
 class Run:
-    """One repetition: the clients that took part (one named twice counted twice), and what was found."""
+    """One repetition: the clients that took part (one named twice counted twice), and what was found.
+
+    Where rows were drawn anew, all clients take part in every run, and nobody is left out.
+    """
 
     clients: tuple[str, ...]
     left_out: tuple[str, ...]
@@ -79,9 +90,12 @@ class ChangeStability:
 
 @dataclass(frozen=True)
 class Stability:
-    """How much of a result other choices of clients leave as it is. Pairs that are never adjacent are not listed."""
+    """How much of a result other clients, or other rows of theirs, leave as it is.
 
-    kind: Literal["leave-one-out", "bootstrap"]
+    Pairs that are never adjacent are not listed.
+    """
+
+    kind: Kind
     seed: int | None  # of the draws
     edges: tuple[EdgeStability, ...]  # of the result first, the firmest first
     changing: tuple[ChangeStability, ...]
@@ -111,10 +125,20 @@ def stability_of(
     findings: Findings,
     *,
     runs: int | None = None,
+    copies: Iterable[Copy] | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Stability:
-    """The search of these findings, repeated without one client after the other, or with clients drawn at random."""
+    """The search of these findings, repeated without one client after the other, or with clients drawn at random.
+
+    With `copies`, on the bootstrap copies of the clients' summaries instead: one set of them a run.
+    """
+    if copies is not None:
+        if runs is not None:
+            raise SettingsError("runs= draws clients, copies= are rows drawn anew; ask for one of them at a time")
+        drawn = _drawn_anew(known, copies)
+        repetitions = ((known.clients, copy) for copy in drawn)
+        return _repeated("row-bootstrap", None, known, settings, findings, repetitions, len(drawn), progress)
     if isinstance(known, Aggregate):
         raise SettingsError(
             "stability needs the summary of every client, but only their sum is known: no client can be taken out of "
@@ -124,23 +148,58 @@ def stability_of(
         raise SettingsError("there is only one client: nothing is left without it; stability needs two or more")
     if runs is not None and (not isinstance(runs, int) or runs < 1):
         raise SettingsError(f"runs is {runs!r}; expected 1, 2, 3, ... draws, or None to leave each client out once")
+    kind: Kind = "leave-one-out" if runs is None else "bootstrap"
     draws = _without_each(known.clients) if runs is None else _drawn(known.clients, runs, seed)
+    repetitions = ((clients, known.drawn(clients)) for clients in draws)
+    study = known, settings, findings
+    return _repeated(kind, None if runs is None else seed, *study, repetitions, len(draws), progress)
+
+
+def _repeated(
+    kind: Kind,
+    seed: int | None,
+    known: Cohort | Aggregate,
+    settings: Settings,
+    findings: Findings,
+    repetitions: Iterator[tuple[tuple[str, ...], Cohort | Aggregate]],
+    total: int,
+    progress: Progress | None,
+) -> Stability:
+    """The same search on other data: who takes part, and what is known of them, made when their turn comes."""
     search = engine_for(settings.method).search
     done: list[Run] = []
     with threadpool_limits(1, user_api="blas"):  # as in discover_from
-        for clients in draws:
-            done.append(_run(known, clients, lambda cohort: search(cohort, settings, None)))
+        for clients, data in repetitions:
+            done.append(_as_run(known.clients, clients, search(data, settings, None).orientation.graph))
             if progress:
-                progress(len(done), len(draws))
+                progress(len(done), total)
     whole = _as_run(known.clients, known.clients, findings.orientation.graph)
     return Stability(
-        "leave-one-out" if runs is None else "bootstrap",
-        None if runs is None else seed,
-        tuple(_edges(whole, done)),
-        tuple(_changes(whole, done)),
-        tuple(done),
-        tuple(_notes(done)),
+        kind, seed, tuple(_edges(whole, done)), tuple(_changes(whole, done)), tuple(done), tuple(_notes(done))
     )
+
+
+def _drawn_anew(known: Cohort | Aggregate, copies: Iterable[Copy]) -> list[Cohort | Aggregate]:
+    """Every copy once, known as the summaries are: one by one, or as their sum."""
+    found: dict[int, Cohort | Aggregate] = {}
+    for copy in copies:
+        drawn = copy if isinstance(copy, Aggregate) else add_up(_summaries(copy), known.plan)
+        if type(drawn) is not type(known) or drawn.plan.fingerprint != known.plan.fingerprint:
+            raise SettingsError(
+                "copies should follow the plan of the result, and be single summaries or sums as it has"
+            )
+        number = drawn.summaries[0].copy
+        if not number or number in found:
+            named = f"copy {number} twice" if number else "summaries of the rows themselves"
+            raise SettingsError(f"found {named}; expected bootstrap copies, each number of them once for all clients")
+        found[number] = drawn
+    if not found:
+        raise SettingsError("there are no copies; expected one or more, each with one summary of every client")
+    return [found[number] for number in sorted(found)]
+
+
+def _summaries(copy: Iterable[Summary] | Cohort) -> Iterable[Summary]:
+    return copy.summaries if isinstance(copy, Cohort) else copy
 
 
 def _without_each(clients: tuple[str, ...]) -> list[tuple[str, ...]]:
@@ -154,10 +213,6 @@ def _drawn(clients: tuple[str, ...], runs: int, seed: int) -> list[tuple[str, ..
         generator = Random(f"{seed} {run}")  # random() is the one method whose numbers Python keeps
         found.append(tuple(sorted(clients[int(generator.random() * len(clients))] for _ in clients)))
     return found
-
-
-def _run(known: Cohort, clients: tuple[str, ...], search: Callable[[Cohort], Findings]) -> Run:
-    return _as_run(known.clients, clients, search(known.drawn(clients)).orientation.graph)
 
 
 def _as_run(everybody: tuple[str, ...], clients: tuple[str, ...], graph: PartialGraph) -> Run:
@@ -218,7 +273,7 @@ def _share(found: Sequence[bool]) -> float:
 
 
 def _notes(runs: Sequence[Run]) -> Iterator[str]:
-    if alone := sum(run.changing is None for run in runs):
+    if alone := sum(run.changing is None and bool(run.left_out) for run in runs):
         yield (
             f"in {alone} of {len(runs)} runs only one client was left: which mechanisms differ between clients could "
             "not be asked there, nor what follows from it for directions"

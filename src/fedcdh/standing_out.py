@@ -8,12 +8,16 @@ plan finds φ₁ by trying the values of one variable.
 
 Leverage is largest where others are far: at the smallest and the largest value, and where a plan looks closely, next to
 its centre. These values are noted while the rows go by.
+
+In a bootstrap copy a row may count several times, and its neighbours not at all: whoever hid among others in the
+summary may stand out there. The row's leverage is then that of all the times it counts, w φ₁ᵀ M⁻¹ φ₁.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -54,22 +58,55 @@ class Watched:
 
     def _note(self, variable: Continuous, values: Array) -> None:
         known = np.concatenate([self.outermost.get(variable.name, np.zeros(0)), values])
-        sides = [side for side in (known[known <= variable.bulk[0]], known[known >= variable.bulk[0]]) if len(side)]
-        if sides:
-            self.outermost[variable.name] = np.unique([end for side in sides for end in (side.min(), side.max())])
+        if len(known):
+            self.outermost[variable.name] = _outermost(variable, known)
 
 
-def leverages(summary: Summary, plan: StudyPlan, outermost: Mapping[str, Array]) -> dict[str, float]:
-    """The largest leverage among the outermost values of every continuous variable."""
+@dataclass(frozen=True)
+class WatchedCopies:
+    """The outermost values in every bootstrap copy, and how often the rows that have them count there, the most."""
+
+    plan: StudyPlan
+    outermost: dict[int, dict[str, Array]] = field(default_factory=dict)
+    times: dict[int, dict[str, Array]] = field(default_factory=dict)
+
+    def __call__(self, number: int, rows: Table, times: Array) -> None:
+        """Looks at the next complete rows of a copy, and at how often each counts."""
+        values, counts = self.outermost.setdefault(number, {}), self.times.setdefault(number, {})
+        there = times > 0
+        for variable in self.plan.variables:
+            column, nothing = rows.columns[variable.name], np.zeros(0)
+            if isinstance(variable, Continuous) and isinstance(column, Numbers):
+                known = np.concatenate([values.get(variable.name, nothing), column.values[there]])
+                often = np.concatenate([counts.get(variable.name, nothing), times[there]])
+                if len(known):
+                    ends = values[variable.name] = _outermost(variable, known)
+                    counts[variable.name] = np.array([often[known == end].max() for end in ends])
+
+
+def _outermost(variable: Continuous, known: Array) -> Array:
+    """The least and the largest value on either side of the centre."""
+    sides = [side for side in (known[known <= variable.bulk[0]], known[known >= variable.bulk[0]]) if len(side)]
+    return np.unique([end for side in sides for end in (side.min(), side.max())])
+
+
+def leverages(
+    summary: Summary,
+    plan: StudyPlan,
+    outermost: Mapping[str, Array],
+    times: Mapping[str, Array] = MappingProxyType({}),
+) -> dict[str, float]:
+    """The largest leverage among the outermost values of every continuous variable; `times` a row counts, else once."""
     spans = plan.spans()
     return {
-        variable.name: _leverage(summary, plan, variable, spans[variable.name], outermost[variable.name])
-        for variable in plan.variables
-        if isinstance(variable, Continuous) and variable.name in outermost
+        name: float((_leverage(summary, plan, variable, spans[name], outermost[name]) * times.get(name, 1.0)).max())
+        for name, variable in zip(plan.names, plan.variables, strict=True)
+        if isinstance(variable, Continuous) and name in outermost
     }
 
 
-def _leverage(summary: Summary, plan: StudyPlan, variable: Continuous, span: slice, values: Array) -> float:
+def _leverage(summary: Summary, plan: StudyPlan, variable: Continuous, span: slice, values: Array) -> Array:
+    """Of a row that counts once, with each of these values."""
     alone = replace(plan, variables=(variable,))
     features = Encoder(alone, summary.clients[0])(Table({variable.name: Numbers(values)}))
     columns = np.r_[0, span]
@@ -78,4 +115,4 @@ def _leverage(summary: Summary, plan: StudyPlan, variable: Continuous, span: sli
     eigenvalues, vectors = np.linalg.eigh(moments / np.multiply.outer(scales, scales))
     told = eigenvalues > _NOTHING * eigenvalues[-1]
     along = vectors[:, told].T @ (features / scales[:, None])
-    return float((along**2 / eigenvalues[told, None]).sum(axis=0).max())
+    return np.asarray((along**2 / eigenvalues[told, None]).sum(axis=0))

@@ -43,6 +43,7 @@ class Summary:
     moments: Integers  # Σ φφᵀ on the grid, not centred: centring does not add up
     rows_read: int
     missing: Mapping[str, int]  # per variable; a row with any missing value is read but not used
+    copy: int = 0  # 0: of the rows themselves; 1, 2, ...: of the rows as drawn for this bootstrap copy (`resampling`)
 
     def __post_init__(self) -> None:
         whole = np.can_cast(np.asarray(self.moments).dtype, np.int64)
@@ -56,7 +57,7 @@ class Summary:
 
     def __reduce__(self) -> tuple[type[Summary], tuple[object, ...]]:
         """Pickled and copied as it was made, with the checks: a read-only mapping cannot be pickled."""
-        return Summary, (self.plan, self.clients, self.moments, self.rows_read, dict(self.missing))
+        return Summary, (self.plan, self.clients, self.moments, self.rows_read, dict(self.missing), self.copy)
 
     @property
     def rows(self) -> int:
@@ -94,6 +95,10 @@ class Summary:
                 f"summaries follow different plans ({self.plan[:12]} and {other.plan[:12]}); "
                 "send every client the same plan file"
             )
+        if self.copy != other.copy:
+            raise SummaryError(
+                f"{_draw(self)} and {_draw(other)} cannot be added: they are not of the same draw of rows"
+            )
         _check_capacity(self.rows + other.rows)
         return Summary(
             plan=self.plan,
@@ -101,13 +106,14 @@ class Summary:
             moments=self.moments + other.moments,
             rows_read=self.rows_read + other.rows_read,
             missing={name: self.missing[name] + other.missing[name] for name in self.missing},
+            copy=self.copy,
         )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Summary):
             return NotImplemented
-        mine = (self.plan, self.clients, self.rows_read, dict(self.missing))
-        theirs = (other.plan, other.clients, other.rows_read, dict(other.missing))
+        mine = (self.plan, self.clients, self.rows_read, dict(self.missing), self.copy)
+        theirs = (other.plan, other.clients, other.rows_read, dict(other.missing), other.copy)
         return mine == theirs and np.array_equal(self.moments, other.moments)
 
 
@@ -233,7 +239,14 @@ def add_up(summaries: Iterable[Summary], plan: StudyPlan) -> Cohort:
     5
     """
     parts: dict[str, list[Summary]] = {}
+    first: Summary | None = None
     for summary in summaries:
+        first = first or summary
+        if summary.copy != first.copy:
+            raise SummaryError(
+                f"{_draw(first)} and {_draw(summary)} came together: a bootstrap copy counts rows again that are "
+                "counted already; pass summaries of the same draw, and copies to result.stability(copies=...)"
+            )
         if summary.plan != plan.fingerprint:
             raise PlanMismatch(
                 f"the summary of {', '.join(summary.clients)} follows plan {summary.plan[:12]}, not this plan "
@@ -323,6 +336,11 @@ def _check_dropped(client: str, rows: int, used: int, missing: Mapping[str, int]
         f"({missing[worst]} missing); leave that variable or this client out, fill the values in, or allow it with "
         "max_dropped=" + ("" if used else " (no complete row is left, so that alone would not help)")
     )
+
+
+def _draw(summary: Summary) -> str:
+    which = f"bootstrap copy {summary.copy}" if summary.copy else "the summary"
+    return f"{which} of {', '.join(summary.clients)}"
 
 
 def _check_capacity(rows: int) -> None:

@@ -12,11 +12,14 @@ sharing="all" the parameters of the mechanisms, too (AS-FedDAG).
 
 Least squares know no scales: whatever makes effects vary more than their causes tells the method directions.
 
+With mechanism="linear" the mechanisms behind the masks are linear. The authors' own program for linear data has no
+mask: weights of arrows take the place of logits, noise and mechanisms. This is NOTEARS, averaged; here it is
+mechanism="weights", and sharing makes no difference to it, as weights are all there is.
+
 What is otherwise than in the authors' program: there, h is what the first client happened to draw last; here the server
 draws a mask from the averaged logits, so that no client is the first. There, all clients draw the same noise; here each
-draws its own. A circle that is left in the end loses its weakest arrow. The authors' program for linear data averages
-weights without any mask, which is another method (NOTEARS, averaged); here mechanism="linear" puts linear mechanisms
-behind the same masks.
+draws its own. Rows are centred at their client where mechanisms are linear. A circle that is left in the end loses its
+weakest arrow.
 """
 
 from __future__ import annotations
@@ -31,12 +34,41 @@ from scipy.linalg import expm
 from scipy.special import expit
 
 from fedcdh.baselines.base import Array, Found, Wire, dag_of_weights
-from fedcdh.baselines.mask_networks import Linear, Mechanism, Networks
+from fedcdh.baselines.mask_networks import Linear, Mechanism, Networks, Weights
 from fedcdh.errors import BaselineFailed, DataError, SettingsError
+from fedcdh.graph import PartialGraph
 from fedcdh.simulate import generator
 
 Sharing = Literal["graph", "all"]
-Kind = Literal["mlp", "linear"]
+Kind = Literal["mlp", "linear", "weights"]
+
+
+@dataclass(frozen=True)
+class Training:
+    """How clients train, and how the server makes them do without circles.
+
+    `steps` are taken between two looks at h; after every `steps_alone` of them, and after the last, the server
+    averages. α is raised at most `updates` times. ρ starts at `rho` and grows by the factor `growth` whenever h has
+    not fallen to a quarter. `sparsity` weighs the mask, `rate` is the step size of Adam.
+    """
+
+    sparsity: float = 0.01
+    temperature: float = 0.2
+    rate: float = 0.03
+    steps: int = 300
+    steps_alone: int = 50
+    updates: int = 20
+    rho: float = 6e-3
+    growth: float = 10.0
+    layers: int = 4  # hidden ones of a network
+    width: int = 16
+
+
+MASKED = Training()
+"""As the authors run their examples, except that they take 1000 steps and average after every 100."""
+
+UNMASKED = Training(sparsity=0.1, rate=1e-3, steps=1500, steps_alone=300, rho=1.0)
+"""As the authors run their example of linear data."""
 
 
 def feddag(
@@ -46,29 +78,17 @@ def feddag(
     *,
     sharing: Sharing = "graph",
     mechanism: Kind = "mlp",
-    sparsity: float = 0.01,
-    temperature: float = 0.2,
-    rate: float = 0.03,
-    steps: int = 1000,
-    steps_alone: int = 100,
-    updates: int = 20,
-    layers: int = 4,
-    width: int = 16,
-    rho: float = 6e-3,
-    growth: float = 10.0,
+    training: Training | None = None,
 ) -> Found:
     """The DAG on which the clients agree, and what they sent to get there.
 
-    `steps` are taken between two updates of α and ρ, of which there are at most `updates` of α; after every
-    `steps_alone` of them, and after the last, the server averages. `rate` is the step size of Adam; networks have so
-    many hidden `layers` of so many units (`width`). ρ starts at `rho` and grows by the factor `growth` whenever h has
-    not fallen to a quarter. Defaults are those with which the authors run their examples.
+    `training` is MASKED unless given, or UNMASKED for mechanism="weights".
     """
     _check(tables, names, sharing, mechanism)
-    settings = _Settings(sharing, mechanism, sparsity, temperature, rate, steps, steps_alone, layers, width)
-    server = _Server(tables, settings, seed)
-    _without_circles(server, updates, rho, growth)
-    return Found(dag_of_weights(expit(server.logits), names, 0.5), server.wire.traffic)
+    training = training or (UNMASKED if mechanism == "weights" else MASKED)
+    server = _Server(tables, sharing, mechanism, training, seed)
+    _without_circles(server, training)
+    return Found(server.found(names), server.wire.traffic)
 
 
 _TOLERANCE = 1e-6  # of h; the authors' 1e-10 comes to about this in their single precision
@@ -77,32 +97,16 @@ _UPDATES_AT_LEAST = 3
 _FALLEN = 0.25
 
 
-@dataclass(frozen=True)
-class _Settings:
-    sharing: Sharing
-    mechanism: Kind
-    sparsity: float
-    temperature: float
-    rate: float
-    steps: int
-    steps_alone: int
-    layers: int
-    width: int
-
-    def mechanisms(self, rows: Array) -> Mechanism:
-        return Linear(rows) if self.mechanism == "linear" else Networks(rows, self.layers, self.width)
-
-
-def _without_circles(server: _Server, updates: int, rho: float, growth: float) -> None:
+def _without_circles(server: _Server, training: Training) -> None:
     """The augmented Lagrangian: train, weigh circles more heavily, train again, until there are none."""
-    alpha, before = 0.0, np.inf
-    for update in range(1, updates + 1):
+    alpha, rho, before = 0.0, training.rho, np.inf
+    for update in range(1, training.updates + 1):
         while rho < _RHO_AT_MOST:
             server.train(alpha, rho)
             left = server.circles()
             if left <= _FALLEN * before:
                 break
-            rho *= growth
+            rho *= training.growth
         else:
             return
         if max(left, server.circles(noise=False)) <= _TOLERANCE and update > _UPDATES_AT_LEAST:
@@ -114,18 +118,24 @@ def _without_circles(server: _Server, updates: int, rho: float, growth: float) -
 class _Server:
     """Knows the average of what clients sent last, and no row."""
 
-    def __init__(self, tables: Mapping[str, Array], settings: _Settings, seed: int) -> None:
+    def __init__(
+        self, tables: Mapping[str, Array], sharing: Sharing, mechanism: Kind, training: Training, seed: int
+    ) -> None:
         self.wire = Wire(len(tables))
-        self._settings = settings
+        self._sharing, self._training = sharing, training
+        self._gate = _gate(mechanism, training)
         self._generator = generator(seed, "feddag", "server")
-        self._clients = [_Client(name, tables[name], settings, seed) for name in sorted(tables)]
+        self._clients = [_Client(name, tables[name], mechanism, training, seed) for name in sorted(tables)]
         self.logits = self._clients[0].logits.copy()  # before the first average all are 0
+
+    def found(self, names: Sequence[str]) -> PartialGraph:
+        return dag_of_weights(self._gate.strengths(self.logits), names, self._gate.threshold)
 
     def train(self, alpha: float, rho: float) -> None:
         """So many steps at every client, with averages on the way and at the end."""
-        left = self._settings.steps
+        left = self._training.steps
         while left > 0:
-            alone = min(left, self._settings.steps_alone)
+            alone = min(left, self._training.steps_alone)
             for client in self._clients:
                 client.train(alone, alpha, rho)
             self._average()
@@ -135,7 +145,7 @@ class _Server:
         self.logits = self._averaged([client.logits for client in self._clients])
         for client in self._clients:
             client.logits[...] = self.logits
-        if self._settings.sharing == "all":
+        if self._sharing == "all" and self._clients[0].parameters.size:
             parameters = self._averaged([client.parameters for client in self._clients])
             for client in self._clients:
                 client.parameters[...] = parameters
@@ -153,7 +163,7 @@ class _Server:
     def circles(self, noise: bool = True) -> float:
         """h of a mask drawn from the average, or of the one without noise."""
         drawn = self._generator.logistic(size=self.logits.shape) if noise else 0.0
-        return acyclicity(mask_of(self.logits, drawn, self._settings.temperature))[0]
+        return acyclicity(self._gate.mask(self.logits, drawn))[0]
 
 
 class _Client:
@@ -162,14 +172,15 @@ class _Client:
     All clients start with the same parameters, drawn from the seed, without which averages of networks mean nothing.
     """
 
-    def __init__(self, name: str, rows: Array, settings: _Settings, seed: int) -> None:
-        self._settings = settings
-        self._mechanism = settings.mechanisms(np.asarray(rows, dtype=np.float64))
+    def __init__(self, name: str, rows: Array, mechanism: Kind, training: Training, seed: int) -> None:
+        self._training = training
+        self._gate = _gate(mechanism, training)
+        self._mechanism = _mechanism(mechanism, np.asarray(rows, dtype=np.float64), training)
         self._generator = generator(seed, "feddag", "client", name)
         self.logits = np.zeros((rows.shape[1], rows.shape[1]))
         self.parameters = self._mechanism.initial(generator(seed, "feddag", "parameters"))
-        self._on_logits = _Adam(self.logits, settings.rate)
-        self._on_parameters = _Adam(self.parameters, settings.rate)
+        self._on_logits = _Adam(self.logits, training.rate)
+        self._on_parameters = _Adam(self.parameters, training.rate)
 
     def train(self, steps: int, alpha: float, rho: float) -> None:
         with np.errstate(over="ignore", invalid="ignore"):  # the server refuses what comes of it
@@ -180,13 +191,13 @@ class _Client:
 
     def slopes(self, noise: Array, alpha: float, rho: float) -> LocalSlopes:
         """The local loss with this noise in the mask, and its gradients."""
-        settings = self._settings
-        mask = mask_of(self.logits, noise, settings.temperature)
+        sparsity = self._training.sparsity
+        mask = self._gate.mask(self.logits, noise)
         fit = self._mechanism.slopes(self.parameters, mask)
         circles, away = acyclicity(mask)
-        loss = fit.loss + settings.sparsity * float(mask.sum()) + alpha * circles + 0.5 * rho * circles**2
-        steepest = fit.mask + settings.sparsity + (alpha + rho * circles) * away
-        return LocalSlopes(loss, steepest * mask * (1 - mask) / settings.temperature, fit.parameters)
+        loss = fit.loss + sparsity * float(np.abs(mask).sum()) + alpha * circles + 0.5 * rho * circles**2
+        steepest = fit.mask + sparsity * np.sign(mask) + (alpha + rho * circles) * away
+        return LocalSlopes(loss, steepest * self._gate.slope(mask), fit.parameters)
 
 
 class LocalSlopes(NamedTuple):
@@ -214,11 +225,53 @@ class _Adam:
         values -= (self._rate * even / (1 - 0.9**self._steps)) * (self._first / scale)
 
 
-def mask_of(logits: Array, noise: Array | float, temperature: float) -> Array:
-    """A binary concrete draw for every arrow; no variable sees itself."""
-    mask = expit((logits + noise) / temperature)
+class _Masks:
+    """Logits become a mask: a binary concrete draw for every arrow."""
+
+    threshold = 0.5
+
+    def __init__(self, temperature: float) -> None:
+        self._temperature = temperature
+
+    def mask(self, logits: Array, noise: Array | float) -> Array:
+        return _without_diagonal(expit((logits + noise) / self._temperature))
+
+    def slope(self, mask: Array) -> Array:
+        return mask * (1 - mask) / self._temperature
+
+    def strengths(self, logits: Array) -> Array:
+        return np.asarray(expit(logits))
+
+
+class _Bare:
+    """No mask: the logits are weights, and noise does not come into it."""
+
+    threshold = 0.3
+
+    def mask(self, logits: Array, noise: Array | float) -> Array:
+        return _without_diagonal(logits.copy())
+
+    def slope(self, mask: Array) -> Array:
+        return 1 - np.identity(len(mask))
+
+    def strengths(self, logits: Array) -> Array:
+        return logits
+
+
+def _gate(mechanism: Kind, training: Training) -> _Masks | _Bare:
+    return _Bare() if mechanism == "weights" else _Masks(training.temperature)
+
+
+def _mechanism(mechanism: Kind, rows: Array, training: Training) -> Mechanism:
+    if mechanism == "mlp":
+        return Networks(rows, training.layers, training.width)
+    return Linear(rows) if mechanism == "linear" else Weights(rows)
+
+
+def _without_diagonal(mask: Array) -> Array:
+    """No variable sees itself."""
     np.fill_diagonal(mask, 0.0)
-    return np.asarray(mask)
+    return mask
 
 
 def acyclicity(mask: Array) -> tuple[float, Array]:

@@ -58,6 +58,17 @@ class Linear:
         return Slopes(0.5 * float(np.vdot(left, steepest)), -(steepest * mask).ravel(), -steepest * strengths)
 
 
+class Weights(Linear):
+    """x_j from Σ_i mask_ij x_i: no parameters, the mask is all there is."""
+
+    def initial(self, generator: np.random.Generator) -> Array:
+        return np.zeros(0)
+
+    def slopes(self, parameters: Array, mask: Array) -> Slopes:
+        loss, _, steepest = super().slopes(np.ones(mask.size), mask)
+        return Slopes(loss, parameters, steepest)
+
+
 class Networks:
     """x_j from a network of its own: hidden layers of leaky rectifiers on the masked variables, and a linear output.
 

@@ -11,6 +11,7 @@ import typer
 from fedcdh.agreement.agreeing import study_from
 from fedcdh.agreement.declaration import Declaration
 from fedcdh.arrival import admit
+from fedcdh.cli.copies import copies_of_all, no_copies_alone
 from fedcdh.cli.failing import speaking
 from fedcdh.cli.inspecting import show_plan
 from fedcdh.cli.options import AsJson, KeyFile, PlanFile, Quiet, not_an_input, pairs
@@ -35,6 +36,7 @@ from fedcdh.files.profiles import BYTES_AT_MOST, ProfileMessage, from_text
 from fedcdh.files.signing import fingerprint
 from fedcdh.files.studies import Study
 from fedcdh.files.summaries import most_bytes, size, unpack
+from fedcdh.stability import Stability
 from fedcdh.summary import Summary
 
 
@@ -116,7 +118,10 @@ def _read_profile(path: Path) -> tuple[str, ProfileMessage]:
 @speaking
 def discover_command(
     plan: PlanFile,
-    summaries: Annotated[list[Path], typer.Argument(help="One summary of every client.", metavar="SUMMARY...")],
+    summaries: Annotated[
+        list[Path],
+        typer.Argument(help="One summary of every client, and its bootstrap copies if any.", metavar="SUMMARY..."),
+    ],
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder for the result.")] = Path("result"),
     method: Annotated[str, typer.Option(help="auto, evidence, constraint or paper.")] = "auto",
     alpha: Annotated[float, typer.Option(help="The level of the tests of constraint and paper.")] = 0.05,
@@ -150,7 +155,10 @@ def discover_command(
         f"Plan {study.plan.fingerprint[:12]}, " + (f"signed by {fingerprint(signer)}." if signer else "not signed.")
     )
     received = [_read_summary(path, study, out) for path in named(summaries)]
-    cohort = admit(received, study.plan)
+    plain, drawn = [one for one in received if not one.copy], [one for one in received if one.copy]
+    no_copies_alone(drawn, plain)
+    cohort = admit(plain, study.plan)
+    copies = copies_of_all(drawn, cohort, out)
     with out.searching("discover") as progress:
         result = discover_from(
             cohort,
@@ -163,30 +171,47 @@ def discover_command(
             progress=progress,
         )
     out.say(str(result), "")
-    stable = None
+    stable = again = None
     if stability:
         with out.searching("without one site after the other") as progress:
             stable = result.stability(progress=progress)
-    written = write_result(result, output, stable)
+    if copies:
+        with out.searching("with rows drawn anew") as progress:
+            again = result.stability(copies=copies, progress=progress)
+        _show_again(out, again)
+    written = write_result(result, output, stable, again)
     out.say(f"Wrote {', '.join(map(str, written))}")
     out.result(
         {
             "arrows": sorted(result.graph.arrows),
             "lines": sorted(sorted(line) for line in result.graph.lines),
             "changing": sorted(result.changing),
+            "copies": len(copies),
             "files": list(map(str, written)),
         }
     )
 
 
+def _show_again(out: Output, stability: Stability) -> None:
+    out.say(f"With rows drawn anew at every site, {len(stability.runs)} times (shares, not probabilities):")
+    found = [edge for edge in stability.edges if edge.mark]
+    if rows := [(f"{e.source} {e.mark} {e.target}", f"{e.adjacent:.0%}", f"{e.same:.0%}") for e in found]:
+        out.table(("edge", "found again", "exactly so"), rows)
+    out.say("")
+
+
 def _read_summary(path: Path, study: Study, out: Output) -> Summary:
-    """One site's summary; by the key that the plan names for it, if it does."""
+    """One site's summary, or a copy of it; by the key that the plan names for the site, if it does.
+
+    What there is to note about a site is noted once, at its summary.
+    """
     content = read_regular(path, most_bytes(study.plan), "a summary of this plan", refuse=NotASummary)
     with blaming(path):
         message = unpack(content, study.plan)
     client = message.summary.clients[0]
-    if signed_by(path, content, "summary", study.keys.get(client)) is None:
+    signer, first = signed_by(path, content, "summary", study.keys.get(client)), not message.summary.copy
+    if signer is None and first:
         out.warn(f"{path} is not signed: that it comes from {client} is known only by the way it came")
-    if message.research:
+    if message.research and first:
         out.warn(f"{path} was made for research, without privacy: {client} did not enforce smallest numbers of rows")
     return message.summary

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from fedcdh.arrival import check
+from fedcdh.arrival import check, check_copy
+from fedcdh.cli.copies import copies_beside, copy_paths, write_with_copies
 from fedcdh.cli.failing import speaking
 from fedcdh.cli.options import (
     AsJson,
@@ -35,10 +37,13 @@ from fedcdh.errors import PolicyRefusal, SettingsError, SignatureError
 from fedcdh.files.profiles import ProfileMessage, to_text
 from fedcdh.files.signing import SigningKey, fingerprint
 from fedcdh.files.summaries import SummaryMessage, pack
+from fedcdh.plan import StudyPlan
+from fedcdh.policy import Policy
 from fedcdh.profile import Profile, profile
-from fedcdh.reading import read_renames
+from fedcdh.reading import TableFiles, read_renames
+from fedcdh.resampling import COPIES_AT_MOST, bootstrap_summaries
 from fedcdh.sources import Kind
-from fedcdh.standing_out import Watched
+from fedcdh.standing_out import Watched, WatchedCopies
 from fedcdh.summary import Summary, summarize
 
 KINDS: dict[str, Kind] = {"continuous": "continuous", "categorical": "categorical"}
@@ -119,6 +124,15 @@ def summarize_command(
     max_dropped: Annotated[
         float, typer.Option(help="The share of rows that may be left out for missing values.", metavar="SHARE")
     ] = 0.5,
+    bootstrap: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=COPIES_AT_MOST,
+            help="So many copies more, with rows drawn anew; B copies need B + 1 times as many rows.",
+            metavar="B",
+        ),
+    ] = 0,
     policy: PolicyFile = None,
     research: Research = False,
     key: KeyFile = None,
@@ -126,6 +140,8 @@ def summarize_command(
     as_json: AsJson = False,
 ) -> None:
     """Make the one message of this site: sums of features and of their products over its complete rows.
+
+    With --bootstrap, the same for rows drawn anew, in NAME.boot-001.summary and so on: send all of them.
 
     Examples:
 
@@ -143,27 +159,37 @@ def summarize_command(
     out.say(f"Plan {study.plan.fingerprint[:12]}, {_signature(signer)}: {len(study.plan.names)} variables.")
     with out.progress("summarize") as advance:
         source = open_data(files, renames, csv_style(delimiter, decimal, encoding, missing), advance)
-        not_an_input(target, [plan, *(file.path for file in source.files)])
-        replaceable(target, "summary")
-        watched = Watched(source, study.plan)
-        summary = summarize(watched, study.plan, client, max_dropped=max_dropped)
-    try:
-        rules.check_summary(summary, study.plan, watched.outermost, own)
-    except PolicyRefusal as refusal:
-        older = f"\n{target} is an older file; do not send it in place of this one" if target.exists() else ""
-        raise PolicyRefusal(f"{refusal}{older}") from None
+        for path in (target, *copy_paths(target, bootstrap)):
+            not_an_input(path, [plan, *(file.path for file in source.files)])
+            replaceable(path, "summary")
+        older = copies_beside(target, client)
+        try:
+            watched = Watched(source, study.plan)
+            summary = summarize(watched, study.plan, client, max_dropped=max_dropped)
+            rules.check_summary(summary, study.plan, watched.outermost, own, copies=bootstrap)
+            copies = _drawn_anew(source, study.plan, summary, rules, bootstrap)
+        except PolicyRefusal as refusal:
+            there = f"\n{target} is an older file; do not send it in place of this one" if target.exists() else ""
+            raise PolicyRefusal(f"{refusal}{there}") from None
     check(summary, study.plan)  # what the coordinator will check; a site should not learn of it by mail
     _show_missing(out, summary)
-    entries = study.plan.columns * (study.plan.columns + 1) // 2
-    content = pack(SummaryMessage(summary, rules.research), study.plan)
-    out.say(f"The message has {len(content)} bytes: {entries} sums over {summary.rows} rows; nothing else leaves.")
-    written = write_signed(target, content, "summary", signing)
+    content, *further = [pack(SummaryMessage(one, rules.research), study.plan) for one in (summary, *copies)]
+    entries, total = study.plan.columns * (study.plan.columns + 1) // 2, len(content) + sum(map(len, further))
+    more = f", and with {bootstrap} bootstrap copies {total} bytes in {bootstrap + 1} files" if copies else ""
+    out.say(
+        f"The message has {len(content)} bytes: {entries} sums over {summary.rows} rows{more}; nothing else leaves."
+    )
+    written = write_with_copies(target, content, further, older, signing)
+    if gone := [path for path in older if not path.exists()]:
+        out.say(f"Removed {len(gone)} older bootstrap copies, which belong to the summary that is replaced.")
     _wrote(out, written, signing.public if signing else None)
     out.say(f"See what it tells: fedcdh inspect {target}")
     out.result(
         {
             "bytes": len(content),
+            "bytes_in_all": total,
             "client": client,
+            "copies": bootstrap,
             "files": list(map(str, written)),
             "missing": dict(summary.missing),
             "plan": study.plan.fingerprint,
@@ -172,6 +198,21 @@ def summarize_command(
             "research": rules.research,
         }
     )
+
+
+def _drawn_anew(
+    source: TableFiles, plan: StudyPlan, summary: Summary, rules: Policy, copies: int
+) -> tuple[Summary, ...]:
+    """Bootstrap copies of the summary, each held to the policy; nobody learns the seed, and nobody could tell it."""
+    if not copies:
+        return ()
+    seen = WatchedCopies(plan)
+    drawn = bootstrap_summaries(source, plan, summary.clients[0], copies, secrets.randbits(128), watch=seen)
+    for copy in drawn:
+        rules.check_copy(copy, plan, seen.outermost[copy.copy], seen.times[copy.copy])
+        check(copy, plan)
+        check_copy(copy, summary)  # also finds rows that have changed since the summary was made
+    return drawn
 
 
 def _kind(name: str, text: str) -> Kind:
@@ -200,7 +241,10 @@ def _signature(signer: str | None) -> str:
 
 
 def _wrote(out: Output, written: list[Path], public: str | None) -> None:
-    out.say(f"Wrote {' and '.join(map(str, written))}" + (f", signed by {fingerprint(public)}." if public else "."))
+    shown = [str(path) for path in written]
+    if len(shown) > 4:
+        shown = [*shown[:2], f"{len(shown) - 2} more up to {shown[-1]}"]
+    out.say(f"Wrote {' and '.join(shown)}" + (f", signed by {fingerprint(public)}." if public else "."))
 
 
 def _show_profile(out: Output, found: Profile) -> None:

@@ -133,7 +133,7 @@ def _write_numbers(path: Path, text: str) -> None:
 
 
 def _document(header: Header) -> dict[str, Any]:
-    names = ("client", "plan", "rows", "rows_read", "columns", "research", "software")
+    names = ("client", "plan", "rows", "rows_read", "columns", "copy", "research", "software")
     return {name: getattr(header, name) for name in names} | {"missing": dict(header.missing)}
 
 
@@ -141,12 +141,15 @@ def _show_header(out: Output, file: Path, header: Header, length: int, signer: s
     dropped = header.rows_read - header.rows
     gaps = ", ".join(f"{name} {count}" for name, count in header.missing.items() if count) or "none"
     signature = f"signed by {fingerprint(signer)}" if signer else "not signed"
+    what = f"bootstrap copy {header.copy} of the message" if header.copy else "the message"
     out.say(
-        f"{file} is the message of client {header.client}, {length} bytes, made by {header.software}.",
+        f"{file} is {what} of client {header.client}, {length} bytes, made by {header.software}.",
         f"It follows the plan {header.plan[:12]} and is {signature}.",
         f"{header.rows_read} rows were read, {header.rows} used, {dropped} left out; missing values: {gaps}.",
         f"It holds {header.entries} sums over all rows used: of {header.columns} features and of their products.",
     )
+    if header.copy:
+        out.say("Rows were drawn anew for it: each counts 0, 1, 2, ... times. It cannot stand for the message itself.")
     if header.research:
         out.say("It was made for research, without privacy: the site's smallest numbers of rows were not enforced.")
 

@@ -27,6 +27,7 @@ from fedcdh.files.summary_header import (
     opened,
 )
 from fedcdh.plan import StudyPlan
+from fedcdh.resampling import COPIES_AT_MOST
 from fedcdh.summary import ROWS_AT_MOST, Integers, Summary
 
 _BLOCK = 256  # rows that are mirrored at a time: blocks of this size and their transposes share the cache
@@ -34,7 +35,7 @@ _BLOCK = 256  # rows that are mirrored at a time: blocks of this size and their 
 
 @dataclass(frozen=True)
 class SummaryMessage:
-    """A client's summary, and how it came about."""
+    """A client's summary, or a bootstrap copy of it (`summary.copy`), and how it came about."""
 
     summary: Summary
     research: bool = False  # the site's release gate was off: research, no privacy
@@ -71,7 +72,7 @@ def unpack(blob: bytes, plan: StudyPlan) -> SummaryMessage:
             f"make it; {AGAIN}"
         )
     in_order = {name: header.missing[name] for name in plan.names}  # the file sorts by name
-    summary = Summary(header.plan, (header.client,), moments, header.rows_read, in_order)
+    summary = Summary(header.plan, (header.client,), moments, header.rows_read, in_order, header.copy)
     return SummaryMessage(summary, header.research, header.software)
 
 
@@ -89,11 +90,12 @@ def size(
     missing: Mapping[str, int] | None = None,
     research: bool = False,
     software: str = SOFTWARE,
+    copy: int = 0,
 ) -> int:
     """The exact length of the file that `pack` will give, in bytes; nothing is missing unless said so."""
     counts = dict.fromkeys(plan.names, 0) if missing is None else missing
     read = rows if rows_read is None else rows_read
-    header = Header(plan.fingerprint, client, rows, read, counts, plan.columns, research, software)
+    header = Header(plan.fingerprint, client, rows, read, counts, plan.columns, research, software, copy)
     return len(header.rendered(NO_DIGEST)) + header.data_bytes
 
 
@@ -113,9 +115,12 @@ def _header_of(message: SummaryMessage) -> Header:
         )
     if not SOFTWARE_NAME.fullmatch(message.software):
         raise SummaryError(f"software {message.software!r} cannot be named in a file; expected up to 64 plain letters")
+    if not 0 <= summary.copy <= COPIES_AT_MOST:
+        raise SummaryError(f"the summary is bootstrap copy {summary.copy}; a file holds one from 1 to {COPIES_AT_MOST}")
     missing = {name: int(count) for name, count in summary.missing.items()}
     counts, columns = (summary.rows, int(summary.rows_read), missing), len(summary.moments)
-    return Header(summary.plan, summary.clients[0], *counts, columns, bool(message.research), message.software)
+    said = bool(message.research), message.software, int(summary.copy)
+    return Header(summary.plan, summary.clients[0], *counts, columns, *said)
 
 
 def _check_with_plan(header: Header, plan: StudyPlan) -> None:

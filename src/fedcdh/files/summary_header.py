@@ -14,6 +14,7 @@ from fedcdh.encoding import GRID
 from fedcdh.errors import NotASummary
 from fedcdh.files.strict_json import canonical, parse
 from fedcdh.plan import LETTERS_AT_MOST, StudyPlan, wrong_with
+from fedcdh.resampling import COPIES_AT_MOST
 from fedcdh.summary import ROWS_AT_MOST
 
 FORMAT = "fedcdh-summary-1"
@@ -27,7 +28,19 @@ AGAIN = "ask the site to send its summary again, as it was written"
 NO_DIGEST = "0" * 64
 """Stands for a digest where only the length of a header is asked for."""
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
-_FIELDS = ("client", "columns", "digest", "format", "missing", "plan", "research", "rows", "rows_read", "software")
+_FIELDS = (
+    "client",
+    "columns",
+    "copy",
+    "digest",
+    "format",
+    "missing",
+    "plan",
+    "research",
+    "rows",
+    "rows_read",
+    "software",
+)
 
 
 @dataclass(frozen=True)
@@ -42,6 +55,7 @@ class Header:
     columns: int
     research: bool
     software: str
+    copy: int = 0  # 0: of the rows themselves; else the number of a bootstrap copy
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "missing", MappingProxyType(dict(self.missing)))
@@ -86,7 +100,17 @@ def header_at_most(plan: StudyPlan) -> int:
     """The length of the JSON part with the longest client and all counts as large as they may be."""
     client = max(plan.clients, key=lambda name: len(canonical(canonical(name)).encode("utf-8")))
     counts = dict.fromkeys(plan.names, COUNT_AT_MOST)
-    longest = Header(plan.fingerprint, client, ROWS_AT_MOST, COUNT_AT_MOST, counts, plan.columns, False, "x" * 64)
+    longest = Header(
+        plan=plan.fingerprint,
+        client=client,
+        rows=ROWS_AT_MOST,
+        rows_read=COUNT_AT_MOST,
+        missing=counts,
+        columns=plan.columns,
+        research=False,
+        software="x" * 64,
+        copy=COPIES_AT_MOST,
+    )
     return min(len(longest.rendered(NO_DIGEST)) - LENGTH.size, HEADER_AT_MOST)
 
 
@@ -134,6 +158,7 @@ def _parsed(text: bytes) -> tuple[Header, str]:
         columns=_whole(found, "columns", COUNT_AT_MOST),
         research=found["research"],
         software=_text(found, "software", SOFTWARE_NAME),
+        copy=_whole(found, "copy", COPIES_AT_MOST),
     )
     return header, _text(found, "digest", _FINGERPRINT)
 

@@ -184,13 +184,17 @@ _result = _record(
             )
         ),
         "stability": _maybe(_stability),
+        "row_stability": _maybe(_stability),
     },
 )
 
 
-def stability_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The records of stability: the shares of runs that keep a link and its direction, under either of their names."""
-    found = document.get("stability") or {}
+def stability_of(document: Mapping[str, Any], key: str = "stability") -> list[dict[str, Any]]:
+    """The records of stability: the shares of runs that keep a link and its direction, under either of their names.
+
+    With the key "row_stability", of runs with rows drawn anew.
+    """
+    found = document.get(key) or {}
     records = found.get("edges", ()) if isinstance(found, Mapping) else found
     runs = len(found["runs"]) if isinstance(found, Mapping) and "runs" in found else None
     return [

@@ -29,7 +29,7 @@ from fedcdh.report.tables import (
     stability_table,
     steady_table,
 )
-from fedcdh.report.wording import FACTOR, REASONS, claim, clean, facts, named, share, signed, spoken
+from fedcdh.report.wording import DRAWN_ANEW, FACTOR, REASONS, claim, clean, facts, named, share, signed, spoken
 
 
 def write_report(document: Mapping[str, Any] | str | bytes, path: Path | str) -> Path:
@@ -81,11 +81,13 @@ def _details(document: Mapping[str, Any], drawing: Drawing) -> dict[str, Any]:
     """All that a script shows of nodes and edges: sentences and facts are made here, so there are no other ones."""
     number = {name: node["id"] for name, node in zip(document["variables"], drawing.nodes, strict=True)}
     evidence = {frozenset((edge["source"], edge["target"])): edge for edge in document["edges"]}
-    firmness = {frozenset((record["source"], record["target"])): record for record in stability_of(document)}
+    firmness = _by_pair(stability_of(document))
+    drawn_anew = _by_pair(stability_of(document, "row_stability"))
     edges = []
     for drawn in drawing.edges:
         pair = frozenset((drawn["source"], drawn["target"]))
-        known = [*facts(evidence[pair]), *_firmness(firmness.get(pair))]
+        known = [*facts(evidence[pair]), *_firmness(firmness.get(pair), "Stability", _SITES)]
+        known += _firmness(drawn_anew.get(pair), "With rows drawn anew", _ROWS)
         ends = {"source": number[drawn["source"]], "target": number[drawn["target"]]}
         edges.append({**drawn, **ends, "title": claim(evidence[pair]), "facts": known, "mark": evidence[pair]["mark"]})
     nodes = []
@@ -109,13 +111,21 @@ def _standing_out(name: str, drift: Sequence[Mapping[str, Any]]) -> Iterator[tup
         yield ("Stands out at", ", ".join(shown), "How many standard errors the site is off; the map below has all.")
 
 
-def _firmness(record: Mapping[str, Any] | None) -> Iterator[tuple[str, str, str]]:
+_SITES = "How often it was found again when sites were left out or drawn anew."
+_ROWS = "How often it was found again when the rows of every site were drawn anew. Not a probability."
+
+
+def _by_pair(records: Sequence[Mapping[str, Any]]) -> dict[frozenset[str], Mapping[str, Any]]:
+    return {frozenset((record["source"], record["target"])): record for record in records}
+
+
+def _firmness(record: Mapping[str, Any] | None, name: str, means: str) -> Iterator[tuple[str, str, str]]:
     if record is None or record["presence"] is None:
         return
     runs = f" of {record['runs']} runs" if record.get("runs") else " of runs"
     told = f"link in {share(record['presence'])}{runs}"
     told += "" if record["direction"] is None else f", as here in {share(record['direction'])}"
-    yield ("Stability", told, "How often it was found again when sites were left out or drawn anew.")
+    yield (name, told, means)
 
 
 def _words(document: Mapping[str, Any]) -> dict[str, str]:
@@ -181,21 +191,34 @@ def _drift(drift: list[Mapping[str, Any]]) -> str:
 
 
 def _stability(document: Mapping[str, Any]) -> str:
-    records, found = stability_of(document), document.get("stability") or {}
-    if not records:
+    found = [part for key in ("stability", "row_stability") for part in _repeated(document, key)]
+    if not found:
         return ""
-    found = found if isinstance(found, Mapping) else {}
-    kinds = {"leave-one-out": "without one site after the other", "bootstrap": "with sites drawn at random"}
-    how = kinds.get(found.get("kind", ""), "with sites left out or drawn anew")
-    parts = [
+    heading = (
         '<section id="stability" aria-labelledby="stability-heading">'
-        '<h2 id="stability-heading">Would it be found again?</h2>',
-        f"<p>The search was repeated {how}. A link that hangs on one site is less sure than one that does not.</p>",
-        stability_table(records),
-        steady_table(found["changing"]) if found.get("changing") else "",
-        _notes(found["notes"]) if found.get("notes") else "",
-    ]
-    return "\n".join(filter(None, [*parts, "</section>"]))
+        '<h2 id="stability-heading">Would it be found again?</h2>'
+    )
+    return "\n".join([heading, *found, "</section>"])
+
+
+def _repeated(document: Mapping[str, Any], key: str) -> Iterator[str]:
+    """One way of repeating the search, and what it found again."""
+    records, found = stability_of(document, key), document.get(key) or {}
+    if not records:
+        return
+    found = found if isinstance(found, Mapping) else {}
+    if key == "row_stability":
+        yield f"<h3>With other rows</h3>\n<p>{DRAWN_ANEW}</p>"
+    else:
+        kinds = {"leave-one-out": "without one site after the other", "bootstrap": "with sites drawn at random"}
+        how = kinds.get(found.get("kind", ""), "with sites left out or drawn anew")
+        told = "A link that hangs on one site is less sure than one that does not."
+        yield f"<p>The search was repeated {how}. {told}</p>"
+    yield stability_table(records)
+    if found.get("changing"):
+        yield steady_table(found["changing"], whose=key == "stability")
+    if found.get("notes"):
+        yield _notes(found["notes"])
 
 
 def _notes(notes: list[str]) -> str:

@@ -184,7 +184,7 @@ def drift_table(drift: Sequence[Mapping[str, Any]]) -> str:
 
 
 def stability_table(stability: Sequence[Mapping[str, Any]]) -> str:
-    """How often a link, and its direction, was found again when sites were left out or drawn anew."""
+    """How often a link, and its direction, was found again when sites or rows were left out or drawn anew."""
     whose = any(record.get(key) for record in stability for key in ("gone_without", "turned_without"))
     rows = []
     for record in stability:
@@ -200,20 +200,20 @@ def stability_table(stability: Sequence[Mapping[str, Any]]) -> str:
     return table(heads, rows, "How stable each link is", "sortable")
 
 
-def steady_table(changing: Sequence[Mapping[str, Any]]) -> str:
-    """How often a mechanism was found to differ between the sites that were left."""
+def steady_table(changing: Sequence[Mapping[str, Any]], *, whose: bool = True) -> str:
+    """How often a mechanism was found to differ between the sites that were left, and without whom it is otherwise."""
     rows = [
         _row(
             [
                 _cell(named(record["variable"])),
                 _cell("differs" if record.get("changing") else "no difference found"),
                 _bar(record.get("share")),
-                _cell(_given(record.get("otherwise_without") or None)),
+                *(_cell(_given(record.get("otherwise_without") or None)) for _ in range(whose)),
             ]
         )
         for record in changing
     ]
-    heads = ["Mechanism of", "Here", "Found to differ", "Otherwise without"]
+    heads = ["Mechanism of", "Here", "Found to differ", *(["Otherwise without"] if whose else [])]
     return table(heads, rows, "How stable differences between sites are", "sortable")
 
 

@@ -55,6 +55,12 @@ FACTOR = (
     "Natural logarithm of a Bayes factor: above 3 is strong, around 0 a toss of a coin, below 0 speaks against. It "
     "assumes the model: read it as strong or weak, not as odds."
 )
+DRAWN_ANEW = (
+    "The rows of every site were drawn anew, each counting 0, 1, 2, ... times, and the search was repeated on every "
+    "such copy. Shares say how much hangs on which rows there were; they are not probabilities. A link of this result that "
+    "copies often lack is doubtful. One that only copies have is no finding: rows that count twice make chance look "
+    "like dependence."
+)
 IN_SHORT = "Above 3 is strong, around 0 a toss of a coin, below 0 speaks against."
 MINUS = "\N{MINUS SIGN}"
 _TURNING = {chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}

@@ -1,0 +1,97 @@
+"""Bootstrap copies as files: beside the summary they were made with, and sorted out from summaries on arrival."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from fedcdh.arrival import admit_copies
+from fedcdh.cli.output import Output
+from fedcdh.cli.places import blaming, replaceable, signature_path, write_signed
+from fedcdh.errors import SettingsError, SummaryError
+from fedcdh.files.signing import SigningKey
+from fedcdh.files.summaries import peek
+from fedcdh.summary import Cohort, Summary
+
+_ENDING = ".summary"
+
+
+def copy_paths(target: Path, copies: int) -> list[Path]:
+    """Where so many copies go: north.boot-001.summary beside north.summary."""
+    return [target.with_name(f"{_stem(target)}.boot-{number:03d}{_ENDING}") for number in range(1, copies + 1)]
+
+
+def copies_beside(target: Path, client: str) -> list[Path]:
+    """The copies that an earlier run left beside the summary; what has such a name and is something else is refused."""
+    ours = re.compile(re.escape(f"{_stem(target)}.boot-") + r"[0-9]{3,4}" + re.escape(_ENDING))
+    if not target.parent.is_dir():
+        return []
+    found = sorted(path for path in target.parent.iterdir() if ours.fullmatch(path.name))
+    for path in found:
+        replaceable(path, "summary")
+        with blaming(path):
+            header = peek(path.read_bytes())
+        if header.client != client or not header.copy:
+            raise SettingsError(
+                f"{path} is not a bootstrap copy of {client}; move it away, or choose another name with -o"
+            )
+    return found
+
+
+def write_with_copies(
+    target: Path, content: bytes, copies: Sequence[bytes], older: Iterable[Path], key: SigningKey | None
+) -> list[Path]:
+    """Writes the summary last, so that where it is, the copies beside it are all there and were made with it.
+
+    For that, an older summary goes before the first copy changes.
+    """
+    older = list(older)
+    if copies or older:
+        for path in (target, *older):
+            signature_path(path).unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
+    further = [
+        written
+        for path, copy in zip(copy_paths(target, len(copies)), copies, strict=True)
+        for written in write_signed(path, copy, "summary", key)
+    ]
+    return [*write_signed(target, content, "summary", key), *further]
+
+
+def copies_of_all(copies: Sequence[Summary], cohort: Cohort, out: Output) -> tuple[Cohort, ...]:
+    """The copies that all sites sent; says which are left out because some site did not send them."""
+    admitted = admit_copies(copies, cohort)
+    used = {drawn.summaries[0].copy for drawn in admitted}
+    if left := sorted({copy.copy for copy in copies} - used):
+        short = [client for client in cohort.clients if not set(left) <= _numbers(copies, client)]
+        out.warn(
+            f"bootstrap copies {_ranges(left)} are left out: not all sites sent them ({', '.join(short)} did not); "
+            f"{len(used)} are used"
+        )
+    return admitted
+
+
+def no_copies_alone(copies: Iterable[Summary], summaries: Iterable[Summary]) -> None:
+    """Copies tell nothing without the summary of the rows themselves."""
+    there = {client for summary in summaries for client in summary.clients}
+    if alone := sorted({client for copy in copies for client in copy.clients} - there):
+        raise SummaryError(
+            f"of {', '.join(alone)} only bootstrap copies came; they cannot stand for the summary: ask for the file "
+            'without "boot" in its name, which was written with them'
+        )
+
+
+def _stem(target: Path) -> str:
+    return target.name.removesuffix(_ENDING)
+
+
+def _numbers(copies: Iterable[Summary], client: str) -> set[int]:
+    return {copy.copy for copy in copies if client in copy.clients}
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Numbers in ascending order, in few words: 3, 7 to 20."""
+    starts = [n for n in numbers if n - 1 not in numbers]
+    ends = [n for n in numbers if n + 1 not in numbers]
+    return ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in zip(starts, ends, strict=True))
