@@ -33,7 +33,7 @@ def split(rows: Array, *sizes: int) -> dict[str, Array]:
     return {f"client{k}": part - part.mean(axis=0) for k, part in enumerate(parts)}
 
 
-def weights_of(tables: dict[str, Array], rounds: int = 200) -> Array:
+def weights_of(tables: dict[str, Array], rounds: int = 45) -> Array:
     return linear.shared_weights(tables, Wire(len(tables)), l1=0.01, rounds=rounds)
 
 
@@ -171,8 +171,8 @@ def test_names_only_name():
     tables = split(chain_rows(60), 30, 30)
     renamed = {"a": "one", "b": "two", "c": "three"}
     for find in (notears_admm, notears_mlp_admm):
-        plain = find(tables, CHAIN, rounds=20, threshold=0.05).graph.arrows
-        found = find(tables, tuple(renamed.values()), rounds=20, threshold=0.05).graph.arrows
+        plain = find(tables, CHAIN, rounds=15, threshold=0.01).graph.arrows
+        found = find(tables, tuple(renamed.values()), rounds=15, threshold=0.01).graph.arrows
         assert plain
         assert found == {(renamed[tail], renamed[head]) for tail, head in plain}
 
@@ -185,13 +185,13 @@ def test_a_chain_with_growing_variances_is_found():
     assert notears_admm(tables, CHAIN, threshold=0.3).directed == set(pairwise(CHAIN))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_networks_find_a_step(seed: int):
     draw = np.random.default_rng(seed)
     cause = draw.standard_normal(200)
     rows = np.column_stack([cause, 6 / (1 + np.exp(-4 * cause)) + 0.5 * draw.standard_normal(200)])
     tables = {"north": rows[:120], "south": rows[120:]}
-    assert notears_mlp_admm(tables, ("x", "y"), seed).directed == {("x", "y")}
+    assert notears_mlp_admm(tables, ("x", "y"), seed, rounds=50).directed == {("x", "y")}
 
 
 @pytest.mark.slow

@@ -200,12 +200,9 @@ def test_a_method_that_fails_is_a_finding(tmp_path):
 
 
 def test_time_left_is_told_once_every_method_has_run():
-    clock = running._Clock([], 1)
-    jobs = small().jobs()
-    assert clock.left(jobs) is None
-    for method in small().methods:
-        clock.tick({"method": method, "seconds": "2"})
-    assert clock.left(jobs) == 2 * len(jobs)
+    jobs, rows = small().jobs(), [{"method": method, "seconds": "2"} for method in small().methods]
+    assert running._Clock(rows[:-1], 2).left(jobs) is None
+    assert running._Clock(rows, 2).left(jobs) == len(jobs)  # two seconds each, two at a time
 
 
 # What is measured

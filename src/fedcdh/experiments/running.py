@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -143,20 +142,31 @@ def _text(rows: Iterable[Row], columns: Sequence[str], heading: bool = True) -> 
 
 
 class _Clock:
-    """How long the rest will take: every method's mean seconds so far, for as many jobs as it has left."""
+    """How long the rest will take: every method's mean seconds so far, for as many jobs as it has left.
+
+    Those are CPU seconds. Processes share the machine with others, so they are scaled by how the clock on the wall has
+    gone so far in this run.
+    """
 
     def __init__(self, rows: Iterable[Row], workers: int) -> None:
-        self._workers = min(workers, os.cpu_count() or 1)
+        self._workers = workers
         self._seconds: dict[str, list[float]] = {}
         for row in rows:
-            self.tick(row)
+            self._note(row)
+        self._start, self._spent = time.monotonic(), 0.0
 
     def tick(self, row: Row) -> None:
-        self._seconds.setdefault(row["method"], []).append(float(row["seconds"]))
+        """A job is done."""
+        self._note(row)
+        self._spent += float(row["seconds"])
 
     def left(self, jobs: Sequence[Job]) -> float | None:
         """None while some method has not yet finished a job."""
         means = {method: sum(seconds) / len(seconds) for method, seconds in self._seconds.items()}
         if any(job.method not in means for job in jobs):
             return None
-        return sum(means[job.method] for job in jobs) / self._workers
+        pace = (time.monotonic() - self._start) / self._spent if self._spent else 1 / self._workers
+        return sum(means[job.method] for job in jobs) * pace
+
+    def _note(self, row: Row) -> None:
+        self._seconds.setdefault(row["method"], []).append(float(row["seconds"]))
