@@ -49,6 +49,7 @@ ROOMS = {
         "plan",
         "profile",
         "resampling",
+        "rounds",
         "sources",
         "summary",
         "tables",
@@ -59,6 +60,7 @@ ROOMS = {
         "agreement",
         "arrival",
         "baselines",
+        "codes",
         "conversions",
         "demo",
         "estimator",
@@ -66,10 +68,12 @@ ROOMS = {
         "exports",
         "extras",
         "files",
+        "flower",
         "meaning",
         "metrics",
         "moment_hull",
         "notebook",
+        "online",
         "picture",
         "plots",
         "policy",
@@ -78,6 +82,7 @@ ROOMS = {
         "simulate",
         "sketch",
         "standing_out",
+        "taking_part",
     },
     "door": {"__init__", "__main__", "cli"},
 }
@@ -100,7 +105,7 @@ SEAMS = {
     ("__main__", "cli"): "starting the program is all that __main__ does",
 }
 
-OPTIONAL = {"causallearn", "igraph", "matplotlib", "networkx", "pandas", "pgmpy", "polars", "pydot", "sklearn"}
+OPTIONAL = {"causallearn", "flwr", "igraph", "matplotlib", "networkx", "pandas", "pgmpy", "polars", "pydot", "sklearn"}
 """What an extra brings: imported within a function, or by a module that is all about it."""
 
 THIRD_PARTY = {

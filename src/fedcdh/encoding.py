@@ -43,13 +43,13 @@ class Encoder:
         if self._continuous:
             self._numbers(table, block)
         for variable in self._labels:
-            codes = _level_codes(variable, self._client, table.columns[variable.name])
+            codes = level_codes(variable, self._client, table.columns[variable.name])
             levels = np.arange(len(variable.levels))
             np.multiply(codes == levels[:, None], float(GRID), out=block[self._spans[variable.name]])
         return block
 
     def _numbers(self, table: Table, block: Array) -> None:
-        values = np.array([self._values(variable, table) for variable in self._continuous])
+        values = np.array([numbers_of(variable, self._client, table) for variable in self._continuous])
         clip, family = self._plan.clip, self._plan.family
         values -= self._location
         values /= self._scale
@@ -59,16 +59,6 @@ class Encoder:
         for places, feature in zip(self._places, chain([linear, linear**2], family.features(inside)), strict=True):
             feature *= GRID
             block[places] = np.rint(feature, out=feature)
-
-    def _values(self, variable: Continuous, table: Table) -> Array:
-        column = table.columns[variable.name]
-        if not isinstance(column, Numbers):
-            raise DataError(
-                f"column {variable.name!r} at client {self._client!r} holds text, but the plan says continuous; turn "
-                "it into numbers"
-            )
-        check_finite(column.values, variable.name, self._client)
-        return column.values
 
     def _bent(self, values: Array) -> Array:
         """Straight in the bulk of the values, logarithmic in the tails: features see both, however heavy these are."""
@@ -84,7 +74,20 @@ def _column(numbers: Iterable[float]) -> Array:
     return np.array(list(numbers), dtype=np.float64)[:, None]
 
 
-def _level_codes(variable: Categorical, client: str, column: Column) -> Codes:
+def numbers_of(variable: Continuous, client: str, table: Table) -> Array:
+    """The values of a continuous variable, which have to be finite numbers."""
+    column = table.columns[variable.name]
+    if not isinstance(column, Numbers):
+        raise DataError(
+            f"column {variable.name!r} at client {client!r} holds text, but the plan says continuous; turn it into "
+            "numbers"
+        )
+    check_finite(column.values, variable.name, client)
+    return column.values
+
+
+def level_codes(variable: Categorical, client: str, column: Column) -> Codes:
+    """The positions of the rows' labels among the plan's levels."""
     texts = column.as_texts()
     position = {level: code for code, level in enumerate(variable.levels)}
     places = [position.get(level, position.get(as_whole(level), -1)) for level in texts.levels]

@@ -29,6 +29,8 @@ LARGEST = 1e300
 """Locations and scales beyond are no numbers to calculate with."""
 COLUMNS_AT_MOST = 20_000
 """The moment matrix then takes 3.2 GB."""
+BUDGET_AT_MOST = 1 << 40
+"""Rounds or bytes: beyond, a budget is none."""
 LETTERS_AT_MOST = 200
 """Of a name or a label: what fits into a message, and can be compared with others in no time."""
 _UNREADABLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
@@ -112,6 +114,8 @@ class StudyPlan:
     family: FeatureFamily = DEFAULT_FAMILY
     clip: float = CLIP  # in units of scale: bounds what one row can contribute
     study: str = ""  # its name, if it has one: sets it apart from an older study with the same plan
+    most_rounds: int = 0  # of further questions that a site answers (`rounds`); 0: its summary is all it sends
+    most_bytes: int = 0  # that a site sends in all of its answers
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variables", tuple(self.variables))
@@ -131,6 +135,9 @@ class StudyPlan:
                 "feature width must be a whole number in 2..64, bandwidth positive and clip in 1..100 scales, "
                 f"found {self.family.width}, {self.family.bandwidth} and {self.clip}"
             )
+        for what, found in (("most_rounds", self.most_rounds), ("most_bytes", self.most_bytes)):
+            if type(found) is not int or not 0 <= found <= BUDGET_AT_MOST:
+                raise PlanError(f"{what} is {_cut(found)}; expected a whole number from 0 to {BUDGET_AT_MOST}")
         if self.columns > COLUMNS_AT_MOST:
             raise PlanError(
                 f"the variables of this plan take {self.columns} columns of features, expected at most "
@@ -174,6 +181,8 @@ class StudyPlan:
             },
             "variables": [{"kind": type(v).__name__.lower(), **asdict(v)} for v in self.variables],
             **({"study": self.study} if self.study else {}),
+            **({"most_rounds": self.most_rounds} if self.most_rounds else {}),
+            **({"most_bytes": self.most_bytes} if self.most_bytes else {}),
         }
         return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import secrets
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from fedcdh.arrival import check, check_copy
 from fedcdh.cli.copies import copies_beside, copy_paths, write_with_copies
 from fedcdh.cli.failing import speaking
 from fedcdh.cli.options import (
@@ -33,18 +31,16 @@ from fedcdh.cli.options import (
 from fedcdh.cli.output import Output
 from fedcdh.cli.places import file_name, read_study, replaceable, the_key, the_policy, write_signed
 from fedcdh.column_profile import ColumnProfile
-from fedcdh.errors import PolicyRefusal, SettingsError, SignatureError
-from fedcdh.files.profiles import ProfileMessage, to_text
-from fedcdh.files.signing import SigningKey, fingerprint
+from fedcdh.errors import PolicyRefusal, SettingsError
+from fedcdh.files.profiles import to_text
+from fedcdh.files.signing import fingerprint
 from fedcdh.files.summaries import SummaryMessage, pack
-from fedcdh.plan import StudyPlan
-from fedcdh.policy import Policy
-from fedcdh.profile import Profile, profile
-from fedcdh.reading import TableFiles, read_renames
-from fedcdh.resampling import COPIES_AT_MOST, bootstrap_summaries
+from fedcdh.profile import Profile
+from fedcdh.reading import read_renames
+from fedcdh.resampling import COPIES_AT_MOST
 from fedcdh.sources import Kind
-from fedcdh.standing_out import Watched, WatchedCopies
-from fedcdh.summary import Summary, summarize
+from fedcdh.summary import Summary
+from fedcdh.taking_part import check_invitation, checked_profile, checked_summary, own_names
 
 KINDS: dict[str, Kind] = {"continuous": "continuous", "categorical": "categorical"}
 
@@ -88,21 +84,19 @@ def profile_command(
     rules, signing = the_policy(policy, research, out), the_key(key, out)
     names = [name.strip() for name in variables.split(",")] if variables is not None else None
     kinds: dict[str, Kind] = {name: _kind(name, text) for name, text in pairs(kind, "--kind", "NAME=KIND").items()}
-    own, followed = _own_names(renames), None
+    own, draft = _own_names(renames), None
     if plan is not None:
         study, signer = read_study(plan)
         rules.check_plan(study.plan, signer, own)
-        followed = study.plan.fingerprint
+        draft = study.plan.fingerprint
         names = list(study.plan.names) if names is None else names
         kinds = {name: found for name, found in study.plan.kinds.items() if name in names} | kinds
     with out.progress("profile") as advance:
         source = open_data(files, renames, csv_style(delimiter, decimal, encoding, missing), advance)
         not_an_input(target, [file.path for file in source.files])
         replaceable(target, "profile")
-        found = profile(source, client, variables=names, kinds=kinds)
-    rules.check_profile(found, own)
-    message = ProfileMessage(found, followed, signing.public if signing else None)
-    content = to_text(message).encode("utf-8")
+        message = checked_profile(source, client, rules, own, variables=names, kinds=kinds, draft=draft, key=signing)
+    content, found = to_text(message).encode("utf-8"), message.profile
     _show_profile(out, found)
     out.say("", f"{found.rows} rows read. The profile has {len(content)} bytes; nothing else leaves.")
     written = write_signed(target, content, "profile", signing)
@@ -154,8 +148,7 @@ def summarize_command(
     rules, signing = the_policy(policy, research, out), the_key(key, out)
     study, signer = read_study(plan)
     own = _own_names(renames)
-    rules.check_plan(study.plan, signer, own)
-    _check_key(study.keys.get(client), signing, client)
+    check_invitation(study, signer, client, rules, own, signing)
     out.say(f"Plan {study.plan.fingerprint[:12]}, {_signature(signer)}: {len(study.plan.names)} variables.")
     with out.progress("summarize") as advance:
         source = open_data(files, renames, csv_style(delimiter, decimal, encoding, missing), advance)
@@ -164,14 +157,12 @@ def summarize_command(
             replaceable(path, "summary")
         older = copies_beside(target, client)
         try:
-            watched = Watched(source, study.plan)
-            summary = summarize(watched, study.plan, client, max_dropped=max_dropped)
-            rules.check_summary(summary, study.plan, watched.outermost, own, copies=bootstrap)
-            copies = _drawn_anew(source, study.plan, summary, rules, bootstrap)
+            summary, copies = checked_summary(
+                source, study.plan, client, rules, own, max_dropped=max_dropped, copies=bootstrap
+            )
         except PolicyRefusal as refusal:
             there = f"\n{target} is an older file; do not send it in place of this one" if target.exists() else ""
             raise PolicyRefusal(f"{refusal}{there}") from None
-    check(summary, study.plan)  # what the coordinator will check; a site should not learn of it by mail
     _show_missing(out, summary)
     content, *further = [pack(SummaryMessage(one, rules.research), study.plan) for one in (summary, *copies)]
     entries, total = study.plan.columns * (study.plan.columns + 1) // 2, len(content) + sum(map(len, further))
@@ -200,21 +191,6 @@ def summarize_command(
     )
 
 
-def _drawn_anew(
-    source: TableFiles, plan: StudyPlan, summary: Summary, rules: Policy, copies: int
-) -> tuple[Summary, ...]:
-    """Bootstrap copies of the summary, each held to the policy; nobody learns the seed, and nobody could tell it."""
-    if not copies:
-        return ()
-    seen = WatchedCopies(plan)
-    drawn = bootstrap_summaries(source, plan, summary.clients[0], copies, secrets.randbits(128), watch=seen)
-    for copy in drawn:
-        rules.check_copy(copy, plan, seen.outermost[copy.copy], seen.times[copy.copy])
-        check(copy, plan)
-        check_copy(copy, summary)  # also finds rows that have changed since the summary was made
-    return drawn
-
-
 def _kind(name: str, text: str) -> Kind:
     if text not in KINDS:
         raise SettingsError(f"--kind says {name!r} is {text!r}; choose one of {', '.join(KINDS)}")
@@ -222,18 +198,7 @@ def _kind(name: str, text: str) -> Kind:
 
 
 def _own_names(renames: Path | None) -> dict[str, str]:
-    """From the study's names to this site's own, where they differ."""
-    return {ours: theirs for theirs, ours in read_renames(renames).items()} if renames else {}
-
-
-def _check_key(expected: str | None, signing: SigningKey | None, client: str) -> None:
-    """What the coordinator would find out only when the file has been sent."""
-    if expected is not None and (signing is None or signing.public != expected):
-        found = f"the key here is {fingerprint(signing.public)}" if signing else "there is no key here"
-        raise SignatureError(
-            f"the plan names the key {fingerprint(expected)} for {client}, but {found}; name the right one with --key, "
-            "or ask the coordinator for a plan with your new key"
-        )
+    return own_names(read_renames(renames)) if renames else {}
 
 
 def _signature(signer: str | None) -> str:

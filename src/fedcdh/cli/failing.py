@@ -11,43 +11,12 @@ from typing import ParamSpec
 import typer
 
 from fedcdh.cli.output import plain
-from fedcdh.errors import (
-    DataError,
-    FedCDHError,
-    KnowledgeError,
-    PlanError,
-    PolicyRefusal,
-    SettingsError,
-    SignatureError,
-    SummaryError,
-)
+from fedcdh.codes import FILES, INTERNAL, INTERRUPTED, MEANINGS, code_of
+from fedcdh.errors import FedCDHError
 
 Parameters = ParamSpec("Parameters")
 
-REFUSED, USAGE, DATA, PLAN, SUMMARY, SIGNATURE, POLICY, FILES, INTERNAL, INTERRUPTED = 1, 2, 3, 4, 5, 6, 7, 8, 70, 130
-EXIT_CODES = {
-    0: "all went well",
-    REFUSED: "refused for another reason than those below, such as a check that did not pass",
-    USAGE: "the command was not understood, or a setting is out of its range",
-    DATA: "a table, a profile or a mapping of columns cannot be used as it is",
-    PLAN: "a plan or declaration cannot be used, contradicts itself, or is not the one that was followed",
-    SUMMARY: "a summary is damaged, impossible, twice there or missing",
-    SIGNATURE: "a signature is missing, false, or by another key",
-    POLICY: "the policy of this site does not let it leave",
-    FILES: "a file cannot be read or written",
-    INTERNAL: "a mistake of this program; FEDCDH_DEBUG=1 shows where",
-    INTERRUPTED: "interrupted with ctrl-C; nothing half-written is left",
-}
-_CODES: tuple[tuple[type[FedCDHError], int], ...] = (
-    (PolicyRefusal, POLICY),
-    (SignatureError, SIGNATURE),
-    (SummaryError, SUMMARY),
-    (SettingsError, USAGE),
-    (PlanError, PLAN),
-    (KnowledgeError, PLAN),
-    (DataError, DATA),
-    (FedCDHError, REFUSED),
-)
+EXIT_CODES = MEANINGS
 
 
 def speaking(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
@@ -58,7 +27,7 @@ def speaking(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
         try:
             command(*args, **kwargs)
         except FedCDHError as refusal:
-            _stop(str(refusal), next(code for kind, code in _CODES if isinstance(refusal, kind)))
+            _stop(str(refusal), code_of(refusal))
         except KeyboardInterrupt:
             _stop("interrupted; nothing half-written is left, run the command again", INTERRUPTED)
         except OSError as problem:

@@ -84,9 +84,11 @@ Direction F1 of `{OURS}` in every cell of the two main figures, beside all rival
         if experiment.name in ("figure-3", "figure-4") and rows:
             yield f"### {experiment.title}\n"
             for setting in dict.fromkeys(panel.setting for panel in panels(experiment, rows)):
-                yield f"{setting_in_words(setting)}:\n"
+                yield f"{setting_in_words(setting)}, cell by cell, and all its instances together:\n"
                 here = [panel for panel in panels(experiment, rows) if panel.setting == setting]
                 yield _verdicts(experiment, here)
+                yield ""
+                yield _altogether(experiment, here)
 
 
 def _verdicts(experiment: Experiment, found: Sequence[Panel]) -> str:
@@ -110,6 +112,24 @@ def _verdicts(experiment: Experiment, found: Sequence[Panel]) -> str:
                 ]
             )
     return markdown(["cell", "ours", "best rival", "better than", "worse than"], lines)
+
+
+def _altogether(experiment: Experiment, found: Sequence[Panel]) -> str:
+    """All instances of a setting: whom we beat how often. Cells share instances, so there is no test here."""
+    scores: dict[str, dict[tuple[str, ...], float]] = {}
+    for row in (row for panel in found for row in panel.rows):
+        instance = tuple(row[name] for name in (*experiment.parameters, "seed"))
+        scores.setdefault(row["method"], {})[instance] = float(row["direction_f1"])
+    lines = []
+    for rival in methods_of(experiment, [row for panel in found for row in panel.rows]):
+        shared = sorted(scores.get(OURS, {}).keys() & scores[rival].keys())
+        if rival in (OURS, "oracle") or not shared:
+            continue
+        pairs = [(scores[OURS][instance], scores[rival][instance]) for instance in shared]
+        counts = [sum(a > b for a, b in pairs), sum(a == b for a, b in pairs), sum(a < b for a, b in pairs)]
+        both = [sum(figures) / len(pairs) for figures in zip(*pairs, strict=True)]
+        lines.append([rival, str(len(pairs)), *(f"{figure:.3f}" for figure in both), *map(str, counts)])
+    return markdown(["rival", "instances", "ours", "theirs", "we are better", "equal", "worse"], lines)
 
 
 # One experiment
