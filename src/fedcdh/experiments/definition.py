@@ -26,7 +26,7 @@ _KEYS = {"title", "kind", "seeds", "methods", "base", "sweep", "limits", "quick"
 
 @dataclass(frozen=True)
 class Limit:
-    """What is asked less of a slow method: only the first seeds, and only cases that are not larger than this."""
+    """What is asked of a slow method: only the first seeds, of cases that are not larger than this."""
 
     seeds: int | None
     at_most: Mapping[str, float]
@@ -62,7 +62,7 @@ class Experiment:
     methods: tuple[str, ...]
     base: Mapping[str, tuple[Any, ...]]
     sweeps: Mapping[str, tuple[Any, ...]]
-    limits: Mapping[str, Limit]
+    limits: Mapping[str, tuple[Limit, ...]]  # a job that any of them allows is done
     remarks: str
 
     @property
@@ -86,7 +86,7 @@ class Experiment:
             for position, seed in enumerate(self.seeds)
             for case in self.cases()
             for method in self.methods
-            if method not in self.limits or self.limits[method].allows(case, position)
+            if method not in self.limits or any(limit.allows(case, position) for limit in self.limits[method])
         ]
 
     def with_(self, *, seeds: Iterable[int] | None = None, methods: Iterable[str] | None = None) -> Experiment:
@@ -153,7 +153,7 @@ def parse(name: str, text: str, size: str = "full") -> Experiment:
         tuple(cut.get("methods", said["methods"])),
         base,
         sweeps,
-        {method: _limit(limit) for method, limit in said.get("limits", {}).items()},
+        {method: tuple(map(_limit, _listed(limit))) for method, limit in said.get("limits", {}).items()},
         said.get("remarks", "").strip(),
     )
 

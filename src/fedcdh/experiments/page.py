@@ -161,10 +161,17 @@ def _seeds(seeds: Sequence[int]) -> str:
 def _limits(experiment: Experiment) -> str:
     """What slow methods were spared."""
     told = []
-    for method, limit in experiment.limits.items():
-        parts = [f"{limit.seeds} seeds"] if limit.seeds else []
-        parts += [f"{name} ≤ {most:g}" for name, most in limit.at_most.items()]
-        told.append(f"`{method}` {', '.join(parts)}")
+    for method, limits in experiment.limits.items():
+        parts = [
+            ", ".join(
+                [
+                    *([f"{limit.seeds} seed{'s' if limit.seeds > 1 else ''}"] if limit.seeds else []),
+                    *(f"{name} ≤ {most:g}" for name, most in limit.at_most.items()),
+                ]
+            )
+            for limit in limits
+        ]
+        told.append(f"`{method}` {' or '.join(parts)}")
     return f"Only as far as they are fast enough: {'; '.join(told)}." if told else ""
 
 
