@@ -50,6 +50,9 @@ class Training:
     `steps` are taken between two looks at h; after every `steps_alone` of them, and after the last, the server
     averages. α is raised at most `updates` times. ρ starts at `rho` and grows by the factor `growth` whenever h has
     not fallen to a quarter. `sparsity` weighs the mask, `rate` is the step size of Adam.
+
+    At the start every mask is half open, and h grows like e to half the number of variables. So `rho` has to be much
+    smaller where variables are many: with 30 of them the default outweighs all rows, and no arrow is left.
     """
 
     sparsity: float = 0.01
