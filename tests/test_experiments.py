@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,18 +14,18 @@ from scipy import stats
 
 from fedcdh.baselines import METHODS
 from fedcdh.cli import main
-from fedcdh.errors import DataError, SettingsError
-from fedcdh.experiments import running
+from fedcdh.errors import DataError, MissingLibrary, SettingsError
+from fedcdh.experiments import graphs, running
+from fedcdh.experiments.beside_the_paper import printed
 from fedcdh.experiments.definition import Experiment, load, names, parse
 from fedcdh.experiments.graphs import ORACLE, SIMULATED
 from fedcdh.experiments.kinds import kind_of
-from fedcdh.experiments.page import printed
 from fedcdh.experiments.principle import FORMS
 from fedcdh.experiments.real_data import data_folder
 from fedcdh.experiments.rejections import REJECTIONS, TESTS
 from fedcdh.experiments.running import columns_of, read_rows, run
 from fedcdh.experiments.sizes import SIZES
-from fedcdh.experiments.tables import Duel, Panel, duels, panels, same_graphs, wilcoxon
+from fedcdh.experiments.tables import Duel, Panel, duels, means, panels, plus_minus, same_graphs, wilcoxon
 from fedcdh.files.summaries import SummaryMessage, pack
 from fedcdh.plan import StudyPlan
 from fedcdh.simulate import simulate
@@ -49,8 +50,9 @@ LIMITED = """
 title = "x"
 kind = "graphs"
 seeds = [0]
-methods = []
+methods = ["fedpc"]
 [base]
+rows = 30
 [limits]
 fedpc = { seeds = 2, at_most = { rows = 30 } }
 """
@@ -136,6 +138,7 @@ def test_limits_spare_slow_methods_only():
         ('title = "x"', "lacks base, kind"),
         ('title="x"\nkind="graphs"\nseeds=[1]\nmethods=[]\n[base]\n[sweep]\nrows=[1]', "varies 'rows'"),
         ('title="x"\nkind="graphs"\nseeds=[1]\nmethods=[]\ncolour=1\n[base]', "unknown key 'colour'"),
+        ('title="x"\nkind="graphs"\nseeds=[1]\nmethods=[]\n[base]\n[limits]\na.b={seeds=1}', "quotation marks"),
         ('title="x"\nkind="graphs"\nseeds="9:3"\nmethods=[]\n[base]', "first:last"),
     ],
 )
@@ -191,12 +194,48 @@ def test_a_file_of_another_experiment_is_not_touched(tmp_path):
     assert path.read_text() == "a,b\n1,2\n"
 
 
-def test_a_method_that_fails_is_a_finding(tmp_path):
-    rows = run(small(methods=("oracle", "no-such-method")), tmp_path / "rows.csv")
-    failed = [row for row in rows if row["method"] == "no-such-method"]
-    assert all("no-such-method" in row["failure"] for row in failed)
-    assert {row["skeleton_f1"] for row in failed} == {"0"}
-    assert not any(row["failure"] for row in rows if row["method"] == "oracle")
+def test_a_method_that_fails_is_a_finding_and_is_tried_again(tmp_path, monkeypatch):
+    def fails(self, prepared, case, name, seed):
+        raise ZeroDivisionError("no\nluck")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(type(SIMULATED), "measure", fails)
+        rows = run(small(methods=("fedpc",)), tmp_path / "rows.csv")
+    assert {row["failure"] for row in rows} == {"ZeroDivisionError: no"}
+    assert {row["skeleton_f1"] for row in rows} == {"0"}
+    again = run(small(methods=("fedpc",)), tmp_path / "rows.csv")
+    assert not any(row["failure"] for row in again)
+
+
+def test_what_cannot_run_is_refused_before_the_first_job(tmp_path, monkeypatch):
+    with pytest.raises(SettingsError, match="no method 'fedpcc'"):
+        run(small(methods=("oracle", "fedpcc")), tmp_path / "rows.csv")
+    assert not (tmp_path / "rows.csv").exists()
+    monkeypatch.setitem(sys.modules, "causallearn", None)
+    monkeypatch.setattr(graphs, "_WARM", {""})
+    needing = small(methods=("oracle", "cdnod-fisherz"))
+    assert list(running.unready(needing)) == ["cdnod-fisherz"]
+    with pytest.raises(MissingLibrary):
+        run(needing, tmp_path / "rows.csv")
+
+
+def test_only_one_command_writes_to_a_file(tmp_path):
+    with running._alone(tmp_path / "rows.csv"), pytest.raises(SettingsError, match="another command is writing"):
+        run(small(), tmp_path / "rows.csv")
+
+
+def test_an_interrupt_keeps_what_is_done(tmp_path):
+    path, seen = tmp_path / "rows.csv", []
+
+    def stop(done, jobs, left):
+        seen.append(done)
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(small(), path, workers=2, watch=stop)
+    assert len(read_rows(path, columns_of(small()))) == 3
+    assert len(run(small(), path)) == 18
 
 
 def test_time_left_is_told_once_every_method_has_run():
@@ -270,6 +309,11 @@ def test_wilcoxon_ties_and_signs():
     assert wilcoxon([1, 1, 1], [1, 1, 1]) == 1
     assert wilcoxon([2] * 10, [1] * 10) < 0.01
     assert wilcoxon([1, 2, 1, 2], [2, 1, 2, 1]) == pytest.approx(1)
+    draw = np.random.default_rng(1)
+    for _ in range(20):  # without ties, scipy's own exact test
+        first, second = draw.standard_normal((2, 9))
+        assert wilcoxon(first, second) == pytest.approx(stats.wilcoxon(first - second).pvalue)
+    assert Duel("x", 5, 0.2, 1.0, 0.0625).verdict == "too few"
     assert Duel("x", 10, 0.9, 0.8, 0.01).verdict == "better"
     assert Duel("x", 10, 0.7, 0.8, 0.01).verdict == "worse"
     assert Duel("x", 10, 0.9, 0.8, 0.2).verdict == "tied"
@@ -302,7 +346,16 @@ def test_panels_hold_what_is_varied_and_nothing_else(tmp_path):
 def test_same_graphs_counts_instances():
     rows = [row("a", 1, 0, scale="raw"), row("a", 1, 0, scale="standardised"), row("a", 2, 0, scale="raw")]
     rows += [row("a", 3, 0, scale="raw"), row("a", 3, 0, scale="standardised", graph="h")]
+    rows += [row("a", 4, 0, scale=scale, graph="") for scale in ("raw", "standardised")]  # failed on both
     assert same_graphs(rows, "scale") == {"a": (1, 2)}
+
+
+def test_means_say_over_which_seeds():
+    rows = [row("a", seed, 0.5) for seed in range(3)] + [row("b", seed, 0.5) for seed in (0, 7)]
+    shown = means(Panel((), "rows", ("5",), tuple(rows)), ["a", "b"], "f1", plus_minus)
+    assert "| a | 0.50 ± 0.00 [3] |" in shown  # seed 7 is b's alone
+    assert "| b | 0.50 ± 0.00 [2] |" in shown
+    assert plus_minus((0.5, float("nan"))) == "0.50"
 
 
 def test_the_printed_figures_are_whole():

@@ -16,7 +16,7 @@ from fedcdh.errors import DataError, MissingLibrary
 from fedcdh.experiments.definition import Experiment, load, names, seeds_of
 from fedcdh.experiments.figures import draw
 from fedcdh.experiments.page import TABLES, write_page
-from fedcdh.experiments.running import Row, Watch, run
+from fedcdh.experiments.running import Row, Watch, run, unready
 from fedcdh.experiments.tables import methods_of, panels, plus_minus, setting_in_words
 
 EVERY = 20.0
@@ -53,13 +53,15 @@ def experiment_command(
     if name == "list":
         _list(out)
     elif name == "page":
-        written = write_page(output, output.parent / f"{output.name}.md", size)
+        folder = output.resolve()
+        written = write_page(folder, folder.parent / f"{folder.name}.md", size)
         out.say(f"Wrote {written}.")
         out.result({"files": [str(written)]})
     else:
-        chosen = [load(one, size) for one in (names() if name == "all" else (name,))]
-        asked = [_narrowed(experiment, seeds, methods) for experiment in chosen]
-        made = [_run(experiment, output, workers, out, skip=name == "all") for experiment in asked]
+        everything = name == "all"
+        chosen = [load(one, size) for one in (names() if everything else (name,))]
+        asked = [_narrowed(experiment, seeds, methods, everything) for experiment in chosen]
+        made = [_run(experiment, output, workers, out, skip=everything) for experiment in asked if experiment.methods]
         out.result({"files": [str(path) for paths in made for path in paths]})
 
 
@@ -72,24 +74,27 @@ def _list(out: Output) -> None:
     out.result({experiment.name: experiment.title for experiment in found})
 
 
-def _narrowed(experiment: Experiment, seeds: str | None, methods: str | None) -> Experiment:
-    return experiment.with_(
-        seeds=seeds_of(seeds) if seeds is not None else None,
-        methods=[method.strip() for method in methods.split(",")] if methods is not None else None,
-    )
+def _narrowed(experiment: Experiment, seeds: str | None, methods: str | None, everything: bool) -> Experiment:
+    """The seeds and methods asked for; where all experiments are run, those that this one has."""
+    wanted = [method.strip() for method in methods.split(",")] if methods is not None else None
+    if wanted is not None and everything:
+        wanted = [method for method in wanted if method in experiment.methods]
+    return experiment.with_(seeds=seeds_of(seeds) if seeds is not None else None, methods=wanted)
 
 
 def _run(experiment: Experiment, folder: Path, workers: int, out: Output, *, skip: bool) -> list[Path]:
     path = folder / f"{experiment.name}.csv"
+    for method, why in (lacking := unready(experiment)).items():
+        out.warn(f"{method} is left out: {why}")
+    experiment = experiment.with_(methods=[method for method in experiment.methods if method not in lacking])
     out.say(f"{experiment.title}: {len(experiment.jobs())} jobs, rows in {path}")
     try:
         rows = run(experiment, path, workers=workers, watch=_watch(out))
     except FileNotFoundError as absent:
-        lacking = f"{experiment.name}: {absent.filename} is not there; FEDCDH_SHARED names the folder that holds data/"
+        absence = f"{experiment.name}: {absent.filename} is not there; FEDCDH_SHARED names the folder that holds data/"
         if not skip:
-            raise DataError(lacking) from None
-        out.warn(f"{lacking}. Skipped.")
-        path.unlink(missing_ok=True)
+            raise DataError(absence) from None
+        out.warn(f"{absence}. Skipped.")
         return []
     except KeyboardInterrupt:
         out.warn(f"stopped; the rows so far are in {path}: the same command goes on from there", always=True)

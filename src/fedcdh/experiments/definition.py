@@ -145,6 +145,15 @@ def parse(name: str, text: str, size: str = "full") -> Experiment:
     sweeps = {key: _listed(value) for key, value in {**said.get("sweep", {}), **cut.get("sweep", {})}.items()}
     if strange := sorted(sweeps.keys() - base.keys()):
         raise SettingsError(f"experiment {name!r} varies {strange[0]!r}, which has no value under [base]; add one")
+    limits = {method: tuple(map(_limit, _listed(limit))) for method, limit in said.get("limits", {}).items()}
+    for method, rules in limits.items():
+        if method not in said["methods"]:
+            raise SettingsError(
+                f"experiment {name!r} limits {method!r}, which is not among its methods; names with a dot need quotation "
+                'marks: "notears-admm-0.3"'
+            )
+        if strange := sorted({key for rule in rules for key in rule.at_most} - base.keys()):
+            raise SettingsError(f"experiment {name!r} limits {strange[0]!r}, which has no value under [base]; add one")
     return Experiment(
         name,
         said["title"],
@@ -153,7 +162,7 @@ def parse(name: str, text: str, size: str = "full") -> Experiment:
         tuple(cut.get("methods", said["methods"])),
         base,
         sweeps,
-        {method: tuple(map(_limit, _listed(limit))) for method, limit in said.get("limits", {}).items()},
+        limits,
         said.get("remarks", "").strip(),
     )
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fedcdh.experiments.definition import Experiment
 from fedcdh.experiments.running import Row
 from fedcdh.experiments.tables import Panel, methods_of, panels, setting_in_words
@@ -99,7 +101,7 @@ def _curves(ax: Any, panel: Panel, methods: Sequence[str], measure: str) -> None
         ax.errorbar(
             places,
             centres,
-            yerr=spread,
+            yerr=np.nan_to_num(spread),
             label=method,
             color=COLOURS[position % len(COLOURS)],
             marker=MARKERS[position % len(MARKERS)],

@@ -19,10 +19,13 @@ _PLACES = {
 
 
 class Kind(Protocol):
-    """Instances are prepared off the clock; a method that fails gets the figures of having found nothing."""
+    """Methods are loaded and instances prepared off the clock; a method that fails gets the figures of having found nothing."""
 
     @property
     def measures(self) -> tuple[str, ...]: ...
+
+    def ready(self, method: str) -> None:
+        """Refuses a method that is not known or whose library is missing, and imports what it needs, off the clock."""
 
     def prepare(self, case: Case, seed: int) -> Any: ...
 

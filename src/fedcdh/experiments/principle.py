@@ -29,13 +29,15 @@ class Principle:
 
     measures = ("right",)
 
+    def ready(self, name: str) -> None:
+        if name not in FORMS:
+            raise SettingsError(f"there is no form {name!r} of the principle; choose one of {', '.join(FORMS)}")
+
     def prepare(self, case: Case, seed: int) -> list[Pair]:
         """Every seed has its own pairs: seeds 1000 and 1001 with 20 pairs each share none."""
         return [_pair(case, seed * case["pairs"] + number) for number in range(case["pairs"])]
 
     def measure(self, prepared: list[Pair], case: Case, name: str, seed: int) -> dict[str, Any]:
-        if name not in FORMS:
-            raise SettingsError(f"there is no form {name!r} of the principle; choose one of {', '.join(FORMS)}")
         return {"right": sum(FORMS[name](*pair) for pair in prepared) / len(prepared)}
 
     def failed(self, prepared: list[Pair]) -> dict[str, Any]:

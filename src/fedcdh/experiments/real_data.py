@@ -168,7 +168,8 @@ def found(names: Iterable[str] = tuple(STUDIES), say: Callable[[str], None] = pr
 
 def load(name: str) -> Study:
     """The study of this name, prepared."""
-    recipe, folder = STUDIES[name], data_folder() / STUDIES[name].source
+    recipe = STUDIES.get(name, Recipe(name))
+    folder = data_folder() / recipe.source
     truth = json.loads((folder / "truth.json").read_text(encoding="utf-8"))
     nodes = tuple(recipe.nodes(truth))
     changing = truth.get("domain_changes")
@@ -196,7 +197,11 @@ def _table_of(folder: Path) -> Path:
 
 
 def _read(path: Path, nodes: tuple[str, ...], number: type[int] | type[float]) -> Columns:
-    with gzip.open(path, "rt", newline="") if path.suffix == ".gz" else path.open(newline="") as lines:
+    with (
+        gzip.open(path, "rt", newline="", encoding="utf-8")
+        if path.suffix == ".gz"
+        else path.open(newline="", encoding="utf-8") as lines
+    ):
         header, *rows = csv.reader(lines)
     values = dict(zip(header, zip(*rows, strict=True), strict=True))
     columns: Columns = {DOMAIN_COLUMN: np.array(values[DOMAIN_COLUMN])}

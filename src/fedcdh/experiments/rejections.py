@@ -38,12 +38,15 @@ class Rejections:
 
     measures = ("rejected",)
 
+    def ready(self, name: str) -> None:
+        if name not in TESTS:
+            raise SettingsError(f"there is no test {name!r}; choose one of {', '.join(TESTS)}")
+        TESTS[name](np.random.default_rng(0).standard_normal((30, 3)), 2, 0)
+
     def prepare(self, case: Case, seed: int) -> list[Array]:
         return [_drawn(case, seed, number) for number in range(case["simulations"])]
 
     def measure(self, prepared: list[Array], case: Case, name: str, seed: int) -> dict[str, Any]:
-        if name not in TESTS:
-            raise SettingsError(f"there is no test {name!r}; choose one of {', '.join(TESTS)}")
         p_values = [TESTS[name](table, case["clients"], seed) for table in prepared]
         return {"rejected": float(np.mean(np.array(p_values) < ALPHA))}
 

@@ -9,18 +9,28 @@ from __future__ import annotations
 
 import csv
 import io
+import multiprocessing
+import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from fedcdh.errors import DataError
+from fedcdh.errors import DataError, MissingLibrary, SettingsError
 from fedcdh.experiments.definition import Experiment, Job
 from fedcdh.experiments.kinds import kind_of
 from fedcdh.files.disk import write_whole
+
+try:
+    import fcntl
+except ImportError:  # Windows: two commands on one file are not noticed there
+    fcntl = None  # type: ignore[assignment]
 
 Row: TypeAlias = dict[str, str]
 Watch: TypeAlias = Callable[[int, int, float | None], None]
@@ -28,28 +38,62 @@ Watch: TypeAlias = Callable[[int, int, float | None], None]
 
 
 def run(experiment: Experiment, path: Path, *, workers: int = 1, watch: Watch | None = None) -> list[Row]:
-    """All rows of an experiment: those the file has already, and those computed now."""
-    columns = columns_of(experiment)
-    done = {_key(row, experiment): row for row in read_rows(path, columns)}
-    jobs = experiment.jobs()
-    missing = [job for job in jobs if job.key not in done]
+    """All rows of an experiment: those the file has already, and those computed now, failed ones once more."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, _text(done.values(), columns))  # without a torn line
+    with _alone(path):
+        return _run(experiment, path, workers, watch)
+
+
+def _run(experiment: Experiment, path: Path, workers: int, watch: Watch | None) -> list[Row]:
+    columns, jobs = columns_of(experiment), experiment.jobs()
+    done = {_key(row, experiment): row for row in read_rows(path, columns)}
+    missing = {job.key: job for job in jobs if job.key not in done or done[job.key]["failure"]}
+    kind = kind_of(experiment.kind)
+    for job in {job.method: job for job in missing.values()}.values():
+        kind.ready(job.method)  # refused before the first job, not after hours
+        kind.prepare(job.case, job.seed)
+    write_whole(path, _text([row for key, row in done.items() if key not in missing], columns))  # without a torn line
     clock = _Clock(done.values(), workers)
     if watch:
-        watch(len(jobs) - len(missing), len(jobs), clock.left(missing))
+        watch(len(jobs) - len(missing), len(jobs), clock.left(missing.values()))
     with path.open("a", encoding="utf-8", newline="") as file:
-        for job, row in _computed(experiment, missing, workers):
+        for job, row in _computed(experiment, list(missing.values()), workers):
             done[job.key] = row
+            del missing[job.key]
             file.write(_text([row], columns, heading=False))
             file.flush()
             clock.tick(row)
             if watch:
-                left = [other for other in missing if other.key not in done]
-                watch(len(jobs) - len(left), len(jobs), clock.left(left))
+                watch(len(jobs) - len(missing), len(jobs), clock.left(missing.values()))
     rows = [done[job.key] for job in jobs]
     write_whole(path, _text([*rows, *_others(done, jobs)], columns))
     return rows
+
+
+def unready(experiment: Experiment) -> dict[str, str]:
+    """The methods whose libraries are not installed here, and what to do about it."""
+    found = {}
+    for method in experiment.methods:
+        try:
+            kind_of(experiment.kind).ready(method)
+        except MissingLibrary as lacking:
+            found[method] = str(lacking)
+    return found
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Only one command at a time writes to a file of rows."""
+    with path.with_suffix(".lock").open("w") as lock:
+        if fcntl is not None:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise SettingsError(
+                    f"another command is writing to {path}; wait for it, or choose another folder with -o"
+                ) from None
+        yield
+    path.with_suffix(".lock").unlink(missing_ok=True)
 
 
 def columns_of(experiment: Experiment) -> tuple[str, ...]:
@@ -61,8 +105,8 @@ def read_rows(path: Path, columns: Sequence[str]) -> list[Row]:
     """The whole rows of a file of results, none if there is no such file."""
     if not path.exists():
         return []
-    text = path.read_text(encoding="utf-8")
-    whole = text[: text.rfind("\n") + 1]
+    content = path.read_bytes()
+    whole = content[: content.rfind(b"\n") + 1].decode("utf-8")
     rows = list(csv.reader(io.StringIO(whole)))
     if not rows or rows[0] != list(columns):
         raise DataError(
@@ -75,35 +119,42 @@ def _computed(experiment: Experiment, jobs: Sequence[Job], workers: int) -> Iter
     if workers == 1:
         yield from ((job, measure(experiment, job)) for job in jobs)
         return
-    with ProcessPoolExecutor(workers) as pool:
+    with ProcessPoolExecutor(workers, initializer=_leave_interrupts_to_the_parent) as pool:
         running: dict[Future[Row], Job] = {}
         waiting = iter(jobs)
         try:
             while True:
-                for job in waiting:
-                    running[pool.submit(measure, experiment, job)] = job
-                    if len(running) >= 2 * workers:
-                        break
+                running |= {
+                    pool.submit(measure, experiment, job): job for job in islice(waiting, workers - len(running))
+                }
                 if not running:
                     return
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     yield running.pop(future), future.result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+        except BaseException:
+            for process in multiprocessing.active_children():
+                process.terminate()  # what they were at is begun anew next time; nobody waits for it now
+            raise
+
+
+def _leave_interrupts_to_the_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def measure(experiment: Experiment, job: Job) -> Row:
     """One row. CPU seconds of one thread: of all clients and the server together, as the paper counts."""
     kind = kind_of(experiment.kind)
     with threadpool_limits(1):
-        prepared = kind.prepare(job.case, job.seed)
-        start = time.process_time()
-        failure = ""
+        kind.ready(job.method)
+        prepared = _prepared(experiment.kind, tuple(job.case.items()), job.seed)
+        start, failure = time.process_time(), ""
         try:
             measured = kind.measure(prepared, job.case, job.method, job.seed)
+        except (MissingLibrary, SettingsError):
+            raise
         except Exception as problem:  # a method that fails is a finding, not the end of a run of hours
             measured, failure = kind.failed(prepared), f"{type(problem).__name__}: {problem}".splitlines()[0][:200]
-        seconds = measured.pop("seconds", time.process_time() - start)
+        seconds = time.process_time() - start
     shown = {name: _shown(measured[name]) for name in kind.measures}
     given = {name: str(value) for name, value in job.case.items()}
     return {
@@ -114,6 +165,12 @@ def measure(experiment: Experiment, job: Job) -> Row:
         "seconds": f"{seconds:.4g}",
         "failure": failure,
     }
+
+
+@lru_cache(maxsize=1)
+def _prepared(kind: str, case: tuple[tuple[str, Any], ...], seed: int) -> Any:
+    """All methods of a case and a seed follow each other: one instance serves them all."""
+    return kind_of(kind).prepare(dict(case), seed)
 
 
 def _shown(value: Any) -> str:
@@ -160,7 +217,7 @@ class _Clock:
         self._note(row)
         self._spent += float(row["seconds"])
 
-    def left(self, jobs: Sequence[Job]) -> float | None:
+    def left(self, jobs: Collection[Job]) -> float | None:
         """None while some method has not yet finished a job."""
         means = {method: sum(seconds) / len(seconds) for method, seconds in self._seconds.items()}
         if any(job.method not in means for job in jobs):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fedcdh.errors import SettingsError
 from fedcdh.experiments.definition import Case
 from fedcdh.features import FeatureFamily, Fourier, Hermite
 from fedcdh.files.summaries import size
@@ -20,6 +21,10 @@ class Sizes:
     """The message is that of `fedcdh summarize`, to the byte."""
 
     measures = ("message", "raw", "tensor", "columns")
+
+    def ready(self, name: str) -> None:
+        if name not in FAMILIES:
+            raise SettingsError(f"{name!r} has no features to count; choose one of {', '.join(FAMILIES)}")
 
     def prepare(self, case: Case, seed: int) -> Case:
         return case

@@ -21,6 +21,7 @@ import numpy as np
 
 from fedcdh.baselines import Found, method
 from fedcdh.experiments.definition import Case
+from fedcdh.experiments.graphs import SIMULATED
 from fedcdh.experiments.real_data import columns_of, data_folder
 from fedcdh.graph import PartialGraph
 from fedcdh.simulate import Array, client_names, generator
@@ -42,6 +43,9 @@ class Stocks:
     """Edges within sectors, and known directions."""
 
     measures = ("edges", "within_sector", "known_adjacent", "known_directed", "bytes_up")
+
+    def ready(self, name: str) -> None:
+        SIMULATED.ready(name)
 
     def prepare(self, case: Case, seed: int) -> Market:
         truth = json.loads((data_folder() / SOURCE / "truth.json").read_text(encoding="utf-8"))

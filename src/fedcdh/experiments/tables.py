@@ -14,6 +14,7 @@ from fedcdh.experiments.running import Row
 
 OURS = "fedcdh-evidence"
 LEVEL = 0.05
+FEWEST_PAIRS = 6
 Setting = tuple[tuple[str, str], ...]
 """Parameters and values that several rows share."""
 
@@ -33,11 +34,15 @@ class Panel:
         return sorted(found, key=lambda row: int(row["seed"]))
 
     def mean(self, method: str, value: str, measure: str) -> tuple[float, float] | None:
-        """Mean and standard deviation over the seeds; None where there is nothing."""
+        """Mean and standard deviation over the seeds; None where there is nothing, nan for the spread of one seed."""
         numbers = [float(row[measure]) for row in self.of(method, value) if row[measure]]
         if not numbers:
             return None
-        return float(np.mean(numbers)), float(np.std(numbers, ddof=1)) if len(numbers) > 1 else 0.0
+        return float(np.mean(numbers)), float(np.std(numbers, ddof=1)) if len(numbers) > 1 else math.nan
+
+    def seeds(self, method: str, value: str, measure: str) -> frozenset[str]:
+        """The seeds that this mean is over."""
+        return frozenset(row["seed"] for row in self.of(method, value) if row[measure])
 
 
 def panels(experiment: Experiment, rows: Iterable[Row]) -> list[Panel]:
@@ -68,10 +73,15 @@ def wilcoxon(ours: Sequence[float], theirs: Sequence[float]) -> float:
     >>> round(wilcoxon([0.9, 0.8, 0.95, 1.0, 0.7, 0.9], [0.5, 0.6, 0.7, 0.8, 0.6, 0.4]), 3)
     0.031
     """
-    differences = np.subtract(ours, theirs)
-    if not differences.any():
-        return 1.0
-    return float(stats.wilcoxon(differences, zero_method="zsplit").pvalue)
+    differences = np.round(np.subtract(ours, theirs), 9)
+    differences = differences[differences != 0]
+    ranks = np.round(2 * stats.rankdata(np.abs(differences))).astype(int)  # twice the ranks: whole numbers with ties
+    reached, total = int(ranks[differences > 0].sum()), int(ranks.sum())
+    ways = np.ones(1)  # how many choices of signs reach 0, 1, 2, ...: exact, ties or not, in every version of scipy
+    for rank in ranks:
+        ways = np.concatenate([ways, np.zeros(rank)]) + np.concatenate([np.zeros(rank), ways])
+    as_far = np.abs(2 * np.arange(total + 1) - total) >= abs(2 * reached - total)
+    return float(ways[as_far].sum() / ways.sum())
 
 
 @dataclass(frozen=True)
@@ -86,7 +96,12 @@ class Duel:
 
     @property
     def verdict(self) -> str:
-        """ "better", "worse" or "tied": by the means, unless the paired test cannot tell them apart."""
+        """ "better", "worse" or "tied": by the means, unless the paired test cannot tell them apart.
+
+        With five pairs or fewer no test can reach 5 %: "too few".
+        """
+        if self.pairs < FEWEST_PAIRS:
+            return "too few"
         if self.p_value >= LEVEL or self.ours == self.theirs:
             return "tied"
         return "better" if self.ours > self.theirs else "worse"
@@ -105,7 +120,7 @@ def duels(panel: Panel, value: str, rivals: Iterable[str], measure: str, mine: s
 def same_graphs(rows: Iterable[Row], between: str) -> dict[str, tuple[int, int]]:
     """Per method: on how many instances, of how many, the graph is the same whatever `between` is."""
     groups: dict[tuple[str, ...], dict[str, str]] = {}
-    for row in rows:
+    for row in (row for row in rows if row["graph"]):  # a method that failed has none
         instance = tuple(value for name, value in row.items() if name in _INSTANCE - {between})
         groups.setdefault((row["method"], *instance), {})[row[between]] = row["graph"]
     found: dict[str, tuple[int, int]] = {}
@@ -142,7 +157,9 @@ def _line(cells: Sequence[str]) -> str:
 
 def plus_minus(figures: tuple[float, float] | None, digits: int = 2) -> str:
     """Mean ± deviation; a dash where nothing was run."""
-    return "–" if figures is None else f"{figures[0]:.{digits}f} ± {figures[1]:.{digits}f}"
+    if figures is None:
+        return "–"
+    return f"{figures[0]:.{digits}f}" + ("" if math.isnan(figures[1]) else f" ± {figures[1]:.{digits}f}")
 
 
 def quantity(value: float | None) -> str:
@@ -160,9 +177,15 @@ def quantity(value: float | None) -> str:
     return f"{rounded:,.0f}" if digits <= 0 else f"{rounded:.{digits}f}"
 
 
-def means(panel: Panel, methods: Iterable[str], measure: str, show: Callable[[tuple[float, float] | None], str]) -> str:
-    """Methods × values of what is varied."""
-    lines = [[method, *(show(panel.mean(method, value, measure)) for value in panel.values)] for method in methods]
+def means(panel: Panel, methods: Sequence[str], measure: str, show: Callable[[tuple[float, float] | None], str]) -> str:
+    """Methods × values of what is varied; in brackets over how many seeds, where not over all."""
+
+    def cell(method: str, value: str) -> str:
+        own, all_ = panel.seeds(method, value, measure), frozenset(row["seed"] for row in panel.rows)
+        shown = show(panel.mean(method, value, measure))
+        return f"{shown} [{len(own)}]" if own and own != all_ else shown
+
+    lines = [[method, *(cell(method, value) for value in panel.values)] for method in methods]
     return markdown([f"{panel.varied} =", *panel.values], lines)
 
 
