@@ -12,8 +12,9 @@ test test-slow: export OMP_NUM_THREADS = 1
 test test-slow: export OPENBLAS_NUM_THREADS = 1
 
 DOWHY := dist/dowhy
+FLOWER := dist/flower
 
-.PHONY: help demo test test-slow test-dowhy bench experiments-quick experiments docs lint format clean
+.PHONY: help demo test test-slow test-dowhy test-flower bench experiments-quick experiments docs lint format clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -32,6 +33,11 @@ test-dowhy: $(BIN)/python ## run the round trips of exports with DoWhy, in an en
 	$(PYTHON) -m venv $(DOWHY)
 	$(DOWHY)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' dowhy
 	$(DOWHY)/bin/pytest tests/test_conversions.py tests/test_conversions_knowledge.py tests/test_exports_page.py
+
+test-flower: $(BIN)/python ## run online studies over Flower on the loopback, in an environment of its own: it holds typer back
+	$(PYTHON) -m venv $(FLOWER)
+	$(FLOWER)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[cli,flower]' pytest hypothesis
+	$(FLOWER)/bin/pytest -W ignore::DeprecationWarning tests/test_online.py tests/test_flower_app.py tests/test_flower_integration.py
 
 bench: $(VENV)/development ## run the benchmarks, beside the peers
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,peers]'

@@ -13,9 +13,9 @@ from scipy import stats
 
 import fedcdh
 from fedcdh.baselines import METHODS, as_markdown, method, oracle, varsortability
-from fedcdh.baselines.base import Found, Traffic
+from fedcdh.baselines.base import Found, Traffic, Wire
 from fedcdh.baselines.central import causal_learn, cdnod, from_marks, pc
-from fedcdh.baselines.fedpc import TESTS, FisherZ, fedpc, unless_kept, when_vetoed
+from fedcdh.baselines.fedpc import TESTS, FisherZ, _colliders, fedpc, unless_kept, when_vetoed
 from fedcdh.baselines.ours import ours
 from fedcdh.baselines.sorting import _adaptive_lasso, sort_by_variance
 from fedcdh.errors import BaselineFailed, DataError, MissingLibrary, SettingsError
@@ -152,6 +152,30 @@ def test_too_few_rows_and_constants_separate_nothing_or_all():
     assert FisherZ(few)([(0, 1, (2,))])[0][1] == 0.0
     assert FisherZ(np.column_stack([np.ones(50), np.arange(50.0)]))([(0, 1, ())]) == [(0.0, 1.0)]
     assert len(fedpc({"c": few[:3]}, ("x", "y", "z")).graph.skeleton) == 3
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ([(np.inf, ()), (np.inf, ())], []),  # nobody knows what separates 0 and 1
+        ([(np.inf, ()), (0.3, ())], [(0, 2, 1), (0, 3, 1)]),
+        ([(np.inf, ()), (0.3, (2,))], [(0, 3, 1)]),
+        ([(0.2, (2, 3)), (0.3, ())], []),
+    ],
+)
+def test_a_pair_that_nobody_can_separate_tells_no_direction(told, expected):
+    """0 and 1 are not joined, 2 and 3 are joined to all others."""
+
+    class Teller:
+        def __init__(self, strength, chosen):
+            self.told = np.array([strength]), np.isin(np.arange(4), chosen)[None]
+
+        def best_sets(self, joined):
+            return self.told
+
+    joined = ~np.eye(4, dtype=np.bool_)
+    joined[0, 1] = joined[1, 0] = False
+    assert list(_colliders([Teller(*each) for each in told], Wire(2), joined)) == expected
 
 
 def test_the_two_readings_of_thirty_percent():

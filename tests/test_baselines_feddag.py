@@ -222,7 +222,9 @@ def test_traffic_is_logits_and_for_all_shared_the_parameters(sharing, mechanism)
     assert not none_left
     assert not rounds % 3  # three averages each time the clients train
     assert found.bytes_up == rounds * 3 * (6 * 6 * 8 + parameters)
-    assert (found.messages_down, found.bytes_down) == (found.messages_up, found.bytes_up)
+    trained = rounds // 3  # each time the clients are told α and ρ
+    assert found.messages_down == found.messages_up + 3 * trained
+    assert found.bytes_down == found.bytes_up + 3 * trained * 2 * 8
 
 
 @pytest.mark.parametrize(("sharing", "mechanism"), VARIANTS)

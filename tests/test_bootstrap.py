@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +11,9 @@ import numpy as np
 import pytest
 import studies
 
+from fedcdh import taking_part
 from fedcdh.arrival import admit, admit_copies, check_copy
-from fedcdh.cli import at_site, main
+from fedcdh.cli import main
 from fedcdh.discovery import discover_from
 from fedcdh.errors import FedCDHError, PolicyRefusal, SettingsError, SummaryError
 from fedcdh.exports import stability_document
@@ -64,7 +66,7 @@ def study(tmp_path_factory) -> Path:
         "--variables",
         "3",
         "--seed",
-        "3",
+        "11",  # nobody stands out, whatever is drawn
     ]
     assert main([*made, "-q"]) == 0
     for site in SITES:
@@ -92,7 +94,7 @@ def plain(folder: Path) -> list[Path]:
 
 def test_copies_by_file_are_those_in_process(study, tmp_path, monkeypatch, capsys):
     plan = Study.from_json((study / "study.plan.json").read_bytes()).plan
-    monkeypatch.setattr(at_site.secrets, "randbits", lambda bits: 7 * bits)
+    monkeypatch.setattr(taking_part.secrets, "randbits", lambda bits: 7 * bits)
     arguments = ["summarize", str(study / "study.plan.json"), str(study / "north" / "data.csv"), "--client", "north"]
     assert main([*arguments, "-o", str(tmp_path / "north.summary"), "--bootstrap", "2", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
@@ -174,32 +176,50 @@ def test_a_new_summary_takes_older_copies_with_it(study, tmp_path, capsys):
     assert (tmp_path / "north.boot-007.summary").read_text() == "my notes"
 
 
-def test_signed_and_written_so_that_a_crash_leaves_no_summary_with_copies_of_another_run(study, tmp_path, monkeypatch):
+@pytest.mark.parametrize("stop", [3, 8, 13])
+def test_an_interrupt_leaves_what_was_there(study, tmp_path, monkeypatch, stop):
+    """Signed, 6 files and then 4: these are written aside, the older moved away, the newer moved in."""
     assert main(["keygen", "-o", str(tmp_path / "site.key"), "-q"]) == 0
     key, out = ("--key", str(tmp_path / "site.key")), tmp_path / "out"
     assert summarized(study, "north", out, 2, *key) == 0
-    assert len(list(out.glob("*.sig"))) == 3
-    write, moves = disk.os.replace, []
-    for crash in range(6):
-        before = {path.name: path.read_bytes() for path in out.iterdir()}
+    before, move, moves = {path.name: path.read_bytes() for path in out.iterdir()}, os.replace, []
+    assert len(before) == 6
 
-        def broken(source, target, *, at=crash):
-            moves.append(target)
-            if len(moves) > at:
-                raise OSError("the disk is gone")
-            write(source, target)
+    def interrupted(source, target):
+        moves.append(target)
+        if len(moves) == stop + 1:
+            raise KeyboardInterrupt
+        move(source, target)
 
-        moves.clear()
-        monkeypatch.setattr(disk.os, "replace", broken)
-        assert summarized(study, "north", out, 2, *key) == 8
-        monkeypatch.setattr(disk.os, "replace", write)
-        after = {path.name: path.read_bytes() for path in out.iterdir()}
-        drawn = [name for name in after if ".boot-" in name and name.endswith(".summary")]
-        assert ("north.summary" in after) == (crash > 4)
-        assert all(after[name] != before[name] for name in drawn)
-        assert len(drawn) == min((crash + 1) // 2, 2)
-        assert summarized(study, "north", out, 2, *key) == 0
-        assert len(list(out.iterdir())) == 6
+    monkeypatch.setattr(disk.os, "replace", interrupted)
+    assert summarized(study, "north", out, 1, *key) == 130
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+    assert summarized(study, "north", out, 1, *key) == 0
+    assert len(list(out.iterdir())) == 4
+    assert not set(before.values()) & {path.read_bytes() for path in out.glob("*boot*")}
+
+
+def test_copies_of_an_older_summary_that_stayed_in_the_folder_are_refused(study, tmp_path, capsys):
+    """The site sent two copies first, then, with one row more in its table, one."""
+    data = (study / "north" / "data.csv").read_text("utf-8")
+    (tmp_path / "north").mkdir()
+    (tmp_path / "north" / "data.csv").write_text(data + data.splitlines()[1] + "\n", "utf-8")
+    arguments = ["summarize", str(study / "study.plan.json"), str(tmp_path / "north" / "data.csv"), "--client", "north"]
+    assert main([*arguments, "-o", str(tmp_path / "north.summary"), "--bootstrap", "1", "-q"]) == 0
+    others = [path for path in study.glob("*.summary") if not path.name.startswith("north")]
+    newer = [tmp_path / "north.summary", tmp_path / "north.boot-001.summary"]
+    assert discovered(study, [*others, *newer, study / "north.boot-002.summary"], tmp_path / "r", "-q") == 5
+    assert "bootstrap copy 2 of client 'north' belongs to another summary" in capsys.readouterr().err
+    assert discovered(study, [*others, *newer], tmp_path / "r", "-q") == 0
+
+
+def test_no_summary_is_called_like_a_copy_of_another(study, tmp_path, capsys):
+    arguments = ["summarize", str(study / "study.plan.json"), str(study / "north" / "data.csv"), "--client"]
+    for name in ("north.boot-001", "north.boot-1000"):
+        assert main([*arguments, name, "-q"]) == 2
+        assert main([*arguments, "north", "-o", str(tmp_path / f"{name}.summary"), "-q"]) == 2
+        assert capsys.readouterr().err.count("is what a bootstrap copy is called") == 2
+    assert main([*arguments, "north", "-o", str(tmp_path / "north.boot-1.summary"), "-q"]) == 0
 
 
 def test_the_policy_says_how_many_copies_may_leave(study, tmp_path, capsys):
@@ -240,12 +260,13 @@ def test_who_hides_behind_a_neighbour_is_found_in_the_copy_without_them():
     plan = StudyPlan((Continuous("a"), Continuous("b")), ("north", "south"))
     rng = np.random.default_rng(5)
     table = {"a": np.append(rng.standard_normal(400), [25.0, 25.0]), "b": rng.standard_normal(402)}
-    watched, seen = Watched(source_of(table, "north"), plan), WatchedCopies(plan)
+    watched = Watched(source_of(table, "north"), plan)
     summary = summarize(watched, plan, "north")
+    seen = WatchedCopies(plan, summary)
     assert leverages(summary, plan, watched.outermost)["a"] < 0.51
     told = []
     copies = bootstrap_summaries(table, plan, "north", 30, 1, watch=lambda *block: (seen(*block), told.append(block)))
-    times = {number: counts[-2:] for number, _, counts in told}
+    times = dict(enumerate(np.hstack([counts for _, counts in told])[:, -2:], start=1))
     policy, refused = Policy(), set()
     for copy in copies:
         try:
@@ -260,12 +281,13 @@ def test_who_hides_behind_a_neighbour_is_found_in_the_copy_without_them():
 
 def test_the_outermost_values_of_a_copy_are_those_of_its_rows(monkeypatch):
     table = {name: column[:60] for name, column in TABLES["clinic a"].items()}
-    seen, told = WatchedCopies(PLAN), {}
+    seen, told = WatchedCopies(PLAN, summarize(table, PLAN, "clinic a")), {}
     monkeypatch.setattr("fedcdh.resampling._BLOCK", 7)
 
-    def watch(number, rows, times):
-        seen(number, rows, times)
-        told.setdefault(number, []).append((rows.columns["age"].values, times))
+    def watch(rows, times):
+        seen(rows, times)
+        for number, counts in enumerate(times, start=1):
+            told.setdefault(number, []).append((rows.columns["age"].values, counts))
 
     bootstrap_summaries(table, PLAN, "clinic a", 3, 1, watch=watch)
     for number, blocks in told.items():
@@ -292,6 +314,39 @@ def test_odds_grow_with_the_messages():
         assert odds[1] / odds[0] == pytest.approx(1 + ((times[0, 1:] - 1) ** 2).sum(), rel=0.2)
         ratios.append(odds[1] / odds[0])
     assert np.mean(ratios) == pytest.approx(copies + 1, rel=0.25)
+
+
+def test_the_weights_that_were_drawn_count_and_not_their_average():
+    """One row far out: B + 1 times its odds pass, and so do most draws; those in which it counts often do not."""
+    plan, copies = StudyPlan((Continuous("a"), Continuous("b")), ("north", "south")), 4
+    rng = np.random.default_rng(5)
+    table = {"a": np.append(rng.standard_normal(500), 6.0), "b": rng.standard_normal(501)}
+    watched = Watched(source_of(table, "north"), plan)
+    summary = summarize(watched, plan, "north")
+    alone = leverages(summary, plan, watched.outermost)["a"]
+    odds, limit = alone / (1 - alone), 7.5
+    policy = Policy(loneliest=limit * odds / (1 + limit * odds))
+    policy.check_summary(summary, plan, watched.outermost, copies=copies)
+    refused, expected = set(), set()
+    for seed in range(60):
+        seen, told = WatchedCopies(plan, summary), []
+
+        def watch(*block, seen=seen, told=told):
+            seen(*block)
+            told.append(block)
+
+        bootstrap_summaries(table, plan, "north", copies, seed, watch=watch)
+        grown = 1 + ((told[-1][1][:, -1] - 1) ** 2).sum()
+        assert seen.together["a"] == pytest.approx(odds * grown / (1 + odds * grown), abs=1e-9)
+        if grown > limit:
+            expected.add(seed)
+        try:
+            policy.check_together(seen.together)
+        except PolicyRefusal:
+            refused.add(seed)
+        replace(policy, research=True).check_together(seen.together)
+    assert refused == expected
+    assert 0 < len(refused) < 60
 
 
 # On arrival
@@ -329,16 +384,42 @@ def test_copies_of_other_rows_or_of_no_draw_are_refused():
     other = studies.mixed(0, (120, 90, 60))
     other["clinic a"] = {**other["clinic a"], "age": other["clinic a"]["age"] + 40}
     (foreign, *_), _ = copies_of(other, PLAN, 2)
+    foreign = replace(foreign, of=COHORT.summaries[0].digest)  # as one says who means harm
     with pytest.raises(SummaryError, match="not drawn from the rows of its summary"):
         admit_copies([foreign, *first[1:]], COHORT)
     lacking = replace(first[0], rows_read=first[0].rows_read + 150, missing={**first[0].missing, PLAN.names[0]: 150})
     with pytest.raises(SummaryError, match="not drawn from the rows"):
         check_copy(lacking, COHORT.summaries[0])
+    alike = {**TABLES, "clinic a": {name: column[::-1][:-1] for name, column in TABLES["clinic a"].items()}}
+    (similar, *_), _ = copies_of(alike, PLAN, 2)
+    with pytest.raises(SummaryError, match="belongs to another summary"):
+        admit_copies([similar, *first[1:]], COHORT)
+    with pytest.raises(SettingsError, match="copy 1 of clinic a was not drawn from the rows of the result"):
+        discover_from(COHORT, PLAN).stability(copies=[[similar, *first[1:]]])
     again = [replace(first[0], copy=2), *second[1:]]
     with pytest.raises(SummaryError, match="bootstrap copy 2 and bootstrap copy 1 of client 'clinic a' hold the same"):
         admit_copies([*first, *again], COHORT)
     with pytest.raises(SummaryError, match="bootstrap copy 1 and its summary"):
-        admit_copies([replace(COHORT.summaries[0], copy=1), *first[1:]], COHORT)
+        admit_copies([replace(whole := COHORT.summaries[0], copy=1, of=whole.digest), *first[1:]], COHORT)
+
+
+def test_a_study_without_a_client_has_copies_without_it():
+    there = [client for client in TABLES if client != "clinic b"]
+    tables = {client: TABLES[client] for client in there}
+    cohort = add_up((summarize(table, PLAN, client) for client, table in tables.items()), PLAN, without={"clinic b"})
+    all_of_them, of_two = copies_of(TABLES, PLAN, 2), copies_of(tables, PLAN, 2)
+    admitted = admit_copies([copy for drawn in all_of_them for copy in drawn], cohort)
+    assert [drawn.summaries for drawn in admitted] == of_two
+    result = discover_from(cohort, PLAN)
+    stability = result.stability(copies=admitted)
+    assert result.stability(copies=of_two) == stability
+    assert [run.clients for run in stability.runs] == [tuple(there)] * 2
+    with pytest.raises(SettingsError, match="expected those of the clients of the result, clinic a, clinic c,"):
+        result.stability(copies=all_of_them)
+    whole = discover_from(COHORT, PLAN)
+    for copies in (of_two, admitted):
+        with pytest.raises(SettingsError, match=r"copies of clinic a, clinic c; expected .*clinic b, clinic c, and"):
+            whole.stability(copies=copies)
 
 
 # What the copies tell

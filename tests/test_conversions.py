@@ -386,6 +386,12 @@ def test_no_records_and_no_kind():
         conversions.to_pandas([])
 
 
+def test_records_that_polars_has_no_type_for(result):
+    pytest.importorskip("polars")
+    with pytest.raises(SettingsError, match=r"arrows, lines, changing cannot be a column of polars"):
+        conversions.to_polars(result.stability().runs)
+
+
 @pytest.mark.parametrize("library", FRAMES)
 def test_drift_and_stability_as_frames(result, library):
     pytest.importorskip(library)

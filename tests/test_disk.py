@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from fedcdh.errors import DataError, NotASummary
 from fedcdh.files import disk
-from fedcdh.files.disk import read_regular, write_whole
+from fedcdh.files.disk import read_regular, write_together, write_whole
 
 posix = pytest.mark.skipif(os.name == "nt", reason="modes, pipes and signals of POSIX")
 OLD, NEW, LAST = b"old" * 1000, b"new" * 5000, b"last"
@@ -135,7 +137,7 @@ def test_an_interruption_at_any_line_leaves_no_draft(tmp_path):
     path = tmp_path / "file"
     for line in range(1, 1000):
         path.write_bytes(OLD)
-        if not interrupted_at(line, path):
+        if not interrupted_at(line, lambda: write_whole(path, NEW)):
             break
         assert not drafts(tmp_path)
         assert path.read_bytes() in (OLD, NEW)
@@ -143,7 +145,7 @@ def test_an_interruption_at_any_line_leaves_no_draft(tmp_path):
     assert path.read_bytes() == NEW
 
 
-def interrupted_at(number: int, path: Path) -> bool:
+def interrupted_at(number: int, write: Callable[[], None]) -> bool:
     """Whether writing was interrupted as it came to its so-manieth line; it is over before that at last."""
     left = number
 
@@ -159,12 +161,100 @@ def interrupted_at(number: int, path: Path) -> bool:
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        write_whole(path, NEW)
+        write()
     except KeyboardInterrupt:
         return True
     finally:
         sys.settrace(before)
     return False
+
+
+# Files that belong together
+
+
+def older_files(folder: Path) -> dict[str, bytes]:
+    found = {name: f"{name} was here".encode() for name in ("a", "b", "whole", "z")}
+    for name, content in found.items():
+        (folder / name).write_bytes(content)
+    return found
+
+
+def write_three(folder: Path) -> None:
+    write_together([(folder / name, NEW) for name in ("a", "new", "whole")], [folder / "whole", folder / "b"])
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_files_written_together_take_the_place_of_others(tmp_path):
+    write_three(tmp_path / "new folder")
+    older_files(tmp_path / "new folder")
+    write_three(tmp_path / "new folder")
+    assert content(tmp_path / "new folder") == {"a": NEW, "new": NEW, "whole": NEW, "z": b"z was here"}
+
+
+@pytest.mark.parametrize("fault", [OSError(errno.ENOSPC, "full"), KeyboardInterrupt()])
+@pytest.mark.parametrize("stop", range(9))
+def test_files_written_together_are_all_there_or_none(tmp_path, monkeypatch, fault, stop):
+    """3 are written aside, 3 moved away, 3 moved in."""
+    before, moves, move = older_files(tmp_path), [], os.replace
+
+    def fails(source, target):
+        moves.append(target)
+        if len(moves) == stop + 1:
+            raise fault
+        move(source, target)
+
+    monkeypatch.setattr(disk.os, "replace", fails)
+    with pytest.raises(type(fault)):
+        write_three(tmp_path)
+    assert content(tmp_path) == before
+
+
+@pytest.mark.parametrize("stop", range(9))
+def test_where_nothing_can_be_undone_the_last_file_is_not_there(tmp_path, monkeypatch, stop):
+    before, moves, move = older_files(tmp_path), [], os.replace
+
+    def gone(source, target):
+        moves.append(target)
+        if len(moves) > stop:
+            raise OSError("the disk is gone")
+        move(source, target)
+
+    monkeypatch.setattr(disk.os, "replace", gone)
+    with pytest.raises(OSError, match="gone"):
+        write_three(tmp_path)
+    found = content(tmp_path)
+    assert found == before if stop < 4 else "whole" not in found
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_an_interruption_at_any_line_leaves_old_files_or_new_ones(tmp_path):
+    before = older_files(tmp_path)
+    after = {"a": NEW, "new": NEW, "whole": NEW, "z": before["z"]}
+    for line in range(1, 1000):
+        (tmp_path / "new").unlink(missing_ok=True)
+        older_files(tmp_path)
+        if not interrupted_at(line, lambda: write_three(tmp_path)):
+            break
+        if drafts(tmp_path):
+            gc.collect()  # a temporary folder that nobody entered yet goes with its name
+        assert content(tmp_path) in (before, after)
+    assert line > 50
+    assert content(tmp_path) == after
+
+
+@posix
+def test_files_are_not_opened_up_by_writing_them_together(tmp_path):
+    older_files(tmp_path)
+    (tmp_path / "a").chmod(0o600)
+    write_three(tmp_path)
+    (tmp_path / "plain").write_bytes(b"")
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert modes["a"] == 0o600
+    assert modes["new"] == modes["whole"] == modes["plain"]
 
 
 # Crashes and neighbours

@@ -13,14 +13,29 @@ import fedcdh
 README = Path(fedcdh.__file__).parents[2] / "README.md"
 MODULES = [module.name for module in pkgutil.walk_packages(fedcdh.__path__, "fedcdh.") if "__main__" not in module.name]
 
+WITH_FLOWER = {f"fedcdh.flower.{module}" for module in ("carrying", "client_app", "server_app")}
+
 
 @pytest.mark.parametrize("name", ["fedcdh", *MODULES])
 def test_examples_in_docstrings(name):
+    if name in WITH_FLOWER:
+        pytest.importorskip("flwr")
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
 @pytest.mark.parametrize(
-    "name", ["Knowledge", "StudyPlan", "add_up", "discover", "discover_from", "profile", "simulate", "summarize"]
+    "name",
+    [
+        "Knowledge",
+        "StudyPlan",
+        "add_up",
+        "discover",
+        "discover_from",
+        "profile",
+        "simulate",
+        "simulate_federation",
+        "summarize",
+    ],
 )
 def test_public_functions_have_examples(name):
     found = doctest.DocTestFinder(exclude_empty=True).find(getattr(fedcdh, name))

@@ -106,6 +106,12 @@ def read_summary(blob: bytes) -> tuple[dict, list[list[int]]]:
     return metadata, matrix
 
 
+def summary_digest(plan: str, rows_read: int, missing: dict[str, int], matrix: list[list[int]]) -> str:
+    """What a bootstrap copy says in `of`, from the summary it belongs to."""
+    numbers = [rows_read, *(missing[name] for name in sorted(missing)), *(entry for row in matrix for entry in row)]
+    return hashlib.sha256(plan.encode() + b"".join(struct.pack("<q", number) for number in numbers)).hexdigest()
+
+
 def write_string(text: str) -> str:
     named = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
     return '"' + "".join(named.get(c, f"\\u{ord(c):04x}" if c < " " else c) for c in text) + '"'
@@ -143,7 +149,9 @@ def test_a_reader_made_from_the_page_agrees(data):
     moments = np.triu(moments) + np.triu(moments, 1).T
     moments[0, 0] = rows * GRID**2
     research, copy = data.draw(st.booleans()), data.draw(st.integers(0, 1000))
-    summary = Summary(plan.fingerprint, (client,), moments, rows + lost, missing, copy)
+    of = hashlib.sha256(data.draw(st.binary(max_size=4))).hexdigest() if copy else ""
+    summary = Summary(plan.fingerprint, (client,), moments, rows + lost, missing, copy, of)
+    assert summary.digest == summary_digest(summary.plan, rows + lost, missing, moments.tolist())
     blob = pack(SummaryMessage(summary, research, software), plan)
     metadata, matrix = read_summary(blob)
     assert matrix == moments.tolist()
@@ -154,6 +162,7 @@ def test_a_reader_made_from_the_page_agrees(data):
         "digest": metadata["digest"],  # compared by the reader
         "format": "fedcdh-summary-1",
         "missing": missing,
+        "of": of,
         "plan": hashlib.sha256(plan.to_json().encode()).hexdigest(),
         "research": research,
         "rows": rows,
@@ -172,6 +181,8 @@ def test_the_bytes_on_the_page_hold_the_matrix_on_the_page():
     assert metadata["plan"] == hashlib.sha256(shown["plan"].encode()).hexdigest() == shown["fingerprint"]
     assert (metadata["client"], metadata["rows"], metadata["rows_read"]) == ("north", 3, 4)
     assert metadata["missing"] == {"height": 1, "smoker": 0}
+    assert metadata["of"] == ""
+    assert f"`{summary_digest(metadata['plan'], 4, metadata['missing'], matrix)}`" in PAGE.read_text(encoding="utf-8")
     signature = json.loads(shown["signature"])
     raw = base64.b64decode(signature["key"].removeprefix("ed25519:"))
     signed = b"fedcdh-signature-1\0summary\0" + hashlib.sha256(blob).digest()
@@ -208,12 +219,13 @@ def test_the_example_would_notice_a_change():
 
 
 def rewrite() -> None:
-    page, (blob, _) = PAGE.read_text(encoding="utf-8"), example()
+    page, (blob, summary) = PAGE.read_text(encoding="utf-8"), example()
     for name, text in blocks().items():
         page = re.sub(
             rf"^(```example-{name}\n).*?(\n```)$", lambda m, t=text: m[1] + t + m[2], page, flags=re.DOTALL | re.M
         )
     page = re.sub(r"(?<=all )\S+(?= bytes of it)", str(len(blob)), page)
+    page = re.sub(r"(?<=say in `of` that they belong to\n`)[^`]+(?=`)", summary.digest, page)
     page = re.sub(r"(?<=whose fingerprint is\n`)[^`]+(?=`)", fingerprint(KEY.public), page)
     PAGE.write_text(page, encoding="utf-8")
 

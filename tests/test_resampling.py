@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedcdh.discovery import discover_from
-from fedcdh.errors import FedCDHError
-from fedcdh.resampling import bootstrap_summaries
+from fedcdh.errors import FedCDHError, SettingsError
+from fedcdh.plan import Continuous, StudyPlan
+from fedcdh.resampling import bootstrap_summaries, check_copies
 from fedcdh.summary import Summary, add_up, summarize
 
 TABLES = studies.mixed(0, (300, 200, 150))
@@ -49,7 +50,7 @@ def test_a_copy_is_the_summary_of_the_rows_it_repeats():
     counts = copy.moments[0, plan.spans()["row"]] // 2**36
     times = [int(counts[levels.index(str(row))]) for row in range(rows)]
     repeated = {name: np.repeat(column, times) for name, column in tables["a"].items()}
-    assert copy == replace(summarize(repeated, plan, "a"), copy=1)
+    assert copy == replace(summarize(repeated, plan, "a"), copy=1, of=summarize(tables["a"], plan, "a").digest)
     assert copy.rows == sum(times)
 
 
@@ -87,6 +88,38 @@ def test_copies_are_summaries_like_any_other():
         with pytest.raises(FedCDHError, match="not summaries of the rows themselves"):
             discover_from(cohort, PLAN)
         assert studies.sound(discover_from([replace(copy, copy=0) for copy in cohort.summaries], PLAN))
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.data())
+def test_a_copy_says_what_it_is_a_copy_of_and_anything_else_has_another_digest(data):
+    whole = summarize(TABLES[CLIENT], PLAN, CLIENT)
+    copies = bootstrap_summaries(TABLES[CLIENT], PLAN, CLIENT, 2, 7)
+    assert [copy.of for copy in copies] == [whole.digest] * 2
+    assert (copies[0] + replace(copies[0], of="other")).of == ""
+    i, j = data.draw(st.tuples(*[st.integers(0, PLAN.columns - 1)] * 2).filter(any))
+    moments = whole.moments.copy()
+    moments[i, j] = moments[j, i] = moments[i, j] - 1
+    name = data.draw(st.sampled_from(PLAN.names))
+    others = [
+        replace(whole, moments=moments),
+        replace(whole, rows_read=whole.rows_read + 1),
+        replace(whole, missing={**whole.missing, name: whole.missing[name] + 1}),
+        replace(whole, plan="0" * 64),
+        *copies,
+    ]
+    assert len({whole.digest, *(other.digest for other in others)}) == len(others) + 1
+    assert replace(whole, missing=dict(reversed(whole.missing.items()))).digest == whole.digest
+
+
+def test_copies_that_no_memory_holds_are_refused_before_a_row_is_read():
+    plan = StudyPlan(tuple(Continuous(f"v{k}") for k in range(100)), ("north",))
+    most = 2**30 // (8 * plan.columns**2)
+    check_copies(plan, most)
+    with pytest.raises(SettingsError, match=f"2.9 GB of memory.* up to {most} copies"):
+        bootstrap_summaries(None, plan, "north", 1000, 0)
+    with pytest.raises(SettingsError, match="do without copies"):
+        check_copies(replace(plan, variables=tuple(Continuous(f"v{k}") for k in range(2000))), 1)
 
 
 @pytest.mark.parametrize(

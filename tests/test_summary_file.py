@@ -74,7 +74,8 @@ def test_entries_take_as_few_bytes_as_hold_them(rows):
 @settings(deadline=None, max_examples=60)
 @given(st.integers(1, ROWS_AT_MOST), st.integers(0, 2**50), st.booleans(), st.text("abc .+", min_size=1, max_size=64))
 def test_sizes_are_known_beforehand(rows, lost, research, software):
-    summary = replace(of_rows(PLAN, rows, lost=lost), copy=lost % 1001)
+    copy = lost % 1001
+    summary = replace(of_rows(PLAN, rows, lost=lost), copy=copy, of="a" * 64 if copy else "")
     message = SummaryMessage(summary, research, software)
     told = {"rows_read": summary.rows_read, "missing": summary.missing, "research": research, "software": software}
     told["copy"] = summary.copy
@@ -88,7 +89,19 @@ def test_the_header_tells_what_is_in_the_file():
     assert (header.client, header.plan, header.columns) == ("north", PLAN.fingerprint, PLAN.columns)
     assert (header.rows, header.rows_read, dict(header.missing)) == (10, 12, dict(SUMMARY.missing))
     assert (header.research, header.software, header.copy) == (False, "fedcdh 0.1.0", 0)
-    assert peek(edited(copy=7)).copy == unpack(edited(copy=7), PLAN).summary.copy == 7
+    copy = edited(copy=7, of=SUMMARY.digest)
+    assert peek(copy).copy == unpack(copy, PLAN).summary.copy == 7
+    assert peek(copy).of == unpack(copy, PLAN).summary.of == SUMMARY.digest
+
+
+@pytest.mark.parametrize(
+    ("copy", "of"), [(0, "a" * 64), (0, "x"), (1, ""), (1, "a" * 63), (1, "A" * 64), (1, "a" * 64 + "\n")]
+)
+def test_copies_and_only_they_say_what_they_are_copies_of(copy, of):
+    with pytest.raises(NotASummary, match="'of'"):
+        peek(edited(copy=copy, of=of))
+    with pytest.raises(SummaryError, match="of is"):
+        pack(SummaryMessage(replace(SUMMARY, copy=copy, of=of)), PLAN)
 
 
 def test_the_layout_of_an_array_does_not_matter():

@@ -18,6 +18,7 @@ from fedcdh.features import Fourier, Hermite
 from fedcdh.graph import PartialGraph
 from fedcdh.knowledge import Knowledge
 from fedcdh.metrics import compare
+from fedcdh.online import simulate_federation
 from fedcdh.plan import Categorical, Continuous, StudyPlan
 from fedcdh.profile import Profile, profile
 from fedcdh.questions import DOMAIN
@@ -56,6 +57,7 @@ __all__ = [
     "open_tables",
     "profile",
     "simulate",
+    "simulate_federation",
     "summarize",
     "write_result",
 ]

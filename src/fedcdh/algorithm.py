@@ -20,6 +20,7 @@ from fedcdh.ordering import best_dag
 from fedcdh.orientation import Directions, Orientation, orient
 from fedcdh.questions import DOMAIN, Family, IndependenceTest, IndependentChange, LocalScore, Question
 from fedcdh.removal import RemovalRule
+from fedcdh.rounds import Spent
 from fedcdh.settings import Progress, Settings
 from fedcdh.skeleton import Skeleton, find_skeleton
 from fedcdh.summary import Aggregate, Cohort
@@ -46,6 +47,8 @@ class Findings:
     best: PartialGraph | None = None
     """The DAG with the highest evidence; `Discovery.to_dag` directs by it what the class leaves open."""
     notes: tuple[str, ...] = ()
+    spent: Spent | None = None
+    """What further rounds of questions to the clients took, where there were any."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,7 @@ class ByTests:
     colliders: Callable[[IndependenceTest], ColliderRule]
     removal: RemovalRule
     always_given: frozenset[str]
+    spent: Callable[[IndependenceTest], Spent | None] = lambda test: None  # in further rounds, where there are any
 
     def __call__(self, known: Cohort | Aggregate, settings: Settings, progress: Progress | None) -> Findings:
         if isinstance(known, Aggregate):
@@ -76,10 +80,9 @@ class ByTests:
             always,
             self.removal,
         )
-        return Findings(
-            skeleton,
-            orient(skeleton, self.colliders(test), settings.knowledge, change),  # steps 4 and 5: FICP
-        )
+        orientation = orient(skeleton, self.colliders(test), settings.knowledge, change)  # steps 4 and 5: FICP
+        spent = self.spent(answers)
+        return Findings(skeleton, orientation, notes=(str(spent),) if spent else (), spent=spent)
 
 
 def by_evidence(known: Cohort | Aggregate, settings: Settings, progress: Progress | None) -> Findings:

@@ -10,7 +10,7 @@ The feature φ_i of a row is a whole number of steps, |φ_i| ≤ G; the constant
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from math import isqrt
 from typing import Any
@@ -48,10 +48,11 @@ _RARE = 64.0  # what is less probable than 2 exp(−64) does not happen
 _BLOCK = 256  # rows of the matrix at a time: no copies of a matrix of 6000 columns
 
 
-def admit(summaries: Iterable[Summary], plan: StudyPlan, *, copy: int = 0) -> Cohort:
+def admit(summaries: Iterable[Summary], plan: StudyPlan, *, copy: int = 0, without: Collection[str] = ()) -> Cohort:
     """The cohort of these summaries, each checked: one per client, and none of them another client's.
 
-    A bootstrap copy is refused, for its rows are counted already; with `copy`, all others than that copy are.
+    A bootstrap copy is refused, for its rows are counted already; with `copy`, all others than that copy are. Clients
+    that the study goes on `without` may be missing.
 
     >>> from fedcdh.summary import summarize
     >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south"))
@@ -76,34 +77,36 @@ def admit(summaries: Iterable[Summary], plan: StudyPlan, *, copy: int = 0) -> Co
                     "them holds (it has to add up parts of its rows itself)"
                 )
             seen.add(client)
-        maker = makers.setdefault(hashlib.sha256(summary.moments.tobytes()).digest(), _owner(summary))
+        maker = makers.setdefault(_mark(summary), _owner(summary))
         if maker != _owner(summary) and _telling(summary, plan):
             raise DuplicateClient(
                 f"the summaries of {maker} and {_owner(summary)} hold the same sums of {summary.rows} rows to the last "
                 "digit; one is a copy of the other: ask both clients whose rows these are"
             )
         admitted.append(summary)
-    return add_up(admitted, plan)
+    return add_up(admitted, plan, without=without)
 
 
 def admit_copies(copies: Iterable[Summary], cohort: Cohort) -> tuple[Cohort, ...]:
     """The cohorts of the bootstrap copies that all clients sent, each checked as summaries are, and as a draw of them.
 
-    Copies that some client did not send are left out.
+    Copies that some client did not send are left out, and so are those of clients that the cohort goes on without.
     """
+    whole = dict(zip(cohort.clients, cohort.summaries, strict=True))
+    absent = set(cohort.plan.clients) - set(whole)
     numbered: dict[int, list[Summary]] = {}
     for copy in copies:
-        numbered.setdefault(copy.copy, []).append(copy)
-    whole = dict(zip(cohort.clients, cohort.summaries, strict=True))
+        if not absent.intersection(copy.clients):
+            numbered.setdefault(copy.copy, []).append(copy)
     complete = [
         number for number, sent in sorted(numbered.items()) if {c for s in sent for c in s.clients} >= set(whole)
     ]
-    admitted = [admit(numbered[number], cohort.plan, copy=number) for number in complete]
-    seen = {client: {summary.moments.tobytes(): "its summary"} for client, summary in whole.items()}
+    admitted = [admit(numbered[number], cohort.plan, copy=number, without=absent) for number in complete]
+    seen = {client: {_mark(summary): "its summary"} for client, summary in whole.items()}
     for drawn in admitted:
         for client, copy in zip(drawn.clients, drawn.summaries, strict=True):
             check_copy(copy, whole[client])
-            other = seen[client].setdefault(copy.moments.tobytes(), _drawn(copy.copy))
+            other = seen[client].setdefault(_mark(copy), _drawn(copy.copy))
             if other != _drawn(copy.copy) and _telling(copy, cohort.plan):
                 raise SummaryError(
                     f"{_drawn(copy.copy)} and {other} of {_owner(copy)} hold the same sums to the last digit, which no "
@@ -113,12 +116,18 @@ def admit_copies(copies: Iterable[Summary], cohort: Cohort) -> tuple[Cohort, ...
 
 
 def check_copy(copy: Summary, whole: Summary) -> None:
-    """Refuses a bootstrap copy that is farther from the summary of the rows than chance takes it.
+    """Refuses a bootstrap copy that was made with another summary, or is farther from it than chance takes it.
 
     Σ (w − 1) f over rows with Poisson weights w and |f| ≤ 1 has the variance V = Σ f², and is larger than t with a
     probability of at most 2 exp(−t²/(2(V + t/3))) (Bernstein). For products of features V ≤ Σ φ_i², Σ φ_j²; of rows,
     complete or not, it is their number.
     """
+    if copy.of != whole.digest:
+        raise SummaryError(
+            f"{_drawn(copy.copy)} of {_owner(copy)} belongs to another summary than the one that came: it names "
+            f"{copy.of[:12] or 'none'}, expected {whole.digest[:12]}; ask the client for the files of one run, the "
+            "summary and its copies, and remove older ones"
+        )
     squares = whole.moments.diagonal() / float(GRID**2)
     apart = np.abs(copy.moments - whole.moments) / float(GRID**2)
     far = any(
@@ -338,6 +347,11 @@ def _column(plan: StudyPlan, column: int) -> str:
         if span.start <= column < span.stop:
             return f"column {column - span.start + 1} of {variable.name!r}"
     return "the column of ones"
+
+
+def _mark(summary: Summary) -> bytes:
+    """Tells sums apart, and takes no memory."""
+    return hashlib.sha256(summary.moments.tobytes()).digest()
 
 
 def _drawn(copy: int) -> str:

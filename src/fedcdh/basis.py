@@ -40,6 +40,7 @@ class Basis:
     scatter: Array  # (clients, columns, columns): Σ over the client's rows, about the *client's* mean; or one for all
     means: Array  # (clients, columns): the client's mean; pooled means are zero
     levels: dict[str, Array]  # of a categorical variable, its standardised indicators in terms of its columns
+    change: Array  # (columns, columns of the plan): from features, less their pooled means, to these coordinates
 
     @classmethod
     def of(cls, cohort: Cohort | Aggregate) -> Basis:
@@ -66,7 +67,8 @@ class Basis:
         client_means, scatter = cohort.centred()
         within = change @ scatter @ change.T
         predictors = _predictors(within.sum(axis=0), spans, targets, rows - len(sizes))
-        return cls(spans, targets, predictors, squares, sizes, within, (client_means - centre) @ change.T, levels)
+        means = (client_means - centre) @ change.T
+        return cls(spans, targets, predictors, squares, sizes, within, means, levels, change)
 
     def can_regress(self, conditions: int) -> npt.NDArray[np.bool_]:
         """Which clients have rows enough for a regression of their own on so many columns: two rows each, and a few."""

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from fedcdh.engines import engine_for, method_for
+from fedcdh.engines import adaptive, engine_for, method_for
 from fedcdh.errors import DataError, PlanMismatch, SettingsError, SummaryError
 from fedcdh.knowledge import NOTHING_KNOWN, Knowledge
 from fedcdh.plan import StudyPlan
 from fedcdh.result import Discovery
+from fedcdh.rounds import SummarySource, TablesSource
 from fedcdh.settings import Progress, Settings
 from fedcdh.sources import Kind
 from fedcdh.summary import Aggregate, Cohort, Summary, add_up, summarize
 from fedcdh.tables import Table, as_table
+
+MOST_ROUNDS, MOST_BYTES = 20, 10_000_000
+"""What `discover` lets a client answer in further rounds: it is all in one process."""
 
 
 def discover_from(
@@ -28,8 +33,12 @@ def discover_from(
     max_conditioning: int | None = None,
     seed: int = 0,
     progress: Progress | None = None,
+    source: SummarySource | None = None,
 ) -> Discovery:
     """The causal graph, from the clients' summaries alone (Algorithm 1, server side).
+
+    With a `source`, method "constraint" may ask clients again, within the budget that the plan states: for every level
+    of the search once, about the conditioning sets that occur there (`fedcdh.rounds`).
 
     >>> from fedcdh.demo import hospital_study
     >>> tables = hospital_study().tables
@@ -38,8 +47,9 @@ def discover_from(
     >>> ("smoker", "cholesterol") in result.graph.arrows
     True
     """
-    settings = Settings(method_for(method), alpha, knowledge or NOTHING_KNOWN, max_conditioning, seed)
-    engine = engine_for(method)
+    rounds = "one" if source is None else "adaptive"
+    settings = Settings(method_for(method), alpha, knowledge or NOTHING_KNOWN, max_conditioning, seed, rounds)
+    engine = engine_for(method) if source is None else adaptive(method, source)
     engine.check(plan.family)
     settings.knowledge.check(plan.names)
     with threadpool_limits(1, user_api="blas"):  # small matrices: more threads only get in each other's way
@@ -50,8 +60,10 @@ def discover_from(
 
 
 def _received(summaries: Iterable[Summary] | Cohort | Aggregate, plan: StudyPlan) -> Cohort | Aggregate:
+    if isinstance(summaries, Cohort):  # whoever made it knows who is not in it
+        return add_up(summaries.summaries, plan, without=set(plan.clients) - set(summaries.clients))
     if not isinstance(summaries, Aggregate):
-        return add_up(summaries.summaries if isinstance(summaries, Cohort) else summaries, plan)
+        return add_up(summaries, plan)
     if summaries.plan.fingerprint != plan.fingerprint:
         raise PlanMismatch(
             "the sum of the summaries follows another plan than this one; pass the plan it was made with"
@@ -82,6 +94,7 @@ def discover(
     max_dropped: float = 0.5,
     seed: int = 0,
     progress: Progress | None = None,
+    rounds: str = "one",
 ) -> Discovery:
     """The causal graph of one table with a column `domain`, or of one table per client.
 
@@ -97,6 +110,8 @@ def discover(
     - `max_dropped`: the share of a client's rows that may be left out for missing values.
     - `seed`: of the random features of "paper", and of the orders that "evidence" starts from where there are many
       variables; "constraint" has nothing random.
+    - `rounds`: "adaptive" lets the tests of "constraint" ask clients again, how conditioning variables act together;
+      the result notes how often and how much.
     - `progress`: called as the search goes on, with (level, questions) or, by evidence, (families scored, families).
 
     >>> from fedcdh.simulate import simulate
@@ -105,12 +120,15 @@ def discover(
     >>> result.changing == study.changing
     True
     """
-    Settings(method, alpha, knowledge or NOTHING_KNOWN, max_conditioning, seed)  # refused before any data is read
+    Settings(method, alpha, knowledge or NOTHING_KNOWN, max_conditioning, seed, rounds)  # before any data is read
     family = engine_for(method).family(seed)
-    plan = StudyPlan.from_tables(tables := _tables(data, domain, names, variables), kinds=kinds, family=family)
+    plan = StudyPlan.from_tables(tables := client_tables(data, domain, names, variables), kinds=kinds, family=family)
+    if rounds == "adaptive":
+        plan = replace(plan, most_rounds=MOST_ROUNDS, most_bytes=MOST_BYTES)
     summaries = [summarize(table, plan, client, max_dropped=max_dropped) for client, table in tables.items()]  # step 1
+    cohort = add_up(summaries, plan)
     return discover_from(
-        summaries,
+        cohort,
         plan,
         method=method,
         alpha=alpha,
@@ -118,12 +136,14 @@ def discover(
         max_conditioning=max_conditioning,
         seed=seed,
         progress=progress,
+        source=TablesSource(tables, plan, cohort) if rounds == "adaptive" else None,
     )
 
 
-def _tables(
+def client_tables(
     data: Any, domain: str | None, names: Sequence[str] | None, variables: Sequence[str] | None
 ) -> dict[str, Table]:
+    """One table per client, from one table with a column that says whose a row is, or from a mapping."""
     if isinstance(variables, str):
         raise SettingsError(f"variables= is the text {variables!r}; pass a list of column names")
     per_client = isinstance(data, Mapping) and data and not any(_is_column(value) for value in data.values())

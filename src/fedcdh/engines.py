@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fedcdh.algorithm import ByTests, Findings, by_evidence
 from fedcdh.basis import Basis
@@ -11,10 +11,12 @@ from fedcdh.change import OperatorChange, PrintedChange
 from fedcdh.colliders import by_largest_p, by_separating_set
 from fedcdh.errors import PlanMismatch, SettingsError
 from fedcdh.features import FeatureFamily, Fourier, Hermite
+from fedcdh.independence.joint import JointTest
 from fedcdh.independence.kernel import KernelTest
 from fedcdh.independence.regression import RegressionTest
 from fedcdh.questions import DOMAIN, IndependenceTest, IndependentChange
 from fedcdh.removal import every_separation, without_contradiction
+from fedcdh.rounds import Spent, SummarySource
 from fedcdh.settings import Progress, Settings
 from fedcdh.summary import Aggregate, Cohort
 
@@ -51,18 +53,16 @@ def _paper(cohort: Cohort, seed: int) -> tuple[IndependenceTest, IndependentChan
     return test, PrintedChange(test.space)
 
 
+_BY_REGRESSIONS = ByTests(
+    _regressions,
+    colliders=by_largest_p,
+    removal=without_contradiction,
+    always_given=frozenset({DOMAIN}),  # a root: no path opens, and mechanisms may differ between clients
+)
+
 ENGINES: Mapping[str, Engine] = {
     "evidence": Engine(lambda seed: Hermite(), _any_family, by_evidence),
-    "constraint": Engine(
-        lambda seed: Hermite(),
-        _any_family,
-        ByTests(
-            _regressions,
-            colliders=by_largest_p,
-            removal=without_contradiction,
-            always_given=frozenset({DOMAIN}),  # a root: no path opens, and mechanisms may differ between clients
-        ),
-    ),
+    "constraint": Engine(lambda seed: Hermite(), _any_family, _BY_REGRESSIONS),
     "paper": Engine(
         lambda seed: Fourier(width=5, seed=seed),
         _fourier_only,
@@ -71,6 +71,28 @@ ENGINES: Mapping[str, Engine] = {
 }
 AUTO = "evidence"
 """What "auto" stands for: the engine with the best record, as `benchmarks.bench_record` prints it."""
+
+
+MOST_SETS = 1000
+"""Conditioning sets that are asked about in further rounds, unless the plan's budget is used up before."""
+
+
+def adaptive(method: str, source: SummarySource) -> Engine:
+    """The engine that may ask clients again; there is one for "constraint"."""
+    if method_for(method) != "constraint":
+        raise SettingsError(
+            f"rounds='adaptive' asks clients what tests need to know, which method {method!r} does not; choose "
+            "method='constraint', or leave rounds= out"
+        )
+
+    def statistics(cohort: Cohort, seed: int) -> tuple[IndependenceTest, IndependentChange]:
+        basis = Basis.of(cohort)
+        return JointTest(cohort, basis, source, MOST_SETS), OperatorChange(basis)
+
+    def spent(test: IndependenceTest) -> Spent | None:
+        return test.spent if isinstance(test, JointTest) else None
+
+    return replace(ENGINES["constraint"], search=replace(_BY_REGRESSIONS, statistics=statistics, spent=spent))
 
 
 def engine_for(method: str) -> Engine:

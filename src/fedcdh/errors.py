@@ -20,6 +20,9 @@
     ├── GraphError                             a graph cannot be built, or cannot do what is asked
     │   ├── NotAnUndirectedEdge                only a line can be turned into an arrow
     │   └── NoExtension                        no DAG has these arrows, this skeleton and these colliders
+    ├── NotAMessage                            what came over the network is no message of an online study
+    ├── TooFewSites                            too few sites are left for an online study to go on
+    ├── AnswersNeeded                          sites have to answer a request before the search can go on
     ├── AnswerError                            a test or measure gave no usable answer to the search
     ├── BaselineFailed                         a program that stands beside ours for comparison gave up
     └── MissingLibrary (also an ImportError)   an optional library is not installed
@@ -107,6 +110,18 @@ class NotAnUndirectedEdge(GraphError):
 
 class NoExtension(GraphError):
     """No DAG keeps the arrows and the skeleton of the graph without adding a collider."""
+
+
+class NotAMessage(FedCDHError):
+    """What came over the network is no message of an online study, or not one that was asked for."""
+
+
+class TooFewSites(FedCDHError):
+    """An online study has fewer sites left than its coordinator wants at least."""
+
+
+class AnswersNeeded(FedCDHError):
+    """The search has come to a question that sites have to answer first."""
 
 
 class AnswerError(FedCDHError):

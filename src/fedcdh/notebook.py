@@ -30,7 +30,7 @@ def _html(result: Discovery) -> Iterator[str]:
         yield f"<p>No picture: {escape(str(missing))}</p>"
     yield from _table([edge for edge in result.edges() if edge.mark and edge.source != DOMAIN])
     changing = ", ".join(map(named, sorted(result.changing)))
-    yield f"<p>Mechanisms that differ between clients: {changing or 'none found'}.</p>"
+    yield f"<p>Mechanisms that differ between clients: {changing or result.nothing_changing}.</p>"
     if result.notes:
         yield "<ul>" + "".join(f"<li>{escape(clean(note))}</li>" for note in result.notes) + "</ul>"
     yield "</div>"

@@ -55,6 +55,24 @@ def fitted(joint: Array, targets: int) -> Array:
     return np.asarray(np.swapaxes(cross, -1, -2) @ solved)
 
 
+def net_of(joint: Array, kept: int) -> Array:
+    """Scatter of the first columns that is left once the other columns are regressed out; as it is without others."""
+    return np.asarray(joint[..., :kept, :kept] - fitted(joint, kept))
+
+
+def net_of_common(joint: Array, kept: int) -> Array:
+    """Scatter of the first columns, in every stratum, less what the other columns explain with the *same* weights in
+    all strata (the first axis)."""
+    if joint.shape[-1] == kept:
+        return joint
+    pooled = joint.sum(axis=0)
+    inner = pooled[..., kept:, kept:]
+    size = np.trace(inner, axis1=-2, axis2=-1)[..., None, None] / inner.shape[-1] + _NOTHING
+    weights = np.linalg.solve(inner + JITTER * size * np.eye(inner.shape[-1]), pooled[..., kept:, :kept])
+    out = np.concatenate([np.broadcast_to(np.eye(kept), (*weights.shape[:-2], kept, kept)), -weights], axis=-2)
+    return np.asarray(np.swapaxes(out, -1, -2) @ joint @ out)
+
+
 def pillai(explained: Array, total: Array, predictors: Array | float, left: Array | float) -> tuple[Array, Array]:
     """F statistic and p-value of Pillai's trace V = tr(explained · total⁻¹); for one target the plain F test.
 

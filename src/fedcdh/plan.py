@@ -135,9 +135,9 @@ class StudyPlan:
                 "feature width must be a whole number in 2..64, bandwidth positive and clip in 1..100 scales, "
                 f"found {self.family.width}, {self.family.bandwidth} and {self.clip}"
             )
-        for what, found in (("most_rounds", self.most_rounds), ("most_bytes", self.most_bytes)):
-            if type(found) is not int or not 0 <= found <= BUDGET_AT_MOST:
-                raise PlanError(f"{what} is {_cut(found)}; expected a whole number from 0 to {BUDGET_AT_MOST}")
+        for limit, most in (("most_rounds", self.most_rounds), ("most_bytes", self.most_bytes)):
+            if not isinstance(most, int) or isinstance(most, bool) or not 0 <= most <= BUDGET_AT_MOST:
+                raise PlanError(f"{limit} is {_cut(most)}; expected a whole number from 0 to {BUDGET_AT_MOST}")
         if self.columns > COLUMNS_AT_MOST:
             raise PlanError(
                 f"the variables of this plan take {self.columns} columns of features, expected at most "

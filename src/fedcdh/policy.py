@@ -9,8 +9,8 @@ small whole numbers might be solved for, so they are counted as known. Then the 
 times as many numbers about the same values: figures of rows and of people with a label are multiplied by B + 1. And
 who stands out stands out more: with the weights w_b of a row beside 1, the columns w_b φ are further columns, in which
 its odds h/(1 − h) become 1 + Σ (w_b − 1)² times as large, on average B + 1 times, as long as many other rows lie in its
-direction; so they are held to the limit. Where few do, a copy may leave them out, so `check_copy` looks at the leverage
-in every copy as well.
+direction. They are held to the limit on average before rows are drawn, and, by `check_together`, as they were drawn.
+Where few other rows do, a copy may leave them out, so `check_copy` looks at the leverage in every copy as well.
 
 Known gaps. A variable of few distinct values that is declared as a number (0 and 1, say) is not counted by level, only
 its outermost values are looked at: declare it categorical. Two summaries of nearly the same rows differ by the rows
@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from itertools import chain, combinations
 from types import MappingProxyType
@@ -37,6 +37,9 @@ from fedcdh.files.profiles import is_key
 from fedcdh.files.strict_toml import number, only, shown, suggestion, texts, whole
 from fedcdh.plan import POWERS, Categorical, Continuous, StudyPlan
 from fedcdh.profile import Profile
+from fedcdh.rounds import Ledger, joint_columns
+from fedcdh.rounds.closeness import Closeness
+from fedcdh.rounds.messages import Names, numbers_for
 from fedcdh.standing_out import Array, leverages
 from fedcdh.summary import Summary
 
@@ -52,6 +55,7 @@ MAGNIFIED = 20.0
 NARROWEST = 0.25
 """Bandwidth, in spreads, below which Hermite features single out values near the centre."""
 _LINES = 20
+_OTHER_DRAWS = "run it again for other draws, or ask for fewer copies"
 _ASK = "after asking who is responsible for data protection"
 
 
@@ -115,6 +119,10 @@ class Policy:
             self.research,
         )
 
+    def check_request(self, signed_by: str | None) -> None:
+        """Refuses what an online site is asked for before there is a plan, if not by who may sign a plan."""
+        _check("this request is not answered here", self._signer("request", signed_by), iter(()), self.research)
+
     def check_profile(self, profile: Profile, own: Mapping[str, str] = MappingProxyType({})) -> None:
         """Refuses a profile before it leaves: too few values, labels that few have (they may be names), lists."""
         _check("this profile must not leave", self._lists(profile.columns, own), self._sparse(profile), self.research)
@@ -146,13 +154,52 @@ class Policy:
         what = "this summary must not leave" + (f" with {copies} bootstrap copies" if copies else "")
         _check(what, always, chain(_fewer(copies, figures), figures(copies)), self.research)
 
+    def check_together(self, known: Mapping[str, float]) -> None:
+        """Refuses bootstrap copies in all of which, and the summary, somebody stands out (`WatchedCopies.together`)."""
+        what = f"these bootstrap copies must not leave, taken together ({_OTHER_DRAWS})"
+        _check(what, (), self._lonely(known, 1), self.research)
+
     def check_copy(
         self, copy: Summary, plan: StudyPlan, outermost: Mapping[str, Array], times: Mapping[str, Array]
     ) -> None:
         """Refuses a bootstrap copy in which somebody stands out (`standing_out.WatchedCopies` notes who may)."""
         figures = self._lonely(leverages(copy, plan, outermost, times), 1)
-        again = "run it again for other draws, or ask for fewer copies"
-        _check(f"bootstrap copy {copy.copy} must not leave ({again})", (), figures, self.research)
+        _check(f"bootstrap copy {copy.copy} must not leave ({_OTHER_DRAWS})", (), figures, self.research)
+
+    def check_joint(
+        self,
+        plan: StudyPlan,
+        rows: int,
+        told: Ledger,
+        close: Mapping[Names, Closeness],
+        own: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Refuses an answer in a further round before a byte leaves; `told` counts it in, `close` is about its sets.
+
+        Answers are further releases about the same rows: all that the site has told, the summary included, has to stay
+        below what the rows hold. Where the policy states its own number of rows, that is raised in proportion.
+        """
+        needed = rows_needed(plan, told.sets)
+        if self.smallest_rows is not None:
+            needed = math.ceil(self.smallest_rows * needed / rows_needed(plan))
+
+        def figures() -> Iterator[str]:
+            if rows < needed:
+                yield (
+                    f"with this answer the site would tell {numbers_told(plan, told.sets)} numbers about {rows} rows, "
+                    f"expected at least {needed} rows for so many; the study has to do with fewer rounds"
+                )
+            for names, found in close.items():
+                if found.people and found.people < self._level(plan):
+                    yield _too_small(found.cell, found.people, self._level(plan))
+                if found.leverage > self.loneliest:
+                    yield (
+                        f"one row stands out by its values of {', '.join(map(repr, names))} together (leverage "
+                        f"{found.leverage:.4f}, expected at most {self.loneliest:g}): its other values could be "
+                        "computed nearly; cut extreme values, or have the study do with fewer rounds"
+                    )
+
+        _check("this answer must not leave", self._lists(plan.names, own), figures(), self.research)
 
     def _rows(self, plan: StudyPlan | None) -> int:
         if self.smallest_rows is not None:
@@ -181,9 +228,12 @@ class Policy:
                 f"the plan's fingerprint is {plan.fingerprint[:12]}, which the policy does not accept; compare it with "
                 "the coordinator's, and add it to plans in policy.toml"
             )
+        yield from self._signer("plan", signed_by)
+
+    def _signer(self, what: str, signed_by: str | None) -> Iterator[str]:
         if self.coordinator_keys and self.unsigned_plans != "accept" and signed_by not in self.coordinator_keys:
             found = "is not signed" if signed_by is None else f"is signed by the key {signed_by!r}"
-            yield f"the plan {found}; expected one of the coordinator_keys; ask the coordinator for the signature"
+            yield f"the {what} {found}; expected one of the coordinator_keys; ask the coordinator for the signature"
 
     @staticmethod
     def _magnifies(plan: StudyPlan) -> Iterator[str]:
@@ -261,8 +311,10 @@ class Policy:
                     )
 
 
-def rows_needed(plan: StudyPlan) -> int:
+def rows_needed(plan: StudyPlan, sets: Collection[Names] = ()) -> int:
     """The fewest rows whose summary may leave: max(100, ⌈(p−1)/0.33⌉, ⌈2 F/d⌉).
+
+    Answers about sets of variables (`rounds`) add their columns to p and their numbers to F.
 
     p−1 columns besides the constant, d continuous variables. F is how many numbers the summary says about their n·d
     unknown values; n > F/d rows are more unknowns than equations, and we ask for twice as many.
@@ -272,15 +324,20 @@ def rows_needed(plan: StudyPlan) -> int:
     their free columns. Sums of labels alone are counts and bear on no continuous value; but labels are not counted
     among the unknowns, either: they are few, and their counts are in the summary.
     """
+    columns = plan.columns - 1 + sum(len(joint_columns(plan, names)) for names in sets)
+    least = max(ROWS_AT_LEAST, math.ceil(columns / COLUMNS_PER_ROW))
+    continuous = sum(isinstance(variable, Continuous) for variable in plan.variables)
+    return max(least, math.ceil(MARGIN * numbers_told(plan, sets) / continuous)) if continuous else least
+
+
+def numbers_told(plan: StudyPlan, sets: Collection[Names] = ()) -> int:
+    """F of `rows_needed`: how many numbers a summary, and answers about these sets, say about continuous values."""
     widths = {variable.name: plan.width(variable) for variable in plan.variables}
     numbers = [widths[v.name] for v in plan.variables if isinstance(v, Continuous)]
     labels = sum(widths[v.name] - 1 for v in plan.variables if isinstance(v, Categorical))
-    least = max(ROWS_AT_LEAST, math.ceil((plan.columns - 1) / COLUMNS_PER_ROW))
-    if not numbers:
-        return least
     own = sum(m + m * (m + 1) // 2 - 1 for m in numbers)
     pairs = (sum(numbers) ** 2 - sum(m * m for m in numbers)) // 2
-    return max(least, math.ceil(MARGIN * (own + pairs + sum(numbers) * labels) / len(numbers)))
+    return own + pairs + sum(numbers) * labels + sum(numbers_for(plan, names) for names in sets)
 
 
 def level_needed(plan: StudyPlan) -> int:

@@ -2,11 +2,11 @@
 
 In every copy a row counts 0, 1, 2, ... times, Poisson with mean 1, drawn from a generator keyed by seed, client and
 number of the copy; the n-th number of the generator belongs to the n-th row of the table. So a copy is a summary like
-any other, exact and additive, made in the same single pass over the rows; its number keeps it from being taken for that
-of the rows themselves. Batches and files make no difference, and more copies leave the first ones as they were. The
-order of rows does make one: another order is another, equally good draw. Numbers keyed by what a row holds would not
-mind the order, but rows that are alike must be drawn apart, and counting them would need memory for every different
-row.
+any other, exact and additive, made in the same single pass over the rows. By its number it is not taken for that of the
+rows themselves, and by the digest of the latter, which it bears, not for a copy of other rows. Batches and files make
+no difference, and more copies leave the first ones as they were. The order of rows does make one: another order is
+another, equally good draw. Numbers keyed by what a row holds would not mind the order, but rows that are alike must be
+drawn apart, and counting them would need memory for every different row.
 
 Copies are further releases of the same rows, and a policy has to count all of them. Whoever knows the seed knows how
 often every row counts in every copy; from as many copies as there are rows, each row follows. So the seed has to stay
@@ -31,9 +31,11 @@ from fedcdh.summary import ROWS_AT_MOST, Summary
 from fedcdh.tables import Table
 
 Array = npt.NDArray[np.float64]
-Watch = Callable[[int, Table, Array], None]
+Watch = Callable[[Table, Array], None]
 
 COPIES_AT_MOST = 1000
+BYTES_AT_MOST = 1 << 30
+"""Of memory for the sums of all copies of a client: they are made in one pass over the rows, side by side."""
 _BLOCK = 2048  # rows at a time
 _TIMES = stats.poisson.cdf(np.arange(16), 1.0)
 """P(at most 0, 1, ... times). More than 15 times, which has probability 2 · 10⁻¹⁴, counts as 16: then a block's 2048
@@ -45,34 +47,47 @@ def bootstrap_summaries(
 ) -> tuple[Summary, ...]:
     """So many summaries of the client's rows, each with every row counted Poisson(1) times.
 
-    `watch` sees who is in which copy: for every block of rows and every copy it is called with the number of the copy,
-    the complete rows, and how often each of them counts. It is for the site to look at, and at nobody else.
+    `watch` sees who is in which copy: for every block of rows it is called with the complete rows, and how often each
+    of them counts in each copy, (copies, rows). It is for the site to look at, and for nobody else.
 
     >>> from fedcdh.plan import Continuous
     >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south"))
     >>> [copy.rows for copy in bootstrap_summaries({"age": range(40, 80)}, plan, "north", 3, seed=1)]
     [33, 38, 28]
     """
-    if not isinstance(copies, int) or not 1 <= copies <= COPIES_AT_MOST:
-        raise SettingsError(f"copies is {copies!r}; expected a whole number from 1 to {COPIES_AT_MOST}")
+    check_copies(plan, copies)
     if not isinstance(seed, int) or seed < 0:
         raise SettingsError(f"seed is {seed!r}; expected a whole number from 0 up")
     if client not in plan.clients:
         raise DataError(f"client {client!r} is not part of the plan, which names {', '.join(plan.clients)}")
     source = source_of(table, f"client {client!r}", names=plan.names, only=plan.names)
-    encode, drawn = Encoder(plan, client), [_Copy(plan, client, seed, number) for number in range(1, copies + 1)]
+    encode, whole = Encoder(plan, client), _Copy(plan, client, seed, 0)
+    drawn = [_Copy(plan, client, seed, number) for number in range(1, copies + 1)]
     for batch in source.batches(plan.kinds):
         for start in range(0, batch.rows, _BLOCK):
-            _add(batch.rows_from(start, _BLOCK), encode, drawn, watch)
+            _add(batch.rows_from(start, _BLOCK), encode, whole, drawn, watch)
     if empty := sum(not copy.moments[0, 0] for copy in drawn):
         raise DataError(f"client {client!r} has too few complete rows: {empty} of {copies} copies are empty")
-    return tuple(
-        Summary(plan.fingerprint, (client,), copy.moments, copy.read, copy.missing, copy.number) for copy in drawn
-    )
+    of = whole.summary(plan, client).digest
+    drawn.reverse()
+    return tuple(drawn.pop().summary(plan, client, of) for _ in range(copies))  # each goes before the next is made
+
+
+def check_copies(plan: StudyPlan, copies: int) -> None:
+    """Refuses numbers of copies that are none, or whose sums take more memory than `BYTES_AT_MOST`."""
+    if not isinstance(copies, int) or not 1 <= copies <= COPIES_AT_MOST:
+        raise SettingsError(f"copies is {copies!r}; expected a whole number from 1 to {COPIES_AT_MOST}")
+    each = 8 * plan.columns**2
+    if copies * each > BYTES_AT_MOST:
+        advice = f"ask for up to {most} copies" if (most := BYTES_AT_MOST // each) else "do without copies"
+        raise SettingsError(
+            f"{copies} copies of the sums of {plan.columns} columns take {copies * each / 1e9:.1f} GB of memory, "
+            f"expected at most {BYTES_AT_MOST / 1e9:.1f} GB; {advice}, or leave variables out of the plan"
+        )
 
 
 class _Copy:
-    """What is added up for one copy while rows come by."""
+    """What is added up for one copy while rows come by; number 0 is the rows themselves."""
 
     def __init__(self, plan: StudyPlan, client: str, seed: int, number: int) -> None:
         self.moments = np.zeros((plan.columns, plan.columns), dtype=np.int64)
@@ -83,15 +98,22 @@ class _Copy:
 
     def times(self, rows: int) -> Array:
         """How often each of the next rows counts; one number of the generator for each, wherever batches end."""
+        if not self.number:
+            return np.ones(rows)
         return np.searchsorted(_TIMES, self._generator.random(rows)).astype(np.float64)
 
+    def summary(self, plan: StudyPlan, client: str, of: str = "") -> Summary:
+        """What came of it; `of` is the digest of that of the rows themselves."""
+        return Summary(plan.fingerprint, (client,), self.moments, self.read, self.missing, self.number, of)
 
-def _add(block: Table, encode: Encoder, drawn: list[_Copy], watch: Watch | None) -> None:
+
+def _add(block: Table, encode: Encoder, whole: _Copy, drawn: list[_Copy], watch: Watch | None) -> None:
     missing = {name: column.missing for name, column in block.columns.items()}
     complete = ~np.logical_or.reduce(list(missing.values()))
     used = block if complete.all() else block.where(complete)
     features = encode(used)
-    for copy in drawn:
+    often = np.empty((len(drawn), used.rows))
+    for copy in (whole, *drawn):
         times = copy.times(block.rows)
         copy.read += int(times.sum())
         if copy.read > ROWS_AT_MOST:
@@ -99,5 +121,7 @@ def _add(block: Table, encode: Encoder, drawn: list[_Copy], watch: Watch | None)
         for name, lacking in missing.items():
             copy.missing[name] += int(times[lacking].sum())
         copy.moments += ((features * times[complete]) @ features.T).astype(np.int64)
-        if watch:
-            watch(copy.number, used, times[complete])
+        if copy.number:
+            often[copy.number - 1] = times[complete]
+    if watch:
+        watch(used, often)

@@ -85,6 +85,11 @@ class Discovery:
         """The variables whose mechanism differs between clients."""
         return self.augmented.children(DOMAIN) if DOMAIN in self.augmented.nodes else frozenset()
 
+    @property
+    def nothing_changing(self) -> str:
+        """What to say where no variable is `changing`: that it was asked in vain is not that it could not be asked."""
+        return "none found" if len(self.cohort.clients) > 1 else "could not be asked: only one client"
+
     def to_dag(self) -> PartialGraph:
         """A DAG over the variables: Dor and Tarsi's consistent extension, or the nearest thing where none exists.
 
@@ -206,6 +211,9 @@ class Discovery:
             yield "only one client: which mechanisms differ between clients cannot be asked"
         elif 2 * len(small) > clients:
             yield f"{len(small)} of {clients} clients have fewer than {FEW_ROWS} rows: is the domain the right column?"
+        for client in self.cohort.plan.clients:
+            if client not in self.cohort.clients:
+                yield f"client {client} is named in the plan, but sent no summary: nothing here is about its rows"
         for summary in self.cohort.summaries:
             if dropped := summary.rows_read - summary.rows:
                 named = ", ".join(f"{name} {count}" for name, count in summary.missing.items() if count)
@@ -235,7 +243,7 @@ class Discovery:
             f"{_count(total.rows, 'row')} "
             f"(method {self.settings.method}{level})",
             str(self.graph),
-            "mechanisms that differ between clients: " + (", ".join(sorted(self.changing)) or "none found"),
+            "mechanisms that differ between clients: " + (", ".join(sorted(self.changing)) or self.nothing_changing),
         ]
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 

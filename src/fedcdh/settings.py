@@ -22,6 +22,7 @@ class Settings:
     knowledge: Knowledge
     max_conditioning: int | None
     seed: int
+    rounds: str = "one"  # or "adaptive": clients may be asked again
 
     def __post_init__(self) -> None:
         if not isinstance(self.alpha, (int, float)) or not 0 <= self.alpha < 1:
@@ -30,6 +31,8 @@ class Settings:
             raise SettingsError(f"max_conditioning is {self.max_conditioning!r}; expected 0, 1, 2, ... or None")
         if not _whole(self.seed):
             raise SettingsError(f"seed is {self.seed!r}; expected a whole number from 0 up")
+        if self.rounds not in ("one", "adaptive"):
+            raise SettingsError(f"rounds is {self.rounds!r}; expected 'one', or 'adaptive' with method='constraint'")
         if not isinstance(self.knowledge, Knowledge):
             raise SettingsError(f"knowledge is {self.knowledge!r}; expected fedcdh.Knowledge(required=[...], ...)")
 

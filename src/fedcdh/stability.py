@@ -27,6 +27,7 @@ from fedcdh.algorithm import Findings
 from fedcdh.engines import engine_for
 from fedcdh.errors import SettingsError
 from fedcdh.graph import Arrow, Pair, PartialGraph, ends
+from fedcdh.plan import StudyPlan
 from fedcdh.questions import DOMAIN
 from fedcdh.settings import Progress, Settings
 from fedcdh.summary import Aggregate, Cohort, Summary, add_up
@@ -166,6 +167,11 @@ def _repeated(
     progress: Progress | None,
 ) -> Stability:
     """The same search on other data: who takes part, and what is known of them, made when their turn comes."""
+    if settings.rounds != "one":
+        raise SettingsError(
+            "this result rests on further rounds of questions, which nobody is there to answer again; look at the "
+            "stability of the same discovery without rounds='adaptive'"
+        )
     search = engine_for(settings.method).search
     done: list[Run] = []
     with threadpool_limits(1, user_api="blas"):  # as in discover_from
@@ -180,26 +186,43 @@ def _repeated(
 
 
 def _drawn_anew(known: Cohort | Aggregate, copies: Iterable[Copy]) -> list[Cohort | Aggregate]:
-    """Every copy once, known as the summaries are: one by one, or as their sum."""
+    """Every copy once, known as the summaries are: one by one, or as their sum, of the same clients."""
     found: dict[int, Cohort | Aggregate] = {}
     for copy in copies:
-        drawn = copy if isinstance(copy, Aggregate) else add_up(_summaries(copy), known.plan)
+        drawn = copy if isinstance(copy, Aggregate) else _added_up(copy, known.plan)
         if type(drawn) is not type(known) or drawn.plan.fingerprint != known.plan.fingerprint:
             raise SettingsError(
                 "copies should follow the plan of the result, and be single summaries or sums as it has"
+            )
+        if drawn.clients != known.clients:
+            raise SettingsError(
+                f"found copies of {', '.join(drawn.clients)}; expected those of the clients of the result, "
+                f"{', '.join(known.clients)}, and of nobody else"
             )
         number = drawn.summaries[0].copy
         if not number or number in found:
             named = f"copy {number} twice" if number else "summaries of the rows themselves"
             raise SettingsError(f"found {named}; expected bootstrap copies, each number of them once for all clients")
+        _check_origin(known, drawn)
         found[number] = drawn
     if not found:
         raise SettingsError("there are no copies; expected one or more, each with one summary of every client")
     return [found[number] for number in sorted(found)]
 
 
-def _summaries(copy: Iterable[Summary] | Cohort) -> Iterable[Summary]:
-    return copy.summaries if isinstance(copy, Cohort) else copy
+def _check_origin(known: Cohort | Aggregate, drawn: Cohort | Aggregate) -> None:
+    """Copies name the summary they belong to; sums of several clients' copies, or of parts of one, cannot."""
+    for whole, copy in zip(known.summaries, drawn.summaries, strict=True):
+        if copy.of and copy.of != whole.digest:
+            raise SettingsError(
+                f"copy {copy.copy} of {', '.join(copy.clients)} was not drawn from the rows of the result: it belongs "
+                f"to summary {copy.of[:12]}, expected {whole.digest[:12]}; pass copies of the same table"
+            )
+
+
+def _added_up(copy: Iterable[Summary] | Cohort, plan: StudyPlan) -> Cohort:
+    """Whoever is in it: who should be is for the caller to say."""
+    return add_up(copy.summaries if isinstance(copy, Cohort) else copy, plan, without=plan.clients)
 
 
 def _without_each(clients: tuple[str, ...]) -> list[tuple[str, ...]]:

@@ -11,12 +11,17 @@ its centre. These values are noted while the rows go by.
 
 In a bootstrap copy a row may count several times, and its neighbours not at all: whoever hid among others in the
 summary may stand out there. The row's leverage is then that of all the times it counts, w φ₁ᵀ M⁻¹ φ₁.
+
+Summary and copies together tell about a row by the columns φ and w_b φ: its odds h/(1 − h) are 1 + Σ (w_b − 1)² times
+those of the summary alone, as long as many other rows, whose weights are drawn apart from its own, lie in its
+direction. At the site the weights are known, and so is that, for every row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
@@ -64,14 +69,42 @@ class Watched:
 
 @dataclass(frozen=True)
 class WatchedCopies:
-    """The outermost values in every bootstrap copy, and how often the rows that have them count there, the most."""
+    """The outermost values in every bootstrap copy, and how often the rows that have them count there, the most.
+
+    `together` is the largest leverage of a row in the summary and all of its copies.
+    """
 
     plan: StudyPlan
+    summary: Summary
     outermost: dict[int, dict[str, Array]] = field(default_factory=dict)
     times: dict[int, dict[str, Array]] = field(default_factory=dict)
+    together: dict[str, float] = field(default_factory=dict)
 
-    def __call__(self, number: int, rows: Table, times: Array) -> None:
-        """Looks at the next complete rows of a copy, and at how often each counts."""
+    def __call__(self, rows: Table, times: Array) -> None:
+        """Looks at the next complete rows, and at how often each counts in each copy."""
+        for number, counted in enumerate(times, start=1):
+            self._note(number, rows, counted)
+        grown = 1 + ((times - 1) ** 2).sum(axis=0)
+        for name, alone in self._leverages(rows):
+            known = alone * grown / (1 - alone + alone * grown)
+            self.together[name] = float(known.max(initial=self.together.get(name, 0.0)))
+
+    @cached_property
+    def _measures(self) -> dict[str, tuple[slice, Array]]:
+        spans = self.plan.spans()
+        return {
+            variable.name: (spans[variable.name], _measure(self.summary, spans[variable.name]))
+            for variable in self.plan.variables
+            if isinstance(variable, Continuous)
+        }
+
+    def _leverages(self, rows: Table) -> Iterator[tuple[str, Array]]:
+        """Of these rows in the summary, by each of their numbers."""
+        features = Encoder(self.plan, self.summary.clients[0])(rows)
+        for name, (span, measure) in self._measures.items():
+            yield name, np.minimum(((measure @ features[np.r_[0, span]]) ** 2).sum(axis=0), 1.0)
+
+    def _note(self, number: int, rows: Table, times: Array) -> None:
         values, counts = self.outermost.setdefault(number, {}), self.times.setdefault(number, {})
         there = times > 0
         for variable in self.plan.variables:
@@ -109,10 +142,14 @@ def _leverage(summary: Summary, plan: StudyPlan, variable: Continuous, span: sli
     """Of a row that counts once, with each of these values."""
     alone = replace(plan, variables=(variable,))
     features = Encoder(alone, summary.clients[0])(Table({variable.name: Numbers(values)}))
+    return np.asarray(((_measure(summary, span) @ features) ** 2).sum(axis=0))
+
+
+def _measure(summary: Summary, span: slice) -> Array:
+    """A root W of M⁻¹ for the columns of one variable: the leverage of φ is |W φ|²."""
     columns = np.r_[0, span]
     moments = summary.moments[np.ix_(columns, columns)].astype(np.float64)
     scales = np.sqrt(np.maximum(moments.diagonal(), 1.0))
     eigenvalues, vectors = np.linalg.eigh(moments / np.multiply.outer(scales, scales))
     told = eigenvalues > _NOTHING * eigenvalues[-1]
-    along = vectors[:, told].T @ (features / scales[:, None])
-    return np.asarray((along**2 / eigenvalues[told, None]).sum(axis=0))
+    return np.asarray(vectors[:, told].T / np.sqrt(eigenvalues[told, None]) / scales)

@@ -8,8 +8,9 @@ however the rows are ordered, batched or split into files, and it cannot hold a 
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from types import MappingProxyType
@@ -44,6 +45,7 @@ class Summary:
     rows_read: int
     missing: Mapping[str, int]  # per variable; a row with any missing value is read but not used
     copy: int = 0  # 0: of the rows themselves; 1, 2, ...: of the rows as drawn for this bootstrap copy (`resampling`)
+    of: str = ""  # the digest of the summary that a copy belongs to; "" also where copies of several were added
 
     def __post_init__(self) -> None:
         whole = np.can_cast(np.asarray(self.moments).dtype, np.int64)
@@ -57,12 +59,21 @@ class Summary:
 
     def __reduce__(self) -> tuple[type[Summary], tuple[object, ...]]:
         """Pickled and copied as it was made, with the checks: a read-only mapping cannot be pickled."""
-        return Summary, (self.plan, self.clients, self.moments, self.rows_read, dict(self.missing), self.copy)
+        said = self.plan, self.clients, self.moments, self.rows_read, dict(self.missing), self.copy, self.of
+        return Summary, said
 
     @property
     def rows(self) -> int:
         """Rows used: Σ 1·1."""
         return int(self.moments[0, 0]) // GRID**2
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the plan's fingerprint and of all numbers, 8 bytes each: rows read, missing by name, moments."""
+        counts = [self.rows_read, *(self.missing[name] for name in sorted(self.missing))]
+        said = hashlib.sha256(self.plan.encode("utf-8") + np.array(counts, dtype="<i8").tobytes())
+        said.update(self.moments.astype("<i8", order="C", copy=False).ravel().data)
+        return said.hexdigest()
 
     def constant(self, plan: StudyPlan) -> tuple[str, ...]:
         """The variables that have one and the same value in all these rows."""
@@ -107,13 +118,14 @@ class Summary:
             rows_read=self.rows_read + other.rows_read,
             missing={name: self.missing[name] + other.missing[name] for name in self.missing},
             copy=self.copy,
+            of=self.of if self.of == other.of else "",
         )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Summary):
             return NotImplemented
-        mine = (self.plan, self.clients, self.rows_read, dict(self.missing), self.copy)
-        theirs = (other.plan, other.clients, other.rows_read, dict(other.missing), other.copy)
+        mine = (self.plan, self.clients, self.rows_read, dict(self.missing), self.copy, self.of)
+        theirs = (other.plan, other.clients, other.rows_read, dict(other.missing), other.copy, other.of)
         return mine == theirs and np.array_equal(self.moments, other.moments)
 
 
@@ -229,8 +241,10 @@ class Aggregate:
         return means, (scatter - (apart.T * rows) @ apart)[None]
 
 
-def add_up(summaries: Iterable[Summary], plan: StudyPlan) -> Cohort:
+def add_up(summaries: Iterable[Summary], plan: StudyPlan, *, without: Collection[str] = ()) -> Cohort:
     """The cohort of these summaries: parts of one client are added, clients are kept apart.
+
+    Every client of the plan has to be there, but for those that the study goes on `without`.
 
     >>> from fedcdh.plan import Continuous
     >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south"))
@@ -269,7 +283,7 @@ def add_up(summaries: Iterable[Summary], plan: StudyPlan) -> Cohort:
                 "other rows with the same values, add the two with + first)"
             )
         known.append(summary)
-    if lacking := [client for client in plan.clients if client not in parts]:
+    if (lacking := [client for client in plan.clients if client not in {*parts, *without}]) or not parts:
         raise SummaryError(
             f"no summary from client {', '.join(lacking)}; wait for it, or make a plan without it for all others"
         )

@@ -141,11 +141,12 @@ class _Server:
 
     def train(self, alpha: float, rho: float) -> None:
         """So many steps at every client, with averages on the way and at the end."""
+        told = self.wire.to_clients(np.array([alpha, rho])).tolist()
         left = self._training.steps
         while left > 0:
             alone = min(left, self._training.steps_alone)
             for client in self._clients:
-                client.train(alone, alpha, rho)
+                client.train(alone, *told)
             self._average()
             left -= alone
 

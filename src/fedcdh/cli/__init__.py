@@ -13,10 +13,13 @@ from fedcdh.cli.at_coordinator import discover_command, plan_command
 from fedcdh.cli.at_site import profile_command, summarize_command
 from fedcdh.cli.experimenting import experiment_command
 from fedcdh.cli.failing import EXIT_CODES
+from fedcdh.cli.flowering import flower
 from fedcdh.cli.inspecting import inspect_command
 from fedcdh.cli.keys import keygen_command, sign_command, verify_command
 from fedcdh.cli.output import never_fail_on_letters
 from fedcdh.cli.reporting import report_command
+from fedcdh.cli.requesting import request_command
+from fedcdh.cli.rounds import answer_command
 from fedcdh.cli.trying import compare_command, demo_command, simulate_command
 from fedcdh.files import SOFTWARE
 
@@ -31,10 +34,13 @@ SITE, COORDINATOR, TRYING, KEYS = "At a site", "At the coordinator", "Trying it 
 
 app.command("profile", rich_help_panel=SITE)(profile_command)
 app.command("summarize", rich_help_panel=SITE)(summarize_command)
+app.command("answer", rich_help_panel=SITE)(answer_command)
 app.command("inspect", rich_help_panel=SITE)(inspect_command)
 app.command("plan", rich_help_panel=COORDINATOR)(plan_command)
 app.command("discover", rich_help_panel=COORDINATOR)(discover_command)
+app.command("request", rich_help_panel=COORDINATOR)(request_command)
 app.command("report", rich_help_panel=COORDINATOR)(report_command)
+app.add_typer(flower, name="flower", rich_help_panel=COORDINATOR)
 app.command("keygen", rich_help_panel=KEYS)(keygen_command)
 app.command("sign", rich_help_panel=KEYS)(sign_command)
 app.command("verify", rich_help_panel=KEYS)(verify_command)

@@ -27,6 +27,7 @@ from fedcdh.cli.places import (
     the_key,
     write_signed,
 )
+from fedcdh.cli.rounds import AnswersFolder
 from fedcdh.discovery import discover_from
 from fedcdh.engines import engine_for
 from fedcdh.errors import NotASummary, PlanError, SettingsError, SignatureError
@@ -64,6 +65,12 @@ def plan_command(
         list[str] | None,
         typer.Option(help="CLIENT=ed25519:... (or a file with it): the key of a site.", metavar="CLIENT=KEY"),
     ] = None,
+    most_rounds: Annotated[
+        int, typer.Option(help="How many further questions a site answers, see fedcdh answer.", metavar="N")
+    ] = 0,
+    most_bytes: Annotated[
+        int, typer.Option(help="How many bytes a site sends in all its answers.", metavar="BYTES")
+    ] = 10_000_000,
     key: KeyFile = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -90,7 +97,8 @@ def plan_command(
     family = engine_for(method).family(0) if method is not None else None
     study = study_from(messages, declaration, family=family, accept_ranges=accept_ranges or ())
     given = {client: read_public(text) for client, text in pairs(site_key, "--site-key", "CLIENT=KEY").items()}
-    study = replace(study, plan=replace(study.plan, study=name), keys={**study.keys, **given})
+    named_plan = replace(study.plan, study=name, most_rounds=most_rounds, most_bytes=most_bytes if most_rounds else 0)
+    study = replace(study, plan=named_plan, keys={**study.keys, **given})
     show_plan(out, study)
     few, many = (size(study.plan, study.plan.clients[0], rows) for rows in (1000, 1_000_000))
     out.say(f"A site's message will have {few} bytes for a thousand rows, {many} for a million.")
@@ -136,6 +144,11 @@ def discover_command(
         str | None,
         typer.Option(help="The public key that has to have signed the plan: a file, or ed25519:...", metavar="KEY"),
     ] = None,
+    answers: Annotated[
+        Path | None,
+        typer.Option(help="Let constraint ask the sites again: the folder for requests and answers.", metavar="FOLDER"),
+    ] = None,
+    key: KeyFile = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -146,6 +159,8 @@ def discover_command(
       fedcdh discover study.plan.json *.summary -o result/
 
       fedcdh discover study.plan.json *.summary --method constraint --alpha 0.01 -o result-tests/
+
+      fedcdh discover study.plan.json *.summary --method constraint --answers rounds/
     """
     out = Output(quiet, as_json)
     study, signer = read_study(plan)
@@ -154,11 +169,12 @@ def discover_command(
     out.say(
         f"Plan {study.plan.fingerprint[:12]}, " + (f"signed by {fingerprint(signer)}." if signer else "not signed.")
     )
-    received = [_read_summary(path, study, out) for path in named(summaries)]
+    received = [read_summary(path, study, out) for path in named(summaries)]
     plain, drawn = [one for one in received if not one.copy], [one for one in received if one.copy]
     no_copies_alone(drawn, plain)
     cohort = admit(plain, study.plan)
     copies = copies_of_all(drawn, cohort, out)
+    source = AnswersFolder(answers, study, the_key(key, out), out) if answers is not None else None
     with out.searching("discover") as progress:
         result = discover_from(
             cohort,
@@ -169,6 +185,7 @@ def discover_command(
             max_conditioning=max_conditioning,
             seed=seed,
             progress=progress,
+            source=source,
         )
     out.say(str(result), "")
     stable = again = None
@@ -200,7 +217,7 @@ def _show_again(out: Output, stability: Stability) -> None:
     out.say("")
 
 
-def _read_summary(path: Path, study: Study, out: Output) -> Summary:
+def read_summary(path: Path, study: Study, out: Output) -> Summary:
     """One site's summary, or a copy of it; by the key that the plan names for the site, if it does.
 
     What there is to note about a site is noted once, at its summary.

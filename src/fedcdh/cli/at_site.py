@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fedcdh.cli.copies import copies_beside, copy_paths, write_with_copies
+from fedcdh.cli.copies import copies_beside, copy_paths, not_named_like_a_copy, write_with_copies
 from fedcdh.cli.failing import speaking
 from fedcdh.cli.options import (
     AsJson,
@@ -145,6 +145,7 @@ def summarize_command(
     """
     out = Output(quiet, as_json)
     target = output or file_name(client, ".summary")
+    not_named_like_a_copy(target)
     rules, signing = the_policy(policy, research, out), the_key(key, out)
     study, signer = read_study(plan)
     own = _own_names(renames)

@@ -8,13 +8,21 @@ from pathlib import Path
 
 from fedcdh.arrival import admit_copies
 from fedcdh.cli.output import Output
-from fedcdh.cli.places import blaming, replaceable, signature_path, write_signed
+from fedcdh.cli.places import blaming, replaceable, signature_path
 from fedcdh.errors import SettingsError, SummaryError
-from fedcdh.files.signing import SigningKey
+from fedcdh.files.disk import write_together
+from fedcdh.files.signing import SigningKey, sign
 from fedcdh.files.summaries import peek
 from fedcdh.summary import Cohort, Summary
 
 _ENDING = ".summary"
+_COPY = r"\.boot-[0-9]{3,4}"
+
+
+def not_named_like_a_copy(target: Path) -> None:
+    """A summary called north.boot-001.summary would lie where the first copy of north.summary belongs."""
+    if re.search(_COPY + "$", _stem(target)):
+        raise SettingsError(f"{target} is what a bootstrap copy is called; choose another name for the summary with -o")
 
 
 def copy_paths(target: Path, copies: int) -> list[Path]:
@@ -24,7 +32,7 @@ def copy_paths(target: Path, copies: int) -> list[Path]:
 
 def copies_beside(target: Path, client: str) -> list[Path]:
     """The copies that an earlier run left beside the summary; what has such a name and is something else is refused."""
-    ours = re.compile(re.escape(f"{_stem(target)}.boot-") + r"[0-9]{3,4}" + re.escape(_ENDING))
+    ours = re.compile(re.escape(_stem(target)) + _COPY + re.escape(_ENDING))
     if not target.parent.is_dir():
         return []
     found = sorted(path for path in target.parent.iterdir() if ours.fullmatch(path.name))
@@ -42,21 +50,24 @@ def copies_beside(target: Path, client: str) -> list[Path]:
 def write_with_copies(
     target: Path, content: bytes, copies: Sequence[bytes], older: Iterable[Path], key: SigningKey | None
 ) -> list[Path]:
-    """Writes the summary last, so that where it is, the copies beside it are all there and were made with it.
+    """Writes the summary and its copies, all or none, in place of older ones.
 
-    For that, an older summary goes before the first copy changes.
+    The summary goes first and comes last, so that where it is, the copies beside it are all there and were made with
+    it, even if the process dies on the way.
     """
-    older = list(older)
-    if copies or older:
-        for path in (target, *older):
-            signature_path(path).unlink(missing_ok=True)
-            path.unlink(missing_ok=True)
-    further = [
-        written
-        for path, copy in zip(copy_paths(target, len(copies)), copies, strict=True)
-        for written in write_signed(path, copy, "summary", key)
-    ]
-    return [*write_signed(target, content, "summary", key), *further]
+    gone = [place for path in (target, *older) for place in (path, signature_path(path))]
+    contents = [*zip(copy_paths(target, len(copies)), copies, strict=True), (target, content)]
+    signed = [pair for path, each in contents for pair in _with_signature(path, each, key)]
+    write_together(signed, gone)
+    written = [path for path, _ in signed]
+    own = len(_with_signature(target, content, key))
+    return [*written[-own:], *written[:-own]]
+
+
+def _with_signature(path: Path, content: bytes, key: SigningKey | None) -> list[tuple[Path, bytes]]:
+    if key is None:
+        return [(path, content)]
+    return [(path, content), (signature_path(path), sign(key, "summary", content).encode("utf-8"))]
 
 
 def copies_of_all(copies: Sequence[Summary], cohort: Cohort, out: Output) -> tuple[Cohort, ...]:

@@ -96,6 +96,8 @@ FORMATS = {
     "profile": b"fedcdh-profile-",
     "plan": b"fedcdh-study-",
     "report": b"fedcdh-report-",
+    "request": b"fedcdh-request-",
+    "answer": b"fedcdh-answer-",
 }
 
 

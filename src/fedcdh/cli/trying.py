@@ -102,7 +102,7 @@ def simulate_command(
         raise SettingsError(str(problem)) from None
     written = []
     for name, table in zip(names or study.tables, study.tables.values(), strict=True):
-        write_whole(output / name / "data.csv", _csv(study.names, table.tolist()))
+        write_whole(output / name / "data.csv", as_csv(study.names, table.tolist()))
         written.append(output / name / "data.csv")
     truth = {"edges": sorted(study.arrows), "nodes": study.names, "changing": sorted(study.changing)}
     write_whole(output / "truth.json", json.dumps(truth, indent=2, sort_keys=True) + "\n")
@@ -164,7 +164,8 @@ def _is_folder_name(name: str) -> bool:
     return bool(name) and name not in (".", "..") and Path(name).name == name and name != "truth.json"
 
 
-def _csv(names: Iterable[str], rows: Iterable[Iterable[float]]) -> str:
+def as_csv(names: Iterable[str], rows: Iterable[Iterable[float]]) -> str:
+    """Rows as CSV, every number to its last digit."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(names)

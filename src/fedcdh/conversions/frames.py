@@ -37,6 +37,11 @@ def to_polars(records: Iterable[Any], kind: type | None = None) -> Any:
         str: polars.String,
         tuple: polars.List(polars.String),
     }
+    if strange := [name for name, kind in kinds.items() if kind not in types]:
+        raise SettingsError(
+            f"{', '.join(strange)} cannot be a column of polars: expected records whose fields are texts, numbers, "
+            "truth values or tuples of names, as those of result.edges(), result.drift() and result.stability().edges"
+        )
     listed = {name: [list(v) if isinstance(v, tuple) else v for v in values] for name, values in columns.items()}
     return polars.DataFrame(listed, schema={name: types[kind] for name, kind in kinds.items()})
 

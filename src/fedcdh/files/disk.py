@@ -14,8 +14,9 @@ import secrets
 import stat
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from fedcdh.errors import DataError
 
@@ -39,6 +40,41 @@ def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> N
     while not _written(path, data, mode):
         pass
     _sync_folder(path.parent)
+
+
+def write_together(contents: Sequence[tuple[Path, bytes]], instead_of: Iterable[Path] = ()) -> None:
+    """Writes files of one folder in this order, all or none; those that they stand `instead_of` go first.
+
+    All are written aside before anything moves. What stops the moves, ctrl-C included, undoes them: then there is what
+    was there before. Only a process that dies on the spot leaves the first files without the last, and in a hidden
+    folder beside them what was there.
+    """
+    folder = contents[-1][0].parent
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=f".{contents[-1][0].name}.", suffix=".draft", dir=folder) as aside:
+        older, newer = Path(aside) / "older", Path(aside) / "newer"
+        older.mkdir()
+        for path, content in contents:
+            mode = _mode_of(path)
+            write_whole(newer / path.name, content)
+            (newer / path.name).chmod(stat.S_IMODE((newer / path.name).lstat().st_mode) & mode)
+        gone = dict.fromkeys([*instead_of, *(path for path, _ in contents)])
+        moves = [(path, older / path.name) for path in gone if os.path.lexists(path)]
+        _move_all([*moves, *((newer / path.name, path) for path, _ in contents)])
+    _sync_folder(folder)
+
+
+def _move_all(moves: Sequence[tuple[Path, Path]]) -> None:
+    begun: list[tuple[Path, Path]] = []
+    try:
+        for source, target in moves:
+            begun.append((source, target))
+            os.replace(source, target)  # noqa: PTH105 (as in `_written`)
+    except BaseException:
+        for source, target in reversed(begun):
+            if os.path.lexists(target) and not os.path.lexists(source):  # the last may not have moved
+                os.replace(target, source)  # noqa: PTH105
+        raise
 
 
 def sweep(path: Path) -> None:

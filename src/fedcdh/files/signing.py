@@ -30,7 +30,7 @@ from fedcdh.errors import SignatureError
 from fedcdh.files.strict_json import canonical, parse
 
 FORMAT = "fedcdh-signature-1"
-KINDS = ("summary", "plan", "profile", "result")
+KINDS = ("summary", "plan", "profile", "result", "request", "answer")
 SIGNATURE_AT_MOST = 1024
 """Bytes of a signature document; what is longer is none."""
 _SCHEME = "ed25519:"

@@ -18,6 +18,7 @@ from fedcdh.files import SOFTWARE
 from fedcdh.files.summary_header import (
     AGAIN,
     COUNT_AT_MOST,
+    DIGEST,
     HEADER_AT_MOST,
     LENGTH,
     NO_DIGEST,
@@ -72,7 +73,7 @@ def unpack(blob: bytes, plan: StudyPlan) -> SummaryMessage:
             f"make it; {AGAIN}"
         )
     in_order = {name: header.missing[name] for name in plan.names}  # the file sorts by name
-    summary = Summary(header.plan, (header.client,), moments, header.rows_read, in_order, header.copy)
+    summary = Summary(header.plan, (header.client,), moments, header.rows_read, in_order, header.copy, header.of)
     return SummaryMessage(summary, header.research, header.software)
 
 
@@ -95,7 +96,8 @@ def size(
     """The exact length of the file that `pack` will give, in bytes; nothing is missing unless said so."""
     counts = dict.fromkeys(plan.names, 0) if missing is None else missing
     read = rows if rows_read is None else rows_read
-    header = Header(plan.fingerprint, client, rows, read, counts, plan.columns, research, software, copy)
+    of = NO_DIGEST if copy else ""
+    header = Header(plan.fingerprint, client, rows, read, counts, plan.columns, research, software, copy, of)
     return len(header.rendered(NO_DIGEST)) + header.data_bytes
 
 
@@ -117,10 +119,15 @@ def _header_of(message: SummaryMessage) -> Header:
         raise SummaryError(f"software {message.software!r} cannot be named in a file; expected up to 64 plain letters")
     if not 0 <= summary.copy <= COPIES_AT_MOST:
         raise SummaryError(f"the summary is bootstrap copy {summary.copy}; a file holds one from 1 to {COPIES_AT_MOST}")
+    if not (DIGEST.fullmatch(summary.of) if summary.copy else summary.of == ""):
+        raise SummaryError(
+            f"of is {summary.of!r}; expected nothing for the summary itself, and for a bootstrap copy the digest of "
+            "the summary it was drawn from: set of=summary.digest"
+        )
     missing = {name: int(count) for name, count in summary.missing.items()}
     counts, columns = (summary.rows, int(summary.rows_read), missing), len(summary.moments)
-    said = bool(message.research), message.software, int(summary.copy)
-    return Header(summary.plan, summary.clients[0], *counts, columns, *said)
+    said, drawn = (bool(message.research), message.software), (int(summary.copy), summary.of)
+    return Header(summary.plan, summary.clients[0], *counts, columns, *said, *drawn)
 
 
 def _check_with_plan(header: Header, plan: StudyPlan) -> None:

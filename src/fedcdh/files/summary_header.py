@@ -27,7 +27,8 @@ LENGTH = struct.Struct("<Q")
 AGAIN = "ask the site to send its summary again, as it was written"
 NO_DIGEST = "0" * 64
 """Stands for a digest where only the length of a header is asked for."""
-_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
+DIGEST = re.compile(r"[0-9a-f]{64}")
+_NOTHING = re.compile("")
 _FIELDS = (
     "client",
     "columns",
@@ -35,6 +36,7 @@ _FIELDS = (
     "digest",
     "format",
     "missing",
+    "of",
     "plan",
     "research",
     "rows",
@@ -56,6 +58,7 @@ class Header:
     research: bool
     software: str
     copy: int = 0  # 0: of the rows themselves; else the number of a bootstrap copy
+    of: str = ""  # the digest of the summary to which a copy belongs (`Summary.digest`)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "missing", MappingProxyType(dict(self.missing)))
@@ -110,6 +113,7 @@ def header_at_most(plan: StudyPlan) -> int:
         research=False,
         software="x" * 64,
         copy=COPIES_AT_MOST,
+        of=NO_DIGEST,
     )
     return min(len(longest.rendered(NO_DIGEST)) - LENGTH.size, HEADER_AT_MOST)
 
@@ -149,8 +153,9 @@ def _parsed(text: bytes) -> tuple[Header, str]:
     found = _object(document, _FIELDS)
     if type(found["missing"]) is not dict or type(found["research"]) is not bool:
         raise _no_header("'missing' is not an object, or 'research' neither true nor false")
+    copy = _whole(found, "copy", COPIES_AT_MOST)
     header = Header(
-        plan=_text(found, "plan", _FINGERPRINT),
+        plan=_text(found, "plan", DIGEST),
         client=_name(found["client"]),
         rows=_whole(found, "rows", ROWS_AT_MOST),
         rows_read=_whole(found, "rows_read", COUNT_AT_MOST),
@@ -158,9 +163,10 @@ def _parsed(text: bytes) -> tuple[Header, str]:
         columns=_whole(found, "columns", COUNT_AT_MOST),
         research=found["research"],
         software=_text(found, "software", SOFTWARE_NAME),
-        copy=_whole(found, "copy", COPIES_AT_MOST),
+        copy=copy,
+        of=_text(found, "of", DIGEST if copy else _NOTHING),
     )
-    return header, _text(found, "digest", _FINGERPRINT)
+    return header, _text(found, "digest", DIGEST)
 
 
 def _no_header(reason: str) -> NotASummary:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from fedcdh.basis import Basis
 from fedcdh.independence import mechanism, pairs
+from fedcdh.independence.pairs import SEPARATELY, Together
 from fedcdh.partial import in_groups
 from fedcdh.questions import DOMAIN, Answer, Question
 
@@ -19,6 +20,7 @@ class RegressionTest:
     """Partial F tests for pairs of variables, Chow and Bartlett tests for the domain."""
 
     basis: Basis
+    together: Together = SEPARATELY
 
     def __call__(self, questions: Sequence[Question], /) -> list[Answer]:
         """Answers in the order of the questions."""
@@ -29,7 +31,7 @@ class RegressionTest:
     def _shape(self, question: Question) -> tuple[object, ...]:
         if DOMAIN in question.pair:
             return ("mechanism", *mechanism.shape(self.basis, _domain_first(question)))
-        return ("pair", *pairs.shape(self.basis, pairs.narrow_first(self.basis, question)))
+        return ("pair", *pairs.shape(self.basis, pairs.narrow_first(self.basis, question), self.together))
 
     def _elements(self, question: Question) -> int:
         clients = len(self.basis.rows) if DOMAIN in question.given | question.pair else 1
@@ -37,8 +39,9 @@ class RegressionTest:
 
     def _solve(self, questions: list[Question]) -> list[tuple[float, float]]:
         if DOMAIN in questions[0].pair:
-            return mechanism.answer_mechanisms(self.basis, [_domain_first(q) for q in questions])
-        return pairs.answer_pairs(self.basis, [pairs.narrow_first(self.basis, q) for q in questions])
+            return mechanism.answer_mechanisms(self.basis, [_domain_first(q) for q in questions], self.together)
+        ordered = [pairs.narrow_first(self.basis, q) for q in questions]
+        return pairs.answer_pairs(self.basis, ordered, self.together)
 
 
 def _domain_first(question: Question) -> Question:

@@ -1,0 +1,185 @@
+"""Tests that may ask clients again, beside those of one message: python -m benchmarks.bench_adaptive --help
+
+Rates of p < 0.05 on data whose answer is known (`adaptive_data`), seeds from 1000 up; the features and the level at
+which they count as needed were chosen on seeds below 1000. "one" is the default test from one message, "adaptive" the
+same with joint features of the conditioning set, "RCIT" causal-learn's on the pooled rows, which are then all in one
+place. Table 5 is what it does to graphs; its times are ratios, since machines differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from benchmarks.adaptive_data import MECHANISMS, Draw, adaptive_pair, product_study
+from benchmarks.calibration_data import calibration_domain
+from fedcdh.basis import Basis
+from fedcdh.discovery import discover
+from fedcdh.independence.joint import JointTest
+from fedcdh.independence.regression import RegressionTest
+from fedcdh.metrics import compare_graph
+from fedcdh.plan import StudyPlan
+from fedcdh.questions import DOMAIN, Question
+from fedcdh.rounds import TablesSource
+from fedcdh.simulate import Array, Simulation, simulate
+from fedcdh.summary import add_up, summarize
+from fedcdh.tables import as_table
+
+ALPHA = 0.05
+FIRST_SEED = 1000
+HIGHEST_LEVEL, BELOW_RCIT = 0.08, 0.05
+ASKED = ("linear", "sin", "square", "product")
+KINDS = {"alike": {}, "differing": {"differing": True}, "a label": {"labels": 1}}
+
+
+def wave(noise: Array) -> Array:
+    """A coupling that bends twice."""
+    return np.sin(2 * noise)
+
+
+COUPLINGS = {"linear": (lambda noise: noise, 0.12), "square": (np.square, 0.12), "sin 2ε": (wave, 0.2)}
+
+
+def ours(draw: Draw) -> tuple[float, float]:
+    """The p-values of the one message and of the test that asks again, both within clients."""
+    tables = {client: as_table(table) for client, table in draw.tables.items()}
+    plan = replace(StudyPlan.from_tables(tables), most_rounds=1, most_bytes=10**9)
+    cohort = add_up((summarize(table, plan, client) for client, table in tables.items()), plan)
+    basis = Basis.of(cohort)
+    asked = [replace(draw.question, given=draw.question.given | ({DOMAIN} - draw.question.pair))]
+    again = JointTest(cohort, basis, TablesSource(tables, plan, cohort), most_sets=1)
+    return RegressionTest(basis)(asked)[0].p_value, again(asked)[0].p_value
+
+
+def rcit(draw: Draw) -> float:
+    """The p-value of causal-learn's RCIT on the pooled rows, as it comes."""
+    from causallearn.utils.cit import CIT  # the peer is an optional extra
+
+    return float(CIT(draw.numbers, "rcit")(0, 1, list(range(2, draw.numbers.shape[1]))))
+
+
+def domain_draw(mechanism: str, conditioning: int, seed: int) -> Draw:
+    """℧ ⫫ x | Z, in the shape of the other draws."""
+    instance = calibration_domain(mechanism, conditioning=conditioning, seed=seed)
+    names = instance.study.names
+    tables = {client: dict(zip(names, rows.T, strict=True)) for client, rows in instance.study.tables.items()}
+    return Draw(tables, Question(DOMAIN, "x", frozenset(names[1:])), np.zeros((0, 2)))
+
+
+def rates(make: Callable[..., Draw], seeds: Sequence[int], peer: bool) -> Array:
+    found = [[*ours(draw), *([rcit(draw)] if peer else [])] for draw in (make(seed=seed) for seed in seeds)]
+    return np.asarray((np.array(found) < ALPHA).mean(axis=0))
+
+
+def table(title: str, rows: dict[str, Callable[..., Draw]], seeds: Sequence[int], peer: bool) -> dict[str, Array]:
+    print(f"\n{title}, seeds {seeds[0]}..{seeds[-1]}\n{'':36}{'one':>9}{'adaptive':>10}" + f"{'RCIT':>9}" * peer)
+    found = {}
+    for label, make in rows.items():
+        found[label] = rates(make, seeds, peer)
+        ours_here, theirs = found[label][:2], found[label][2:]
+        print(f"{label:36}{ours_here[0]:9.3f}{ours_here[1]:10.3f}" + "".join(f"{r:9.3f}" for r in theirs), flush=True)
+    return found
+
+
+def levels(seeds: Sequence[int], peer: bool, mechanisms: Sequence[str], kinds: Sequence[str]) -> None:
+    rows = {
+        f"|Z|={size} {mechanism}, {kind}": partial(adaptive_pair, mechanism, conditioning=size, **KINDS[kind])
+        for kind in kinds
+        for size in (1, 2, 3)
+        for mechanism in mechanisms
+        if size > 1 or mechanism in ASKED[:3]
+    }
+    found = table("Level, x ⫫ y | Z true: 10 clients of 100 rows", rows, seeds, peer)
+    worst = max(found, key=lambda label: found[label][1])
+    verdict = "met" if found[worst][1] <= HIGHEST_LEVEL else "MISSED"
+    print(f"adaptive: at most {found[worst][1]:.3f} ({worst}); target {HIGHEST_LEVEL}: {verdict}", flush=True)
+
+
+def domain_levels(seeds: Sequence[int]) -> None:
+    rows = {f"|Z|={size} {mechanism}": partial(domain_draw, mechanism, size) for size in (2, 3) for mechanism in ASKED}
+    table("3. Level, ℧ ⫫ x | Z true, Z shifts between clients", rows, seeds, peer=False)
+
+
+def power(seeds: Sequence[int], peer: bool) -> None:
+    rows = {
+        f"|Z|={size} {mechanism}, {dependence} {name}": partial(
+            adaptive_pair, mechanism, conditioning=size, dependence=dependence, coupling=coupling
+        )
+        for name, (coupling, dependence) in COUPLINGS.items()
+        for size in (1, 2, 3)
+        for mechanism in ASKED
+        if size > 1 or mechanism in ASKED[:3]
+    }
+    found = table("4. Power, x ⫫ y | Z false: the noise of x enters y with this weight and shape", rows, seeds, peer)
+    if peer:
+        behind = {label: float(r[2] - r[1]) for label, r in found.items()}
+        short = {label: gap for label, gap in behind.items() if gap > BELOW_RCIT}
+        shown = ", ".join(f"{label} by {gap:.2f}" for label, gap in short.items()) or "nowhere"
+        print(f"more than {BELOW_RCIT} behind RCIT: {shown}", flush=True)
+
+
+def graphs(seeds: Sequence[int]) -> None:
+    print(f"\n5. Graphs, d = 6, 10 clients, seeds {seeds[0]}..{seeds[-1]}: skeleton F1 / direction F1")
+    print(f"{'':28}{'one':>16}{'adaptive':>16}{'rounds':>8}{'sets':>6}{'kB a client':>12}{'time':>8}")
+    kinds: dict[str, Callable[[int], Simulation]] = {
+        "general, n_k = 100": lambda seed: simulate("general", seed=seed),
+        "general, n_k = 500": lambda seed: simulate("general", rows=500, seed=seed),
+        "products, n_k = 100": lambda seed: product_study(seed=seed),
+        "products, n_k = 500": lambda seed: product_study(seed=seed, rows=500),
+    }
+    for label, make in kinds.items():
+        found = np.array([_graph(make(seed)) for seed in seeds]).mean(axis=0)
+        once, again = (f"{found[i]:.3f} / {found[i + 1]:.3f}" for i in (0, 2))
+        rest = f"{found[4]:8.1f}{found[5]:6.1f}{found[6] / 1000:12.0f}{found[7]:7.1f}x"
+        print(f"{label:28}{once:>16}{again:>16}{rest}", flush=True)
+
+
+def _graph(study: Simulation) -> list[float]:
+    scores: list[float] = []
+    seconds = []
+    for rounds in ("one", "adaptive"):
+        start = time.perf_counter()
+        result = discover(study.tables, names=study.names, method="constraint", rounds=rounds)
+        seconds.append(time.perf_counter() - start)
+        found = compare_graph(result.to_dag(), study.arrows)
+        scores += [found.skeleton.f1, found.direction.f1]
+    spent = result.findings.spent
+    assert spent is not None
+    return [*scores, spent.rounds, spent.sets, spent.bytes / len(study.tables), seconds[1] / seconds[0]]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repetitions", type=int, default=300)
+    parser.add_argument("--graphs", type=int, default=30)
+    parser.add_argument("--tables", nargs="+", type=int, default=[1, 2, 3, 4, 5])
+    parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS))
+    parser.add_argument("--rcit", action="store_true", help="RCIT in table 1 too")
+    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
+    options = parser.parse_args()
+    peer = find_spec("causallearn") is not None
+    seeds = range(options.first_seed, options.first_seed + options.repetitions)
+    error = np.sqrt(ALPHA * (1 - ALPHA) / options.repetitions)
+    print(f"Rejection rates at α = {ALPHA}; one standard error of a rate of {ALPHA}: {error:.3f}")
+    others = [name for name in MECHANISMS if name not in ASKED]
+    measure = {
+        1: lambda: levels(seeds, peer and options.rcit, ASKED, options.kinds),
+        2: lambda: levels(seeds[:100], False, others, options.kinds),
+        3: lambda: domain_levels(seeds),
+        4: lambda: power(seeds[:100], peer),
+        5: lambda: graphs(range(options.first_seed, options.first_seed + options.graphs)),
+    }
+    with threadpool_limits(1):
+        for number in options.tables:
+            measure[number]()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""What the coordinator asks next, where tests may ask sites again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedcdh.arrival import admit
+from fedcdh.cli.at_coordinator import read_summary
+from fedcdh.cli.failing import speaking
+from fedcdh.cli.options import AsJson, KeyFile, PlanFile, Quiet
+from fedcdh.cli.output import Output
+from fedcdh.cli.places import named, read_study, the_key
+from fedcdh.cli.rounds import AnswersFolder
+from fedcdh.discovery import discover_from
+from fedcdh.errors import AnswersNeeded
+
+
+@speaking
+def request_command(
+    plan: PlanFile,
+    summaries: Annotated[list[Path], typer.Argument(help="One summary of every client.", metavar="SUMMARY...")],
+    answers: Annotated[Path, typer.Option(help="The folder for requests and answers.", metavar="FOLDER")],
+    alpha: Annotated[float, typer.Option(help="The level of the tests; the same for discover.")] = 0.05,
+    max_conditioning: Annotated[
+        int | None, typer.Option(help="The most variables to condition on; the same for discover.")
+    ] = None,
+    key: KeyFile = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write the next question to the sites, if there is one: as far as the search comes with the answers so far.
+
+    Example:
+
+      fedcdh request study.plan.json *.summary --answers rounds/
+    """
+    out = Output(quiet, as_json)
+    study, _ = read_study(plan)
+    cohort = admit([read_summary(path, study, out) for path in named(summaries)], study.plan)
+    source = AnswersFolder(answers, study, the_key(key, out), out)
+    settings = {"alpha": alpha, "max_conditioning": max_conditioning, "knowledge": study.knowledge}
+    try:
+        discover_from(cohort, study.plan, method="constraint", source=source, **settings)  # type: ignore[arg-type]
+    except AnswersNeeded as needed:
+        out.say(str(needed))
+        out.result({"more": True})
+        return
+    out.say(f"No more is to be asked: fedcdh discover {plan} ... --method constraint --answers {answers}")
+    out.result({"more": False})

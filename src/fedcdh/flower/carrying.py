@@ -1,0 +1,26 @@
+"""Bytes in Flower's messages: one array of bytes under one name, which Flower cuts into chunks by itself.
+
+The bytes are taken as they are: no array is parsed, no shape or type of anybody's is believed.
+"""
+
+from __future__ import annotations
+
+from flwr.app import Array, ArrayRecord, Message, RecordDict
+
+NAME = "fedcdh"
+
+
+def loaded(content: bytes) -> RecordDict:
+    """The content of a message."""
+    return RecordDict({NAME: ArrayRecord({NAME: Array("uint8", (len(content),), NAME, content)})})
+
+
+def unloaded(message: Message) -> bytes | None:
+    """What a message carries: None if Flower reports an error, no bytes at all if it carries something else."""
+    if message.has_error():
+        return None
+    try:
+        data = message.content[NAME][NAME].data
+    except (KeyError, TypeError, AttributeError):
+        return b""
+    return data if isinstance(data, bytes) else b""

@@ -1,0 +1,93 @@
+"""What a site has told already, on its own disk: a program that answers by itself must not be asked until it has told
+everything.
+
+The policy looks at one message. But two summaries of nearly the same rows differ by the rows that changed, and a plan
+after the other looks at the same rows from ever other sides. So a site that answers unattended keeps a list: of
+every plan it answered and every column it described, with a digest of what it said. The same again may leave again,
+to a server that was restarted, say. Anything else is for people to decide.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedcdh.errors import PolicyRefusal
+from fedcdh.files.disk import read_regular, write_whole
+from fedcdh.files.profiles import is_digest, readable
+from fedcdh.files.strict_json import parse
+
+if sys.platform != "win32":
+    import fcntl
+
+FORMAT = "fedcdh-answered-1"
+BYTES_AT_MOST = 16_000_000
+_PLAN, _COLUMN = "plan", "column"
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The list of what was told, in a file that only this site has."""
+
+    path: Path
+    plans_at_most: int = 1
+
+    def plan(self, fingerprint: str, told: str) -> None:
+        """Notes the digest of the answer to a plan, or refuses that answer."""
+        self._note({f"{_PLAN} {fingerprint}": told})
+
+    def columns(self, told: Mapping[str, str]) -> None:
+        """Notes the digests of columns that are described, or refuses to describe them."""
+        self._note({f"{_COLUMN} {name}": one for name, one in told.items()})
+
+    def _note(self, told: Mapping[str, str]) -> None:
+        with self._alone():
+            known = self._read()
+            if changed := [what for what, one in told.items() if known.get(what, one) != one]:
+                raise PolicyRefusal(
+                    f"this site has answered before, and would now say something else about {changed[0][:80]}: its "
+                    f"rows have changed, and the difference would tell about single rows. {self._advice}"
+                )
+            both = {**known, **told}
+            plans = sum(what.startswith(f"{_PLAN} ") for what in both)
+            if plans > self.plans_at_most and both != known:
+                raise PolicyRefusal(
+                    f"this site has answered {plans - 1} plans, and may answer {self.plans_at_most} about the same "
+                    f"rows. {self._advice}"
+                )
+            if both != known:
+                write_whole(self.path, readable({"format": FORMAT, "told": both}), private=True)
+
+    @property
+    def _advice(self) -> str:
+        return (
+            "If those responsible for data protection agree, raise plans_at_most in the site's settings, or move "
+            f"{self.path} away to begin anew"
+        )
+
+    def _read(self) -> dict[str, str]:
+        if not self.path.exists():
+            return {}
+        content = read_regular(self.path, BYTES_AT_MOST, "the list of what this site has told", refuse=PolicyRefusal)
+        found: Any = parse(content, refuse=self._refuse)
+        if not isinstance(found, dict) or found.keys() != {"format", "told"} or found["format"] != FORMAT:
+            raise self._refuse(f"it is not of the format {FORMAT!r}")
+        if not isinstance(found["told"], dict) or not all(map(is_digest, found["told"].values())):
+            raise self._refuse("it does not hold digests")
+        return dict(found["told"])
+
+    def _refuse(self, reason: str) -> PolicyRefusal:
+        return PolicyRefusal(f"{self.path} cannot be read ({reason}), so nothing leaves. {self._advice}")
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Two answers at once must not both be the last one allowed."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.with_name(f"{self.path.name}.lock").open("w") as lock:
+            if sys.platform != "win32":
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            yield

@@ -1,0 +1,153 @@
+"""A federation in one process: real sites, real messages, no network; to try a study, and to see who says what.
+
+Sites may be made to fail as sites do, so that one can see what becomes of the study.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from fedcdh.agreement.declaration import Declaration
+from fedcdh.codes import INTERNAL
+from fedcdh.discovery import client_tables
+from fedcdh.errors import SettingsError
+from fedcdh.knowledge import NOTHING_KNOWN, Knowledge
+from fedcdh.online.coordinator import Outcome, Terms, conduct
+from fedcdh.online.messages import PROFILE, REFUSAL, SUMMARY, Envelope, digest
+from fedcdh.online.site import Site
+from fedcdh.policy import Policy
+from fedcdh.settings import Progress
+from fedcdh.sources import Kind
+from fedcdh.tables import Table
+
+Fault = Literal["silent", "late", "repeated", "contradicting", "failed", "crashed", "garbled"]
+"""Never answers; answers in the next round; the same twice; twice, not the same; with an error code; the network says
+that it failed; with bytes that were changed on the way."""
+
+
+@dataclass
+class InProcess:
+    """A transport to sites in this process, one after the other; a fault belongs to a site and a round."""
+
+    members: Mapping[str, Site]
+    faults: Mapping[tuple[str, str], Fault] = field(default_factory=dict)
+    _late: list[tuple[str, bytes]] = field(default_factory=list)
+
+    def sites(self, expected: int, timeout: float) -> Sequence[str]:
+        """All of them are there from the start."""
+        return list(self.members)
+
+    def ask(self, requests: Mapping[str, bytes], timeout: float) -> Iterator[tuple[str, bytes | None]]:
+        """What is late from the round before, then the answers, each made when it is fetched."""
+        late, self._late = self._late, []
+        yield from late
+        for site, request in requests.items():
+            fault = self.faults.get((site, Envelope.from_bytes(request).kind))
+            if fault == "silent":
+                continue
+            reply = self.members[site].answer(request)
+            if fault == "late":
+                self._late.append((site, reply))
+            else:
+                yield from ((site, one) for one in _as_it_arrives(reply, request, fault))
+
+
+def _as_it_arrives(reply: bytes, request: bytes, fault: Fault | None) -> Iterator[bytes | None]:
+    if fault == "failed":
+        yield Envelope(REFUSAL, about=digest(request), code=INTERNAL).to_bytes()
+    elif fault == "crashed":
+        yield None
+    elif fault == "garbled":
+        middle = len(reply) // 2
+        yield reply[:middle] + bytes([reply[middle] ^ 1]) + reply[middle + 1 :]
+    else:
+        yield reply
+    if fault == "repeated":
+        yield reply
+    elif fault == "contradicting":
+        yield Envelope(REFUSAL, about=digest(request), code=INTERNAL).to_bytes()
+
+
+def simulate_federation(
+    data: Any,
+    *,
+    domain: str | None = None,
+    names: Sequence[str] | None = None,
+    variables: Sequence[str] | None = None,
+    kinds: Mapping[str, Kind] | None = None,
+    method: str = "auto",
+    alpha: float = 0.05,
+    knowledge: Knowledge | None = None,
+    max_conditioning: int | None = None,
+    max_dropped: float = 0.5,
+    seed: int = 0,
+    accept_ranges: Collection[str] = (),
+    policy: Policy | Mapping[str, Policy] | None = None,
+    faults: Mapping[tuple[str, str], Fault] | None = None,
+    minimum: int = 1,
+    folder: Path | str | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """The same result as `discover`, byte for byte, by way of all the messages of an online study.
+
+    Data and settings are those of `discover`. Besides,
+
+    - `policy`: of all sites, or of each; without one, research: nothing is held back;
+    - `faults`: what goes wrong, as {("north", "summary"): "silent"}; rounds are "profile" and "summary", faults are
+      silent, late, repeated, contradicting, failed, crashed and garbled;
+    - `minimum`: sites without which there is no result; `accept_ranges`: variables whose units need not be doubted;
+    - `folder`: where the result, the journal and the record of participation go; else they are not kept.
+
+    >>> from fedcdh.demo import hospital_study
+    >>> study = hospital_study().columns()
+    >>> outcome = simulate_federation(study, domain="hospital", faults={("coast", "summary"): "silent"})
+    >>> dict(outcome.missing)
+    {'coast': 'summary: did not answer in time'}
+    >>> len([event for event in outcome.participation.events if event.what == "accepted"])
+    9
+    """
+    tables = client_tables(data, domain, names, variables)
+    _check_faults(faults or {}, tables)
+    members = {
+        client: Site(client, partial(_same, table), _policy_of(policy, client), max_dropped=max_dropped)
+        for client, table in tables.items()
+    }
+    terms = Terms(
+        method=method,
+        alpha=alpha,
+        max_conditioning=max_conditioning,
+        seed=seed,
+        kinds=kinds or {},
+        declaration=Declaration(knowledge=knowledge or NOTHING_KNOWN),
+        accept_ranges=accept_ranges,
+        minimum=minimum,
+    )
+    transport = InProcess(members, faults or {})
+    if folder is not None:
+        return conduct(transport, terms, folder, progress=progress)
+    with tempfile.TemporaryDirectory(prefix="fedcdh-") as elsewhere:
+        return conduct(transport, terms, elsewhere, progress=progress)
+
+
+def _same(table: Table) -> Table:
+    return table
+
+
+def _policy_of(policy: Policy | Mapping[str, Policy] | None, client: str) -> Policy:
+    if isinstance(policy, Policy):
+        return policy
+    return (policy or {}).get(client, Policy(research=True))
+
+
+def _check_faults(faults: Mapping[tuple[str, str], Fault], clients: Collection[str]) -> None:
+    for (client, round_), fault in faults.items():
+        if client not in clients or round_ not in (PROFILE, SUMMARY) or fault not in get_args(Fault):
+            raise SettingsError(
+                f"faults has {(client, round_)!r}: {fault!r}; expected one of {', '.join(clients)} with "
+                f"{PROFILE!r} or {SUMMARY!r}, and one of {', '.join(get_args(Fault))}"
+            )

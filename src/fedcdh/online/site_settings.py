@@ -1,0 +1,89 @@
+"""The settings of a site that is online, in a file of its own (`site.toml`) that stays there.
+
+client = "north"
+data = "export/*.csv"      # or a list; paths are seen from where this file is
+policy = "policy.toml"
+map = "names.toml"
+key = "site.key"
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from fedcdh.errors import SettingsError
+from fedcdh.files import strict_toml
+from fedcdh.files.disk import read_regular
+from fedcdh.files.profiles import is_name
+from fedcdh.files.signing import SigningKey
+from fedcdh.files.strict_toml import number, only, shown, texts, whole
+from fedcdh.online.answered import Answered
+from fedcdh.online.site import Site
+from fedcdh.policy import Policy
+from fedcdh.reading import CsvStyle, open_tables, read_renames
+from fedcdh.taking_part import own_names
+
+SMALL = 1 << 20
+_CSV = ("delimiter", "decimal", "encoding", "missing")
+_KEYS = ("client", "data", "variables", "map", "policy", "key", "max_dropped", "answered", "plans_at_most", *_CSV)
+
+
+def read_site(path: str | Path) -> Site:
+    """The site of a settings file; a key that has a passphrase takes it from FEDCDH_PASSPHRASE."""
+    path = Path(path).absolute()
+    found = strict_toml.parse(read_regular(path, SMALL, "the settings of a site", refuse=_refuse), refuse=_refuse)
+    only(found, _KEYS, "the file", refuse=_refuse)
+    if not is_name(found.get("client")) or "data" not in found:
+        raise _refuse('it needs client = "the name of this site" and data = "its files"')
+    here = path.parent
+    data, style = _paths(found["data"], here), _style(found)
+    renames = read_renames(here / _text(found, "map")) if "map" in found else {}
+    return Site(
+        client=found["client"],
+        rows=lambda: open_tables(data, rename=renames or None, style=style),
+        policy=_policy(found, here),
+        own=own_names(renames),
+        variables=texts(found["variables"], "variables", refuse=_refuse) if "variables" in found else None,
+        key=_key(here / _text(found, "key")) if "key" in found else None,
+        max_dropped=number(found.get("max_dropped", 0.5), "max_dropped", refuse=_refuse),
+        answered=Answered(
+            here / _text(found, "answered", "answered.json"),
+            whole(found.get("plans_at_most", 1), "plans_at_most", refuse=_refuse),
+        ),
+    )
+
+
+def _refuse(reason: str) -> SettingsError:
+    return SettingsError(f"the settings of this site cannot be used: {reason}; correct site.toml")
+
+
+def _text(found: dict[str, Any], key: str, otherwise: str = "") -> str:
+    text = found.get(key, otherwise)
+    if not isinstance(text, str) or not text:
+        raise _refuse(f"{key} should be a text, found {shown(text)}")
+    return text
+
+
+def _paths(found: Any, here: Path) -> list[str]:
+    names = (found,) if isinstance(found, str) else texts(found, "data", refuse=_refuse)
+    return [str(here / name) for name in names]
+
+
+def _style(found: dict[str, Any]) -> CsvStyle:
+    given: dict[str, Any] = {key: _text(found, key) for key in _CSV[:3] if key in found}
+    if "missing" in found:
+        given["missing"] = ("", *texts(found["missing"], "missing", refuse=_refuse))
+    return CsvStyle(**given)
+
+
+def _policy(found: dict[str, Any], here: Path) -> Policy:
+    if "policy" not in found:
+        return Policy()
+    return Policy.from_toml(read_regular(here / _text(found, "policy"), SMALL, "a policy", refuse=_refuse))
+
+
+def _key(path: Path) -> SigningKey:
+    pem = read_regular(path, SMALL, "a private key", refuse=_refuse)
+    return SigningKey.from_pem(pem, os.environ.get("FEDCDH_PASSPHRASE") if b"ENCRYPTED" in pem else None)

@@ -1,0 +1,25 @@
+"""Further rounds: what a server may ask once it knows which sets of variables matter, and what a client answers.
+
+One message holds sums of products of functions of *single* variables, so a regression on several variables is one on
+sums of functions. For sets that the search comes to condition on, products of functions of their members are asked for
+as well, each set once: then a regression sees how the members act together.
+"""
+
+from fedcdh.rounds.answering import answer_joint
+from fedcdh.rounds.joint_features import JointEncoder, joint_columns
+from fedcdh.rounds.ledger import Ledger
+from fedcdh.rounds.messages import JointRequest, JointSummary, Spent, sort_set
+from fedcdh.rounds.sources import SummarySource, TablesSource
+
+__all__ = [
+    "JointEncoder",
+    "JointRequest",
+    "JointSummary",
+    "Ledger",
+    "Spent",
+    "SummarySource",
+    "TablesSource",
+    "answer_joint",
+    "joint_columns",
+    "sort_set",
+]

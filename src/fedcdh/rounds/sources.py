@@ -1,0 +1,36 @@
+"""Who answers requests: clients in this process, files that come by mail, a network. The test sees no difference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from fedcdh.plan import StudyPlan
+from fedcdh.rounds.answering import answer_joint
+from fedcdh.rounds.ledger import Ledger
+from fedcdh.rounds.messages import JointRequest, JointSummary
+from fedcdh.summary import Cohort
+
+
+class SummarySource(Protocol):
+    """Asks every client of the study the same, and returns what each of them answers, set by set."""
+
+    def ask(self, request: JointRequest, /) -> Mapping[str, Sequence[JointSummary]]: ...
+
+
+class TablesSource:
+    """Clients whose tables are here: each keeps its own ledger and holds itself to the plan's budget."""
+
+    def __init__(self, tables: Mapping[str, Any], plan: StudyPlan, cohort: Cohort) -> None:
+        self._tables, self._plan = dict(tables), plan
+        self._rows = dict(zip(cohort.clients, cohort.client_rows, strict=True))
+        self.ledgers = dict.fromkeys(self._tables, Ledger())
+
+    def ask(self, request: JointRequest, /) -> Mapping[str, Sequence[JointSummary]]:
+        """The answers of all clients."""
+        found = {}
+        for client, table in self._tables.items():
+            found[client], self.ledgers[client] = answer_joint(
+                table, self._plan, client, request, self.ledgers[client], self._rows[client]
+            )
+        return found
