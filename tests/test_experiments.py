@@ -384,8 +384,9 @@ def test_the_smallest_form_of_every_experiment(tmp_path, capsys):
     page = (tmp_path / "results.md").read_text()
     for name in present:
         assert f"## {load(name).title}\n" in page
-    for picture in re.findall(r"\]\((results/[^)]+\.svg)\)", page):
-        assert (tmp_path / picture).read_text().startswith("<?xml")
+    pictures = re.findall(r"\]\((results/[^)]+\.png)\)", page)
+    assert pictures
+    assert all((tmp_path / picture).read_bytes().startswith(b"\x89PNG") for picture in pictures)
 
 
 def test_what_is_missing_is_said(tmp_path, monkeypatch, capsys):

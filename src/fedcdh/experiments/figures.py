@@ -42,11 +42,12 @@ WORDS = {
 COLOURS = ("#000000", "#0072B2", "#009E73", "#56B4E9", "#D55E00", "#CC79A7", "#E69F00", "#8C6D31", "#7F7F7F", "#B22222")
 """Told apart with all common kinds of colour blindness (after Okabe and Ito); markers say the same without colours."""
 MARKERS = "osD^vP*Xph<>"
+DOTS = 110  # per inch: readable on a page, and a tenth of the bytes of an SVG with so many points
 LOGARITHMIC = {"clients", "rows"}
 
 
 def draw(experiment: Experiment, rows: Sequence[Row], folder: Path) -> list[Path]:
-    """Writes the figures of an experiment as SVG; none where what is varied is no number."""
+    """Writes the figures of an experiment as PNG; none where what is varied is no number."""
     with needing("matplotlib", extra="plot"):
         from matplotlib import pyplot, rc_context
     found = [panel for panel in panels(experiment, rows) if _numeric(panel)]
@@ -55,10 +56,10 @@ def draw(experiment: Experiment, rows: Sequence[Row], folder: Path) -> list[Path
     for setting in dict.fromkeys(panel.setting for panel in found):
         here = [panel for panel in found if panel.setting == setting]
         for ending, measures in zip(ENDINGS, MEASURES[experiment.kind], strict=False):
-            with rc_context({"svg.hashsalt": "fedcdh", "font.size": 8, "axes.grid": True, "grid.alpha": 0.25}):
+            with rc_context({"font.size": 8, "axes.grid": True, "grid.alpha": 0.25}):
                 figure = _figure(pyplot, experiment, here, measures)
-                path = folder / f"{figure_name(experiment, setting)}{ending}.svg"
-                figure.savefig(path, metadata={"Date": None}, bbox_inches="tight")
+                path = folder / f"{figure_name(experiment, setting)}{ending}.png"
+                figure.savefig(path, dpi=DOTS, metadata={"Software": None}, bbox_inches="tight")
                 pyplot.close(figure)
             written.append(path)
     return written

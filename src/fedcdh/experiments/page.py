@@ -167,7 +167,7 @@ def _section(experiment: Experiment, rows: Sequence[Row], folder: Path, page: Pa
     found = panels(experiment, rows)
     for setting in dict.fromkeys(panel.setting for panel in found):
         for ending, _ in zip(ENDINGS, MEASURES[experiment.kind], strict=False):
-            path = folder / f"{figure_name(experiment, setting)}{ending}.svg"
+            path = folder / f"{figure_name(experiment, setting)}{ending}.png"
             if path.exists():
                 yield f"![{experiment.title}, {setting_in_words(setting)}]({path.relative_to(page.parent).as_posix()})\n"
     for panel in found:
