@@ -1,4 +1,4 @@
-"""Our figures beside those that the paper prints: the tables of times, of significance and of the number of features."""
+"""Our figures beside those that the paper prints: tables of times, of significance and of the number of features."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def times(experiment: Experiment, rows: Sequence[Row]) -> Iterator[str]:
         sent.append([str(d), str(clients), str(n), *told])
     yield "### Table of computational time\n"
     yield (
-        "CPU seconds, clients and server added up, no parallelism. In round brackets what the paper prints, for its own "
-        "program and the rivals' (another machine, other implementations); in square brackets the number of seeds where "
-        "it is not all.\n"
+        "CPU seconds, clients and server added up, no parallelism. In round brackets what the paper prints, for its "
+        "own program and the rivals' (another machine, other implementations); in square brackets the number of seeds "
+        "where it is not all.\n"
     )
     yield markdown(["d", "K", "n_k", *methods], clock) + "\n"
     yield "Bytes that all clients together send, and in how many messages:\n"
@@ -69,8 +69,9 @@ def significance(rows: Sequence[Row]) -> Iterator[str]:
     """Signed-rank tests against each rival, in all sizes of the paper's table."""
     yield "### Table of significance\n"
     yield (
-        f"p-values of the signed-rank test, `{OURS}` against each rival, raw data; in brackets the paper's, for its own "
-        f"method. An asterisk marks where the rival is the better one, a dash where both have fewer than {FEWEST_PAIRS} seeds.\n"
+        f"p-values of the signed-rank test, `{OURS}` against each rival, raw data; in brackets the paper's, for its "
+        "own method. An asterisk marks where the rival is the better one, a dash where both have fewer than "
+        f"{FEWEST_PAIRS} seeds.\n"
     )
     heads = [
         "d",

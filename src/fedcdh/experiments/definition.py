@@ -149,8 +149,8 @@ def parse(name: str, text: str, size: str = "full") -> Experiment:
     for method, rules in limits.items():
         if method not in said["methods"]:
             raise SettingsError(
-                f"experiment {name!r} limits {method!r}, which is not among its methods; names with a dot need quotation "
-                'marks: "notears-admm-0.3"'
+                f"experiment {name!r} limits {method!r}, which is not among its methods; names with a dot need "
+                'quotation marks: "notears-admm-0.3"'
             )
         if strange := sorted({key for rule in rules for key in rule.at_most} - base.keys()):
             raise SettingsError(f"experiment {name!r} limits {strange[0]!r}, which has no value under [base]; add one")

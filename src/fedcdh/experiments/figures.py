@@ -1,4 +1,4 @@
-"""Figures of experiments, with matplotlib: curves of means with standard deviations, one panel per sweep and measure."""
+"""Figures of experiments, with matplotlib: curves of means with standard deviations, a panel per sweep and measure."""
 
 from __future__ import annotations
 

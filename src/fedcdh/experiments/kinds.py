@@ -19,7 +19,10 @@ _PLACES = {
 
 
 class Kind(Protocol):
-    """Methods are loaded and instances prepared off the clock; a method that fails gets the figures of having found nothing."""
+    """Methods are loaded and instances prepared off the clock.
+
+    A method that fails gets the figures of having found nothing.
+    """
 
     @property
     def measures(self) -> tuple[str, ...]: ...

@@ -44,8 +44,8 @@ Every table and figure of this page is made by `fedcdh experiment page` from the
 , and every file by the command above its figures. One row of a file is one method on one instance:
 parameters, seed, scores, messages and bytes, CPU seconds of all clients and the server together (one thread), and what
 went wrong, if anything. Means are over seeds, ± is one standard deviation; slow rivals were run on fewer seeds, whose
-number then stands in brackets, and paired comparisons are on the seeds that both have. [rivals.md](rivals.md) says what the methods
-are; a method that fails on an instance has found no edge there.
+number then stands in brackets, and paired comparisons are on the seeds that both have.
+[rivals.md](rivals.md) says what the methods are; a method that fails on an instance has found no edge there.
 
 *raw* data are the paper's: effects nearly always vary more than their causes, so that sorting the variables by variance
 finds most directions (`sort-by-variance`, which is no causal method). *standardised* are the same data with every
@@ -169,7 +169,8 @@ def _section(experiment: Experiment, rows: Sequence[Row], folder: Path, page: Pa
         for ending, _ in zip(ENDINGS, MEASURES[experiment.kind], strict=False):
             path = folder / f"{figure_name(experiment, setting)}{ending}.png"
             if path.exists():
-                yield f"![{experiment.title}, {setting_in_words(setting)}]({path.relative_to(page.parent).as_posix()})\n"
+                place = path.relative_to(page.parent).as_posix()
+                yield f"![{experiment.title}, {setting_in_words(setting)}]({place})\n"
     for panel in found:
         yield from _tables(experiment, panel)
     yield from _extras(experiment, rows)

@@ -94,10 +94,12 @@ def one_per_pair(arrows: frozenset[Arrow], claimed: Iterable[Arrow]) -> frozense
 
 
 def as_it_is(columns: Columns) -> Columns:
+    """Nothing is asked for."""
     return columns
 
 
 def logarithms(columns: Columns) -> Columns:
+    """Of all variables."""
     return {name: column if name == DOMAIN_COLUMN else np.log(column) for name, column in columns.items()}
 
 

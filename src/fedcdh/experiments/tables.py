@@ -132,8 +132,9 @@ def same_graphs(rows: Iterable[Row], between: str) -> dict[str, tuple[int, int]]
 
 
 _INSTANCE = {
-    "model", "variables", "clients", "rows", "density", "changing", "dialect", "scale", "sizes", "order", "width", "seed"
-}  # fmt: skip
+    *("model", "variables", "clients", "rows", "density", "changing"),
+    *("dialect", "scale", "sizes", "order", "width", "seed"),
+}
 
 
 # Text

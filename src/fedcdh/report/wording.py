@@ -58,8 +58,8 @@ FACTOR = (
 DRAWN_ANEW = (
     "The rows of every site were drawn anew, each counting 0, 1, 2, ... times, and the search was repeated on every "
     "such copy. Shares say how much hangs on which rows there were; they are not probabilities. A link of this result "
-    "that copies often lack is doubtful. One that only copies have is no finding: rows that count twice make chance look "
-    "like dependence."
+    "that copies often lack is doubtful. One that only copies have is no finding: rows that count twice make chance "
+    "look like dependence."
 )
 IN_SHORT = "Above 3 is strong, around 0 a toss of a coin, below 0 speaks against."
 MINUS = "\N{MINUS SIGN}"
