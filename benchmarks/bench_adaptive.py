@@ -1,7 +1,7 @@
 """Tests that may ask clients again, beside those of one message: python -m benchmarks.bench_adaptive --help
 
-Rates of p < 0.05 on data whose answer is known (`adaptive_data`), seeds from 1000 up; the features and the level at
-which they count as needed were chosen on seeds below 1000. "one" is the default test from one message, "adaptive" the
+Rates of p < 0.05 on data whose answer is known (`adaptive_data`), seeds from 1000 up; the features were
+chosen on seeds below 1000. "one" is the default test from one message, "adaptive" the
 same with joint features of the conditioning set, "RCIT" causal-learn's on the pooled rows, which are then all in one
 place. Table 5 is what it does to graphs; its times are ratios, since machines differ.
 """
