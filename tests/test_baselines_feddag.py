@@ -192,7 +192,8 @@ def test_the_server_has_the_mean_of_what_clients_sent(sharing, mechanism, monkey
     monkeypatch.setattr(wire, "to_server", lambda self, m: (sent.append(m.copy()), up(self, m))[1])
     monkeypatch.setattr(wire, "to_clients", lambda self, m: (answers.append(m.copy()), down(self, m))[1])
     server = server_of(simulate(clients=3, rows=20, seed=2).tables, sharing, mechanism)
-    server.train(0.0, 1.0)
+    server.train(0.5, 2.0)
+    assert answers.pop(0).tolist() == [0.5, 2.0]  # the weights of the constraint come first
     assert len(answers) == 3 * kinds_of_messages(sharing, mechanism)  # after 8, 16 and 20 steps
     for at, answer in enumerate(answers):
         messages = sent[3 * at : 3 * at + 3]

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -158,15 +159,19 @@ def interrupted_at(number: int, write: Callable[[], None]) -> bool:
             raise KeyboardInterrupt
         return trace
 
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        write()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
+    def attempt() -> bool:
+        sys.settrace(trace)
+        try:
+            write()
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(None)
+        return False
+
+    # In a thread of its own: Python 3.11 takes an exception for handled forever when tracing interrupts its handler.
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(attempt).result()
 
 
 # Files that belong together

@@ -91,5 +91,5 @@ def test_leverage_is_a_share_and_batches_do_not_matter(values, place):
     split, again = watched([{"x": rows[:place]}, {"x": rows[place:]}], plan)
     assert whole == split
     assert outermost["x"].tolist() == again["x"].tolist()
-    assert 0 <= leverages(whole, plan, outermost)["x"] < 1 + 1e-6
+    assert 0 <= leverages(whole, plan, outermost)["x"] < 1 + 1e-4  # few rows: rounded sums
     assert set(outermost["x"]) <= {value for value in rows if value is not None}
