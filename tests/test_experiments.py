@@ -20,6 +20,7 @@ from fedcdh.experiments.beside_the_paper import printed
 from fedcdh.experiments.definition import Experiment, load, names, parse
 from fedcdh.experiments.graphs import ORACLE, SIMULATED
 from fedcdh.experiments.kinds import kind_of
+from fedcdh.experiments.page import page_text
 from fedcdh.experiments.principle import FORMS
 from fedcdh.experiments.real_data import data_folder
 from fedcdh.experiments.rejections import REJECTIONS, TESTS
@@ -398,3 +399,11 @@ def test_what_is_missing_is_said(tmp_path, monkeypatch, capsys):
 def test_the_list(capsys):
     assert main(["experiment", "list"]) == 0
     assert all(name in capsys.readouterr().out for name in ["figure-3"])
+
+
+def test_the_committed_page_is_made_from_the_committed_rows():
+    docs = Path(__file__).parents[1] / "docs"
+    assert (docs / "results.md").read_text(encoding="utf-8") == page_text(docs / "results", docs / "results.md")
+    for name in names():
+        rows = read_rows(docs / "results" / f"{name}.csv", columns_of(load(name)))
+        assert len(rows) == len(load(name).jobs())

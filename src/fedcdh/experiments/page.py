@@ -58,6 +58,12 @@ def write_page(folder: Path, page: Path, size: str = "full") -> Path:
 
     What a person has to say about them stands in discussion.txt (Markdown) of the folder, and becomes part of the page.
     """
+    write_whole(page, page_text(folder, page, size))
+    return page
+
+
+def page_text(folder: Path, page: Path, size: str = "full") -> str:
+    """What stands on the page."""
     experiments = [load(name, size) for name in sorted(names(), key=_place)]
     found = [(experiment, _rows(experiment, folder)) for experiment in experiments]
     said = folder / "discussion.txt"
@@ -65,8 +71,7 @@ def write_page(folder: Path, page: Path, size: str = "full") -> Path:
     for experiment, rows in found:
         if rows:
             parts += _section(experiment, rows, folder, page, size)
-    write_whole(page, "\n".join(part.rstrip() + "\n" for part in parts))
-    return page
+    return "\n".join(part.rstrip() + "\n" for part in parts)
 
 
 def _rows(experiment: Experiment, folder: Path) -> list[Row]:
