@@ -12,14 +12,10 @@ The tests a client may use on its own rows:
 
 - "fisherz": Fisher's z for partial correlations, as in the authors' program.
 - "kernel": the paper's FCIT on the rows of one client, `independence.kernel` with random Fourier features side by side:
-  KCI with additive functions of the conditioning variables. Few features do not take away all that these explain: of
-  100 rows with x ⫫ y | z₁, z₂ and linear effects, it rejects in half of the cases.
-- "regression": the partial F tests of `independence.regression`, which see the same functions and hold their level,
-  and so the stronger of the two: skeleton F1 / direction F1 0.905 / 0.670 and 0.823 / 0.517 in linear and
-  general:6:10:100 on seeds 100 to 159, where "kernel" has 0.844 / 0.557 and 0.733 / 0.462, and "fisherz"
-  0.907 / 0.675 and 0.682 / 0.456.
-- "kci": causal-learn's KCI (it needs the extra "peers"), seven times slower than "regression": 0.819 / 0.567 beside its
-  0.857 / 0.581 in general:6:10:100 on seeds 100 to 114.
+  KCI with additive functions of the conditioning variables. Few features do not take away all that these explain, so
+  that it rejects too often given two variables or more.
+- "regression": the partial F tests of `independence.regression`, which see the same functions and hold their level.
+- "kci": causal-learn's KCI (it needs the extra "peers"), the slowest by far.
 """
 
 from __future__ import annotations
@@ -125,8 +121,7 @@ def _colliders(clients: Sequence[_Client], wire: Wire, joined: Bools) -> Iterato
 
     That is the set with the weakest correlation, among those that some client takes for a separating one: the rule of
     the authors' program. Where no client has such a set, nobody knows what separates the pair, and its neighbours tell
-    no direction. (A majority of the clients' first sets does a little worse: direction F1 0.57, 0.47 and 0.63
-    against 0.59, 0.48 and 0.68 in linear:6:2:100, 6:10:25 and 6:10:100 on seeds 100 to 159.)
+    no direction.
     """
     if not (open_pairs := _unshielded(joined)):
         return

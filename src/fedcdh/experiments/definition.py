@@ -21,7 +21,7 @@ Case = Mapping[str, Any]
 """Parameter → value; a TOML value."""
 
 _FOLDER = files("fedcdh.experiments") / "definitions"
-_KEYS = {"title", "kind", "seeds", "methods", "base", "sweep", "limits", "quick", "smallest", "figure", "remarks"}
+_KEYS = {"title", "kind", "seeds", "methods", "base", "sweep", "limits", "quick", "smallest", "remarks"}
 
 
 @dataclass(frozen=True)
