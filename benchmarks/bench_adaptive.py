@@ -3,13 +3,12 @@
 Rates of p < 0.05 on data whose answer is known (`adaptive_data`), seeds from 1000 up; the features were
 chosen on seeds below 1000. "one" is the default test from one message, "adaptive" the
 same with joint features of the conditioning set, "RCIT" causal-learn's on the pooled rows, which are then all in one
-place. Table 5 is what it does to graphs; its times are ratios, since machines differ.
+place. What it does to graphs is the experiment `rounds`.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -18,17 +17,15 @@ from importlib.util import find_spec
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks.adaptive_data import MECHANISMS, Draw, adaptive_pair, product_study
+from benchmarks.adaptive_data import MECHANISMS, Draw, adaptive_pair
 from benchmarks.calibration_data import calibration_domain
 from fedcdh.basis import Basis
-from fedcdh.discovery import discover
 from fedcdh.independence.joint import JointTest
 from fedcdh.independence.regression import RegressionTest
-from fedcdh.metrics import compare_graph
 from fedcdh.plan import StudyPlan
 from fedcdh.questions import DOMAIN, Question
 from fedcdh.rounds import TablesSource
-from fedcdh.simulate import Array, Simulation, simulate
+from fedcdh.simulate import Array
 from fedcdh.summary import add_up, summarize
 from fedcdh.tables import as_table
 
@@ -104,7 +101,7 @@ def levels(seeds: Sequence[int], peer: bool, mechanisms: Sequence[str], kinds: S
 
 def domain_levels(seeds: Sequence[int]) -> None:
     rows = {f"|Z|={size} {mechanism}": partial(domain_draw, mechanism, size) for size in (2, 3) for mechanism in ASKED}
-    table("3. Level, ℧ ⫫ x | Z true, Z shifts between clients", rows, seeds, peer=False)
+    table("Level, ℧ ⫫ x | Z true, Z shifts between clients", rows, seeds, peer=False)
 
 
 def power(seeds: Sequence[int], peer: bool) -> None:
@@ -117,7 +114,7 @@ def power(seeds: Sequence[int], peer: bool) -> None:
         for mechanism in ASKED
         if size > 1 or mechanism in ASKED[:3]
     }
-    found = table("4. Power, x ⫫ y | Z false: the noise of x enters y with this weight and shape", rows, seeds, peer)
+    found = table("Power, x ⫫ y | Z false: the noise of x enters y with this weight and shape", rows, seeds, peer)
     if peer:
         behind = {label: float(r[2] - r[1]) for label, r in found.items()}
         short = {label: gap for label, gap in behind.items() if gap > BELOW_RCIT}
@@ -125,41 +122,10 @@ def power(seeds: Sequence[int], peer: bool) -> None:
         print(f"more than {BELOW_RCIT} behind RCIT: {shown}", flush=True)
 
 
-def graphs(seeds: Sequence[int]) -> None:
-    print(f"\n5. Graphs, d = 6, 10 clients, seeds {seeds[0]}..{seeds[-1]}: skeleton F1 / direction F1")
-    print(f"{'':28}{'one':>16}{'adaptive':>16}{'rounds':>8}{'sets':>6}{'kB a client':>12}{'time':>8}")
-    kinds: dict[str, Callable[[int], Simulation]] = {
-        "general, n_k = 100": lambda seed: simulate("general", seed=seed),
-        "general, n_k = 500": lambda seed: simulate("general", rows=500, seed=seed),
-        "products, n_k = 100": lambda seed: product_study(seed=seed),
-        "products, n_k = 500": lambda seed: product_study(seed=seed, rows=500),
-    }
-    for label, make in kinds.items():
-        found = np.array([_graph(make(seed)) for seed in seeds]).mean(axis=0)
-        once, again = (f"{found[i]:.3f} / {found[i + 1]:.3f}" for i in (0, 2))
-        rest = f"{found[4]:8.1f}{found[5]:6.1f}{found[6] / 1000:12.0f}{found[7]:7.1f}x"
-        print(f"{label:28}{once:>16}{again:>16}{rest}", flush=True)
-
-
-def _graph(study: Simulation) -> list[float]:
-    scores: list[float] = []
-    seconds = []
-    for rounds in ("one", "adaptive"):
-        start = time.perf_counter()
-        result = discover(study.tables, names=study.names, method="constraint", rounds=rounds)
-        seconds.append(time.perf_counter() - start)
-        found = compare_graph(result.to_dag(), study.arrows)
-        scores += [found.skeleton.f1, found.direction.f1]
-    spent = result.findings.spent
-    assert spent is not None
-    return [*scores, spent.rounds, spent.sets, spent.bytes / len(study.tables), seconds[1] / seconds[0]]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repetitions", type=int, default=300)
-    parser.add_argument("--graphs", type=int, default=30)
-    parser.add_argument("--tables", nargs="+", type=int, default=[1, 2, 3, 4, 5])
+    parser.add_argument("--tables", nargs="+", type=int, default=[1, 2, 3, 4])
     parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS))
     parser.add_argument("--rcit", action="store_true", help="RCIT in table 1 too")
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
@@ -174,7 +140,6 @@ def main() -> None:
         2: lambda: levels(seeds[:100], False, others, options.kinds),
         3: lambda: domain_levels(seeds),
         4: lambda: power(seeds[:100], peer),
-        5: lambda: graphs(range(options.first_seed, options.first_seed + options.graphs)),
     }
     with threadpool_limits(1):
         for number in options.tables:

@@ -212,7 +212,8 @@ def test_what_cannot_run_is_refused_before_the_first_job(tmp_path, monkeypatch):
     with pytest.raises(SettingsError, match="no method 'fedpcc'"):
         run(small(methods=("oracle", "fedpcc")), tmp_path / "rows.csv")
     assert not (tmp_path / "rows.csv").exists()
-    monkeypatch.setitem(sys.modules, "causallearn", None)
+    for name in ["causallearn", *(name for name in sys.modules if name.startswith("causallearn."))]:
+        monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setattr(graphs, "_WARM", {""})
     needing = small(methods=("oracle", "cdnod-fisherz"))
     assert list(running.unready(needing)) == ["cdnod-fisherz"]

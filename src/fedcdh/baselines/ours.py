@@ -1,6 +1,7 @@
 """Our own engines as methods among others: the same files travel as in a real study, and their bytes are counted.
 
-Profiles go up, the study comes down, summaries go up; the server reads what it got from the bytes alone.
+Profiles go up, the study comes down, summaries go up; the server reads what it got from the bytes alone. Further
+rounds are requests that come down and answers that go up.
 """
 
 from __future__ import annotations
@@ -11,16 +12,18 @@ from dataclasses import replace
 import numpy as np
 
 from fedcdh.baselines.base import Array, Found, Wire
-from fedcdh.discovery import discover_from
+from fedcdh.discovery import MOST_BYTES, MOST_ROUNDS, discover_from
 from fedcdh.engines import engine_for
 from fedcdh.features import FeatureFamily
 from fedcdh.files.profiles import ProfileMessage, from_text, to_text
+from fedcdh.files.rounds import AnswerMessage, pack_answer, read_request, request_text, unpack_answer
 from fedcdh.files.studies import Study
 from fedcdh.files.summaries import SummaryMessage, pack, unpack
 from fedcdh.plan import StudyPlan
 from fedcdh.profile import profile
+from fedcdh.rounds import JointRequest, JointSummary, TablesSource
 from fedcdh.sources import Kind
-from fedcdh.summary import summarize
+from fedcdh.summary import add_up, summarize
 from fedcdh.tables import as_table
 
 
@@ -33,6 +36,7 @@ def ours(
     kinds: Mapping[str, Kind] | None = None,
     width: int | None = None,
     alpha: float = 0.05,
+    rounds: str = "one",
 ) -> Found:
     """One of our engines; `width` is the number h of features per variable, `kinds` says which numbers are codes.
 
@@ -48,13 +52,32 @@ def ours(
         _sent(wire, to_text(ProfileMessage(profile(table, client, kinds=kinds)))) for client, table in own.items()
     ]
     plan = StudyPlan.from_profiles([from_text(text).profile for text in profiles], family=_family(method, width, seed))
+    if rounds == "adaptive":
+        plan = replace(plan, most_rounds=MOST_ROUNDS, most_bytes=MOST_BYTES)
     told = Study.from_json(wire.to_clients(_bytes(Study(plan).to_json())).tobytes()).plan
     summaries = [
         _sent(wire, pack(SummaryMessage(summarize(table, told, client)), told)) for client, table in own.items()
     ]
     arrived = [unpack(blob, plan).summary for blob in summaries]
-    result = discover_from(arrived, plan, method=method, alpha=alpha, seed=seed)
+    source = _Asked(TablesSource(own, plan, add_up(arrived, plan)), plan, wire) if rounds == "adaptive" else None
+    result = discover_from(arrived, plan, method=method, alpha=alpha, seed=seed, source=source)
     return Found(result.augmented, wire.traffic, result.to_dag())
+
+
+class _Asked:
+    """Further rounds over the wire."""
+
+    def __init__(self, clients: TablesSource, plan: StudyPlan, wire: Wire) -> None:
+        self._clients, self._plan, self._wire = clients, plan, wire
+
+    def ask(self, request: JointRequest, /) -> dict[str, tuple[JointSummary, ...]]:
+        told = read_request(self._wire.to_clients(_bytes(request_text(request))).tobytes(), self._plan)
+        answers = self._clients.ask(told)
+        return {client: self._sent(tuple(answer), request) for client, answer in answers.items()}
+
+    def _sent(self, answer: tuple[JointSummary, ...], request: JointRequest) -> tuple[JointSummary, ...]:
+        blob = _sent(self._wire, pack_answer(AnswerMessage(request.digest, answer), self._plan))
+        return unpack_answer(blob, self._plan, request).answers
 
 
 def _family(method: str, width: int | None, seed: int) -> FeatureFamily:

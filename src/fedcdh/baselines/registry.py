@@ -143,6 +143,14 @@ _ENTRIES = (
         {"method": "constraint"},
     ),
     Entry(
+        "fedcdh-rounds",
+        "our `constraint`, with further rounds",
+        f"{_HERE}.ours:ours",
+        Claims(_TESTED, _DIFFERENT, "Additive Noise", False, _SUMMARIES),
+        '`fedcdh.discover(..., rounds="adaptive")`',
+        {"method": "constraint", "rounds": "adaptive"},
+    ),
+    Entry(
         "fedcdh-paper",
         "FedCDH",
         f"{_HERE}.ours:ours",

@@ -1,8 +1,9 @@
 """Graphs against the truth: simulated studies, and real ones as far as their truth is known.
 
-Parameters of a simulated case: model, variables, clients, rows (per client), density (edges per variable), changing,
-dialect ("paper" or "authors"), scale ("raw" or "standardised"), sizes ("equal", or "unequal" with the same total),
-order ("given", or "shuffled": the clients swap names), and width, the number h of features (0: as the method has it).
+Parameters of a simulated case: model ("linear", "general", or "products" of causes), variables, clients, rows (per
+client), density (edges per variable), changing, dialect ("paper" or "authors"), scale ("raw" or "standardised"), sizes
+("equal", or "unequal" with the same total), order ("given", or "shuffled": the clients swap names), and width, the
+number h of features (0: as the method has it).
 
 Of a real one: study, clients (0: all), rows (per client; 0: all).
 """
@@ -21,6 +22,7 @@ from fedcdh.baselines.ours import ours
 from fedcdh.equivalence import cpdag
 from fedcdh.errors import SettingsError
 from fedcdh.experiments.definition import Case
+from fedcdh.experiments.products import product_study
 from fedcdh.experiments.real_data import DOMAIN_COLUMN, load, one_per_pair
 from fedcdh.graph import Arrow, PartialGraph
 from fedcdh.metrics import Score, compare, compare_changing
@@ -80,19 +82,18 @@ class Simulated(Graphs):
     """The paper's synthetic studies."""
 
     def prepare(self, case: Case, seed: int) -> Instance:
-        study = simulate(
-            case["model"],
-            variables=case["variables"],
-            clients=case["clients"],
-            rows=_rows(case, seed),
-            edges=_edges(case),
-            changing=case["changing"],
-            seed=seed,
-            dialect={"paper": PAPER, "authors": AUTHORS}[case["dialect"]],
-        )
+        study = _simulated(case, seed)
         if case["scale"] == "standardised":
             study = study.standardised()
         return Instance(_in_order(study, case["order"], seed), study.names, study.arrows, study.changing, {})
+
+
+def _simulated(case: Case, seed: int) -> Simulation:
+    sizes = {name: case[name] for name in ("variables", "clients", "changing")}
+    if case["model"] == "products":
+        return product_study(**sizes, rows=case["rows"], edges=_edges(case), seed=seed)
+    dialect = {"paper": PAPER, "authors": AUTHORS}[case["dialect"]]
+    return simulate(case["model"], **sizes, rows=_rows(case, seed), edges=_edges(case), seed=seed, dialect=dialect)
 
 
 class Real(Graphs):
@@ -148,10 +149,10 @@ def _found(instance: Instance, case: Case, name: str, seed: int) -> Found:
     if name == ORACLE:
         augmented = instance.arrows | {(DOMAIN, changing) for changing in instance.changing or ()}
         return Found(cpdag(PartialGraph.from_dag((DOMAIN, *instance.names), augmented)))
-    engine = name.removeprefix("fedcdh-")
-    if engine != name:
+    if name.startswith("fedcdh-"):
         width = case.get("width", 0) or None
-        return ours(instance.tables, instance.names, seed, method=engine, width=width, kinds=instance.kinds)
+        chosen = method(name).options
+        return ours(instance.tables, instance.names, seed, width=width, kinds=instance.kinds, **chosen)
     if case.get("width", 0):
         raise SettingsError(f"{name} has no number of features to set; leave it out of this experiment")
     return method(name)(instance.tables, instance.names, seed)

@@ -26,9 +26,20 @@ from fedcdh.experiments.tables import (
 )
 from fedcdh.files.disk import write_whole
 
-ORDER = ("figure-3", "figure-4", "dense", "hyperparameter", "order", "changing", "unequal", "one-client", "power")
+ORDER = (
+    "figure-3",
+    "figure-4",
+    "dense",
+    "hyperparameter",
+    "order",
+    "changing",
+    "unequal",
+    "one-client",
+    "rounds",
+    "power",
+)
 """As in the paper; what is not named here follows."""
-NOT_RIVALS = {"oracle", "fedcdh-evidence", "fedcdh-constraint", "fedcdh-paper"}
+NOT_RIVALS = {"oracle", "fedcdh-evidence", "fedcdh-constraint", "fedcdh-rounds", "fedcdh-paper"}
 TABLES = {
     "graphs": ("direction_f1", "skeleton_f1"),
     "real": ("skeleton_f1", "direction_f1"),
@@ -227,6 +238,8 @@ def _extras(experiment: Experiment, rows: Sequence[Row]) -> Iterator[str]:
         yield from significance(rows)
     if experiment.name == "hyperparameter":
         yield from features(experiment, rows)
+    if experiment.name == "rounds":
+        yield from _spent(experiment, rows)
     for between in ("scale", "order"):
         if len(experiment.base.get(between, ())) > 1:
             yield f"### The same graph, whatever the {between}\n"
@@ -235,3 +248,21 @@ def _extras(experiment: Experiment, rows: Sequence[Row]) -> Iterator[str]:
             yield f"Instances on which a method finds the very same graph and changes with {between} {values}:\n"
             yield markdown(["method", "same"], [[method, f"{same} of {of}"] for method, (same, of) in found.items()])
             yield ""
+
+
+def _spent(experiment: Experiment, rows: Sequence[Row]) -> Iterator[str]:
+    """What is sent besides the profile, of which every client sends one."""
+    yield "### Rounds and bytes\n"
+    yield "Messages of a client after its profile (the first is its summary), and kB that a client sends in all:\n"
+    lines = []
+    for panel in panels(experiment, rows):
+        for value in panel.values:
+            cells = []
+            for method in ("fedcdh-constraint", "fedcdh-rounds"):
+                found = panel.of(method, value)
+                clients = [int(row["clients"]) for row in found]
+                for measure, unit, less in (("messages_up", 1, 1), ("bytes_up", 1000, 0)):
+                    each = [int(row[measure]) / of / unit - less for row, of in zip(found, clients, strict=True)]
+                    cells.append(f"{sum(each) / len(each):.1f}" if each else "–")
+            lines.append([f"{setting_in_words(panel.setting)}, {panel.varied} = {value}", *cells])
+    yield markdown(["case", "one message", "kB", "further rounds", "kB"], lines) + "\n"

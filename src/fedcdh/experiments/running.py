@@ -25,12 +25,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from fedcdh.errors import DataError, MissingLibrary, SettingsError
 from fedcdh.experiments.definition import Experiment, Job
 from fedcdh.experiments.kinds import kind_of
-from fedcdh.files.disk import write_whole
-
-try:
-    import fcntl
-except ImportError:  # Windows: two commands on one file are not noticed there
-    fcntl = None  # type: ignore[assignment]
+from fedcdh.files.disk import locked, write_whole
 
 Row: TypeAlias = dict[str, str]
 Watch: TypeAlias = Callable[[int, int, float | None], None]
@@ -84,14 +79,8 @@ def unready(experiment: Experiment) -> dict[str, str]:
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
     """Only one command at a time writes to a file of rows."""
-    with path.with_suffix(".lock").open("w") as lock:
-        if fcntl is not None:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise SettingsError(
-                    f"another command is writing to {path}; wait for it, or choose another folder with -o"
-                ) from None
+    advice = f"another command is writing to {path}; wait for it, or choose another folder with -o"
+    with locked(path.with_suffix(".lock"), otherwise=lambda: SettingsError(advice)):
         yield
     path.with_suffix(".lock").unlink(missing_ok=True)
 

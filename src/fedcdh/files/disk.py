@@ -14,7 +14,7 @@ import secrets
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -75,6 +75,25 @@ def _move_all(moves: Sequence[tuple[Path, Path]]) -> None:
             if os.path.lexists(target) and not os.path.lexists(source):  # the last may not have moved
                 os.replace(target, source)  # noqa: PTH105
         raise
+
+
+@contextlib.contextmanager
+def locked(path: Path, *, otherwise: Callable[[], Exception] | None = None) -> Iterator[None]:
+    """Alone, by a lock on this file, which dies with the process; who comes second waits, or raises `otherwise`.
+
+    What is there already stays as it is, and a link is not followed: the folder may be one that others write to.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+    with os.fdopen(os.open(path, flags, 0o666), "r+b", buffering=0) as lock:
+        if sys.platform != "win32":
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | (fcntl.LOCK_NB if otherwise else 0))
+            except BlockingIOError:
+                if otherwise is None:
+                    raise
+                raise otherwise() from None
+        yield
 
 
 def sweep(path: Path) -> None:

@@ -80,11 +80,12 @@ def answer_pairs(
     ]
     parts = [p_x, p_y, combine(p_linear)]
     if together.closely:
-        parts += [
+        squares = [
             _predict(left, freedom, target[:mean], side[1:2], np.append(rest, side[0]))[1]
             for target, mean, side, alone in ((x, mean_x, y, mean_y), (y, mean_y, x, mean_x))
             if alone == 1 and len(side) > 1
         ]
+        parts += [combine(squares)] if squares else []  # one part of five: it must not drown what is seen by values
     if within and len(freedom) > 1 and mean_x == mean_y == 1:  # of several labels, none comes first
         share = 1 - len(together.common) / max(freedom.sum(), 1.0)
         parts.append(_differing_slopes(net_of_common(left, whole_x + whole_y), freedom * share, x[0], y[0]))
