@@ -1,5 +1,7 @@
 """A hundred sites with thirty variables, in one process: seconds, memory and bytes of a whole online study.
 
+And thirty sites with ten variables where tests ask again, with and without a site that drops out on the way.
+
 python -m benchmarks.bench_federation
 """
 
@@ -7,33 +9,62 @@ from __future__ import annotations
 
 import resource
 import time
+from collections.abc import Mapping
+from typing import Any
 
 from fedcdh.discovery import discover
 from fedcdh.exports import result_json
 from fedcdh.online import simulate_federation
-from fedcdh.simulate import simulate
+from fedcdh.online.participation import Participation
+from fedcdh.simulate import Simulation, simulate
 
-SITES, VARIABLES, ROWS, SEED = 100, 30, 500, 1000
+ROWS, SEED = 500, 1000
 
 
 def main() -> None:
-    study = simulate(variables=VARIABLES, clients=SITES, rows=ROWS, seed=SEED)
-    data = study.columns("site")
-    before = _peak()
-    print(f"{SITES} sites, {VARIABLES} variables, {ROWS} rows each, seed {SEED}")
+    one_shot = _study(variables=30, clients=100)
     for method in ("evidence", "constraint"):
-        start, cpu = time.perf_counter(), time.process_time()
-        outcome = simulate_federation(data, domain="site", method=method, accept_ranges=study.names)
-        seconds, cpu, record = time.perf_counter() - start, time.process_time() - cpu, outcome.participation
-        asked = sum(event.what == "sent" for event in record.events)
-        print(
-            f"{method:11} {seconds:6.1f} s ({cpu:.1f} s of one core), peak memory {_peak():.0f} MB (data alone "
-            f"{before:.0f} MB); {asked} requests, "
-            f"{record.bytes_sent / 1e6:.2f} MB to sites, {record.bytes_received / 1e6:.2f} MB from them"
-        )
-        start = time.perf_counter()
-        same = result_json(discover(data, domain="site", method=method)) == result_json(outcome.result)
-        print(f"{'':11} {time.perf_counter() - start:6.1f} s with discover alone; the same bytes: {same}")
+        _run(one_shot, {"method": method})
+    _run(further := _study(variables=10, clients=30), asking := {"method": "constraint", "rounds": "adaptive"})
+    client = next(iter(further.tables))
+    start = time.perf_counter()
+    outcome = simulate_federation(
+        further.columns("site"),
+        domain="site",
+        accept_ranges=further.names,
+        faults={(client, "answer 2"): "silent"},
+        **asking,
+    )
+    print(f"{'':11} {time.perf_counter() - start:6.1f} s where {client} drops out in the second of them; ", end="")
+    print(f"{_traffic(outcome.participation)}; {outcome.result.findings.spent}")
+
+
+def _study(variables: int, clients: int) -> Simulation:
+    print(f"{clients} sites, {variables} variables, {ROWS} rows each, seed {SEED}")
+    return simulate(variables=variables, clients=clients, rows=ROWS, seed=SEED)
+
+
+def _run(study: Simulation, search: Mapping[str, Any]) -> None:
+    data, before = study.columns("site"), _peak()
+    start, cpu = time.perf_counter(), time.process_time()
+    outcome = simulate_federation(data, domain="site", accept_ranges=study.names, **search)
+    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+    print(
+        f"{search['method']:11} {seconds:6.1f} s ({cpu:.1f} s of one core), peak memory {_peak():.0f} MB (before "
+        f"{before:.0f} MB); {_traffic(outcome.participation)}"
+    )
+    if outcome.result.findings.spent:
+        print(f"{'':11} {outcome.result.findings.spent}")
+    start = time.perf_counter()
+    same = result_json(discover(data, domain="site", **search)) == result_json(outcome.result)
+    print(f"{'':11} {time.perf_counter() - start:6.1f} s with discover alone; the same bytes: {same}")
+
+
+def _traffic(record: Participation) -> str:
+    asked = sum(event.what == "sent" for event in record.events)
+    return (
+        f"{asked} requests, {record.bytes_sent / 1e6:.2f} MB to sites, {record.bytes_received / 1e6:.2f} MB from them"
+    )
 
 
 def _peak() -> float:

@@ -18,6 +18,8 @@ from fedcdh.codes import DATA, POLICY, USAGE
 from fedcdh.discovery import discover
 from fedcdh.errors import SettingsError, TooFewSites
 from fedcdh.exports import result_json
+from fedcdh.files.aggregates import unpack_aggregate
+from fedcdh.files.signing import SigningKey
 from fedcdh.flower import client_app, server_app
 from fedcdh.flower.carrying import NAME, loaded, unloaded
 from fedcdh.online.messages import PROFILE, Envelope, Wanted
@@ -39,7 +41,7 @@ def _in_a_run(monkeypatch):
 def folder(tmp_path_factory) -> Path:
     """Three sites with data and settings, under the safe policy."""
     folder = tmp_path_factory.mktemp("sites")
-    given = ("--sites", ",".join(SITES), "--rows", "400,500,600", "--variables", "4", "--seed", "5")
+    given = ("--sites", ",".join(SITES), "--rows", "4000,4500,5000", "--variables", "4", "--seed", "5")
     assert run(["simulate", "-o", str(folder), *given, "-q"]) == 0
     for name in SITES:
         settings = f'client = "{name}"\ndata = "data.csv"\nplans_at_most = 99\n'
@@ -83,6 +85,10 @@ class FakeGrid:
         if (node, kind) not in self.odd:
             return client_app.answer(message, context(node, {"site": str(self.settings[node])}))
         odd = self.odd[node, kind]
+        if isinstance(odd, list):  # one after the other
+            odd = odd.pop(0)
+            if not self.odd[node, kind]:
+                del self.odd[node, kind]
         return None if odd is None else Message(odd, reply_to=message)
 
 
@@ -96,7 +102,7 @@ def nodes(folder: Path) -> dict[int, Path]:
     return {number: folder / name / "site.toml" for number, name in enumerate(SITES, start=11)}
 
 
-def in_process(folder: Path, names=SITES) -> str:
+def in_process(folder: Path, names=SITES, **given) -> str:
     tables = {name: fedcdh.open_tables(folder / name / "data.csv") for name in names}
     columns = {
         name: {
@@ -104,13 +110,45 @@ def in_process(folder: Path, names=SITES) -> str:
         }
         for name, table in tables.items()
     }
-    return result_json(discover(columns))
+    return result_json(discover(columns, **given))
 
 
 def test_a_study_over_the_grid_gives_the_same_bytes(folder, tmp_path):
     outcome = conducted(FakeGrid(nodes(folder)), tmp_path, **{"expected-sites": 3})
     assert not outcome.missing
     assert (tmp_path / "result.json").read_text(encoding="utf-8") == in_process(folder)
+
+
+def test_further_rounds_over_the_grid_give_the_same_bytes(folder, tmp_path):
+    given = {"expected-sites": 3, "method": "constraint", "rounds": "adaptive", "max-conditioning": 2}
+    outcome = conducted(FakeGrid(nodes(folder)), tmp_path, **given)
+    assert not outcome.missing
+    assert outcome.result.findings.spent.rounds > 0
+    expected = in_process(folder, method="constraint", rounds="adaptive", max_conditioning=2)
+    assert (tmp_path / "result.json").read_text(encoding="utf-8") == expected
+    assert len(list((folder / "north").glob("*.ledger.json"))) == 1
+
+
+def test_a_masked_sum_over_the_grid_is_the_plain_one(folder, tmp_path):
+    """Sites with keys, under the safe policy; the result is that of the sum of their summaries, byte for byte."""
+    settings = {}
+    for number, name in enumerate(SITES, start=11):
+        here = tmp_path / name
+        here.mkdir()
+        (here / "site.key").write_bytes(SigningKey.generate().to_pem())
+        data = (folder / name / "data.csv").as_posix()
+        (here / "site.toml").write_text(f'client = "{name}"\ndata = "{data}"\nkey = "site.key"\nmasked_only = true\n')
+        settings[number] = here / "site.toml"
+    outcome = conducted(FakeGrid(settings), tmp_path / "out", **{"expected-sites": 3, "masked": "yes"})
+    assert not outcome.missing
+    plan = outcome.study.plan
+    tables = {name: fedcdh.open_tables(folder / name / "data.csv") for name in SITES}
+    cohort = fedcdh.add_up([fedcdh.summarize(table, plan, name) for name, table in tables.items()], plan)
+    plain = fedcdh.Aggregate.of(cohort)
+    found = unpack_aggregate((tmp_path / "out" / "journal" / "study.aggregate").read_bytes(), plan).aggregate
+    assert (found.total, found.firsts.tobytes()) == (plain.total, plain.firsts.tobytes())
+    expected = result_json(fedcdh.discover_from(plain, plan))
+    assert (tmp_path / "out" / "result.json").read_text(encoding="utf-8") == expected
 
 
 def test_the_app_writes_where_it_is_told(folder, tmp_path, monkeypatch):
@@ -140,6 +178,27 @@ def test_an_odd_reply_is_refused_and_named(odd, kind, folder, tmp_path):
     assert outcome.result.cohort.clients == ("coast", "south")
     if kind == "profile":
         assert result_json(outcome.result) == in_process(folder, ("coast", "south"))
+
+
+@pytest.mark.parametrize("odd", ["nothing", "an error of Flower's", "other bytes"])
+def test_an_odd_reply_in_a_further_round_is_refused_and_named(odd, folder, tmp_path):
+    given = {"expected-sites": 3, "method": "constraint", "rounds": "adaptive", "max-conditioning": 2}
+    outcome = conducted(FakeGrid(nodes(folder), {(12, "answer"): ODD[odd]}), tmp_path, **given)
+    assert list(outcome.missing) == ["north"]
+    assert outcome.missing["north"].startswith("answer 1: ")
+    assert outcome.result.cohort.clients == ("coast", "south")
+
+
+def test_a_node_out_of_reach_for_a_moment_is_asked_again(folder, tmp_path):
+    moment = [Error(code=code, reason="") for code in (5, 3, 4)]
+    outcome = conducted(FakeGrid(nodes(folder), {(12, "summary"): moment}), tmp_path, **{"expected-sites": 3})
+    assert not outcome.missing
+    assert result_json(outcome.result) == in_process(folder)
+
+
+def test_a_node_out_of_reach_for_good_is_named(folder, tmp_path):
+    grid = FakeGrid(nodes(folder), {(12, "summary"): Error(code=5, reason="")})
+    assert list(conducted(grid, tmp_path, timeout=5, **{"expected-sites": 3}).missing) == ["north"]
 
 
 def test_too_few_nodes_are_waited_for_and_then_given_up(folder, tmp_path):

@@ -26,7 +26,7 @@ PATIENCE = 120.0  # seconds for something that should happen soon, on a machine 
 @pytest.fixture(scope="module")
 def trial(tmp_path_factory):
     folder = tmp_path_factory.mktemp("trial")
-    given = ("--sites", ",".join(SITES), "--rows", "400,500,600", "--variables", "4", "--seed", "5")
+    given = ("--sites", ",".join(SITES), "--rows", "4000,4500,5000", "--variables", "4", "--seed", "5")
     assert main(["simulate", "-o", str(folder / "sites"), *given, "-q"]) == 0
     for name in SITES:
         settings = f'client = "{name}"\ndata = "data.csv"\nplans_at_most = 99\n'
@@ -68,6 +68,17 @@ def test_a_study_over_the_network_gives_the_bytes_of_one_in_process(trial, tmp_p
     result, missing = conducted(trial, tmp_path)
     assert not missing
     assert result.decode() == result_json(discover(columns(trial)))
+
+
+def test_further_rounds_over_the_network_give_the_bytes_of_one_in_process(trial, tmp_path):
+    """Under the safe policy, with TLS and node keys; and each site has its ledger."""
+    given = {"method": "constraint", "rounds": "adaptive", "max_conditioning": 2}
+    result, missing = conducted(trial, tmp_path, **given)
+    assert not missing
+    assert (tmp_path / "journal" / "rounds" / "request-001.json").exists()
+    assert result.decode() == result_json(discover(columns(trial), **given))
+    for name in SITES:
+        assert list((trial.folder / "sites" / name).glob("*.ledger.json"))
 
 
 def test_a_node_that_nobody_registered_stays_outside(trial, tmp_path):

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -14,12 +15,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from benchmarks.adaptive_data import adaptive_pair, product_study
+from benchmarks.adaptive_data import adaptive_pair
 from fedcdh.basis import Basis
 from fedcdh.cli import main
+from fedcdh.cli.answers import AnswersFolder
+from fedcdh.cli.output import Output
 from fedcdh.discovery import discover, discover_from
 from fedcdh.encoding import GRID
-from fedcdh.errors import DataError, NotASummary, PlanMismatch, PolicyRefusal, SettingsError, SummaryError
+from fedcdh.errors import (
+    AnswersNeeded,
+    DataError,
+    NotASummary,
+    PlanMismatch,
+    PolicyRefusal,
+    SettingsError,
+    SummaryError,
+)
+from fedcdh.experiments.products import product_study
 from fedcdh.files.rounds import (
     AnswerMessage,
     ledger_text,
@@ -29,12 +41,22 @@ from fedcdh.files.rounds import (
     request_text,
     unpack_answer,
 )
+from fedcdh.files.studies import Study
 from fedcdh.independence.joint import JointTest
 from fedcdh.independence.regression import RegressionTest
-from fedcdh.plan import Categorical, StudyPlan
+from fedcdh.plan import Categorical, Continuous, StudyPlan
 from fedcdh.policy import Policy, numbers_told, rows_needed
 from fedcdh.questions import DOMAIN, Question
-from fedcdh.rounds import JointRequest, JointSummary, Ledger, TablesSource, answer_joint, joint_columns
+from fedcdh.rounds import (
+    JointRequest,
+    JointSummary,
+    Ledger,
+    TablesSource,
+    answer_joint,
+    joint_columns,
+    requests_for,
+    sort_set,
+)
 from fedcdh.rounds.closeness import closeness
 from fedcdh.rounds.messages import payload_bytes
 from fedcdh.simulate import Simulation
@@ -220,6 +242,64 @@ def test_labels_with_too_many_levels_are_not_asked_about():
         JointRequest(plan.fingerprint, 1, (("a", "b"),)).check(plan)
 
 
+@settings(max_examples=50, deadline=None)
+@given(st.data())
+def test_requests_hold_what_is_wanted_once_and_within_the_budget(data):
+    """Searches that start over as often as they like: a site that answers every request stays within its plan."""
+    rounds, most = data.draw(st.integers(1, 4)), data.draw(st.integers(0, 30_000))
+    variables = tuple(map(Continuous, "abcd"))
+    plan = StudyPlan(variables, ("north",), most_rounds=rounds, most_bytes=most)
+    sets = [sort_set(names) for size in (2, 3) for names in combinations("abcd", size)]
+    before, ledger = list[JointRequest](), Ledger()
+    for wish in data.draw(st.lists(st.sets(st.sampled_from(sets), min_size=1), max_size=6)):
+        wanted = JointRequest(plan.fingerprint, 1, tuple(sorted(wish)))
+        requests = requests_for(wanted, before, plan, rows=300)
+        assert requests == requests_for(wanted, [*before, *(r for r in requests if r not in before)], plan, rows=300)
+        for request in requests:
+            ledger = ledger.after(request, plan, rows=300)  # raises beyond the budget
+            before += [request] if request not in before else []
+        answered = {names for request in requests for names in request.sets} & wish
+        affordable = plan.most_bytes - ledger.bytes
+        for names in wish - answered:
+            assert len(before) == rounds or payload_bytes(plan, [names], 300) > affordable
+    asked = [names for request in before for names in request.sets]
+    assert len(asked) == len(set(asked))
+    assert [request.number for request in before] == list(range(1, len(before) + 1))
+
+
+class Sparing:
+    """A source that leaves a set out: for all clients, or for one."""
+
+    def __init__(self, source: TablesSource, left_out: tuple[str, ...], clients: Sequence[str]) -> None:
+        self._source, self._left_out, self._clients = source, left_out, clients
+
+    def ask(self, request: JointRequest, /) -> Mapping[str, Sequence[JointSummary]]:
+        found = self._source.ask(request)
+        return {
+            client: [part for part in parts if client not in self._clients or part.names != self._left_out]
+            for client, parts in found.items()
+        }
+
+
+def test_what_a_source_may_not_ask_is_left_to_the_one_message():
+    study = product_study(seed=5, rows=60, clients=3)
+    tables = columns_of(study)
+    plan = plan_for(tables)
+    cohort = cohort_for(tables, plan)
+    questions = [Question("a", "b", frozenset(given) | WITHIN) for given in ("cd", "ce")]
+    whole = joint_test(tables)[0](questions)
+    source = Sparing(TablesSource(tables, plan, cohort), ("c", "d"), cohort.clients)
+    test = JointTest(cohort, Basis.of(cohort), source, 1000)
+    found = test(questions)
+    assert (test.spent.rounds, test.spent.sets, test.spent.not_asked) == (1, 1, 1)
+    assert found[1] == whole[1]
+    none = joint_test(tables, most_rounds=0)[0](questions)
+    assert found[0] == none[0]
+    one = Sparing(TablesSource(tables, plan, cohort), ("c", "d"), cohort.clients[1:2])
+    with pytest.raises(SummaryError, match=f"client {cohort.clients[1]!r} did not answer request 1 as a whole"):
+        JointTest(cohort, Basis.of(cohort), one, 1000)(questions)
+
+
 # What a site lets leave
 
 
@@ -386,6 +466,33 @@ def test_a_study_by_file_finds_what_one_in_process_finds(tmp_path, monkeypatch, 
     linked = {which: {frozenset((e["source"], e["target"])) for e in es if e["mark"]} for which, es in edges.items()}
     assert frozenset("xy") in linked["one"]
     assert linked["many"] == {frozenset(pair) for pair in ("ax", "bx", "ay", "by")}
+
+
+def test_a_folder_of_answers_is_that_of_a_cohort_and_keeps_what_was_asked_before(tmp_path):
+    """Not all clients of the plan are in the cohort; what they answered is not in the way, nor waited for."""
+    tables = studies.numbers()
+    study = Study(plan_for(tables))
+    plan, rest = study.plan, {client: tables[client] for client in ("site0", "site2")}
+    summaries = [summarize(table, plan, client) for client, table in rest.items()]
+    folder = AnswersFolder(tmp_path, study, add_up(summaries, plan, without=["site1"]), None, Output(True, False))
+    first = JointRequest(plan.fingerprint, 1, (("v1", "v2"),))
+    with pytest.raises(AnswersNeeded, match=r"answers of site0, site2 are needed to .*request-001\.json"):
+        folder.ask(first)
+    for client, rows in (("site0", 60), ("site1", 50), ("site2", 40)):
+        parts = answered(tables[client], plan, client, ("v1", "v2"), rows=rows)
+        (tmp_path / f"{client}.answer-001").write_bytes(pack_answer(AnswerMessage(first.digest, parts), plan))
+    assert folder.ask(first).keys() == rest.keys()
+    more = JointRequest(plan.fingerprint, 1, (("v1", "v2"), ("v1", "v3")))
+    with pytest.raises(AnswersNeeded, match=r"request-002\.json, about 1 sets"):
+        folder.ask(more)
+    for client, rows in (("site0", 60), ("site2", 40)):
+        parts = answered(tables[client], plan, client, ("v1", "v3"), rows=rows)
+        second = JointRequest(plan.fingerprint, 2, (("v1", "v3"),))
+        (tmp_path / f"{client}.answer-002").write_bytes(pack_answer(AnswerMessage(second.digest, parts), plan))
+    assert [part.names for part in folder.ask(more)["site2"]] == [("v1", "v2"), ("v1", "v3")]
+    other = Study(replace(plan, study="another"))
+    with pytest.raises(PlanMismatch, match="choose another folder"):
+        replace(folder, study=other).ask(replace(first, plan=other.plan.fingerprint))
 
 
 # What it is good for

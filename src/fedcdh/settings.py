@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypedDict
 
 from fedcdh.errors import SettingsError
 from fedcdh.knowledge import Knowledge
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called before each batch: with (level, questions) by tests, with (families scored so far, families) by evidence."""
+
+
+class Search(TypedDict, total=False):
+    """The settings of a search as keywords, for calls that hand them on; what they mean is said at `discover`."""
+
+    method: str
+    alpha: float
+    max_conditioning: int | None
+    seed: int
+    rounds: str
 
 
 @dataclass(frozen=True)

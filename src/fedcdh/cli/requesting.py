@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from fedcdh.arrival import admit
+from fedcdh.cli.answers import AnswersFolder
 from fedcdh.cli.at_coordinator import read_summary
 from fedcdh.cli.failing import speaking
 from fedcdh.cli.options import AsJson, KeyFile, PlanFile, Quiet
 from fedcdh.cli.output import Output
 from fedcdh.cli.places import named, read_study, the_key
-from fedcdh.cli.rounds import AnswersFolder
 from fedcdh.discovery import discover_from
 from fedcdh.errors import AnswersNeeded
 
@@ -40,10 +40,17 @@ def request_command(
     out = Output(quiet, as_json)
     study, _ = read_study(plan)
     cohort = admit([read_summary(path, study, out) for path in named(summaries)], study.plan)
-    source = AnswersFolder(answers, study, the_key(key, out), out)
-    settings = {"alpha": alpha, "max_conditioning": max_conditioning, "knowledge": study.knowledge}
+    source = AnswersFolder(answers, study, cohort, the_key(key, out), out)
     try:
-        discover_from(cohort, study.plan, method="constraint", source=source, **settings)  # type: ignore[arg-type]
+        discover_from(
+            cohort,
+            study.plan,
+            method="constraint",
+            alpha=alpha,
+            knowledge=study.knowledge,
+            max_conditioning=max_conditioning,
+            source=source,
+        )
     except AnswersNeeded as needed:
         out.say(str(needed))
         out.result({"more": True})

@@ -10,12 +10,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fedcdh.errors import NotASummary, PlanMismatch, SummaryError, UnknownClient
+from fedcdh.errors import FedCDHError, NotASummary, PlanMismatch, SummaryError, UnknownClient
 from fedcdh.files import SOFTWARE
+from fedcdh.files.disk import read_regular
 from fedcdh.files.profiles import is_digest, readable
 from fedcdh.files.strict_json import canonical, parse
 from fedcdh.files.summary_header import LENGTH, SOFTWARE_NAME
@@ -25,6 +27,8 @@ from fedcdh.rounds.messages import Integers, entry_bytes, numbers_for
 from fedcdh.summary import ROWS_AT_MOST
 
 REQUEST, ANSWER, LEDGER = "fedcdh-request-1", "fedcdh-answer-1", "fedcdh-ledger-1"
+REQUEST_NAME, ANSWER_ENDING = "request-{:03d}.json", ".answer-{:03d}"
+"""What files are called, with the number of the request."""
 TEXT_AT_MOST = 16_000_000
 """Bytes of a request or a ledger."""
 _HEADER_AT_MOST = 8192
@@ -66,6 +70,18 @@ def read_request(text: str | bytes, plan: StudyPlan) -> JointRequest:
         raise _not_ours("it is not written the way this program writes one")
     request.check(plan)
     return request
+
+
+def requests_in(folder: Path, plan: StudyPlan) -> tuple[JointRequest, ...]:
+    """All requests in a folder, from the first one on; they have to be of this plan."""
+    found: list[JointRequest] = []
+    while (path := folder / REQUEST_NAME.format(len(found) + 1)).exists():
+        content = read_regular(path, TEXT_AT_MOST, "a request", refuse=NotASummary)
+        try:
+            found.append(read_request(content, plan))
+        except FedCDHError as problem:
+            raise type(problem)(f"{path} is no request of this study ({problem}); choose another folder") from None
+    return tuple(found)
 
 
 def ledger_text(ledger: Ledger, plan: StudyPlan) -> str:

@@ -8,11 +8,17 @@ from __future__ import annotations
 from flwr.app import Array, ArrayRecord, Message, RecordDict
 
 NAME = "fedcdh"
+_OUT_OF_REACH = (3, 4, 5)  # flwr's ErrorCode: message unavailable, reply unavailable, node unavailable
 
 
 def loaded(content: bytes) -> RecordDict:
     """The content of a message."""
     return RecordDict({NAME: ArrayRecord({NAME: Array("uint8", (len(content),), NAME, content)})})
+
+
+def out_of_reach(reply: Message) -> bool:
+    """Whether Flower reports that it did not reach the node, rather than that the app there failed."""
+    return reply.has_error() and reply.error.code in _OUT_OF_REACH
 
 
 def unloaded(message: Message) -> bytes | None:

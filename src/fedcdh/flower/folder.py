@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fedcdh.discovery import MOST_BYTES, MOST_ROUNDS
 from fedcdh.errors import SettingsError
 from fedcdh.files.disk import write_whole
 
@@ -14,6 +15,13 @@ DEFAULTS: dict[str, str | int | float] = {
     "alpha": 0.05,
     "max-conditioning": -1,
     "seed": 0,
+    "rounds": "one",
+    "most-rounds": MOST_ROUNDS,
+    "most-bytes": MOST_BYTES,
+    "masked": "no",
+    "groups": "",
+    "threshold": 0,
+    "attempt": 1,
     "minimum-sites": 2,
     "expected-sites": 0,
     "timeout": 600.0,
@@ -29,6 +37,13 @@ _COMMENTS = {
     "method": "auto, evidence, constraint or paper",
     "alpha": "the level of the tests of constraint and paper",
     "max-conditioning": "the most variables to condition on, or causes; -1: no limit",
+    "rounds": "adaptive: tests of constraint ask sites again, how variables act together",
+    "most-rounds": "the most further questions that a site answers, with adaptive; the plan says so",
+    "most-bytes": "the most bytes that it sends in answer to them",
+    "masked": "yes: only the sum of all summaries is seen; every site needs a key",
+    "groups": "a TOML file: client = group; with masks, only sums of groups of three or more are known",
+    "threshold": "so many sites have to open the sum; 0: more than two thirds",
+    "attempt": "of the masked sum: the next number where one failed",
     "minimum-sites": "fewer give no result",
     "expected-sites": "so many are waited for at the start",
     "timeout": "seconds for each round",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,14 @@ from fedcdh.errors import PlanError, SettingsError, SignatureError
 from fedcdh.files import strict_toml
 from fedcdh.files.disk import read_regular
 from fedcdh.files.signing import SigningKey, fingerprint
-from fedcdh.flower.carrying import loaded, unloaded
+from fedcdh.flower.carrying import loaded, out_of_reach, unloaded
 from fedcdh.flower.folder import DEFAULTS
 from fedcdh.online.coordinator import Terms, conduct
+from fedcdh.online.masked import Masking
 
 SMALL = 1 << 20
+TRIES = 5
+"""So often a request is sent again to a node that Flower does not reach, after 1, 2, 4, 8 and 16 seconds."""
 _LOG = logging.getLogger("flwr.fedcdh")  # below Flower's own, so that `flwr log` shows it
 
 
@@ -39,22 +44,41 @@ class OverFlower:
         return [str(node) for node in nodes]
 
     def ask(self, requests: Mapping[str, bytes], timeout: float) -> Iterator[tuple[str, bytes | None]]:
-        """Replies as they come; Flower drops what is later than the time-out."""
+        """Replies as they come; Flower drops what is later than the time-out.
+
+        A node that the network cannot reach for a moment, as one that has just come back, is sent its request again.
+        """
+        deadline = time.monotonic() + timeout
+        waiting: dict[str, str] = {}  # sites by the number of their message
+        resend, tries = {site: time.monotonic() for site in requests}, Counter[str]()
+        while (waiting or resend) and (now := time.monotonic()) < deadline:
+            due = [site for site, when in resend.items() if when <= now]
+            for site, number in self._sent({site: requests[site] for site in due}, deadline - now).items():
+                del resend[site]
+                if number:
+                    waiting[number] = site
+                else:
+                    yield site, None
+            for reply in self._grid.pull_messages(list(waiting)):
+                if reply.metadata.reply_to_message_id not in waiting:
+                    continue
+                site = waiting.pop(reply.metadata.reply_to_message_id)
+                if not out_of_reach(reply) or tries[site] == TRIES:
+                    yield site, unloaded(reply)
+                else:
+                    resend[site] = now + self._poll * 2 ** tries[site]
+                    tries[site] += 1
+            if waiting or resend:
+                time.sleep(self._poll)
+
+    def _sent(self, requests: Mapping[str, bytes], ttl: float) -> dict[str, str | None]:
+        """The numbers of the messages; none for a node that the SuperLink does not know."""
         messages = [
-            Message(content=loaded(request), dst_node_id=int(site), message_type="query", ttl=timeout)
+            Message(content=loaded(request), dst_node_id=int(site), message_type="query", ttl=ttl)
             for site, request in requests.items()
         ]
-        numbers = list(self._grid.push_messages(messages))
-        waiting = {number: site for number, site in zip(numbers, requests, strict=False) if number}
-        yield from ((site, None) for site in requests if site not in waiting.values())
-        deadline = time.monotonic() + timeout
-        while waiting and time.monotonic() < deadline:
-            for reply in self._grid.pull_messages(list(waiting)):
-                site = waiting.pop(reply.metadata.reply_to_message_id, None)
-                if site is not None:
-                    yield site, unloaded(reply)
-            if waiting:
-                time.sleep(self._poll)
+        numbers = list(self._grid.push_messages(messages)) if messages else []
+        return dict(zip_longest(requests, numbers[: len(requests)]))
 
 
 def main(grid: Grid, context: Context) -> None:
@@ -84,7 +108,20 @@ def terms_of(settings: Mapping[str, Any]) -> Terms:
         minimum=settings["minimum-sites"],
         expected=settings["expected-sites"],
         timeout=float(settings["timeout"]),
+        rounds=settings["rounds"],
+        most_rounds=settings["most-rounds"],
+        most_bytes=settings["most-bytes"],
+        masked=_masking(settings),
     )
+
+
+def _masking(settings: Mapping[str, Any]) -> Masking | None:
+    if settings["masked"] not in ("yes", "no"):
+        raise SettingsError(f"masked is {settings['masked']!r}; expected 'yes' or 'no'")
+    if settings["masked"] == "no":
+        return None
+    groups = settings["groups"]
+    return Masking(settings["threshold"] or None, _groups(groups) if groups else {}, settings["attempt"])
 
 
 def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,6 +154,15 @@ def _site_keys(path: str) -> dict[str, str]:
         if not isinstance(public, str):
             raise SignatureError(f'{path}: {client!r} has no key; expected "{client}" = "ed25519:..."')
         fingerprint(public)  # refuses what is no key
+    return found
+
+
+def _groups(path: str) -> dict[str, str]:
+    """TOML: the client's name = its group."""
+    found = strict_toml.parse(_read(path, "the groups of sites"), refuse=SettingsError)
+    for client, group in found.items():
+        if not isinstance(group, str):
+            raise SettingsError(f'{path}: {client!r} has no group; expected "{client}" = "its group"')
     return found
 
 

@@ -26,7 +26,7 @@ from fedcdh.independence.pairs import Together
 from fedcdh.independence.regression import RegressionTest
 from fedcdh.partial import combine, fitted, net_of, partial, pillai, side_by_side
 from fedcdh.questions import DOMAIN, Answer, Question
-from fedcdh.rounds import JointRequest, JointSummary, Spent, SummarySource, joint_columns, sort_set
+from fedcdh.rounds import JointRequest, JointSummary, Ledger, Spent, SummarySource, joint_columns, sort_set
 from fedcdh.rounds.messages import Names, payload_bytes
 from fedcdh.summary import CONSTANT, Cohort
 
@@ -56,7 +56,7 @@ class JointTest:
         self._known: dict[Names, tuple[JointSummary, ...]] = {}  # in the order of the cohort's clients
         self._not_asked: set[Names] = set()
         self._most_sets = most_sets
-        self._rounds = self._bytes = 0
+        self._asked, self._bytes = Ledger(), 0
 
     def __call__(self, questions: Sequence[Question], /) -> list[Answer]:
         """Answers in the order of the questions."""
@@ -76,32 +76,21 @@ class JointTest:
     @property
     def spent(self) -> Spent:
         """What was asked in further rounds so far."""
-        return Spent(self._rounds, len(self._known), self._bytes, len(self._not_asked))
+        return Spent(self._asked.rounds, len(self._known), self._bytes, len(self._not_asked))
 
     def _learn(self, questions: Sequence[Question]) -> None:
         """Asks for the sets of this batch that are not known yet, as far as the budget goes, small sets first."""
         wanted = {_conditions(question) for question in questions}
         new = {names for names in wanted if len(names) > 1} - self._known.keys() - self._not_asked
-        chosen = self._affordable(sorted(new, key=lambda names: (len(names), names)))
-        self._not_asked |= new - set(chosen)
-        if not chosen:
-            return
-        self._rounds += 1
-        request = JointRequest(self._cohort.plan.fingerprint, self._rounds, tuple(sorted(chosen)))
-        self._known |= _checked(self._source.ask(request), request, self._cohort)
-        self._bytes += sum(payload_bytes(self._cohort.plan, chosen, rows) for rows in self._cohort.client_rows)
-
-    def _affordable(self, sets: Sequence[Names]) -> list[Names]:
-        plan, rows = self._cohort.plan, max(self._cohort.client_rows)
-        if self._rounds >= plan.most_rounds:
-            return []
-        spent, chosen = payload_bytes(plan, self._known, rows), list[Names]()
-        for names in sets:
-            more = payload_bytes(plan, [names], rows)
-            if more and spent + more <= plan.most_bytes and len(self._known) + len(chosen) < self._most_sets:
-                chosen.append(names)
-                spent += more
-        return chosen
+        plan, rows, found = self._cohort.plan, self._cohort.client_rows, dict[Names, tuple[JointSummary, ...]]()
+        if chosen := self._asked.affordable(new, plan, max(rows), self._most_sets):
+            request = JointRequest(plan.fingerprint, self._asked.rounds + 1, chosen)
+            found = _checked(self._source.ask(request), request, self._cohort)
+        if found:
+            self._asked = self._asked.after(replace(request, sets=tuple(found)), plan, max(rows))
+            self._bytes += sum(payload_bytes(plan, found, own) for own in rows)
+        self._known |= found
+        self._not_asked |= new - found.keys()
 
 
 def _conditions(question: Question) -> Names:
@@ -111,8 +100,9 @@ def _conditions(question: Question) -> Names:
 def _checked(
     answers: Mapping[str, Sequence[JointSummary]], request: JointRequest, cohort: Cohort
 ) -> dict[Names, tuple[JointSummary, ...]]:
-    """The answers by set, each checked against the summary of its client."""
-    found: dict[Names, list[JointSummary]] = {names: [] for names in request.sets}
+    """The answers by set, each checked against the summary of its client; of the same sets from every client."""
+    told = {answer.names for parts in answers.values() for answer in parts}
+    found: dict[Names, list[JointSummary]] = {names: [] for names in request.sets if names in told}
     for client, summary in zip(cohort.clients, cohort.summaries, strict=True):
         answered = {answer.names: answer for answer in answers.get(client, ())}
         if answered.keys() != found.keys() or any(answer.client != client for answer in answered.values()):

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from fedcdh.codes import MEANINGS
-from fedcdh.errors import FedCDHError, NotAMessage
+from fedcdh.errors import FedCDHError, NotAMessage, SignatureError
+from fedcdh.files.signing import fingerprint, verify
 from fedcdh.online.messages import REFUSAL, Envelope, digest
 from fedcdh.online.participation import Participation
 
@@ -35,44 +36,58 @@ def ask_all(
     record: Participation,
     *,
     withdraw: Callable[[str], None] = lambda site: None,
+    round_: str | None = None,
 ) -> dict[str, Answer]:
     """The accepted answers by site. `accept` reads one, or raises; `withdraw` forgets one that was contradicted.
 
-    The same answer twice counts once. Two that differ count as none: nobody can tell which of them holds.
+    The same answer twice counts once. Two that differ count as none: nobody can tell which of them holds. The record
+    calls the round by the kind of its messages, unless there are several of a kind.
     """
+    called = round_ or kind
     answers: dict[str, Answer] = {}
     heard: dict[str, bytes | None] = {}
     expected = {site: digest(request) for site, request in requests.items()}
     for site, request in requests.items():
-        record.note(kind, site, "sent", len(request))
+        record.note(called, site, "sent", len(request))
     for site, reply in transport.ask(requests, timeout) if requests else ():
         size = len(reply or b"")
         if site not in requests:
-            record.note(kind, site, "ignored", size, "was not asked")
+            record.note(called, site, "ignored", size, "was not asked")
         elif site in heard and reply == heard[site]:
-            record.note(kind, site, "ignored", size, "answered twice, with the same")
+            record.note(called, site, "ignored", size, "answered twice, with the same")
         elif site in heard:
             if answers.pop(site, None) is not None:
                 withdraw(site)
-            record.note(kind, site, "refused", size, "answered twice, and not with the same; ask the site which holds")
+            record.note(
+                called, site, "refused", size, "answered twice, and not with the same; ask the site which holds"
+            )
         else:
             try:
                 envelope = _opened(reply)
                 if envelope.about != expected[site]:
-                    record.note(kind, site, "ignored", size, "late: the answer to another request")
+                    record.note(called, site, "ignored", size, "late: the answer to another request")
                     continue
                 heard[site] = reply
                 answers[site] = accept(site, _content(envelope, kind))
-                record.note(kind, site, "accepted", size)
+                record.note(called, site, "accepted", size)
             except OSError:  # a full disk of ours is not the fault of a site
                 raise
             except Exception as problem:  # no reply, however made, brings the server down
                 heard[site] = reply
-                record.note(kind, site, "refused", size, _said(problem))
+                record.note(called, site, "refused", size, _said(problem))
     for site in requests:
         if site not in heard:
-            record.note(kind, site, "missing", 0, "did not answer in time")
+            record.note(called, site, "missing", 0, "did not answer in time")
     return answers
+
+
+def check_signature(kind: str, content: bytes, signature: bytes, expected: str | None, client: str) -> None:
+    """Whoever has a key has signed with it; a signature by a key that nobody named is none."""
+    signer = verify(kind, content, signature) if signature else None
+    if signer != expected:
+        found = f"signed by {fingerprint(signer)}" if signer else "not signed"
+        named = f"by {fingerprint(expected)}" if expected else "no signature, as its profile names no key"
+        raise SignatureError(f"the {kind} of {client!r} is {found}, expected {named}; ask the site")
 
 
 def _opened(reply: bytes | None) -> Envelope:

@@ -7,20 +7,26 @@ its profile: what is complete counts, and nothing else does.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from fedcdh.errors import SettingsError
+from fedcdh.errors import FedCDHError, SettingsError
 from fedcdh.files.disk import read_regular, write_whole
 from fedcdh.files.profiles import readable
+from fedcdh.files.rounds import ANSWER_ENDING, REQUEST_NAME, TEXT_AT_MOST, requests_in
 from fedcdh.files.signing import SIGNATURE_AT_MOST
 from fedcdh.files.strict_json import parse
+from fedcdh.plan import StudyPlan
+from fedcdh.rounds import JointRequest
 
 PLAN = "study.plan.json"
 SITES = "sites.json"
-ENDINGS = {"profile": ".profile.json", "summary": ".summary"}
+ROUNDS = "rounds"
+ENDINGS = {"profile": ".profile.json", "summary": ".summary", "answer": ANSWER_ENDING}
 _LONG = 100  # letters of a file's name that any file system takes, with endings
 
 
@@ -52,24 +58,34 @@ class Journal:
         """Writes all addresses anew."""
         write_whole(self.folder / SITES, readable(sites))
 
-    def path(self, kind: str, client: str) -> Path:
-        """Where the file of a client is: never out of this folder, whatever it calls itself."""
-        name = quote(client, safe=" ").replace(".", "%2E")
-        if len(name) > _LONG:
-            name = hashlib.sha256(client.encode()).hexdigest()
-        return self.folder / f"{name}{ENDINGS[kind]}"
+    def path(self, kind: str, client: str, number: int = 0) -> Path:
+        """Where the file of a client is: never out of this folder, whatever it calls itself.
 
-    def stored(self, kind: str, client: str, at_most: int) -> Stored | None:
+        Where there are several of a kind, answers, they have the numbers of requests.
+        """
+        folder = self.folder / ROUNDS if number else self.folder
+        return folder / f"{file_name(client)}{ENDINGS[kind].format(number)}"
+
+    def stored(self, kind: str, client: str, at_most: int, number: int = 0) -> Stored | None:
         """What a client sent, if it is here."""
-        return self._stored(self.path(kind, client), at_most)
+        return self._stored(self.path(kind, client, number), at_most)
 
-    def keep(self, kind: str, client: str, content: bytes, signature: bytes) -> None:
+    def keep(self, kind: str, client: str, content: bytes, signature: bytes, number: int = 0) -> None:
         """Writes what a client sent."""
-        self._keep(self.path(kind, client), Stored(content, signature))
+        self._keep(self.path(kind, client, number), Stored(content, signature))
 
-    def forget(self, kind: str, client: str) -> None:
+    @contextmanager
+    def blaming(self, kind: str, client: str, number: int = 0) -> Iterator[None]:
+        """What was stored is checked as if it came now."""
+        try:
+            yield
+        except FedCDHError as problem:
+            path = self.path(kind, client, number)
+            raise type(problem)(f"{path}, which was stored, is no good ({problem}); remove it to ask again") from None
+
+    def forget(self, kind: str, client: str, number: int = 0) -> None:
         """Removes what a client sent."""
-        path = self.path(kind, client)
+        path = self.path(kind, client, number)
         path.unlink(missing_ok=True)
         _beside(path).unlink(missing_ok=True)
 
@@ -80,6 +96,19 @@ class Journal:
     def keep_plan(self, content: bytes, signature: bytes) -> None:
         """Writes the plan before any site sees it."""
         self._keep(self.folder / PLAN, Stored(content, signature))
+
+    def requests(self, plan: StudyPlan) -> tuple[JointRequest, ...]:
+        """All that was asked in further rounds."""
+        return requests_in(self.folder / ROUNDS, plan)
+
+    def request(self, number: int) -> Stored | None:
+        """A request of a further round as it was sent."""
+        return self._stored(self.folder / ROUNDS / REQUEST_NAME.format(number), TEXT_AT_MOST)
+
+    def keep_request(self, number: int, content: bytes, signature: bytes) -> Stored:
+        """Writes a request before any site sees it."""
+        self._keep(self.folder / ROUNDS / REQUEST_NAME.format(number), stored := Stored(content, signature))
+        return stored
 
     def _stored(self, path: Path, at_most: int) -> Stored | None:
         if not path.exists():
@@ -98,6 +127,12 @@ class Journal:
 
     def _refuse(self, reason: str) -> SettingsError:
         return SettingsError(f"{self.folder} cannot be continued ({reason}); choose another folder for the result")
+
+
+def file_name(client: str) -> str:
+    """A name that any file system takes, and that leads nowhere else, for whatever a client calls itself."""
+    name = quote(client, safe=" ").replace(".", "%2E")
+    return name if len(name) <= _LONG else hashlib.sha256(client.encode()).hexdigest()
 
 
 def _beside(path: Path) -> Path:

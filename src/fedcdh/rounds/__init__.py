@@ -9,6 +9,7 @@ from fedcdh.rounds.answering import answer_joint
 from fedcdh.rounds.joint_features import JointEncoder, joint_columns
 from fedcdh.rounds.ledger import Ledger
 from fedcdh.rounds.messages import JointRequest, JointSummary, Spent, sort_set
+from fedcdh.rounds.requests import answers_to, requests_for
 from fedcdh.rounds.sources import SummarySource, TablesSource
 
 __all__ = [
@@ -20,6 +21,8 @@ __all__ = [
     "SummarySource",
     "TablesSource",
     "answer_joint",
+    "answers_to",
     "joint_columns",
+    "requests_for",
     "sort_set",
 ]

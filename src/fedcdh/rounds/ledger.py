@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from fedcdh.errors import PolicyRefusal
 from fedcdh.plan import StudyPlan
-from fedcdh.rounds.messages import JointRequest, Names, numbers_for, payload_bytes
+from fedcdh.rounds.messages import SETS_AT_MOST, JointRequest, Names, numbers_for, payload_bytes
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,12 @@ class Ledger:
     sets: frozenset[Names] = frozenset()
     bytes: int = 0
 
+    @classmethod
+    def of(cls, requests: Sequence[JointRequest], plan: StudyPlan, rows: int) -> Ledger:
+        """That of a site with so many rows that has answered all of these."""
+        sets = frozenset(names for request in requests for names in request.sets)
+        return cls(tuple(request.digest for request in requests), sets, payload_bytes(plan, sets, rows))
+
     @property
     def rounds(self) -> int:
         return len(self.requests)
@@ -36,6 +43,18 @@ class Ledger:
     def numbers(self, plan: StudyPlan) -> int:
         """How many numbers the site has told in answers."""
         return sum(numbers_for(plan, names) for names in self.sets)
+
+    def affordable(
+        self, sets: Iterable[Names], plan: StudyPlan, rows: int, most_sets: int = SETS_AT_MOST
+    ) -> tuple[Names, ...]:
+        """Of sets that are new, those that one more request may ask about, small ones before large ones."""
+        told, chosen = self.bytes, list[Names]()
+        for names in sorted(sets, key=lambda names: (len(names), names)) if self.rounds < plan.most_rounds else ():
+            more = payload_bytes(plan, [names], rows)
+            if more and told + more <= plan.most_bytes and len(self.sets) + len(chosen) < most_sets:
+                chosen.append(names)
+                told += more
+        return tuple(sorted(chosen))
 
     def after(self, request: JointRequest, plan: StudyPlan, rows: int) -> Ledger:
         """The ledger once this request is answered; PolicyRefusal where it would be too much."""

@@ -13,7 +13,10 @@ from fedcdh.summary import Cohort
 
 
 class SummarySource(Protocol):
-    """Asks every client of the study the same, and returns what each of them answers, set by set."""
+    """Asks every client of the study the same, and returns what each of them answers, set by set.
+
+    A set that nobody may be asked about any more, since the budget was used up before, is left out for all of them.
+    """
 
     def ask(self, request: JointRequest, /) -> Mapping[str, Sequence[JointSummary]]: ...
 
