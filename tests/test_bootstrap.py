@@ -166,7 +166,7 @@ def test_copies_that_not_all_sites_sent_are_left_out_and_named(study, tmp_path, 
 
 def test_a_new_summary_takes_older_copies_with_it(study, tmp_path, capsys):
     for copies, files in ((2, 3), (1, 2), (0, 1)):
-        assert summarized(study, "north", tmp_path, copies) == 0
+        assert summarized(study, "north", tmp_path, copies, "--research") == 0
         assert len(list(tmp_path.iterdir())) == files
     (tmp_path / "north.boot-007.summary").write_bytes((study / "south.boot-001.summary").read_bytes())
     assert summarized(study, "north", tmp_path, 1) == 2
@@ -176,11 +176,11 @@ def test_a_new_summary_takes_older_copies_with_it(study, tmp_path, capsys):
     assert (tmp_path / "north.boot-007.summary").read_text() == "my notes"
 
 
-@pytest.mark.parametrize("stop", [3, 8, 13])
+@pytest.mark.parametrize("stop", [4, 9, 14])
 def test_an_interrupt_leaves_what_was_there(study, tmp_path, monkeypatch, stop):
-    """Signed, 6 files and then 4: these are written aside, the older moved away, the newer moved in."""
+    """Signed, 6 files and then 4: after the ledger, these are written aside, older ones moved away, newer ones in."""
     assert main(["keygen", "-o", str(tmp_path / "site.key"), "-q"]) == 0
-    key, out = ("--key", str(tmp_path / "site.key")), tmp_path / "out"
+    key, out = ("--key", str(tmp_path / "site.key"), "--research"), tmp_path / "out"
     assert summarized(study, "north", out, 2, *key) == 0
     before, move, moves = {path.name: path.read_bytes() for path in out.iterdir()}, os.replace, []
     assert len(before) == 6

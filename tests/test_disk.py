@@ -17,7 +17,7 @@ import pytest
 
 from fedcdh.errors import DataError, NotASummary
 from fedcdh.files import disk
-from fedcdh.files.disk import read_regular, write_together, write_whole
+from fedcdh.files.disk import locked, read_regular, write_together, write_whole
 
 posix = pytest.mark.skipif(os.name == "nt", reason="modes, pipes and signals of POSIX")
 OLD, NEW, LAST = b"old" * 1000, b"new" * 5000, b"last"
@@ -483,3 +483,14 @@ def test_a_file_that_grows_while_it_is_read_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(disk.os, "fstat", grows)
     with pytest.raises(DataError, match="changed while it was read"):
         read_regular(path, 10**6, "a file")
+
+
+@posix
+def test_a_lock_empties_no_file_that_is_in_its_place(tmp_path):
+    (tmp_path / "precious").write_bytes(OLD)
+    with locked(tmp_path / "precious"):
+        pass
+    (tmp_path / "lock").symlink_to(tmp_path / "precious")
+    with pytest.raises(OSError, match="symbolic link"), locked(tmp_path / "lock"):
+        pass
+    assert (tmp_path / "precious").read_bytes() == OLD

@@ -22,6 +22,7 @@ from fedcdh.discovery import discover, discover_from
 from fedcdh.errors import NotAMessage, PolicyRefusal, SettingsError, TooFewSites
 from fedcdh.exports import result_json
 from fedcdh.files.profiles import from_text
+from fedcdh.files.rounds import read_ledger, request_text, requests_in, unpack_answer
 from fedcdh.files.signing import SigningKey, sign
 from fedcdh.files.studies import Study
 from fedcdh.files.summaries import unpack
@@ -29,9 +30,12 @@ from fedcdh.flower.folder import DEFAULTS, write_app
 from fedcdh.online import Answered, InProcess, Site, Terms, conduct, read_site, simulate_federation
 from fedcdh.online.federation import Fault
 from fedcdh.online.journal import Journal
-from fedcdh.online.messages import PROFILE, REFUSAL, SUMMARY, Envelope, Wanted, digest
+from fedcdh.online.messages import ANSWER, PROFILE, REFUSAL, SUMMARY, Envelope, Further, Wanted, digest, round_of
+from fedcdh.online.site import _told_of_columns
 from fedcdh.plan import Continuous, StudyPlan
 from fedcdh.policy import Policy
+from fedcdh.profile import Profile, profile
+from fedcdh.rounds import JointRequest, TablesSource
 from fedcdh.summary import add_up, summarize
 from tests.studies import mixed, numbers
 
@@ -48,6 +52,10 @@ def ask(site: Site, kind: str, content: bytes, signature: bytes = b"") -> Envelo
     return Envelope.from_bytes(site.answer(Envelope(kind, content, signature).to_bytes()))
 
 
+def written(folder: Path) -> str:
+    return (folder / "result.json").read_text(encoding="utf-8")
+
+
 def study_bytes(tables, **given) -> bytes:
     return Study(StudyPlan.from_tables(tables), **given).to_json().encode()
 
@@ -60,7 +68,9 @@ def study_bytes(tables, **given) -> bytes:
 def test_messages_change_no_byte_of_the_result(tables, method, tmp_path):
     given = {"method": method, "seed": 4, "alpha": 0.03, "max_conditioning": 2}
     outcome = simulate_federation(tables, folder=tmp_path, **given)
-    assert (tmp_path / "result.json").read_text(encoding="utf-8") == result_json(discover(tables, **given))
+    found = discover(tables, **given)
+    assert result_json(outcome.result) == result_json(found)
+    assert written(tmp_path) == result_json(found, research=tables), "research, as the messages say"
     assert not outcome.missing
 
 
@@ -133,7 +143,7 @@ class Breaking(InProcess):
     asked: list[tuple[str, str]] = field(default_factory=list)
 
     def ask(self, requests, timeout):
-        self.asked += [(site, Envelope.from_bytes(request).kind) for site, request in requests.items()]
+        self.asked += [(site, round_of(Envelope.from_bytes(request))) for site, request in requests.items()]
         for answer in super().ask(requests, timeout):
             if self.replies == 0:
                 raise KeyboardInterrupt
@@ -192,6 +202,178 @@ def test_the_journal_of_another_study_is_not_continued(tmp_path):
     conduct(InProcess(members(numbers())), Terms(study="first"), tmp_path)
     with pytest.raises(SettingsError, match="holds the study 'first', not 'second'"):
         conduct(InProcess(members(numbers())), Terms(study="second"), tmp_path)
+
+
+def test_of_two_coordinators_in_one_folder_one_works(tmp_path):
+    tables = numbers()
+
+    class Intruding(InProcess):
+        def ask(self, requests, timeout):
+            with pytest.raises(SettingsError, match="another program conducts"):
+                conduct(InProcess(members(tables)), Terms(), tmp_path)
+            assert not (tmp_path / "participation.json").exists()
+            yield from super().ask(requests, timeout)
+
+    outcome = conduct(Intruding(members(tables)), Terms(), tmp_path)
+    assert result_json(outcome.result) == result_json(discover(tables))
+    assert result_json(conduct(InProcess(members(tables)), Terms(), tmp_path).result) == result_json(outcome.result)
+
+
+# Further rounds
+
+AGAIN = {"method": "constraint", "rounds": "adaptive"}
+
+
+def without(tables, *gone: str) -> str:
+    """What tests that ask again find in process, by the plan of all sites, without some of them."""
+    plan = replace(StudyPlan.from_tables(tables), most_rounds=20, most_bytes=10_000_000)
+    rest = {client: table for client, table in tables.items() if client not in gone}
+    cohort = add_up([summarize(table, plan, client) for client, table in rest.items()], plan, without=gone)
+    return result_json(discover_from(cohort, plan, method="constraint", source=TablesSource(rest, plan, cohort)))
+
+
+def asked_in(folder: Path) -> list[tuple[str, ...]]:
+    """Every set that was asked about, as often as it was."""
+    plan = Study.from_json((folder / "journal" / "study.plan.json").read_bytes()).plan
+    return [names for request in requests_in(folder / "journal" / "rounds", plan) for names in request.sets]
+
+
+@pytest.mark.parametrize("tables", [numbers(seed=2), mixed(sizes=(200, 180, 160))], ids=["numbers", "mixed"])
+def test_further_rounds_by_messages_change_no_byte(tables, tmp_path):
+    outcome = simulate_federation(tables, folder=tmp_path, **AGAIN)
+    expected = discover(tables, **AGAIN)
+    assert expected.findings.spent.rounds == 2
+    assert result_json(outcome.result) == result_json(expected) == without(tables)
+    assert written(tmp_path) == result_json(expected, research=tables)
+    answers = [event for event in outcome.participation.events if event.round.startswith(ANSWER)]
+    assert [event.what for event in answers].count("accepted") == 2 * len(tables)
+    received = sum(event.bytes for event in answers if event.what == "accepted")
+    assert expected.findings.spent.bytes < received < 1.5 * expected.findings.spent.bytes + 4000 * len(tables)
+
+
+@pytest.mark.parametrize(
+    ("fault", "number"), [("silent", 1), ("garbled", 1), *((fault, 2) for fault in get_args(Fault))]
+)
+def test_a_study_goes_on_without_a_site_that_fails_in_a_further_round(fault, number, tmp_path):
+    """Without site0 the search takes another way: what the others have answered is not asked for again."""
+    tables = numbers(seed=2)
+    outcome = simulate_federation(tables, faults={("site0", f"answer {number}"): fault}, folder=tmp_path, **AGAIN)
+    if fault in HARMLESS:
+        assert not outcome.missing
+        assert result_json(outcome.result) == without(tables)
+        return
+    assert list(outcome.missing) == ["site0"]
+    assert outcome.missing["site0"].startswith(f"answer {number}: ")
+    assert json.loads((tmp_path / "participation.json").read_text())["missing"] == dict(outcome.missing)
+    assert result_json(outcome.result) == without(tables, "site0")
+    assert written(tmp_path) == result_json(outcome.result, research=["site1", "site2"])
+    assert not (tmp_path / "journal" / "rounds" / f"site0.answer-{number:03d}").exists()
+    assert len(asked_in(tmp_path)) == len(set(asked_in(tmp_path)))
+    sent = [(event.site, event.round) for event in outcome.participation.events if event.what == "sent"]
+    assert len(sent) == len(set(sent))
+    assert {site for site, round_ in sent if round_ == "answer 3"} <= {"site1", "site2"}
+
+
+def test_sites_may_fail_one_after_the_other_until_they_are_too_few(tmp_path):
+    tables = numbers(seed=5, sizes=(60, 50, 40, 45))
+    faults = {("site0", "answer 1"): "crashed", ("site3", "answer 2"): "garbled"}
+    outcome = simulate_federation(tables, faults=faults, folder=tmp_path / "enough", minimum=2, **AGAIN)
+    assert outcome.missing.keys() == {"site0", "site3"}
+    assert result_json(outcome.result) == without(tables, "site0", "site3")
+    faults = {(client, ANSWER): "failed" for client in ("site0", "site1", "site3")}
+    given = {"folder": tmp_path / "too few", "minimum": 2}
+    with pytest.raises(TooFewSites, match=r"1 sites answered request 1 .* at least 2(.|\n)*site3: answer 1: .*refuses"):
+        simulate_federation(tables, faults=faults, **given, **AGAIN)
+    again = simulate_federation(tables, **given, **AGAIN)
+    assert result_json(again.result) == without(tables)
+    one = simulate_federation(tables, **given, method="constraint")
+    assert not [event for event in one.participation.events if event.what == "sent"]
+    assert one.result.settings.rounds == "one"
+
+
+@given(
+    st.dictionaries(
+        st.tuples(st.sampled_from(["site0", "site1", "site2", "site3"]), st.sampled_from(["answer 1", "answer 2"])),
+        st.sampled_from(get_args(Fault)),
+        max_size=3,
+    )
+)
+@settings(max_examples=5, deadline=None)
+def test_whoever_fails_in_whatever_way_the_result_is_that_of_the_others(faults):
+    tables = numbers(seed=3, sizes=(60, 50, 40, 45))
+    outcome = simulate_federation(tables, faults=faults, **AGAIN)
+    harmful = {client for (client, _), fault in faults.items() if fault not in HARMLESS}
+    assert outcome.missing.keys() <= harmful
+    assert result_json(outcome.result) == without(tables, *outcome.missing)
+
+
+@pytest.mark.parametrize("faults", [{}, {("site0", "answer 1"): "failed"}], ids=["all there", "one fails"])
+def test_a_server_that_stops_in_a_further_round_goes_on_where_it_was(faults, tmp_path):
+    tables, terms = numbers(seed=2), Terms(**AGAIN)
+    whole = Breaking(members(tables), faults, replies=99)
+    expected = result_json(conduct(whole, terms, tmp_path / "whole").result)
+    assert expected == without(tables, *(site for site, _ in faults))
+    for replies in range(6, len(whole.asked)):
+        folder = tmp_path / str(replies)
+        with pytest.raises(KeyboardInterrupt):
+            conduct(Breaking(members(tables), faults, replies=replies), terms, folder)
+        transport = Breaking(members(tables), faults, replies=99)
+        assert result_json(conduct(transport, terms, folder).result) == expected
+        once = [one for one in transport.asked if one not in faults]  # who has not answered is asked again
+        assert once == [one for one in whole.asked[replies:] if one not in faults]
+        assert asked_in(folder) == asked_in(tmp_path / "whole")
+
+
+def test_a_site_that_was_missing_in_a_further_round_may_come_later(tmp_path):
+    tables = numbers(seed=2)
+    for faults, gone in (({("site0", "answer 2"): "silent"}, ["site0"]), ({}, [])):
+        outcome = simulate_federation(tables, faults=faults, folder=tmp_path, **AGAIN)
+        assert list(outcome.missing) == gone
+        assert result_json(outcome.result) == without(tables, *gone)
+    sent = {(event.site, event.round) for event in outcome.participation.events if event.what == "sent"}
+    assert sent == {("site0", "answer 2")}
+
+
+def test_what_a_site_answers_is_bounded_however_often_the_search_starts_over(tmp_path):
+    """By the plan, one round: site0 fails in it, and the others' way would take two more."""
+    tables = numbers(seed=2)
+    sites = {
+        client: replace(site, answered=Answered(tmp_path / client / "answered.json"))
+        for client, site in members(tables).items()
+    }
+    transport = InProcess(sites, {("site0", ANSWER): "silent"})
+    outcome = conduct(transport, Terms(most_rounds=1, **AGAIN), tmp_path / "study")
+    assert list(outcome.missing) == ["site0"]
+    assert outcome.result.findings.spent.not_asked > 0
+    for client in ("site1", "site2"):
+        (ledger,) = (tmp_path / client).glob("*.ledger.json")
+        assert read_ledger(ledger.read_bytes(), outcome.study.plan).rounds == 1
+    again = conduct(InProcess(sites), Terms(most_rounds=1, **AGAIN), tmp_path / "study")
+    assert result_json(again.result) != result_json(outcome.result)
+    assert again.result.cohort.clients == ("site0", "site1", "site2")
+
+
+def test_what_is_stored_of_further_rounds_opens_as_a_study_by_file(tmp_path, capsys):
+    outcome = simulate_federation(numbers(seed=2), folder=tmp_path, **AGAIN)
+    journal = tmp_path / "journal"
+    files = [str(path) for path in sorted(journal.glob("*.summary"))]
+    search = ["discover", str(journal / "study.plan.json"), *files, "--method", "constraint"]
+    assert main([*search, "--answers", str(journal / "rounds"), "-o", str(tmp_path / "again")]) == 0
+    assert (tmp_path / "again" / "result.json").read_bytes() == (tmp_path / "result.json").read_bytes()
+    stored = journal / "rounds" / "site1.answer-002"
+    content = stored.read_bytes()
+    stored.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(fedcdh.FedCDHError, match=r"site1\.answer-002.*remove it"):
+        simulate_federation(numbers(seed=2), folder=tmp_path, **AGAIN)
+    stored.unlink()
+    again = simulate_federation(numbers(seed=2), folder=tmp_path, **AGAIN)
+    assert result_json(again.result) == result_json(outcome.result)
+
+
+def test_a_plan_without_further_rounds_stays_one(tmp_path):
+    simulate_federation(numbers(), folder=tmp_path, method="constraint")
+    with pytest.raises(SettingsError, match="sites answer no further rounds; choose another folder"):
+        simulate_federation(numbers(), folder=tmp_path, **AGAIN)
 
 
 # Who is who
@@ -260,24 +442,74 @@ def test_keys_are_pinned_from_the_profile_on(tmp_path):
 
 @dataclass(frozen=True)
 class OtherKey(Site):
-    """Signs its profile with one key, its summary with another."""
+    """Signs what it sends with one key, but messages of one kind with another."""
 
     other: SigningKey | None = None
+    kind: str = SUMMARY
 
     def answer(self, request):
-        if Envelope.from_bytes(request).kind == PROFILE:
+        if Envelope.from_bytes(request).kind != self.kind:
             return Site.answer(self, request)
         reply = Envelope.from_bytes(Site.answer(self, request))
-        signature = sign(self.other, SUMMARY, reply.content).encode() if self.other else b""
+        signature = sign(self.other, self.kind, reply.content).encode() if self.other else b""
         return replace(reply, signature=signature).to_bytes()
 
 
+@pytest.mark.parametrize("kind", [SUMMARY, ANSWER])
 @pytest.mark.parametrize("other", [None, SigningKey.generate()], ids=["none", "another"])
-def test_a_summary_without_the_signature_of_its_site_is_refused(other, tmp_path):
-    tables = numbers()
-    odd = OtherKey("site1", lambda: tables["site1"], RESEARCH, key=SigningKey.generate(), other=other)
-    outcome = conduct(InProcess(members(tables) | {"site1": odd}), Terms(), tmp_path)
+def test_what_comes_without_the_signature_of_its_site_is_refused(other, kind, tmp_path):
+    tables = numbers(seed=2)
+    odd = OtherKey("site1", lambda: tables["site1"], RESEARCH, key=SigningKey.generate(), other=other, kind=kind)
+    outcome = conduct(InProcess(members(tables) | {"site1": odd}), Terms(**AGAIN), tmp_path)
+    assert outcome.missing["site1"].startswith(kind)
     assert "signed" in outcome.missing["site1"]
+
+
+@dataclass(frozen=True)
+class Lying(Site):
+    """In further rounds, answers in another's name, or about other rows than those of its summary."""
+
+    lie: Site | None = None
+
+    def answer(self, request):
+        return (self.lie if Envelope.from_bytes(request).kind == ANSWER else super()).answer(request)
+
+
+@pytest.mark.parametrize(
+    ("lie", "said"),
+    [
+        (lambda tables: ("site0", tables["site0"]), "sent an answer of 'site0'"),
+        (lambda tables: ("site1", tables["site0"]), "the table has changed"),
+        (lambda tables: ("site1", {n: 30 * v for n, v in tables["site1"].items()}), "same rows as the summary"),
+    ],
+    ids=["for another", "other rows", "as many other rows"],
+)
+def test_an_answer_is_held_against_the_summary(lie, said, tmp_path):
+    tables = numbers(seed=2)
+    client, rows = lie(tables)
+    odd = Lying("site1", lambda: tables["site1"], RESEARCH, lie=Site(client, lambda: rows, RESEARCH))
+    outcome = conduct(InProcess(members(tables) | {"site1": odd}), Terms(**AGAIN), tmp_path)
+    assert said in outcome.missing["site1"]
+    assert result_json(outcome.result) == without(tables, "site1")
+
+
+def test_requests_of_further_rounds_are_signed(tmp_path):
+    tables, coordinator, stranger = numbers(seed=2), SigningKey.generate(), SigningKey.generate()
+    demanding = replace(RESEARCH, coordinator_keys=frozenset({coordinator.public}))
+    sites = {client: replace(site, policy=demanding) for client, site in members(tables).items()}
+    outcome = conduct(InProcess(sites), Terms(key=coordinator, **AGAIN), tmp_path)
+    assert not outcome.missing
+    plan, folder = outcome.study.plan, tmp_path / "journal"
+    texts = [(folder / name).read_bytes() for name in ("study.plan.json", "study.plan.json.sig")]
+    content = request_text(requests_in(folder / "rounds", plan)[0]).encode()
+    further = Further(content, *texts)
+    signature = (folder / "rounds" / "request-001.json.sig").read_bytes()
+    assert ask(sites["site0"], ANSWER, further.to_bytes(), signature).code == 0
+    assert ask(sites["site0"], ANSWER, further.to_bytes()).code == POLICY
+    assert ask(sites["site0"], ANSWER, further.to_bytes(), sign(stranger, "request", content).encode()).code == POLICY
+    assert ask(sites["site0"], ANSWER, replace(further, plan_signature=b"").to_bytes(), signature).code == POLICY
+    other = request_text(JointRequest(plan.fingerprint, 1, (("v1", "v4"),))).encode()
+    assert ask(sites["site0"], ANSWER, replace(further, request=other).to_bytes(), signature).code == SIGNATURE
 
 
 # What a site says
@@ -362,7 +594,9 @@ def test_a_coordinator_names_the_code_and_learns_no_more():
 def test_a_site_answers_anything_with_a_message(data):
     tables = numbers(sizes=(30,))
     site = Site("site0", lambda: tables["site0"], Policy())
-    good = Envelope(SUMMARY, study_bytes(tables)).to_bytes()
+    plan = study_bytes(tables)
+    asked = data.draw(st.sampled_from([(SUMMARY, plan), (ANSWER, further(plan, sets=(("v1", "v2"),)))]))
+    good = Envelope(*asked).to_bytes()
     place = data.draw(st.integers(0, len(good) - 1))
     changed = [good[:place], good[:place] + b"\xff" + good[place + 1 :], good + b"x", good.replace(b"0", b"")]
     request = data.draw(
@@ -450,6 +684,107 @@ def test_a_list_that_cannot_be_read_lets_nothing_leave(tmp_path):
         Answered(tmp_path / "answered.json").plan("0" * 64, "1" * 64)
 
 
+def test_a_description_has_one_digest_whatever_kind_of_number_it_is_made_of():
+    found = profile({"a": [1.5, 2.25, 4.0], "b": ["x", "y", "x"]}, "north", kinds={"b": "categorical"})
+    column = found.columns["a"]
+    other = replace(
+        column,
+        mean=np.float64(column.mean),
+        quantiles=tuple(np.array(column.quantiles)),
+        squares=np.float64(column.squares),
+    )
+    again = Profile("north", found.rows, {**found.columns, "a": other})
+    told = [_told_of_columns(one) for one in (found, again)]
+    assert told[0] == told[1]
+    text = (
+        '{"count":3,"counts":[2,1],"kind":"categorical","levels":["x","y"],"mean":0.0,"missing":0,"quantiles":[],'
+        '"squares":0.0}'
+    )
+    assert told[0]["b as categorical"] == digest(text.encode())
+
+
+BUDGET = {"most_rounds": 1, "most_bytes": 10**6}
+
+
+def further(plan: bytes, number: int = 1, sets=(("a", "b"),)) -> bytes:
+    request = JointRequest(Study.from_json(plan).plan.fingerprint, number, sets)
+    return Further(request_text(request).encode(), plan).to_bytes()
+
+
+def telling(tmp_path: Path, rows: int = 3000, **given) -> Site:
+    table = numbers(sizes=(rows,), count=3)["site0"]
+    said = Answered(tmp_path / "answered.json", **given)
+    return Site("north", lambda: dict(zip("abc", table.values(), strict=True)), answered=said)
+
+
+def plan_abc(**given) -> bytes:
+    return Study(StudyPlan(tuple(map(Continuous, "abc")), ("north", "south"), **given)).to_json().encode()
+
+
+def test_a_site_answers_further_rounds_of_a_plan_that_it_has_answered_within_the_budget(tmp_path):
+    plan, other = plan_abc(**BUDGET), plan_abc(**BUDGET, study="another")
+    site = telling(tmp_path)
+    assert ask(site, ANSWER, further(plan)).code == POLICY, "no summary yet"
+    assert ask(site, SUMMARY, plan).code == 0
+    said = ask(site, ANSWER, further(plan))
+    agreed, request = Study.from_json(plan).plan, JointRequest(Study.from_json(plan).plan.fingerprint, 1, (("a", "b"),))
+    assert unpack_answer(said.content, agreed, request).client == "north"
+    (ledger,) = tmp_path.glob("*.ledger.json")
+    told = ledger.read_bytes()
+    assert read_ledger(told, agreed).sets == {("a", "b")}
+    assert ask(telling(tmp_path), ANSWER, further(plan, number=7)).content == said.content, "told before"
+    assert ask(site, ANSWER, further(plan, sets=(("a", "c"),))).code == POLICY, "a second round"
+    assert ledger.read_bytes() == told
+    assert ask(site, ANSWER, further(other)).code == POLICY, "another plan"
+    none = plan_abc(study="none")
+    assert ask(telling(tmp_path, plans_at_most=2), SUMMARY, none).code == 0
+    assert ask(site, ANSWER, further(none)).code == POLICY, "no budget"
+
+
+def test_in_further_rounds_the_policy_and_the_rows_are_looked_at_again(tmp_path):
+    plan = plan_abc(**BUDGET)
+    site = telling(tmp_path)
+    assert ask(site, SUMMARY, plan).code == 0
+    rows = {name: column[:-1] for name, column in site.rows().items()}
+    assert ask(replace(site, rows=lambda: rows), ANSWER, further(plan)).code == POLICY
+    assert ask(replace(site, policy=Policy(withheld=frozenset("c"))), ANSWER, further(plan)).code == POLICY
+    assert ask(replace(site, policy=Policy(smallest_rows=5000)), ANSWER, further(plan)).code == POLICY
+    assert ask(replace(site, answered=None), ANSWER, further(plan)).code == POLICY
+    few = telling(tmp_path / "few", rows=300)
+    assert ask(few, SUMMARY, plan).code == 0
+    assert ask(few, ANSWER, further(plan)).code == POLICY, "too many numbers for so few rows"
+    assert not list(tmp_path.rglob("*.ledger.json")), "nothing was told"
+    assert ask(replace(few, policy=RESEARCH), ANSWER, further(plan)).code == 0
+
+
+def test_what_has_left_in_a_further_round_is_in_the_ledger(tmp_path, monkeypatch):
+    plan = plan_abc(**BUDGET)
+    site = telling(tmp_path)
+    assert ask(site, SUMMARY, plan).code == 0
+    with monkeypatch.context() as patch:
+        patch.setattr("fedcdh.online.site.pack_answer", lambda *given: (_ for _ in ()).throw(OSError("gone")))
+        assert ask(site, ANSWER, further(plan)).code == FILES
+    assert ask(site, ANSWER, further(plan, sets=(("a", "c"),))).code == POLICY
+    assert ask(site, ANSWER, further(plan)).code == 0
+    (ledger,) = tmp_path.glob("*.ledger.json")
+    ledger.write_bytes(ledger.read_bytes().replace(b'"b"', b'"c"'))
+    assert ask(site, ANSWER, further(plan)).code == POLICY
+
+
+def test_of_two_further_questions_at_once_one_is_answered(tmp_path):
+    plan, codes = plan_abc(**BUDGET), []
+    assert ask(telling(tmp_path), SUMMARY, plan).code == 0
+    asked = [further(plan, sets=(pair,)) for pair in (("a", "b"), ("a", "c"), ("b", "c"))]
+    threads = [
+        threading.Thread(target=lambda one=one: codes.append(ask(telling(tmp_path), ANSWER, one).code)) for one in asked
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(codes) == [0, POLICY, POLICY]
+
+
 # Settings, files
 
 
@@ -490,15 +825,28 @@ def test_the_app_of_a_study_is_written_whole(tmp_path, capsys):
         assert f"fedcdh flower {command}" in capsys.readouterr().out.split("Example")[-1]
 
 
-@pytest.mark.parametrize("wrong", [{"minimum": 0}, {"timeout": 0.0}, {"alpha": 2.0}, {"method": "guess"}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"minimum": 0},
+        {"timeout": 0.0},
+        {"alpha": 2.0},
+        {"method": "guess"},
+        {"rounds": "many"},
+        {"rounds": "adaptive"},
+        {**AGAIN, "most_rounds": 0},
+        {**AGAIN, "most_bytes": 0},
+    ],
+)
 def test_terms_that_cannot_be_kept_are_refused_at_once(wrong):
     with pytest.raises(SettingsError):
         Terms(**wrong)
 
 
 def test_faults_that_do_not_exist_are_refused():
-    with pytest.raises(SettingsError, match="expected one of site0"):
-        simulate_federation(numbers(), faults={("nobody", "summary"): "silent"})
+    for wrong in (("nobody", "summary"), ("site0", "answer 0"), ("site0", "request")):
+        with pytest.raises(SettingsError, match="expected one of site0"):
+            simulate_federation(numbers(), faults={wrong: "silent"})
 
 
 def test_codes_of_sites_are_the_exit_codes():

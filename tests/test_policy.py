@@ -14,7 +14,7 @@ from fedcdh.demo import hospital_study
 from fedcdh.errors import PlanMismatch, PolicyRefusal, SettingsError
 from fedcdh.features import Fourier, Hermite
 from fedcdh.plan import Categorical, Continuous, StudyPlan
-from fedcdh.policy import Policy, level_needed, rows_needed
+from fedcdh.policy import Policy, level_needed, loads, numbers_told, rows_needed
 from fedcdh.profile import profile
 from fedcdh.summary import summarize
 
@@ -329,3 +329,37 @@ def test_the_demo_is_held_to_the_policy_like_any_study():
     Policy().check_summary(summarize(study.tables["city"], plan, "city"), plan)
     with pytest.raises(PolicyRefusal, match="rows, expected at least 268"):
         Policy().check_summary(summarize(study.tables["coast"], plan, "coast"), plan)
+
+
+def test_random_features_have_one_of_few_seeds_and_no_plan_asks_for_too_many():
+    numbers = (Continuous("x"), Continuous("y"))
+    for family, problem in (
+        (Fourier(seed=99), ""),
+        (Fourier(seed=100), "seed 100, expected one below 100"),
+        (Fourier(bandwidth=0.2), "bandwidth 0.2, expected at least 0.25"),
+        (Hermite(width=16), ""),
+        (Hermite(width=17), "17 feature columns, expected at most 16"),
+    ):
+        plan = StudyPlan(numbers, ("north",), family)
+        Policy(research=True).check_plan(plan)
+        if not problem:
+            Policy().check_plan(plan)
+            continue
+        with pytest.raises(PolicyRefusal, match=problem):
+            Policy().check_plan(plan)
+    Policy(widest=17).check_plan(StudyPlan(numbers, ("north",), Hermite(width=17)))
+    Policy().check_plan(StudyPlan((Categorical("g", ("a", "b")),), ("north",), Fourier(seed=10**6)))
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(1, 12), st.integers(0, 3), st.integers(1, 4000))
+def test_loads_are_the_rule_of_rows_in_another_form(numbers, labels, rows):
+    """Up to 1 where there are as many rows as unknowns need; the other parts of the rule are about one message."""
+    variables = [Continuous(f"x{k}") for k in range(numbers)] + [
+        Categorical(f"g{k}", ("a", "b")) for k in range(labels)
+    ]
+    plan = StudyPlan(tuple(variables), ("north",))
+    load = max(loads(plan, rows).values())
+    assert (load <= 1) == (rows >= 2 * numbers_told(plan) / numbers)
+    assert load <= 1 or rows < rows_needed(plan)
+    assert loads(plan, rows, copies=4)["x0"] == pytest.approx(5 * load)

@@ -15,9 +15,10 @@ from fedcdh.features import Hermite
 from fedcdh.plan import Categorical, Continuous, StudyPlan
 from fedcdh.policy import Policy
 from fedcdh.sources import source_of
-from fedcdh.standing_out import Watched, leverages
+from fedcdh.standing_out import LonelyRows, Watched, leverages
 from fedcdh.summary import Summary, summarize
 from fedcdh.tables import as_table
+from fedcdh.taking_part import checked_summary
 
 
 def watched(table, plan) -> tuple[Summary, dict]:
@@ -93,3 +94,45 @@ def test_leverage_is_a_share_and_batches_do_not_matter(values, place):
     assert outermost["x"].tolist() == again["x"].tolist()
     assert 0 <= leverages(whole, plan, outermost)["x"] < 1 + 1e-4  # few rows: rounded sums
     assert set(outermost["x"]) <= {value for value in rows if value is not None}
+
+
+def largest_of_all(table, plan) -> float:
+    """By way of the hat matrix, of all rows at once."""
+    features = Encoder(plan, "north")(as_table(table)).T
+    orthonormal, sizes, _ = np.linalg.svd(features / np.linalg.norm(features, axis=0), full_matrices=False)
+    return float((orthonormal[:, sizes > 1e-6 * sizes[0]] ** 2).sum(axis=1).max())
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("batch", [1, 7, 5000])
+def test_the_loneliest_of_all_rows_is_found_on_the_way_however_rows_come(seed, batch):
+    rng = np.random.default_rng(seed)
+    age = rng.standard_t(3, 300)
+    table = {"age": age, "bmi": age + rng.standard_normal(300), "ill": np.where(rng.random(300) < 0.2, "yes", "no")}
+    table["ill"][-1] = "new"  # nobody had it before
+    levels = Categorical("ill", ("new", "no", "yes"))
+    plan = StudyPlan((Continuous("age"), Continuous("bmi"), levels), ("north", "south"))
+    truth = largest_of_all(table, plan)
+    alone, rows = LonelyRows(plan, 0.5), as_table(table)
+    for start in range(0, 300, batch):
+        alone(rows.rows_from(start, batch))
+    assert truth > 0.5
+    assert alone.largest(summarize(table, plan, "north")) == pytest.approx(truth, rel=1e-4)
+    assert LonelyRows(plan, 0.5).largest(summarize(table, plan, "north")) == 0
+
+
+def test_who_hides_in_every_variable_and_stands_out_by_all_is_refused():
+    rng = np.random.default_rng(5)
+    common = rng.standard_normal(400)
+    table = {name: common + 0.02 * rng.standard_normal(400) for name in "abc"}
+    table["a"][0], table["b"][0], table["c"][0] = 0.0, -2.5, 2.5  # each an ordinary value
+    plan = StudyPlan(tuple(map(Continuous, "abc")), ("north", "south"))
+    assert all(found < 0.99 for found in leverages(*watched_of(table, plan)).values())
+    with pytest.raises(PolicyRefusal, match="all variables together"):
+        checked_summary(table, plan, "north", Policy())
+    checked_summary({name: column[1:] for name, column in table.items()}, plan, "north", Policy())
+
+
+def watched_of(table, plan) -> tuple[Summary, StudyPlan, dict]:
+    summary, outermost = watched(table, plan)
+    return summary, plan, outermost

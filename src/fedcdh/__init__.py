@@ -27,6 +27,7 @@ from fedcdh.result import Discovery, Edge
 from fedcdh.simulate import simulate
 from fedcdh.stability import Stability
 from fedcdh.summary import Aggregate, Cohort, Summary, add_up, summarize
+from fedcdh.taking_part import release
 
 __version__ = version("fedcdh")
 
@@ -56,6 +57,7 @@ __all__ = [
     "discover_from",
     "open_tables",
     "profile",
+    "release",
     "simulate",
     "simulate_federation",
     "summarize",

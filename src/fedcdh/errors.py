@@ -22,6 +22,7 @@
     │   └── NoExtension                        no DAG has these arrows, this skeleton and these colliders
     ├── NotAMessage                            what came over the network is no message of an online study
     ├── TooFewSites                            too few sites are left for an online study to go on
+    ├── MaskingError                           a masked sum cannot go on: a message is not what the rounds ask for
     ├── AnswersNeeded                          sites have to answer a request before the search can go on
     ├── AnswerError                            a test or measure gave no usable answer to the search
     ├── BaselineFailed                         a program that stands beside ours for comparison gave up
@@ -96,6 +97,10 @@ class PolicyRefusal(FedCDHError):
     """The policy of the site does not let this leave."""
 
 
+class LedgerError(PolicyRefusal):
+    """What left this site before is not known for sure, so nothing leaves."""
+
+
 class KnowledgeError(FedCDHError, ValueError):
     """Background knowledge contradicts itself or speaks of variables that do not exist."""
 
@@ -118,6 +123,10 @@ class NotAMessage(FedCDHError):
 
 class TooFewSites(FedCDHError):
     """An online study has fewer sites left than its coordinator wants at least."""
+
+
+class MaskingError(FedCDHError):
+    """A message of a masked sum is not the one that its rounds ask for, or too few sites are left to open the sum."""
 
 
 class AnswersNeeded(FedCDHError):

@@ -12,10 +12,11 @@ its odds h/(1 − h) become 1 + Σ (w_b − 1)² times as large, on average B + 
 direction. They are held to the limit on average before rows are drawn, and, by `check_together`, as they were drawn.
 Where few other rows do, a copy may leave them out, so `check_copy` looks at the leverage in every copy as well.
 
-Known gaps. A variable of few distinct values that is declared as a number (0 and 1, say) is not counted by level, only
-its outermost values are looked at: declare it categorical. Two summaries of nearly the same rows differ by the rows
-that changed: one policy sees one summary. Figures and labels in a refusal are for the site; it must not be forwarded
-as it is.
+A number of few different values (0 and 1, say) is a label by another name: its values are counted like labels.
+
+Two summaries of nearly the same rows differ by the rows that changed. A policy sees one message; what left before is in
+the ledger of the site (`releases`), whose figures come from here. Figures and labels in a refusal are for the site; it
+must not be forwarded as it is.
 """
 
 from __future__ import annotations
@@ -26,17 +27,21 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from itertools import chain, combinations
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
+from fedcdh.budget import Noise
 from fedcdh.encoding import GRID
 from fedcdh.errors import PlanMismatch, PolicyRefusal, SettingsError
-from fedcdh.features import Hermite
+from fedcdh.features import Fourier
 from fedcdh.files import strict_toml
+from fedcdh.files.disk import read_regular
 from fedcdh.files.profiles import is_key
 from fedcdh.files.strict_toml import number, only, shown, suggestion, texts, whole
 from fedcdh.plan import POWERS, Categorical, Continuous, StudyPlan
 from fedcdh.profile import Profile
+from fedcdh.releases.gate import Limits
 from fedcdh.rounds import Ledger, joint_columns
 from fedcdh.rounds.closeness import Closeness
 from fedcdh.rounds.messages import Names, numbers_for
@@ -53,7 +58,13 @@ MARGIN = 2
 MAGNIFIED = 20.0
 """Spread may be so many times smaller than scale; plans made from profiles stay below 10 by construction."""
 NARROWEST = 0.25
-"""Bandwidth, in spreads, below which Hermite features single out values near the centre."""
+"""Bandwidth, in spreads, below which features single out values: Hermite ones near the centre, others anywhere."""
+SEEDS = 100
+"""Of random features: who may choose among a hundred draws cannot look for one that shows somebody."""
+ENOUGH_AT_MOST = 2.0
+"""With a larger epsilon, noise does not stand in for rules about few people, whatever a policy says."""
+TOML_AT_MOST = 1 << 20
+"""Bytes of a policy."""
 _LINES = 20
 _OTHER_DRAWS = "run it again for other draws, or ask for fewer copies"
 _ASK = "after asking who is responsible for data protection"
@@ -76,6 +87,10 @@ class Policy:
     farthest: float = 10.0  # root mean square distance from the plan's location, in scales: beyond, units are doubted
     loneliest: float = 0.99  # the largest leverage of a single row, see `standing_out`
     research: bool = False
+    few_values: int = 20  # numbers with up to so many different values are counted like labels; 0: none are
+    widest: int = 16  # feature columns of a number, besides its value and its square
+    enough_noise: float = 0.0  # epsilon up to which noise stands in for smallest numbers of rows and people; 0: never
+    most_epsilon: float = 8.0  # of all noisy summaries that have rows in common
 
     def __post_init__(self) -> None:
         for key in sorted(self.coordinator_keys):
@@ -90,6 +105,12 @@ class Policy:
             raise _refuse("unsigned plans are refused, but no coordinator_keys are named that could sign one")
         if not 0 < self.loneliest <= 1:
             raise _refuse(f"loneliest should be a leverage, above 0 and up to 1, found {shown(self.loneliest)}")
+        if not 0 <= self.enough_noise <= ENOUGH_AT_MOST:
+            raise _refuse(
+                f"enough_noise should be an epsilon up to {ENOUGH_AT_MOST:g}, found {shown(self.enough_noise)}"
+            )
+        if not self.most_epsilon > 0:
+            raise _refuse(f"most_epsilon should be positive, found {shown(self.most_epsilon)}")
         if not self.farthest > 0:
             raise _refuse(f"farthest should be positive, found {shown(self.farthest)}")
 
@@ -103,6 +124,11 @@ class Policy:
         found = strict_toml.parse(text, refuse=_refuse)
         only(found, [field.name for field in fields(cls)], "the policy", refuse=_refuse)
         return cls(**{key: _setting(key, value) for key, value in found.items()})
+
+    @classmethod
+    def from_file(cls, path: Path) -> Policy:
+        """The policy in a file."""
+        return cls.from_toml(read_regular(path, TOML_AT_MOST, "a policy", refuse=PolicyRefusal))
 
     def check_plan(
         self, plan: StudyPlan, signed_by: str | None = None, own: Mapping[str, str] = MappingProxyType({})
@@ -135,11 +161,15 @@ class Policy:
         own: Mapping[str, str] = MappingProxyType({}),
         *,
         copies: int = 0,
+        cells: Mapping[str, int] = MappingProxyType({}),
+        noise: Noise | None = None,
     ) -> None:
         """Refuses a summary before a byte leaves: too few rows, or people with a label or a pair of labels; units.
 
-        Of the outermost values (`standing_out.Watched` notes them), those whose owner stands out. Bootstrap copies that
-        are to leave with the summary raise the figures; a refusal says how many of them could.
+        Of the outermost values (`standing_out.Watched` notes them), those whose owner stands out. `cells` are the
+        people with each value of numbers that have few different ones (`few_values`). Bootstrap copies that are to
+        leave with the summary raise the figures; a refusal says how many of them could. With `noise`, which is to be
+        added to it, figures are held to as well, unless the policy says that so much noise is enough.
         """
         if summary.plan != plan.fingerprint:
             raise PlanMismatch(
@@ -148,11 +178,29 @@ class Policy:
         known = {} if self.research else leverages(summary, plan, outermost)
 
         def figures(copies: int) -> Iterator[str]:
-            return chain(self._small(summary, plan, copies + 1), self._lonely(known, copies + 1))
+            enough = summary.rows >= self._rows(plan)  # else all values are few, and a refusal would tell them
+            few = self._few(cells if enough else {}, self._level(plan) * (copies + 1))
+            return chain(self._small(summary, plan, copies + 1), few, self._lonely(known, copies + 1))
 
         always = [*self._lists(plan.names, own), *self._far(summary, plan)]
         what = "this summary must not leave" + (f" with {copies} bootstrap copies" if copies else "")
-        _check(what, always, chain(_fewer(copies, figures), figures(copies)), self.research)
+        spared = self.research or self._enough(noise)
+        _check(what, always, chain(_fewer(copies, figures), figures(copies)), spared)
+
+    def lonely(self, copies: int = 0) -> float:
+        """The largest leverage that a row may have where so many bootstrap copies leave with the summary."""
+        return self.loneliest / (self.loneliest + (copies + 1) * (1 - self.loneliest)) if copies else self.loneliest
+
+    def check_rows(self, leverage: float, copies: int = 0, noise: Noise | None = None) -> None:
+        """Refuses a summary in which somebody stands out by all values together (`standing_out.LonelyRows`)."""
+        most = self.lonely(copies)
+        alone = (
+            f"one row stands out by its values of all variables together (leverage {leverage:.4f}, expected at most "
+            f"{most:.4g}): what it has in one of them could be computed from the others; cut extreme values, or leave "
+            "variables out"
+        )
+        broken = iter([alone] if leverage > most else [])
+        _check("this summary must not leave", (), broken, self.research or self._enough(noise))
 
     def check_together(self, known: Mapping[str, float]) -> None:
         """Refuses bootstrap copies in all of which, and the summary, somebody stands out (`WatchedCopies.together`)."""
@@ -201,6 +249,16 @@ class Policy:
 
         _check("this answer must not leave", self._lists(plan.names, own), figures(), self.research)
 
+    def limits(self, plan: StudyPlan | None = None) -> Limits:
+        """The figures for a release beside earlier ones; without a plan, those of a profile."""
+        strict = plan is not None and self.smallest_rows is not None
+        times = (self.smallest_rows or 0) / rows_needed(plan) if plan is not None and strict else 1.0
+        return Limits(self._rows(plan), self._level(plan), self._level(None), times)
+
+    def _enough(self, noise: Noise | None) -> bool:
+        """Whether the policy leaves rules about few people to this noise."""
+        return noise is not None and noise.shared == "each" and noise.epsilon <= self.enough_noise
+
     def _rows(self, plan: StudyPlan | None) -> int:
         if self.smallest_rows is not None:
             return self.smallest_rows
@@ -235,8 +293,7 @@ class Policy:
             found = "is not signed" if signed_by is None else f"is signed by the key {signed_by!r}"
             yield f"the {what} {found}; expected one of the coordinator_keys; ask the coordinator for the signature"
 
-    @staticmethod
-    def _magnifies(plan: StudyPlan) -> Iterator[str]:
+    def _magnifies(self, plan: StudyPlan) -> Iterator[str]:
         """Features that are sharp at one place tell who is there: a plan can be a magnifying glass on one person."""
         for variable in plan.variables:
             if isinstance(variable, Continuous) and plan.family.bent:
@@ -247,9 +304,21 @@ class Policy:
                         f"{variable.scale:g}; expected a spread of at least scale/{MAGNIFIED:g} near the location): "
                         "this can single out people; ask the coordinator why"
                     )
-        if isinstance(plan.family, Hermite) and plan.family.bandwidth < NARROWEST:
-            width = plan.family.bandwidth
-            yield f"the features have bandwidth {width:g}, expected at least {NARROWEST:g}; ask the coordinator why"
+        if not any(isinstance(variable, Continuous) for variable in plan.variables):
+            return
+        if (bandwidth := plan.family.bandwidth) < NARROWEST:
+            yield f"the features have bandwidth {bandwidth:g}, expected at least {NARROWEST:g}; ask the coordinator why"
+        if (width := plan.family.width) > self.widest:
+            yield (
+                f"a number has {width} feature columns, expected at most {self.widest}: every column asks more about "
+                f"the same values; ask the coordinator for fewer, or set widest in policy.toml, {_ASK}"
+            )
+        if isinstance(plan.family, Fourier) and plan.family.seed >= SEEDS:
+            yield (
+                f"the random features have the seed {plan.family.seed}, expected one below {SEEDS}: among many seeds, "
+                "one could be looked for that shows somebody; ask the coordinator for a small one, or for Hermite "
+                "features, which have none"
+            )
 
     def _sparse(self, profile: Profile) -> Iterator[str]:
         rows, least = self._rows(None), self._level(None)
@@ -279,9 +348,19 @@ class Policy:
                 pair = f"{one.levels[i]!r} of {one.name!r} with {other.levels[j]!r} of {other.name!r}"
                 yield _too_small(pair, int(cells[i, j]), least)
 
+    @staticmethod
+    def _few(cells: Mapping[str, int], least: int) -> Iterator[str]:
+        for cell, count in cells.items():
+            if 0 < count < least:
+                yield (
+                    f"{cell} has {count} people, expected none or at least {least}: a number of few different values "
+                    "tells like a label; group values, declare it categorical, leave the variable out, or set "
+                    f"smallest_level or few_values in policy.toml, {_ASK}"
+                )
+
     def _lonely(self, known: Mapping[str, float], messages: int) -> Iterator[str]:
         """Odds times messages; the limit of one message is the leverage itself, without rounding."""
-        most = self.loneliest if messages == 1 else self.loneliest / (self.loneliest + messages * (1 - self.loneliest))
+        most = self.lonely(messages - 1)
         for name, leverage in known.items():
             if leverage > most:
                 error = math.sqrt(max(1 - leverage, 0.0) / (messages * leverage))
@@ -340,6 +419,26 @@ def numbers_told(plan: StudyPlan, sets: Collection[Names] = ()) -> int:
     return own + pairs + sum(numbers) * labels + sum(numbers_for(plan, names) for names in sets)
 
 
+def loads(plan: StudyPlan, rows: int, *, copies: int = 0) -> dict[str, float]:
+    """For every continuous variable, which share of the rows a summary and its copies use up: 2 F/(d n).
+
+    Numbers about one variable are its own, and half of those about it and another, and those about it among the people
+    with a label. All variables have as many columns, so each has F/d. Loads up to 1 are what `rows_needed` asks for;
+    loads of several releases of the same rows add up.
+    """
+    continuous = [variable.name for variable in plan.variables if isinstance(variable, Continuous)]
+    each = MARGIN * numbers_told(plan) * (copies + 1) / (len(continuous) * rows) if continuous else 0.0
+    return dict.fromkeys(continuous, each)
+
+
+def joint_loads(plan: StudyPlan, rows: int, sets: Collection[Names]) -> dict[str, float]:
+    """The same for answers about these sets, whose numbers are about all variables alike."""
+    continuous = [variable.name for variable in plan.variables if isinstance(variable, Continuous)]
+    told = sum(numbers_for(plan, names) for names in sets)
+    each = MARGIN * told / (len(continuous) * rows) if continuous else 0.0
+    return dict.fromkeys(continuous, each)
+
+
 def level_needed(plan: StudyPlan) -> int:
     """The fewest people who may share a label, or a pair of labels: max(8, 2 m).
 
@@ -389,9 +488,9 @@ def _refuse(reason: str) -> SettingsError:
 
 
 def _setting(key: str, value: Any) -> Any:
-    if key in ("smallest_rows", "smallest_level"):
+    if key in ("smallest_rows", "smallest_level", "few_values", "widest"):
         return whole(value, key, refuse=_refuse)
-    if key in ("farthest", "loneliest"):
+    if key in ("farthest", "loneliest", "enough_noise", "most_epsilon"):
         return number(value, key, refuse=_refuse)
     if key == "research" and not isinstance(value, bool):
         raise _refuse(f"research should be true or false, found {shown(value)}")

@@ -68,6 +68,26 @@ class InMemory:
         return (as_table(table, self.names, only=only, owner=self.owner) for table in self.tables)
 
 
+@dataclass(frozen=True, eq=False)
+class CompleteRows:
+    """Of another source, the rows in which none of these columns is missing: those that a summary would be of."""
+
+    source: TableSource
+    columns: Mapping[str, Kind]
+
+    def kinds(self) -> Mapping[str, Kind]:
+        """These columns."""
+        return dict(self.columns)
+
+    def batches(self, kinds: Mapping[str, Kind]) -> Iterator[Table]:
+        """Whichever columns are asked for, all of them have to be there."""
+        for table in self.source.batches({**self.columns, **kinds}):
+            complete = np.ones(table.rows, dtype=np.bool_)
+            for column in table.columns.values():
+                complete &= ~column.missing
+            yield table.where(complete).select(list(kinds), "the table")
+
+
 def source_of(
     data: Any, owner: str, *, names: Sequence[str] | None = None, only: Collection[str] | None = None
 ) -> TableSource:

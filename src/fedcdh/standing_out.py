@@ -9,6 +9,11 @@ plan finds φ₁ by trying the values of one variable.
 Leverage is largest where others are far: at the smallest and the largest value, and where a plan looks closely, next to
 its centre. These values are noted while the rows go by.
 
+Who stands out a little by each of several variables may stand out much by all of them: leverage in all columns together
+is what bounds every attack of this kind. It takes the moments of all rows, and each row once more. But moments only
+grow while rows go by, and leverage only falls: rows that do not stand out among those so far never will, and the few
+others are kept until the end (`LonelyRows`).
+
 In a bootstrap copy a row may count several times, and its neighbours not at all: whoever hid among others in the
 summary may stand out there. The row's leverage is then that of all the times it counts, w φ₁ᵀ M⁻¹ φ₁.
 
@@ -19,7 +24,7 @@ direction. At the site the weights are known, and so is that, for every row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -35,14 +40,21 @@ from fedcdh.tables import Numbers, Table
 
 Array = npt.NDArray[np.float64]
 _NOTHING = 1e-12  # of the largest eigenvalue of the scaled moments: below, it is rounding
+_TRACE = 1e-13  # what a direction counts that no row so far had: whoever has it is lonely
+_SAFE = 0.98  # of the limit: measured on the way, in other units
+_BLOCK = 2048  # rows at a time
 
 
 @dataclass(frozen=True)
 class Watched:
-    """A source that remembers the outermost values of its complete rows, and those next to the plan's centres."""
+    """A source that remembers the outermost values of its complete rows, and those next to the plan's centres.
+
+    Who else wants to see the complete rows as they come by is called with them (`also`).
+    """
 
     source: TableSource
     plan: StudyPlan
+    also: tuple[Callable[[Table], None], ...] = ()
     outermost: dict[str, Array] = field(default_factory=dict)
 
     def kinds(self) -> Mapping[str, Kind]:
@@ -59,12 +71,47 @@ class Watched:
                 column = table.columns[variable.name]
                 if isinstance(variable, Continuous) and isinstance(column, Numbers):
                     self._note(variable, column.values[complete])
+            if self.also:
+                used = table if complete.all() else table.where(complete)
+                for watch in self.also:
+                    watch(used)
             yield table
 
     def _note(self, variable: Continuous, values: Array) -> None:
         known = np.concatenate([self.outermost.get(variable.name, np.zeros(0)), values])
         if len(known):
             self.outermost[variable.name] = _outermost(variable, known)
+
+
+class LonelyRows:
+    """Called with complete rows, batch after batch: keeps those that may stand out by all their values together."""
+
+    def __init__(self, plan: StudyPlan, limit: float) -> None:
+        self._encode, self._limit = Encoder(plan, plan.clients[0]), _SAFE * limit
+        self._moments = np.zeros((plan.columns, plan.columns))
+        self._rows = self._measured = 0
+        self._measure = self._moments
+        self._kept = np.zeros((plan.columns, 0))
+
+    def __call__(self, rows: Table) -> None:
+        """Looks at these rows among those so far. What is measured by fewer of them only looks lonelier."""
+        for start in range(0, rows.rows, _BLOCK):
+            features = self._encode(rows.rows_from(start, _BLOCK))
+            self._moments += features @ features.T
+            self._rows += features.shape[1]
+            if self._rows >= 2 * self._measured:
+                self._measure, self._measured = _root(self._moments, _TRACE, told_only=False), self._rows
+                self._kept = self._lonely(self._kept)
+            self._kept = np.concatenate([self._kept, self._lonely(features)], axis=1)
+
+    def largest(self, summary: Summary) -> float:
+        """The largest leverage of a row in all columns of the summary, where it may be above the limit; else 0."""
+        measure = _root(summary.moments.astype(np.float64), _NOTHING)
+        return float(((measure @ self._kept) ** 2).sum(axis=0).max(initial=0.0))
+
+    def _lonely(self, features: Array) -> Array:
+        known = ((self._measure @ features) ** 2).sum(axis=0)
+        return np.asarray(features[:, known > self._limit])
 
 
 @dataclass(frozen=True)
@@ -148,8 +195,13 @@ def _leverage(summary: Summary, plan: StudyPlan, variable: Continuous, span: sli
 def _measure(summary: Summary, span: slice) -> Array:
     """A root W of M⁻¹ for the columns of one variable: the leverage of φ is |W φ|²."""
     columns = np.r_[0, span]
-    moments = summary.moments[np.ix_(columns, columns)].astype(np.float64)
+    return _root(summary.moments[np.ix_(columns, columns)].astype(np.float64), _NOTHING)
+
+
+def _root(moments: Array, least: float, *, told_only: bool = True) -> Array:
+    """W with WᵀW = M⁻¹; directions below the least share of the largest eigenvalue are left out, or count as that."""
     scales = np.sqrt(np.maximum(moments.diagonal(), 1.0))
     eigenvalues, vectors = np.linalg.eigh(moments / np.multiply.outer(scales, scales))
-    told = eigenvalues > _NOTHING * eigenvalues[-1]
-    return np.asarray(vectors[:, told].T / np.sqrt(eigenvalues[told, None]) / scales)
+    told = eigenvalues > least * eigenvalues[-1] if told_only else slice(None)
+    sizes = np.maximum(eigenvalues[told, None], least * eigenvalues[-1])
+    return np.asarray(vectors[:, told].T / np.sqrt(sizes) / scales)

@@ -6,23 +6,31 @@ By file or online, a person at a terminal or a program that answers a server: wh
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from fedcdh.arrival import check, check_copy
+from fedcdh.budget import Noise
 from fedcdh.errors import SignatureError
+from fedcdh.few_values import FewValues
 from fedcdh.files.profiles import ProfileMessage
 from fedcdh.files.signing import SigningKey, fingerprint
 from fedcdh.files.studies import Study
+from fedcdh.files.summaries import SummaryMessage, pack
 from fedcdh.plan import StudyPlan
 from fedcdh.policy import Policy
-from fedcdh.profile import profile
+from fedcdh.privacy.noise import noisy, share
+from fedcdh.profile import Profile, profile
+from fedcdh.releases import ReleaseLedger, usual_ledger
+from fedcdh.releasing import Gate
 from fedcdh.resampling import bootstrap_summaries, check_copies
 from fedcdh.rounds import JointRequest, JointSummary, Ledger, answer_joint
 from fedcdh.rounds.closeness import closeness
-from fedcdh.sources import Kind, TableSource, source_of
-from fedcdh.standing_out import Watched, WatchedCopies
+from fedcdh.sources import CompleteRows, Kind, TableSource, source_of
+from fedcdh.standing_out import LonelyRows, Watched, WatchedCopies
 from fedcdh.summary import Summary, summarize
 
 NO_OTHER_NAMES: Mapping[str, str] = MappingProxyType({})
@@ -42,11 +50,26 @@ def checked_profile(
     variables: Sequence[str] | None = None,
     kinds: Mapping[str, Kind] | None = None,
     draft: str | None = None,
+    complete: bool = False,
     key: SigningKey | None = None,
+    look: Callable[[Profile], None] = lambda profile: None,
+    gate: Gate | None = None,
 ) -> ProfileMessage:
-    """The profile of this site's rows, if the policy lets it leave; `draft` is the plan whose variables it follows."""
+    """The profile of this site's rows, if the policy lets it leave; `draft` is the plan whose variables it follows.
+
+    If only `complete` rows are described, a summary of the same variables will be of the same rows. `look` may refuse
+    when it sees the profile.
+    """
+    if complete:
+        source = source_of(rows, f"client {client!r}", only=variables)
+        there = source.kinds()
+        chosen = there if variables is None else {name: there[name] for name in variables if name in there}
+        rows = CompleteRows(source, {**chosen, **{n: kind for n, kind in (kinds or {}).items() if n in chosen}})
     found = profile(rows, client, variables=variables, kinds=kinds)
     policy.check_profile(found, own)
+    look(found)
+    if gate is not None:
+        gate.note_profile(rows, found, policy, own)
     return ProfileMessage(found, draft, key.public if key else None)
 
 
@@ -78,20 +101,106 @@ def checked_summary(
     *,
     max_dropped: float = 0.5,
     copies: int = 0,
+    masked: bool = False,
+    look: Callable[[Summary], None] = lambda summary: None,
+    gate: Gate | None = None,
 ) -> tuple[Summary, tuple[Summary, ...]]:
-    """The summary of this site's rows and its bootstrap copies, if the policy lets all of them leave.
+    """The summary of this site's rows and its bootstrap copies, if policy and ledger let all of them leave.
 
-    They are checked as the server will: a site should not learn from others that something is wrong.
+    They are checked as the server will: a site should not learn from others that something is wrong. `look` may refuse
+    when it sees the summary. Where there is a gate, they are in the ledger when this returns, and may leave; `masked`
+    says that the summary will do so under masks.
     """
     if copies:
         check_copies(plan, copies)
     source = source_of(rows, f"client {client!r}", only=plan.names)
-    watched = Watched(source, plan)
+    if plan.noise is not None:
+        return _with_noise(source, plan, plan.noise, client, policy, own, max_dropped, look, gate), ()
+    few, seen = FewValues(plan, 0 if policy.research else policy.few_values), gate.sketcher() if gate else None
+    alone = None if policy.research else LonelyRows(plan, policy.lonely(copies))
+    watched = Watched(source, plan, tuple(watch for watch in (few, alone, seen) if watch is not None))
     summary = summarize(watched, plan, client, max_dropped=max_dropped)
-    policy.check_summary(summary, plan, watched.outermost, own, copies=copies)
+    policy.check_summary(summary, plan, watched.outermost, own, copies=copies, cells=few.cells)
+    if alone is not None:
+        policy.check_rows(alone.largest(summary), copies)
     drawn = _drawn_anew(source, plan, summary, policy, copies)
     check(summary, plan)
+    look(summary)
+    if gate is not None and seen is not None:
+        gate.note_summary(summary, plan, seen, policy, own, copies=copies, masked=masked)
     return summary, drawn
+
+
+def _with_noise(
+    source: TableSource,
+    plan: StudyPlan,
+    noise: Noise,
+    client: str,
+    policy: Policy,
+    own: Mapping[str, str],
+    max_dropped: float,
+    look: Callable[[Summary], None],
+    gate: Gate | None,
+) -> Summary:
+    """The summary with its noise; or with its part, where sites add noise together and only masked sums leave.
+
+    The policy looks at what would leave without noise, by the same plan otherwise: its rules stay what they are.
+    """
+    plain = replace(plan, noise=None)
+    few, seen = FewValues(plain, 0 if policy.research else policy.few_values), gate.sketcher() if gate else None
+    alone = None if policy.research else LonelyRows(plain, policy.lonely())
+    watched = Watched(source, plain, tuple(watch for watch in (few, alone, seen) if watch is not None))
+    exact = summarize(watched, plain, client, max_dropped=max_dropped)
+    policy.check_summary(exact, plain, watched.outermost, own, cells=few.cells, noise=noise)
+    if alone is not None:
+        policy.check_rows(alone.largest(exact), noise=noise)
+    exact = summarize(source, plan, client, max_dropped=max_dropped)
+    summary = noisy(exact, plan) if noise.shared == "each" else share(exact, plan)
+    if noise.shared == "each":
+        check(summary, plan)
+    look(summary)
+    if gate is not None and seen is not None:
+        gate.note_noisy(summary, noise, plan, seen, policy, own)
+    return summary
+
+
+def release(
+    table: Any,
+    plan: StudyPlan,
+    client: str,
+    *,
+    policy: Policy | str | Path | None = None,
+    ledger: str | Path | None = None,
+    key: SigningKey | None = None,
+    max_dropped: float = 0.5,
+) -> bytes:
+    """The file of a client's summary, to be sent: held to the site's policy, and noted in its ledger before it returns.
+
+    `summarize` gives the same numbers to whoever has the rows anyway; what leaves a site goes through here. `policy` is
+    one, or a policy.toml; without it the defaults hold. `ledger` is the file of all that left this site, without it
+    that of the command line (`docs/command-line.md`); `key` signs its entry. PolicyRefusal says which rule is broken,
+    what was found, what was expected and what can be done.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from fedcdh.plan import Continuous
+    >>> rows = np.random.default_rng(0).normal(60, 15, 300)
+    >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south"))
+    >>> ledger = Path(tempfile.mkdtemp()) / "releases.jsonl"
+    >>> message = release({"age": rows}, plan, "north", ledger=ledger)
+    >>> message == release({"age": rows}, plan, "north", ledger=ledger)  # the same again tells nothing new
+    True
+    >>> release({"age": rows[1:]}, plan, "north", ledger=ledger)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    fedcdh.errors.PolicyRefusal: this summary must not leave after what left before, says the ledger of this site:
+    - 1 or few more rows changed since release 1 ...
+    """
+    rules = policy if isinstance(policy, Policy) else Policy() if policy is None else Policy.from_file(Path(policy))
+    gate = Gate(usual_ledger() if ledger is None else ReleaseLedger(Path(ledger)), key)
+    rules.check_plan(plan)
+    summary, _ = checked_summary(table, plan, client, rules, max_dropped=max_dropped, gate=gate)
+    return pack(SummaryMessage(summary, rules.research), plan)
 
 
 def checked_answer(
@@ -102,17 +211,24 @@ def checked_answer(
     request: JointRequest,
     spent: Ledger,
     own: Mapping[str, str] = NO_OTHER_NAMES,
+    *,
+    look: Callable[[Summary], None] = lambda summary: None,
+    gate: Gate | None = None,
 ) -> tuple[tuple[JointSummary, ...], Ledger]:
     """The answer of this site in a further round and its ledger afterwards, if plan and policy let it leave.
 
-    The ledger has to be kept before the answer leaves: what is not in it must not have been told.
+    The ledger has to be kept before the answer leaves: what is not in it must not have been told. `look` may refuse
+    when it sees the summary of these rows.
     """
-    source = source_of(rows, f"client {client!r}", only=plan.names)
-    summary = summarize(source, plan, client, max_dropped=1.0)
+    source, seen = source_of(rows, f"client {client!r}", only=plan.names), gate.sketcher() if gate else None
+    summary = summarize(Watched(source, plan, (seen,)) if seen else source, plan, client, max_dropped=1.0)
+    look(summary)
     answers, told = answer_joint(source, plan, client, request, spent, summary.rows)
     policy.check_joint(plan, summary.rows, told, closeness(source, plan, summary, answers), own)
     for answer in answers:
         answer.check(plan, summary)
+    if gate is not None and seen is not None:
+        gate.note_answer(request, answers, plan, seen, policy, own, spent, told)
     return answers, told
 
 

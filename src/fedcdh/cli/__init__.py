@@ -16,6 +16,9 @@ from fedcdh.cli.failing import EXIT_CODES
 from fedcdh.cli.flowering import flower
 from fedcdh.cli.inspecting import inspect_command
 from fedcdh.cli.keys import keygen_command, sign_command, verify_command
+from fedcdh.cli.ledger import ledger
+from fedcdh.cli.masked import masked_command
+from fedcdh.cli.masking import mask_command
 from fedcdh.cli.output import never_fail_on_letters
 from fedcdh.cli.reporting import report_command
 from fedcdh.cli.requesting import request_command
@@ -35,10 +38,13 @@ SITE, COORDINATOR, TRYING, KEYS = "At a site", "At the coordinator", "Trying it 
 app.command("profile", rich_help_panel=SITE)(profile_command)
 app.command("summarize", rich_help_panel=SITE)(summarize_command)
 app.command("answer", rich_help_panel=SITE)(answer_command)
+app.command("mask", rich_help_panel=SITE)(mask_command)
+app.add_typer(ledger, name="ledger", rich_help_panel=SITE)
 app.command("inspect", rich_help_panel=SITE)(inspect_command)
 app.command("plan", rich_help_panel=COORDINATOR)(plan_command)
 app.command("discover", rich_help_panel=COORDINATOR)(discover_command)
 app.command("request", rich_help_panel=COORDINATOR)(request_command)
+app.command("masked", rich_help_panel=COORDINATOR)(masked_command)
 app.command("report", rich_help_panel=COORDINATOR)(report_command)
 app.add_typer(flower, name="flower", rich_help_panel=COORDINATOR)
 app.command("keygen", rich_help_panel=KEYS)(keygen_command)

@@ -11,6 +11,8 @@ import typer
 from fedcdh.agreement.agreeing import study_from
 from fedcdh.agreement.declaration import Declaration
 from fedcdh.arrival import admit
+from fedcdh.budget import ROWS_EXPECTED, Noise
+from fedcdh.cli.answers import AnswersFolder
 from fedcdh.cli.copies import copies_of_all, no_copies_alone
 from fedcdh.cli.failing import speaking
 from fedcdh.cli.inspecting import show_plan
@@ -24,21 +26,24 @@ from fedcdh.cli.places import (
     read_study,
     replaceable,
     signed_by,
+    signer_of,
     the_key,
     write_signed,
 )
-from fedcdh.cli.rounds import AnswersFolder
 from fedcdh.discovery import discover_from
 from fedcdh.engines import engine_for
 from fedcdh.errors import NotASummary, PlanError, SettingsError, SignatureError
 from fedcdh.exports import write_result
+from fedcdh.features import ball
+from fedcdh.files.aggregates import MARK, AggregateMessage, aggregate_bytes_at_most, unpack_aggregate
 from fedcdh.files.disk import read_regular
 from fedcdh.files.profiles import BYTES_AT_MOST, ProfileMessage, from_text
 from fedcdh.files.signing import fingerprint
 from fedcdh.files.studies import Study
-from fedcdh.files.summaries import most_bytes, size, unpack
+from fedcdh.files.summaries import SummaryMessage, most_bytes, size, unpack
+from fedcdh.plan import CLIP
 from fedcdh.stability import Stability
-from fedcdh.summary import Summary
+from fedcdh.summary import Aggregate, Cohort, Summary
 
 
 @speaking
@@ -71,6 +76,20 @@ def plan_command(
     most_bytes: Annotated[
         int, typer.Option(help="How many bytes a site sends in all its answers.", metavar="BYTES")
     ] = 10_000_000,
+    most_rows: Annotated[
+        int, typer.Option(help="How many rows of one site count at most; 0: any number.", metavar="N")
+    ] = 0,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Have sites add noise for differential privacy, see docs/noise.md.")
+    ] = None,
+    delta: Annotated[float, typer.Option(help="The other number of that noise.")] = 1e-6,
+    expected_rows: Annotated[
+        int, typer.Option(help="With noise: how many rows all sites have, roughly.", metavar="N")
+    ] = ROWS_EXPECTED,
+    together: Annotated[
+        int | None,
+        typer.Option(help="With noise: sites add it together, N of them honestly; for masked sums.", metavar="N"),
+    ] = None,
     key: KeyFile = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -82,11 +101,19 @@ def plan_command(
       fedcdh plan *.profile.json -o study.plan.json
 
       fedcdh plan --declare variables.toml
+
+      fedcdh plan --declare variables.toml --epsilon 1 --expected-rows 20000
     """
     out = Output(quiet, as_json)
+    noise = _noise(epsilon, delta, expected_rows, together)
     paths, signing = named(profiles or []), the_key(key, out)
     if not paths and declare is None:
         raise SettingsError("a plan needs profiles, or a declaration (--declare variables.toml), or both")
+    if noise is not None and paths:
+        raise PlanError(
+            "profiles are exact numbers about the rows, which the noise of a plan does not cover; with --epsilon, say "
+            "all about the variables in a declaration (--declare)"
+        )
     not_an_input(output, [*paths, *([declare] if declare else [])])
     replaceable(output, "plan")
     messages = [_read_profile(path) for path in paths]
@@ -95,9 +122,13 @@ def plan_command(
         text = read_regular(declare, SMALL, "a declaration", refuse=PlanError)
         declaration = Declaration.from_toml(text)
     family = engine_for(method).family(0) if method is not None else None
-    study = study_from(messages, declaration, family=family, accept_ranges=accept_ranges or ())
+    clip = CLIP if noise is None else ball.CLIP
+    study = study_from(messages, declaration, family=family, clip=clip, accept_ranges=accept_ranges or ())
     given = {client: read_public(text) for client, text in pairs(site_key, "--site-key", "CLIENT=KEY").items()}
-    named_plan = replace(study.plan, study=name, most_rounds=most_rounds, most_bytes=most_bytes if most_rounds else 0)
+    most_bytes = most_bytes if most_rounds else 0
+    named_plan = replace(
+        study.plan, study=name, most_rounds=most_rounds, most_bytes=most_bytes, most_rows=most_rows, noise=noise
+    )
     study = replace(study, plan=named_plan, keys={**study.keys, **given})
     show_plan(out, study)
     few, many = (size(study.plan, study.plan.clients[0], rows) for rows in (1000, 1_000_000))
@@ -107,6 +138,16 @@ def plan_command(
     signature = f", signed by {fingerprint(signing.public)}" if signing else ""
     out.say(f"Wrote {' and '.join(map(str, written))}{signature}. Send it to every site.")
     out.result({"fingerprint": study.plan.fingerprint, "files": list(map(str, written)), "clients": study.plan.clients})
+
+
+def _noise(epsilon: float | None, delta: float, rows: int, together: int | None) -> Noise | None:
+    if epsilon is None and together is not None:
+        raise SettingsError("--together says who adds noise, and there is none; say how much with --epsilon")
+    if epsilon is None:
+        return None
+    if together is None:
+        return Noise(epsilon, delta, rows=rows)
+    return Noise(epsilon, delta, shared="together", honest=together, rows=rows)
 
 
 def _read_profile(path: Path) -> tuple[str, ProfileMessage]:
@@ -128,7 +169,10 @@ def discover_command(
     plan: PlanFile,
     summaries: Annotated[
         list[Path],
-        typer.Argument(help="One summary of every client, and its bootstrap copies if any.", metavar="SUMMARY..."),
+        typer.Argument(
+            help="One summary of every client, and its bootstrap copies if any; or one masked sum.",
+            metavar="SUMMARY...",
+        ),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder for the result.")] = Path("result"),
     method: Annotated[str, typer.Option(help="auto, evidence, constraint or paper.")] = "auto",
@@ -169,15 +213,15 @@ def discover_command(
     out.say(
         f"Plan {study.plan.fingerprint[:12]}, " + (f"signed by {fingerprint(signer)}." if signer else "not signed.")
     )
-    received = [read_summary(path, study, out) for path in named(summaries)]
-    plain, drawn = [one for one in received if not one.copy], [one for one in received if one.copy]
-    no_copies_alone(drawn, plain)
-    cohort = admit(plain, study.plan)
-    copies = copies_of_all(drawn, cohort, out)
-    source = AnswersFolder(answers, study, the_key(key, out), out) if answers is not None else None
+    known, copies, research = _received(named(summaries), study, out)
+    source = None
+    if answers is not None:
+        if isinstance(known, Aggregate):
+            raise SettingsError("--answers needs the summaries of all clients, not only their sum; leave it out")
+        source = AnswersFolder(answers, study, known, the_key(key, out), out)
     with out.searching("discover") as progress:
         result = discover_from(
-            cohort,
+            known,
             study.plan,
             method=method,
             alpha=alpha,
@@ -196,7 +240,7 @@ def discover_command(
         with out.searching("with rows drawn anew") as progress:
             again = result.stability(copies=copies, progress=progress)
         _show_again(out, again)
-    written = write_result(result, output, stable, again)
+    written = write_result(result, output, stable, again, research=research)
     out.say(f"Wrote {', '.join(map(str, written))}")
     out.result(
         {
@@ -209,6 +253,39 @@ def discover_command(
     )
 
 
+def _received(
+    paths: list[Path], study: Study, out: Output
+) -> tuple[Cohort | Aggregate, tuple[Cohort, ...], frozenset[str]]:
+    """The summaries of all clients and their copies; or, in one file, the sum that was opened (`fedcdh masked`).
+
+    And the clients that say that nothing was held back there: research, no privacy.
+    """
+    if len(paths) == 1 and (opened := read_aggregate(paths[0], study, out)):
+        return opened.aggregate, (), frozenset(opened.research)
+    messages = [read_message(path, study, out) for path in paths]
+    received = [message.summary for message in messages]
+    plain, drawn = [one for one in received if not one.copy], [one for one in received if one.copy]
+    no_copies_alone(drawn, plain)
+    cohort = admit(plain, study.plan)
+    research = frozenset(message.summary.clients[0] for message in messages if message.research)
+    return cohort, copies_of_all(drawn, cohort, out), research
+
+
+def read_aggregate(path: Path, study: Study, out: Output) -> AggregateMessage | None:
+    """The masked sum in this file; None if it is something else."""
+    most = max(aggregate_bytes_at_most(study.plan), most_bytes(study.plan))
+    content = read_regular(path, most, "a summary of this plan, or a masked sum", refuse=NotASummary)
+    if MARK not in content[:SMALL]:
+        return None
+    with blaming(path):
+        message = unpack_aggregate(content, study.plan)
+        signer_of(path, content, "aggregate")
+    out.say(f"A masked sum of {', '.join(message.aggregate.total.clients)}, session {message.session[:12]}.")
+    for client in message.research:
+        out.warn(f"{client} took part for research, without privacy: it did not enforce smallest numbers of rows")
+    return message
+
+
 def _show_again(out: Output, stability: Stability) -> None:
     out.say(f"With rows drawn anew at every site, {len(stability.runs)} times (shares, not probabilities):")
     found = [edge for edge in stability.edges if edge.mark]
@@ -218,7 +295,12 @@ def _show_again(out: Output, stability: Stability) -> None:
 
 
 def read_summary(path: Path, study: Study, out: Output) -> Summary:
-    """One site's summary, or a copy of it; by the key that the plan names for the site, if it does.
+    """One site's summary, or a copy of it."""
+    return read_message(path, study, out).summary
+
+
+def read_message(path: Path, study: Study, out: Output) -> SummaryMessage:
+    """One site's message; by the key that the plan names for the site, if it does.
 
     What there is to note about a site is noted once, at its summary.
     """
@@ -231,4 +313,4 @@ def read_summary(path: Path, study: Study, out: Output) -> Summary:
         out.warn(f"{path} is not signed: that it comes from {client} is known only by the way it came")
     if message.research and first:
         out.warn(f"{path} was made for research, without privacy: {client} did not enforce smallest numbers of rows")
-    return message.summary
+    return message

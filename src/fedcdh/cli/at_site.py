@@ -9,6 +9,7 @@ import typer
 
 from fedcdh.cli.copies import copies_beside, copy_paths, not_named_like_a_copy, write_with_copies
 from fedcdh.cli.failing import speaking
+from fedcdh.cli.invited import invited, own_columns
 from fedcdh.cli.options import (
     AsJson,
     Client,
@@ -17,6 +18,7 @@ from fedcdh.cli.options import (
     Encoding,
     Files,
     KeyFile,
+    LedgerFile,
     Missing,
     PlanFile,
     PolicyFile,
@@ -29,18 +31,17 @@ from fedcdh.cli.options import (
     pairs,
 )
 from fedcdh.cli.output import Output
-from fedcdh.cli.places import file_name, read_study, replaceable, the_key, the_policy, write_signed
+from fedcdh.cli.places import file_name, read_study, replaceable, the_gate, the_key, the_policy, write_signed
 from fedcdh.column_profile import ColumnProfile
 from fedcdh.errors import PolicyRefusal, SettingsError
 from fedcdh.files.profiles import to_text
 from fedcdh.files.signing import fingerprint
 from fedcdh.files.summaries import SummaryMessage, pack
 from fedcdh.profile import Profile
-from fedcdh.reading import read_renames
 from fedcdh.resampling import COPIES_AT_MOST
 from fedcdh.sources import Kind
 from fedcdh.summary import Summary
-from fedcdh.taking_part import check_invitation, checked_profile, checked_summary, own_names
+from fedcdh.taking_part import checked_profile, checked_summary
 
 KINDS: dict[str, Kind] = {"continuous": "continuous", "categorical": "categorical"}
 
@@ -60,12 +61,19 @@ def profile_command(
     plan: Annotated[
         Path | None, typer.Option(help="A draft plan whose variables and kinds are to be followed.", metavar="FILE")
     ] = None,
+    complete: Annotated[
+        bool,
+        typer.Option(
+            "--complete", help="Only rows without a missing value, as in a summary: then both are of the same."
+        ),
+    ] = False,
     renames: Renames = None,
     delimiter: Delimiter = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
     missing: Missing = None,
     policy: PolicyFile = None,
+    ledger: LedgerFile = None,
     research: Research = False,
     key: KeyFile = None,
     quiet: Quiet = False,
@@ -82,9 +90,10 @@ def profile_command(
     out = Output(quiet, as_json)
     target = output or file_name(client, ".profile.json")
     rules, signing = the_policy(policy, research, out), the_key(key, out)
+    gate = the_gate(ledger, signing, out)
     names = [name.strip() for name in variables.split(",")] if variables is not None else None
     kinds: dict[str, Kind] = {name: _kind(name, text) for name, text in pairs(kind, "--kind", "NAME=KIND").items()}
-    own, draft = _own_names(renames), None
+    own, draft = own_columns(renames), None
     if plan is not None:
         study, signer = read_study(plan)
         rules.check_plan(study.plan, signer, own)
@@ -95,7 +104,18 @@ def profile_command(
         source = open_data(files, renames, csv_style(delimiter, decimal, encoding, missing), advance)
         not_an_input(target, [file.path for file in source.files])
         replaceable(target, "profile")
-        message = checked_profile(source, client, rules, own, variables=names, kinds=kinds, draft=draft, key=signing)
+        message = checked_profile(
+            source,
+            client,
+            rules,
+            own,
+            variables=names,
+            kinds=kinds,
+            draft=draft,
+            complete=complete,
+            key=signing,
+            gate=gate,
+        )
     content, found = to_text(message).encode("utf-8"), message.profile
     _show_profile(out, found)
     out.say("", f"{found.rows} rows read. The profile has {len(content)} bytes; nothing else leaves.")
@@ -128,6 +148,7 @@ def summarize_command(
         ),
     ] = 0,
     policy: PolicyFile = None,
+    ledger: LedgerFile = None,
     research: Research = False,
     key: KeyFile = None,
     quiet: Quiet = False,
@@ -146,11 +167,12 @@ def summarize_command(
     out = Output(quiet, as_json)
     target = output or file_name(client, ".summary")
     not_named_like_a_copy(target)
-    rules, signing = the_policy(policy, research, out), the_key(key, out)
-    study, signer = read_study(plan)
-    own = _own_names(renames)
-    check_invitation(study, signer, client, rules, own, signing)
+    study, signer, rules, signing, gate, own = invited(
+        plan, client, out, policy=policy, research=research, ledger=ledger, key=key, renames=renames
+    )
     out.say(f"Plan {study.plan.fingerprint[:12]}, {_signature(signer)}: {len(study.plan.names)} variables.")
+    if study.plan.noise is not None and study.plan.noise.shared == "together":
+        raise SettingsError("in this plan sites add noise together, for masked sums only; take part with fedcdh mask")
     with out.progress("summarize") as advance:
         source = open_data(files, renames, csv_style(delimiter, decimal, encoding, missing), advance)
         for path in (target, *copy_paths(target, bootstrap)):
@@ -159,7 +181,7 @@ def summarize_command(
         older = copies_beside(target, client)
         try:
             summary, copies = checked_summary(
-                source, study.plan, client, rules, own, max_dropped=max_dropped, copies=bootstrap
+                source, study.plan, client, rules, own, max_dropped=max_dropped, copies=bootstrap, gate=gate
             )
         except PolicyRefusal as refusal:
             there = f"\n{target} is an older file; do not send it in place of this one" if target.exists() else ""
@@ -198,10 +220,6 @@ def _kind(name: str, text: str) -> Kind:
     return KINDS[text]
 
 
-def _own_names(renames: Path | None) -> dict[str, str]:
-    return own_names(read_renames(renames)) if renames else {}
-
-
 def _signature(signer: str | None) -> str:
     return "not signed" if signer is None else f"signed by {fingerprint(signer)}"
 
@@ -225,6 +243,12 @@ def _content(column: ColumnProfile) -> str:
 
 
 def _show_missing(out: Output, summary: Summary) -> None:
+    if summary.noise:
+        out.say(
+            f"Noise was added: the message tells of {summary.rows} rows, not of how many there are, and nothing of "
+            "missing values. Keep it: every new message about these rows spends epsilon again."
+        )
+        return
     dropped = summary.rows_read - summary.rows
     out.say(f"{summary.rows_read} rows read, {summary.rows} complete and used, {dropped} left out for missing values.")
     if gaps := {name: count for name, count in summary.missing.items() if count}:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from fedcdh.arrival import check
+from fedcdh.budget import CONSTANT_NOISE, STEPS
 from fedcdh.cli.failing import speaking
 from fedcdh.cli.options import AsJson, Quiet
 from fedcdh.cli.output import Output
@@ -25,6 +26,7 @@ from fedcdh.meaning import counts_of, moments_of, numbers_csv
 from fedcdh.plan import Categorical, StudyPlan
 from fedcdh.summary import Summary
 
+SUMS = CONSTANT_NOISE**0.5
 SUMMARY_AT_MOST = 1 << 31
 """Bytes of a summary that is looked at without a plan."""
 
@@ -84,6 +86,9 @@ def show_plan(out: Output, study: Study) -> None:
         out.say(*(f"  {tail} causes {head}" for tail, head in sorted(known.required)))
         out.say(*(f"  {tail} does not cause {head}" for tail, head in sorted(known.forbidden)))
         out.say(*(f"  tier {number}: {', '.join(tier)}" for number, tier in enumerate(known.tiers)))
+    if (noise := study.plan.noise) is not None:
+        who = "every site" if noise.shared == "each" else f"all sites together, {noise.honest} of them honestly"
+        out.say(f"Noise: epsilon {noise.epsilon:g}, delta {noise.delta:g}, added by {who}.")
     out.say(f"Plan {study.plan.fingerprint}" + (f", study {study.plan.study}" if study.plan.study else ""))
 
 
@@ -150,6 +155,11 @@ def _show_header(out: Output, file: Path, header: Header, length: int, signer: s
     )
     if header.copy:
         out.say("Rows were drawn anew for it: each counts 0, 1, 2, ... times. It cannot stand for the message itself.")
+    if header.noise:
+        out.say(
+            f"Noise was added to every sum: {header.noise / STEPS:.3g} in products of two features, {SUMS:.3g} times "
+            "that in sums of one, and more in the number of rows, which is not exact either."
+        )
     if header.research:
         out.say("It was made for research, without privacy: the site's smallest numbers of rows were not enforced.")
 

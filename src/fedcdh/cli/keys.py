@@ -111,7 +111,13 @@ def _kind_of(file: Path, kind: str | None) -> str:
         if kind not in KINDS:
             raise SettingsError(f"--kind {kind}: choose one of {', '.join(KINDS)}")
         return kind
-    endings = {".summary": "summary", ".plan.json": "plan", ".profile.json": "profile", "result.json": "result"}
+    endings = {
+        ".summary": "summary",
+        ".aggregate": "aggregate",
+        ".plan.json": "plan",
+        ".profile.json": "profile",
+        "result.json": "result",
+    }
     found = next((meant for ending, meant in endings.items() if file.name.endswith(ending)), None)
     if found is None:
         raise SettingsError(f"{file.name} does not say what it is; name it with --kind ({', '.join(KINDS)})")

@@ -36,6 +36,14 @@ PolicyFile = Annotated[
         metavar="FILE",
     ),
 ]
+LedgerFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--ledger",
+        help="The list of all that left this site; else $FEDCDH_LEDGER, or releases.jsonl in your settings folder.",
+        metavar="FILE",
+    ),
+]
 Research = Annotated[
     bool,
     typer.Option(

@@ -12,21 +12,18 @@ from glob import glob, has_magic
 from pathlib import Path
 
 from fedcdh.cli.output import Output
-from fedcdh.errors import FedCDHError, PlanError, PolicyRefusal, SettingsError, SignatureError
+from fedcdh.errors import FedCDHError, PlanError, SettingsError, SignatureError
 from fedcdh.files.disk import read_regular, write_whole
 from fedcdh.files.signing import SIGNATURE_AT_MOST, SigningKey, fingerprint, private_enough, sign, verify
 from fedcdh.files.studies import BYTES_AT_MOST, Study
 from fedcdh.policy import Policy
+from fedcdh.releases import ReleaseLedger, settings_folder, usual_ledger
+from fedcdh.releasing import Gate
 
 HEAD = 1 << 24
 """Bytes in which a file of ours says what it is: the formats of JSON files stand after other keys."""
 SMALL = 1 << 20
 """Bytes of files that people write: keys, policies, declarations."""
-
-
-def settings_folder() -> Path:
-    """Where a user's own settings live."""
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "fedcdh"
 
 
 def _found(given: Path | None, variable: str, name: str) -> Path | None:
@@ -47,7 +44,7 @@ def the_policy(given: Path | None, research: bool, output: Output) -> Policy:
     path = _found(given, "FEDCDH_POLICY", "policy.toml")
     policy = Policy()
     if path is not None:
-        policy = Policy.from_toml(read_regular(path, SMALL, "a policy", refuse=PolicyRefusal))
+        policy = Policy.from_file(path)
         output.say(f"Policy: {path}")
     if research or policy.research:
         output.warn("research, no privacy: no smallest numbers of rows or people; a summary says so", always=True)
@@ -58,6 +55,19 @@ def the_key(given: Path | None, output: Output) -> SigningKey | None:
     """The key to sign with, if there is one."""
     path = _found(given, "FEDCDH_KEY", "site.key")
     return None if path is None else read_key(path, output)
+
+
+def the_gate(given: Path | None, key: SigningKey | None, output: Output | None = None) -> Gate:
+    """Where this site notes what leaves; the first time, it says where that is."""
+    ledger = the_ledger(given)
+    if output is not None and not os.path.lexists(ledger.path):
+        output.say(f"From now on, what leaves this site is noted in {ledger.path}")
+    return Gate(ledger, key)
+
+
+def the_ledger(given: Path | None) -> ReleaseLedger:
+    """The list of what has left this site."""
+    return usual_ledger() if given is None else ReleaseLedger(given)
 
 
 def read_key(path: Path, output: Output) -> SigningKey:
@@ -98,6 +108,8 @@ FORMATS = {
     "report": b"fedcdh-report-",
     "request": b"fedcdh-request-",
     "answer": b"fedcdh-answer-",
+    "masking": b'"format":"fedcdh-masking-1"',  # not what a site remembers, in which messages stand as texts
+    "aggregate": b"fedcdh-aggregate-",
 }
 
 

@@ -30,7 +30,7 @@ from fedcdh.errors import SignatureError
 from fedcdh.files.strict_json import canonical, parse
 
 FORMAT = "fedcdh-signature-1"
-KINDS = ("summary", "plan", "profile", "result", "request", "answer")
+KINDS = ("summary", "plan", "profile", "result", "request", "answer", "masking", "aggregate", "release")
 SIGNATURE_AT_MOST = 1024
 """Bytes of a signature document; what is longer is none."""
 _SCHEME = "ed25519:"
@@ -105,9 +105,24 @@ def sign(key: SigningKey, kind: str, blob: bytes) -> str:
     """
     if kind not in KINDS:
         raise SignatureError(f"files of kind {kind!r} are not signed; expected one of {', '.join(KINDS)}")
-    digest = hashlib.sha256(blob).digest()
-    signature = base64.b64encode(key._key.sign(_signed(kind, digest))).decode("ascii")
-    return _document(kind, key.public, digest.hex(), signature)
+    signature = base64.b64encode(bare_signature(key, kind, blob)).decode("ascii")
+    return _document(kind, key.public, hashlib.sha256(blob).hexdigest(), signature)
+
+
+def bare_signature(key: SigningKey, kind: str, blob: bytes) -> bytes:
+    """The 64 bytes of a signature, for messages that carry it themselves."""
+    return key._key.sign(_signed(kind, hashlib.sha256(blob).digest()))
+
+
+def signed_with(public: str, kind: str, blob: bytes, signature: bytes) -> bool:
+    """Whether these 64 bytes are the signature of this key."""
+    try:
+        Ed25519PublicKey.from_public_bytes(_raw_key(public)).verify(
+            signature, _signed(kind, hashlib.sha256(blob).digest())
+        )
+    except InvalidSignature:
+        return False
+    return True
 
 
 def verify(kind: str, blob: bytes, document: str | bytes) -> str:
@@ -124,14 +139,11 @@ def verify(kind: str, blob: bytes, document: str | bytes) -> str:
             "this signature belongs to another file, or the file was changed after it was signed; ask the sender for "
             "the file and its signature again"
         )
-    public = Ed25519PublicKey.from_public_bytes(_raw_key(found["key"]))
-    try:
-        public.verify(_decoded(found["signature"], 64, "signature"), _signed(kind, digest))
-    except InvalidSignature:
+    if not signed_with(found["key"], kind, blob, _decoded(found["signature"], 64, "signature")):
         raise SignatureError(
             f"the signature is false: the key {fingerprint(found['key'])} did not sign this file; do not use the file, "
             "and ask the sender"
-        ) from None
+        )
     return found["key"]
 
 

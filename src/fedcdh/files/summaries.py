@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import isqrt
 
 import numpy as np
 
@@ -67,13 +68,14 @@ def unpack(blob: bytes, plan: StudyPlan) -> SummaryMessage:
     moments = _matrix(blob, start, header)
     _check_rows(header, moments)
     most_moment = header.rows * GRID**2
-    if moments.max() > most_moment or moments.min() < -most_moment:
+    if not header.noise and (moments.max() > most_moment or moments.min() < -most_moment):
         raise OutOfBounds(
             f"the summary of {header.client!r} has an entry larger than {header.rows} rows of features in [-1, 1] can "
             f"make it; {AGAIN}"
         )
     in_order = {name: header.missing[name] for name in plan.names}  # the file sorts by name
-    summary = Summary(header.plan, (header.client,), moments, header.rows_read, in_order, header.copy, header.of)
+    said = header.rows_read, in_order, header.copy, header.of, header.noise**2
+    summary = Summary(header.plan, (header.client,), moments, *said)
     return SummaryMessage(summary, header.research, header.software)
 
 
@@ -97,7 +99,8 @@ def size(
     counts = dict.fromkeys(plan.names, 0) if missing is None else missing
     read = rows if rows_read is None else rows_read
     of = NO_DIGEST if copy else ""
-    header = Header(plan.fingerprint, client, rows, read, counts, plan.columns, research, software, copy, of)
+    noise = 0 if plan.noise is None else plan.noise.deviation
+    header = Header(plan.fingerprint, client, rows, read, counts, plan.columns, research, software, copy, of, noise)
     return len(header.rendered(NO_DIGEST)) + header.data_bytes
 
 
@@ -127,10 +130,11 @@ def _header_of(message: SummaryMessage) -> Header:
     missing = {name: int(count) for name, count in summary.missing.items()}
     counts, columns = (summary.rows, int(summary.rows_read), missing), len(summary.moments)
     said, drawn = (bool(message.research), message.software), (int(summary.copy), summary.of)
-    return Header(summary.plan, summary.clients[0], *counts, columns, *said, *drawn)
+    return Header(summary.plan, summary.clients[0], *counts, columns, *said, *drawn, isqrt(summary.noise))
 
 
 def _check_with_plan(header: Header, plan: StudyPlan) -> None:
+    """Also that it has the noise of the plan, all of it and no less: without, it must not be in any file."""
     if header.plan != plan.fingerprint:
         raise PlanMismatch(
             f"the summary of {header.client[:80]!r} follows plan {header.plan[:12]}, not this plan "
@@ -140,6 +144,14 @@ def _check_with_plan(header: Header, plan: StudyPlan) -> None:
         raise UnknownClient(
             f"there is a summary of {header.client[:80]!r}, but the plan names {', '.join(plan.clients)}; correct the "
             "name at the site, or make a plan with it for all"
+        )
+    if header.noise != (0 if plan.noise is None else plan.noise.deviation) or (
+        plan.noise is not None and plan.noise.shared == "together"
+    ):
+        raise SummaryError(
+            f"the summary of {header.client!r} has not just the noise that a message of its own has in this plan; "
+            "no file is to hold it: use noisy(summary, plan) of fedcdh.privacy.noise (or masked sums, where the plan "
+            "has sites add noise together)"
         )
     if header.columns != plan.columns or header.missing.keys() != set(plan.names):
         raise NotASummary(

@@ -59,13 +59,16 @@ class Header:
     software: str
     copy: int = 0  # 0: of the rows themselves; else the number of a bootstrap copy
     of: str = ""  # the digest of the summary to which a copy belongs (`Summary.digest`)
+    noise: int = 0  # σ of the noise that was added, in steps of the grid of products; said only where there is some
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "missing", MappingProxyType(dict(self.missing)))
 
     @property
     def width(self) -> int:
-        """Bytes per entry: the fewest that hold ±rows · 2³⁶ as a signed number."""
+        """Bytes per entry: the fewest that hold ±rows · 2³⁶ as a signed number; with noise, all 8."""
+        if self.noise:
+            return 8
         return next((width for width in (5, 6, 7) if self.rows * GRID**2 < 1 << (8 * width - 1)), 8)
 
     @property
@@ -86,7 +89,12 @@ class Header:
 
     def _fields(self) -> dict[str, Any]:
         named = {name: getattr(self, name) for name in _FIELDS if name not in ("digest", "format", "missing")}
-        return {"format": FORMAT, "missing": dict(self.missing), **named}
+        return {
+            "format": FORMAT,
+            "missing": dict(self.missing),
+            **named,
+            **({"noise": self.noise} if self.noise else {}),
+        }
 
     def rendered(self, digest: str) -> bytes:
         """The file up to its data: length, JSON, and spaces up to a multiple of 8."""
@@ -114,6 +122,7 @@ def header_at_most(plan: StudyPlan) -> int:
         software="x" * 64,
         copy=COPIES_AT_MOST,
         of=NO_DIGEST,
+        noise=0 if plan.noise is None else COUNT_AT_MOST,
     )
     return min(len(longest.rendered(NO_DIGEST)) - LENGTH.size, HEADER_AT_MOST)
 
@@ -150,7 +159,8 @@ def _parsed(text: bytes) -> tuple[Header, str]:
             f"the summary was written in the format {str(document.get('format'))[:40]!r}, expected {FORMAT!r}; use the "
             "same version of fedcdh at all sites"
         )
-    found = _object(document, _FIELDS)
+    noisy = type(document) is dict and "noise" in document
+    found = _object(document, (*_FIELDS, "noise") if noisy else _FIELDS)
     if type(found["missing"]) is not dict or type(found["research"]) is not bool:
         raise _no_header("'missing' is not an object, or 'research' neither true nor false")
     copy = _whole(found, "copy", COPIES_AT_MOST)
@@ -165,6 +175,7 @@ def _parsed(text: bytes) -> tuple[Header, str]:
         software=_text(found, "software", SOFTWARE_NAME),
         copy=copy,
         of=_text(found, "of", DIGEST if copy else _NOTHING),
+        noise=_whole(found, "noise", COUNT_AT_MOST) if noisy else 0,
     )
     return header, _text(found, "digest", DIGEST)
 

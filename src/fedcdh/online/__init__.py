@@ -8,6 +8,7 @@ from fedcdh.online.answered import Answered
 from fedcdh.online.coordinator import Outcome, Terms, conduct
 from fedcdh.online.exchange import Transport
 from fedcdh.online.federation import InProcess, simulate_federation
+from fedcdh.online.masked import Masking
 from fedcdh.online.participation import Event, Participation
 from fedcdh.online.site import Site
 from fedcdh.online.site_settings import read_site
@@ -16,6 +17,7 @@ __all__ = [
     "Answered",
     "Event",
     "InProcess",
+    "Masking",
     "Outcome",
     "Participation",
     "Site",

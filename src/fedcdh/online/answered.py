@@ -4,25 +4,27 @@ everything.
 The policy looks at one message. But two summaries of nearly the same rows differ by the rows that changed, and a plan
 after the other looks at the same rows from ever other sides. So a site that answers unattended keeps a list: of
 every plan it answered and every column it described, with a digest of what it said. The same again may leave again,
-to a server that was restarted, say. Anything else is for people to decide.
+to a server that was restarted, say. Anything else is for people to decide. What it has told in further rounds of a plan
+is in a ledger beside the list.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from fedcdh.errors import PolicyRefusal
-from fedcdh.files.disk import read_regular, write_whole
+from fedcdh.errors import FedCDHError, PolicyRefusal
+from fedcdh.files.disk import locked, read_regular, write_whole
 from fedcdh.files.profiles import is_digest, readable
+from fedcdh.files.rounds import TEXT_AT_MOST, ledger_text, read_ledger
 from fedcdh.files.strict_json import parse
+from fedcdh.plan import StudyPlan
+from fedcdh.rounds import Ledger
 
-if sys.platform != "win32":
-    import fcntl
+Answer = TypeVar("Answer")
 
 FORMAT = "fedcdh-answered-1"
 BYTES_AT_MOST = 16_000_000
@@ -44,14 +46,32 @@ class Answered:
         """Notes the digests of columns that are described, or refuses to describe them."""
         self._note({f"{_COLUMN} {name}": one for name, one in told.items()})
 
+    def further(self, plan: StudyPlan, answer: Callable[[Ledger], tuple[Answer, Ledger]]) -> Answer:
+        """The answer in a further round, whose ledger afterwards is on disk before the answer is out of here."""
+        with self._alone():
+            path = self.path.with_name(f"{self.path.stem}.{plan.fingerprint}.ledger.json")
+            before = self._ledger(path, plan)
+            answered, after = answer(before)
+            if after != before:
+                write_whole(path, ledger_text(after, plan), private=True)
+            return answered
+
+    def check_plan(self, fingerprint: str, told: str) -> None:
+        """Refuses where this plan was not answered, or not with what was told; to be called while answering further."""
+        known = self._read().get(f"{_PLAN} {fingerprint}")
+        if known is None:
+            raise PolicyRefusal(
+                "this site has sent no summary by this plan, so it answers no further questions about it. Have the "
+                f"coordinator ask for the summary first. {self._advice}"
+            )
+        if known != told:
+            raise PolicyRefusal(self._changed(f"{_PLAN} {fingerprint}"))
+
     def _note(self, told: Mapping[str, str]) -> None:
         with self._alone():
             known = self._read()
             if changed := [what for what, one in told.items() if known.get(what, one) != one]:
-                raise PolicyRefusal(
-                    f"this site has answered before, and would now say something else about {changed[0][:80]}: its "
-                    f"rows have changed, and the difference would tell about single rows. {self._advice}"
-                )
+                raise PolicyRefusal(self._changed(changed[0]))
             both = {**known, **told}
             plans = sum(what.startswith(f"{_PLAN} ") for what in both)
             if plans > self.plans_at_most and both != known:
@@ -61,6 +81,12 @@ class Answered:
                 )
             if both != known:
                 write_whole(self.path, readable({"format": FORMAT, "told": both}), private=True)
+
+    def _changed(self, what: str) -> str:
+        return (
+            f"this site has answered before, and would now say something else about {what[:80]}: its rows have "
+            f"changed, and the difference would tell about single rows. {self._advice}"
+        )
 
     @property
     def _advice(self) -> str:
@@ -80,14 +106,18 @@ class Answered:
             raise self._refuse("it does not hold digests")
         return dict(found["told"])
 
+    def _ledger(self, path: Path, plan: StudyPlan) -> Ledger:
+        if not path.exists():
+            return Ledger()
+        content = read_regular(path, TEXT_AT_MOST, "the ledger of further rounds", refuse=PolicyRefusal)
+        try:
+            return read_ledger(content, plan)
+        except FedCDHError as problem:
+            raise PolicyRefusal(f"{path} cannot be read ({problem}), so nothing more is told by this plan") from None
+
     def _refuse(self, reason: str) -> PolicyRefusal:
         return PolicyRefusal(f"{self.path} cannot be read ({reason}), so nothing leaves. {self._advice}")
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _alone(self) -> AbstractContextManager[None]:
         """Two answers at once must not both be the last one allowed."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.with_name(f"{self.path.name}.lock").open("w") as lock:
-            if sys.platform != "win32":
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
+        return locked(self.path.with_name(f"{self.path.name}.lock"))

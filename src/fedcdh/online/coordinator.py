@@ -1,14 +1,16 @@
 """An online study from the coordinator's side: profiles, a plan, summaries, a graph; with those who are there.
 
-The plan keeps the name of a site that fails between the two rounds: its profile has gone into locations and scales,
-which are conventions; of its rows nothing is in the result. What arrives is checked exactly as files are.
+The plan keeps the name of a site that fails after its profile: that has gone into locations and scales, which are
+conventions; of its rows nothing is in the result. What arrives is checked exactly as files are.
+
+Where tests may ask again, a site that does not answer is out as well: the search starts over without it, from the
+answers that are there. Where summaries come under masks, their sum is all that there is (`masked`).
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,11 +19,10 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from fedcdh.agreement.agreeing import study_from
 from fedcdh.agreement.declaration import Declaration
 from fedcdh.arrival import admit, check
-from fedcdh.discovery import discover_from
-from fedcdh.engines import engine_for
+from fedcdh.discovery import MOST_BYTES, MOST_ROUNDS, discover_from
+from fedcdh.engines import check_rounds, engine_for, method_for
 from fedcdh.errors import (
     DuplicateClient,
-    FedCDHError,
     NotAMessage,
     SettingsError,
     SignatureError,
@@ -30,21 +31,25 @@ from fedcdh.errors import (
 )
 from fedcdh.exports import write_result
 from fedcdh.files import profiles, studies
-from fedcdh.files.disk import write_whole
+from fedcdh.files.aggregates import pack_aggregate
+from fedcdh.files.disk import locked, write_whole
 from fedcdh.files.profiles import ProfileMessage
-from fedcdh.files.signing import SigningKey, fingerprint, sign, verify
+from fedcdh.files.signing import SigningKey, sign
 from fedcdh.files.studies import Study
 from fedcdh.files.summaries import most_bytes, unpack
-from fedcdh.online.exchange import Transport, ask_all
-from fedcdh.online.journal import Journal
-from fedcdh.online.messages import PROFILE, SUMMARY, Envelope, Wanted
+from fedcdh.online.exchange import Transport, ask_all, check_signature
+from fedcdh.online.further import Dropped, FurtherRounds
+from fedcdh.online.journal import Journal, Stored
+from fedcdh.online.masked import MaskedRounds, Masking
+from fedcdh.online.messages import MASKING, PROFILE, SUMMARY, Envelope, Wanted
 from fedcdh.online.participation import Participation
+from fedcdh.privacy.conducting import RoundsFolder, conducted
 from fedcdh.result import Discovery
 from fedcdh.settings import Progress, Settings
 from fedcdh.sources import Kind
-from fedcdh.summary import Cohort, Summary, add_up
+from fedcdh.summary import Aggregate, Cohort, Summary, add_up
 
-JOURNAL, RECORD = "journal", "participation.json"
+JOURNAL, RECORD, LOCK, AGGREGATE = "journal", "participation.json", "conducting.lock", "study.aggregate"
 
 
 @dataclass(frozen=True)
@@ -65,14 +70,29 @@ class Terms:
     minimum: int = 2  # sites that must be in the result
     expected: int = 0  # sites to wait for at the start; at least the minimum, and as many as were declared
     timeout: float = 600.0
+    rounds: str = "one"  # or "adaptive": tests may ask sites again, within what the plan then states:
+    most_rounds: int = MOST_ROUNDS  # that a site answers
+    most_bytes: int = MOST_BYTES  # that a site sends in them
+    masked: Masking | None = None  # summaries come under masks, and only their sum is seen
 
     def __post_init__(self) -> None:
-        engine_for(self.method)
-        Settings(self.method, self.alpha, self.declaration.knowledge, self.max_conditioning, self.seed)
+        Settings(self.method, self.alpha, self.declaration.knowledge, self.max_conditioning, self.seed, self.rounds)
+        check_rounds(self.method, self.rounds)
         if self.minimum < 1 or not self.timeout > 0:
             raise SettingsError(
                 f"the minimum of sites is {self.minimum} and the time-out {self.timeout:g} s; expected at least 1, and "
                 "a positive number"
+            )
+        if self.rounds == "adaptive" and (self.most_rounds < 1 or self.most_bytes < 1):
+            raise SettingsError(
+                f"sites are to answer {self.most_rounds} further rounds with {self.most_bytes} bytes; expected at "
+                "least 1 of each, or rounds = 'one'"
+            )
+
+        if self.masked is not None and (method_for(self.method) != "evidence" or self.rounds != "one"):
+            raise SettingsError(
+                f"method {self.method!r} with rounds = {self.rounds!r} needs the summary of every site, which masks "
+                "hide; use method = 'evidence' and rounds = 'one'"
             )
 
     @property
@@ -104,11 +124,13 @@ def conduct(transport: Transport, terms: Terms, folder: Path | str, *, progress:
     """
     record = Participation()
     folder = Path(folder)
-    try:
-        with threadpool_limits(1, user_api="blas"):  # small matrices, as in `discover_from`
-            return _Coordinator(transport, terms, Journal(folder / JOURNAL), record).conduct(folder, progress)
-    finally:
-        write_whole(folder / RECORD, record.to_json())
+    busy = f"another program conducts a study in {folder}; wait for its end, or choose another folder for the result"
+    with locked(folder / LOCK, otherwise=lambda: SettingsError(busy)):
+        try:
+            with threadpool_limits(1, user_api="blas"):  # small matrices, as in `discover_from`
+                return _Coordinator(transport, terms, Journal(folder / JOURNAL), record).conduct(folder, progress)
+        finally:
+            write_whole(folder / RECORD, record.to_json())
 
 
 @dataclass(frozen=True)
@@ -117,22 +139,59 @@ class _Coordinator:
     terms: Terms
     journal: Journal
     record: Participation
+    research: set[str] = field(default_factory=set)  # clients whose summaries say that nothing was held back
 
     def conduct(self, folder: Path, progress: Progress | None) -> Outcome:
         study = self._stored_study() or self._agreed()
-        cohort = self._cohort(study)
-        result = discover_from(
-            cohort,
-            study.plan,
-            method=self.terms.method,
-            alpha=self.terms.alpha,
-            knowledge=study.knowledge,
-            max_conditioning=self.terms.max_conditioning,
-            seed=self.terms.seed,
-            progress=progress,
-        )
-        write_result(result, folder)
+        known = self._cohort(study) if self.terms.masked is None else self._sum(study, self.terms.masked)
+        result = self._found(study, known, progress)
+        write_result(result, folder, research=self.research & {*result.cohort.total.clients})
         return Outcome(result, study, self.record)
+
+    def _sum(self, study: Study, masking: Masking) -> Aggregate:
+        """The sum over those who stay, as it is opened; of single summaries nothing is seen."""
+        sites = self._addresses(study)
+        rounds = MaskedRounds(
+            self.transport,
+            RoundsFolder(self.journal.folder / f"masking-{masking.attempt}", study, self.terms.key),
+            self.record,
+            study,
+            self._sent_plan(study),
+            sites,
+            self.terms.timeout,
+            self._signed,
+        )
+        message = conducted(study, masking.terms(study), rounds)
+        there = message.aggregate.total.clients
+        for client in there:
+            self.record.note(MASKING, sites[client], "accepted")
+        self.research.update(message.research)
+        self._enough(there, "are in the sum")
+        write_whole(self.journal.folder / AGGREGATE, pack_aggregate(message))
+        return message.aggregate
+
+    def _found(self, study: Study, cohort: Cohort | Aggregate, progress: Progress | None) -> Discovery:
+        """The result with all sites that answer what is asked on the way."""
+        source = self._further(study, cohort) if self._asks_again and isinstance(cohort, Cohort) else None
+        while True:
+            try:
+                return discover_from(
+                    cohort,
+                    study.plan,
+                    method=self.terms.method,
+                    alpha=self.terms.alpha,
+                    knowledge=study.knowledge,
+                    max_conditioning=self.terms.max_conditioning,
+                    seed=self.terms.seed,
+                    progress=progress,
+                    source=source,
+                )
+            except Dropped as gone:
+                left = [one for one in cohort.summaries if not {*one.clients} & {*gone.clients}]
+                asked = f'answered request {gone.number} (a study with rounds = "one" asks for no answers)'
+                self._enough([one.clients[0] for one in left], asked)
+                cohort = add_up(left, study.plan, without=study.plan.clients)
+                source = source and replace(source, cohort=cohort)
 
     # Profiles, and the plan
 
@@ -182,7 +241,7 @@ class _Coordinator:
         for client, site in self.journal.sites().items():
             stored = self.journal.stored(PROFILE, client, profiles.BYTES_AT_MOST)
             if stored is not None:
-                with self._blaming(PROFILE, client):
+                with self.journal.blaming(PROFILE, client):
                     if self._profile(stored.content, stored.signature).profile.client != client:
                         raise NotAMessage(f"it is not of {client!r}")
                 self.record.clients[site] = client
@@ -199,7 +258,7 @@ class _Coordinator:
         known = self.terms.site_keys.get(client, message.key)
         if message.key != known:
             raise SignatureError(f"the profile of {client!r} does not name the key that is known of this client")
-        _check_signature("profile", content, signature, known, client)
+        check_signature("profile", content, signature, known, client)
         return message
 
     def _plan(self, sites: Iterable[str]) -> Study:
@@ -213,7 +272,10 @@ class _Coordinator:
         declared = replace(terms.declaration, clients=())  # those who are not here cannot be waited for
         family = terms.declaration.family or engine_for(terms.method).family(terms.seed)
         study = study_from(messages, declared, family=family, accept_ranges=terms.accept_ranges)
-        study = replace(study, plan=replace(study.plan, study=terms.study))
+        plan = replace(study.plan, study=terms.study)
+        if self._asks_again:
+            plan = replace(plan, most_rounds=terms.most_rounds, most_bytes=terms.most_bytes)
+        study = replace(study, plan=plan)
         content = study.to_json().encode()
         self.journal.keep_plan(content, self._signed("plan", content))
         return study
@@ -228,6 +290,11 @@ class _Coordinator:
                 f"{self.journal.folder} holds the study {study.plan.study!r}, not {self.terms.study!r}; choose another "
                 "folder for the result"
             )
+        if self._asks_again and not study.plan.most_rounds:
+            raise SettingsError(
+                f"by the plan in {self.journal.folder}, sites answer no further rounds; choose another folder for the "
+                "result, or rounds = 'one'"
+            )
         for client, site in self.journal.sites().items():
             self.record.clients[site] = client
         for site in {*self.transport.sites(0, 0.0)} - self.record.clients.keys():
@@ -238,10 +305,7 @@ class _Coordinator:
 
     def _cohort(self, study: Study) -> Cohort:
         """Asks everybody in the plan whose summary is not here yet; those that came make the cohort."""
-        sites = {client: site for client, site in self.journal.sites().items() if client in study.plan.clients}
-        stored = self.journal.plan(studies.BYTES_AT_MOST)
-        content = study.to_json().encode()
-        signature = stored.signature if stored else b""
+        sites, plan = self._addresses(study), self._sent_plan(study)
         found = self._stored_summaries(study, sites)
 
         def accept(site: str, reply: Envelope) -> Summary:
@@ -252,7 +316,7 @@ class _Coordinator:
         def withdraw(site: str) -> None:
             self.journal.forget(SUMMARY, self.record.clients[site])
 
-        request = Envelope(SUMMARY, content, signature).to_bytes()
+        request = Envelope(SUMMARY, plan.content, plan.signature).to_bytes()
         asked = {site: request for client, site in sites.items() if client not in found}
         answers = ask_all(self.transport, SUMMARY, asked, self.terms.timeout, accept, self.record, withdraw=withdraw)
         found |= {self.record.clients[site]: summary for site, summary in answers.items()}
@@ -265,17 +329,20 @@ class _Coordinator:
         for client, site in sites.items():
             stored = self.journal.stored(SUMMARY, client, most_bytes(study.plan))
             if stored is not None:
-                with self._blaming(SUMMARY, client):
+                with self.journal.blaming(SUMMARY, client):
                     found[client] = self._summary(study, client, stored.content, stored.signature)
                 self.record.note(SUMMARY, site, "stored")
         return found
 
     def _summary(self, study: Study, client: str, content: bytes, signature: bytes) -> Summary:
-        summary = unpack(content, study.plan).summary
+        message = unpack(content, study.plan)
+        summary = message.summary
         if summary.clients != (client,) or summary.copy:
             raise NotAMessage(f"the site of {client!r} sent the summary of {summary.clients[0]!r}, or a copy of one")
-        _check_signature("summary", content, signature, study.keys.get(client), client)
+        check_signature("summary", content, signature, study.keys.get(client), client)
         check(summary, study.plan)
+        if message.research:
+            self.research.add(client)
         return summary
 
     def _without_copies(
@@ -298,16 +365,31 @@ class _Coordinator:
                     del kept[client]
         return kept
 
-    # What both rounds need
+    # What all rounds need
 
-    @contextmanager
-    def _blaming(self, kind: str, client: str) -> Iterator[None]:
-        """What was stored is checked as if it came now."""
-        try:
-            yield
-        except FedCDHError as problem:
-            path = self.journal.path(kind, client)
-            raise type(problem)(f"{path}, which was stored, is no good ({problem}); remove it to ask again") from None
+    @property
+    def _asks_again(self) -> bool:
+        return self.terms.rounds == "adaptive"
+
+    def _further(self, study: Study, cohort: Cohort) -> FurtherRounds:
+        return FurtherRounds(
+            self.transport,
+            self.journal,
+            self.record,
+            study,
+            self._sent_plan(study),
+            self._addresses(study),
+            self.terms.timeout,
+            self._signed,
+            cohort,
+        )
+
+    def _addresses(self, study: Study) -> dict[str, str]:
+        return {client: site for client, site in self.journal.sites().items() if client in study.plan.clients}
+
+    def _sent_plan(self, study: Study) -> Stored:
+        stored = self.journal.plan(studies.BYTES_AT_MOST)
+        return Stored(study.to_json().encode(), stored.signature if stored else b"")
 
     def _signed(self, kind: str, content: bytes) -> bytes:
         return sign(self.terms.key, kind, content).encode() if self.terms.key else b""
@@ -319,12 +401,3 @@ class _Coordinator:
                 f"{len(clients)} sites {what}, expected at least {self.terms.minimum}; start the study again in the "
                 f"same folder, and only those who are missing are asked{reasons}"
             )
-
-
-def _check_signature(kind: str, content: bytes, signature: bytes, expected: str | None, client: str) -> None:
-    """Whoever has a key has signed with it; a signature by a key that nobody named is none."""
-    signer = verify(kind, content, signature) if signature else None
-    if signer != expected:
-        found = f"signed by {fingerprint(signer)}" if signer else "not signed"
-        named = f"by {fingerprint(expected)}" if expected else "no signature, as its profile names no key"
-        raise SignatureError(f"the {kind} of {client!r} is {found}, expected {named}; ask the site")

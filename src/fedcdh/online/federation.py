@@ -5,23 +5,30 @@ Sites may be made to fail as sites do, so that one can see what becomes of the s
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Unpack, get_args
 
 from fedcdh.agreement.declaration import Declaration
 from fedcdh.codes import INTERNAL
 from fedcdh.discovery import client_tables
 from fedcdh.errors import SettingsError
+from fedcdh.files.signing import SigningKey
 from fedcdh.knowledge import NOTHING_KNOWN, Knowledge
+from fedcdh.online.answered import Answered
 from fedcdh.online.coordinator import Outcome, Terms, conduct
-from fedcdh.online.messages import PROFILE, REFUSAL, SUMMARY, Envelope, digest
+from fedcdh.online.journal import file_name
+from fedcdh.online.masked import Masking
+from fedcdh.online.messages import ANSWER, MASKING, PROFILE, REFUSAL, SUMMARY, Envelope, digest, round_of
 from fedcdh.online.site import Site
 from fedcdh.policy import Policy
-from fedcdh.settings import Progress
+from fedcdh.privacy.messages import REQUESTS
+from fedcdh.settings import Progress, Search
 from fedcdh.sources import Kind
 from fedcdh.tables import Table
 
@@ -32,7 +39,10 @@ that it failed; with bytes that were changed on the way."""
 
 @dataclass
 class InProcess:
-    """A transport to sites in this process, one after the other; a fault belongs to a site and a round."""
+    """A transport to sites in this process, one after the other; a fault belongs to a site and a round.
+
+    Rounds are "profile", "summary", "answer" (all further ones) and "answer 1", "answer 2", ...
+    """
 
     members: Mapping[str, Site]
     faults: Mapping[tuple[str, str], Fault] = field(default_factory=dict)
@@ -47,7 +57,8 @@ class InProcess:
         late, self._late = self._late, []
         yield from late
         for site, request in requests.items():
-            fault = self.faults.get((site, Envelope.from_bytes(request).kind))
+            asked = Envelope.from_bytes(request)
+            fault = self.faults.get((site, round_of(asked)), self.faults.get((site, asked.kind)))
             if fault == "silent":
                 continue
             reply = self.members[site].answer(request)
@@ -80,28 +91,30 @@ def simulate_federation(
     names: Sequence[str] | None = None,
     variables: Sequence[str] | None = None,
     kinds: Mapping[str, Kind] | None = None,
-    method: str = "auto",
-    alpha: float = 0.05,
     knowledge: Knowledge | None = None,
-    max_conditioning: int | None = None,
     max_dropped: float = 0.5,
-    seed: int = 0,
     accept_ranges: Collection[str] = (),
     policy: Policy | Mapping[str, Policy] | None = None,
     faults: Mapping[tuple[str, str], Fault] | None = None,
     minimum: int = 1,
+    masked: Masking | None = None,
     folder: Path | str | None = None,
     progress: Progress | None = None,
+    **search: Unpack[Search],
 ) -> Outcome:
     """The same result as `discover`, byte for byte, by way of all the messages of an online study.
 
-    Data and settings are those of `discover`. Besides,
+    Data and settings (method, alpha, knowledge, max_conditioning, seed, rounds) are those of `discover`. Besides,
 
     - `policy`: of all sites, or of each; without one, research: nothing is held back;
-    - `faults`: what goes wrong, as {("north", "summary"): "silent"}; rounds are "profile" and "summary", faults are
-      silent, late, repeated, contradicting, failed, crashed and garbled;
+    - `faults`: what goes wrong, as {("north", "summary"): "silent"}; rounds are "profile", "summary", "answer" (all
+      further ones) and "answer 1", "answer 2", ...; faults are silent, late, repeated, contradicting, failed, crashed
+      and garbled;
+    - `masked`: summaries come under masks, with keys made for this; then rounds are "masking terms", "masking roster",
+      "masking delivery", "masking present" and "masking confirmations" in the place of "summary";
     - `minimum`: sites without which there is no result; `accept_ranges`: variables whose units need not be doubted;
-    - `folder`: where the result, the journal and the record of participation go; else they are not kept.
+    - `folder`: where the result, the journal, the record of participation and, in `sites`, what each site remembers go;
+      else they are not kept.
 
     >>> from fedcdh.demo import hospital_study
     >>> study = hospital_study().columns()
@@ -111,27 +124,26 @@ def simulate_federation(
     >>> len([event for event in outcome.participation.events if event.what == "accepted"])
     9
     """
+    declaration, kinds = Declaration(knowledge=knowledge or NOTHING_KNOWN), kinds or {}
+    terms = Terms(
+        declaration=declaration, kinds=kinds, accept_ranges=accept_ranges, minimum=minimum, masked=masked, **search
+    )
     tables = client_tables(data, domain, names, variables)
     _check_faults(faults or {}, tables)
-    members = {
-        client: Site(client, partial(_same, table), _policy_of(policy, client), max_dropped=max_dropped)
-        for client, table in tables.items()
-    }
-    terms = Terms(
-        method=method,
-        alpha=alpha,
-        max_conditioning=max_conditioning,
-        seed=seed,
-        kinds=kinds or {},
-        declaration=Declaration(knowledge=knowledge or NOTHING_KNOWN),
-        accept_ranges=accept_ranges,
-        minimum=minimum,
-    )
-    transport = InProcess(members, faults or {})
-    if folder is not None:
-        return conduct(transport, terms, folder, progress=progress)
-    with tempfile.TemporaryDirectory(prefix="fedcdh-") as elsewhere:
-        return conduct(transport, terms, elsewhere, progress=progress)
+    with nullcontext(folder) if folder else tempfile.TemporaryDirectory(prefix="fedcdh-") as place:
+        members = {
+            client: Site(
+                client,
+                partial(_same, table),
+                _policy_of(policy, client),
+                max_dropped=max_dropped,
+                key=SigningKey.generate() if masked else None,
+                memory=Path(place, "sites", file_name(client)),
+                answered=Answered(Path(place, "sites", file_name(client), "answered.json")),
+            )
+            for client, table in tables.items()
+        }
+        return conduct(InProcess(members, faults or {}), terms, place, progress=progress)
 
 
 def _same(table: Table) -> Table:
@@ -146,8 +158,15 @@ def _policy_of(policy: Policy | Mapping[str, Policy] | None, client: str) -> Pol
 
 def _check_faults(faults: Mapping[tuple[str, str], Fault], clients: Collection[str]) -> None:
     for (client, round_), fault in faults.items():
-        if client not in clients or round_ not in (PROFILE, SUMMARY) or fault not in get_args(Fault):
+        known = round_ in (
+            PROFILE,
+            SUMMARY,
+            ANSWER,
+            MASKING,
+            *(f"{MASKING} {one.kind}" for one in REQUESTS),
+        ) or re.fullmatch(f"{ANSWER} [1-9][0-9]*", round_)
+        if client not in clients or not known or fault not in get_args(Fault):
             raise SettingsError(
-                f"faults has {(client, round_)!r}: {fault!r}; expected one of {', '.join(clients)} with "
-                f"{PROFILE!r} or {SUMMARY!r}, and one of {', '.join(get_args(Fault))}"
+                f"faults has {(client, round_)!r}: {fault!r}; expected one of {', '.join(clients)} with {PROFILE!r}, "
+                f"{SUMMARY!r}, {ANSWER!r} or '{ANSWER} 1', and one of {', '.join(get_args(Fault))}"
             )

@@ -1,7 +1,8 @@
 """The messages of an online study: an envelope around the very files that a study by file would mail.
 
 A request of some kind is answered by a reply of the same kind, or by a refusal, which carries a code and nothing else.
-A further kind of round needs a further kind of content, and nothing here.
+What is asked: for a profile, `Wanted`; for a summary, the plan; for an answer in a further round, or
+in a round of a masked sum, `Further`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from fedcdh.plan import wrong_with
 from fedcdh.sources import Kind
 
 FORMAT = "fedcdh-online-1"
-PROFILE, SUMMARY, REFUSAL = "profile", "summary", "refusal"
+PROFILE, SUMMARY, ANSWER, MASKING, REFUSAL = "profile", "summary", "answer", "masking", "refusal"
 HEADER_AT_MOST = 1024
 _FIELDS = {"format", "kind", "about", "code", "content", "signature", "digest"}
 
@@ -107,6 +108,46 @@ class Wanted:
         if not isinstance(kinds, dict) or any(kind not in get_args(Kind) for kind in kinds.values()):
             raise _not_a_message(f"kinds should be one of {', '.join(get_args(Kind))} each, found {shown(kinds)}")
         return cls(None if names is None else tuple(names), kinds)
+
+
+@dataclass(frozen=True)
+class Further:
+    """What a site is asked in a further round: the request, and once more the plan that it belongs to, with signature.
+
+    The signature of the envelope is that of the request. So a site need not keep plans, only what it has told by which.
+
+    >>> Further.from_bytes(Further(b"request", b"plan", b"signature").to_bytes()).plan
+    b'plan'
+    """
+
+    request: bytes
+    plan: bytes
+    plan_signature: bytes = b""
+
+    def to_bytes(self) -> bytes:
+        """Canonical: the same files, the same bytes."""
+        return canonical({name: getattr(self, name).decode() for name in _FILES}).encode()
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Further:
+        """What `to_bytes` wrote; NotAMessage for anything else."""
+        found = parse(content, refuse=_not_a_message)
+        if not isinstance(found, dict) or found.keys() != set(_FILES):
+            raise _not_a_message(f"in a further round, {', '.join(_FILES)} are asked with, and nothing else")
+        if not all(isinstance(text, str) for text in found.values()):
+            raise _not_a_message(f"{', '.join(_FILES)} should be texts")
+        return cls(**{name: text.encode() for name, text in found.items()})
+
+
+def round_of(asked: Envelope) -> str:
+    """What the record calls the round of a request: its kind, and which of them it is where there are several."""
+    if asked.kind not in (ANSWER, MASKING):
+        return asked.kind
+    request = parse(Further.from_bytes(asked.content).request, refuse=_not_a_message)
+    return f"{asked.kind} {request['number' if asked.kind == ANSWER else 'round']}"
+
+
+_FILES = ("request", "plan", "plan_signature")
 
 
 def _check_types(header: Mapping[str, Any]) -> None:

@@ -5,6 +5,8 @@ data = "export/*.csv"      # or a list; paths are seen from where this file is
 policy = "policy.toml"
 map = "names.toml"
 key = "site.key"
+complete = true            # the profile is of complete rows, as the summary is: for tables with few gaps
+masked_only = true         # no summary leaves but under masks (docs/masking.md)
 """
 
 from __future__ import annotations
@@ -16,42 +18,52 @@ from typing import Any
 from fedcdh.errors import SettingsError
 from fedcdh.files import strict_toml
 from fedcdh.files.disk import read_regular
-from fedcdh.files.profiles import is_name
+from fedcdh.files.profiles import is_key, is_name
 from fedcdh.files.signing import SigningKey
 from fedcdh.files.strict_toml import number, only, shown, texts, whole
 from fedcdh.online.answered import Answered
 from fedcdh.online.site import Site
 from fedcdh.policy import Policy
 from fedcdh.reading import CsvStyle, open_tables, read_renames
+from fedcdh.releases import NAME, ReleaseLedger, usual_ledger
+from fedcdh.releasing import Gate
 from fedcdh.taking_part import own_names
 
 SMALL = 1 << 20
 _CSV = ("delimiter", "decimal", "encoding", "missing")
-_KEYS = ("client", "data", "variables", "map", "policy", "key", "max_dropped", "answered", "plans_at_most", *_CSV)
+_MASKED = ("masking", "masked_only", "peers")
+_KEYS = ("client", "data", "variables", "map", "policy", "key", "max_dropped", "complete", "answered", "plans_at_most")
+_KNOWN = (*_KEYS, "ledger", *_MASKED, *_CSV)
 
 
 def read_site(path: str | Path) -> Site:
     """The site of a settings file; a key that has a passphrase takes it from FEDCDH_PASSPHRASE."""
     path = Path(path).absolute()
     found = strict_toml.parse(read_regular(path, SMALL, "the settings of a site", refuse=_refuse), refuse=_refuse)
-    only(found, _KEYS, "the file", refuse=_refuse)
+    only(found, _KNOWN, "the file", refuse=_refuse)
     if not is_name(found.get("client")) or "data" not in found:
         raise _refuse('it needs client = "the name of this site" and data = "its files"')
     here = path.parent
     data, style = _paths(found["data"], here), _style(found)
     renames = read_renames(here / _text(found, "map")) if "map" in found else {}
+    key = _key(here / _text(found, "key")) if "key" in found else None
     return Site(
         client=found["client"],
         rows=lambda: open_tables(data, rename=renames or None, style=style),
         policy=_policy(found, here),
         own=own_names(renames),
         variables=texts(found["variables"], "variables", refuse=_refuse) if "variables" in found else None,
-        key=_key(here / _text(found, "key")) if "key" in found else None,
+        key=key,
         max_dropped=number(found.get("max_dropped", 0.5), "max_dropped", refuse=_refuse),
+        complete=_truth(found, "complete"),
         answered=Answered(
             here / _text(found, "answered", "answered.json"),
             whole(found.get("plans_at_most", 1), "plans_at_most", refuse=_refuse),
         ),
+        gate=Gate(_ledger(found, here), key),
+        memory=here / _text(found, "masking", "masking"),
+        masked_only=_truth(found, "masked_only"),
+        peers=_peers(here / _text(found, "peers")) if "peers" in found else None,
     )
 
 
@@ -64,6 +76,31 @@ def _text(found: dict[str, Any], key: str, otherwise: str = "") -> str:
     if not isinstance(text, str) or not text:
         raise _refuse(f"{key} should be a text, found {shown(text)}")
     return text
+
+
+def _ledger(found: dict[str, Any], here: Path) -> ReleaseLedger:
+    """Beside the settings, unless they or FEDCDH_LEDGER say otherwise: a service may have no home."""
+    if "ledger" not in found and os.environ.get("FEDCDH_LEDGER"):
+        return usual_ledger()
+    return ReleaseLedger(here / _text(found, "ledger", NAME))
+
+
+def _peers(path: Path) -> dict[str, str]:
+    """TOML: the client's name = its public key."""
+    found = strict_toml.parse(
+        read_regular(path, SMALL, "the public keys of other sites", refuse=_refuse), refuse=_refuse
+    )
+    for client, public in found.items():
+        if not is_key(public):
+            raise _refuse(f'{path.name}: {client!r} has no key; expected "{client}" = "ed25519:..."')
+    return found
+
+
+def _truth(found: dict[str, Any], key: str) -> bool:
+    truth = found.get(key, False)
+    if not isinstance(truth, bool):
+        raise _refuse(f"{key} should be true or false, found {shown(truth)}")
+    return truth
 
 
 def _paths(found: Any, here: Path) -> list[str]:

@@ -1,0 +1,115 @@
+"""What has left this site: its ledger, shown and checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fedcdh.cli.failing import speaking
+from fedcdh.cli.options import AsJson, LedgerFile, Quiet
+from fedcdh.cli.output import Output
+from fedcdh.cli.places import read_public, the_ledger
+from fedcdh.errors import SignatureError
+from fedcdh.files.signing import fingerprint
+from fedcdh.releases import Entry
+
+ledger = typer.Typer(no_args_is_help=True, help="What has left this site, and whether the list of it is whole.")
+
+
+@ledger.command("show")
+@speaking
+def show_command(path: LedgerFile = None, quiet: Quiet = False, as_json: AsJson = False) -> None:
+    """Show all that left: when, what, by which plan, of how many rows. No data, and nothing they could be read from.
+
+    Example:
+
+      fedcdh ledger show --json
+    """
+    out, book = Output(quiet, as_json), the_ledger(path)
+    entries = book.entries()
+    rows = [
+        (
+            entry.number,
+            entry.time,
+            _kind(entry),
+            entry.release.client,
+            entry.release.plan[:12],
+            entry.release.rows,
+            entry.release.numbers,
+            entry.release.epsilon or None,
+        )
+        for entry in entries
+    ]
+    if rows:
+        out.table(("number", "time (UTC)", "what", "client", "plan", "rows", "numbers", "epsilon"), rows)
+    out.say(f"{len(entries)} releases in {book.path}")
+    out.result({"ledger": str(book.path), "releases": [_document(entry) for entry in entries]})
+
+
+@ledger.command("verify")
+@speaking
+def verify_command(
+    path: LedgerFile = None,
+    key: Annotated[
+        str | None,
+        typer.Option(help="The site's public key, or its file: every release has to be signed by it.", metavar="KEY"),
+    ] = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check that no line of the ledger was changed, taken away, added or moved, and who signed it.
+
+    Example:
+
+      fedcdh ledger verify --key site.pub
+    """
+    out, book = Output(quiet, as_json), the_ledger(path)
+    entries = book.entries()
+    if key is not None:
+        _signed_by_all(entries, read_public(key), book.path)
+    signed = sum(bool(entry.key) for entry in entries)
+    by = f" by {fingerprint(read_public(key))}" if key is not None else ""
+    out.say(
+        f"{book.path} is whole: {len(entries)} releases, {signed} of them signed{by}."
+        if book.path.exists()
+        else f"There is no ledger {book.path}: nothing left that is noted there, or it was taken away."
+    )
+    out.result({"ledger": str(book.path), "releases": len(entries), "signed": signed})
+
+
+def _signed_by_all(entries: tuple[Entry, ...], public: str, path: Path) -> None:
+    for entry in entries:
+        if entry.key != public:
+            found = f"signed by {fingerprint(entry.key)}" if entry.key else "not signed"
+            raise SignatureError(
+                f"{path}: release {entry.number} is {found}, expected {fingerprint(public)}; find out who made it"
+            )
+
+
+def _kind(entry: Entry) -> str:
+    copies = f" + {entry.release.copies} copies" if entry.release.copies else ""
+    return f"{entry.release.kind}{copies}" + (", research" if entry.release.research else "")
+
+
+def _document(entry: Entry) -> dict[str, Any]:
+    """What may be shown to others: no secret, no sketches."""
+    release = entry.release
+    return {
+        "number": entry.number,
+        "time": entry.time,
+        "kind": release.kind,
+        "client": release.client,
+        "plan": release.plan,
+        "digest": release.digest,
+        "rows": release.rows,
+        "numbers": release.numbers,
+        "copies": release.copies,
+        "epsilon": release.epsilon,
+        "delta": release.delta,
+        "research": release.research,
+        "variables": sorted(release.columns),
+        "load": {name: round(told.load, 6) for name, told in sorted(release.columns.items()) if told.load},
+        "key": entry.key,
+    }
