@@ -13,8 +13,9 @@ test test-slow: export OPENBLAS_NUM_THREADS = 1
 
 DOWHY := dist/dowhy
 FLOWER := dist/flower
+ENCRYPTED := dist/encrypted
 
-.PHONY: help demo test test-slow test-dowhy test-flower bench experiments-quick experiments docs lint format clean
+.PHONY: help demo test test-slow test-dowhy test-flower test-encrypted bench experiments-quick experiments docs lint format clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -38,6 +39,11 @@ test-flower: $(BIN)/python ## run online studies over Flower on the loopback, in
 	$(PYTHON) -m venv $(FLOWER)
 	$(FLOWER)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[cli,flower]' pytest hypothesis
 	$(FLOWER)/bin/pytest -W ignore::DeprecationWarning tests/test_online.py tests/test_flower_app.py tests/test_flower_integration.py
+
+test-encrypted: $(BIN)/python ## run the sums under homomorphic encryption, in an environment of its own: TenSEAL is built for few Pythons
+	$(PYTHON) -m venv $(ENCRYPTED)
+	$(ENCRYPTED)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[encrypted]' pytest hypothesis
+	$(ENCRYPTED)/bin/pytest tests/test_homomorphic.py
 
 bench: $(VENV)/development ## run the benchmarks, beside the peers
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,peers]'

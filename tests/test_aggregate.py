@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -13,8 +14,10 @@ from fedcdh.discovery import discover, discover_from
 from fedcdh.encoding import GRID
 from fedcdh.errors import FedCDHError, PlanMismatch, SettingsError, SummaryError
 from fedcdh.evidence import Evidence
+from fedcdh.exports import result_json
 from fedcdh.features import Fourier
 from fedcdh.questions import DOMAIN, Family
+from fedcdh.report.methods import methods_paragraph
 from fedcdh.summary import Aggregate, add_up, summarize
 
 SHAPES = [(60, 45, 30, 14, 5), (40, 50), (30,), (1, 2, 3, 2)]
@@ -91,11 +94,45 @@ def test_a_level_is_seen_in_sums_and_a_spread_is_not(kind, least, most, clients)
 def test_the_notes_say_what_is_missing():
     cohort = studies.cohort_of(changed("level", 3))
     sums = discover_from(Aggregate.of(cohort), cohort.plan, method="evidence")
-    (note,) = sums.notes
+    note, learned = sums.notes
     assert "only sums over all clients are known" in note
     assert "spread" in note
+    assert "rows and the means of every client" in learned
     assert note in str(sums)
+    assert learned in str(sums)
     assert not any("only sums" in note for note in discover_from(cohort, cohort.plan, method="evidence").notes)
+
+
+def test_groups_are_what_is_compared():
+    """Clients that stand together are as one client: the same graph as from the pooled clients' sums."""
+    tables = changed("level", 6)
+    cohort = studies.cohort_of(tables)
+    labels = dict(zip(cohort.clients, ("low", "high") * 3, strict=True))
+    grouped = Aggregate.of(cohort, labels)
+    assert grouped.clients == ("high", "low")
+    assert grouped.client_rows == (300, 300)
+    result = discover_from(grouped, cohort.plan)
+    assert "y" in result.changing
+    _, learned = result.notes
+    assert "high: c1, c3, c5" in learned
+    assert "2 groups" in str(result)
+    alone = discover_from(Aggregate.of(cohort, dict.fromkeys(cohort.clients, "all")), cohort.plan)
+    assert not alone.changing
+    assert any("only one group" in note for note in alone.notes)
+
+
+def test_groups_have_to_be_of_the_clients_in_the_sum():
+    aggregate = aggregate_of(studies.numbers(0))
+    with pytest.raises(SummaryError, match="groups are of"):
+        replace(aggregate, groups=(("a", ("site0",)), ("b", ("site1",)), ("c", ("site1",))))
+
+
+def test_a_client_that_is_not_there_is_named():
+    cohort = studies.cohort_of(studies.numbers(0))
+    fewer = add_up(cohort.summaries[:2], cohort.plan, without=("site2",))
+    result = discover_from(Aggregate.of(fewer), cohort.plan)
+    assert result.cohort.clients == ("site0", "site1")
+    assert any("client site2" in note for note in result.notes)
 
 
 def test_what_all_clients_share_is_scored_alike():
@@ -228,3 +265,14 @@ def test_an_unknown_method_is_told_the_known_ones(call):
     with pytest.raises(SettingsError, match=r"'magic'.*'auto'.*'evidence'.*'constraint'.*'paper'") as caught:
         call(studies.numbers(0), method="magic")
     assert isinstance(caught.value, FedCDHError)
+
+
+def test_a_report_counts_sites_and_groups(tmp_path):
+    cohort = studies.cohort_of(changed("level", 6))
+    labels = dict(zip(cohort.clients, ("low", "high") * 3, strict=True))
+    result = discover_from(Aggregate.of(cohort, labels), cohort.plan)
+    document = json.loads(result_json(result))
+    assert document["clients"][0] == {"client": "high", "rows": 300, "members": ["c1", "c3", "c5"]}
+    assert "6 sites in 2 groups" in methods_paragraph(document)
+    pytest.importorskip("igraph", reason="igraph is not installed")
+    assert "6 sites in 2 groups" in result.report(tmp_path / "report.html").read_text(encoding="utf-8")

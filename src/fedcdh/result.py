@@ -88,7 +88,7 @@ class Discovery:
     @property
     def nothing_changing(self) -> str:
         """What to say where no variable is `changing`: that it was asked in vain is not that it could not be asked."""
-        return "none found" if len(self.cohort.clients) > 1 else "could not be asked: only one client"
+        return "none found" if len(self.cohort.clients) > 1 else f"could not be asked: only one {self._whom}"
 
     def to_dag(self) -> PartialGraph:
         """A DAG over the variables: Dor and Tarsi's consistent extension, or the nearest thing where none exists.
@@ -200,6 +200,11 @@ class Discovery:
         except MissingLibrary:
             return None
 
+    @property
+    def _whom(self) -> str:
+        """What is compared: clients, or groups of which only sums are known."""
+        return "client" if len(self.cohort.clients) == len(self.cohort.total.clients) else "group"
+
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the graph should know: rows left out, constants, contradictions met on the way."""
@@ -208,12 +213,13 @@ class Discovery:
     def _notes(self) -> Iterator[str]:
         clients, small = len(self.cohort.clients), [rows for rows in self.cohort.client_rows if rows < FEW_ROWS]
         if clients == 1:
-            yield "only one client: which mechanisms differ between clients cannot be asked"
+            yield f"only one {self._whom}: which mechanisms differ between clients cannot be asked"
         elif 2 * len(small) > clients:
-            yield f"{len(small)} of {clients} clients have fewer than {FEW_ROWS} rows: is the domain the right column?"
+            found = f"{len(small)} of {clients} {self._whom}s have fewer than {FEW_ROWS} rows"
+            yield f"{found}: is the domain the right column?"
         for client in self.cohort.plan.clients:
-            if client not in self.cohort.clients:
-                yield f"client {client} is named in the plan, but sent no summary: nothing here is about its rows"
+            if client not in self.cohort.total.clients:
+                yield f"client {client} is named in the plan, but dropped out: nothing here is about its rows"
         for summary in self.cohort.summaries:
             if dropped := summary.rows_read - summary.rows:
                 named = ", ".join(f"{name} {count}" for name, count in summary.missing.items() if count)
@@ -239,7 +245,7 @@ class Discovery:
         total = self.cohort.total
         level = f", alpha {self.settings.alpha:g}" if self.findings.best is None else ""  # evidence has no level
         lines = [
-            f"{_count(len(self.cohort.plan.names), 'variable')}, {_count(len(self.cohort.clients), 'client')}, "
+            f"{_count(len(self.cohort.plan.names), 'variable')}, {_count(len(self.cohort.clients), self._whom)}, "
             f"{_count(total.rows, 'row')} "
             f"(method {self.settings.method}{level})",
             str(self.graph),

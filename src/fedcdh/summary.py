@@ -30,6 +30,8 @@ Integers = npt.NDArray[np.int64]
 
 ROWS_AT_MOST = (1 << 27) - 1
 """|φ_i φ_j| ≤ 2³⁶ on the grid, so this many rows fit into a signed 64-bit integer."""
+NOISY_AT_MOST = 1 << 61
+"""Size of an entry with noise, which no bound of features holds: sums of a few then still fit."""
 CONSTANT = 1e-10
 """Variance of a feature up to which it counts as constant: rounding to the grid alone leaves up to 2⁻³⁶/4."""
 _BLOCK = 2048  # rows at a time: what a cache holds; up to 8192, 2¹³ · 2³⁶ < 2⁵³, sums are exact in float64
@@ -46,6 +48,7 @@ class Summary:
     missing: Mapping[str, int]  # per variable; a row with any missing value is read but not used
     copy: int = 0  # 0: of the rows themselves; 1, 2, ...: of the rows as drawn for this bootstrap copy (`resampling`)
     of: str = ""  # the digest of the summary that a copy belongs to; "" also where copies of several were added
+    noise: int = 0  # σ² of what was added for differential privacy (`budget`, `privacy.noise`), in steps of the grid
 
     def __post_init__(self) -> None:
         whole = np.can_cast(np.asarray(self.moments).dtype, np.int64)
@@ -60,7 +63,7 @@ class Summary:
     def __reduce__(self) -> tuple[type[Summary], tuple[object, ...]]:
         """Pickled and copied as it was made, with the checks: a read-only mapping cannot be pickled."""
         said = self.plan, self.clients, self.moments, self.rows_read, dict(self.missing), self.copy, self.of
-        return Summary, said
+        return Summary, (*said, self.noise)
 
     @property
     def rows(self) -> int:
@@ -73,10 +76,13 @@ class Summary:
         counts = [self.rows_read, *(self.missing[name] for name in sorted(self.missing))]
         said = hashlib.sha256(self.plan.encode("utf-8") + np.array(counts, dtype="<i8").tobytes())
         said.update(self.moments.astype("<i8", order="C", copy=False).ravel().data)
+        said.update(str(self.noise).encode() if self.noise else b"")
         return said.hexdigest()
 
     def constant(self, plan: StudyPlan) -> tuple[str, ...]:
-        """The variables that have one and the same value in all these rows."""
+        """The variables that have one and the same value in all these rows; with noise, nobody can tell."""
+        if self.noise:
+            return ()
         means, squares = self.moments[0] / self.moments[0, 0], self.moments.diagonal() / self.moments[0, 0]
         varying = squares - means**2 > CONSTANT
         return tuple(name for name, span in plan.spans().items() if not varying[span].any())
@@ -84,6 +90,8 @@ class Summary:
     def _within_bounds(self) -> bool:
         """Whether features in [-1, 1] can have given these moments: then as many rows as we allow cannot overflow."""
         most = self.moments[0, 0]
+        if self.noise:
+            return bool((np.abs(self.moments) < NOISY_AT_MOST).all())
         return 0 <= self.rows <= self.rows_read and bool(((-most <= self.moments) & (self.moments <= most)).all())
 
     def centred(self) -> tuple[Array, Array]:
@@ -110,6 +118,8 @@ class Summary:
             raise SummaryError(
                 f"{_draw(self)} and {_draw(other)} cannot be added: they are not of the same draw of rows"
             )
+        if bool(self.noise) != bool(other.noise):
+            raise SummaryError(f"of {_draw(self)} and {_draw(other)} only one has noise; one of them must not be here")
         _check_capacity(self.rows + other.rows)
         return Summary(
             plan=self.plan,
@@ -119,13 +129,14 @@ class Summary:
             missing={name: self.missing[name] + other.missing[name] for name in self.missing},
             copy=self.copy,
             of=self.of if self.of == other.of else "",
+            noise=self.noise + other.noise,
         )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Summary):
             return NotImplemented
-        mine = (self.plan, self.clients, self.rows_read, dict(self.missing), self.copy, self.of)
-        theirs = (other.plan, other.clients, other.rows_read, dict(other.missing), other.copy, other.of)
+        mine = (self.plan, self.clients, self.rows_read, dict(self.missing), self.copy, self.of, self.noise)
+        theirs = (other.plan, other.clients, other.rows_read, dict(other.missing), other.copy, other.of, other.noise)
         return mine == theirs and np.array_equal(self.moments, other.moments)
 
 
@@ -181,7 +192,8 @@ class Aggregate:
     """What the server knows in the aggregate mode of trust: the sum of all summaries, and that of φ per client.
 
     The latter are the moments of φ with features of the client index, here one for each client: rows and means of every
-    client are known, whether spreads and dependences differ between clients is not.
+    client are known, whether spreads and dependences differ between clients is not. Where clients stand together in
+    groups, rows and means of every group are known, and groups are what is compared: they are its `clients`.
 
     >>> from fedcdh.plan import Continuous
     >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south"))
@@ -192,14 +204,17 @@ class Aggregate:
 
     plan: StudyPlan
     total: Summary
-    firsts: Integers  # (clients, columns): the first row of each client's moments, in the order of the plan's clients
+    firsts: Integers  # (groups, columns): the first row of the moments of each, in the order of the groups
+    groups: tuple[tuple[str, tuple[str, ...]], ...] = ()  # name and clients; empty: every client of the plan by itself
 
     def __post_init__(self) -> None:
+        if not self.groups:
+            object.__setattr__(self, "groups", tuple((client, (client,)) for client in self.plan.clients))
         whole = np.can_cast(np.asarray(self.firsts).dtype, np.int64)
         firsts = np.array(self.firsts, dtype=np.int64) if whole else np.zeros(0, dtype=np.int64)
         firsts.setflags(write=False)
         object.__setattr__(self, "firsts", firsts)
-        shape = (len(self.plan.clients), self.plan.columns)
+        shape = (len(self.groups), self.plan.columns)
         if self.total.plan != self.plan.fingerprint:
             raise PlanMismatch("the sum of the summaries follows another plan; make it again with this plan")
         if self.firsts.shape != shape or not np.array_equal(self.firsts.sum(axis=0), self.total.moments[0]):
@@ -207,13 +222,44 @@ class Aggregate:
         rows = self.firsts[:, :1]
         if (rows <= 0).any():
             raise SummaryError("a client has no rows in the sum; wait for it, or make a plan without it for all others")
-        if (rows % GRID**2).any() or (np.abs(self.firsts) > rows).any():
+        if self.total.noise and len(self.groups) > 1:
+            raise SummaryError("with noise in the sum only, first moments of single clients are not known")
+        if (rows % GRID**2).any() or ((np.abs(self.firsts) > rows).any() and not self.total.noise):
             raise SummaryError("the clients' first moments are damaged: no rows can have them; ask for them again")
+        if self.plan.most_rows and not self.total.noise and not self.total.copy:
+            self._check_rows()
+        members = sorted(client for _, group in self.groups for client in group)
+        if tuple(members) != self.total.clients:
+            raise SummaryError(
+                f"the groups are of {', '.join(members)}, the sum of {', '.join(self.total.clients)}; name every "
+                "client of the sum in one group"
+            )
 
     @classmethod
-    def of(cls, cohort: Cohort) -> Aggregate:
-        """All that is left of a cohort when only sums over clients may be seen."""
-        return cls(cohort.plan, cohort.total, np.array([summary.moments[0] for summary in cohort.summaries]))
+    def of(cls, cohort: Cohort, groups: Mapping[str, str] | None = None) -> Aggregate:
+        """All that is left of a cohort when only sums over clients may be seen; `groups` names that of each client."""
+        firsts: dict[str, Integers] = {}
+        members: dict[str, tuple[str, ...]] = {}
+        for client, summary in zip(cohort.clients, cohort.summaries, strict=True):
+            group = client if groups is None else groups[client]
+            firsts[group] = summary.moments[0] + firsts.get(group, np.int64(0))
+            members[group] = (*members.get(group, ()), client)
+        named = sorted(members)
+        together = tuple((group, members[group]) for group in named)
+        return cls(cohort.plan, cohort.total, np.array([firsts[group] for group in named]), together)
+
+    @classmethod
+    def of_sum(cls, total: Summary, plan: StudyPlan) -> Aggregate:
+        """A sum of which nothing is known by client: all of them are one group."""
+        return cls(plan, total, total.moments[:1], (("all clients", total.clients),))
+
+    def _check_rows(self) -> None:
+        for (name, members), rows in zip(self.groups, self.client_rows, strict=True):
+            if rows > self.plan.most_rows * len(members):
+                raise SummaryError(
+                    f"{name!r} counts {rows} rows in the sum, and the plan lets each of its {len(members)} clients "
+                    f"have {self.plan.most_rows}; ask for them again, or make a plan with a higher most_rows for all"
+                )
 
     @property
     def summaries(self) -> tuple[Summary, ...]:
@@ -221,7 +267,8 @@ class Aggregate:
 
     @property
     def clients(self) -> tuple[str, ...]:
-        return self.plan.clients
+        """Whom rows and means are known of: clients, or groups of them."""
+        return tuple(group for group, _ in self.groups)
 
     @property
     def client_rows(self) -> tuple[int, ...]:
@@ -271,6 +318,7 @@ def add_up(summaries: Iterable[Summary], plan: StudyPlan, *, without: Collection
                 f"the summary of {', '.join(summary.clients)} has no rows, or not the {plan.columns} columns of the "
                 "plan; make it again from the table"
             )
+        check_noise(summary, plan)
         if len(summary.clients) != 1:
             raise SummaryError(
                 f"a summary holds the sum of clients {', '.join(summary.clients)}: who differs from whom is lost in "
@@ -281,6 +329,11 @@ def add_up(summaries: Iterable[Summary], plan: StudyPlan, *, without: Collection
             raise SummaryError(
                 f"the same summary of client {summary.clients[0]!r} came twice; pass it once (or, if these really are "
                 "other rows with the same values, add the two with + first)"
+            )
+        if known and summary.noise:
+            raise SummaryError(
+                f"two noisy summaries of client {summary.clients[0]!r} came, each of which spends its epsilon; ask it "
+                "which of them holds (it has to add up parts of its rows itself, before the noise)"
             )
         known.append(summary)
     if (lacking := [client for client in plan.clients if client not in {*parts, *without}]) or not parts:
@@ -350,6 +403,24 @@ def _check_dropped(client: str, rows: int, used: int, missing: Mapping[str, int]
         f"({missing[worst]} missing); leave that variable or this client out, fill the values in, or allow it with "
         "max_dropped=" + ("" if used else " (no complete row is left, so that alone would not help)")
     )
+
+
+def check_noise(summary: Summary, plan: StudyPlan) -> None:
+    """With noise in the plan, a summary has it, all of it; without, none."""
+    if plan.noise is not None and plan.noise.shared == "together" and len(summary.clients) == 1:
+        raise SummaryError(
+            f"there is a summary of {summary.clients[0]} alone, but in this plan only sums over sites have noise "
+            "enough to be seen; delete it, and pass Aggregate.of_sum(total, plan) of the masked sum"
+        )
+    expected = 0 if plan.noise is None else plan.noise.deviation**2
+    if summary.noise < expected:
+        found = "less noise than" if summary.noise else "none of the noise that"
+        raise SummaryError(
+            f"the summary of {', '.join(summary.clients)} has {found} the plan asks for, and must not have left the "
+            "site like this; delete it, and ask the site for noisy(summary, plan) of fedcdh.privacy.noise"
+        )
+    if summary.noise and plan.noise is None:
+        raise SummaryError(f"the summary of {', '.join(summary.clients)} has noise, and the plan asks for none")
 
 
 def _draw(summary: Summary) -> str:

@@ -1,0 +1,138 @@
+"""What a masked sum costs beside plain summaries: seconds and bytes of a site, and seconds of the server.
+
+python -m benchmarks.bench_masking
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from fedcdh.arrival import admit
+from fedcdh.files.signing import SigningKey
+from fedcdh.files.studies import Study
+from fedcdh.files.summaries import SummaryMessage, pack, unpack
+from fedcdh.plan import StudyPlan
+from fedcdh.privacy import sums
+from fedcdh.privacy.member import Member, Site
+from fedcdh.privacy.messages import Delivery, Terms
+from fedcdh.privacy.wire import read
+from fedcdh.simulate import simulate
+from fedcdh.summary import Aggregate, Summary, summarize
+
+SIZES = [(10, 6), (10, 30), (100, 6), (100, 30)]
+ROWS, SEED = 1000, 1000
+
+
+@dataclass
+class Spent:
+    """Seconds and bytes of all sites together."""
+
+    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    sent: int = 0
+    received: int = 0
+
+    def timed(self, what: str, work: Callable[[], Any]) -> Any:
+        start = time.process_time()
+        done = work()
+        self.seconds[what] += time.process_time() - start
+        return done
+
+
+def main() -> None:
+    print(f"{ROWS} rows a site, seed {SEED}; processor time; a third of the sites at most may leave")
+    print(
+        "                     |  time of a site               |  bytes of a site                  |  time of the server"
+    )
+    print(
+        "sites variables left |     plain    masked    ratio  |    plain    sent received   ratio |     plain    masked"
+    )
+    with threadpool_limits(1, user_api="blas"):
+        for sites, variables in SIZES:
+            for left in (0, 3 * sites // 10):
+                print(measured(sites, variables, left), flush=True)
+
+
+def measured(sites: int, variables: int, left: int) -> str:
+    """One line: a whole masked sum, from which so many sites are gone when masked numbers are asked for."""
+    study_, keys, tables = a_study(sites, variables)
+    plan, spent = study_.plan, Spent()
+    summaries = {c: spent.timed("summarize", lambda c=c: summarize(tables[c], plan, c)) for c in plan.clients}
+    files = [spent.timed("pack", lambda s=s: pack(SummaryMessage(s), plan)) for s in summaries.values()]
+    cohort = spent.timed("server, plain", lambda: admit((unpack(file, plan).summary for file in files), plan))
+    aggregate = masked_sum(study_, keys, summaries, plan.clients[left:], spent)
+    there = [s for s in cohort.summaries if s.clients[0] in plan.clients[left:]]
+    expected = Aggregate.of(admit(there, plan, without=plan.clients[:left]))
+    assert (aggregate.total.digest, aggregate.firsts.tobytes()) == (expected.total.digest, expected.firsts.tobytes())
+    plain = (spent.seconds["summarize"] + spent.seconds["pack"]) / sites
+    masked = spent.seconds["summarize"] / sites + spent.seconds["masking"] / (sites - left)
+    size = sum(map(len, files)) / sites
+    out, come = (total / (sites - left) for total in (spent.sent, spent.received))
+    return (
+        f"{sites:5} {variables:9} {left:4} | {plain * 1e3:6.1f} ms {masked * 1e3:6.1f} ms {masked / plain:8.1f}  |"
+        f" {size / 1e3:5.1f} kB {out / 1e3:7.1f} {come / 1e3:8.1f} {(out + come) / size:7.1f} |"
+        f" {spent.seconds['server, plain']:7.2f} s {spent.seconds['server, masked']:7.2f} s"
+    )
+
+
+def a_study(sites: int, variables: int) -> tuple[Study, dict[str, SigningKey], dict[str, Any]]:
+    simulated = simulate(variables=variables, clients=sites, rows=ROWS, seed=SEED)
+    tables = {client: dict(zip(simulated.names, table.T, strict=True)) for client, table in simulated.tables.items()}
+    plan = StudyPlan.from_tables(tables)
+    keys = {client: SigningKey.generate() for client in plan.clients}
+    return Study(plan, keys={client: key.public for client, key in keys.items()}), keys, tables
+
+
+def masked_sum(
+    study: Study, keys: dict[str, SigningKey], summaries: dict[str, Summary], staying: Collection[str], spent: Spent
+) -> Aggregate:
+    """All rounds by bytes, as they go online."""
+    states: dict[str, Member | None] = dict.fromkeys(study.plan.clients)
+
+    def answered(client: str, blob: bytes, kind: Any) -> bytes:
+        asked = read(blob, study.plan, kind)
+        site = Site(study, client, keys[client])
+        states[client], reply = site.answer(asked, states[client], lambda: (summaries[client], True))
+        return reply.to_bytes()
+
+    def ask(request: Any, clients: Collection[str], kind: Any, check: Callable[[Any], None]) -> dict[str, Any]:
+        found = {}
+        for client in clients:
+            own = request.to(client) if isinstance(request, Delivery) else request
+            blob = spent.timed("server, masked", own.to_bytes)
+            whose = "masking" if client in staying else "masking, of those who leave"
+            reply = spent.timed(whose, lambda c=client, b=blob: answered(c, b, type(request)))
+            if client in staying:
+                spent.received += len(blob)
+                spent.sent += len(reply)
+            found[client] = spent.timed("server, masked", lambda r=reply: _checked(r, study, kind, check))
+        return found
+
+    server = spent.timed
+    terms = Terms.of(study)
+    got = ask(terms, study.plan.clients, sums.Keys, lambda one: sums.check_keys(study, terms, one))
+    roster = server("server, masked", lambda: sums.roster_of(study, terms, got.values()))
+    shares = ask(roster, roster.clients, sums.Shares, lambda one: sums.check_shares(study, roster, one))
+    delivery = server("server, masked", lambda: sums.delivery_of(roster, shares.values()))
+    masked = ask(delivery, staying, sums.Masked, lambda one: sums.check_masked(study, roster, delivery, one))
+    present = sums.present_of(roster, masked)
+    signed = ask(present, staying, sums.Confirmed, lambda one: sums.check_confirmed(study, roster, present, one))
+    confirmed = server("server, masked", lambda: sums.confirmations_of(study, roster, present, signed.values()))
+    opened = ask(confirmed, staying, sums.Opened, lambda one: sums.check_opened(study, roster, delivery, present, one))
+    parts = list(opened.values())
+    return server("server, masked", lambda: sums.sum_of(study, roster, shares, masked.values(), present, parts))
+
+
+def _checked(reply: bytes, study: Study, kind: Any, check: Callable[[Any], None]) -> Any:
+    found = read(reply, study.plan, kind)
+    check(found)
+    return found
+
+
+if __name__ == "__main__":
+    main()
