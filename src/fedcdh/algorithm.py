@@ -67,8 +67,18 @@ class ByTests:
                 f"method {settings.method!r} needs the summary of every client, but only their sum is known; use "
                 "method='evidence', which says what it has to leave out"
             )
-        nodes = augmented(known)  # step 3: V ∪ {℧}
         answers, change = self.statistics(known, settings.seed)
+        return self.search(augmented(known), answers, change, settings, progress)  # step 3: V ∪ {℧}
+
+    def search(
+        self,
+        nodes: tuple[str, ...],
+        answers: IndependenceTest,
+        change: IndependentChange | None,
+        settings: Settings,
+        progress: Progress | None,
+    ) -> Findings:
+        """The same with a test and a measure of change that are there already."""
         test, always = Remembering(answers), self.always_given & {*nodes}
         skeleton = find_skeleton(  # step 4: FCIT
             nodes,
@@ -153,9 +163,18 @@ def _pairs(nodes: tuple[str, ...], candidates: Mapping[str, frozenset[str]] | No
 
 
 def _left_out(known: Cohort | Aggregate) -> tuple[str, ...]:
-    if isinstance(known, Cohort) or len(known.clients) == 1:
+    if isinstance(known, Cohort) or len(known.total.clients) == 1:
         return ()
+    grouped = known.clients != known.total.clients
+    whom, between = ("group of clients", "groups of clients") if grouped else ("client", "clients")
+    members = "; ".join(f"{name}: {', '.join(clients)}" for name, clients in known.groups)
+    learned = f"whoever has these sums knows the number of rows and the means of every {whom}" + (
+        f" ({members})" if grouped else ", though nothing else of a single one"
+    )
+    if len(known.clients) == 1:
+        return (learned,)
     return (
-        "only sums over all clients are known: of mechanisms that differ between clients, those whose level differs "
+        f"only sums over all clients are known: of mechanisms that differ between {between}, those whose level differs "
         "can be found, not those whose spread or effects do; nor is the independent change principle asked",
+        learned,
     )

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from scipy.linalg.lapack import dpotrf
 
 from fedcdh import moment_hull
+from fedcdh.budget import CONSTANT_NOISE
 from fedcdh.encoding import GRID
 from fedcdh.errors import (
     DuplicateClient,
@@ -34,7 +35,7 @@ from fedcdh.errors import (
 )
 from fedcdh.features import Hermite
 from fedcdh.plan import Categorical, Continuous, StudyPlan
-from fedcdh.summary import Cohort, Summary, add_up
+from fedcdh.summary import Cohort, Summary, add_up, check_noise
 
 Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -149,7 +150,11 @@ def _by_chance(variance: Array | np.float64) -> Any:
 def check(summary: Summary, plan: StudyPlan) -> None:
     """Refuses a summary that no rows can have given. One of several clients' sum is checked in the same way."""
     _check_plan(summary, plan)
+    check_noise(summary, plan)
     _check_counts(summary, plan)
+    if summary.noise:
+        _check_noisy(summary, plan)
+        return
     _check_steps(summary, plan)
     _check_bounds(summary, plan)
     _check_levels(summary, plan)
@@ -190,6 +195,13 @@ def _check_counts(summary: Summary, plan: StudyPlan) -> None:
         raise RowsInconsistent(
             f"the summary of {_owner(summary)} uses {summary.rows} of {summary.rows_read} rows, with {sum(missing)} "
             f"values missing and {max(missing)} in one variable: these cannot all be true, or no row is left; {AGAIN}"
+        )
+    most = plan.most_rows * len(summary.clients)
+    if 0 < most < summary.rows and not summary.copy:  # copies are held to their summary
+        raise SummaryError(
+            f"the summary of {_owner(summary)} counts {summary.rows} rows, and the plan lets a client have "
+            f"{plan.most_rows}, so that none outweighs all others; summarize so many rows, chosen at random, or ask "
+            "the coordinator for a plan with a higher most_rows"
         )
 
 
@@ -320,6 +332,32 @@ def _check_values(summary: Summary, plan: StudyPlan) -> None:
                     f"{summary.rows} values within {plan.clip:g} scales of {variable.location:g}; look for other "
                     f"units, another seed or a wrong number of rows, and {AGAIN}"
                 )
+
+
+# With noise
+
+
+def _check_noisy(summary: Summary, plan: StudyPlan) -> None:
+    """What holds of S + E, but with a probability below exp(−64): the noise E hides all finer laws.
+
+    With the constant divided by √3 the noise of p columns has no direction uᵀEu below −(2√p + t)σ, but with a
+    probability of exp(−t²/4); S has none below 0. And |features|² ≤ 1 in every row, so Σ_i S_ii ≤ S_00; the two
+    differ, by noise, with a variance of 2(p − 1)σ² + 18σ².
+    """
+    deviation, scale = float(summary.noise) ** 0.5, np.ones(len(summary.moments))
+    scale[0] = CONSTANT_NOISE**-0.5
+    p = len(scale)
+    least = float(np.linalg.eigvalsh(summary.moments * scale[:, None] * scale)[0])
+    if least < -(2 * p**0.5 + 2 * _RARE**0.5) * deviation * (1 + 1e-6):
+        raise Indefinite(
+            f"the summary of {_owner(summary)} has a direction in which squares add up to less than noise explains; "
+            f"{AGAIN}"
+        )
+    beyond = float(summary.moments.diagonal()[1:].astype(np.float64).sum()) - float(summary.moments[0, 0])
+    if beyond > (2 * _RARE * (2 * p + 2 * CONSTANT_NOISE**2)) ** 0.5 * deviation + GRID**2:
+        raise OutOfBounds(
+            f"the summary of {_owner(summary)} has squares that add up to more than its rows and noise explain; {AGAIN}"
+        )
 
 
 # Words

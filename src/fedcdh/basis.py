@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from fedcdh.errors import SettingsError
 from fedcdh.partial import fitted, partial, pillai
 from fedcdh.plan import Categorical
 from fedcdh.summary import CONSTANT, Aggregate, Cohort
@@ -44,6 +45,11 @@ class Basis:
 
     @classmethod
     def of(cls, cohort: Cohort | Aggregate) -> Basis:
+        if cohort.total.noise:
+            raise SettingsError(
+                "these sums have noise, which regressions would take for dependence; use independence.noisy, or "
+                "discover_from, which chooses it by itself"
+            )
         rows = cohort.total.rows
         centre, total = cohort.total.centred()
         covariance = total / rows

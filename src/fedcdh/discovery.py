@@ -8,7 +8,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from fedcdh.engines import adaptive, engine_for, method_for
+from fedcdh.engines import adaptive, check_rounds, engine_for, method_for
 from fedcdh.errors import DataError, PlanMismatch, SettingsError, SummaryError
 from fedcdh.knowledge import NOTHING_KNOWN, Knowledge
 from fedcdh.plan import StudyPlan
@@ -16,7 +16,7 @@ from fedcdh.result import Discovery
 from fedcdh.rounds import SummarySource, TablesSource
 from fedcdh.settings import Progress, Settings
 from fedcdh.sources import Kind
-from fedcdh.summary import Aggregate, Cohort, Summary, add_up, summarize
+from fedcdh.summary import Aggregate, Cohort, Summary, add_up, check_noise, summarize
 from fedcdh.tables import Table, as_table
 
 MOST_ROUNDS, MOST_BYTES = 20, 10_000_000
@@ -40,6 +40,8 @@ def discover_from(
     With a `source`, method "constraint" may ask clients again, within the budget that the plan states: for every level
     of the search once, about the conditioning sets that occur there (`fedcdh.rounds`).
 
+    Where the plan has noise, tests are used that know about it (`independence.noisy`), under the name of "constraint".
+
     >>> from fedcdh.demo import hospital_study
     >>> tables = hospital_study().tables
     >>> plan = StudyPlan.from_tables(tables)
@@ -48,8 +50,10 @@ def discover_from(
     True
     """
     rounds = "one" if source is None else "adaptive"
-    settings = Settings(method_for(method), alpha, knowledge or NOTHING_KNOWN, max_conditioning, seed, rounds)
-    engine = engine_for(method) if source is None else adaptive(method, source)
+    noisy = plan.noise is not None
+    name = method_for(method, noisy=noisy)
+    settings = Settings(name, alpha, knowledge or NOTHING_KNOWN, max_conditioning, seed, rounds)
+    engine = engine_for(method, noisy=noisy) if source is None else adaptive(name, source)
     engine.check(plan.family)
     settings.knowledge.check(plan.names)
     with threadpool_limits(1, user_api="blas"):  # small matrices: more threads only get in each other's way
@@ -68,6 +72,7 @@ def _received(summaries: Iterable[Summary] | Cohort | Aggregate, plan: StudyPlan
         raise PlanMismatch(
             "the sum of the summaries follows another plan than this one; pass the plan it was made with"
         )
+    check_noise(summaries.total, plan)
     return summaries
 
 
@@ -121,6 +126,7 @@ def discover(
     True
     """
     Settings(method, alpha, knowledge or NOTHING_KNOWN, max_conditioning, seed, rounds)  # before any data is read
+    check_rounds(method, rounds)
     family = engine_for(method).family(seed)
     plan = StudyPlan.from_tables(tables := client_tables(data, domain, names, variables), kinds=kinds, family=family)
     if rounds == "adaptive":

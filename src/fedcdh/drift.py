@@ -49,6 +49,11 @@ def drift_of(
             "what differs where needs the summary of every client, but only their sum is known: it does not tell one "
             "client's effects from another's; ask for the single summaries"
         )
+    if cohort.total.noise:
+        raise SettingsError(
+            "what differs where is computed from exact sums, and these have noise: it would be taken for differences "
+            "between clients; result.changing says which mechanisms differ"
+        )
     wanted = sorted({*parents} if variables is None else {*variables})
     if unknown := [name for name in wanted if name not in parents]:
         raise SettingsError(f"there is no variable {unknown[0]!r}; choose among {', '.join(map(repr, parents))}")

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from fedcdh.column_profile import as_whole, check_finite
 from fedcdh.errors import DataError
+from fedcdh.features import ball
 from fedcdh.plan import POWERS, Categorical, Continuous, StudyPlan
 from fedcdh.tables import Codes, Column, Numbers, Table
 
@@ -24,13 +25,16 @@ _FAR = 1e150  # where every feature is 0 already; infinity would make a few of t
 class Encoder:
     """The features of complete rows of a client, in the order of the plan's columns, as whole steps of the grid."""
 
-    def __init__(self, plan: StudyPlan, client: str) -> None:
+    def __init__(self, plan: StudyPlan, client: str, *, unit: float | None = None) -> None:
+        """With noise in the plan, another `unit` than its own may be given: that of a plan this one is a part of."""
         self._plan, self._client, self._spans = plan, client, plan.spans()
+        self._unit = plan.unit if unit is None else unit
         self._continuous = [variable for variable in plan.variables if isinstance(variable, Continuous)]
         self._labels = [variable for variable in plan.variables if isinstance(variable, Categorical)]
         places = [np.arange(plan.columns)[self._spans[variable.name]] for variable in self._continuous]
         # feature by feature, each for all variables: the order in which they are computed
-        self._places = np.array(places, dtype=np.intp).reshape(len(places), POWERS + plan.family.width).T
+        width = plan.width(self._continuous[0]) if self._continuous else POWERS
+        self._places = np.array(places, dtype=np.intp).reshape(len(places), width).T
         self._location = _column(variable.location for variable in self._continuous)
         self._scale = _column(variable.scale for variable in self._continuous)
         self._shift = _column(variable.location - variable.bulk[0] for variable in self._continuous)
@@ -40,6 +44,9 @@ class Encoder:
         """Columns × rows, the constant first: a feature's values lie side by side, where they are computed fastest."""
         block = np.empty((self._plan.columns, table.rows))
         block[0] = GRID
+        if self._plan.noise is not None:
+            self._in_ball(table, block[1:], self._plan.noise.degree)
+            return block
         if self._continuous:
             self._numbers(table, block)
         for variable in self._labels:
@@ -48,12 +55,29 @@ class Encoder:
             np.multiply(codes == levels[:, None], float(GRID), out=block[self._spans[variable.name]])
         return block
 
-    def _numbers(self, table: Table, block: Array) -> None:
+    def _in_ball(self, table: Table, block: Array, degree: int) -> None:
+        """Features whose squares add up to G² at most, exactly: whole numbers below G² + 1 do, and rounding towards
+        zero lengthens no row."""
+        if self._continuous:
+            for places, feature in zip(self._places, ball.columns(self._standardised(table), degree), strict=True):
+                block[places - 1] = feature
+        for variable in self._labels:
+            codes, span = level_codes(variable, self._client, table.columns[variable.name]), self._spans[variable.name]
+            indicators = codes == np.arange(len(variable.levels))[:, None]
+            np.multiply(indicators, ball.LABEL, out=block[span.start - 1 : span.stop - 1])
+        block /= self._unit
+        ball.inside(block)
+        block *= GRID
+        np.trunc(block, out=block)
+
+    def _standardised(self, table: Table) -> Array:
         values = np.array([numbers_of(variable, self._client, table) for variable in self._continuous])
-        clip, family = self._plan.clip, self._plan.family
         values -= self._location
         values /= self._scale
-        np.clip(values, -clip, clip, out=values)
+        return np.clip(values, -self._plan.clip, self._plan.clip, out=values)
+
+    def _numbers(self, table: Table, block: Array) -> None:
+        values, clip, family = self._standardised(table), self._plan.clip, self._plan.family
         inside = self._bent(values) if family.bent else values
         linear = values / clip
         for places, feature in zip(self._places, chain([linear, linear**2], family.features(inside)), strict=True):

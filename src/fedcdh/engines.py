@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from fedcdh.algorithm import ByTests, Findings, by_evidence
+from fedcdh.algorithm import ByTests, Findings, augmented, by_evidence
 from fedcdh.basis import Basis
 from fedcdh.change import OperatorChange, PrintedChange
 from fedcdh.colliders import by_largest_p, by_separating_set
@@ -13,6 +13,7 @@ from fedcdh.errors import PlanMismatch, SettingsError
 from fedcdh.features import FeatureFamily, Fourier, Hermite
 from fedcdh.independence.joint import JointTest
 from fedcdh.independence.kernel import KernelTest
+from fedcdh.independence.noisy import NoisyTest, remarks
 from fedcdh.independence.regression import RegressionTest
 from fedcdh.questions import DOMAIN, IndependenceTest, IndependentChange
 from fedcdh.removal import every_separation, without_contradiction
@@ -60,6 +61,14 @@ _BY_REGRESSIONS = ByTests(
     always_given=frozenset({DOMAIN}),  # a root: no path opens, and mechanisms may differ between clients
 )
 
+
+def _by_noisy_tests(known: Cohort | Aggregate, settings: Settings, progress: Progress | None) -> Findings:
+    """With noise in the summaries, or in their sum; independent change is too small a thing to be seen through it."""
+    test = NoisyTest.of(known)
+    findings = _BY_REGRESSIONS.search(augmented(known), test, None, settings, progress)
+    return replace(findings, notes=tuple(remarks(test.known)))
+
+
 ENGINES: Mapping[str, Engine] = {
     "evidence": Engine(lambda seed: Hermite(), _any_family, by_evidence),
     "constraint": Engine(lambda seed: Hermite(), _any_family, _BY_REGRESSIONS),
@@ -79,11 +88,7 @@ MOST_SETS = 1000
 
 def adaptive(method: str, source: SummarySource) -> Engine:
     """The engine that may ask clients again; there is one for "constraint"."""
-    if method_for(method) != "constraint":
-        raise SettingsError(
-            f"rounds='adaptive' asks clients what tests need to know, which method {method!r} does not; choose "
-            "method='constraint', or leave rounds= out"
-        )
+    check_rounds(method, "adaptive")
 
     def statistics(cohort: Cohort, seed: int) -> tuple[IndependenceTest, IndependentChange]:
         basis = Basis.of(cohort)
@@ -95,14 +100,29 @@ def adaptive(method: str, source: SummarySource) -> Engine:
     return replace(ENGINES["constraint"], search=replace(_BY_REGRESSIONS, statistics=statistics, spent=spent))
 
 
-def engine_for(method: str) -> Engine:
-    """The engine of this name; "auto" is the one with the best record."""
-    return ENGINES[method_for(method)]
+def check_rounds(method: str, rounds: str) -> None:
+    """Refuses a method that has nothing to ask clients again."""
+    if method_for(method) != "constraint" and rounds == "adaptive":
+        raise SettingsError(
+            f"rounds='adaptive' asks clients what tests need to know, which method {method!r} does not; choose "
+            "method='constraint', or leave rounds= out"
+        )
 
 
-def method_for(method: str) -> str:
-    """The name of an engine: "auto" is the one with the best record."""
-    name = AUTO if method == "auto" else method
+def engine_for(method: str, *, noisy: bool = False) -> Engine:
+    """The engine of this name; "auto" is the one with the best record. With noise, that of tests that know about it."""
+    found = ENGINES[method_for(method, noisy=noisy)]
+    return replace(found, search=_by_noisy_tests) if noisy else found
+
+
+def method_for(method: str, *, noisy: bool = False) -> str:
+    """The name of an engine: "auto" is the one with the best record, or the only one that knows about noise."""
+    name = ("constraint" if noisy else AUTO) if method == "auto" else method
     if name not in ENGINES:
         raise SettingsError(f"there is no method {method!r}; choose one of {', '.join(map(repr, ['auto', *ENGINES]))}")
+    if noisy and name != "constraint":
+        raise SettingsError(
+            f"method {name!r} takes the noise in these summaries for dependence; choose 'auto' or 'constraint', whose "
+            "tests know about it"
+        )
     return name

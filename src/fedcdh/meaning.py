@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterator
 
 from fedcdh.encoding import GRID
+from fedcdh.features import ball
 from fedcdh.plan import Categorical, Continuous, StudyPlan
 from fedcdh.summary import Summary
 
@@ -17,15 +18,16 @@ def moments_of(summary: Summary, plan: StudyPlan) -> dict[str, tuple[float, floa
     found, spans = {}, plan.spans()
     for variable in plan.variables:
         if isinstance(variable, Continuous):
-            column, unit = spans[variable.name].start, plan.clip * variable.scale
+            column, unit = spans[variable.name].start, plan.unit * variable.scale
             deviation = (max(float(scatter[column, column]), 0.0) / summary.rows) ** 0.5
             found[variable.name] = variable.location + unit * float(means[column]), unit * deviation
     return found
 
 
 def counts_of(summary: Summary, plan: StudyPlan) -> dict[str, dict[str, int]]:
-    """Rows with each level of every categorical variable."""
-    rows, spans = (summary.moments[0] // GRID**2).tolist(), plan.spans()
+    """Rows with each level of every categorical variable; with noise, roughly, as rows drawn in count for less."""
+    one = GRID**2 if plan.noise is None else GRID**2 * ball.LABEL / plan.unit
+    rows, spans = [round(sum_ / one) for sum_ in summary.moments[0].tolist()], plan.spans()
     return {
         variable.name: dict(zip(variable.levels, rows[spans[variable.name]], strict=True))
         for variable in plan.variables
@@ -52,5 +54,8 @@ def _features(plan: StudyPlan) -> Iterator[str]:
             yield from (f"{variable.name} is {level}" for level in variable.levels)
         else:
             yield variable.name
+            if plan.noise is not None:
+                yield from (f"{variable.name} {power}" for power in ("squared", "cubed")[: plan.noise.degree - 1])
+                continue
             yield f"{variable.name} squared"
             yield from (f"{variable.name} feature {number}" for number in range(1, plan.family.width + 1))

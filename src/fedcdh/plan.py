@@ -11,9 +11,11 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
+from fedcdh.budget import COLUMNS_AT_MOST as MOST_NOISY
+from fedcdh.budget import Noise
 from fedcdh.column_profile import LEVELS_AT_MOST
 from fedcdh.errors import PlanError
-from fedcdh.features import FeatureFamily, Fourier, Hermite
+from fedcdh.features import FeatureFamily, Fourier, Hermite, ball
 from fedcdh.profile import Profile, merge, profile
 from fedcdh.questions import DOMAIN
 from fedcdh.sources import Kind
@@ -30,7 +32,7 @@ LARGEST = 1e300
 COLUMNS_AT_MOST = 20_000
 """The moment matrix then takes 3.2 GB."""
 BUDGET_AT_MOST = 1 << 40
-"""Rounds or bytes: beyond, a budget is none."""
+"""Rounds, bytes or rows: beyond, a limit is none."""
 LETTERS_AT_MOST = 200
 """Of a name or a label: what fits into a message, and can be compared with others in no time."""
 _UNREADABLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
@@ -116,6 +118,8 @@ class StudyPlan:
     study: str = ""  # its name, if it has one: sets it apart from an older study with the same plan
     most_rounds: int = 0  # of further questions that a site answers (`rounds`); 0: its summary is all it sends
     most_bytes: int = 0  # that a site sends in all of its answers
+    most_rows: int = 0  # that count of one client: who says how many rows it has could say any number; 0: no limit
+    noise: Noise | None = None  # for differential privacy: with it, features are those of `features.ball`
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variables", tuple(self.variables))
@@ -135,13 +139,34 @@ class StudyPlan:
                 "feature width must be a whole number in 2..64, bandwidth positive and clip in 1..100 scales, "
                 f"found {self.family.width}, {self.family.bandwidth} and {self.clip}"
             )
-        for limit, most in (("most_rounds", self.most_rounds), ("most_bytes", self.most_bytes)):
+        for limit in ("most_rounds", "most_bytes", "most_rows"):
+            most = getattr(self, limit)
             if not isinstance(most, int) or isinstance(most, bool) or not 0 <= most <= BUDGET_AT_MOST:
                 raise PlanError(f"{limit} is {_cut(most)}; expected a whole number from 0 to {BUDGET_AT_MOST}")
+        if self.noise is not None:
+            self._check_noise(self.noise)
         if self.columns > COLUMNS_AT_MOST:
             raise PlanError(
                 f"the variables of this plan take {self.columns} columns of features, expected at most "
                 f"{COLUMNS_AT_MOST}; leave variables out, group levels, or choose a smaller feature width"
+            )
+
+    def _check_noise(self, noise: Noise) -> None:
+        if self.family != DEFAULT_FAMILY or self.clip > 10:
+            raise PlanError(
+                f"a plan with noise has features of its own and cuts values at 10 scales or before, found "
+                f"{self.family} and a clip of {self.clip:g}; leave the family out, and set clip={ball.CLIP:g}"
+            )
+        if self.most_rounds or self.most_bytes:
+            raise PlanError("noise covers the summary, not answers to further questions; leave most_rounds out")
+        if self.columns > MOST_NOISY:
+            raise PlanError(
+                f"with noise, variables take at most {MOST_NOISY} columns of features, found {self.columns}; leave "
+                "variables out, group levels, or lower degree of the noise"
+            )
+        if noise.honest > len(self.clients):
+            raise PlanError(
+                f"{noise.honest} sites are to be honest, but there are {len(self.clients)}; lower honest of the noise"
             )
 
     @property
@@ -155,7 +180,17 @@ class StudyPlan:
 
     def width(self, variable: Variable) -> int:
         """Columns of one variable: linear, square and those of the family; or one per level."""
-        return len(variable.levels) if isinstance(variable, Categorical) else POWERS + self.family.width
+        if isinstance(variable, Categorical):
+            return len(variable.levels)
+        return POWERS + self.family.width if self.noise is None else self.noise.degree
+
+    @cached_property
+    def unit(self) -> float:
+        """What a continuous variable's first column is divided by, in scales: the clip, or the radius of the ball."""
+        if self.noise is None:
+            return float(self.clip)
+        labels = sum(isinstance(variable, Categorical) for variable in self.variables)
+        return ball.radius(len(self.variables) - labels, labels, self.noise.degree, self.noise.rows)
 
     def spans(self) -> dict[str, slice]:
         """Where each variable's columns stand in the moment matrix; column 0 is the constant."""
@@ -183,6 +218,8 @@ class StudyPlan:
             **({"study": self.study} if self.study else {}),
             **({"most_rounds": self.most_rounds} if self.most_rounds else {}),
             **({"most_bytes": self.most_bytes} if self.most_bytes else {}),
+            **({"most_rows": self.most_rows} if self.most_rows else {}),
+            **({"noise": asdict(self.noise)} if self.noise else {}),
         }
         return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
@@ -195,6 +232,8 @@ class StudyPlan:
             if document.pop("format") != FORMAT:
                 raise PlanError(f"this plan was not written in the format {FORMAT!r}; update fedcdh or the plan")
             family = dict(document.pop("family"))
+            if "noise" in document:
+                document["noise"] = Noise(**document["noise"])
             return cls(
                 variables=tuple(_variable(v) for v in document.pop("variables")),
                 family=_FAMILIES[family.pop("name")](**family),

@@ -77,6 +77,8 @@ def check_copies(plan: StudyPlan, copies: int) -> None:
     """Refuses numbers of copies that are none, or whose sums take more memory than `BYTES_AT_MOST`."""
     if not isinstance(copies, int) or not 1 <= copies <= COPIES_AT_MOST:
         raise SettingsError(f"copies is {copies!r}; expected a whole number from 1 to {COPIES_AT_MOST}")
+    if plan.noise is not None:
+        raise SettingsError("every bootstrap copy would spend the plan's epsilon again; ask for none with noise")
     each = 8 * plan.columns**2
     if copies * each > BYTES_AT_MOST:
         advice = f"ask for up to {most} copies" if (most := BYTES_AT_MOST // each) else "do without copies"
