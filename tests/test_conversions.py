@@ -388,7 +388,7 @@ def test_no_records_and_no_kind():
 
 def test_records_that_polars_has_no_type_for(result):
     pytest.importorskip("polars")
-    with pytest.raises(SettingsError, match=r"arrows, lines, changing cannot be a column of polars"):
+    with pytest.raises(SettingsError, match=r"arrows, lines, changing, weights cannot be a column of polars"):
         conversions.to_polars(result.stability().runs)
 
 

@@ -38,6 +38,7 @@ def test_stability_is_there_when_handed_in(runs, tmp_path):
     assert [edge["adjacent"] for edge in found["edges"]] == [edge.adjacent for edge in stability.edges]
     assert len(found["runs"]) == len(stability.runs)
     assert {client: tuple(texts) for client, texts in found["blame"].items()} == stability.blame
+    assert [one["largest"] for one in found["influence"]] == [one.largest for one in stability.influence]
     (*_, path) = write_result(RESULT, tmp_path, stability)
     assert path.read_text(encoding="utf-8") == text
     assert read_claims(tmp_path).arrows == RESULT.graph.arrows

@@ -194,8 +194,8 @@ MUTATIONS = (
 )
 
 
-def files(number: int) -> Iterator[tuple[str, bytes]]:
-    rng = random.Random(20_260_101)
+def files(number: int, seed: int) -> Iterator[tuple[str, bytes]]:
+    rng = random.Random(seed)
     for k in range(number):
         mutate = MUTATIONS[k % len(MUTATIONS)]
         yield mutate.__name__, mutate(rng)
@@ -246,16 +246,16 @@ def on_purpose(blob: bytes) -> bytes:
         return blob
 
 
-def both(number: int) -> Iterator[tuple[str, bytes, bool]]:
+def both(number: int, seed: int) -> Iterator[tuple[str, bytes, bool]]:
     """Every change as an accident, which is never accepted, and on purpose, which only a signature may tell."""
-    for name, blob in files(number):
+    for name, blob in files(number, seed):
         yield name, blob, True
         yield name, on_purpose(blob), False
 
 
-def fuzz(number: int) -> Counter[str]:
+def fuzz(number: int, seed: int = 20_260_101) -> Counter[str]:
     rng, seen = random.Random(7), Counter[str]()
-    for name, blob, accident in both(number // 2):
+    for name, blob, accident in both(number // 2, seed):
         result = outcome(blob)
         assert not accident or result != "accepted" or blob in BLOBS, name  # parts of one file make it again
         seen[result] += 1

@@ -35,6 +35,7 @@ ROOMS = {
     },
     "statistics": {
         "basis",
+        "budget",
         "change",
         "client_fits",
         "column_profile",
@@ -67,6 +68,7 @@ ROOMS = {
         "experiments",
         "exports",
         "extras",
+        "few_values",
         "files",
         "flower",
         "meaning",
@@ -77,7 +79,10 @@ ROOMS = {
         "picture",
         "plots",
         "policy",
+        "privacy",
         "reading",
+        "releases",
+        "releasing",
         "report",
         "simulate",
         "sketch",
@@ -105,7 +110,19 @@ SEAMS = {
     ("__main__", "cli"): "starting the program is all that __main__ does",
 }
 
-OPTIONAL = {"causallearn", "flwr", "igraph", "matplotlib", "networkx", "pandas", "pgmpy", "polars", "pydot", "sklearn"}
+OPTIONAL = {
+    "causallearn",
+    "flwr",
+    "igraph",
+    "matplotlib",
+    "networkx",
+    "pandas",
+    "pgmpy",
+    "polars",
+    "pydot",
+    "sklearn",
+    "tenseal",
+}
 """What an extra brings: imported within a function, or by a module that is all about it."""
 
 THIRD_PARTY = {

@@ -130,7 +130,13 @@ def test_stability_may_come_with_its_runs(found):
     ]
     changing = [{"variable": "medication", "changing": True, "share": 0.6, "otherwise_without": ["north"]}]
     made["stability"] = {"kind": "leave-one-out", "edges": edges, "changing": changing, "runs": [{}] * 5, "notes": []}
+    assert "hangs on each site" not in Page(report_html(made)).text
+    whose = {"client": "north", "share": 0.25, "largest": 7.25, "total": 9.5, "otherwise": 3}
+    made["stability"]["influence"] = [{**whose, "link": ["age", "exercise"]}, {**whose, "client": "city", "link": None}]
     text = Page(report_html(made)).text
+    assert "hangs on each site" in text
+    assert "+7.2" in text
+    assert "age and exercise" in text
     assert "without one site after the other" in text
     assert "80\N{NO-BREAK SPACE}%" in text
     assert "60\N{NO-BREAK SPACE}%" in text

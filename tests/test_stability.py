@@ -48,6 +48,33 @@ def test_an_edge_that_one_client_alone_supports_names_that_client(method, seed):
     assert without.mark("a", "c") == without.mark("c", "a") == ""
 
 
+@pytest.mark.parametrize("method", ["evidence", "constraint"])
+def test_the_client_that_forges_an_edge_has_the_largest_influence(method):
+    result = discover(poisoned(0), method=method)
+    stability = result.stability()
+    first = stability.influence[0]
+    assert (first.client, first.share) == ("north", 0.2)
+    assert "c" in first.link
+    assert first.largest > 0  # it speaks for the link
+    assert first.otherwise == len(stability.blame["north"])
+    assert {one.client for one in stability.influence} == set(result.cohort.clients)
+    sizes = [abs(one.largest) for one in stability.influence]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_influence_is_the_change_of_what_speaks_for_a_link():
+    result = discover(studies.numbers(0, (60, 50, 40)))
+    factors = {frozenset((e.source, e.target)): e.log_bayes_presence * (1 if e.mark else -1) for e in result.edges()}
+    for one in result.stability().influence:
+        alone = left_alone(result.cohort, one.client)
+        without = {frozenset((e.source, e.target)): e.log_bayes_presence * (1 if e.mark else -1) for e in alone.edges()}
+        moved = {pair: factors[pair] - without[pair] for pair in factors if "__domain__" not in pair}
+        assert one.largest == pytest.approx(moved[frozenset(one.link)])
+        assert abs(one.largest) == pytest.approx(max(map(abs, moved.values())))
+        assert one.total == pytest.approx(sum(map(abs, moved.values())))
+    assert not result.stability(3).influence  # draws do not leave clients out one by one
+
+
 def left_alone(cohort: Cohort, out: str, **settings):
     """The same study as if the client had never been part of it."""
     plan = replace(cohort.plan, clients=tuple(client for client in cohort.plan.clients if client != out))

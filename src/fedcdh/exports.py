@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -32,17 +32,20 @@ def write_result(
     folder: Path | str,
     stability: Stability | None = None,
     row_stability: Stability | None = None,
+    *,
+    research: Collection[str] = (),
 ) -> tuple[Path, ...]:
     """Writes the result's files into the folder; result.json comes last, so that where it is, all are.
 
     The stability of the result, which takes a search per run, is part of it where it is handed in: with other clients,
-    and with rows drawn anew.
+    and with rows drawn anew. `research` names the clients whose messages say that nothing was held back ("research, no
+    privacy"), and so will the result and its report.
     """
     contents = {
         "graph.txt": f"{result}\n",
         "graph.dot": to_dot(result.graph, result.changing),
         "edges.csv": edges_csv(result),
-        "result.json": result_json(result, stability, row_stability),
+        "result.json": result_json(result, stability, row_stability, research=research),
     }
     written = tuple(Path(folder) / name for name in contents)
     for path, content in zip(written, contents.values(), strict=True):
@@ -50,7 +53,13 @@ def write_result(
     return written
 
 
-def result_json(result: Discovery, stability: Stability | None = None, row_stability: Stability | None = None) -> str:
+def result_json(
+    result: Discovery,
+    stability: Stability | None = None,
+    row_stability: Stability | None = None,
+    *,
+    research: Collection[str] = (),
+) -> str:
     """Canonical: the same plan, summaries and settings give the same bytes, whichever way the summaries travelled."""
     document = {
         "format": FORMAT,
@@ -67,6 +76,7 @@ def result_json(result: Discovery, stability: Stability | None = None, row_stabi
         "notes": result.notes,
         **({} if stability is None else {"stability": stability_document(stability)}),
         **({} if row_stability is None else {"row_stability": stability_document(row_stability)}),
+        **({"research": sorted(research)} if research else {}),
     }
     return json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -92,8 +102,8 @@ def _clients(result: Discovery) -> Iterator[dict[str, Any]]:
                 "missing": dict(summary.missing),
             }
     else:
-        for client, rows in zip(result.cohort.clients, result.cohort.client_rows, strict=True):
-            yield {"client": client, "rows": rows}
+        for (client, members), rows in zip(result.cohort.groups, result.cohort.client_rows, strict=True):
+            yield {"client": client, "rows": rows, **({"members": members} if members != (client,) else {})}
 
 
 def _edges_of(graph: PartialGraph) -> dict[str, Any]:
@@ -108,8 +118,8 @@ def _dag(result: Discovery) -> list[tuple[str, str]] | None:
 
 
 def _drift(result: Discovery) -> list[dict[str, Any]] | None:
-    """What differs where; None where it cannot be told: without single summaries, or without a DAG."""
-    if not isinstance(result.cohort, Cohort):
+    """What differs where; None where it cannot be told: without single summaries, with noise, or without a DAG."""
+    if not isinstance(result.cohort, Cohort) or result.cohort.total.noise:
         return None
     try:
         return [asdict(drift) for drift in result.drift()]
@@ -125,6 +135,7 @@ def stability_document(stability: Stability) -> dict[str, Any]:
         "edges": [asdict(edge) for edge in stability.edges],
         "changing": [asdict(change) for change in stability.changing],
         "blame": stability.blame,
+        "influence": [asdict(one) for one in stability.influence],
         "runs": [
             {
                 "clients": run.clients,

@@ -15,9 +15,12 @@ is doubtful, one that is only in copies is no finding.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import math
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import combinations
 from random import Random
 from typing import Literal
 
@@ -48,6 +51,7 @@ class Run:
     arrows: frozenset[Arrow]
     lines: frozenset[Pair]
     changing: frozenset[str] | None  # None where only one client was left: then it cannot be asked
+    weights: Mapping[Pair, float] = field(default_factory=dict)  # how much speaks for each link, see `Influence`
 
     def mark(self, source: str, target: str) -> str:
         """ "→", "←", "—" or "", nothing."""
@@ -90,6 +94,24 @@ class ChangeStability:
 
 
 @dataclass(frozen=True)
+class Influence:
+    """How much hangs on one client: of all that speaks for or against the links, what goes when it is left out.
+
+    What speaks for a link is the log of the Bayes factor for its presence, negative where it is absent; with tests,
+    −ln p. `largest` is the largest change of it, positive where the client speaks for `link`; `total` adds up the sizes
+    of all changes; `otherwise` counts links and mechanisms that are found otherwise without the client. A client with
+    more rows has more influence: `share` is its share of the rows.
+    """
+
+    client: str
+    share: float
+    largest: float
+    link: tuple[str, str] | None  # None where nothing was weighed
+    total: float
+    otherwise: int
+
+
+@dataclass(frozen=True)
 class Stability:
     """How much of a result other clients, or other rows of theirs, leave as it is.
 
@@ -102,6 +124,7 @@ class Stability:
     changing: tuple[ChangeStability, ...]
     runs: tuple[Run, ...]
     notes: tuple[str, ...]
+    influence: tuple[Influence, ...] = ()  # of every client that was left out, the largest first
 
     @cached_property
     def blame(self) -> dict[str, tuple[str, ...]]:
@@ -172,17 +195,18 @@ def _repeated(
             "this result rests on further rounds of questions, which nobody is there to answer again; look at the "
             "stability of the same discovery without rounds='adaptive'"
         )
-    search = engine_for(settings.method).search
+    search = engine_for(settings.method, noisy=known.plan.noise is not None).search
     done: list[Run] = []
     with threadpool_limits(1, user_api="blas"):  # as in discover_from
         for clients, data in repetitions:
-            done.append(_as_run(known.clients, clients, search(data, settings, None).orientation.graph))
+            done.append(_as_run(known.clients, clients, search(data, settings, None)))
             if progress:
                 progress(len(done), total)
-    whole = _as_run(known.clients, known.clients, findings.orientation.graph)
-    return Stability(
-        kind, seed, tuple(_edges(whole, done)), tuple(_changes(whole, done)), tuple(done), tuple(_notes(done))
-    )
+    whole = _as_run(known.clients, known.clients, findings)
+    edges, changes = tuple(_edges(whole, done)), tuple(_changes(whole, done))
+    shares = {client: rows / known.total.rows for client, rows in zip(known.clients, known.client_rows, strict=True)}
+    influence = sorted(_influence(whole, done, edges, changes, shares), key=lambda one: (-abs(one.largest), one.client))
+    return Stability(kind, seed, edges, changes, tuple(done), tuple(_notes(done)), tuple(influence))
 
 
 def _drawn_anew(known: Cohort | Aggregate, copies: Iterable[Copy]) -> list[Cohort | Aggregate]:
@@ -238,12 +262,32 @@ def _drawn(clients: tuple[str, ...], runs: int, seed: int) -> list[tuple[str, ..
     return found
 
 
-def _as_run(everybody: tuple[str, ...], clients: tuple[str, ...], graph: PartialGraph) -> Run:
+def _as_run(everybody: tuple[str, ...], clients: tuple[str, ...], findings: Findings) -> Run:
+    graph = findings.orientation.graph
     asked = DOMAIN in graph.nodes
     variables = graph.drop(DOMAIN) if asked else graph
     left_out = tuple(client for client in everybody if client not in clients)
     changing = graph.children(DOMAIN) if asked and len(set(clients)) > 1 else None
-    return Run(clients, left_out, variables.arrows, variables.lines, changing)
+    return Run(clients, left_out, variables.arrows, variables.lines, changing, _weights(findings, variables))
+
+
+def _weights(findings: Findings, graph: PartialGraph) -> dict[Pair, float]:
+    """What speaks for a link between two variables: by evidence where it was weighed, else by the p-value believed."""
+    pairs, best = list(combinations(graph.nodes, 2)), findings.best
+    if best is not None:
+        supports = {pair: findings.supports.get(frozenset(pair)) for pair in pairs}
+        return {
+            frozenset(pair): support.presence if best.adjacent(*pair) else -support.presence
+            for pair, support in supports.items()
+            if support is not None and math.isfinite(support.presence)
+        }
+    strongest, separators = findings.skeleton.strongest, findings.skeleton.separators
+    answers = [(strongest if graph.adjacent(a, b) else separators).get(frozenset((a, b))) for a, b in pairs]
+    return {
+        frozenset(pair): -math.log(max(answer.p_value, sys.float_info.min))
+        for pair, answer in zip(pairs, answers, strict=True)
+        if answer is not None
+    }
 
 
 def _edges(whole: Run, runs: Sequence[Run]) -> list[EdgeStability]:
@@ -283,6 +327,30 @@ def _changes(whole: Run, runs: Sequence[Run]) -> Iterator[ChangeStability]:
                 for run, changing in asked
                 if _leaves_one(run) and (variable in changing) != (variable in here)
             ),
+        )
+
+
+def _influence(
+    whole: Run,
+    runs: Sequence[Run],
+    edges: Sequence[EdgeStability],
+    changes: Sequence[ChangeStability],
+    shares: Mapping[str, float],
+) -> Iterator[Influence]:
+    for run in runs:
+        if not _leaves_one(run):
+            continue
+        (client,) = run.left_out
+        moved = {ends(pair): whole.weights[pair] - run.weights[pair] for pair in whole.weights.keys() & run.weights}
+        link = max(sorted(moved), key=lambda pair: abs(moved[pair]), default=None)
+        yield Influence(
+            client,
+            shares[client],
+            largest=moved[link] if link else 0.0,
+            link=link,
+            total=math.fsum(map(abs, moved.values())),
+            otherwise=sum(client in (*edge.gone_without, *edge.turned_without) for edge in edges)
+            + sum(client in change.otherwise_without for change in changes),
         )
 
 

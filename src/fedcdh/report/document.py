@@ -138,9 +138,19 @@ _firm = _record(
     },
 )
 _steady = _record({"variable": _text}, {"share": _maybe_number, "otherwise_without": _maybe(_many(_text))})
+_influence = _record(
+    {"client": _text, "share": _number, "largest": _number, "total": _number, "otherwise": _count},
+    {"link": _maybe(_pair)},
+)
 _repeated = _record(
     {"edges": _many(_firm)},
-    {"kind": _text, "changing": _many(_steady), "runs": _many(_each(_anything)), "notes": _many(_text)},
+    {
+        "kind": _text,
+        "changing": _many(_steady),
+        "influence": _many(_influence),
+        "runs": _many(_each(_anything)),
+        "notes": _many(_text),
+    },
 )
 
 
@@ -165,7 +175,10 @@ _result = _record(
             {"max_conditioning": _maybe(_count), "seed": _count},
         ),
         "clients": _many(
-            _record({"client": _text, "rows": _count}, {"rows_read": _maybe(_count), "missing": _maybe(_each(_count))})
+            _record(
+                {"client": _text, "rows": _count},
+                {"rows_read": _maybe(_count), "missing": _maybe(_each(_count)), "members": _many(_text)},
+            )
         ),
         "variables": _many(_text),
         "graph": _record({"arrows": _many(_pair), "lines": _many(_pair)}),
@@ -185,6 +198,7 @@ _result = _record(
         ),
         "stability": _maybe(_stability),
         "row_stability": _maybe(_stability),
+        "research": _many(_text),
     },
 )
 

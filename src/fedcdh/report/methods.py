@@ -37,13 +37,14 @@ def methods_paragraph(document: Mapping[str, Any]) -> str:
     settings, clients = document["settings"], document["clients"]
     rows = sum(client["rows"] for client in clients)
     names = document["variables"]
-    sites = "1 site" if len(clients) == 1 else f"{len(clients)} sites"
+    sites = sites_of(clients)
     sentences = [
         f"Causal relations among {len(names)} variables were sought in data of {sites} ({rows:,} complete rows) "
         f"with {spoken(document['software'])}, method “{spoken(settings['method'])}”.",
         _left_out(clients),
         "Data stayed at the sites: each site sent one message with sums of products of features of its variables "
         "(no single rows), and all results were computed from these sums.",
+        _unprotected(document.get("research", ())),
         _HOW.get(settings["method"], "").format(alpha=f"{settings['alpha']:g}"),
         _limits(settings),
         _known(settings["knowledge"]),
@@ -52,6 +53,17 @@ def methods_paragraph(document: Mapping[str, Any]) -> str:
         f"The study plan that all sites followed has the fingerprint {spoken(document['plan'])[:16]}.",
     ]
     return " ".join(filter(None, sentences))
+
+
+def sites_of(clients: list[Mapping[str, Any]]) -> str:
+    """How many there are, and in how many groups, where only sums of groups are known."""
+    sites = sum(len(client.get("members", ("itself",))) for client in clients)
+    groups = f" in {_count(len(clients), 'group')}" if any("members" in client for client in clients) else ""
+    return _count(sites, "site") + groups
+
+
+def _unprotected(sites: list[str]) -> str:
+    return f"Limits that protect single people were off at {listed(sites)} (research, no privacy)." if sites else ""
 
 
 def _left_out(clients: list[Mapping[str, Any]]) -> str:

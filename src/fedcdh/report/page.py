@@ -18,18 +18,31 @@ from fedcdh.questions import DOMAIN
 from fedcdh.report.document import check_document, parse_document, stability_of
 from fedcdh.report.drawing import NOTE, Drawing, draw
 from fedcdh.report.heat_map import heat_map
-from fedcdh.report.methods import methods_paragraph
+from fedcdh.report.methods import methods_paragraph, sites_of
 from fedcdh.report.tables import (
     apart_table,
     changing_table,
     drift_table,
     edge_table,
+    influence_table,
     settings_table,
     site_table,
     stability_table,
     steady_table,
 )
-from fedcdh.report.wording import DRAWN_ANEW, FACTOR, REASONS, claim, clean, facts, named, share, signed, spoken
+from fedcdh.report.wording import (
+    DRAWN_ANEW,
+    FACTOR,
+    INFLUENCE,
+    REASONS,
+    claim,
+    clean,
+    facts,
+    named,
+    share,
+    signed,
+    spoken,
+)
 
 
 def write_report(document: Mapping[str, Any] | str | bytes, path: Path | str) -> Path:
@@ -133,9 +146,10 @@ def _words(document: Mapping[str, Any]) -> dict[str, str]:
     sites, rows = len(document["clients"]), sum(client["rows"] for client in document["clients"])
     arrows, lines = len(document["graph"]["arrows"]), len(document["graph"]["lines"])
     changing = ", ".join(f"<strong>{named(name)}</strong>" for name in document["changing"])
-    about = f"{_count(len(document['variables']), 'variable')}, {_count(sites, 'site')}, {_count(rows, 'row')}"
+    about = f"{_count(len(document['variables']), 'variable')}, {sites_of(document['clients'])}, {_count(rows, 'row')}"
     if sites < 2:
-        differs = "With one site, nothing can be said about differences between sites."
+        alone = "one group" if "members" in document["clients"][0] else "one site"
+        differs = f"With {alone}, nothing can be said about differences between sites."
     elif not changing:
         differs = "No mechanism was found to differ between sites."
     else:
@@ -148,8 +162,20 @@ def _words(document: Mapping[str, Any]) -> dict[str, str]:
         "about": f"{_count(rows, 'row')} · method “{escape(clean(document['settings']['method']))}” · "
         f"{escape(clean(document['software']))} · plan <code>{escape(spoken(document['plan'])[:12])}</code>",
         "lead": f"Found: {_count(arrows, 'arrow')} from cause to effect{open_}. {differs}",
+        "research": _research(document),
         "methods": escape(methods_paragraph(document)),
     }
+
+
+def _research(document: Mapping[str, Any]) -> str:
+    """Whoever reads a result should know whose rows were not protected in it."""
+    if not document.get("research"):
+        return ""
+    sites = ", ".join(f"<strong>{named(site)}</strong>" for site in document["research"])
+    return (
+        '<p class="research" role="note"><strong>Research, no privacy.</strong> Limits that protect single people '
+        f"were off at: {sites}. Such messages are meant for simulated or public data.</p>"
+    )
 
 
 def _count(number: int, thing: str, plural: str = "s") -> str:
@@ -217,6 +243,9 @@ def _repeated(document: Mapping[str, Any], key: str) -> Iterator[str]:
     yield stability_table(records)
     if found.get("changing"):
         yield steady_table(found["changing"], whose=key == "stability")
+    if found.get("influence"):
+        yield f"<p>{INFLUENCE}</p>"
+        yield influence_table(found["influence"])
     if found.get("notes"):
         yield _notes(found["notes"])
 

@@ -217,6 +217,25 @@ def steady_table(changing: Sequence[Mapping[str, Any]], *, whose: bool = True) -
     return table(heads, rows, "How stable differences between sites are", "sortable")
 
 
+def influence_table(influence: Sequence[Mapping[str, Any]]) -> str:
+    """How much of what speaks for and against links goes with each site."""
+    rows = [
+        _row(
+            [
+                _cell(named(record["client"])),
+                _bar(record["share"]),
+                _number(signed(record["largest"]), record["largest"]),
+                _cell(" and ".join(map(named, record.get("link") or ()))),
+                _small(record["total"]),
+                _number(f"{record['otherwise']:,}", record["otherwise"]),
+            ]
+        )
+        for record in influence
+    ]
+    heads = ["Site", "Share of rows", "#Largest change", "Of the link between", "#All changes", "#Otherwise without"]
+    return table(heads, rows, "How much hangs on each site", "sortable")
+
+
 def _bar(value: float | None) -> str:
     if value is None:
         return "<td></td>"

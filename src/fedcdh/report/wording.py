@@ -55,6 +55,11 @@ FACTOR = (
     "Natural logarithm of a Bayes factor: above 3 is strong, around 0 a toss of a coin, below 0 speaks against. It "
     "assumes the model: read it as strong or weak, not as odds."
 )
+INFLUENCE = (
+    "What goes when a site is left out, of all that speaks for and against links (logs of Bayes factors; with tests, "
+    "of 1/p). More than zero: the site speaks for the link. Sites with more rows have more influence; one that has "
+    "much more than its rows explain is worth a question, not a verdict: sites may differ."
+)
 DRAWN_ANEW = (
     "The rows of every site were drawn anew, each counting 0, 1, 2, ... times, and the search was repeated on every "
     "such copy. Shares say how much hangs on which rows there were; they are not probabilities. A link of this result "
