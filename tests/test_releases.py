@@ -30,7 +30,7 @@ from fedcdh.online import Answered, Site, read_site
 from fedcdh.online.messages import ANSWER, PROFILE, REFUSAL, SUMMARY, Envelope, Further, Wanted
 from fedcdh.plan import Categorical, Continuous, StudyPlan
 from fedcdh.policy import Policy, level_needed, loads, rows_needed
-from fedcdh.releases import Release, ReleaseLedger, Sketch, Sketcher, Told, spent_epsilon
+from fedcdh.releases import Release, ReleaseLedger, Sketch, Sketcher, Told, spent_epsilon, usual_ledger
 from fedcdh.releases.sketches import BUCKETS, EMPTY
 from fedcdh.releasing import Gate, told_in_rounds
 from fedcdh.rounds import JointRequest, Ledger
@@ -368,13 +368,64 @@ def told_by(gate: Gate, plan: StudyPlan) -> Ledger:
 @pytest.mark.parametrize("gaps", [0, 1, 7, 8, 40])
 def test_rows_that_only_the_profile_told_of_are_none_or_many(tmp_path, gaps):
     gate, rows = gate_in(tmp_path), table()
-    rows["a"][:gaps] = np.nan
     checked_profile(rows, "north", Policy(), gate=gate)
+    rows["a"][:gaps] = np.nan
     message = sent(rows, gate)
     assert bool(message) == (0 < gaps < 8)
     if message:
         assert "since release 1 (profile" in message
         assert "expected none or at least 8" in message
+
+
+@pytest.mark.parametrize("batches", [1, 4])
+@pytest.mark.parametrize("gaps", [0, 1, 7, 8])
+def test_a_profile_says_at_once_that_a_summary_would_leave_few_rows_out(tmp_path, gaps, batches):
+    gate, rows = gate_in(tmp_path), table()
+    rows["a"][5 : 5 + gaps] = np.nan
+    parts = [at(rows, part) for part in np.array_split(np.arange(ROWS), batches)]
+    if not 0 < gaps < 8:
+        checked_profile(parts, "north", Policy(), gate=gate)
+        assert not sent(parts, gate)
+        return
+    with pytest.raises(PolicyRefusal, match=f"has {gaps} values in rows that lack another one.*--complete"):
+        checked_profile(parts, "north", Policy(), gate=gate)
+    assert not count(gate)
+    checked_profile(parts, "north", Policy(), gate=gate, complete=True)
+    assert not sent(parts, gate)
+
+
+def test_whoever_only_asks_is_told_the_same_and_nothing_is_noted(tmp_path):
+    gate = gate_in(tmp_path)
+    asking = Gate(gate.ledger, only_asking=True)
+    assert not sent(table(), asking)
+    assert not count(gate)
+    assert not sent(table(), gate)
+    assert sent(at(table(), slice(1, None)), asking) == sent(at(table(), slice(1, None)), gate) != ""
+    assert not sent(table(), asking)
+    assert count(gate) == 1
+
+
+def test_what_never_left_is_withdrawn_and_counts_no_more(tmp_path):
+    gate = gate_in(tmp_path)
+    assert not sent(table(), gate)
+    corrected = at(table(), slice(1, None))
+    assert sent(corrected, gate)
+    assert gate.ledger.withdraw(1, "the export was wrong") == 2
+    assert not sent(corrected, gate)
+    assert sent(table(), gate), "what was withdrawn is no way back to the rows of then"
+    assert [entry.release.kind for entry in gate.ledger.entries()] == ["summary", "withdrawn", "summary"]
+
+
+@pytest.mark.parametrize(("number", "reason"), [(0, "why"), (2, "why"), (9, "why"), (1, " "), (1, "y" * 501)])
+def test_only_what_is_there_is_withdrawn_and_with_a_reason(tmp_path, number, reason):
+    gate = gate_in(tmp_path)
+    assert not sent(table(), gate)
+    with pytest.raises(LedgerError):
+        gate.ledger.withdraw(number, reason)
+    assert count(gate) == 1
+    gate.ledger.withdraw(1, "it was not sent")
+    with pytest.raises(LedgerError, match="cannot be withdrawn"):
+        gate.ledger.withdraw(1, "twice")
 
 
 @pytest.mark.parametrize("batches", [1, 4])
@@ -734,11 +785,31 @@ def test_a_site_with_gaps_profiles_its_complete_rows(files, capsys):
     rows = table()
     rows["a"][:3] = np.nan
     write("gaps.csv", rows)
-    for option, code in (("--complete", 0), ("--quiet", 7)):
-        ledger = ["--ledger", f"ledger{code}.jsonl"]
-        assert main(["profile", "gaps.csv", "--client", "north", option, *ledger]) == 0
-        assert main([*SUMMARIZE, "gaps.csv", "--client", "north", *ledger]) == code
-    assert "next time profile with --complete" in capsys.readouterr().err
+    assert main(["profile", "gaps.csv", "--client", "north"]) == 7
+    assert "profile with --complete" in capsys.readouterr().err
+    assert not Path("north.profile.json").exists()
+    assert main(["profile", "gaps.csv", "--client", "north", "--complete"]) == 0
+    assert main([*SUMMARIZE, "gaps.csv", "--client", "north"]) == 0
+
+
+def test_a_site_asks_first_and_withdraws_what_it_did_not_send(files, capsys, own_ledger):
+    rows = table()
+    write("data.csv", rows)
+    assert main([*SUMMARIZE, "data.csv", "--client", "north", "--check"]) == 0
+    assert "may leave" in capsys.readouterr().out
+    assert not Path("north.summary").exists()
+    assert not usual_ledger().entries()
+    assert main([*SUMMARIZE, "data.csv", "--client", "north", "-q"]) == 0
+    rows["a"][0] += 1
+    write("data.csv", rows)
+    assert main([*SUMMARIZE, "data.csv", "--client", "north", "--check"]) == 7
+    assert "fedcdh ledger withdraw" in capsys.readouterr().err
+    assert main(["ledger", "withdraw", "1", "--reason", "a wrong cell; never sent", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["noted"] == 2
+    assert main([*SUMMARIZE, "data.csv", "--client", "north", "-q"]) == 0
+    assert main(["ledger", "show"]) == 0
+    assert "withdrawn: 1" in capsys.readouterr().out
+    assert main(["ledger", "withdraw", "1", "--reason", "again"]) == 7
 
 
 def test_nothing_left_is_shown_as_nothing(files, capsys, own_ledger):

@@ -153,6 +153,23 @@ class Policy:
         """Refuses a profile before it leaves: too few values, labels that few have (they may be names), lists."""
         _check("this profile must not leave", self._lists(profile.columns, own), self._sparse(profile), self.research)
 
+    def check_gaps(self, values: Mapping[str, int]) -> None:
+        """Refuses a profile that tells of a few rows which a summary will leave out: how many values each column has
+        in rows with a gap elsewhere."""
+        least = self.limits().described
+        few = [(count, name) for name, count in values.items() if 0 < count < least]
+        if not few:
+            return
+        count, name = min(few)
+        more = f" (and {len(few) - 1} other variables have as few)" if len(few) > 1 else ""
+        figure = (
+            f"variable {name!r} has {count} values in rows that lack another one{more}, expected none or at least "
+            f"{least}: a summary leaves these rows out, and the difference of the two would tell about them; profile "
+            "with --complete (online: complete = true in site.toml), name the columns of the study with --variables, "
+            "or fill the gaps"
+        )
+        _check("this profile must not leave", (), iter([figure]), self.research)
+
     def check_summary(
         self,
         summary: Summary,

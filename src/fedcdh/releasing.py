@@ -40,11 +40,12 @@ from fedcdh.summary import Summary
 class Gate:
     """Where this site notes what leaves, and looks up what left, before anything does; entries are signed with the key.
 
-    Research is noted as well, and held to nothing.
+    Research is noted as well, and held to nothing. Who is `only_asking` whether something may leave notes nothing.
     """
 
     ledger: ReleaseLedger
     key: SigningKey | None = None
+    only_asking: bool = False
 
     def sketcher(self) -> Sketcher:
         """Is to be called with the complete rows of what leaves."""
@@ -60,7 +61,10 @@ class Gate:
             if not release.research:
                 check_release(release, earlier, limits)
 
-        self.ledger.record(release, check, self.key)
+        if self.only_asking:
+            self.ledger.ask(release, check)
+        else:
+            self.ledger.record(release, check, self.key)
 
     def note_profile(self, rows: Any, profile: Profile, policy: Policy, own: Mapping[str, str]) -> None:
         """A profile describes every column by itself: all its values count, not those of complete rows."""

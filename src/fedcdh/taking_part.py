@@ -12,6 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from fedcdh.arrival import check, check_copy
 from fedcdh.budget import Noise
 from fedcdh.errors import SignatureError
@@ -67,10 +69,25 @@ def checked_profile(
         rows = CompleteRows(source, {**chosen, **{n: kind for n, kind in (kinds or {}).items() if n in chosen}})
     found = profile(rows, client, variables=variables, kinds=kinds)
     policy.check_profile(found, own)
+    if gate is not None and not policy.research:
+        policy.check_gaps(_beside_gaps(rows, found))
     look(found)
     if gate is not None:
         gate.note_profile(rows, found, policy, own)
     return ProfileMessage(found, draft, key.public if key else None)
+
+
+def _beside_gaps(rows: Any, found: Profile) -> dict[str, int]:
+    """For every column, how many values it has in rows that lack another."""
+    values = dict.fromkeys(found.columns, 0)
+    if not any(column.missing for column in found.columns.values()):
+        return values
+    kinds = {name: column.kind for name, column in found.columns.items()}
+    for table in source_of(rows, f"client {found.client!r}", only=list(kinds)).batches(kinds):
+        gaps = np.logical_or.reduce([column.missing for column in table.columns.values()])
+        for name, column in table.columns.items():
+            values[name] += int((gaps & ~column.missing).sum())
+    return values
 
 
 def check_invitation(

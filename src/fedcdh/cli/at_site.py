@@ -20,6 +20,7 @@ from fedcdh.cli.options import (
     KeyFile,
     LedgerFile,
     Missing,
+    OnlyCheck,
     PlanFile,
     PolicyFile,
     Quiet,
@@ -74,6 +75,7 @@ def profile_command(
     missing: Missing = None,
     policy: PolicyFile = None,
     ledger: LedgerFile = None,
+    check: OnlyCheck = False,
     research: Research = False,
     key: KeyFile = None,
     quiet: Quiet = False,
@@ -86,11 +88,13 @@ def profile_command(
       fedcdh profile data.parquet --client north
 
       fedcdh profile "2024/*.csv" --client north --delimiter ";" --decimal , --kind ward=categorical
+
+      fedcdh profile data.parquet --client north --check
     """
     out = Output(quiet, as_json)
     target = output or file_name(client, ".profile.json")
     rules, signing = the_policy(policy, research, out), the_key(key, out)
-    gate = the_gate(ledger, signing, out)
+    gate = the_gate(ledger, signing, out, only_asking=check)
     names = [name.strip() for name in variables.split(",")] if variables is not None else None
     kinds: dict[str, Kind] = {name: _kind(name, text) for name, text in pairs(kind, "--kind", "NAME=KIND").items()}
     own, draft = own_columns(renames), None
@@ -118,6 +122,9 @@ def profile_command(
         )
     content, found = to_text(message).encode("utf-8"), message.profile
     _show_profile(out, found)
+    if check:
+        _may_leave(out, "profile", found.client, found.rows)
+        return
     out.say("", f"{found.rows} rows read. The profile has {len(content)} bytes; nothing else leaves.")
     written = write_signed(target, content, "profile", signing)
     _wrote(out, written, signing.public if signing else None)
@@ -149,6 +156,7 @@ def summarize_command(
     ] = 0,
     policy: PolicyFile = None,
     ledger: LedgerFile = None,
+    check: OnlyCheck = False,
     research: Research = False,
     key: KeyFile = None,
     quiet: Quiet = False,
@@ -168,7 +176,15 @@ def summarize_command(
     target = output or file_name(client, ".summary")
     not_named_like_a_copy(target)
     study, signer, rules, signing, gate, own = invited(
-        plan, client, out, policy=policy, research=research, ledger=ledger, key=key, renames=renames
+        plan,
+        client,
+        out,
+        policy=policy,
+        research=research,
+        ledger=ledger,
+        key=key,
+        renames=renames,
+        only_asking=check,
     )
     out.say(f"Plan {study.plan.fingerprint[:12]}, {_signature(signer)}: {len(study.plan.names)} variables.")
     if study.plan.noise is not None and study.plan.noise.shared == "together":
@@ -187,6 +203,9 @@ def summarize_command(
             there = f"\n{target} is an older file; do not send it in place of this one" if target.exists() else ""
             raise PolicyRefusal(f"{refusal}{there}") from None
     _show_missing(out, summary)
+    if check:
+        _may_leave(out, "summary", client, summary.rows)
+        return
     content, *further = [pack(SummaryMessage(one, rules.research), study.plan) for one in (summary, *copies)]
     entries, total = study.plan.columns * (study.plan.columns + 1) // 2, len(content) + sum(map(len, further))
     more = f", and with {bootstrap} bootstrap copies {total} bytes in {bootstrap + 1} files" if copies else ""
@@ -212,6 +231,11 @@ def summarize_command(
             "research": rules.research,
         }
     )
+
+
+def _may_leave(out: Output, what: str, client: str, rows: int) -> None:
+    out.say(f"This {what} may leave, say the policy and the ledger of this site. Nothing was written or noted.")
+    out.result({"client": client, "rows": rows, "may_leave": True, "files": []})
 
 
 def _kind(name: str, text: str) -> Kind:

@@ -36,10 +36,11 @@ def invited(
     ledger: Path | None,
     key: Path | None,
     renames: Path | None,
+    only_asking: bool = False,
 ) -> Invited:
     """All that the options of such a command name, once policy and key agree with the plan."""
     rules, signing = the_policy(policy, research, out), the_key(key, out)
-    gate, own = the_gate(ledger, signing, out), own_columns(renames)
+    gate, own = the_gate(ledger, signing, out, only_asking=only_asking), own_columns(renames)
     study, signer = read_study(plan)
     check_invitation(study, signer, client, rules, own, signing)
     return Invited(study, signer, rules, signing, gate, own)

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from fedcdh.cli.failing import speaking
-from fedcdh.cli.options import AsJson, LedgerFile, Quiet
+from fedcdh.cli.options import AsJson, KeyFile, LedgerFile, Quiet
 from fedcdh.cli.output import Output
-from fedcdh.cli.places import read_public, the_ledger
+from fedcdh.cli.places import read_public, the_key, the_ledger
 from fedcdh.errors import SignatureError
 from fedcdh.files.signing import fingerprint
-from fedcdh.releases import Entry
+from fedcdh.releases import WITHDRAWN, Entry
 
 ledger = typer.Typer(no_args_is_help=True, help="What has left this site, and whether the list of it is whole.")
 
@@ -79,6 +79,32 @@ def verify_command(
     out.result({"ledger": str(book.path), "releases": len(entries), "signed": signed})
 
 
+@ledger.command("withdraw")
+@speaking
+def withdraw_command(
+    number: Annotated[int, typer.Argument(help="The number of the release (fedcdh ledger show).", metavar="NUMBER")],
+    reason: Annotated[str, typer.Option(help="Why it never left, for whoever reads the ledger.", metavar="TEXT")],
+    path: LedgerFile = None,
+    key: KeyFile = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say that a profile or a summary was made and never sent: then it counts no more. This is noted, and stays.
+
+    If it was sent after all, the next message about nearly the same rows gives single people away: be sure.
+
+    Example:
+
+      fedcdh ledger withdraw 3 --reason "a column was wrong; the file was deleted before it was sent"
+    """
+    out, book = Output(quiet, as_json), the_ledger(path)
+    line = book.withdraw(number, reason, the_key(key, out))
+    out.say(
+        f"Release {number} counts no more, says release {line} of {book.path}. Delete the file if there still is one."
+    )
+    out.result({"ledger": str(book.path), "withdrawn": number, "noted": line})
+
+
 def _signed_by_all(entries: tuple[Entry, ...], public: str, path: Path) -> None:
     for entry in entries:
         if entry.key != public:
@@ -89,6 +115,8 @@ def _signed_by_all(entries: tuple[Entry, ...], public: str, path: Path) -> None:
 
 
 def _kind(entry: Entry) -> str:
+    if entry.release.kind == WITHDRAWN:
+        return f"withdrawn: {entry.release.about['number']}"
     copies = f" + {entry.release.copies} copies" if entry.release.copies else ""
     return f"{entry.release.kind}{copies}" + (", research" if entry.release.research else "")
 
@@ -112,4 +140,5 @@ def _document(entry: Entry) -> dict[str, Any]:
         "variables": sorted(release.columns),
         "load": {name: round(told.load, 6) for name, told in sorted(release.columns.items()) if told.load},
         "key": entry.key,
+        **({"withdraws": dict(release.about)} if release.kind == WITHDRAWN else {}),
     }

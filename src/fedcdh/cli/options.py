@@ -36,6 +36,9 @@ PolicyFile = Annotated[
         metavar="FILE",
     ),
 ]
+OnlyCheck = Annotated[
+    bool, typer.Option("--check", help="Ask policy and ledger whether it may leave; write and note nothing.")
+]
 LedgerFile = Annotated[
     Path | None,
     typer.Option(

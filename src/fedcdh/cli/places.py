@@ -57,9 +57,13 @@ def the_key(given: Path | None, output: Output) -> SigningKey | None:
     return None if path is None else read_key(path, output)
 
 
-def the_gate(given: Path | None, key: SigningKey | None, output: Output | None = None) -> Gate:
+def the_gate(
+    given: Path | None, key: SigningKey | None, output: Output | None = None, *, only_asking: bool = False
+) -> Gate:
     """Where this site notes what leaves; the first time, it says where that is."""
     ledger = the_ledger(given)
+    if only_asking:
+        return Gate(ledger, key, only_asking=True)
     if output is not None and not os.path.lexists(ledger.path):
         output.say(f"From now on, what leaves this site is noted in {ledger.path}")
     return Gate(ledger, key)

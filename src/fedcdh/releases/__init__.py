@@ -15,14 +15,15 @@ common. Releases of kind "summary", "answer" and "masked" are held to each other
 that changed, since noise is what hides these.
 """
 
-from fedcdh.releases.book import NAME, Entry, ReleaseLedger, settings_folder, usual_ledger
+from fedcdh.releases.book import NAME, Entry, ReleaseLedger, settings_folder, standing, usual_ledger
 from fedcdh.releases.gate import Limits, check_release, spent_epsilon
-from fedcdh.releases.release import CELLS, Release, Told
+from fedcdh.releases.release import CELLS, WITHDRAWN, Release, Told
 from fedcdh.releases.sketches import Sketch, Sketcher, sketch_values
 
 __all__ = [
     "CELLS",
     "NAME",
+    "WITHDRAWN",
     "Entry",
     "Limits",
     "Release",
@@ -34,5 +35,6 @@ __all__ = [
     "settings_folder",
     "sketch_values",
     "spent_epsilon",
+    "standing",
     "usual_ledger",
 ]

@@ -21,7 +21,7 @@ import base64
 import hashlib
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,12 +32,15 @@ from fedcdh.errors import LedgerError, SignatureError
 from fedcdh.files.disk import locked, read_regular, write_whole
 from fedcdh.files.signing import SigningKey, bare_signature, signed_with
 from fedcdh.files.strict_json import canonical, parse
-from fedcdh.releases.release import Release
+from fedcdh.releases.release import WITHDRAWN, Release
 
 FORMAT = "fedcdh-releases-1"
 NAME = "releases.jsonl"
 BYTES_AT_MOST = 1 << 28
 """Some eight thousand releases of ten variables."""
+WITHDRAWABLE = ("profile", "summary")
+"""What a person can know never to have left. Answers and masked numbers have a memory of their own."""
+REASON_AT_MOST = 500
 _ADVICE = "find out who changed it, and put a saved copy of both files back; nothing leaves before"
 _PROBLEMS = (ValueError, LookupError, TypeError, AttributeError)
 
@@ -98,14 +101,31 @@ class ReleaseLedger:
         """
         with self._alone():
             known = self._read()
-            again = [entry for entry in known.entries if release.repeats(entry.release)]
+            again = _asked(known, release, check)
             if same := [entry.number for entry in again if entry.release.plan == release.plan]:
                 return same[0]
-            if again:
-                release = release.told_again()
-            elif check is not None:
-                check(known.entries)
-            self._append(known, release, key)
+            self._append(known, release.told_again() if again else release, key)
+            return len(known.entries) + 1
+
+    def ask(self, release: Release, check: Check | None = None) -> None:
+        """Refuses what `record` would refuse, and notes nothing."""
+        with self._alone():
+            _asked(self._read(), release, check)
+
+    def withdraw(self, number: int, reason: str, key: SigningKey | None = None) -> int:
+        """Notes that a profile or a summary never left: it counts no more, and both lines stay."""
+        with self._alone():
+            known = self._read()
+            found = {entry.number: entry.release for entry in standing(known.entries)}.get(number)
+            if found is None or found.kind not in WITHDRAWABLE:
+                raise LedgerError(
+                    f"release {number} cannot be withdrawn: expected the number of a profile or a summary that is in "
+                    f"{self.path} and was not withdrawn before (fedcdh ledger show)"
+                )
+            if not reason.strip() or len(reason) > REASON_AT_MOST:
+                raise LedgerError(f"say in 1 to {REASON_AT_MOST} letters why release {number} never left")
+            about = {"number": number, "reason": reason.strip()}
+            self._append(known, Release(WITHDRAWN, found.client, found.plan, found.digest, 0, 0, about=about), key)
             return len(known.entries) + 1
 
     @property
@@ -231,6 +251,22 @@ class ReleaseLedger:
 
     def _broken(self, reason: str, advice: str) -> LedgerError:
         return LedgerError(f"the ledger {self.path} cannot be used, so nothing leaves: {reason}; {advice}")
+
+
+def standing(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """The releases that count: without those that were withdrawn, and without the lines that say so."""
+    entries = tuple(entries)
+    gone = {entry.release.about["number"] for entry in entries if entry.release.kind == WITHDRAWN}
+    return tuple(entry for entry in entries if entry.release.kind != WITHDRAWN and entry.number not in gone)
+
+
+def _asked(known: _Known, release: Release, check: Check | None) -> list[Entry]:
+    """Entries that told the same already; where there are none, `check` may refuse."""
+    counted = standing(known.entries)
+    again = [entry for entry in counted if release.repeats(entry.release)]
+    if not again and check is not None:
+        check(counted)
+    return again
 
 
 _ARCHIVE = (

@@ -53,6 +53,7 @@ def check_release(new: Release, earlier: Sequence[Entry], limits: Limits) -> Non
         raise PolicyRefusal(
             f"this {new.kind} must not leave after what left before, says the ledger of this site:\n- "
             + "\n- ".join([*broken[:_LINES], *more])
+            + "\nA profile or a summary that was made and never sent: fedcdh ledger withdraw NUMBER --reason ..."
         )
 
 

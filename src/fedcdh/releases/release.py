@@ -9,9 +9,10 @@ from typing import Any, Literal, get_args
 
 from fedcdh.releases.sketches import Sketch
 
-Kind = Literal["profile", "summary", "answer", "masked", "noisy"]
+Kind = Literal["profile", "summary", "answer", "masked", "noisy", "withdrawn"]
 """What left: a profile, a summary (with its bootstrap copies), an answer in a further round, a summary under masks, or
-one with noise."""
+one with noise; or that one of them, after all, did not."""
+WITHDRAWN: Kind = "withdrawn"
 KINDS: tuple[str, ...] = get_args(Kind)
 
 CELLS = "cells"
