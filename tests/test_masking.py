@@ -1085,7 +1085,7 @@ def test_by_file_the_sum_and_the_result_are_the_plain_ones(by_file, capsys):
     assert "rows and the means of every client" in said
     assert Path("masked/result.json").read_text() == result_json(discover_from(Aggregate.of(cohort), cohort.plan))
     for client in by_file.tables:
-        assert '"secrets": null' in (by_file.root / client / f"{client}.masking-state.json").read_text()
+        assert '"secrets": null' in (by_file.root / client / f"masking-state-{client}.json").read_text()
 
 
 def test_by_file_a_site_may_leave(by_file):
@@ -1164,7 +1164,7 @@ def test_by_file_masks_over_what_left_plainly_hide_nothing_and_are_free(by_file)
 
 def test_by_file_a_site_that_lost_its_memory_begins_no_second_sum(by_file, capsys):
     by_file.run({"site2": "masked"})
-    memory = by_file.root / "site0" / "site0.masking-state.json"
+    memory = by_file.root / "site0" / "masking-state-site0.json"
     memory.rename(memory.with_name("elsewhere.json"))
     capsys.readouterr()
     by_file.site("site0", "1-terms.json", code=1)

@@ -55,7 +55,8 @@ ANSWERS = {
     "confirmations": "opened",
 }
 """What a site answers to what; files are called so."""
-STATE = ".masking-state.json"
+STATE = "masking-state-{}"
+"""It begins unlike all that is mailed: who sends NAME.* sends no secrets."""
 
 
 @speaking
@@ -72,7 +73,9 @@ def mask_command(
     ] = None,
     state: Annotated[
         Path | None,
-        typer.Option(help=f"What this site remembers from round to round; else NAME{STATE}.", metavar="FILE"),
+        typer.Option(
+            help=f"What this site remembers from round to round; else {STATE.format('NAME.json')}.", metavar="FILE"
+        ),
     ] = None,
     renames: Renames = None,
     delimiter: Delimiter = None,
@@ -113,7 +116,7 @@ def mask_command(
     with blaming(request):
         asked: Any = read(content, study.plan, *REQUESTS)
         rules.check_request(signer_of(request, content, "masking"))
-    memory = StateFile(state or file_name(client, STATE))
+    memory = StateFile(state or Path(STATE.format(file_name(client, ".json"))))
     gate = the_gate(ledger, signing)
     target = output or file_name(client, f".{ANSWERS[asked.kind]}")
 
