@@ -27,9 +27,10 @@ from fedcdh.cli import main
 from fedcdh.discovery import discover_from
 from fedcdh.errors import PlanError, SummaryError
 from fedcdh.files.studies import Study
+from fedcdh.needed import rows_needed
 from fedcdh.online import simulate_federation
 from fedcdh.plan import Continuous, StudyPlan
-from fedcdh.policy import Policy, rows_needed
+from fedcdh.policy import Policy
 from fedcdh.summary import Aggregate, Cohort, summarize
 
 

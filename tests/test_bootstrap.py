@@ -20,8 +20,9 @@ from fedcdh.exports import stability_document
 from fedcdh.files import disk
 from fedcdh.files.studies import Study
 from fedcdh.files.summaries import unpack
+from fedcdh.needed import level_needed, rows_needed
 from fedcdh.plan import Categorical, Continuous, StudyPlan
-from fedcdh.policy import Policy, level_needed, rows_needed
+from fedcdh.policy import Policy
 from fedcdh.reading import open_tables
 from fedcdh.resampling import bootstrap_summaries
 from fedcdh.sources import source_of

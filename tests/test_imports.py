@@ -78,6 +78,7 @@ ROOMS = {
         "online",
         "picture",
         "plots",
+        "needed",
         "policy",
         "privacy",
         "reading",

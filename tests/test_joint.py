@@ -44,8 +44,9 @@ from fedcdh.files.rounds import (
 from fedcdh.files.studies import Study
 from fedcdh.independence.joint import JointTest
 from fedcdh.independence.regression import RegressionTest
+from fedcdh.needed import numbers_told, rows_needed
 from fedcdh.plan import Categorical, Continuous, StudyPlan
-from fedcdh.policy import Policy, numbers_told, rows_needed
+from fedcdh.policy import Policy
 from fedcdh.questions import DOMAIN, Question
 from fedcdh.rounds import (
     JointRequest,

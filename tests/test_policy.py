@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from fedcdh.demo import hospital_study
 from fedcdh.errors import PlanMismatch, PolicyRefusal, SettingsError
 from fedcdh.features import Fourier, Hermite
+from fedcdh.needed import level_needed, loads, numbers_told, rows_needed
 from fedcdh.plan import Categorical, Continuous, StudyPlan
-from fedcdh.policy import Policy, level_needed, loads, numbers_told, rows_needed
+from fedcdh.policy import Policy
 from fedcdh.profile import profile
 from fedcdh.summary import summarize
 

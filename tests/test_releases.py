@@ -26,10 +26,11 @@ from fedcdh.files.rounds import request_text
 from fedcdh.files.signing import SigningKey
 from fedcdh.files.strict_json import canonical
 from fedcdh.files.studies import Study
+from fedcdh.needed import level_needed, loads, rows_needed
 from fedcdh.online import Answered, Site, read_site
 from fedcdh.online.messages import ANSWER, PROFILE, REFUSAL, SUMMARY, Envelope, Further, Wanted
 from fedcdh.plan import Categorical, Continuous, StudyPlan
-from fedcdh.policy import Policy, level_needed, loads, rows_needed
+from fedcdh.policy import Policy
 from fedcdh.releases import Release, ReleaseLedger, Sketch, Sketcher, Told, spent_epsilon, usual_ledger
 from fedcdh.releases.sketches import BUCKETS, EMPTY
 from fedcdh.releasing import Gate, told_in_rounds

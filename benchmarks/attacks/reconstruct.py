@@ -26,7 +26,7 @@ from benchmarks.attacks.common import (
     summary_of,
 )
 from fedcdh.features import FeatureFamily, Fourier, Hermite
-from fedcdh.policy import rows_needed
+from fedcdh.needed import rows_needed
 
 FAMILIES: tuple[FeatureFamily, ...] = (
     Hermite(), Hermite(4, 1.0), Fourier(4, 1.0, 1), Fourier(4, 1.0, 2),

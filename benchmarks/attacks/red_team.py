@@ -30,7 +30,7 @@ from benchmarks.attacks.common import (
     summary_of,
     within,
 )
-from fedcdh.policy import rows_needed
+from fedcdh.needed import rows_needed
 from fedcdh.summary import Summary
 
 NEAR = 0.1

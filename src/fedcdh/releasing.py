@@ -15,8 +15,9 @@ from fedcdh.encoding import GRID
 from fedcdh.errors import MaskingError, PolicyRefusal
 from fedcdh.files.signing import SigningKey
 from fedcdh.files.strict_json import canonical
+from fedcdh.needed import joint_loads, loads, numbers_told
 from fedcdh.plan import Categorical, StudyPlan
-from fedcdh.policy import Policy, joint_loads, loads, numbers_told
+from fedcdh.policy import Policy
 from fedcdh.profile import Profile
 from fedcdh.releases import (
     CELLS,

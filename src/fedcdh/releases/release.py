@@ -45,7 +45,7 @@ class Release:
     plan: str  # fingerprint; "" where there is none yet
     digest: str  # SHA-256 of what is told
     rows: int
-    numbers: int  # told about continuous values: F of `policy.rows_needed`, of all copies together
+    numbers: int  # told about continuous values: F of `needed.rows_needed`, of all copies together
     columns: Mapping[str, Told] = field(default_factory=dict)
     whole: Sketch | None = None  # of complete rows, all columns together
     copies: int = 0
