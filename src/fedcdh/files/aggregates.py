@@ -6,7 +6,6 @@ The layout is that of a summary file: a header that says everything and carries 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +14,8 @@ import numpy as np
 
 from fedcdh.errors import NotASummary, PlanMismatch, SummaryError, UnknownClient
 from fedcdh.files import SOFTWARE
+from fedcdh.files.layout import rendered, said_in
 from fedcdh.files.profiles import is_digest, is_name
-from fedcdh.files.strict_json import canonical, parse
 from fedcdh.files.summary_header import LENGTH, SOFTWARE_NAME
 from fedcdh.plan import StudyPlan
 from fedcdh.privacy.vectors import decoded, encoded_sum, words_of
@@ -87,31 +86,18 @@ def _header_at_most(plan: StudyPlan) -> int:
 
 
 def _rendered(said: Mapping[str, Any], data: bytes) -> bytes:
-    digest = hashlib.sha256(canonical(dict(said)).encode() + b"\0" + data).hexdigest()
-    document = {
-        "__metadata__": {"fedcdh": canonical({**said, "digest": digest})},
-        "words": {"dtype": "U64", "shape": [len(data) // 8], "data_offsets": [0, len(data)]},
-    }
-    text = canonical(document).encode()
-    text += b" " * (-len(text) % 8)
-    return LENGTH.pack(len(text)) + text + data
+    return rendered(said, "words", "U64", [len(data) // 8], data)
 
 
 def _header(text: bytes) -> dict[str, Any]:
-    """What the file says of itself; whether that is the one way to say it is seen when it is written again."""
-    outer = parse(text, refuse=_not_ours)
-    inner = outer.get("__metadata__") if isinstance(outer, dict) else None
-    said = parse(str(inner.get("fedcdh")) if isinstance(inner, dict) else "", refuse=_not_ours)
+    """What the file says of itself."""
     kinds = {"plan": str, "groups": list, "session": str, "threshold": int, "research": list, "software": str}
-    if not isinstance(said, dict) or said.pop("format", None) != FORMAT or not is_digest(said.pop("digest", "")):
-        raise _not_ours(f"it does not say that its format is {FORMAT!r}")
-    if said.keys() != kinds.keys() or any(type(said[key]) is not kind for key, kind in kinds.items()):
-        raise _not_ours("its header says too little, or too much")
+    said = said_in(text, FORMAT, kinds, _not_ours)
     if not is_digest(said["session"]) or not SOFTWARE_NAME.fullmatch(said["software"]) or said["threshold"] < 0:
         raise _not_ours("its header holds what cannot be")
     if not all(map(is_name, said["research"])) or not all(map(_is_group, said["groups"])):
         raise _not_ours("its clients are not lists of names")
-    return {"format": FORMAT, **said}
+    return said
 
 
 def _is_group(found: Any) -> bool:

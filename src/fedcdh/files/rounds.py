@@ -18,7 +18,8 @@ import numpy as np
 from fedcdh.errors import FedCDHError, NotASummary, PlanMismatch, SummaryError, UnknownClient
 from fedcdh.files import SOFTWARE
 from fedcdh.files.disk import read_regular
-from fedcdh.files.profiles import is_digest, readable
+from fedcdh.files.layout import rendered, said_in
+from fedcdh.files.profiles import readable
 from fedcdh.files.strict_json import canonical, parse
 from fedcdh.files.summary_header import LENGTH, SOFTWARE_NAME
 from fedcdh.plan import StudyPlan
@@ -203,26 +204,13 @@ def _parted(entries: Integers, plan: StudyPlan, request: JointRequest, said: Map
 
 
 def _rendered(said: Mapping[str, Any], data: bytes, width: int) -> bytes:
-    digest = hashlib.sha256(canonical(dict(said)).encode() + b"\0" + data).hexdigest()
-    document = {
-        "__metadata__": {"fedcdh": canonical({**said, "digest": digest})},
-        "answers": {"dtype": "U8", "shape": [width, len(data) // width], "data_offsets": [0, len(data)]},
-    }
-    text = canonical(document).encode()
-    text += b" " * (-len(text) % 8)
-    return LENGTH.pack(len(text)) + text + data
+    return rendered(said, "answers", "U8", [width, len(data) // width], data)
 
 
 def _header(text: bytes) -> dict[str, Any]:
-    """What an answer says of itself; whether that is the one way to say it is seen when it is written again."""
-    outer = parse(text, refuse=_not_ours)
-    inner = outer.get("__metadata__") if isinstance(outer, dict) else None
-    said = parse(str(inner.get("fedcdh")) if isinstance(inner, dict) else "", refuse=_not_ours)
+    """What an answer says of itself."""
     kinds = {"plan": str, "request": str, "client": str, "rows": int, "research": bool, "software": str}
-    if not isinstance(said, dict) or said.pop("format", None) != ANSWER or not is_digest(said.pop("digest", "")):
-        raise _not_ours(f"it does not say that its format is {ANSWER!r}")
-    if said.keys() != kinds.keys() or any(type(said[key]) is not kind for key, kind in kinds.items()):
-        raise _not_ours("its header says too little, or too much")
+    said = said_in(text, ANSWER, kinds, _not_ours)
     if not 0 < said["rows"] <= ROWS_AT_MOST or not SOFTWARE_NAME.fullmatch(said["software"]):
         raise _not_ours("its header holds what cannot be")
-    return {"format": ANSWER, **said}
+    return said
