@@ -27,6 +27,10 @@ from fedcdh import Continuous, StudyPlan, open_tables, summarize
 from fedcdh.files.studies import Study
 from fedcdh.files.summaries import size
 from fedcdh.plan import DEFAULT_FAMILY
+from fedcdh.policy import Policy
+from fedcdh.releases import ReleaseLedger
+from fedcdh.releasing import Gate
+from fedcdh.taking_part import checked_summary
 
 Array = npt.NDArray[np.float64]
 BLOCK = 2048
@@ -92,6 +96,13 @@ def compute(path: Path, plan: StudyPlan, rows: int) -> tuple[float, float, float
     return reading, ours, theirs
 
 
+def gated(path: Path, plan: StudyPlan, folder: Path) -> float:
+    """Seconds for a summary that may leave: reading, sums, and all that a site looks at before."""
+    begin = time.perf_counter()
+    checked_summary(open_tables(path), plan, "site", Policy(), gate=Gate(ReleaseLedger(folder / "first")))
+    return time.perf_counter() - begin
+
+
 def measured(*command: object) -> tuple[float, float, float]:
     """Peak memory of a command in MB, before and after, and its time."""
     program = [sys.executable, "-c", MEASURE, *map(str, command)]
@@ -127,9 +138,13 @@ def main() -> None:
         print(f"{options.rows:,} rows of {options.variables} variables (seed {options.seed}), {file}")
         reading, ours, theirs = compute(data, plan, options.rows)
         print(f"reading {reading:.1f} s, summary {ours:.1f} s, numpy alone {theirs:.1f} s: {ours / theirs:.2f} times")
+        times = gated(data, plan, Path(folder)) / (reading + ours)
+        print(f"with the checks of policy and ledger, reading included: {times:.2f} times")
         for command in (["summarize", plan_file, data], ["profile", data]):
             out = Path(folder) / f"{command[0]}.out"
-            before, after, seconds = measured(*command, "--client", "site", "-o", out, "-q")
+            before, after, seconds = measured(
+                *command, "--client", "site", "-o", out, "--ledger", Path(folder) / "ledger", "-q"
+            )
             memory = f"peak {after:.0f} MB, of which {before:.0f} MB after starting"
             print(f"fedcdh {command[0]}: {memory}; {seconds:.0f} s")
     message_sizes()
