@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from fedcdh.cli.failing import speaking
+from fedcdh.cli.invited import invited
 from fedcdh.cli.options import (
     AsJson,
     Client,
@@ -30,12 +31,8 @@ from fedcdh.cli.output import Output
 from fedcdh.cli.places import (
     blaming,
     file_name,
-    read_study,
     replaceable,
     signer_of,
-    the_gate,
-    the_key,
-    the_policy,
 )
 from fedcdh.errors import MaskingError, SettingsError, SignatureError
 from fedcdh.files.disk import read_regular, write_whole
@@ -43,9 +40,8 @@ from fedcdh.privacy.member import Site
 from fedcdh.privacy.messages import REQUESTS, Opened, Present, Roster, Terms, digest_of
 from fedcdh.privacy.state import StateFile
 from fedcdh.privacy.wire import bytes_at_most, read
-from fedcdh.reading import read_renames
 from fedcdh.summary import Summary
-from fedcdh.taking_part import check_invitation, checked_summary, own_names
+from fedcdh.taking_part import checked_summary
 
 ANSWERS = {
     "terms": "keys",
@@ -103,21 +99,19 @@ def mask_command(
       fedcdh mask study.plan.json 3-delivery.json data.csv --client north --key north.key
     """
     out = Output(quiet, as_json)
-    rules, signing = the_policy(policy, research, out), the_key(key, out)
+    study, _, rules, signing, gate, own = invited(
+        plan, client, out, policy=policy, research=research, ledger=ledger, key=key, renames=renames
+    )
     if signing is None:
         raise SignatureError(
             "a masked sum needs the key of this site; make one with `fedcdh keygen`, name it with --key"
         )
-    study, signer = read_study(plan)
-    own = own_names(read_renames(renames) if renames else {})
-    check_invitation(study, signer, client, rules, own, signing)
     most = max(bytes_at_most(study.plan, kind) for kind in REQUESTS)
     content = read_regular(request, most, "the file of a round", refuse=MaskingError)
     with blaming(request):
         asked: Any = read(content, study.plan, *REQUESTS)
         rules.check_request(signer_of(request, content, "masking"))
     memory = StateFile(state or Path(STATE.format(file_name(client, ".json"))))
-    gate = the_gate(ledger, signing)
     target = output or file_name(client, f".{ANSWERS[asked.kind]}")
 
     def rows() -> tuple[Summary, bool]:
