@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcdh import order_statistics
+from fedcdh import exact_sum, order_statistics
 from fedcdh.errors import DataError
 from fedcdh.exact_sum import ExactSum
 from fedcdh.order_statistics import Selection
@@ -33,11 +33,13 @@ def parts(items, places) -> list:
     return [items[a:b] for a, b in pairwise(edges)] or [items]
 
 
-@given(st.lists(ordinary, max_size=40), cuts)
-def test_sums_are_exact_in_any_batches(numbers, places):
+@given(st.lists(ordinary, max_size=40), cuts, st.sampled_from([0, 10, exact_sum.FEW]))
+def test_sums_are_exact_in_any_batches(numbers, places, few):
     total = ExactSum()
-    for part in parts(np.array(numbers, dtype=np.float64), places):
-        total.add(part)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exact_sum, "FEW", few)
+        for part in parts(np.array(numbers, dtype=np.float64), places):
+            total.add(part)
     exact = sum(map(Fraction, numbers), Fraction(0))
     if abs(exact) < Fraction(2) ** 1023:
         assert total.value == float(exact)

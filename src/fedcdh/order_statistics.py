@@ -41,13 +41,18 @@ class Selection:
         keys = _keys(values)
         for leading in self._below:
             inside = keys if not self._bits else keys[keys >> np.uint64(_KEY - self._bits) == np.uint64(leading)]
-            following = (inside >> np.uint64(self._rest)) & np.uint64((1 << self._step) - 1)
-            self._tallies[leading] += np.bincount(following.astype(np.intp), minlength=1 << self._step)
             self._size += len(inside)
             self._kept[leading].append(inside)
         if self._size > KEPT_AT_MOST:
-            for kept in self._kept.values():
-                kept.clear()
+            self._tally()
+
+    def _tally(self) -> None:
+        """Counts what was kept so far by its next bits, and keeps it no longer."""
+        for leading, kept in self._kept.items():
+            for keys in kept:
+                following = (keys >> np.uint64(self._rest)) & np.uint64((1 << self._step) - 1)
+                self._tallies[leading] += np.bincount(following.astype(np.intp), minlength=1 << self._step)
+            kept.clear()
 
     def narrow(self, ranks: Collection[int]) -> dict[int, float] | None:
         """The numbers of these ranks if this pass has found them; None if all numbers have to come by again."""
