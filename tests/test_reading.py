@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import feather
 
 from fedcdh.errors import DataError, SettingsError
 from fedcdh.plan import StudyPlan
@@ -61,8 +62,12 @@ def write(path: Path, content: str | bytes) -> Path:
     return path
 
 
-def save(path: Path, cells: dict[str, object] | pa.Table, **options) -> Path:
-    pq.write_table(cells if isinstance(cells, pa.Table) else pa.table(cells), path, **options)
+def save(path: Path, cells: dict[str, object] | pa.Table, row_group_size: int | None = None) -> Path:
+    table = cells if isinstance(cells, pa.Table) else pa.table(cells)
+    if path.suffix in (".arrow", ".feather", ".ipc"):
+        feather.write_feather(table, path, chunksize=row_group_size, compression="lz4" if row_group_size else None)
+    else:
+        pq.write_table(table, path, row_group_size)
     return path
 
 
@@ -86,7 +91,7 @@ def as_csv(part) -> str:
     return out.getvalue()
 
 
-def as_parquet(folder: Path, part, groups: int, encoded: bool) -> Path:
+def as_typed(folder: Path, part, groups: int, encoded: bool) -> Path:
     texts = pa.array([g for _, g in part], pa.string())
     columns = {"x": pa.array([x for x, _ in part], pa.float64()), "g": texts.dictionary_encode() if encoded else texts}
     return save(folder, columns, row_group_size=groups)
@@ -100,10 +105,10 @@ def test_files_formats_and_batches_change_nothing(data, content):
     with TemporaryDirectory() as folder:
         paths = []
         for k, (start, stop) in enumerate(pairwise([0, *cuts, len(content)])):
-            ending = draw(st.sampled_from([".csv", ".csv.gz", ".parquet"]))
+            ending = draw(st.sampled_from([".csv", ".csv.gz", ".parquet", ".arrow", ".feather"]))
             path, part = Path(folder) / f"{k}{ending}", content[start:stop]
-            if ending == ".parquet":
-                as_parquet(path, part, draw(st.integers(1, 9)), draw(st.booleans()))
+            if not ending.startswith(".csv"):
+                as_typed(path, part, draw(st.integers(1, 9)), draw(st.booleans()))
             else:
                 write(path, as_csv(part))
             paths.append(path)
@@ -361,9 +366,10 @@ def test_a_cell_that_is_no_number_is_found_but_not_told(row, batch, cell):
     assert cell not in str(refusal.value)
 
 
-# Parquet
+# Parquet and Arrow
 
 
+@pytest.mark.parametrize("ending", [".pq", ".arrow"])
 @pytest.mark.parametrize(
     ("cells", "kind", "found"),
     [
@@ -381,8 +387,8 @@ def test_a_cell_that_is_no_number_is_found_but_not_told(row, batch, cell):
         (pa.array(["b", None, "b"]).dictionary_encode(), "categorical", ["b", None, "b"]),
     ],
 )
-def test_parquet_types(tmp_path, cells, kind, found):
-    path = save(tmp_path / "a.pq", {"v": cells})
+def test_types_are_believed(tmp_path, ending, cells, kind, found):
+    path = save(tmp_path / f"a{ending}", {"v": cells})
     assert open_tables(path).kinds() == {"v": kind}
     assert read(path) == {"v": found}
 
@@ -481,7 +487,9 @@ def test_types_have_to_agree_between_files(tmp_path):
         with pytest.raises(DataError, match=r"'x' is int64 in .*a\.parquet and string in .*b\.parquet; save"):
             source.batches({"x": kind})
     for path in (texts, save(tmp_path / "c.parquet", {"x": [True]})):
-        with pytest.raises(DataError, match="the study expects numbers; Parquet columns are never turned into numbers"):
+        with pytest.raises(
+            DataError, match="the study expects numbers; columns with types are never turned into numbers"
+        ):
             open_tables(path).batches({"x": "continuous"})
     floats, nothing = save(tmp_path / "d.parquet", {"x": [0.5]}), save(tmp_path / "e.parquet", {"x": pa.nulls(1)})
     assert read([whole, nothing, floats]) == {"x": [1, None, 0.5]}
@@ -639,6 +647,19 @@ def parquet_bytes() -> bytes:
     return out.getvalue()
 
 
+def arrow_bytes() -> bytes:
+    out = io.BytesIO()
+    feather.write_feather(pa.table({"x": np.arange(1000.0), "g": ["a"] * 1000}), out)
+    return out.getvalue()
+
+
+def arrow_stream() -> bytes:
+    out, table = io.BytesIO(), pa.table({"x": [1.0], "g": ["a"]})
+    with pa.ipc.new_stream(out, table.schema) as stream:
+        stream.write_table(table)
+    return out.getvalue()
+
+
 @pytest.mark.parametrize(
     ("name", "content", "complaint"),
     [
@@ -664,6 +685,12 @@ def parquet_bytes() -> bytes:
         ("a.parquet", b"x,g\n1,2\n", "cannot be read as Parquet"),
         ("a.parquet", parquet_bytes()[:-20], "cannot be read as Parquet"),
         ("a.parquet", b"PAR1" + b"\xff" * 600 + parquet_bytes()[604:], "cannot be read as Parquet"),
+        ("a.arrow", b"", "is empty"),
+        ("a.feather", b"x,g\n1,2\n", "cannot be read as Arrow"),
+        ("a.arrow", arrow_bytes()[:-20], "cannot be read as Arrow"),
+        ("a.arrow", arrow_bytes()[:8] + b"\xff" * 600 + arrow_bytes()[608:], "cannot be read as Arrow"),
+        ("a.ipc", arrow_stream(), "cannot be read as Arrow"),
+        ("a.feather", b"FEA1" + bytes(100), "first version of Feather; save it again as Arrow or Parquet"),
     ],
     ids=lambda found: None if isinstance(found, bytes) else found[:30],
 )
@@ -675,10 +702,15 @@ def test_damage_is_refused(tmp_path, name, content, complaint):
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.sampled_from(["a.csv", "a.csv.gz"]), st.integers(0, 10**6), st.binary(max_size=4), st.integers(0, 4))
+@given(
+    st.sampled_from(["a.csv", "a.csv.gz", "a.parquet", "a.arrow"]),
+    st.integers(0, 10**6),
+    st.binary(max_size=4),
+    st.integers(0, 4),
+)
 def test_damaged_bytes_are_read_or_refused(name, place, new, lost):
     data = as_csv([(float(i), f"l\n{i}") for i in range(50)]).encode()
-    data = gzip.compress(data) if name.endswith(".gz") else data
+    data = {"z": gzip.compress(data), "t": parquet_bytes(), "w": arrow_bytes()}.get(name[-1], data)
     place %= len(data)
     with TemporaryDirectory() as folder:
         path = Path(folder) / name
@@ -694,7 +726,11 @@ def test_undecodable_text_is_refused_in_any_encoding(tmp_path):
 
 
 def test_a_file_that_went_away_is_refused(tmp_path):
-    for path in (write(tmp_path / "a.csv", "x\n1\n"), save(tmp_path / "b.parquet", {"x": [1]})):
+    for path in (
+        write(tmp_path / "a.csv", "x\n1\n"),
+        save(tmp_path / "b.parquet", {"x": [1]}),
+        save(tmp_path / "a.arrow", {"x": [1]}),
+    ):
         source = open_tables(path)
         path.unlink()
         with pytest.raises(DataError, match=r"[ab]\.\w+ cannot be read"):

@@ -62,7 +62,7 @@ def mask_command(
     client: Client,
     files: Annotated[
         list[str] | None,
-        typer.Argument(help="CSV or Parquet files, as for summarize; only where the round needs them.", metavar="DATA"),
+        typer.Argument(help="Table files, as for summarize; only where the round needs them.", metavar="DATA"),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The answer; else NAME.keys, NAME.shares, ...")

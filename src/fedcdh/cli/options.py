@@ -17,7 +17,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but erro
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
 Client = Annotated[str, typer.Option(help="The name of this site in the study.", metavar="NAME")]
 Files = Annotated[
-    list[str], typer.Argument(help="CSV (also .csv.gz) or Parquet files, folders or patterns.", metavar="DATA...")
+    list[str], typer.Argument(help="CSV (also .gz), Parquet or Arrow files, folders or patterns.", metavar="DATA...")
 ]
 PlanFile = Annotated[Path, typer.Argument(help="The study's plan file.", metavar="PLAN")]
 KeyFile = Annotated[

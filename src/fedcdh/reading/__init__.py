@@ -1,4 +1,4 @@
-"""Reading a client's rows from files, batch by batch: CSV (also packed with gzip) and Parquet, one file or many.
+"""Reading a client's rows from files, batch by batch: CSV (also packed with gzip), Parquet and Arrow, one file or many.
 
     rows = open_tables("data/*.parquet", rename=read_renames("names.toml"))
 

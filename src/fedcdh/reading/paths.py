@@ -9,7 +9,8 @@ from fedcdh.errors import DataError
 
 CSV = (".csv", ".tsv", ".tab", ".txt")
 PARQUET = (".parquet", ".pq")
-_EXPECTED = f"{', '.join(CSV)} (also with .gz behind it), {' or '.join(PARQUET)}"
+ARROW = (".arrow", ".feather", ".ipc")
+_EXPECTED = f"{', '.join(CSV)} (also with .gz behind it), {', '.join(PARQUET)}, {' or '.join(ARROW)}"
 
 
 def ending(path: Path) -> str:
@@ -17,7 +18,7 @@ def ending(path: Path) -> str:
     name = path.name.lower()
     packed = name.removesuffix(".gz")
     found = Path(packed).suffix
-    return found if found in CSV or (found in PARQUET and packed == name) else ""
+    return found if found in CSV or (found in PARQUET + ARROW and packed == name) else ""
 
 
 def is_packed(path: Path) -> bool:

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fedcdh.errors import DataError, SettingsError
+from fedcdh.reading.arrow_file import ArrowFile
 from fedcdh.reading.columns import Content, content_of
 from fedcdh.reading.csv_file import CsvFile
 from fedcdh.reading.parquet_file import ParquetFile
-from fedcdh.reading.paths import PARQUET, ending, table_paths
+from fedcdh.reading.paths import ARROW, PARQUET, ending, table_paths
 from fedcdh.reading.style import CsvStyle
 from fedcdh.sources import Kind
 from fedcdh.tables import Table
@@ -53,11 +54,14 @@ def open_tables(
     """
     if batch_rows < 1:
         raise SettingsError(f"batch_rows is {batch_rows}; expected at least 1")
-    style = style or CsvStyle()
-    files: tuple[TableFile, ...] = tuple(
-        ParquetFile(path) if ending(path) in PARQUET else CsvFile(path, style) for path in table_paths(paths)
-    )
+    files = tuple(_opened(path, style or CsvStyle()) for path in table_paths(paths))
     return TableFiles(files, dict(rename or {}), progress, batch_rows)
+
+
+def _opened(path: Path, style: CsvStyle) -> TableFile:
+    if ending(path) in PARQUET:
+        return ParquetFile(path)
+    return ArrowFile(path) if ending(path) in ARROW else CsvFile(path, style)
 
 
 @dataclass(frozen=True)
@@ -72,14 +76,14 @@ class TableFiles:
     def kinds(self) -> Mapping[str, Kind]:
         """Every column: continuous if all its values are numbers, or if it has none; categorical otherwise.
 
-        Columns of CSV files are decided over all rows, those of Parquet by their types. Dates, times, lists and the
-        like in Parquet stand here as categorical, for a column is not left out in silence; `batches` refuses them,
+        Columns of CSV files are decided over all rows, those of Parquet and Arrow by their types. Dates, times, lists
+        and the like there stand here as categorical, for a column is not left out in silence; `batches` refuses them,
         and columns without a heading, which stand here under the empty name.
         """
         return dict(self._kinds)
 
     def batches(self, kinds: Mapping[str, Kind]) -> Iterator[Table]:
-        """All rows, once, in the order of the files; a categorical column of numbers in Parquet comes as numbers."""
+        """All rows, once, in the order of the files; a categorical column of typed numbers comes as numbers."""
         theirs = {name: self._column(name) for name in kinds}
         for name, kind in kinds.items():
             self._check_heading(name, theirs[name])
@@ -167,9 +171,9 @@ class TableFiles:
             )
         if labels and kind == "continuous":
             raise DataError(
-                f"{labels.path}: column {theirs!r} is of type {typed[labels]}, but the study expects numbers; Parquet "
-                "columns are never turned into numbers by guessing, so save it as numbers, or make it categorical for "
-                "all clients"
+                f"{labels.path}: column {theirs!r} is of type {typed[labels]}, but the study expects numbers; columns "
+                "with types are never turned into numbers by guessing, so save it as numbers, or make it categorical "
+                "for all clients"
             )
 
 

@@ -1,0 +1,52 @@
+"""One Arrow file (also called Feather, or Arrow IPC), read in batches of rows.
+
+The file is mapped into memory, so that pages are read when they are looked at, and may be dropped again. A batch that
+was packed when it was written has to be unpacked as a whole: how large it is was decided by whoever wrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyarrow import ipc
+
+from fedcdh.errors import DataError
+from fedcdh.reading.typed_file import TypedFile
+
+_OLD = b"FEA1"  # the first version of Feather, which Arrow no longer writes
+
+
+@dataclass(frozen=True)
+class ArrowFile(TypedFile):
+    """An Arrow file; what the same library writes as a stream, without a table of contents, is refused."""
+
+    format: ClassVar[str] = "Arrow"
+
+    def _opened(self) -> AbstractContextManager[Any]:
+        return self._mapped(None)
+
+    @contextmanager
+    def _mapped(self, columns: Sequence[int] | None) -> Iterator[Any]:
+        with pa.memory_map(str(self.path)) as source:
+            if source.read(len(_OLD)) == _OLD:
+                raise DataError(f"{self.path} is of the first version of Feather; save it again as Arrow or Parquet")
+            options = None if columns is None else ipc.IpcReadOptions(included_fields=list(columns), use_threads=False)
+            with ipc.open_file(source, options=options) as file:
+                yield file
+
+    def _schema_of(self, file: Any) -> Any:
+        return file.schema
+
+    def _read(self, file: Any, columns: Sequence[str], rows: int) -> Iterator[tuple[Any, float]]:
+        with self._mapped([file.schema.get_field_index(name) for name in columns]) as wanted:
+            count = wanted.num_record_batches
+            for number in range(count):
+                batch = wanted.get_batch(number)
+                batch.validate(full=True)  # offsets of a damaged file may point anywhere
+                for start in range(0, batch.num_rows, rows):
+                    part = batch.slice(start, rows)
+                    yield part, (number + (start + part.num_rows) / batch.num_rows) / count
