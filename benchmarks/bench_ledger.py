@@ -18,10 +18,10 @@ from time import process_time
 import numpy as np
 import numpy.typing as npt
 
-from fedcdh import StudyPlan, summarize
-from fedcdh.releases import Sketcher, sketches
-from fedcdh.sources import source_of
-from fedcdh.standing_out import Watched
+from fedcdh import StudyPlan
+from fedcdh.one_look import Wanted, look_at
+from fedcdh.releases import sketches
+from fedcdh.tables import Numbers
 
 Array = npt.NDArray[np.float64]
 BUCKETS = (1024, 4096, 16384)
@@ -33,7 +33,8 @@ SHAPES: dict[str, Callable[[np.random.Generator, int], Array]] = {
 
 
 def sketch(values: Array, seed: int) -> sketches.Sketch:
-    return sketches._Hash(bytes([seed % 251])).sketch(sketches._Hash(bytes([seed % 251])).mixed(values.view(np.uint64)))
+    (found,) = (hashed := sketches._Hash(bytes([seed % 251]))).sketches(hashed.columns([Numbers(values)]))
+    return found
 
 
 def seen(rows: int, changed: int, buckets: int, tables: int) -> float:
@@ -66,9 +67,9 @@ def cost(variables: int, rows: int) -> tuple[float, float]:
     times: dict[bool, list[float]] = {False: [], True: []}
     for _ in range(3):
         for watched in times:
-            also = (Sketcher(b"secret"),) if watched else ()
+            wanted = Wanted(secret=b"secret" if watched else None)
             start = process_time()
-            summarize(Watched(source_of(table, "site"), plan, also), plan, "site")
+            look_at(table, plan, "site", wanted)
             times[watched].append(process_time() - start)
     plain = statistics.median(times[False])
     return plain, statistics.median(times[True]) - plain

@@ -14,10 +14,10 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from fedcdh import StudyPlan, summarize
+from fedcdh import StudyPlan
+from fedcdh.one_look import Wanted, look_at
 from fedcdh.policy import Policy
-from fedcdh.sources import source_of
-from fedcdh.standing_out import Watched, leverages
+from fedcdh.standing_out import leverages
 
 Draw = Callable[[np.random.Generator, int], npt.NDArray[np.float64]]
 SHAPES: dict[str, Draw] = {
@@ -35,8 +35,8 @@ SHAPES: dict[str, Draw] = {
 def leverage(values: npt.NDArray[np.float64]) -> float:
     table = {"x": values}
     plan = StudyPlan.from_tables({"site": table})
-    source = Watched(source_of(table, "the table"), plan)
-    return leverages(summarize(source, plan, "site"), plan, source.outermost)["x"]
+    found = look_at(table, plan, "site", Wanted())
+    return leverages(found.summary(0.5), plan, found.outermost.values)["x"]
 
 
 def main() -> None:

@@ -1,21 +1,31 @@
-"""What a summary costs: memory and time for a large Parquet file, beside numpy alone, and the size of the message.
+"""What a summary costs: beside numpy, beside reading alone, on several cores, with all checks; memory, and bytes sent.
 
     python -m benchmarks.bench_summarize                      # 10 million rows of 20 variables
-    python -m benchmarks.bench_summarize --rows 1000000
+    python -m benchmarks.bench_summarize --rows 1000000 --workers 1 2
 
-Memory is the peak of a process of its own that runs `fedcdh summarize` (and `fedcdh profile`) on the file. Times are
-those of one core. "numpy alone" computes the same features in float64, block by block, and adds up their products with
-BLAS, without rounding to the grid, without looking for missing values, and from arrays that are in memory already.
+Rates are ratios of processor time, measured in turn on the same rows, one core. "numpy" is, for the default features,
+the same columns as anybody would write them in float64, without rounding to the grid and without looking for missing
+values; for random Fourier features only the cosines themselves. In both cases with the product of the block with itself
+by BLAS. Reading is beside Arrow alone, which gives batches of the same file and throws them away.
+
+Several workers are beside one, by the clock; beside that stands how much faster two processes that have nothing in
+common compute the same cosines and products: what the machine has to give. Other programs that run meanwhile take their
+part of both; the load says how many there were. Memory is the peak of a process of its own that runs the command.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import os
+import statistics
 import subprocess
 import sys
 import tempfile
-import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from time import perf_counter, process_time
 
 import numpy as np
 import numpy.typing as npt
@@ -24,17 +34,22 @@ import pyarrow.parquet as pq
 from threadpoolctl import threadpool_limits
 
 from fedcdh import Continuous, StudyPlan, open_tables, summarize
+from fedcdh.features import FeatureFamily, Fourier, Hermite
 from fedcdh.files.studies import Study
 from fedcdh.files.summaries import size
-from fedcdh.plan import DEFAULT_FAMILY
 from fedcdh.policy import Policy
 from fedcdh.releases import ReleaseLedger
 from fedcdh.releasing import Gate
+from fedcdh.row_workers import cores
+from fedcdh.tables import Numbers, Table
 from fedcdh.taking_part import checked_summary
 
 Array = npt.NDArray[np.float64]
-BLOCK = 2048
+BLOCK = 4096
 PART = 1 << 20
+BATCH = 1 << 16
+TIMES, ENOUGH = 5, 3_000_000
+"""Rounds, and rows that are enough for one figure by the clock."""
 MEASURE = """
 import re, sys, time
 from pathlib import Path
@@ -53,54 +68,153 @@ def names(variables: int) -> list[str]:
     return [f"x{number + 1}" for number in range(variables)]
 
 
+def plan_of(variables: int, family: FeatureFamily | None = None) -> StudyPlan:
+    return StudyPlan(tuple(Continuous(n, 0.1, 1.5) for n in names(variables)), ("site",), family or Hermite())
+
+
+def chain(rng: np.random.Generator, rows: int, variables: int) -> Array:
+    """Every variable hangs on the one before."""
+    values = rng.standard_normal((variables, rows))
+    for i in range(1, variables):
+        values[i] += 0.8 * values[i - 1]
+    return values
+
+
 def write(path: Path, rows: int, variables: int, seed: int) -> None:
-    """A chain of variables with noise, written part by part."""
+    """Written part by part."""
     rng = np.random.default_rng(seed)
     schema = pa.schema([(name, pa.float64()) for name in names(variables)])
     with pq.ParquetWriter(path, schema) as writer:
         for start in range(0, rows, PART):
-            part = rng.standard_normal((variables, min(PART, rows - start)))
-            for i in range(1, variables):
-                part[i] += 0.8 * part[i - 1]
-            writer.write_table(pa.table(list(part), schema=schema))
+            writer.write_table(pa.table(list(chain(rng, min(PART, rows - start), variables)), schema=schema))
 
 
-def alone(values: Array, plan: StudyPlan) -> Array:
-    """Features and their products as anybody would write them."""
-    location = np.array([[v.location] for v in plan.variables if isinstance(v, Continuous)])
-    scale = np.array([[v.scale] for v in plan.variables if isinstance(v, Continuous)])
+# Beside numpy
+
+
+def by_hand(values: Array, plan: StudyPlan) -> Array:
+    """The default features and their products, as anybody would write them."""
     total = np.zeros((plan.columns, plan.columns))
     for start in range(0, values.shape[1], BLOCK):
-        clipped = np.clip((values[:, start : start + BLOCK] - location) / scale, -plan.clip, plan.clip)
+        clipped = np.clip((values[:, start : start + BLOCK] - 0.1) / 1.5, -plan.clip, plan.clip)
         linear = clipped / plan.clip
-        features = DEFAULT_FAMILY.features(np.arcsinh(clipped))
+        features = plan.family.features(np.arcsinh(clipped))
         block = np.concatenate([np.ones((1, linear.shape[1])), linear, linear**2, *features])
         total += block @ block.T
     return total
 
 
-def compute(path: Path, plan: StudyPlan, rows: int) -> tuple[float, float, float]:
-    """Seconds for reading, for our sums, and for numpy alone, batch by batch in turn."""
-    reading = ours = theirs = 0.0
-    begin = time.perf_counter()
-    for batch in open_tables(path).batches(plan.kinds):
-        reading += time.perf_counter() - begin
-        begin = time.perf_counter()
-        summarize(batch, plan, "site")
-        ours += time.perf_counter() - begin
-        values = np.array([batch.columns[name].values for name in plan.names])
-        begin = time.perf_counter()
-        alone(values, plan)
-        theirs += time.perf_counter() - begin
-        begin = time.perf_counter()
-    return reading, ours, theirs
+def cosines(values: Array, plan: StudyPlan) -> Array:
+    """As many cosines as there are features, and the product of a block of that size, nothing else."""
+    width, total = plan.family.width, np.zeros((plan.columns, plan.columns))
+    block = np.ones((plan.columns, BLOCK))
+    for start in range(0, values.shape[1], BLOCK):
+        some = values[:, start : start + BLOCK]
+        inside = block[:, : some.shape[1]]
+        for number in range(width):
+            np.cos(some, out=inside[number * len(some) : (number + 1) * len(some)])
+        total += inside @ inside.T
+    return total
 
 
-def gated(path: Path, plan: StudyPlan, folder: Path) -> float:
-    """Seconds for a summary that may leave: reading, sums, and all that a site looks at before."""
-    begin = time.perf_counter()
-    checked_summary(open_tables(path), plan, "site", Policy(), gate=Gate(ReleaseLedger(folder / "first")))
-    return time.perf_counter() - begin
+def rate(plan: StudyPlan, alone: Callable[[Array, StudyPlan], Array], rows: int, seed: int) -> float:
+    """How much of the speed of numpy alone a summary reaches: the median of rounds, in turn."""
+    values = chain(np.random.default_rng(seed), rows, len(plan.names))
+    table = Table({name: Numbers(column) for name, column in zip(plan.names, values, strict=True)})
+    ratios = []
+    for _ in range(TIMES):
+        theirs = timed(lambda: alone(values, plan))
+        ratios.append(theirs / timed(lambda: summarize(table, plan, "site")))
+    return statistics.median(ratios)
+
+
+def timed(work: Callable[[], object], clock: Callable[[], float] = process_time) -> float:
+    begin = clock()
+    work()
+    return clock() - begin
+
+
+def beside_numpy(variables: int, rows: int, seed: int) -> None:
+    fourier = plan_of(variables, Fourier())
+    print(
+        f"features and products, of numpy's speed: {rate(plan_of(variables), by_hand, rows, seed):.0%} by default, "
+        f"{rate(fourier, cosines, rows, seed):.0%} for {fourier.family.width} Fourier features"
+    )
+
+
+def small() -> None:
+    """Ratios only, in a few seconds."""
+    beside_numpy(20, 100_000, 1000)
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder) / "data.parquet"
+        write(data, 200_000, 20, 1000)
+        whole_file(data, Path(folder), plan_of(20), 200_000)
+
+
+# A whole file
+
+
+def arrow_alone(path: Path) -> None:
+    with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 16) as file:
+        for _ in file.iter_batches(BATCH, use_threads=False):
+            pass
+
+
+def read(path: Path, plan: StudyPlan) -> None:
+    for _ in open_tables(path).batches(plan.kinds):
+        pass
+
+
+def checked(path: Path, plan: StudyPlan, workers: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        gate = Gate(ReleaseLedger(Path(folder) / "releases.jsonl"))
+        checked_summary(open_tables(path), plan, "site", Policy(), gate=gate, workers=workers)
+
+
+def whole_file(path: Path, folder: Path, plan: StudyPlan, rows: int) -> None:
+    """Processor time of one core: reading beside Arrow alone, reading and checks beside the sums."""
+    theirs, ours = timed(lambda: arrow_alone(path)), timed(lambda: read(path, plan))
+    sums = timed(lambda: summarize(open_tables(path), plan, "site"))
+    all_of_it = timed(lambda: checked(path, plan, 1))
+    cells = rows * len(plan.names) * 8
+    print(f"reading Parquet: {theirs / ours:.0%} of Arrow's speed ({cells / theirs / 1e9:.1f} GB of numbers a second)")
+    print(
+        f"of the time of a summary without checks, reading is {ours / sums:.0%}; with the checks of policy and ledger "
+        f"it takes {all_of_it / sums:.2f} times as long"
+    )
+
+
+def busy(seed: int) -> None:
+    """Cosines and products, in memory of its own."""
+    values, plan = chain(np.random.default_rng(seed), 50_000, 20), plan_of(20, Fourier())
+    with threadpool_limits(1):
+        for _ in range(3):
+            cosines(values, plan)
+
+
+def given(processes: int) -> float:
+    """Seconds by the clock for so many processes, each with the same work."""
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(processes) as pool:
+        pool.map(busy, range(processes))  # until all have started
+        return timed(lambda: pool.map(busy, range(processes), chunksize=1), perf_counter)
+
+
+def on_cores(path: Path, plan: StudyPlan, workers: list[int], rounds: int) -> None:
+    """By the clock, in turn: several workers beside one, with and without checks."""
+    tasks: dict[str, Callable[[int], object]] = {
+        "sums": lambda number: summarize(open_tables(path), plan, "site", workers=number),
+        "with checks": lambda number: checked(path, plan, number),
+    }
+    one = given(1)
+    for number in (number for number in workers if number > 1):
+        found = []
+        for name, task in tasks.items():
+            alone, shared = partial(task, 1), partial(task, number)
+            ratios = [timed(alone, perf_counter) / timed(shared, perf_counter) for _ in range(rounds)]
+            found.append(f"{name} {statistics.median(ratios):.2f} (at best {max(ratios):.2f})")
+        limit = one * number / given(number)
+        print(f"{number} workers beside 1, times as fast: {', '.join(found)}; {number} processes {limit:.2f}")
 
 
 def measured(*command: object) -> tuple[float, float, float]:
@@ -111,6 +225,17 @@ def measured(*command: object) -> tuple[float, float, float]:
         raise SystemExit(run.stderr)
     before, after, seconds = map(float, run.stdout.split())
     return before / 1024, after / 1024, seconds
+
+
+def commands(data: Path, folder: Path, plan: StudyPlan, workers: list[int]) -> None:
+    plan_file = folder / "study.plan.json"
+    plan_file.write_text(Study(plan).to_json(), encoding="utf-8")
+    summarizing = [["summarize", plan_file, data, "--workers", number] for number in workers]
+    for place, command in enumerate([*summarizing, ["profile", data]]):
+        told = ["--client", "site", "-o", folder / f"{place}.out", "--ledger", folder / f"{place}.jsonl", "-q"]
+        before, after, seconds = measured(*command, *told)
+        shown = " ".join(str(part) for part in command if not isinstance(part, Path))
+        print(f"fedcdh {shown}: peak {after:.0f} MB, of which {before:.0f} MB after starting; {seconds:.0f} s")
 
 
 def message_sizes() -> None:
@@ -128,25 +253,21 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--variables", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1000)
+    parser.add_argument("--workers", type=int, nargs="+", default=sorted({1, cores()}))
     options = parser.parse_args()
-    plan = StudyPlan(tuple(Continuous(name, 0.1, 1.5) for name in names(options.variables)), ("site",))
-    with tempfile.TemporaryDirectory() as folder, threadpool_limits(1):
-        data, plan_file = Path(folder) / "data.parquet", Path(folder) / "study.plan.json"
+    plan = plan_of(options.variables)
+    with tempfile.TemporaryDirectory() as name, threadpool_limits(1):
+        folder = Path(name)
+        data = folder / "data.parquet"
         write(data, options.rows, options.variables, options.seed)
-        plan_file.write_text(Study(plan).to_json(), encoding="utf-8")
         file = f"Parquet, {data.stat().st_size / 1e6:,.0f} MB"
         print(f"{options.rows:,} rows of {options.variables} variables (seed {options.seed}), {file}")
-        reading, ours, theirs = compute(data, plan, options.rows)
-        print(f"reading {reading:.1f} s, summary {ours:.1f} s, numpy alone {theirs:.1f} s: {ours / theirs:.2f} times")
-        times = gated(data, plan, Path(folder)) / (reading + ours)
-        print(f"with the checks of policy and ledger, reading included: {times:.2f} times")
-        for command in (["summarize", plan_file, data], ["profile", data]):
-            out = Path(folder) / f"{command[0]}.out"
-            before, after, seconds = measured(
-                *command, "--client", "site", "-o", out, "--ledger", Path(folder) / "ledger", "-q"
-            )
-            memory = f"peak {after:.0f} MB, of which {before:.0f} MB after starting"
-            print(f"fedcdh {command[0]}: {memory}; {seconds:.0f} s")
+        print(f"{cores()} cores, load {os.getloadavg()[0]:.1f}")
+        beside_numpy(options.variables, min(options.rows, 200_000), options.seed)
+        whole_file(data, folder, plan, options.rows)
+        on_cores(data, plan, options.workers, min(TIMES, max(1, ENOUGH // options.rows)))
+        commands(data, folder, plan, options.workers)
+        print(f"load {os.getloadavg()[0]:.1f}")
     message_sizes()
 
 

@@ -21,12 +21,12 @@ from fedcdh.files import disk
 from fedcdh.files.studies import Study
 from fedcdh.files.summaries import unpack
 from fedcdh.needed import level_needed, rows_needed
+from fedcdh.one_look import Wanted, look_at
 from fedcdh.plan import Categorical, Continuous, StudyPlan
 from fedcdh.policy import Policy
 from fedcdh.reading import open_tables
 from fedcdh.resampling import bootstrap_summaries
-from fedcdh.sources import source_of
-from fedcdh.standing_out import Watched, WatchedCopies, leverages
+from fedcdh.standing_out import WatchedCopies, leverages
 from fedcdh.summary import Aggregate, add_up, summarize
 
 SITES = {"north": 400, "south": 420, "coast": 380}
@@ -261,10 +261,10 @@ def test_who_hides_behind_a_neighbour_is_found_in_the_copy_without_them():
     plan = StudyPlan((Continuous("a"), Continuous("b")), ("north", "south"))
     rng = np.random.default_rng(5)
     table = {"a": np.append(rng.standard_normal(400), [25.0, 25.0]), "b": rng.standard_normal(402)}
-    watched = Watched(source_of(table, "north"), plan)
-    summary = summarize(watched, plan, "north")
+    found = look_at(table, plan, "north", Wanted())
+    summary = found.summary(0.5)
     seen = WatchedCopies(plan, summary)
-    assert leverages(summary, plan, watched.outermost)["a"] < 0.51
+    assert leverages(summary, plan, found.outermost.values)["a"] < 0.51
     told = []
     copies = bootstrap_summaries(table, plan, "north", 30, 1, watch=lambda *block: (seen(*block), told.append(block)))
     times = dict(enumerate(np.hstack([counts for _, counts in told])[:, -2:], start=1))
@@ -322,12 +322,12 @@ def test_the_weights_that_were_drawn_count_and_not_their_average():
     plan, copies = StudyPlan((Continuous("a"), Continuous("b")), ("north", "south")), 4
     rng = np.random.default_rng(5)
     table = {"a": np.append(rng.standard_normal(500), 6.0), "b": rng.standard_normal(501)}
-    watched = Watched(source_of(table, "north"), plan)
-    summary = summarize(watched, plan, "north")
-    alone = leverages(summary, plan, watched.outermost)["a"]
+    found = look_at(table, plan, "north", Wanted())
+    summary = found.summary(0.5)
+    alone = leverages(summary, plan, found.outermost.values)["a"]
     odds, limit = alone / (1 - alone), 7.5
     policy = Policy(loneliest=limit * odds / (1 + limit * odds))
-    policy.check_summary(summary, plan, watched.outermost, copies=copies)
+    policy.check_summary(summary, plan, found.outermost.values, copies=copies)
     refused, expected = set(), set()
     for seed in range(60):
         seen, told = WatchedCopies(plan, summary), []

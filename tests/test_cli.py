@@ -116,6 +116,17 @@ def test_any_split_into_files_gives_the_same_summary(study, tmp_path, parts, for
     assert out.read_bytes() == (study / "north.summary").read_bytes()
 
 
+def test_any_number_of_workers_gives_the_same_summary(study, tmp_path):
+    plan, data, out = str(study / "study.plan.json"), str(study / "north" / "data.csv"), tmp_path / "north.summary"
+    for workers in ("1", "2", "3"):
+        command = ["summarize", plan, data, "--client", "north", "--workers", workers, "-o", str(out), "-q"]
+        assert main(command) == 0
+        assert out.read_bytes() == (study / "north.summary").read_bytes()
+        out.unlink()
+    assert main(["summarize", plan, data, "--client", "north", "--workers", "0", "-o", str(out), "-q"]) == 2
+    assert not out.exists()
+
+
 def test_running_again_changes_nothing(study, tmp_path):
     for _ in range(2):
         arguments = [

@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 from fedcdh.encoding import GRID, Encoder
 from fedcdh.errors import PolicyRefusal
 from fedcdh.features import Hermite
+from fedcdh.one_look import Wanted, look_at
 from fedcdh.plan import Categorical, Continuous, StudyPlan
 from fedcdh.policy import Policy
-from fedcdh.sources import source_of
-from fedcdh.standing_out import LonelyRows, Watched, leverages
+from fedcdh.standing_out import LonelyRows, leverages
 from fedcdh.summary import Summary, summarize
 from fedcdh.tables import as_table
 from fedcdh.taking_part import checked_summary
 
 
 def watched(table, plan) -> tuple[Summary, dict]:
-    source = Watched(source_of(table, "client 'north'"), plan)
-    return summarize(source, plan, "north", max_dropped=1), source.outermost
+    found = look_at(table, plan, "north", Wanted())
+    return found.summary(1.0), found.outermost.values
 
 
 def patients(oldest: float, rows: int = 1000) -> dict[str, list]:
@@ -113,12 +113,12 @@ def test_the_loneliest_of_all_rows_is_found_on_the_way_however_rows_come(seed, b
     levels = Categorical("ill", ("new", "no", "yes"))
     plan = StudyPlan((Continuous("age"), Continuous("bmi"), levels), ("north", "south"))
     truth = largest_of_all(table, plan)
-    alone, rows = LonelyRows(plan, 0.5), as_table(table)
-    for start in range(0, 300, batch):
-        alone(rows.rows_from(start, batch))
+    rows = as_table(table)
+    parts = [rows.rows_from(start, batch) for start in range(0, 300, batch)]
+    alone = look_at(parts, plan, "north", Wanted(loneliest=0.5)).lonely
     assert truth > 0.5
     assert alone.largest(summarize(table, plan, "north")) == pytest.approx(truth, rel=1e-4)
-    assert LonelyRows(plan, 0.5).largest(summarize(table, plan, "north")) == 0
+    assert LonelyRows(plan.columns, 0.5).largest(summarize(table, plan, "north")) == 0
 
 
 def test_who_hides_in_every_variable_and_stands_out_by_all_is_refused():

@@ -78,7 +78,8 @@ def test_the_size_of_blocks_does_not_matter(monkeypatch, block):
     table = studies.mixed(3, sizes=(150,))["clinic a"]
     plan = studies.plan_of({"a": table})
     whole = summarize(table, plan, "a")
-    monkeypatch.setattr(summary_module, "_BLOCK", block)
+    monkeypatch.setattr(summary_module, "_block_rows", lambda plan: block)
+    monkeypatch.setattr(summary_module, "_EXACT", max(1, block // 2))
     assert identical(summarize(table, plan, "a"), whole)
 
 
@@ -176,7 +177,10 @@ def test_a_hundred_million_rows_fit():
     assert largest >= GRID**2 * 10**8
     assert largest >= GRID**2 * ROWS_AT_MOST
     assert ROWS_AT_MOST >= 10**8
-    assert summary_module._BLOCK * GRID**2 <= 2**53  # block sums are exact in float64
+    assert summary_module._EXACT * GRID**2 <= 2**53  # block sums are exact in float64
+    wide = summary_module.Sums(StudyPlan(tuple(Continuous(f"x{number}") for number in range(2000)), ("a",)))
+    wide.used = 10**8
+    assert wide._watched() <= summary_module._EXACT
     plan = plan_for()
     both = of_rows(plan, 5 * 10**7) + of_rows(plan, 5 * 10**7, "south")
     assert both.rows == 10**8
@@ -330,7 +334,29 @@ def test_a_summary_is_a_value():
     kept = Summary("plan", ("north",), given_array, 1, {})
     given_array[0, 0] = 0
     assert kept.rows == 1
+    given_array[0, 0] = GRID**2
+    view = given_array[:]  # what others can still write to is copied, even if not by this name
+    view.setflags(write=False)
+    assert not np.shares_memory(Summary("plan", ("north",), view, 1, {}).moments, given_array)
+    assert np.shares_memory(Summary("plan", ("north",), kept.moments, 1, {}).moments, kept.moments)
     assert found != "something else"
+
+
+def test_some_rows_of_the_scatter_are_rows_of_the_scatter():
+    for summary in studies.cohort_of(studies.mixed(3)).summaries:
+        whole = summary.centred()[1]
+        assert np.array_equal(whole, whole.T)
+        assert np.array_equal(summary.scatter(slice(2, 5)), whole[2:5])
+        assert np.array_equal(summary.centred(slice(3, 7))[1], whole[3:7, 3:7])
+
+
+@pytest.mark.parametrize("place", [(0, -1), (600, 3)])
+def test_damage_anywhere_in_a_large_matrix_is_found(place):
+    moments = np.eye(700, dtype=np.int64) * GRID**2
+    assert Summary("plan", ("north",), moments, 1, {}).rows == 1
+    moments[place] = 5
+    with pytest.raises(SummaryError, match="damaged"):
+        Summary("plan", ("north",), moments, 1, {})
 
 
 @pytest.mark.parametrize(("centre", "spread"), [(1.8e18, 1e-290), (-1e299, 1e-300), (0.0, 1e299)])

@@ -60,7 +60,9 @@ class Selection:
             found: dict[int, float] = {}
             for leading, below in self._below.items():
                 numbers = np.sort(np.concatenate([np.zeros(0, np.uint64), *self._kept[leading]]))
-                found |= {rank: _value(numbers[rank - below]) for rank in ranks if 0 <= rank - below < len(numbers)}
+                here = [rank for rank in ranks if 0 <= rank - below < len(numbers)]
+                wanted = numbers[np.array(here, dtype=np.intp) - below]
+                found |= dict(zip(here, _values(wanted), strict=True))
             return {rank: found[rank] for rank in ranks}
         below_next: dict[int, int] = {}
         ends_of: dict[int, int] = {}
@@ -71,7 +73,8 @@ class Selection:
                 ends_of[rank] = (leading << self._step) | place
                 below_next[ends_of[rank]] = int(starts[place])
         if self._rest == 0:
-            return {rank: _value(np.uint64(ends_of[rank])) for rank in ranks}
+            ends = np.array([ends_of[rank] for rank in ranks], dtype=np.uint64)
+            return dict(zip(ranks, _values(ends), strict=True))
         self._bits, self._below = self._bits + self._step, below_next
         self._start()
         return None
@@ -90,6 +93,7 @@ def _keys(values: Array) -> Keys:
     return np.where(bits & _SIGN, ~bits, bits | _SIGN)
 
 
-def _value(key: np.uint64) -> float:
-    bits = key & ~_SIGN if key & _SIGN else ~key
-    return float(np.array(bits, dtype=np.uint64).view(np.float64))
+def _values(keys: Keys) -> list[float]:
+    bits = np.where(keys & _SIGN, keys & ~_SIGN, ~keys)
+    numbers: list[float] = bits.view(np.float64).tolist()
+    return numbers

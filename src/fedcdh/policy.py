@@ -177,7 +177,7 @@ class Policy:
     ) -> None:
         """Refuses a summary before a byte leaves: too few rows, or people with a label or a pair of labels; units.
 
-        Of the outermost values (`standing_out.Watched` notes them), those whose owner stands out. `cells` are the
+        Of the outermost values (`standing_out.Outermost` notes them), those whose owner stands out. `cells` are the
         people with each value of numbers that have few different ones (`few_values`). Bootstrap copies that are to
         leave with the summary raise the figures; a refusal says how many of them could. With `noise`, which is to be
         added to it, figures are held to as well, unless the policy says that so much noise is enough.

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from fedcdh.blas import one_blas_thread
 from fedcdh.encoding import Encoder
 from fedcdh.errors import DataError, SettingsError, SummaryError
 from fedcdh.plan import StudyPlan
@@ -63,9 +64,10 @@ def bootstrap_summaries(
     source = source_of(table, f"client {client!r}", names=plan.names, only=plan.names)
     encode, whole = Encoder(plan, client), _Copy(plan, client, seed, 0)
     drawn = [_Copy(plan, client, seed, number) for number in range(1, copies + 1)]
-    for batch in source.batches(plan.kinds):
-        for start in range(0, batch.rows, _BLOCK):
-            _add(batch.rows_from(start, _BLOCK), encode, whole, drawn, watch)
+    with one_blas_thread():
+        for batch in source.batches(plan.kinds):
+            for start in range(0, batch.rows, _BLOCK):
+                _add(batch.rows_from(start, _BLOCK), encode, whole, drawn, watch)
     if empty := sum(not copy.moments[0, 0] for copy in drawn):
         raise DataError(f"client {client!r} has too few complete rows: {empty} of {copies} copies are empty")
     of = whole.summary(plan, client).digest

@@ -6,9 +6,9 @@ A source can be read again and again, always gives the same rows, and reads each
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, TypeGuard, TypeVar, runtime_checkable
 
 import narwhals as nw
 import numpy as np
@@ -17,6 +17,7 @@ from fedcdh.errors import DataError
 from fedcdh.tables import Column, Table, Texts, as_table
 
 Kind = Literal["continuous", "categorical"]
+Result = TypeVar("Result")
 
 
 @runtime_checkable
@@ -31,6 +32,14 @@ class TableSource(Protocol):
 
         A categorical column that holds numbers may come as numbers. A continuous one that holds text is a DataError.
         """
+
+
+@runtime_checkable
+class Spread(Protocol):
+    """A source whose rows lie in parts, each of which is worked on where it lies: in a thread, on another machine."""
+
+    def spread(self, work: Callable[[TableSource], Result], add: Callable[[Result, Result], Result]) -> Result:
+        """The sum, by `add`, of the work on all parts; in which order they are added makes no difference."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +108,11 @@ def source_of(
     if isinstance(data, Iterable) and not isinstance(data, (str, bytes)):
         return InMemory(data, owner, names, only)
     return InMemory([data], owner, names, only)  # which says what is wrong with it
+
+
+def is_spread(data: Any) -> TypeGuard[Spread]:
+    """Whether the rows lie in parts; a data frame may have a column of that name, and is none."""
+    return not _is_table(data) and isinstance(data, Spread)
 
 
 def _kind(column: Column) -> Kind:

@@ -24,7 +24,8 @@ direction. At the site the weights are known, and so is that, for every row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -32,86 +33,132 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from fedcdh.encoding import Encoder
+from fedcdh.encoding import GRID, Encoder
 from fedcdh.plan import Continuous, StudyPlan
-from fedcdh.sources import Kind, TableSource
-from fedcdh.summary import Summary
+from fedcdh.summary import Integers, Summary
 from fedcdh.tables import Numbers, Table
 
 Array = npt.NDArray[np.float64]
 _NOTHING = 1e-12  # of the largest eigenvalue of the scaled moments: below, it is rounding
 _TRACE = 1e-13  # what a direction counts that no row so far had: whoever has it is lonely
+_RARE = 1e-11  # below, sums of products may be rounding
 _SAFE = 0.98  # of the limit: measured on the way, in other units
-_BLOCK = 2048  # rows at a time
 
 
-@dataclass(frozen=True)
-class Watched:
-    """A source that remembers the outermost values of its complete rows, and those next to the plan's centres.
+class Outermost:
+    """The least and the largest value of every number, and those next to the plan's centre on either side.
 
-    Who else wants to see the complete rows as they come by is called with them (`also`).
+    Called with numbers, variables × rows, block after block; `a + b` is that of all the rows.
     """
 
-    source: TableSource
-    plan: StudyPlan
-    also: tuple[Callable[[Table], None], ...] = ()
-    outermost: dict[str, Array] = field(default_factory=dict)
+    def __init__(self, plan: StudyPlan) -> None:
+        self._variables = [variable for variable in plan.variables if isinstance(variable, Continuous)]
+        self._centres = [variable.bulk[0] for variable in self._variables]
+        # the least, the least above the centre, and with the sign turned the largest below it, and the largest
+        self._least = np.full((len(self._variables), 4), np.inf)
 
-    def kinds(self) -> Mapping[str, Kind]:
-        """Those of the source."""
-        return self.source.kinds()
+    def __call__(self, numbers: Array) -> None:
+        """Looks at some rows."""
+        if not numbers.size:
+            return
+        least, above, below, largest = self._least.T
+        np.minimum(least, numbers.min(axis=1), out=least)
+        np.minimum(largest, -numbers.max(axis=1), out=largest)
+        nearer = (numbers < above[:, None]) & (numbers > -below[:, None])
+        for place in np.flatnonzero(nearer.any(axis=1)):  # few, once there are many rows
+            near, centre = numbers[place, nearer[place]], self._centres[place]
+            above[place] = min(above[place], near[near >= centre].min(initial=np.inf))
+            below[place] = min(below[place], -near[near <= centre].max(initial=-np.inf))
 
-    def batches(self, kinds: Mapping[str, Kind]) -> Iterator[Table]:
-        """Those of the source, looked at on the way."""
-        for table in self.source.batches(kinds):
-            complete = np.ones(table.rows, dtype=np.bool_)
-            for column in table.columns.values():
-                complete &= ~column.missing
-            for variable in self.plan.variables:
-                column = table.columns[variable.name]
-                if isinstance(variable, Continuous) and isinstance(column, Numbers):
-                    self._note(variable, column.values[complete])
-            if self.also:
-                used = table if complete.all() else table.where(complete)
-                for watch in self.also:
-                    watch(used)
-            yield table
+    def __add__(self, other: Outermost) -> Outermost:
+        both = copy(self)
+        both._least = np.minimum(self._least, other._least)
+        return both
 
-    def _note(self, variable: Continuous, values: Array) -> None:
-        known = np.concatenate([self.outermost.get(variable.name, np.zeros(0)), values])
-        if len(known):
-            self.outermost[variable.name] = _outermost(variable, known)
+    @property
+    def values(self) -> dict[str, Array]:
+        """By variable, each value once, in order."""
+        ends = self._least * [1.0, 1.0, -1.0, -1.0]
+        return {
+            variable.name: np.unique(known[np.isfinite(known)])
+            for variable, known in zip(self._variables, ends, strict=True)
+            if np.isfinite(known).any()
+        }
 
 
 class LonelyRows:
-    """Called with complete rows, batch after batch: keeps those that may stand out by all their values together."""
+    """Keeps the rows that may stand out by all their values together, while rows go by; `limit` is a leverage.
 
-    def __init__(self, plan: StudyPlan, limit: float) -> None:
-        self._encode, self._limit = Encoder(plan, plan.clients[0]), _SAFE * limit
-        self._moments = np.zeros((plan.columns, plan.columns))
-        self._rows = self._measured = 0
-        self._measure = self._moments
-        self._kept = np.zeros((plan.columns, 0))
+    Leverages of all rows add up to the number of columns: few are above the limit, and no more are kept for long. Those
+    of a block add up to tr(M⁻¹P), where P are the products of its features, which the summary takes anyway: if that is
+    not above the limit, no single one is, and the rows need not be looked at. Directions that next to nobody has cannot
+    be told from rounding in P; they are measured row by row.
+    """
 
-    def __call__(self, rows: Table) -> None:
-        """Looks at these rows among those so far. What is measured by fewer of them only looks lonelier."""
-        for start in range(0, rows.rows, _BLOCK):
-            features = self._encode(rows.rows_from(start, _BLOCK))
-            self._moments += features @ features.T
-            self._rows += features.shape[1]
-            if self._rows >= 2 * self._measured:
-                self._measure, self._measured = _root(self._moments, _TRACE, told_only=False), self._rows
-                self._kept = self._lonely(self._kept)
-            self._kept = np.concatenate([self._kept, self._lonely(features)], axis=1)
+    def __init__(self, columns: int, limit: float) -> None:
+        self._limit, self._measured = _SAFE * limit, 0
+        self._kept = np.zeros((columns, 0), dtype=np.int32)  # features are whole steps of the grid
+        self._measure: _Measure | None = None
+
+    def __call__(self, features: Array, products: Array, moments: Integers) -> None:
+        """Looks at rows among those so far, whose moments these are: with more of them, leverage only falls."""
+        rows = int(moments[0, 0]) // GRID**2
+        if rows < len(moments):  # as many directions as rows: all of them are lonely
+            self._keep(features)
+            return
+        if self._measure is None or rows >= 2 * self._measured or self._too_many(4):
+            self._measured, self._measure = rows, _Measure.of(moments)
+            self._kept = self._kept[:, self._measure.each(self._kept) > self._limit]
+        if self._measure.together(features, products) > self._limit:
+            self._keep(features[:, self._measure.each(features) > self._limit])
+
+    def with_others(self, other: LonelyRows, moments: Integers) -> LonelyRows:
+        """Those that may stand out among the rows of both, whose moments these are."""
+        both = LonelyRows(len(moments), self._limit / _SAFE)
+        both._kept = np.concatenate([self._kept, other._kept], axis=1)
+        if both._too_many(2):
+            both._kept = both._kept[:, _Measure.of(moments).each(both._kept) > both._limit]
+        return both
+
+    def _keep(self, features: Array) -> None:
+        self._kept = np.concatenate([self._kept, features.astype(np.int32)], axis=1)
+
+    def _too_many(self, times: int) -> bool:
+        """Whether so many times more are kept than can be above the limit."""
+        columns, kept = self._kept.shape
+        return kept > times * columns / self._limit
 
     def largest(self, summary: Summary) -> float:
         """The largest leverage of a row in all columns of the summary, where it may be above the limit; else 0."""
         measure = _root(summary.moments.astype(np.float64), _NOTHING)
-        return float(((measure @ self._kept) ** 2).sum(axis=0).max(initial=0.0))
+        largest = float(((measure @ self._kept) ** 2).sum(axis=0).max(initial=0.0))
+        return largest if largest > self._limit else 0.0
 
-    def _lonely(self, features: Array) -> Array:
-        known = ((self._measure @ features) ** 2).sum(axis=0)
-        return np.asarray(features[:, known > self._limit])
+
+@dataclass(frozen=True)
+class _Measure:
+    """Leverage among the rows of some moments, by a root of M⁻¹."""
+
+    root: Array
+    rare: Array  # of the root, the directions that next to nobody has
+    inverse: Array  # in all others
+
+    @classmethod
+    def of(cls, moments: Integers) -> _Measure:
+        """A direction that no row has counts for a trace: whoever has it is lonely."""
+        eigenvalues, directions = _directions(moments.astype(np.float64))
+        root = directions / np.sqrt(np.maximum(eigenvalues, _TRACE))[:, None]
+        rare, common = np.split(root, [np.searchsorted(eigenvalues, _RARE)])
+        return cls(root, rare, common.T @ common)
+
+    def each(self, features: npt.NDArray[np.float64 | np.int32]) -> Array:
+        """The leverage of every row."""
+        return np.asarray(((self.root @ features) ** 2).sum(axis=0))
+
+    def together(self, features: Array, products: Array) -> float:
+        """What no single row is above: a sum over all of them in most directions, the largest in the others."""
+        rare = ((self.rare @ features) ** 2).sum(axis=0).max(initial=0.0)
+        return float(np.vdot(self.inverse, products) + rare)
 
 
 @dataclass(frozen=True)
@@ -198,10 +245,16 @@ def _measure(summary: Summary, span: slice) -> Array:
     return _root(summary.moments[np.ix_(columns, columns)].astype(np.float64), _NOTHING)
 
 
-def _root(moments: Array, least: float, *, told_only: bool = True) -> Array:
-    """W with WᵀW = M⁻¹; directions below the least share of the largest eigenvalue are left out, or count as that."""
+def _root(moments: Array, least: float) -> Array:
+    """W with WᵀW = M⁻¹; directions below the least share of the largest eigenvalue are left out."""
+    eigenvalues, directions = _directions(moments)
+    told = eigenvalues > least
+    return np.asarray(directions[told] / np.sqrt(eigenvalues[told, None]))
+
+
+def _directions(moments: Array) -> tuple[Array, Array]:
+    """Eigenvalues of the scaled moments in ascending order, over the largest one, and their vectors: those of unit
+    size in these coordinates, divided by the scales, and by the root of the largest eigenvalue."""
     scales = np.sqrt(np.maximum(moments.diagonal(), 1.0))
     eigenvalues, vectors = np.linalg.eigh(moments / np.multiply.outer(scales, scales))
-    told = eigenvalues > least * eigenvalues[-1] if told_only else slice(None)
-    sizes = np.maximum(eigenvalues[told, None], least * eigenvalues[-1])
-    return np.asarray(vectors[:, told].T / np.sqrt(sizes) / scales)
+    return eigenvalues / eigenvalues[-1], vectors.T / np.sqrt(eigenvalues[-1]) / scales

@@ -10,19 +10,21 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property, partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from fedcdh.encoding import GRID, Encoder
 from fedcdh.errors import DataError, PlanMismatch, SettingsError, SummaryError
-from fedcdh.plan import StudyPlan
-from fedcdh.sources import source_of
+from fedcdh.plan import StudyPlan, some_of
+from fedcdh.row_workers import spread_of
+from fedcdh.sources import TableSource
 from fedcdh.tables import Table
 
 Array = npt.NDArray[np.float64]
@@ -34,7 +36,12 @@ NOISY_AT_MOST = 1 << 61
 """Size of an entry with noise, which no bound of features holds: sums of a few then still fit."""
 CONSTANT = 1e-10
 """Variance of a feature up to which it counts as constant: rounding to the grid alone leaves up to 2⁻³⁶/4."""
-_BLOCK = 2048  # rows at a time: what a cache holds; up to 8192, 2¹³ · 2³⁶ < 2⁵³, sums are exact in float64
+_ENCODED, _CELLS, _FEATURES = 1024, 1 << 18, 1 << 21
+"""Rows at least, and cells and features at most otherwise, that are encoded at a time: what a cache holds, yet so much
+that threads do not get in each other's way between the steps."""
+_WATCHED, _EXACT = 1024, 8192
+"""Rows that are multiplied at a time while few have been, and at most, since 2¹³ · 2³⁶ < 2⁵³: exact in float64."""
+_TILE = 512  # rows or columns of a matrix worked on at a time, where all of it would be a copy too many
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,12 +59,10 @@ class Summary:
 
     def __post_init__(self) -> None:
         whole = np.can_cast(np.asarray(self.moments).dtype, np.int64)
-        moments = np.array(self.moments, dtype=np.int64) if whole else np.zeros(0, dtype=np.int64)
-        moments.setflags(write=False)
+        moments = _held(self.moments) if whole else np.zeros(0, dtype=np.int64)
         object.__setattr__(self, "moments", moments)
         object.__setattr__(self, "missing", MappingProxyType(dict(self.missing)))
-        square = moments.ndim == 2 and moments.size > 0 and np.array_equal(moments, moments.T)
-        if not square or not self._within_bounds():
+        if not _symmetric(moments) or not self._within_bounds():
             raise SummaryError(f"the summary of {', '.join(self.clients)} is damaged; make it again from the table")
 
     def __reduce__(self) -> tuple[type[Summary], tuple[object, ...]]:
@@ -89,48 +94,45 @@ class Summary:
 
     def _within_bounds(self) -> bool:
         """Whether features in [-1, 1] can have given these moments: then as many rows as we allow cannot overflow."""
-        most = self.moments[0, 0]
+        most, least, largest = int(self.moments[0, 0]), int(self.moments.min()), int(self.moments.max())
         if self.noise:
-            return bool((np.abs(self.moments) < NOISY_AT_MOST).all())
-        return 0 <= self.rows <= self.rows_read and bool(((-most <= self.moments) & (self.moments <= most)).all())
+            return -NOISY_AT_MOST < least <= largest < NOISY_AT_MOST
+        return 0 <= self.rows <= self.rows_read and -most <= least <= largest <= most
 
-    def centred(self) -> tuple[Array, Array]:
-        """The means of φ, and its scatter Σ(φ − mean)(φ − mean)ᵀ, as real numbers.
+    @property
+    def means(self) -> Array:
+        """The means of φ, as real numbers."""
+        shift, rest = self._shift()
+        return np.asarray((shift + rest / self.rows) / GRID)
+
+    def centred(self, span: slice = slice(None)) -> tuple[Array, Array]:
+        """The means of φ, and its scatter Σ(φ − mean)(φ − mean)ᵀ, as real numbers; of all columns, or of this span."""
+        return self.means[span], self.scatter(span, span)
+
+    def scatter(self, rows: slice, columns: slice = slice(None)) -> Array:
+        """These rows and columns of the scatter Σ(φ − mean)(φ − mean)ᵀ: all of it may be large.
 
         Features are first shifted by whole steps of the grid, in integers: then small spreads around large means lose
         no digits. Intermediate products may pass 2⁶³; sums modulo 2⁶⁴ do not mind, and the scatter itself fits.
         """
+        sums, (shift, rest) = self.moments[0] // GRID, self._shift()
+        shifted = self.moments[rows, columns] - np.multiply.outer(shift[rows], sums[columns])
+        shifted -= np.multiply.outer(sums[rows], shift[columns])
+        shifted += np.multiply.outer(self.rows * shift[rows], shift[columns])
+        scatter = np.multiply.outer(rest[rows], rest[columns])
+        scatter /= -self.rows
+        scatter += shifted
+        scatter /= float(GRID**2)
+        return scatter
+
+    def _shift(self) -> tuple[Integers, Array]:
+        """The means of φ in whole steps of the grid, and what the sums are beyond these."""
         sums = self.moments[0] // GRID
         shift = np.rint(sums / self.rows).astype(np.int64)
-        crossed = np.multiply.outer(shift, sums)
-        shifted = self.moments - crossed - crossed.T + self.rows * np.multiply.outer(shift, shift)
-        rest = (sums - self.rows * shift).astype(np.float64)
-        scatter = (shifted - np.multiply.outer(rest, rest) / self.rows) / float(GRID**2)
-        return (shift + rest / self.rows) / GRID, scatter
+        return shift, (sums - self.rows * shift).astype(np.float64)
 
     def __add__(self, other: Summary) -> Summary:
-        if self.plan != other.plan:
-            raise PlanMismatch(
-                f"summaries follow different plans ({self.plan[:12]} and {other.plan[:12]}); "
-                "send every client the same plan file"
-            )
-        if self.copy != other.copy:
-            raise SummaryError(
-                f"{_draw(self)} and {_draw(other)} cannot be added: they are not of the same draw of rows"
-            )
-        if bool(self.noise) != bool(other.noise):
-            raise SummaryError(f"of {_draw(self)} and {_draw(other)} only one has noise; one of them must not be here")
-        _check_capacity(self.rows + other.rows)
-        return Summary(
-            plan=self.plan,
-            clients=tuple(sorted({*self.clients, *other.clients})),
-            moments=self.moments + other.moments,
-            rows_read=self.rows_read + other.rows_read,
-            missing={name: self.missing[name] + other.missing[name] for name in self.missing},
-            copy=self.copy,
-            of=self.of if self.of == other.of else "",
-            noise=self.noise + other.noise,
-        )
+        return _sum_of((self, other))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Summary):
@@ -150,7 +152,7 @@ class Cohort:
     @cached_property
     def total(self) -> Summary:
         """The sum of all clients: what the server would know in the aggregate mode of trust."""
-        return reduce(Summary.__add__, self.summaries)
+        return _sum_of(self.summaries)
 
     @property
     def clients(self) -> tuple[str, ...]:
@@ -181,10 +183,14 @@ class Cohort:
         ]
         return Cohort(self.plan, tuple(sorted(copies, key=lambda summary: summary.clients)))
 
-    def centred(self) -> tuple[Array, Array]:
-        """Per client, the means of φ and its scatter about them."""
-        means, scatter = zip(*(summary.centred() for summary in self.summaries), strict=True)
-        return np.array(means), np.array(scatter)
+    @property
+    def means(self) -> Array:
+        """The means of φ, (clients, columns)."""
+        return np.array([summary.means for summary in self.summaries])
+
+    def scatters(self, rows: slice) -> Iterator[Array]:
+        """Some rows of the scatter of φ about its means, at one client after the other: all of it may be large."""
+        return (summary.scatter(rows) for summary in self.summaries)
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,13 +285,16 @@ class Aggregate:
         """Σ φφᵀ of all clients as real numbers, (1, columns, columns)."""
         return np.asarray(self.total.moments[None] / float(GRID**2))
 
-    def centred(self) -> tuple[Array, Array]:
-        """The means of φ per client, and its scatter within clients, of all clients together."""
-        centre, scatter = self.total.centred()
-        means = self.firsts / self.firsts[:, :1]
-        apart = means - centre
-        rows = np.array(self.client_rows, dtype=np.float64)
-        return means, (scatter - (apart.T * rows) @ apart)[None]
+    @property
+    def means(self) -> Array:
+        """The means of φ, (clients, columns)."""
+        return np.asarray(self.firsts / self.firsts[:, :1])
+
+    def scatters(self, rows: slice) -> Iterator[Array]:
+        """Some rows of the scatter of φ within clients, of all clients together."""
+        apart = self.means - self.total.means
+        between = (apart[:, rows].T * np.array(self.client_rows, dtype=np.float64)) @ apart
+        yield self.total.scatter(rows) - between
 
 
 def add_up(summaries: Iterable[Summary], plan: StudyPlan, *, without: Collection[str] = ()) -> Cohort:
@@ -336,20 +345,23 @@ def add_up(summaries: Iterable[Summary], plan: StudyPlan, *, without: Collection
                 "which of them holds (it has to add up parts of its rows itself, before the noise)"
             )
         known.append(summary)
-    if (lacking := [client for client in plan.clients if client not in {*parts, *without}]) or not parts:
+    there = {*parts, *without}
+    if (lacking := [client for client in plan.clients if client not in there]) or not parts:
         raise SummaryError(
-            f"no summary from client {', '.join(lacking)}; wait for it, or make a plan without it for all others"
+            f"no summary from client {some_of(lacking)}; wait for it, or make a plan without it for all others"
         )
-    cohort = Cohort(plan, tuple(reduce(Summary.__add__, parts[client]) for client in sorted(parts)))
+    cohort = Cohort(plan, tuple(_sum_of(parts[client]) for client in sorted(parts)))
     _check_capacity(sum(summary.rows for summary in cohort.summaries))
     return cohort
 
 
-def summarize(table: Any, plan: StudyPlan, client: str, *, max_dropped: float = 0.5) -> Summary:
+def summarize(table: Any, plan: StudyPlan, client: str, *, max_dropped: float = 0.5, workers: int = 1) -> Summary:
     """The one message of a client: sums of features and of their products over its complete rows.
 
-    A table may also come in batches, or as files opened with `open_tables`: one block of rows is in memory at a time.
-    Rows with a missing value are left out and counted; more than the share `max_dropped` of them is an error.
+    A table may also come in batches, or as files opened with `open_tables`: one block of rows is in memory at a time,
+    for each of the `workers`, threads that share the rows; however many there are, the bytes are the same. A `Spread`
+    is worked on where its parts lie. Rows with a missing value are left out and counted; more than the share
+    `max_dropped` of them is an error.
 
     >>> from fedcdh.plan import Continuous
     >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south"))
@@ -357,39 +369,94 @@ def summarize(table: Any, plan: StudyPlan, client: str, *, max_dropped: float = 
     >>> message.rows, message.rows_read, dict(message.missing)
     (2, 3, {'age': 1})
     """
+    check_asked(plan, client, max_dropped)
+    parts = spread_of(table, f"client {client!r}", workers=workers, names=plan.names, only=plan.names)
+    return parts.spread(partial(sums_of, plan=plan, client=client), Sums.__add__).summary(plan, client, max_dropped)
+
+
+def check_asked(plan: StudyPlan, client: str, max_dropped: float) -> None:
+    """Refuses, before a row is read, what no summary can be made with."""
     if not 0 <= max_dropped <= 1:
         raise SettingsError(f"max_dropped is {max_dropped}; expected a share of the rows, from 0 to 1")
     if client not in plan.clients:
         raise DataError(f"client {client!r} is not part of the plan, which names {', '.join(plan.clients)}")
-    source = source_of(table, f"client {client!r}", names=plan.names, only=plan.names)
-    encode, sums = Encoder(plan, client), _Sums(plan)
-    for batch in source.batches(plan.kinds):
-        for start in range(0, batch.rows, _BLOCK):
-            sums.add(batch.rows_from(start, _BLOCK), encode)
-    _check_dropped(client, sums.read, sums.used, sums.missing, max_dropped)
-    return Summary(plan.fingerprint, (client,), sums.moments, sums.read, sums.missing)
 
 
-class _Sums:
-    """What is added up while rows come by."""
+def sums_of(source: TableSource, *, plan: StudyPlan, client: str) -> Sums:
+    """What one look at the rows of a source gives."""
+    sums, encode = Sums(plan), Encoder(plan, client)
+    for rows in source.batches(plan.kinds):
+        sums.add(rows, encode)
+    return sums
+
+
+class Watch(Protocol):
+    """Who else wants to see what is computed of complete rows, block by block."""
+
+    def numbers(self, numbers: Array) -> None:
+        """The values of continuous variables: variables × rows."""
+
+    def features(self, features: Array, products: Array) -> None:
+        """Features, columns × rows, and the sums of their products; these are in the moments already."""
+
+
+class Sums:
+    """What is added up while rows come by; `a + b` is what both would have come to."""
 
     def __init__(self, plan: StudyPlan) -> None:
         self.moments = np.zeros((plan.columns, plan.columns), dtype=np.int64)
         self.missing = dict.fromkeys(plan.names, 0)
         self.read = self.used = 0
+        self._block = _block_rows(plan)
 
-    def add(self, block: Table, encode: Encoder) -> None:
-        """Counts the rows, and adds the products of the features of those that are complete."""
-        complete = np.ones(block.rows, dtype=np.bool_)
-        for name, column in block.columns.items():
+    def add(self, rows: Table, encode: Encoder, watch: Watch | None = None) -> Table:
+        """Counts the rows, adds the products of the features of those that are complete, and gives these back."""
+        complete = np.ones(rows.rows, dtype=np.bool_)
+        for name, column in rows.columns.items():
             if (missing := column.missing).any():
                 self.missing[name] += int(missing.sum())
                 complete &= ~missing
-        self.read += block.rows
-        self.used += int(complete.sum())
+        self.read += rows.rows
+        used = rows if complete.all() else rows.where(complete)
+        for start in range(0, used.rows, self._block):
+            block = used.rows_from(start, self._block)
+            features = encode(block, numbers := encode.numbers(block))
+            if watch is not None:
+                watch.numbers(numbers)
+            step = _EXACT if watch is None else self._watched()
+            for first in range(0, block.rows, step):
+                self._multiply(features[:, first : first + step], watch)
+        return used
+
+    def _watched(self) -> int:
+        """So few rows that they can hardly stand out among those so far, taken together: see `LonelyRows`."""
+        columns = len(self.moments)
+        return min(_EXACT, max(_WATCHED, columns, self.used // (4 * columns)))
+
+    def _multiply(self, features: Array, watch: Watch | None) -> None:
+        self.used += features.shape[1]
         _check_capacity(self.used)
-        features = encode(block if complete.all() else block.where(complete))
-        self.moments += (features @ features.T).astype(np.int64)
+        products = features @ features.T
+        self.moments += products.astype(np.int64)
+        if watch is not None:
+            watch.features(features, products)
+
+    def __add__(self, other: Sums) -> Sums:
+        total = copy(self)
+        total.moments = self.moments + other.moments
+        total.missing = {name: count + other.missing[name] for name, count in self.missing.items()}
+        total.read, total.used = self.read + other.read, self.used + other.used
+        _check_capacity(total.used)
+        return total
+
+    def summary(self, plan: StudyPlan, client: str, max_dropped: float) -> Summary:
+        """The message, unless too many rows were left out."""
+        _check_dropped(client, self.read, self.used, self.missing, max_dropped)
+        return Summary(plan.fingerprint, (client,), self.moments, self.read, self.missing)
+
+
+def _block_rows(plan: StudyPlan) -> int:
+    return max(_ENCODED, min(_CELLS // len(plan.variables), _FEATURES // plan.columns))
 
 
 def _check_dropped(client: str, rows: int, used: int, missing: Mapping[str, int], max_dropped: float) -> None:
@@ -421,6 +488,62 @@ def check_noise(summary: Summary, plan: StudyPlan) -> None:
         )
     if summary.noise and plan.noise is None:
         raise SummaryError(f"the summary of {', '.join(summary.clients)} has noise, and the plan asks for none")
+
+
+def _sum_of(summaries: Sequence[Summary]) -> Summary:
+    """The sum of one or more summaries, added into one matrix: there may be ten thousand, or large ones."""
+    first, *others = summaries
+    if not others:
+        return first
+    for other in others:
+        _check_alike(first, other)
+    _check_capacity(sum(summary.rows for summary in summaries))
+    moments = first.moments.copy()
+    for other in others:
+        moments += other.moments
+    moments.setflags(write=False)
+    return Summary(
+        plan=first.plan,
+        clients=tuple(sorted({client for summary in summaries for client in summary.clients})),
+        moments=moments,
+        rows_read=sum(summary.rows_read for summary in summaries),
+        missing={name: sum(summary.missing[name] for summary in summaries) for name in first.missing},
+        copy=first.copy,
+        of=first.of if {summary.of for summary in summaries} == {first.of} else "",
+        noise=sum(summary.noise for summary in summaries),
+    )
+
+
+def _check_alike(one: Summary, other: Summary) -> None:
+    """Refuses to add what does not belong together."""
+    if one.plan != other.plan:
+        raise PlanMismatch(
+            f"summaries follow different plans ({one.plan[:12]} and {other.plan[:12]}); "
+            "send every client the same plan file"
+        )
+    if one.copy != other.copy:
+        raise SummaryError(f"{_draw(one)} and {_draw(other)} cannot be added: they are not of the same draw of rows")
+    if bool(one.noise) != bool(other.noise):
+        raise SummaryError(f"of {_draw(one)} and {_draw(other)} only one has noise; one of them must not be here")
+
+
+def _held(moments: Any) -> Integers:
+    """The moments as nobody can change them: as they are if they cannot be written to already, else a copy."""
+    ours = type(moments) is np.ndarray and moments.dtype == np.int64 and moments.base is None
+    if ours and not moments.flags.writeable:
+        return np.asarray(moments)
+    held = np.array(moments, dtype=np.int64)
+    held.setflags(write=False)
+    return held
+
+
+def _symmetric(moments: Integers) -> bool:
+    """Whether this is a symmetric matrix; looked at in tiles, since it may be larger than what a cache holds."""
+    if moments.ndim != 2 or moments.size == 0 or moments.shape[0] != moments.shape[1]:
+        return False
+    starts = range(0, len(moments), _TILE)
+    tiles = ((slice(a, a + _TILE), slice(b, b + _TILE)) for a in starts for b in starts if a <= b)
+    return all(np.array_equal(moments[rows, columns], moments[columns, rows].T) for rows, columns in tiles)
 
 
 def _draw(summary: Summary) -> str:

@@ -43,7 +43,12 @@ class Numbers:
 
     def as_texts(self) -> Texts:
         """The same column read as labels: 3.0 and 3 are the label "3"."""
-        return Texts.of([None if np.isnan(v) else _label(v) for v in self.values.tolist()])
+        present = ~self.missing
+        values, codes = np.unique(self.values[present], return_inverse=True)
+        labels = Texts.of([_label(value) for value in values.tolist()])
+        places = np.full(len(self), -1, dtype=np.int64)
+        places[present] = labels.codes[codes]
+        return Texts(labels.levels, places)
 
 
 @dataclass(frozen=True)
@@ -227,7 +232,10 @@ def _from_values(name: object, values: Any) -> Column:
         return Numbers(np.asarray(np.ma.filled(array.astype(np.float64), np.nan)))
     if array.dtype.kind in "mMcV":
         raise _unsupported(name, str(array.dtype))
-    items = [None if _is_missing(value) else value for value in array.tolist()]
+    cells = array.tolist()
+    if (texts := _all_texts(cells)) is not None:
+        return texts
+    items = [None if _is_missing(value) else value for value in cells]
     present = [value for value in items if value is not None]
     if odd := [type(value).__name__ for value in present if not isinstance(value, _CELLS)]:
         raise _unsupported(name, odd[0])
@@ -237,6 +245,18 @@ def _from_values(name: object, values: Any) -> Column:
 
 
 _CELLS = (str, bool, np.bool_, Real, Decimal)
+
+
+def _all_texts(cells: list[Any]) -> Texts | None:
+    """The column if every cell is a text or missing, and some are texts: values are looked at, not every cell."""
+    try:
+        distinct = set(cells)
+    except TypeError:  # lists and the like, which are refused with their type's name
+        return None
+    labels = {value: str(value) if isinstance(value, str) else None for value in distinct}
+    if not any(labels.values()) or not all(label is not None or _is_missing(value) for value, label in labels.items()):
+        return None
+    return Texts.of([labels[cell] for cell in cells])
 
 
 def _is_missing(value: object) -> bool:

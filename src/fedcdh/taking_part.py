@@ -16,12 +16,12 @@ import numpy as np
 
 from fedcdh.arrival import check, check_copy
 from fedcdh.budget import Noise
-from fedcdh.errors import SignatureError
-from fedcdh.few_values import FewValues
+from fedcdh.errors import SettingsError, SignatureError
 from fedcdh.files.profiles import ProfileMessage
 from fedcdh.files.signing import SigningKey, fingerprint
 from fedcdh.files.studies import Study
 from fedcdh.files.summaries import SummaryMessage, pack
+from fedcdh.one_look import Wanted, look_at
 from fedcdh.plan import StudyPlan
 from fedcdh.policy import Policy
 from fedcdh.privacy.noise import noisy, share
@@ -31,9 +31,9 @@ from fedcdh.releasing import Gate
 from fedcdh.resampling import bootstrap_summaries, check_copies
 from fedcdh.rounds import JointRequest, JointSummary, Ledger, answer_joint
 from fedcdh.rounds.closeness import closeness
-from fedcdh.sources import CompleteRows, Kind, TableSource, source_of
-from fedcdh.standing_out import LonelyRows, Watched, WatchedCopies
-from fedcdh.summary import Summary, summarize
+from fedcdh.sources import CompleteRows, Kind, TableSource, is_spread, source_of
+from fedcdh.standing_out import WatchedCopies
+from fedcdh.summary import Summary, check_asked, summarize
 
 NO_OTHER_NAMES: Mapping[str, str] = MappingProxyType({})
 
@@ -121,35 +121,41 @@ def checked_summary(
     masked: bool = False,
     look: Callable[[Summary], None] = lambda summary: None,
     gate: Gate | None = None,
+    workers: int = 1,
 ) -> tuple[Summary, tuple[Summary, ...]]:
     """The summary of this site's rows and its bootstrap copies, if policy and ledger let all of them leave.
 
     They are checked as the server will: a site should not learn from others that something is wrong. `look` may refuse
     when it sees the summary. Where there is a gate, they are in the ledger when this returns, and may leave; `masked`
-    says that the summary will do so under masks.
+    says that the summary will do so under masks. Rows are read once, by so many `workers` (threads), or where they lie;
+    copies, which are drawn row by row, are made by one.
     """
     if copies:
         check_copies(plan, copies)
-    source = source_of(rows, f"client {client!r}", only=plan.names)
+    check_asked(plan, client, max_dropped)
     if plan.noise is not None:
-        return _with_noise(source, plan, plan.noise, client, policy, own, max_dropped, look, gate), ()
-    few, seen = FewValues(plan, 0 if policy.research else policy.few_values), gate.sketcher() if gate else None
-    alone = None if policy.research else LonelyRows(plan, policy.lonely(copies))
-    watched = Watched(source, plan, tuple(watch for watch in (few, alone, seen) if watch is not None))
-    summary = summarize(watched, plan, client, max_dropped=max_dropped)
-    policy.check_summary(summary, plan, watched.outermost, own, copies=copies, cells=few.cells)
-    if alone is not None:
-        policy.check_rows(alone.largest(summary), copies)
-    drawn = _drawn_anew(source, plan, summary, policy, copies)
+        return _with_noise(rows, plan, plan.noise, client, policy, own, max_dropped, look, gate, workers), ()
+    found = look_at(rows, plan, client, _wanted(policy, gate, copies), workers=workers)
+    summary = found.summary(max_dropped)
+    policy.check_summary(summary, plan, found.outermost.values, own, copies=copies, cells=found.few.cells)
+    if found.lonely is not None:
+        policy.check_rows(found.lonely.largest(summary), copies)
+    drawn = _drawn_anew(rows, plan, summary, policy, copies)
     check(summary, plan)
     look(summary)
-    if gate is not None and seen is not None:
-        gate.note_summary(summary, plan, seen, policy, own, copies=copies, masked=masked)
+    if gate is not None and found.seen is not None:
+        gate.note_summary(summary, plan, found.seen, policy, own, copies=copies, masked=masked)
     return summary, drawn
 
 
+def _wanted(policy: Policy, gate: Gate | None, copies: int = 0) -> Wanted:
+    """What policy and ledger have to know about the rows."""
+    secret = None if gate is None else gate.ledger.secret()
+    return Wanted(secret=secret) if policy.research else Wanted(policy.few_values, policy.lonely(copies), secret)
+
+
 def _with_noise(
-    source: TableSource,
+    rows: Any,
     plan: StudyPlan,
     noise: Noise,
     client: str,
@@ -158,26 +164,25 @@ def _with_noise(
     max_dropped: float,
     look: Callable[[Summary], None],
     gate: Gate | None,
+    workers: int,
 ) -> Summary:
     """The summary with its noise; or with its part, where sites add noise together and only masked sums leave.
 
     The policy looks at what would leave without noise, by the same plan otherwise: its rules stay what they are.
     """
     plain = replace(plan, noise=None)
-    few, seen = FewValues(plain, 0 if policy.research else policy.few_values), gate.sketcher() if gate else None
-    alone = None if policy.research else LonelyRows(plain, policy.lonely())
-    watched = Watched(source, plain, tuple(watch for watch in (few, alone, seen) if watch is not None))
-    exact = summarize(watched, plain, client, max_dropped=max_dropped)
-    policy.check_summary(exact, plain, watched.outermost, own, cells=few.cells, noise=noise)
-    if alone is not None:
-        policy.check_rows(alone.largest(exact), noise=noise)
-    exact = summarize(source, plan, client, max_dropped=max_dropped)
+    found = look_at(rows, plain, client, _wanted(policy, gate), workers=workers)
+    exact = found.summary(max_dropped)
+    policy.check_summary(exact, plain, found.outermost.values, own, cells=found.few.cells, noise=noise)
+    if found.lonely is not None:
+        policy.check_rows(found.lonely.largest(exact), noise=noise)
+    exact = summarize(rows, plan, client, max_dropped=max_dropped, workers=workers)
     summary = noisy(exact, plan) if noise.shared == "each" else share(exact, plan)
     if noise.shared == "each":
         check(summary, plan)
     look(summary)
-    if gate is not None and seen is not None:
-        gate.note_noisy(summary, noise, plan, seen, policy, own)
+    if gate is not None and found.seen is not None:
+        gate.note_noisy(summary, noise, plan, found.seen, policy, own)
     return summary
 
 
@@ -190,13 +195,15 @@ def release(
     ledger: str | Path | None = None,
     key: SigningKey | None = None,
     max_dropped: float = 0.5,
+    workers: int = 1,
 ) -> bytes:
     """The file of a client's summary, to be sent: held to the site's policy, and noted in its ledger before it returns.
 
     `summarize` gives the same numbers to whoever has the rows anyway; what leaves a site goes through here. `policy` is
     one, or a policy.toml; without it the defaults hold. `ledger` is the file of all that left this site, without it
-    that of the command line (`docs/command-line.md`); `key` signs its entry. PolicyRefusal says which rule is broken,
-    what was found, what was expected and what can be done.
+    that of the command line (`docs/command-line.md`); `key` signs its entry. So many `workers` (threads) share the
+    work; their number makes no difference to what leaves. PolicyRefusal says which rule is broken, what was found,
+    what was expected and what can be done.
 
     >>> import tempfile
     >>> import numpy as np
@@ -216,7 +223,7 @@ def release(
     rules = policy if isinstance(policy, Policy) else Policy() if policy is None else Policy.from_file(Path(policy))
     gate = Gate(usual_ledger() if ledger is None else ReleaseLedger(Path(ledger)), key)
     rules.check_plan(plan)
-    summary, _ = checked_summary(table, plan, client, rules, max_dropped=max_dropped, gate=gate)
+    summary, _ = checked_summary(table, plan, client, rules, max_dropped=max_dropped, gate=gate, workers=workers)
     return pack(SummaryMessage(summary, rules.research), plan)
 
 
@@ -237,25 +244,24 @@ def checked_answer(
     The ledger has to be kept before the answer leaves: what is not in it must not have been told. `look` may refuse
     when it sees the summary of these rows.
     """
-    source, seen = source_of(rows, f"client {client!r}", only=plan.names), gate.sketcher() if gate else None
-    summary = summarize(Watched(source, plan, (seen,)) if seen else source, plan, client, max_dropped=1.0)
+    source = _in_order(rows, plan, client, "an answer in a further round")
+    found = look_at(source, plan, client, Wanted(secret=gate.ledger.secret() if gate else None))
+    summary = found.summary(1.0)
     look(summary)
     answers, told = answer_joint(source, plan, client, request, spent, summary.rows)
     policy.check_joint(plan, summary.rows, told, closeness(source, plan, summary, answers), own)
     for answer in answers:
         answer.check(plan, summary)
-    if gate is not None and seen is not None:
-        gate.note_answer(request, answers, plan, seen, policy, own, spent, told)
+    if gate is not None and found.seen is not None:
+        gate.note_answer(request, answers, plan, found.seen, policy, own, spent, told)
     return answers, told
 
 
-def _drawn_anew(
-    source: TableSource, plan: StudyPlan, summary: Summary, policy: Policy, copies: int
-) -> tuple[Summary, ...]:
+def _drawn_anew(rows: Any, plan: StudyPlan, summary: Summary, policy: Policy, copies: int) -> tuple[Summary, ...]:
     """Bootstrap copies of the summary, each held to the policy; nobody learns the seed, and nobody could tell it."""
     if not copies:
         return ()
-    seen = WatchedCopies(plan, summary)
+    source, seen = _in_order(rows, plan, summary.clients[0], "a bootstrap copy"), WatchedCopies(plan, summary)
     drawn = bootstrap_summaries(source, plan, summary.clients[0], copies, secrets.randbits(128), watch=seen)
     policy.check_together(seen.together)
     for copy in drawn:
@@ -263,3 +269,13 @@ def _drawn_anew(
         check(copy, plan)
         check_copy(copy, summary)  # also finds rows that have changed since the summary was made
     return drawn
+
+
+def _in_order(rows: Any, plan: StudyPlan, client: str, what: str) -> TableSource:
+    """Rows for what needs all of them, one after the other."""
+    if is_spread(rows) and not isinstance(rows, TableSource):
+        raise SettingsError(
+            f"{what} is made from rows in their order, which {type(rows).__name__} does not give; pass the table, or "
+            "its files with fedcdh.open_tables(...)"
+        )
+    return source_of(rows, f"client {client!r}", only=plan.names)

@@ -26,6 +26,7 @@ from fedcdh.cli.options import (
     Quiet,
     Renames,
     Research,
+    Workers,
     csv_style,
     not_an_input,
     open_data,
@@ -40,6 +41,7 @@ from fedcdh.files.signing import fingerprint
 from fedcdh.files.summaries import SummaryMessage, pack
 from fedcdh.profile import Profile
 from fedcdh.resampling import COPIES_AT_MOST
+from fedcdh.row_workers import cores
 from fedcdh.sources import Kind
 from fedcdh.summary import Summary
 from fedcdh.taking_part import checked_profile, checked_summary
@@ -154,6 +156,7 @@ def summarize_command(
             metavar="B",
         ),
     ] = 0,
+    workers: Workers = None,
     policy: PolicyFile = None,
     ledger: LedgerFile = None,
     check: OnlyCheck = False,
@@ -197,7 +200,15 @@ def summarize_command(
         older = copies_beside(target, client)
         try:
             summary, copies = checked_summary(
-                source, study.plan, client, rules, own, max_dropped=max_dropped, copies=bootstrap, gate=gate
+                source,
+                study.plan,
+                client,
+                rules,
+                own,
+                max_dropped=max_dropped,
+                copies=bootstrap,
+                gate=gate,
+                workers=workers or cores(),
             )
         except PolicyRefusal as refusal:
             there = f"\n{target} is an older file; do not send it in place of this one" if target.exists() else ""

@@ -10,6 +10,7 @@ import typer
 from fedcdh.cli.output import Advance
 from fedcdh.errors import SettingsError
 from fedcdh.reading import MISSING, CsvStyle, TableFiles, open_tables, read_renames
+from fedcdh.row_workers import WORKERS_AT_MOST
 
 _CSV = "How CSV files are written"
 
@@ -20,6 +21,10 @@ Files = Annotated[
     list[str], typer.Argument(help="CSV (also .gz), Parquet or Arrow files, folders or patterns.", metavar="DATA...")
 ]
 PlanFile = Annotated[Path, typer.Argument(help="The study's plan file.", metavar="PLAN")]
+PlanKey = Annotated[
+    str | None,
+    typer.Option(help="The public key that has to have signed the plan: a file, or ed25519:...", metavar="KEY"),
+]
 KeyFile = Annotated[
     Path | None,
     typer.Option(
@@ -57,6 +62,15 @@ Research = Annotated[
 Renames = Annotated[
     Path | None,
     typer.Option("--map", help='Names of columns: TOML with "theirs" = "study\'s", or CSV.', metavar="FILE"),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=WORKERS_AT_MOST,
+        help="Threads that share the work; else one for each processor that may be used. The result is the same.",
+        metavar="N",
+    ),
 ]
 Delimiter = Annotated[
     str | None, typer.Option(help="Between cells; else a comma, in .tsv files a tab.", rich_help_panel=_CSV)

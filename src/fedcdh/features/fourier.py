@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -37,13 +38,17 @@ class Fourier:
 
     def features(self, x: Array) -> Iterator[Array]:
         """One column after the other, each an array of its own."""
-        rng = np.random.default_rng([self.seed, 0x0F])
-        frequencies = rng.standard_normal(self.width) / self.bandwidth
-        phases = rng.uniform(0.0, 2 * np.pi, self.width)
-        for frequency, phase in zip(frequencies, phases, strict=True):
+        for frequency, phase in zip(*self._draws, strict=True):
             inside = x * frequency
             inside += phase
             yield np.cos(inside, out=inside)
+
+    @cached_property
+    def _draws(self) -> tuple[Array, Array]:
+        """Frequencies and phases."""
+        rng = np.random.default_rng([self.seed, 0x0F])
+        frequencies = rng.standard_normal(self.width) / self.bandwidth
+        return frequencies, rng.uniform(0.0, 2 * np.pi, self.width)
 
     @property
     def weights(self) -> Array:

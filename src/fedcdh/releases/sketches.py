@@ -16,9 +16,10 @@ import base64
 import hashlib
 import math
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ Integers = npt.NDArray[np.int64]
 
 BUCKETS = 4096
 """`benchmarks.bench_ledger` measures what so many can tell."""
+_CELLS = 1 << 18  # at a time: what a cache holds
 _WIDTHS = {"1": "i1", "2": "<i2", "4": "<i4"}
 _SURE = 4  # standard errors
 _FEW = 20
@@ -131,7 +133,10 @@ EMPTY = Sketch(0, (0, 0), np.zeros(BUCKETS, dtype=np.int64))
 
 
 class Sketcher:
-    """Sketches of the columns of complete rows, and of the rows themselves, while they come by."""
+    """Sketches of the columns of complete rows, and of the rows themselves, while they come by.
+
+    `a + b`, of two with the same secret, has seen the rows of both.
+    """
 
     def __init__(self, secret: bytes) -> None:
         self._hash = _Hash(secret)
@@ -140,23 +145,35 @@ class Sketcher:
 
     def __call__(self, table: Table) -> None:
         """Adds complete rows."""
-        hashed = {name: self._hash.column(column) for name, column in table.columns.items()}
-        self._add(hashed)
-        if hashed:
-            self.rows += self._hash.sketch(self._hash.mixed(reduce(np.add, hashed.values())))
+        count = max(1, _CELLS // max(1, len(table.columns)))
+        for start in range(0, table.rows, count):
+            part = table.rows_from(start, count)
+            words = self._hash.columns(list(part.columns.values()))
+            self._add(part.names, words)
+            (rows,) = self._hash.sketches(self._hash.mixed(words.sum(axis=0, keepdims=True, dtype=np.uint64)))
+            self.rows += rows
 
     def add_values(self, table: Table) -> None:
         """Adds the values of every column that are not missing, each column by itself."""
-        present = {name: column.take(~column.missing) for name, column in table.columns.items()}
-        self._add({name: self._hash.column(column) for name, column in present.items()})
+        for name, column in table.columns.items():
+            present = column.take(~column.missing)
+            for start in range(0, len(present), _CELLS):
+                self._add([name], self._hash.columns([present.cut(slice(start, start + _CELLS))]))
+
+    def __add__(self, other: Sketcher) -> Sketcher:
+        both = copy(self)
+        names = dict.fromkeys((*self.columns, *other.columns))
+        both.columns = {name: self.columns.get(name, EMPTY) + other.columns.get(name, EMPTY) for name in names}
+        both.rows = self.rows + other.rows
+        return both
 
     def keyed(self, text: str) -> str:
         """A name for a text, such as a label, that does not show it."""
         return f"{self._hash.text(text):016x}"
 
-    def _add(self, hashed: Mapping[str, Words]) -> None:
-        for name, words in hashed.items():
-            self.columns[name] = self.columns.get(name, EMPTY) + self._hash.sketch(words)
+    def _add(self, names: Sequence[str], words: Words) -> None:
+        for name, sketch in zip(names, self._hash.sketches(words), strict=True):
+            self.columns[name] = self.columns.get(name, EMPTY) + sketch
 
 
 def sketch_values(source: TableSource, kinds: Mapping[str, Kind], secret: bytes) -> dict[str, Sketch]:
@@ -174,24 +191,35 @@ class _Hash:
         self._secret = secret
         self._keys = np.frombuffer(hashlib.sha256(b"fedcdh sketch" + secret).digest(), dtype="<u8").astype(np.uint64)
 
-    def column(self, column: Column) -> Words:
-        """A label that is a number counts as that number: what a column is read as makes no difference."""
-        if isinstance(column, Numbers):
-            return self.mixed((column.values + 0.0).view(np.uint64))  # 0.0, and not -0.0
-        levels = self.mixed(np.array([self._label(level) for level in column.levels], dtype=np.uint64))
-        return levels[column.codes] if len(column.codes) else np.zeros(0, dtype=np.uint64)
+    def columns(self, columns: Sequence[Column]) -> Words:
+        """Columns × rows. A label that is a number counts as that number: what a column is read as makes no
+        difference."""
+        words = np.empty((len(columns), len(columns[0])), dtype=np.uint64)
+        for place, column in zip(words, columns, strict=True):
+            if isinstance(column, Numbers):
+                np.add(column.values, 0.0, out=place.view(np.float64))  # 0.0, and not -0.0
+            elif len(column):
+                place[:] = np.array([self._label(level) for level in column.levels], dtype=np.uint64)[column.codes]
+        return self.mixed(words)
 
     def mixed(self, words: Words) -> Words:
-        """Each word to another one, all bits of which depend on all bits of it and of the secret."""
-        return _stirred(_stirred(words ^ self._keys[0]) + self._keys[1])
+        """Each word to another one, in place, all bits of which depend on all bits of it and of the secret."""
+        words ^= self._keys[0]
+        _stir(words)
+        words += self._keys[1]
+        return _stir(words)
 
-    def sketch(self, words: Words) -> Sketch:
-        """Of values with these hashes."""
-        signs = 1.0 - 2.0 * ((words >> np.uint64(32)) & np.uint64(1)).astype(np.float64)
-        buckets = (words & np.uint64(BUCKETS - 1)).astype(np.intp)
-        counts = np.bincount(buckets, weights=signs, minlength=BUCKETS).astype(np.int64)
-        other = _stirred(words ^ self._keys[2])
-        return Sketch(len(words), (_sum(words), _sum(other)), counts)
+    def sketches(self, words: Words) -> list[Sketch]:
+        """Of columns of values with these hashes."""
+        places = words >> np.uint64(33 - BUCKETS.bit_length())
+        places &= np.uint64(BUCKETS)  # bit 32, the sign, above those of the bucket
+        places |= words & np.uint64(BUCKETS - 1)
+        places += np.arange(len(words), dtype=np.uint64)[:, None] * np.uint64(2 * BUCKETS)
+        counts = np.bincount(places.view(np.int64).ravel(), minlength=len(words) * 2 * BUCKETS)
+        signed = counts.reshape(len(words), 2, BUCKETS)
+        checks = zip(_sums(words), _sums(_stir(words ^ self._keys[2])), strict=True)
+        each = zip(checks, signed[:, 0] - signed[:, 1], strict=True)
+        return [Sketch(words.shape[1], check, counts) for check, counts in each]
 
     def _label(self, level: str) -> int:
         number = _as_number(level)
@@ -213,15 +241,21 @@ def _as_number(level: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _stirred(words: Words) -> Words:
-    """Multiplying carries low bits up, shifting brings high bits down; each step can be undone, so none are lost."""
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(words ^ (words >> np.uint64(31)))
+def _stir(words: Words) -> Words:
+    """In place. Multiplying carries low bits up, shifting brings high bits down; each step can be undone, so none are
+    lost."""
+    shifted = np.empty_like(words)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        words ^= np.right_shift(words, np.uint64(shift), out=shifted)
+        words *= np.uint64(factor)
+    words ^= np.right_shift(words, np.uint64(31), out=shifted)
+    return words
 
 
-def _sum(words: Words) -> int:
-    return int(words.sum(dtype=np.uint64))  # modulo 2⁶⁴
+def _sums(words: Words) -> list[int]:
+    """Of every column, modulo 2⁶⁴."""
+    sums: list[int] = words.sum(axis=1, dtype=np.uint64).tolist()
+    return sums
 
 
 def _modulo(number: int) -> int:

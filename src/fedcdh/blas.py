@@ -1,0 +1,59 @@
+"""One thread for linear algebra while we work: our matrices are small, or there is a worker for every other core.
+
+More threads would only get in each other's way, the more so where other programs run.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import cache
+from typing import Any
+
+import numpy as np
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+
+class ForAll:
+    """A setting of the whole process: the first thread to come in makes it, the last one to leave takes it back.
+
+    If each did both for itself, the last would put back what the first had set.
+    """
+
+    def __init__(self, setting: Callable[[], AbstractContextManager[Any]]) -> None:
+        self._setting, self._lock, self._made, self._inside = setting, threading.Lock(), ExitStack(), 0
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        """While this lasts, the setting holds."""
+        with self._lock:
+            if not self._inside:
+                self._made.enter_context(self._setting())
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if not self._inside:
+                    self._made.close()
+
+
+def _one_blas_thread() -> AbstractContextManager[Any]:
+    limited: AbstractContextManager[Any] = _blas().limit(limits=1, user_api="blas")
+    return limited
+
+
+one_blas_thread = ForAll(_one_blas_thread)
+"""While this lasts, BLAS computes in one thread, in all threads of this process."""
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """Also has the C library keep the memory of freed arrays, as it does once a large one was freed, here of 24 MB.
+
+    Else it gives that of every block back to the system and asks for it again, a quarter of the time.
+    """
+    np.empty(3 << 20)
+    return ThreadpoolController()
