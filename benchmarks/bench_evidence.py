@@ -20,7 +20,7 @@ import numpy as np
 
 import fedcdh.evidence as prior_of_change
 from benchmarks.bench_graphs import DIALECTS
-from fedcdh.algorithm import augmented, screened
+from fedcdh.algorithm import augmented
 from fedcdh.basis import Basis
 from fedcdh.certainty import as_skeleton, colliders_of, direction_evidence
 from fedcdh.change import OperatorChange
@@ -33,6 +33,7 @@ from fedcdh.ordering import best_dag
 from fedcdh.orientation import orient
 from fedcdh.plan import StudyPlan
 from fedcdh.questions import DOMAIN
+from fedcdh.screening import screened
 from fedcdh.simulate import Simulation, simulate
 from fedcdh.summary import Cohort, add_up, summarize
 

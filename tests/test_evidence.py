@@ -269,6 +269,39 @@ def test_a_score_does_not_depend_on_the_batch(sizes):
     assert once([]) == []
 
 
+def test_what_is_asked_without_change_is_the_same_as_with_it(tables):
+    """The shared mechanism is weighed without looking at single clients, and to the last digit as if one had."""
+    cohort = studies.cohort_of(tables)
+    evidence = GaussianEvidence(Basis.of(cohort))
+    families = every_family(cohort.plan.names)
+    assert evidence.same(families) == [same for same, _ in evidence(families)]
+
+
+def test_it_does_not_matter_in_which_order_changes_are_asked_about(tables):
+    cohort = studies.cohort_of(tables)
+    basis, families = Basis.of(cohort), every_family((DOMAIN, *cohort.plan.names))
+    changing = [one for one in families if DOMAIN in one.parents]
+    others = [one for one in families if DOMAIN not in one.parents]
+    first, second = Evidence.of(cohort, basis), Evidence.of(cohort, basis)
+    assert [first(others), first(changing)] == [second(changing), second(others)][::-1]
+
+
+def test_straight_evidence_may_share_its_moments_with_the_curved(tables):
+    cohort = studies.cohort_of(tables)
+    basis, families = Basis.of(cohort), every_family((DOMAIN, *cohort.plan.names))
+    assert Evidence.of(cohort, basis).straight(families) == Evidence.of(cohort, basis, curved=False)(families)
+
+
+@pytest.mark.parametrize("known_apart", [True, False])
+def test_moments_of_numbers_alone_are_those_of_the_basis(known_apart):
+    cohort = studies.cohort_of(studies.numbers())
+    basis = Basis.of(cohort if known_apart else Aggregate.of(cohort))
+    moments = gaussian.Moments(basis)
+    np.testing.assert_allclose(moments.apart[:, :-1, :-1], basis.moments, rtol=1e-12, atol=1e-9)
+    assert not moments.apart[:, -1].any()
+    assert not moments.apart[:, :, -1].any()
+
+
 def test_a_family_that_is_asked_for_twice_is_answered_twice():
     cohort = studies.cohort_of(studies.mixed(1, (30, 20, 25)))
     evidence = GaussianEvidence(Basis.of(cohort))

@@ -83,6 +83,8 @@ def test_operations_return_new_graphs():
     assert len(graph.lines) == 3
     assert directed.without(frozenset("ab"), frozenset("bc")).skeleton == {frozenset("ac")}
     assert directed.drop("c") == PartialGraph(("a", "b"), frozenset({("a", "b")}))
+    assert directed.orient("c", "b") == graph.orient_all([("a", "b"), ("c", "b")])
+    assert graph.orient_all([]) == graph
     with pytest.raises(NotAnUndirectedEdge, match="b — a"):
         directed.orient("b", "a")
     with pytest.raises(GraphError, match="'z' is not a node"):

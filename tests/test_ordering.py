@@ -16,6 +16,7 @@ from oracle import obeys, random_dag, shuffled, topological_order, true_knowledg
 import fedcdh.ordering
 from fedcdh.errors import AnswerError, GraphError, KnowledgeError
 from fedcdh.exact import exact_search
+from fedcdh.families import Scores, Space
 from fedcdh.graph import PartialGraph
 from fedcdh.knowledge import NOTHING_KNOWN, Knowledge
 from fedcdh.ordering import best_dag, order_search
@@ -137,6 +138,29 @@ def gaussian_problem(seed, most=7):
     rng = random.Random(seed)
     dag = random_dag(rng, rng.randint(2, most), rng.uniform(1, 5), rng.choice([0, 0.3]))
     return rng, dag, gaussian_bic(dag, rng.choice([50, 100, 200, 500]), seed)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_variable_moves_to_the_best_of_all_places(seed):
+    rng = random.Random(seed)
+    dag = random_dag(rng, 8, 2, 0.3 * (seed % 2))
+    knowledge = true_knowledge(rng, dag) if seed % 3 == 2 else NOTHING_KNOWN
+    space = Space.of(dag.nodes, knowledge, **restrictions(rng, dag.nodes))
+    scores = Scores(space, noise(seed, 0.2))
+    search = fedcdh.ordering._OrderSearch(space, scores)
+    order = fedcdh.ordering._sorted_by(space.required, rng.sample(space.variables, len(space.variables)))
+
+    def total_of(order):
+        return scores.answer(search._outcome(order)).total
+
+    for variable in space.variables:
+        others = [other for other in order if other != variable]
+        places = [(*others[:place], variable, *others[place:]) for place in search._places(others, variable)]
+        assert order in places
+        moved = scores.answer(search._best_move(order, variable))
+        assert total_of(moved) == pytest.approx(max(map(total_of, places)), abs=1e-9)
+        assert moved == order or total_of(moved) > total_of(order)
+        order = moved
 
 
 @pytest.mark.parametrize("seed", range(200))

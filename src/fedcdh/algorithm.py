@@ -14,13 +14,14 @@ from fedcdh.conditioning import Remembering
 from fedcdh.errors import SettingsError
 from fedcdh.evidence import Evidence
 from fedcdh.graph import Pair, PartialGraph
-from fedcdh.independence.regression import RegressionTest
 from fedcdh.knowledge import Knowledge
 from fedcdh.ordering import best_dag
 from fedcdh.orientation import Directions, Orientation, orient
-from fedcdh.questions import DOMAIN, Family, IndependenceTest, IndependentChange, LocalScore, Question
+from fedcdh.plan import some_of
+from fedcdh.questions import DOMAIN, Family, IndependenceTest, IndependentChange, LocalScore
 from fedcdh.removal import RemovalRule
 from fedcdh.rounds import Spent
+from fedcdh.screening import screened
 from fedcdh.settings import Progress, Settings
 from fedcdh.skeleton import Skeleton, find_skeleton
 from fedcdh.summary import Aggregate, Cohort
@@ -31,10 +32,6 @@ often arrows of that strength are right."""
 CLEAR = 10.0
 """The same for mechanisms that change independently in one direction and not in the other. With few clients that is
 weak evidence, so it has to be clear; what stays open is left to the form of the principle in the paper."""
-SCREENED_FROM = 8
-"""With so many variables, only pairs that look dependent at all can be cause and effect."""
-SCREEN = 0.1
-"""Level of that look: liberal, since what it misses is lost."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +52,7 @@ class Findings:
 class ByTests:
     """Algorithm 1: conditional independence tests, then rules, then the independent change principle."""
 
-    statistics: Callable[[Cohort, int], tuple[IndependenceTest, IndependentChange]]
+    statistics: Callable[[Cohort, Settings], tuple[IndependenceTest, IndependentChange]]
     colliders: Callable[[IndependenceTest], ColliderRule]
     removal: RemovalRule
     always_given: frozenset[str]
@@ -67,7 +64,7 @@ class ByTests:
                 f"method {settings.method!r} needs the summary of every client, but only their sum is known; use "
                 "method='evidence', which says what it has to leave out"
             )
-        answers, change = self.statistics(known, settings.seed)
+        answers, change = self.statistics(known, settings)
         return self.search(augmented(known), answers, change, settings, progress)  # step 3: V ∪ {℧}
 
     def search(
@@ -98,7 +95,7 @@ class ByTests:
 def by_evidence(known: Cohort | Aggregate, settings: Settings, progress: Progress | None) -> Findings:
     """The DAG with the highest evidence on V ∪ {℧}, and of its arrows those that the evidence tells for sure."""
     nodes, basis, knowledge = augmented(known), Basis.of(known), settings.knowledge
-    score, straight = Evidence.of(known, basis), Evidence.of(known, basis, curved=False)
+    score = Evidence.of(known, basis)
     candidates = screened(basis, known.plan.names)
     best = best_dag(
         nodes,
@@ -111,7 +108,7 @@ def by_evidence(known: Cohort | Aggregate, settings: Settings, progress: Progres
     ).dag
     skeleton = as_skeleton(best)
     class_only = orient(skeleton, colliders_of(best), knowledge).graph  # what all DAGs like the best one share
-    directions = _directions(class_only, score, straight, knowledge)
+    directions = _directions(class_only, score, score.straight, knowledge)
     change = OperatorChange(basis) if basis.knows_clients else None
     orientation = orient(skeleton, colliders_of(best), knowledge, change, directions)
     weights = supports(best, score, _pairs(nodes, candidates, knowledge) | best.skeleton)
@@ -138,20 +135,6 @@ def augmented(known: Cohort | Aggregate) -> tuple[str, ...]:
     return (DOMAIN, *known.plan.names) if len(known.clients) > 1 else known.plan.names
 
 
-def screened(basis: Basis, names: tuple[str, ...]) -> Mapping[str, frozenset[str]] | None:
-    """The possible parents of each variable: those it depends on at all; None where every other one is possible."""
-    if len(names) < SCREENED_FROM or not basis.knows_clients:
-        return None
-    given = frozenset({DOMAIN}) if len(basis.rows) > 1 else frozenset[str]()
-    answers = RegressionTest(basis)([Question(a, b, given) for a, b in combinations(names, 2)])
-    linked = {name: {name} for name in names}
-    for answer in answers:
-        if answer.p_value < SCREEN:
-            linked[answer.question.x].add(answer.question.y)
-            linked[answer.question.y].add(answer.question.x)
-    return {name: frozenset(others - {name}) for name, others in linked.items()}
-
-
 def _pairs(nodes: tuple[str, ...], candidates: Mapping[str, frozenset[str]] | None, knowledge: Knowledge) -> set[Pair]:
     """The pairs that were weighed as cause and effect."""
     if candidates is None:
@@ -167,7 +150,7 @@ def _left_out(known: Cohort | Aggregate) -> tuple[str, ...]:
         return ()
     grouped = known.clients != known.total.clients
     whom, between = ("group of clients", "groups of clients") if grouped else ("client", "clients")
-    members = "; ".join(f"{name}: {', '.join(clients)}" for name, clients in known.groups)
+    members = "; ".join(f"{name}: {some_of(clients)}" for name, clients in known.groups)
     learned = f"whoever has these sums knows the number of rows and the means of every {whom}" + (
         f" ({members})" if grouped else ", though nothing else of a single one"
     )

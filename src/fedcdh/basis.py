@@ -8,25 +8,38 @@ of columns that are left is the honest number of degrees of freedom.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fedcdh.errors import SettingsError
-from fedcdh.partial import fitted, partial, pillai
+from fedcdh.partial import Matrices, pillai, safe, solved
 from fedcdh.plan import Categorical
 from fedcdh.summary import CONSTANT, Aggregate, Cohort
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
+Chosen = npt.NDArray[np.bool_]
 
 NEW_VARIANCE = 1e-6
 """A feature is kept if at least this share of its variance is not explained by the features before it. The rounding of
 features to the grid leaves less, 5e-7 in the square of a normal variable."""
 CURVED = 0.05
 """Level at which a variable counts as having nonlinear effects; `benchmarks.bench_choices` shows what others do."""
+_AT_A_TIME = 64  # variables
+_SUMS = 2  # of clients that are kept: they are asked for again and again, and may be large
+
+
+class Turn(NamedTuple):
+    """Where the features of a variable stand in the plan, where its columns stand here, and what these are made of."""
+
+    features: slice
+    columns: slice
+    weights: Array  # (columns, features)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +54,7 @@ class Basis:
     scatter: Array  # (clients, columns, columns): Σ over the client's rows, about the *client's* mean; or one for all
     means: Array  # (clients, columns): the client's mean; pooled means are zero
     levels: dict[str, Array]  # of a categorical variable, its standardised indicators in terms of its columns
-    change: Array  # (columns, columns of the plan): from features, less their pooled means, to these coordinates
+    turns: dict[str, Turn]  # of each variable: from features, less their pooled means, to these coordinates
 
     @classmethod
     def of(cls, cohort: Cohort | Aggregate) -> Basis:
@@ -50,33 +63,28 @@ class Basis:
                 "these sums have noise, which regressions would take for dependence; use independence.noisy, or "
                 "discover_from, which chooses it by itself"
             )
-        rows = cohort.total.rows
-        centre, total = cohort.total.centred()
-        covariance = total / rows
-        directions: list[Array] = []
-        spans, targets, squares, levels = {}, {}, {}, {}
+        places = cohort.plan.spans()
+        turns, spans, targets, squares, levels, columns = {}, {}, {}, {}, {}, 0
         for variable in cohort.plan.variables:
-            columns = np.arange(len(total))[cohort.plan.spans()[variable.name]]
-            found = _orthonormal(covariance[np.ix_(columns, columns)])
-            place = np.arange(len(directions), len(directions) + len(found))
-            spans[variable.name] = place
-            categorical = isinstance(variable, Categorical)
-            targets[variable.name] = place if categorical else place[:1]
-            squares[variable.name] = (0.0, 0.0) if categorical else _square(found, covariance, centre, columns)
+            name, categorical = variable.name, isinstance(variable, Categorical)
+            centre, scatter = cohort.total.centred(places[name])
+            covariance = scatter / cohort.total.rows
+            found = _orthonormal(covariance)
+            place = slice(columns, columns := columns + len(found))
+            turns[name] = Turn(places[name], place, np.array(found).reshape(len(found), len(centre)))
+            spans[name] = np.arange(place.start, place.stop)
+            targets[name] = spans[name] if categorical else spans[name][:1]
+            squares[name] = (0.0, 0.0) if categorical else _square(found, covariance, centre)
             if categorical:
-                levels[variable.name] = _indicators(found, covariance[np.ix_(columns, columns)])
-            for direction in found:
-                directions.append(np.zeros(len(total)))
-                directions[-1][columns] = direction
-        change = np.array(directions).reshape(len(directions), len(total))
+                levels[name] = _indicators(found, covariance)
+        within = _turned(cohort, list(turns.values()))
         sizes = np.array(cohort.client_rows, dtype=np.float64)
-        client_means, scatter = cohort.centred()
-        within = change @ scatter @ change.T
-        predictors = _predictors(within.sum(axis=0), spans, targets, rows - len(sizes))
-        means = (client_means - centre) @ change.T
-        return cls(spans, targets, predictors, squares, sizes, within, means, levels, change)
+        predictors = _predictors(within.sum(axis=0), spans, targets, cohort.total.rows - len(sizes))
+        apart = cohort.means - cohort.total.means
+        means = np.concatenate([apart[:, turn.features] @ turn.weights.T for turn in turns.values()], axis=1)
+        return cls(spans, targets, predictors, squares, sizes, within, means, levels, turns)
 
-    def can_regress(self, conditions: int) -> npt.NDArray[np.bool_]:
+    def can_regress(self, conditions: int) -> Chosen:
         """Which clients have rows enough for a regression of their own on so many columns: two rows each, and a few."""
         return np.asarray(self.rows - 1 >= 2 * conditions + 5)
 
@@ -89,17 +97,52 @@ class Basis:
         """Whether the scatter of every client is known, or only that of all clients together."""
         return len(self.scatter) == len(self.rows)
 
+    def each(self, clients: Chosen) -> Matrices:
+        """The scatter of each of these clients, none of them copied."""
+        if clients.all():
+            return self.scatter
+        return [scatter for scatter, chosen in zip(self.scatter, clients, strict=True) if chosen]
+
+    def all_of(self, clients: Chosen) -> Array:
+        """The scatter of these clients together, each about its own mean."""
+        if clients.all():
+            return self.within
+        asked = clients.tobytes()
+        found = self._sums.get(asked)
+        if found is None:
+            found = np.asarray(sum(self.each(clients), start=np.zeros(self.scatter.shape[1:])))
+            for old in list(self._sums)[: 1 - _SUMS]:  # threads may be here at the same time
+                self._sums.pop(old, None)
+            self._sums[asked] = found
+        return found
+
+    @cached_property
+    def _sums(self) -> dict[bytes, Array]:
+        """What `all_of` was asked last."""
+        return {}
+
+    @cached_property
+    def change(self) -> Array:
+        """From features, less their pooled means, to these coordinates: (columns, columns of the plan)."""
+        turns = list(self.turns.values())
+        found = np.zeros((turns[-1].columns.stop, turns[-1].features.stop))
+        for turn in turns:
+            found[turn.columns, turn.features] = turn.weights
+        return found
+
     @cached_property
     def moments(self) -> Array:
         """Σ of products of [1, coordinates], per client where clients are known apart, else of all in one."""
-        between = self.rows[:, None, None] * self.means[:, :, None] * self.means[:, None, :]
-        sums = self.rows[:, None] * self.means
-        if not self.knows_clients:
-            between, sums = between.sum(axis=0, keepdims=True), sums.sum(axis=0, keepdims=True)
         rows = self.rows if self.knows_clients else np.array([self.total_rows])
-        found = np.empty((len(rows), 1 + sums.shape[1], 1 + sums.shape[1]))
-        found[:, 0, 0], found[:, 0, 1:], found[:, 1:, 0] = rows, sums, sums
-        found[:, 1:, 1:] = self.scatter + between
+        columns = 1 + self.means.shape[1]
+        found = np.zeros((len(rows), columns, columns))
+        found[:, 1:, 1:] = self.scatter
+        for client, (count, means) in enumerate(zip(self.rows, self.means, strict=True)):
+            place = found[client if self.knows_clients else 0]
+            place[0, 0] += count
+            place[0, 1:] += count * means
+            place[1:, 0] += count * means
+            place[1:, 1:] += np.outer(count * means, means)
         return found
 
     @cached_property
@@ -146,31 +189,60 @@ def _predictors(
     Where all is linear, they would cost every regression degrees of freedom for nothing. The F tests, one for each
     other variable, are held to a joint level of `CURVED`; curvature too small to be seen here is too small to matter.
     """
+    owner = np.repeat(np.arange(len(targets)), [len(columns) for columns in targets.values()])
+    means = np.concatenate([np.zeros(0, dtype=np.intp), *targets.values()])
+    size = np.trace(within) / max(len(within), 1)
     chosen = {}
-    for name, columns in spans.items():
-        bends = np.setdiff1d(columns, targets[name])
-        others = np.array([c for other, place in targets.items() if other != name for c in place], dtype=np.intp)
-        if not len(bends) or not len(others):
+    for number, (name, columns) in enumerate(spans.items()):
+        others = means[owner != number]
+        if len(targets[name]) == len(columns) or not len(others):
             chosen[name] = columns
             continue
-        ask = np.concatenate([others, bends])[None]
-        left = partial(within, ask, targets[name][None])[0]
-        explained = fitted(left, len(others)).diagonal()
-        _, p_values = pillai(
-            explained[:, None, None], left.diagonal()[: len(others), None, None], len(bends), freedom - len(columns)
-        )
+        p_values = _bends(within, size, columns, others, freedom)
         chosen[name] = columns if p_values.min() * len(others) < CURVED else targets[name]
     return chosen
 
 
-def _square(found: list[Array], covariance: Array, centre: Array, columns: Indices) -> tuple[float, float]:
+def _bends(within: Array, size: float, columns: Indices, others: Indices, freedom: float) -> Array:
+    """p-values of the F tests whether, given its first column, the other columns help to predict each of the others."""
+    first, bends = columns[0], columns[1:]
+    every = np.concatenate([others, bends])
+    slopes = within[first, every] / safe(within[first, first], size)
+    left = within[others, others] - slopes[: len(others)] * within[first, others]
+    beside = within[np.ix_(bends, every)] - np.outer(within[bends, first], slopes)
+    cross, inner = beside[:, : len(others)], beside[:, len(others) :]
+    explained = (cross * solved(inner, cross)).sum(axis=0)
+    return pillai(explained[:, None, None], left[:, None, None], len(bends), freedom - len(columns))[1]
+
+
+def _turned(cohort: Cohort | Aggregate, turns: Sequence[Turn]) -> Array:
+    """Every client's scatter in the new coordinates, (clients, columns, columns).
+
+    Of a few variables at a time, since all of it may be large; one after the other, since the features of a variable
+    alone make its columns.
+    """
+    columns = turns[-1].columns.stop
+    found = np.empty((len(cohort.summaries), columns, columns))
+    for first in range(0, len(turns), _AT_A_TIME):
+        some = turns[first : first + _AT_A_TIME]
+        start, rows = some[0].features.start, slice(some[0].columns.start, some[-1].columns.stop)
+        for out, scatter in zip(found, cohort.scatters(slice(start, some[-1].features.stop)), strict=True):
+            half = np.concatenate(
+                [turn.weights @ scatter[turn.features.start - start : turn.features.stop - start] for turn in some]
+            )
+            for turn in turns:
+                out[rows, turn.columns] = half[:, turn.features] @ turn.weights.T
+    return found
+
+
+def _square(found: list[Array], covariance: Array, centre: Array) -> tuple[float, float]:
     """The coefficients of e₁² on e₁ and e₂, where e₁ is the standardised linear feature l and s = l² is the second.
 
     e₁² = (l − l̄)²/σ² = (s − 2 l̄ l)/σ² + const, and s = cov(s, e₁) e₁ + cov(s, e₂) e₂ + const by orthonormality.
     """
     if not found:
         return 0.0, 0.0
-    deviation = np.sqrt(covariance[columns[0], columns[0]])
-    on_basis = [covariance[columns[1], columns] @ direction for direction in found[:2]]
+    deviation = np.sqrt(covariance[0, 0])
+    on_basis = [covariance[1] @ direction for direction in found[:2]]
     second = on_basis[1] if len(found) > 1 and found[1][1] else 0.0
-    return float((on_basis[0] - 2 * centre[columns[0]] * deviation) / deviation**2), float(second / deviation**2)
+    return float((on_basis[0] - 2 * centre[0] * deviation) / deviation**2), float(second / deviation**2)

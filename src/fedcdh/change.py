@@ -65,9 +65,9 @@ class OperatorChange:
 
     def _dependence(self, cause: str, effect: str) -> float:
         x, y = self._leading(cause), self._leading(effect)
-        covariance = self.basis.scatter / self.basis.rows[:, None, None]
-        inner = covariance[:, x[:, None], x] + self.ridge * np.eye(len(x))
-        operators = np.linalg.solve(inner, covariance[:, x[:, None], y])
+        rows = self.basis.rows[:, None, None]
+        inner = self.basis.scatter[:, x[:, None], x] / rows + self.ridge * np.eye(len(x))
+        operators = np.linalg.solve(inner, self.basis.scatter[:, x[:, None], y] / rows)
         means = self.basis.means[:, x]
         intercepts = self.basis.means[:, y] - (means[:, None, :] @ operators)[:, 0]
         mechanisms = np.concatenate([intercepts, operators.reshape(len(operators), -1)], axis=1)

@@ -72,7 +72,7 @@ def by_largest_p(test: IndependenceTest, max_conditioning: int | None = None, ma
             for pair in pairs
             for question in _affordable(pair, parents, largest, max_sets, skeleton.always_given)
         ]
-        known = {answer.question: answer for answer in skeleton.separators.values()}
+        known = {skeleton.separators[pair].question for pair in pairs if pair in skeleton.separators}
         answers = ask(test, [question for question in questions if question not in known])
         evidence: dict[Pair, list[Answer]] = {
             pair: [skeleton.separators[pair]] if pair in skeleton.separators else [] for pair in pairs

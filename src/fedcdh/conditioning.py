@@ -32,12 +32,14 @@ def questions_about(
     What is always given joins every set and does not count for its size.
     """
     x, y = ends(pair)
+    if not size:
+        return [Question(x, y, always_given - pair)]
     sets = {
-        frozenset(chosen)
+        chosen
         for node, other in ((x, y), (y, x))
         for chosen in combinations(sorted(parents[node] - {other} - always_given), size)
     }
-    return [Question(x, y, given | (always_given - pair)) for given in sorted(sets, key=sorted)]
+    return [Question(x, y, (always_given - pair).union(chosen)) for chosen in sorted(sets)]
 
 
 def ask(test: IndependenceTest, questions: list[Question]) -> list[Answer]:

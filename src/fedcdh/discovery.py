@@ -6,15 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
+from fedcdh.blas import one_blas_thread
 from fedcdh.engines import adaptive, check_rounds, engine_for, method_for
 from fedcdh.errors import DataError, PlanMismatch, SettingsError, SummaryError
 from fedcdh.knowledge import NOTHING_KNOWN, Knowledge
 from fedcdh.plan import StudyPlan
 from fedcdh.result import Discovery
 from fedcdh.rounds import SummarySource, TablesSource
-from fedcdh.settings import Progress, Settings
+from fedcdh.settings import LEVEL, Progress, Settings, usual_level
 from fedcdh.sources import Kind
 from fedcdh.summary import Aggregate, Cohort, Summary, add_up, check_noise, summarize
 from fedcdh.tables import Table, as_table
@@ -28,12 +27,13 @@ def discover_from(
     plan: StudyPlan,
     *,
     method: str = "auto",
-    alpha: float = 0.05,
+    alpha: float | None = None,
     knowledge: Knowledge | None = None,
     max_conditioning: int | None = None,
     seed: int = 0,
     progress: Progress | None = None,
     source: SummarySource | None = None,
+    workers: int = 1,
 ) -> Discovery:
     """The causal graph, from the clients' summaries alone (Algorithm 1, server side).
 
@@ -52,11 +52,12 @@ def discover_from(
     rounds = "one" if source is None else "adaptive"
     noisy = plan.noise is not None
     name = method_for(method, noisy=noisy)
-    settings = Settings(name, alpha, knowledge or NOTHING_KNOWN, max_conditioning, seed, rounds)
+    level = usual_level(name, len(plan.names)) if alpha is None else alpha
+    settings = Settings(name, level, knowledge or NOTHING_KNOWN, max_conditioning, seed, rounds, workers)
     engine = engine_for(method, noisy=noisy) if source is None else adaptive(name, source)
     engine.check(plan.family)
     settings.knowledge.check(plan.names)
-    with threadpool_limits(1, user_api="blas"):  # small matrices: more threads only get in each other's way
+    with one_blas_thread():
         known = _received(summaries, plan)  # step 2: n = Σ n_k, C = Σ C_k
         _check_draw(known)
         findings = engine.search(known, settings, progress)  # steps 3 to 5: `algorithm`
@@ -93,13 +94,14 @@ def discover(
     variables: Sequence[str] | None = None,
     kinds: Mapping[str, Kind] | None = None,
     method: str = "auto",
-    alpha: float = 0.05,
+    alpha: float | None = None,
     knowledge: Knowledge | None = None,
     max_conditioning: int | None = None,
     max_dropped: float = 0.5,
     seed: int = 0,
     progress: Progress | None = None,
     rounds: str = "one",
+    workers: int = 1,
 ) -> Discovery:
     """The causal graph of one table with a column `domain`, or of one table per client.
 
@@ -109,7 +111,9 @@ def discover(
     - `variables`: the columns of the study, if not all; `kinds`: "continuous" or "categorical" for some of them, where
       numbers are codes.
     - `method`: "auto", the one with the best record ("evidence"); "evidence", which weighs graphs by their marginal
-      likelihood; "constraint", our tests; or "paper", the paper's own tests. `alpha`: the level of the tests.
+      likelihood; "constraint", our tests; or "paper", the paper's own tests.
+    - `alpha`: the level of the tests; if left out 0.05 and, for "constraint" with more than 30 variables, the less the
+      more pairs there are (`fedcdh.settings.usual_level`).
     - `knowledge`: required and forbidden arrows, tiers.
     - `max_conditioning`: the largest number of variables to condition on, or of causes, besides the domain.
     - `max_dropped`: the share of a client's rows that may be left out for missing values.
@@ -117,6 +121,8 @@ def discover(
       variables; "constraint" has nothing random.
     - `rounds`: "adaptive" lets the tests of "constraint" ask clients again, how conditioning variables act together;
       the result notes how often and how much.
+    - `workers`: how many answer the questions of "constraint" at a time, -1 for one per core; they are threads, unless
+      `joblib.parallel_config` names a cluster. The result is the same.
     - `progress`: called as the search goes on, with (level, questions) or, by evidence, (families scored, families).
 
     >>> from fedcdh.simulate import simulate
@@ -125,7 +131,8 @@ def discover(
     >>> result.changing == study.changing
     True
     """
-    Settings(method, alpha, knowledge or NOTHING_KNOWN, max_conditioning, seed, rounds)  # before any data is read
+    level = LEVEL if alpha is None else alpha
+    Settings(method, level, knowledge or NOTHING_KNOWN, max_conditioning, seed, rounds, workers)  # before data is read
     check_rounds(method, rounds)
     family = engine_for(method).family(seed)
     plan = StudyPlan.from_tables(tables := client_tables(data, domain, names, variables), kinds=kinds, family=family)
@@ -143,6 +150,7 @@ def discover(
         seed=seed,
         progress=progress,
         source=TablesSource(tables, plan, cohort) if rounds == "adaptive" else None,
+        workers=workers,
     )
 
 

@@ -20,6 +20,7 @@ from fedcdh.removal import every_separation, without_contradiction
 from fedcdh.rounds import Spent, SummarySource
 from fedcdh.settings import Progress, Settings
 from fedcdh.summary import Aggregate, Cohort
+from fedcdh.workers import crew_of
 
 
 @dataclass(frozen=True)
@@ -44,13 +45,13 @@ def _fourier_only(family: FeatureFamily) -> None:
         )
 
 
-def _regressions(cohort: Cohort, seed: int) -> tuple[IndependenceTest, IndependentChange]:
+def _regressions(cohort: Cohort, settings: Settings) -> tuple[IndependenceTest, IndependentChange]:
     basis = Basis.of(cohort)
-    return RegressionTest(basis), OperatorChange(basis)
+    return RegressionTest(basis, crew=crew_of(settings.workers)), OperatorChange(basis)
 
 
-def _paper(cohort: Cohort, seed: int) -> tuple[IndependenceTest, IndependentChange]:
-    test = KernelTest.of_paper(cohort, seed=seed)
+def _paper(cohort: Cohort, settings: Settings) -> tuple[IndependenceTest, IndependentChange]:
+    test = KernelTest.of_paper(cohort, seed=settings.seed)
     return test, PrintedChange(test.space)
 
 
@@ -90,7 +91,7 @@ def adaptive(method: str, source: SummarySource) -> Engine:
     """The engine that may ask clients again; there is one for "constraint"."""
     check_rounds(method, "adaptive")
 
-    def statistics(cohort: Cohort, seed: int) -> tuple[IndependenceTest, IndependentChange]:
+    def statistics(cohort: Cohort, settings: Settings) -> tuple[IndependenceTest, IndependentChange]:
         basis = Basis.of(cohort)
         return JointTest(cohort, basis, source, MOST_SETS), OperatorChange(basis)
 

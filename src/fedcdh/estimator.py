@@ -34,7 +34,7 @@ ONE_CLIENT = "all"
 class FedCDH(BaseEstimator):  # type: ignore[misc]
     """Causal discovery from the tables of several clients.
 
-    Parameters are those of `fedcdh.discover`. After `fit`:
+    Parameters are those of `fedcdh.discover`; `n_jobs` is its `workers`. After `fit`:
 
     - `graph_`: the `PartialGraph` over the variables; `augmented_`: the same with the domain
     - `changing_`: the variables whose mechanism differs between clients
@@ -47,12 +47,13 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         method: str = "auto",
-        alpha: float = 0.05,
+        alpha: float | None = None,
         knowledge: Knowledge | None = None,
         max_conditioning: int | None = None,
         kinds: Mapping[str, Kind] | None = None,
         max_dropped: float = 0.5,
         seed: int = 0,
+        n_jobs: int | None = None,
     ) -> None:
         self.method = method
         self.alpha = alpha
@@ -61,6 +62,7 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
         self.kinds = kinds
         self.max_dropped = max_dropped
         self.seed = seed
+        self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: None = None, *, domain: Any = None) -> FedCDH:
         """Finds the graph. `y` is there for pipelines and is not looked at.
@@ -79,6 +81,7 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
             max_conditioning=self.max_conditioning,
             max_dropped=self.max_dropped,
             seed=self.seed,
+            workers=1 if self.n_jobs is None else self.n_jobs,
         )
         self.result_ = result
         self.graph_, self.augmented_, self.changing_ = result.graph, result.augmented, result.changing

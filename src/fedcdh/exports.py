@@ -19,6 +19,7 @@ from fedcdh.files.strict_json import parse
 from fedcdh.graph import PartialGraph
 from fedcdh.knowledge import Knowledge
 from fedcdh.result import Discovery, Edge
+from fedcdh.settings import Settings
 from fedcdh.stability import Stability
 from fedcdh.summary import Cohort
 
@@ -65,7 +66,7 @@ def result_json(
         "format": FORMAT,
         "software": SOFTWARE,
         "plan": result.cohort.plan.fingerprint,
-        "settings": {**asdict(result.settings), "knowledge": knowledge_document(result.settings.knowledge)},
+        "settings": _settings(result.settings),
         "clients": list(_clients(result)),
         "variables": result.cohort.plan.names,
         "graph": _edges_of(result.graph),
@@ -79,6 +80,12 @@ def result_json(
         **({"research": sorted(research)} if research else {}),
     }
     return json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _settings(settings: Settings) -> dict[str, Any]:
+    """How the graph was searched for; not by how many workers, which makes no difference."""
+    said = {key: value for key, value in asdict(settings).items() if key != "workers"}
+    return {**said, "knowledge": knowledge_document(settings.knowledge)}
 
 
 def knowledge_document(knowledge: Knowledge) -> dict[str, Any]:

@@ -239,8 +239,9 @@ def subsets(members: NodeSet) -> Iterator[NodeSet]:
 def preferred(options: Iterable[NodeSet], scores: Mapping[NodeSet, float]) -> NodeSet:
     """The parents with the highest score; among equals the fewest, then the first by name."""
     options = list(options)
-    enough = max(scores[option] for option in options) - TIE
-    return min((option for option in options if scores[option] >= enough), key=_by_size_and_name)
+    enough = max(map(scores.__getitem__, options)) - TIE
+    equals = [option for option in options if scores[option] >= enough]
+    return equals[0] if len(equals) == 1 else min(equals, key=_by_size_and_name)
 
 
 def _by_size_and_name(members: NodeSet) -> tuple[int, list[int]]:

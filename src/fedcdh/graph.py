@@ -32,8 +32,8 @@ def by_name(node: str) -> tuple[bool, str]:
 
 def ends(pair: Pair) -> tuple[str, str]:
     """The two nodes of a pair in their canonical order: sorted, the domain always first."""
-    first, second = sorted(pair, key=by_name)
-    return first, second
+    a, b = pair
+    return (b, a) if b == DOMAIN or (a != DOMAIN and b < a) else (a, b)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,9 +121,15 @@ class PartialGraph:
 
     def orient(self, tail: str, head: str) -> PartialGraph:
         """The same graph with tail — head turned into tail → head."""
-        if not self.undirected(tail, head):
-            raise NotAnUndirectedEdge(f"{tail} — {head} is not an undirected edge of this graph")
-        return replace(self, arrows=self.arrows | {(tail, head)}, lines=self.lines - {frozenset((tail, head))})
+        return self.orient_all([(tail, head)])
+
+    def orient_all(self, arrows: Iterable[Arrow]) -> PartialGraph:
+        """The same graph with the line of each of these arrows turned into it."""
+        arrows = frozenset(arrows)
+        for tail, head in sorted(arrows):
+            if not self.undirected(tail, head):
+                raise NotAnUndirectedEdge(f"{tail} — {head} is not an undirected edge of this graph")
+        return replace(self, arrows=self.arrows | arrows, lines=self.lines.difference(map(frozenset, arrows)))
 
     def without(self, *pairs: Pair) -> PartialGraph:
         """The same graph with no edge between these pairs."""

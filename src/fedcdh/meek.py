@@ -75,6 +75,5 @@ def close(graph: PartialGraph, knowledge: Knowledge = NOTHING_KNOWN) -> tuple[Pa
         taken = [arrow for arrow in demanded if (arrow,) not in refused]
         if not taken:
             return graph, reasons
-        for tail, head in taken:
-            graph = graph.orient(tail, head)
-            reasons[tail, head] = demanded[tail, head]
+        graph = graph.orient_all(taken)
+        reasons |= {arrow: demanded[arrow] for arrow in taken}

@@ -12,6 +12,7 @@ they are remembered, and few are made anew. All that are, for one move or for ma
 from __future__ import annotations
 
 import random
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, combinations, cycle
 from operator import or_
@@ -127,6 +128,9 @@ class _OrderSearch:
     def __init__(self, space: Space, scores: Scores) -> None:
         self._space, self._scores = space, scores
         self._chosen: list[dict[NodeSet, tuple[float, NodeSet]]] = [{} for _ in space.nodes]
+        children = _turned_round(space.possible)
+        self._linked = [parents | found for parents, found in zip(space.possible, children, strict=True)]
+        self._required_by = _turned_round(space.required)
 
     def informed_start(self) -> Asking[Order]:
         """An order that agrees with the strongest arrows, each judged on its own and taken unless it closes a cycle."""
@@ -175,41 +179,52 @@ class _OrderSearch:
         turned = yield from together(self._turn(best, *pair) for pair in pairs)
         gains = {pair: other.total - best.total for pair, other in zip(pairs, turned, strict=True)}
         for pair in sorted((pair for pair in pairs if gains[pair] > TIE), key=lambda pair: (-gains[pair], pair)):
-            if pair in self._turnable(best, widely):  # what was done for others may have turned it already
+            if self._may_turn(best, *pair, widely):  # what was done for others may have turned it already
                 best = min(best, (yield from self._turn(best, *pair)), key=_Outcome.rank)
         return (yield from self._settle(best.order, self._space.variables))
 
     # Orders
 
     def _best_move(self, order: Order, variable: int) -> Asking[Order]:
-        """The order with this variable where the total is highest; as it is unless another place is better."""
-        possible, itself = self._space.possible, 1 << variable
+        """The order with this variable where the total is highest; as it is unless another place is better.
+
+        Only passing a node that it may have an arrow with makes a difference, so places are told apart by those.
+        """
+        possible, linked, itself = self._space.possible, self._linked[variable], 1 << variable
         others = tuple(other for other in order if other != variable)
-        before = list(accumulate((1 << other for other in others), or_, initial=self._space.roots))
         places = self._places(others, variable)
-        own = [nodes & possible[variable] for nodes in before[places[0] : places[-1] + 1]]
-        passed = [place for place in places[:-1] if possible[others[place]] & itself]
-        without = [(others[place], before[place] & possible[others[place]]) for place in passed]
+        before = sum(1 << other for other in others[: places[0]]) | self._space.roots
+        spots, own, passed = [places[0]], [before & possible[variable]], list[tuple[int, Request]]()
+        for place in places[:-1]:
+            other = others[place]
+            if linked >> other & 1:
+                if possible[other] & itself:
+                    passed.append((len(spots), (other, before & possible[other])))
+                spots.append(place + 1)
+                own.append((before | 1 << other) & possible[variable])
+            before |= 1 << other
+        without = [request for _, request in passed]
         given = [(other, available | itself) for other, available in without]
         yield from self._choose([*((variable, available) for available in own), *without, *given])
-        gains = dict.fromkeys(places, 0.0)  # what the one just before gains by not having the variable available
-        for place, (other, available) in zip(passed, without, strict=True):
+        gains = [0.0] * len(spots)  # what the one just before gains by not having the variable available
+        for spot, (other, available) in passed:
             choices = self._chosen[other]
-            gains[place + 1] = choices[available][0] - choices[available | itself][0]
+            gains[spot] = choices[available][0] - choices[available | itself][0]
         mine = self._chosen[variable]
-        totals = [mine[available][0] + gain for available, gain in zip(own, accumulate(gains.values()), strict=True)]
-        top, now = max(totals), totals[order.index(variable) - places[0]]
+        totals = [mine[available][0] + gain for available, gain in zip(own, accumulate(gains), strict=True)]
+        top, now = max(totals), totals[bisect_right(spots, order.index(variable)) - 1]
         if top <= now + TIE:
             return order
-        place = next(place for place, total in zip(places, totals, strict=True) if total >= top - TIE)
+        place = next(spot for spot, total in zip(spots, totals, strict=True) if total >= top - TIE)
         return *others[:place], variable, *others[place:]
 
     def _places(self, others: Order, variable: int) -> range:
         """Where the variable may stand among the others, given what is required."""
-        required = self._space.required
-        first = max((at + 1 for at, other in enumerate(others) if required[variable] >> other & 1), default=0)
-        last = next((at for at, other in enumerate(others) if required[other] >> variable & 1), len(others))
-        return range(first, last + 1)
+        required, asked_for = self._space.required[variable], self._required_by[variable]
+        first = max((at + 1 for at, other in enumerate(others) if required >> other & 1), default=0) if required else 0
+        if not asked_for:
+            return range(first, len(others) + 1)
+        return range(first, next(at for at, other in enumerate(others) if asked_for >> other & 1) + 1)
 
     def _outcome(self, order: Order) -> Asking[_Outcome]:
         before = accumulate((1 << variable for variable in order), or_, initial=self._space.roots)
@@ -228,6 +243,12 @@ class _OrderSearch:
             if (linked[second] >> first | linked[first] >> second) & 1 and not self._space.required[second] >> first & 1
         ]
 
+    def _may_turn(self, outcome: _Outcome, first: int, second: int, widely: bool) -> bool:
+        """Whether a pair that was turnable before is so in this outcome."""
+        linked = self._space.possible if widely else outcome.parents
+        joined = (linked[second] >> first | linked[first] >> second) & 1
+        return bool(joined) and outcome.order.index(first) < outcome.order.index(second)
+
     def _turn(self, outcome: _Outcome, first: int, second: int) -> Asking[_Outcome]:
         """Put the second, and what leads to it, before the first; then settle what is next to either, and the two last.
 
@@ -242,7 +263,7 @@ class _OrderSearch:
         moved = [node for node in order[start + 1 : end] if leading >> node & 1]
         if any(self._space.required[node] >> first & 1 for node in moved):
             return outcome
-        stayed = [node for node in order[start:end] if node not in moved]
+        stayed = [first, *(node for node in order[start + 1 : end] if not leading >> node & 1)]
         both = 1 << first | 1 << second
         near = [
             node
@@ -257,6 +278,8 @@ class _OrderSearch:
         """Have these nodes choose among the parents available to them; each choice is made once."""
         chosen = self._chosen
         new = list(dict.fromkeys(request for request in requests if request[1] not in chosen[request[0]]))
+        if not new:
+            return
         choices = yield from together(self._best_parents(*request) for request in new)
         for (node, available), parents in zip(new, choices, strict=True):
             chosen[node][available] = self._scores.of(node)[parents], parents
@@ -296,6 +319,15 @@ class _OrderSearch:
     def _best_option(self, node: int, options: list[NodeSet]) -> Asking[NodeSet]:
         yield from self._scores.needs(node, options)
         return preferred(options, self._scores.of(node))
+
+
+def _turned_round(parents: Sequence[NodeSet]) -> list[NodeSet]:
+    """Of every node, those it is a parent of."""
+    children = [0] * len(parents)
+    for node, some in enumerate(parents):
+        for parent in bits(some):
+            children[parent.bit_length() - 1] |= 1 << node
+    return children
 
 
 def _sorted_by(parents: Sequence[NodeSet], order: Iterable[int]) -> Order:

@@ -149,11 +149,8 @@ def _take(found: Orientation, bundles: Iterable[Bundle], reason: Reason, knowled
     """Direct the lines of these bundles, all at once; record what is refused."""
     bundles = sorted(bundles)
     refused = obstacles(found.graph, bundles, knowledge)
-    graph, reasons = found.graph, dict(found.reasons)
-    for arrow in (arrow for bundle in bundles if bundle not in refused for arrow in bundle):
-        if graph.undirected(*arrow):
-            graph = graph.orient(*arrow)
-            reasons[arrow] = reason
+    taken = [arrow for bundle in bundles if bundle not in refused for arrow in bundle if found.graph.undirected(*arrow)]
+    graph, reasons = found.graph.orient_all(taken), {**found.reasons, **dict.fromkeys(taken, reason)}
     conflicts = tuple(Conflict(bundle, reason, refused[bundle]) for bundle in bundles if bundle in refused)
     return replace(found, graph=graph, reasons=reasons, conflicts=found.conflicts + conflicts)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,8 @@ from scipy import special
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
+Matrices: TypeAlias = Array | Sequence[Array]
+"""One matrix, a stack of them, or several that are wherever they are, so that none has to be copied."""
 Item = TypeVar("Item")
 
 JITTER = 1e-9
@@ -19,6 +21,7 @@ JITTER = 1e-9
 DETERMINED = 1e-7
 """A variable with less than this share of its variance left is a function of the others: independent of the rest."""
 _NOTHING = 1e-100  # keeps a scatter of zeros solvable, as of clients with one row each
+_FEW = 16  # questions: finding out which of them share a set would take longer than to solve each
 _ELEMENTS = 2_000_000  # numbers gathered at a time, about 16 MB
 
 
@@ -27,21 +30,79 @@ def side_by_side(spans: Mapping[str, Indices], names: Iterable[str]) -> Indices:
     return np.concatenate([np.zeros(0, dtype=np.intp), *(spans[name] for name in sorted(names))])
 
 
-def block(matrix: Array, rows: Indices, columns: Indices) -> Array:
+def block(matrix: Matrices, rows: Indices, columns: Indices) -> Array:
     """matrix[..., rows_b, columns_b] for every b: (..., q, q), (B, r), (B, c) → (..., B, r, c)."""
-    return matrix[..., rows[:, :, None], columns[:, None, :]]
+    if not isinstance(matrix, np.ndarray):
+        return _stacked((block(one, rows, columns) for one in matrix), len(matrix), *rows.shape, columns.shape[1])
+    places = rows[:, :, None] * matrix.shape[-1] + columns[:, None, :]
+    return np.asarray(matrix.reshape(*matrix.shape[:-2], -1).take(places, axis=-1))
 
 
-def partial(matrix: Array, targets: Indices, given: Indices) -> Array:
+def partial(matrix: Matrices, targets: Indices, given: Indices) -> Array:
     """C_{UU|Z} = C_UU − C_UZ C_ZZ⁻¹ C_ZU for every question b and leading index; plain C_UU without Z."""
-    plain = block(matrix, targets, targets)
     if given.shape[1] == 0:
-        return plain
-    sets, which = np.unique(given, axis=0, return_inverse=True)  # many questions share their conditions
-    size = np.trace(matrix, axis1=-2, axis2=-1)[..., None, None, None] / max(matrix.shape[-1], 1) + _NOTHING
-    inverse = np.linalg.inv(block(matrix, sets, sets) + JITTER * size * np.eye(given.shape[1]))
+        return block(matrix, targets, targets)
+    if not isinstance(matrix, np.ndarray):
+        return _stacked((partial(one, targets, given) for one in matrix), len(matrix), *targets.shape, targets.shape[1])
+    sets, which = _shared(given)
+    size = np.trace(matrix, axis1=-2, axis2=-1)[..., None, None, None] / matrix.shape[-1]
+    inverse = np.linalg.inv(safe(block(matrix, sets, sets), size))
     cross = block(matrix, given, targets)
-    return np.asarray(plain - np.swapaxes(cross, -1, -2) @ (inverse[..., which.ravel(), :, :] @ cross))
+    explained = np.swapaxes(cross, -1, -2) @ (inverse[..., which, :, :] @ cross)
+    return np.asarray(block(matrix, targets, targets) - explained)
+
+
+def _shared(given: Indices) -> tuple[Indices, Indices | slice]:
+    """Every set once, and which of them each question has: many share their conditions, but a few are soon done."""
+    if len(given) < _FEW:
+        return given, slice(None)
+    sets, which = np.unique(given, axis=0, return_inverse=True)
+    return sets, which.ravel()
+
+
+def _stacked(parts: Iterable[Array], *shape: int) -> Array:
+    found = np.empty(shape)
+    for out, part in zip(found, parts, strict=True):
+        out[:] = part
+    return found
+
+
+def in_turn(stack: Array) -> Array:
+    """The sum over the first axis, in its order: of a single column numpy takes several numbers at a time, and the last
+    digit of an answer would depend on whether there are others."""
+    alone = stack.size == len(stack) > 0
+    return np.asarray(np.add.accumulate(stack, axis=0)[-1] if alone else stack.sum(axis=0))
+
+
+class Left:
+    """What is left of each question's columns in several strata, once the given columns are regressed out.
+
+    It is asked for in blocks, by the columns' positions: without conditions these are read where they are, and what
+    nobody asks for is never touched. The blocks between a variable and another are most of a large matrix.
+    """
+
+    def __init__(self, strata: Matrices, columns: Indices, given: Indices) -> None:
+        self._strata, self._columns = strata, columns
+        self._all = partial(strata, columns, given) if given.shape[1] else None
+
+    def __call__(self, rows: Indices, columns: Indices) -> Array:
+        """(strata, questions, rows, columns)."""
+        if self._all is None:
+            return block(self._strata, self._columns[:, rows], self._columns[:, columns])
+        return self._all[..., rows[:, None], columns]
+
+
+def safe(inner: Array, size: Array | float) -> Array:
+    """A symmetric matrix, or a number, with as much more on its diagonal as keeps it solvable."""
+    more = JITTER * (size + _NOTHING)
+    return np.asarray(inner + (more * np.eye(inner.shape[-1]) if inner.ndim else more))
+
+
+def solved(inner: Array, cross: Array) -> Array:
+    """inner⁻¹ cross, also where columns say the same."""
+    size = np.trace(inner, axis1=-2, axis2=-1)[..., None, None] / max(inner.shape[-1], 1)
+    kept = safe(inner, size)
+    return np.asarray(cross / kept if inner.shape[-1] == 1 else np.linalg.solve(kept, cross))
 
 
 def fitted(joint: Array, targets: int) -> Array:
@@ -49,10 +110,7 @@ def fitted(joint: Array, targets: int) -> Array:
     cross, inner = joint[..., targets:, :targets], joint[..., targets:, targets:]
     if not inner.shape[-1]:
         return np.zeros_like(joint[..., :targets, :targets])
-    size = np.trace(inner, axis1=-2, axis2=-1)[..., None, None] / max(inner.shape[-1], 1) + _NOTHING
-    safe = inner + JITTER * size * np.eye(inner.shape[-1])
-    solved = cross / safe if inner.shape[-1] == 1 else np.linalg.solve(safe, cross)
-    return np.asarray(np.swapaxes(cross, -1, -2) @ solved)
+    return np.asarray(np.swapaxes(cross, -1, -2) @ solved(inner, cross))
 
 
 def net_of(joint: Array, kept: int) -> Array:
@@ -66,9 +124,7 @@ def net_of_common(joint: Array, kept: int) -> Array:
     if joint.shape[-1] == kept:
         return joint
     pooled = joint.sum(axis=0)
-    inner = pooled[..., kept:, kept:]
-    size = np.trace(inner, axis1=-2, axis2=-1)[..., None, None] / inner.shape[-1] + _NOTHING
-    weights = np.linalg.solve(inner + JITTER * size * np.eye(inner.shape[-1]), pooled[..., kept:, :kept])
+    weights = solved(pooled[..., kept:, kept:], pooled[..., kept:, :kept])
     out = np.concatenate([np.broadcast_to(np.eye(kept), (*weights.shape[:-2], kept, kept)), -weights], axis=-2)
     return np.asarray(np.swapaxes(out, -1, -2) @ joint @ out)
 
@@ -83,8 +139,8 @@ def pillai(explained: Array, total: Array, predictors: Array | float, left: Arra
     if width == 1:
         trace = explained[..., 0, 0] / size
     else:
-        safe = total + 1e-12 * size[..., None, None] * np.eye(width)
-        trace = np.trace(np.linalg.solve(safe, explained), axis1=-2, axis2=-1)
+        regular = total + 1e-12 * size[..., None, None] * np.eye(width)
+        trace = np.trace(np.linalg.solve(regular, explained), axis1=-2, axis2=-1)
     rank = np.minimum(width, predictors)
     trace = np.clip(trace, 0.0, rank * (1 - 1e-12))
     above = np.abs(width - np.asarray(predictors)) + rank
@@ -104,6 +160,24 @@ def combine(p_values: Iterable[Array]) -> Array:
     stacked = np.maximum(np.stack(list(p_values)), 1e-300)
     stacked = np.where(stacked > 0.5, 0.1 + 0.8 * stacked, stacked)
     return np.asarray(np.arctan2(1.0, np.mean(1 / np.tan(np.pi * stacked), axis=0)) / np.pi)
+
+
+def in_shapes(shapes: Indices, elements: Callable[[list[int]], int]) -> list[Indices]:
+    """The positions of items of equal shape (rows of numbers), a bounded number at a time.
+
+    A shape never depends on what else was asked, and so, to its last digit, neither does an answer.
+    """
+    if not len(shapes):
+        return []
+    one_number = np.ravel_multi_index(tuple(shapes.T), tuple(shapes.max(axis=0) + 1))
+    _, first, counts = np.unique(one_number, return_index=True, return_counts=True)
+    together = np.split(np.argsort(one_number, kind="stable"), np.cumsum(counts)[:-1])
+    steps = (max(1, _ELEMENTS // max(1, elements(shapes[one].tolist()))) for one in first)
+    return [
+        positions[start : start + step]
+        for positions, step in zip(together, steps, strict=True)
+        for start in range(0, len(positions), step)
+    ]
 
 
 def in_groups(

@@ -6,15 +6,19 @@ known graph) is just another `IndependenceTest`, which is how the search is test
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+Shared = TypeVar("Shared")
+Part = TypeVar("Part")
+Result = TypeVar("Result")
 
 DOMAIN = "__domain__"
 """The surrogate variable ℧ of the paper: which client a row belongs to. It has no causes among the variables."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Question:
     """Is x independent of y given these variables?  x ⫫ y | given."""
 
@@ -31,7 +35,7 @@ class Question:
         return f"{self.x} ⫫ {self.y}{condition}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Answer:
     """A question with its test statistic, its p-value and the number of rows that stand behind them."""
 
@@ -39,6 +43,19 @@ class Answer:
     statistic: float
     p_value: float
     rows: int
+
+
+class Crew(Protocol):
+    """Does a piece of work on every part, in whatever order and wherever, and returns the results in theirs."""
+
+    def __call__(
+        self, work: Callable[[Shared, Part], Result], shared: Shared, parts: Sequence[Part], /
+    ) -> list[Result]: ...
+
+
+def one_after_another(work: Callable[[Shared, Part], Result], shared: Shared, parts: Sequence[Part], /) -> list[Result]:
+    """Here and now; `workers` has other ways."""
+    return [work(shared, part) for part in parts]
 
 
 class IndependenceTest(Protocol):

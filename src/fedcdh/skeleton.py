@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from fedcdh.conditioning import ask, most_independent, possible_parents, questions_about
@@ -60,25 +60,55 @@ def find_skeleton(
     graph = PartialGraph.complete(nodes)
     excluded = frozenset(pair for pair in graph.lines if knowledge.excludes(pair))
     graph = graph.without(*excluded)
-    best: dict[Pair, Answer] = {}
-    refused: list[Answer] = []
+    found = _Found()
     asked: list[int] = []
     for level in range(len(nodes) + 1 if max_conditioning is None else max_conditioning + 1):
-        questions = rules.questions(level, graph, excluded, best)
+        questions = rules.questions(level, graph, excluded, found.apart)
         if not questions:
             break
         if progress is not None:
             progress(level, len(questions))
         asked.append(len(questions))
-        answers = ask(test, questions)
-        removed, disbelieved = rules.judge(answers, graph, {pair: best[pair] for pair in best.keys() - excluded})
-        _keep_best(best, set(answers).difference(disbelieved))
-        best.update(removed)
-        refused += disbelieved
-        graph = graph.without(*removed)
-    separators, strongest = _conclude(graph, best, alpha, knowledge)
-    refused = [answer for answer in refused if answer.question.pair in graph.lines]
-    return Skeleton(graph, separators, strongest, tuple(asked), always_given, tuple(refused))
+        graph = graph.without(*found.learn(ask(test, questions), graph, excluded, rules))
+    refused = tuple(answer for answer in found.refused if answer.question.pair in graph.lines)
+    return Skeleton(graph, found.separators(graph, rules), found.strongest, tuple(asked), always_given, refused)
+
+
+@dataclass
+class _Found:
+    """What the levels so far have told, each pair's most independent answer."""
+
+    gone: dict[Pair, Answer] = field(default_factory=dict)  # of pairs that a separation has removed
+    strongest: dict[Pair, Answer] = field(default_factory=dict)  # of pairs that are still there
+    apart: dict[Pair, Answer] = field(default_factory=dict)  # of pairs that knowledge excludes
+    refused: list[Answer] = field(default_factory=list)
+
+    def learn(
+        self, answers: Sequence[Answer], graph: PartialGraph, excluded: frozenset[Pair], rules: _Rules
+    ) -> Iterable[Pair]:
+        """Takes in the answers of a level; the pairs that they remove."""
+        removed, disbelieved = rules.judge(answers, graph, SoFar(self.gone, self.strongest, rules.always_given))
+        not_believed = set(disbelieved)
+        for answer in answers:
+            pair = answer.question.pair
+            best = self.apart if pair in excluded else self.strongest
+            if pair not in removed and answer not in not_believed:
+                best[pair] = most_independent((best[pair], answer)) if pair in best else answer
+        for pair in removed:
+            self.strongest.pop(pair, None)
+        self.gone.update(removed)
+        self.refused += disbelieved
+        return removed
+
+    def separators(self, graph: PartialGraph, rules: _Rules) -> dict[Pair, Answer]:
+        """The answers that tell why pairs are not adjacent."""
+        # An excluded pair may have been asked about in vain, and then have lost its last common neighbour.
+        kept = (
+            (pair, answer)
+            for pair, answer in self.apart.items()
+            if answer.p_value > rules.alpha or _directions_hinge_on(pair, graph, rules.knowledge)
+        )
+        return self.gone | dict(kept)
 
 
 @dataclass(frozen=True)
@@ -91,56 +121,29 @@ class _Rules:
     removal: RemovalRule
 
     def questions(
-        self, level: int, graph: PartialGraph, excluded: frozenset[Pair], best: Mapping[Pair, Answer]
+        self, level: int, graph: PartialGraph, excluded: frozenset[Pair], apart: Mapping[Pair, Answer]
     ) -> list[Question]:
         """About every line, and about pairs that knowledge excludes while a direction hinges on their separator."""
-        unseparated = (pair for pair in excluded if pair not in best or best[pair].p_value <= self.alpha)
+        unseparated = (pair for pair in excluded if pair not in apart or apart[pair].p_value <= self.alpha)
         needed = (pair for pair in unseparated if _directions_hinge_on(pair, graph, self.knowledge))
-        parents = possible_parents(graph, self.knowledge)
+        parents = possible_parents(graph, self.knowledge) if level else {}
         pairs = sorted(graph.lines.union(needed), key=ends)
         return [question for pair in pairs for question in questions_about(pair, parents, level, self.always_given)]
 
     def judge(
-        self, answers: Iterable[Answer], graph: PartialGraph, best: Mapping[Pair, Answer]
+        self, answers: Iterable[Answer], graph: PartialGraph, so_far: SoFar
     ) -> tuple[Mapping[Pair, Answer], list[Answer]]:
         """The separations that remove an edge, and those that are not believed."""
-        removable = {pair for pair in graph.lines if not _required(pair, self.knowledge)}
+        removable = graph.lines - {frozenset(arrow) for arrow in self.knowledge.required}
         separations = [a for a in answers if a.p_value > self.alpha and a.question.pair in removable]
-        gone = {pair: answer for pair, answer in best.items() if pair not in graph.lines}
-        left = {pair: answer for pair, answer in best.items() if pair in graph.lines}
-        removed = self.removal(separations, SoFar(gone, left, self.always_given))
+        removed = self.removal(separations, so_far)
         return removed, [answer for answer in separations if answer.question.pair not in removed]
-
-
-def _conclude(
-    graph: PartialGraph, best: Mapping[Pair, Answer], alpha: float, knowledge: Knowledge
-) -> tuple[dict[Pair, Answer], dict[Pair, Answer]]:
-    separators = {
-        pair: answer
-        for pair, answer in best.items()
-        if pair not in graph.lines
-        # An excluded pair may have been asked about in vain, and then have lost its last common neighbour.
-        and (answer.p_value > alpha or _directions_hinge_on(pair, graph, knowledge))
-    }
-    strongest = {pair: answer for pair, answer in best.items() if pair in graph.lines}
-    return separators, strongest
 
 
 def _directions_hinge_on(pair: Pair, graph: PartialGraph, knowledge: Knowledge) -> bool:
     """Whether a set separating this absent pair is still needed, to tell if a common neighbour is a collider."""
     a, b = pair
     return any(knowledge.leaves_open(pair, middle) for middle in graph.neighbours(a) & graph.neighbours(b))
-
-
-def _keep_best(best: dict[Pair, Answer], answers: Iterable[Answer]) -> None:
-    for answer in answers:
-        pair = answer.question.pair
-        best[pair] = most_independent((best[pair], answer)) if pair in best else answer
-
-
-def _required(pair: Pair, knowledge: Knowledge) -> bool:
-    a, b = pair
-    return knowledge.requires(a, b) or knowledge.requires(b, a)
 
 
 def _refuse_unless_possible(

@@ -24,9 +24,8 @@ from itertools import combinations
 from random import Random
 from typing import Literal
 
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
 from fedcdh.algorithm import Findings
+from fedcdh.blas import one_blas_thread
 from fedcdh.engines import engine_for
 from fedcdh.errors import SettingsError
 from fedcdh.graph import Arrow, Pair, PartialGraph, ends
@@ -197,7 +196,7 @@ def _repeated(
         )
     search = engine_for(settings.method, noisy=known.plan.noise is not None).search
     done: list[Run] = []
-    with threadpool_limits(1, user_api="blas"):  # as in discover_from
+    with one_blas_thread():
         for clients, data in repetitions:
             done.append(_as_run(known.clients, clients, search(data, settings, None)))
             if progress:

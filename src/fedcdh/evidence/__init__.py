@@ -6,13 +6,13 @@ between clients, without it all clients share it; both come out of one computati
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from math import log
 
 from fedcdh.basis import Basis
 from fedcdh.evidence.counts import CountEvidence
-from fedcdh.evidence.gaussian import GaussianEvidence
+from fedcdh.evidence.gaussian import GaussianEvidence, Moments
 from fedcdh.plan import Categorical
 from fedcdh.questions import DOMAIN, Family
 from fedcdh.summary import Aggregate, Cohort
@@ -31,30 +31,56 @@ class Evidence:
     categorical: CountEvidence
     counted: frozenset[str]  # the categorical variables
     arrow: float
-    _known: dict[Bare, tuple[float, float]] = field(default_factory=dict)
+    _same: dict[Bare, float] = field(default_factory=dict)
+    _differing: dict[Bare, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, cohort: Cohort | Aggregate, basis: Basis, *, curved: bool = True) -> Evidence:
         """With `curved=False` continuous parents act linearly only."""
         counted = frozenset(v.name for v in cohort.plan.variables if isinstance(v, Categorical))
         arrow = -log(max(2, len(cohort.plan.names)))
-        labels = CountEvidence.of(cohort, GaussianEvidence(basis, curved, noisy=False))
-        return cls(GaussianEvidence(basis, curved), labels, counted, arrow)
+        moments = Moments(basis)
+        labels = CountEvidence.of(cohort, GaussianEvidence(basis, curved, noisy=False, shared=moments))
+        return cls(GaussianEvidence(basis, curved, shared=moments), labels, counted, arrow)
+
+    @property
+    def straight(self) -> Evidence:
+        """The same where continuous parents act linearly only."""
+        numbers, labels = replace(self.continuous, curved=False), self.categorical
+        labels = replace(labels, regression=replace(labels.regression, curved=False))
+        return Evidence(numbers, labels, self.counted, self.arrow)
 
     def __call__(self, families: Sequence[Family], /) -> list[float]:
         """The log score of each family, in their order."""
         asked = [(family.node, family.parents - {DOMAIN}) for family in families]
-        self._learn(sorted({*asked} - self._known.keys(), key=lambda bare: (bare[0], sorted(bare[1]))))
+        changing = [DOMAIN in family.parents for family in families]
+        self._learn(bare for bare, changes in zip(asked, changing, strict=True) if not changes)
+        self._learn_changing(bare for bare, changes in zip(asked, changing, strict=True) if changes)
         return [
-            self._known[bare][DOMAIN in family.parents]
-            + self.arrow * len(bare[1])
-            + (CHANGE if DOMAIN in family.parents else 0.0)
-            for bare, family in zip(asked, families, strict=True)
+            (self._differing[bare] + CHANGE if changes else self._same[bare]) + self.arrow * len(bare[1])
+            for bare, changes in zip(asked, changing, strict=True)
         ]
 
-    def _learn(self, bare: list[Bare]) -> None:
-        for score, part in (
-            (self.categorical, [one for one in bare if one[0] in self.counted]),
-            (self.continuous, [one for one in bare if one[0] not in self.counted]),
-        ):
-            self._known.update(zip(part, score([Family(*one) for one in part]), strict=True))
+    def _learn(self, asked: Iterable[Bare]) -> None:
+        """If all clients share the mechanism. Of labels both come at once; of numbers this is by far the cheaper."""
+        new = _in_order({bare for bare in asked if bare not in self._same})
+        self._learn_labels([bare for bare in new if bare[0] in self.counted])
+        numbers = [bare for bare in new if bare[0] not in self.counted]
+        self._same.update(zip(numbers, self.continuous.same([Family(*bare) for bare in numbers]), strict=True))
+
+    def _learn_changing(self, asked: Iterable[Bare]) -> None:
+        new = _in_order({bare for bare in asked if bare not in self._differing})
+        self._learn_labels([bare for bare in new if bare[0] in self.counted])
+        numbers = [bare for bare in new if bare[0] not in self.counted]
+        self._note(numbers, self.continuous([Family(*bare) for bare in numbers]))
+
+    def _learn_labels(self, labels: list[Bare]) -> None:
+        self._note(labels, self.categorical([Family(*bare) for bare in labels]))
+
+    def _note(self, asked: list[Bare], found: list[tuple[float, float]]) -> None:
+        for bare, (same, differing) in zip(asked, found, strict=True):
+            self._same[bare], self._differing[bare] = same, differing
+
+
+def _in_order(asked: Iterable[Bare]) -> list[Bare]:
+    return sorted(asked, key=lambda bare: (bare[0], sorted(bare[1])))

@@ -23,10 +23,10 @@ D the prior precision of δ_k), all variants are one regression with other suffi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -58,12 +58,66 @@ _STEPS = 4  # reweighted regressions; the evidence is flat at its maximum, so th
 
 
 @dataclass(frozen=True, eq=False)
+class Moments:
+    """The clients' sums as regressions read them: of products of [1, coordinates, indicators of all labels, 0].
+
+    They are the largest thing there is, so whoever asks about the same clients should share them.
+    """
+
+    basis: Basis
+
+    @cached_property
+    def apart(self) -> Array:
+        """Per client, or for all in one where they are not known apart."""
+        if self.basis.levels:
+            return np.asarray(self._places @ self.basis.moments @ self._places.T)
+        rows, means, scatter = self.basis.rows, self.basis.means, self.basis.scatter
+        width = 1 + means.shape[1]
+        found = np.zeros((len(scatter), width + 1, width + 1))
+        found[:, 1:width, 1:width] = scatter
+        members = [[client] for client in range(len(rows))] if self.basis.knows_clients else [range(len(rows))]
+        for sums, clients in zip(found, members, strict=True):
+            for client in clients:
+                mean = np.append(1.0, means[client])
+                sums[:width, :width] += rows[client] * np.outer(mean, mean)
+        return found
+
+    @cached_property
+    def pooled(self) -> Array:
+        """Of all clients together."""
+        return np.asarray(self.apart.sum(axis=0))
+
+    @cached_property
+    def means(self) -> Array:
+        return np.asarray(np.pad(self.basis.means, ((0, 0), (1, 0)), constant_values=1.0) @ self._places.T)
+
+    @cached_property
+    def targets(self) -> dict[str, Indices]:
+        """The places of what is regressed: a number, or the indicators of a label."""
+        places = {name: 1 + columns for name, columns in self.basis.targets.items()}
+        start = 1 + self.basis.means.shape[1]
+        for name, levels in self.basis.levels.items():
+            places[name] = np.arange(start, start := start + len(levels))
+        return places
+
+    @cached_property
+    def _places(self) -> Array:
+        """[1, coordinates, indicators of all labels, 0] in terms of [1, coordinates]."""
+        width = 1 + self.basis.means.shape[1]
+        labels = [np.zeros((len(levels), width)) for levels in self.basis.levels.values()]
+        for rows, (name, levels) in zip(labels, self.basis.levels.items(), strict=True):
+            rows[:, 1 + self.basis.spans[name]] = levels
+        return np.concatenate([np.eye(width), *labels, np.zeros((1, width))])
+
+
+@dataclass(frozen=True, eq=False)
 class GaussianEvidence:
     """Log evidence of families with a continuous node, if its mechanism is invariant and if it changes."""
 
     basis: Basis
     curved: bool = True  # whether parents may act nonlinearly
     noisy: bool = True  # whether noise may differ between clients; that of a label follows from its mean
+    shared: Moments | None = None  # of the same basis, where others read them too
 
     def __call__(self, families: Sequence[Family], /) -> list[tuple[float, float]]:
         """(log evidence if all clients share the mechanism, log evidence if it differs) of each family.
@@ -71,47 +125,66 @@ class GaussianEvidence:
         The indicators of a categorical node are taken for numbers, one after the other, and their mean is counted
         once for each that is free: no likelihood of labels, but it tells what parents add.
         """
-        columns = [(family, column) for family in dict.fromkeys(families) for column in self._targets[family.node]]
+        return self._found(families, self._evidences)
+
+    def same(self, families: Sequence[Family], /) -> list[float]:
+        """The first of the two alone, digit for digit: it needs one regression where the other needs one per client."""
+        return [same for same, _ in self._found(families, self._shared)]
+
+    def _found(self, families: Sequence[Family], solve: _Solver) -> list[tuple[float, float]]:
+        targets = self._moments.targets
+        columns = [(family, column) for family in dict.fromkeys(families) for column in targets[family.node]]
         found = dict.fromkeys(families, (0.0, 0.0))  # of a constant: nothing is left to explain
-        straight = self._solve([_Problem.of(*one, self.basis, curved=False) for one in columns])
+        straight = self._solve([self._problem(*one, curved=False) for one in columns], solve)
         bending = [i for i, (family, _) in enumerate(columns) if self.curved and any(map(self._bends, family.parents))]
-        bent = self._solve([_Problem.of(*columns[i], self.basis, curved=True) for i in bending])
+        bent = self._solve([self._problem(*columns[i], curved=True) for i in bending], solve)
         for i, both in zip(bending, bent, strict=True):
             straight[i] = (_mean(straight[i][0], both[0]), _mean(straight[i][1], both[1]))
         for (family, _), (same, differing) in zip(columns, straight, strict=True):
-            share = _freedom(len(self._targets[family.node]))
+            share = _freedom(len(targets[family.node]))
             found[family] = (found[family][0] + share * same, found[family][1] + share * differing)
         return [found[family] for family in families]
 
     def _bends(self, name: str) -> bool:
         return len(self.basis.predictors[name]) > len(self.basis.targets[name])
 
-    def _solve(self, problems: list[_Problem]) -> list[tuple[float, float]]:
+    def _problem(self, family: Family, target: int, curved: bool) -> _Problem:
+        pieces = self._pieces[curved]
+        return _Problem.of(target, [pieces[parent] for parent in sorted(family.parents)])
+
+    def _solve(self, problems: list[_Problem], solve: _Solver) -> list[tuple[float, float]]:
         return in_groups(
             problems,
             key=lambda problem: len(problem.columns),
-            elements=lambda problem: 4 * len(self._moments) * len(problem.columns) ** 2,
-            solve=self._evidences,
+            elements=lambda problem: 4 * len(self.basis.scatter) * len(problem.columns) ** 2,
+            solve=lambda part: solve(_Stack.of(part)),
         )
 
-    def _evidences(self, problems: list[_Problem]) -> list[tuple[float, float]]:
-        columns, scale, owner = (np.array([getattr(p, name) for p in problems]) for name in _Problem.ARRAYS)
-        targets = np.array([problem.target for problem in problems])
-        pooled = _Sums.of(self._moments.sum(axis=0), columns, targets)
-        sizes = [_exact(pooled, size * scale, self.basis.total_rows) for size in SIZES]
-        invariant = _log_mean([fit.evidence for fit in sizes])
-        best = np.argmax([fit.evidence for fit in sizes], axis=0)
-        prior = np.asarray(SIZES)[best, None] * scale
-        changing = list(self._shifted(pooled, columns, targets, prior))
-        if self.basis.knows_clients:
-            alone = _Sums.of(self._moments, columns, targets)
-            changing += self._by_client(alone, prior, owner, _chosen(sizes, best))
-        found = _log_mean(changing) - np.log(len(SIZES))  # one size tried of those that the invariant one averages
-        return list(zip(invariant.tolist(), found.tolist(), strict=True))
+    def _shared(self, stack: _Stack) -> list[tuple[float, float]]:
+        """The evidence of one mechanism for all clients, twice: the other is not wanted."""
+        same = _log_mean(self._sizes(stack).evidence).tolist()
+        return list(zip(same, same, strict=True))
 
-    def _shifted(self, pooled: _Sums, columns: Indices, targets: Indices, prior: Array) -> Iterator[Array]:
+    def _sizes(self, stack: _Stack) -> _Fit:
+        """The fits with a prior of every size, which are the first axis."""
+        pooled = _Sums.of(self._moments.pooled, stack.columns, stack.targets)
+        return _exact(pooled, np.asarray(SIZES)[:, None, None] * stack.scale, self.basis.total_rows)
+
+    def _evidences(self, stack: _Stack) -> list[tuple[float, float]]:
+        sizes = self._sizes(stack)
+        best = np.argmax(sizes.evidence, axis=0)
+        prior = np.asarray(SIZES)[best, None] * stack.scale
+        changing = list(self._shifted(stack, prior))
+        if self.basis.knows_clients:
+            alone = _Sums.of(self._moments.apart, stack.columns, stack.targets)
+            changing += self._by_client(alone, prior, stack.owner, _chosen(sizes, best))
+        found = _log_mean(np.stack(changing)) - np.log(len(SIZES))  # one size of those the invariant one averages
+        return list(zip(_log_mean(sizes.evidence).tolist(), found.tolist(), strict=True))
+
+    def _shifted(self, stack: _Stack, prior: Array) -> Iterator[Array]:
         """Levels differ between clients, weights and noise do not."""
-        x, y = self._means[:, columns], self._means[:, targets]
+        pooled = _Sums.of(self._moments.pooled, stack.columns, stack.targets)
+        x, y = self._moments.means[:, stack.columns], self._moments.means[:, stack.targets]
         for share in SHIFTS:
             weight = (self.basis.rows**2 / (self.basis.rows + 1 / share))[:, None]
             less = pooled.less(
@@ -140,62 +213,69 @@ class GaussianEvidence:
                 yield _reweighted(own, prior, rows, shared.variance).evidence
 
     @cached_property
-    def _moments(self) -> Array:
-        """Σ of products of [1, coordinates, indicators, 0] per client, or for all where they are not known apart."""
-        return np.asarray(self._places @ self.basis.moments @ self._places.T)
+    def _moments(self) -> Moments:
+        return self.shared or Moments(self.basis)
 
     @cached_property
-    def _means(self) -> Array:
-        return np.asarray(np.pad(self.basis.means, ((0, 0), (1, 0)), constant_values=1.0) @ self._places.T)
-
-    @cached_property
-    def _places(self) -> Array:
-        """[1, coordinates, indicators of all labels, 0] in terms of [1, coordinates]."""
-        width = 1 + self.basis.means.shape[1]
-        labels = [np.zeros((len(levels), width)) for levels in self.basis.levels.values()]
-        for rows, (name, levels) in zip(labels, self.basis.levels.items(), strict=True):
-            rows[:, 1 + self.basis.spans[name]] = levels
-        return np.concatenate([np.eye(width), *labels, np.zeros((1, width))])
-
-    @cached_property
-    def _targets(self) -> dict[str, Indices]:
-        """The places of what is regressed: a number, or the indicators of a label."""
-        places = {name: 1 + columns for name, columns in self.basis.targets.items()}
-        start = 1 + self.basis.means.shape[1]
-        for name, levels in self.basis.levels.items():
-            places[name] = np.arange(start, start := start + len(levels))
-        return places
+    def _pieces(self) -> tuple[dict[str, _Piece], dict[str, _Piece]]:
+        """Of every parent, if it acts linearly and if it may be curved."""
+        straight, curved = (
+            {name: _Piece.of(columns, len(self.basis.targets[name])) for name, columns in kind.items()}
+            for kind in (self.basis.targets, self.basis.predictors)
+        )
+        return straight, curved
 
 
-@dataclass(frozen=True, eq=False)
-class _Problem:
-    """One regression: the target's column, the columns of constant and parents, and their prior variances.
+class _Piece(NamedTuple):
+    """What a parent brings to a regression: its places among the moments, and their prior variances."""
+
+    places: list[int]
+    scale: list[float]
+
+    @classmethod
+    def of(cls, columns: Indices, straight: int) -> _Piece:
+        """Of these columns so many are straight."""
+        return cls((1 + columns).tolist(), [ROUGHNESS ** max(0, 1 + i - straight) for i in range(len(columns))])
+
+
+class _Problem(NamedTuple):
+    """One regression: the target's place, the places of constant and parents, and their prior variances.
 
     Columns of zeros fill up to a multiple of six: they change no number, and regressions of many sizes become few
     shapes that are solved together.
     """
 
-    ARRAYS: ClassVar = ("columns", "scale", "owner")
     target: int
-    columns: Indices
-    scale: Array  # prior variances, up to their common size
-    owner: Indices  # which columns belong to the same parent
+    columns: list[int]
+    scale: list[float]  # prior variances, up to their common size
+    owner: list[int]  # which columns belong to the same parent
 
     @classmethod
-    def of(cls, family: Family, target: int, basis: Basis, curved: bool) -> _Problem:
-        parents = sorted(family.parents)
-        places = [(basis.predictors if curved else basis.targets)[parent] for parent in parents]
-        scales = [
-            ROUGHNESS ** np.maximum(0, 1 + np.arange(len(p)) - len(basis.targets[v]))
-            for v, p in zip(parents, places, strict=True)
-        ]
-        idle = -(1 + sum(map(len, places))) % _MULTIPLE
-        return cls(
-            target,
-            np.concatenate([[0], *(place + 1 for place in places), np.full(idle, -1)]).astype(np.intp),
-            np.concatenate([[1.0], *scales, np.ones(idle)]),
-            np.repeat(np.arange(len(places) + 2), [1, *map(len, places), idle]),
-        )
+    def of(cls, target: int, parents: list[_Piece]) -> _Problem:
+        columns, scale, owner = [0], [1.0], [0]
+        for number, piece in enumerate(parents, start=1):
+            columns += piece.places
+            scale += piece.scale
+            owner += [number] * len(piece.places)
+        idle = -len(columns) % _MULTIPLE
+        return cls(target, columns + [-1] * idle, scale + [1.0] * idle, owner + [len(parents) + 1] * idle)
+
+
+class _Stack(NamedTuple):
+    """Problems of one width, one below the other."""
+
+    targets: Indices
+    columns: Indices
+    scale: Array
+    owner: Indices
+
+    @classmethod
+    def of(cls, problems: list[_Problem]) -> _Stack:
+        targets, columns, scale, owner = zip(*problems, strict=True)
+        return cls(np.array(targets), np.array(columns), np.array(scale), np.array(owner))
+
+
+_Solver: TypeAlias = Callable[[_Stack], list[tuple[float, float]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,7 +330,8 @@ class _Fit(NamedTuple):
 
 def _exact(sums: _Sums, prior: Array, rows: float) -> _Fit:
     """Normal-Inverse-Gamma evidence with log σ² flat."""
-    weights, logdet = _regress(sums.gram, sums.cross, prior)
+    inner, weights = _regress(sums.gram, sums.cross, prior)
+    logdet = _growth(inner, prior)
     left = np.maximum(sums.square - (sums.cross * weights).sum(axis=-1), rows * DETERMINED)
     evidence = special.gammaln(rows / 2) - rows / 2 * np.log(np.pi * left) - (logdet + sums.cost) / 2
     return _Fit(evidence, weights, left / rows)
@@ -267,7 +348,7 @@ def _reweighted(sums: _Sums, prior: Array, rows: Array, start: Array) -> _Fit:
     for _ in range(_STEPS):
         gram = (trust[:, None, :] @ flat).reshape(len(flat), *sums.gram.shape[2:])
         cross = (trust[:, None, :] @ sums.cross)[:, 0]
-        weights, logdet = _regress(gram, cross, scale[:, None] * prior)
+        inner, weights = _regress(gram, cross, shrunk := scale[:, None] * prior)
         bent = (sums.gram @ weights[:, None, :, None])[..., 0]
         left = sums.square - 2 * (sums.cross @ weights[..., None])[..., 0] + (bent @ weights[..., None])[..., 0]
         left = np.maximum(left, rows * DETERMINED)
@@ -284,15 +365,19 @@ def _reweighted(sums: _Sums, prior: Array, rows: Array, start: Array) -> _Fit:
     ).sum(axis=1)
     curvature = ((rows + FREEDOM) / 2 * common * left / (common + left) ** 2).sum(axis=1)
     shrinkage = (weights**2 / prior).sum(axis=-1) / scale
-    cost = logdet + np.asarray(sums.cost).sum(axis=-1) + shrinkage - np.log(2 * np.pi / curvature)
+    cost = _growth(inner, shrunk) + np.asarray(sums.cost).sum(axis=-1) + shrinkage - np.log(2 * np.pi / curvature)
     return _Fit(student - cost / 2, weights, scale)
 
 
 def _regress(gram: Array, cross: Array, prior: Array) -> tuple[Array, Array]:
-    """Posterior mean of the weights, and log |I + prior · gram|."""
+    """The precision of the weights, and their posterior mean."""
     inner = gram + (1 / prior)[..., None] * np.eye(gram.shape[-1])
-    weights = np.linalg.solve(inner, cross[..., None])[..., 0]
-    return np.asarray(weights), np.asarray(np.linalg.slogdet(inner)[1] + np.log(prior).sum(axis=-1))
+    return inner, np.asarray(np.linalg.solve(inner, cross[..., None])[..., 0])
+
+
+def _growth(inner: Array, prior: Array) -> Array:
+    """log |I + prior · gram|: how much surer the rows make of the weights."""
+    return np.asarray(np.linalg.slogdet(inner)[1] + np.log(prior).sum(axis=-1))
 
 
 def _freedom(columns: int) -> float:
@@ -300,14 +385,16 @@ def _freedom(columns: int) -> float:
     return 1.0 if columns == 1 else (columns - 1) / columns
 
 
-def _chosen(fits: Sequence[_Fit], best: Indices) -> _Fit:
-    """Of several fits the one that is best for each family."""
+def _chosen(fits: _Fit, best: Indices) -> _Fit:
+    """Of several fits, the first axis, the one that is best for each family."""
     family = np.arange(len(best))
-    return _Fit(*(np.stack(values)[best, family] for values in zip(*fits, strict=True)))
+    return _Fit(*(values[best, family] for values in fits))
 
 
-def _log_mean(values: Sequence[Array]) -> Array:
-    return np.asarray(special.logsumexp(np.stack(values), axis=0) - np.log(len(values)))
+def _log_mean(values: Array) -> Array:
+    """The log of the mean over the first axis of what has these logs."""
+    top = values.max(axis=0)
+    return np.asarray(top + np.log(np.exp(values - top).sum(axis=0)) - np.log(len(values)))
 
 
 def _mean(first: float, second: float) -> float:

@@ -22,7 +22,7 @@ from scipy import linalg
 from fedcdh.basis import Basis
 from fedcdh.encoding import GRID
 from fedcdh.errors import SummaryError
-from fedcdh.independence.pairs import Together
+from fedcdh.independence.asked import Together
 from fedcdh.independence.regression import RegressionTest
 from fedcdh.partial import combine, fitted, net_of, partial, pillai, side_by_side
 from fedcdh.questions import DOMAIN, Answer, Question

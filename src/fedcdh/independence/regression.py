@@ -1,18 +1,24 @@
 """The default test: regressions from second moments, calibrated for additive mechanisms.
 
-Questions about two variables go to `pairs`, those about the domain to `mechanism`.
+Questions about two variables go to `pairs`, those about the domain to `mechanism`, many of one shape at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+import numpy.typing as npt
 
 from fedcdh.basis import Basis
 from fedcdh.independence import mechanism, pairs
-from fedcdh.independence.pairs import SEPARATELY, Together
-from fedcdh.partial import in_groups
-from fedcdh.questions import DOMAIN, Answer, Question
+from fedcdh.independence.asked import SEPARATELY, Asked, Indices, Sheet, Together
+from fedcdh.partial import in_shapes
+from fedcdh.questions import Answer, Crew, Question, one_after_another
+
+Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,28 +27,47 @@ class RegressionTest:
 
     basis: Basis
     together: Together = SEPARATELY
+    crew: Crew = one_after_another
 
     def __call__(self, questions: Sequence[Question], /) -> list[Answer]:
         """Answers in the order of the questions."""
-        rows = int(self.basis.rows.sum())
-        results = in_groups(questions, self._shape, self._elements, self._solve)
-        return [Answer(q, statistic, p_value, rows) for q, (statistic, p_value) in zip(questions, results, strict=True)]
+        asked, rows = Asked.of(questions, self.basis.spans), int(self.basis.rows.sum())
+        places, parts = zip(*self._parts(asked), strict=True) if len(asked) else ((), ())
+        statistics, p_values = np.zeros(len(asked)), np.ones(len(asked))
+        work = _OfOneShape(self.basis, self._sheet, self.together)
+        for place, result in zip(places, self.crew(_OfOneShape.answer, work, parts), strict=True):
+            statistics[place], p_values[place] = result
+        found = zip(questions, statistics.tolist(), p_values.tolist(), strict=True)
+        return [Answer(question, statistic, p_value, rows) for question, statistic, p_value in found]
 
-    def _shape(self, question: Question) -> tuple[object, ...]:
-        if DOMAIN in question.pair:
-            return ("mechanism", *mechanism.shape(self.basis, _domain_first(question)))
-        return ("pair", *pairs.shape(self.basis, pairs.narrow_first(self.basis, question), self.together))
+    def _parts(self, asked: Asked) -> Iterator[tuple[Indices, Asked]]:
+        """Questions of one shape, and where they stand in the batch."""
+        about_domain = self._sheet.about_domain(asked)
+        for kind, put in ((mechanism, mechanism.domain_first), (pairs, pairs.narrow_first)):
+            places = np.flatnonzero(about_domain == (kind is mechanism))
+            some = put(self._sheet, asked.part(places))
+            for positions in in_shapes(kind.shapes(self._sheet, some), partial(kind.elements, self.basis)):
+                yield places[positions], some.part(positions)
 
-    def _elements(self, question: Question) -> int:
-        clients = len(self.basis.rows) if DOMAIN in question.given | question.pair else 1
-        return clients * sum(len(self.basis.predictors[n]) for n in (question.given | question.pair) - {DOMAIN}) ** 2
-
-    def _solve(self, questions: list[Question]) -> list[tuple[float, float]]:
-        if DOMAIN in questions[0].pair:
-            return mechanism.answer_mechanisms(self.basis, [_domain_first(q) for q in questions], self.together)
-        ordered = [pairs.narrow_first(self.basis, q) for q in questions]
-        return pairs.answer_pairs(self.basis, ordered, self.together)
+    @cached_property
+    def _sheet(self) -> Sheet:
+        return Sheet(self.basis, self.together)
 
 
-def _domain_first(question: Question) -> Question:
-    return question if question.x == DOMAIN else Question(question.y, question.x, question.given)
+@dataclass(frozen=True, eq=False)
+class _OfOneShape:
+    """What it takes to answer questions of one shape, wherever that is done."""
+
+    basis: Basis
+    sheet: Sheet
+    together: Together
+
+    def answer(self, asked: Asked) -> tuple[Array, Array]:
+        """Statistics and p-values."""
+        about_domain = self.sheet.about_domain(asked)[0]
+        answers = mechanism.answer_mechanisms if about_domain else pairs.answer_pairs
+        return answers(self.basis, self.sheet, asked, self.together)
+
+    def __sizeof__(self) -> int:
+        """Nearly all of it is the scatter: too large to be sent along with every part of the work."""
+        return self.basis.scatter.nbytes

@@ -14,11 +14,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
 from fedcdh.agreement.agreeing import study_from
 from fedcdh.agreement.declaration import Declaration
 from fedcdh.arrival import admit, check
+from fedcdh.blas import one_blas_thread
 from fedcdh.discovery import MOST_BYTES, MOST_ROUNDS, discover_from
 from fedcdh.engines import check_rounds, engine_for, method_for
 from fedcdh.errors import (
@@ -45,7 +44,7 @@ from fedcdh.online.messages import MASKING, PROFILE, SUMMARY, Envelope, Wanted
 from fedcdh.online.participation import Participation
 from fedcdh.privacy.conducting import RoundsFolder, conducted
 from fedcdh.result import Discovery
-from fedcdh.settings import Progress, Settings
+from fedcdh.settings import LEVEL, Progress, Settings
 from fedcdh.sources import Kind
 from fedcdh.summary import Aggregate, Cohort, Summary, add_up
 
@@ -57,7 +56,7 @@ class Terms:
     """What the coordinator decides. Time-outs are in seconds, and for each round."""
 
     method: str = "auto"
-    alpha: float = 0.05
+    alpha: float | None = None  # as for `discover`
     max_conditioning: int | None = None
     seed: int = 0
     variables: tuple[str, ...] | None = None  # None: those of the declaration, or else what the sites bring along
@@ -76,7 +75,8 @@ class Terms:
     masked: Masking | None = None  # summaries come under masks, and only their sum is seen
 
     def __post_init__(self) -> None:
-        Settings(self.method, self.alpha, self.declaration.knowledge, self.max_conditioning, self.seed, self.rounds)
+        level = LEVEL if self.alpha is None else self.alpha
+        Settings(self.method, level, self.declaration.knowledge, self.max_conditioning, self.seed, self.rounds)
         check_rounds(self.method, self.rounds)
         if self.minimum < 1 or not self.timeout > 0:
             raise SettingsError(
@@ -127,7 +127,7 @@ def conduct(transport: Transport, terms: Terms, folder: Path | str, *, progress:
     busy = f"another program conducts a study in {folder}; wait for its end, or choose another folder for the result"
     with locked(folder / LOCK, otherwise=lambda: SettingsError(busy)):
         try:
-            with threadpool_limits(1, user_api="blas"):  # small matrices, as in `discover_from`
+            with one_blas_thread():
                 return _Coordinator(transport, terms, Journal(folder / JOURNAL), record).conduct(folder, progress)
         finally:
             write_whole(folder / RECORD, record.to_json())
