@@ -14,8 +14,9 @@ test test-slow: export OPENBLAS_NUM_THREADS = 1
 DOWHY := dist/dowhy
 FLOWER := dist/flower
 ENCRYPTED := dist/encrypted
+CLUSTERS := dist/clusters
 
-.PHONY: help demo test test-slow test-dowhy test-flower test-encrypted bench experiments-quick experiments docs lint format clean
+.PHONY: help demo test test-slow test-dowhy test-flower test-encrypted test-clusters bench bench-small bench-all experiments-quick experiments docs lint format clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -45,8 +46,20 @@ test-encrypted: $(BIN)/python ## run the sums under homomorphic encryption, in a
 	$(ENCRYPTED)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[encrypted]' pytest hypothesis
 	$(ENCRYPTED)/bin/pytest tests/test_homomorphic.py
 
-bench: $(VENV)/development ## run the benchmarks, beside the peers
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,peers]'
+test-clusters: $(BIN)/python ## run summaries on clusters of two worker processes, in an environment of its own: Ray is large
+	$(PYTHON) -m venv $(CLUSTERS)
+	$(CLUSTERS)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dask,ray]' pytest hypothesis
+	$(CLUSTERS)/bin/pytest tests/test_clusters.py tests/test_clusters_ray.py
+
+bench: $(VENV)/development ## measure how cost grows, beside peers and the machine's limits, and make docs/scale.md anew (an hour)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,peers,conversions,dask,ray]'
+	$(BIN)/python -m benchmarks.bench_scale
+
+bench-small: $(VENV)/development ## a few ratios in a minute: what continuous integration prints
+	$(BIN)/python -m benchmarks.bench_scale small
+
+bench-all: $(VENV)/development ## run every benchmark there is, accuracy and calibration too (hours)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,peers,conversions,dask,ray]'
 	@test -n "$(BENCHMARKS)" || { echo "there is no benchmarks/bench_*.py to run"; exit 1; }
 	@for file in $(BENCHMARKS); do $(BIN)/python -m "benchmarks.$$(basename $$file .py)" || exit 1; done
 

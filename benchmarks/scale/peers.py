@@ -1,0 +1,120 @@
+"""The whole way from rows to a graph, beside programs that are given all rows, in turn on the same studies.
+
+Ours includes what every client does: profile, plan, summaries. A ratio is that program's CPU seconds over ours.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from benchmarks.scale.jobs import FIRST_SEED, study
+from benchmarks.scale.measure import cpu_seconds
+from fedcdh.baselines import METHODS
+from fedcdh.discovery import discover
+from fedcdh.simulate import Simulation
+
+Program = Callable[[Simulation], object]
+
+
+def ours(simulated: Simulation, method: str = "constraint") -> object:
+    return discover(dict(simulated.tables), names=simulated.names, method=method)
+
+
+def theirs(simulated: Simulation, program: str) -> object:
+    return METHODS[program](simulated.tables, simulated.names, FIRST_SEED)
+
+
+def pgmpy_pc(simulated: Simulation) -> object:
+    """PC with Pearson's partial correlations, told nothing of clients, at the level that all others have."""
+    import pandas as pd
+    from pgmpy.causal_discovery import PC
+
+    rows = pd.DataFrame(np.concatenate(list(simulated.tables.values())), columns=list(simulated.names))
+    search = PC(variant="stable", ci_test="pearsonr", significance_level=0.05, n_jobs=1, show_progress=False)
+    return search.fit(rows)
+
+
+PROGRAMS: Mapping[str, Program] = {
+    "causal-learn cdnod fisherz": partial(theirs, program="cdnod-fisherz"),
+    "causal-learn pc fisherz": partial(theirs, program="pc-fisherz"),
+    "pgmpy pc pearsonr": pgmpy_pc,
+    "causal-learn cdnod rcit": partial(theirs, program="cdnod-rcit"),
+    "causal-learn cdnod kci": partial(theirs, program="cdnod-kci"),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kind of study, its seeds, and whom we stand beside; of so many rounds the fastest counts, for either."""
+
+    model: str
+    variables: int
+    clients: int
+    rows: int
+    programs: tuple[str, ...]
+    seeds: tuple[int, ...] = (FIRST_SEED,)
+    rounds: int = 1
+    method: str = "constraint"
+
+    def __str__(self) -> str:
+        return f"{self.model}, d = {self.variables}, K = {self.clients}, n_k = {self.rows}"
+
+
+LINEAR = ("causal-learn cdnod fisherz", "causal-learn pc fisherz", "pgmpy pc pearsonr")
+SEEDS = tuple(range(FIRST_SEED, FIRST_SEED + 5))
+CASES = (
+    Case("linear", 30, 10, 100, LINEAR, SEEDS, 3),
+    Case("general", 30, 10, 100, LINEAR, SEEDS, 3),
+    Case("general", 100, 10, 100, LINEAR[:2], SEEDS[:2]),
+    Case("general", 6, 10, 100, ("causal-learn cdnod rcit", "causal-learn cdnod kci"), SEEDS[:3]),
+)
+SMALL = (Case("general", 30, 10, 100, LINEAR[:1], SEEDS[:3], 3),)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """One program beside ours on one study."""
+
+    case: str
+    program: str
+    seed: int
+    ours: float
+    theirs: float
+
+    @property
+    def ratio(self) -> float:
+        return self.theirs / self.ours
+
+
+def compare(cases: Sequence[Case]) -> Iterator[Beside]:
+    """Every program in turn with ours, on every study."""
+    for warm_up in (ours, *(PROGRAMS[name] for case in cases for name in case.programs)):
+        warm_up(study("linear", 2, 10, 30))  # imports and first calls are not what is measured
+    for case in cases:
+        for program in case.programs:
+            for seed in case.seeds:
+                simulated = study(case.model, case.variables, case.clients, case.rows, seed)
+                works: list[Callable[[], Any]] = [
+                    partial(ours, simulated, case.method),
+                    partial(PROGRAMS[program], simulated),
+                ]
+                taken = [[cpu_seconds(work) for work in works] for _ in range(case.rounds)]
+                mine, other = (min(side) for side in zip(*taken, strict=True))
+                yield Beside(str(case), program, seed, mine, other)
+
+
+def in_words(found: Sequence[Beside]) -> str:
+    """Median and range of the ratios."""
+    ratios = [one.ratio for one in found]
+    shown = [f"{value:.2f}" if value < 10 else f"{value:,.0f}" for value in (statistics.median(ratios), *_ends(ratios))]
+    return f"{shown[0]} ({shown[1]} to {shown[2]})" if len(ratios) > 1 else shown[0]
+
+
+def _ends(ratios: Sequence[float]) -> tuple[float, float]:
+    return min(ratios), max(ratios)

@@ -1,0 +1,65 @@
+"""docs/scale.md: what it says is what the files beside it say, and exponents are those of growth."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.scale.growth import CURVES, Point, exponent
+from benchmarks.scale.measure import Measured, measured
+from benchmarks.scale.page import (
+    growth_table,
+    page,
+    peers_table,
+    read_besides,
+    read_points,
+    write_besides,
+    write_points,
+)
+from benchmarks.scale.peers import Beside
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+@given(st.floats(0, 3), st.floats(0.01, 100), st.integers(3, 9))
+def test_the_exponent_of_a_power_is_that_power(power, factor, count):
+    sizes = [10 * 2**i for i in range(count)]
+    assert exponent(sizes, [factor * size**power for size in sizes]) == pytest.approx(power, abs=1e-6)
+
+
+def test_what_small_sizes_cost_anyway_does_not_count():
+    sizes = [2**i for i in range(4, 14)]
+    assert exponent(sizes, [50 + size**2 for size in sizes]) == pytest.approx(2, abs=0.05)
+    assert exponent(sizes, [1e6 + 0 * size for size in sizes]) == pytest.approx(0, abs=1e-6)
+
+
+def test_points_and_ratios_are_read_as_they_were_written(tmp_path):
+    points = [Point("client", "rows", 2**i, Measured(0.125 * 2**i, 3.5)) for i in range(4)]
+    write_points(points, tmp_path / "growth.csv")
+    assert read_points(tmp_path / "growth.csv") == points
+    beside = [Beside("linear, d = 30", "a peer", 1000 + i, 0.25, 0.5 + i) for i in range(3)]
+    write_besides(beside, tmp_path / "peers.csv")
+    assert read_besides(tmp_path / "peers.csv") == beside
+    assert list(growth_table(points))[-1] == "| client | rows n | 1 | 8 | 8.0 | 1.00 | 1 | 4 to 4 |\n"
+    assert list(peers_table(beside))[-1] == "| linear, d = 30 | a peer | 3 | 6.00 (2.00 to 10) |\n"
+
+
+def test_work_is_measured_in_a_process_of_its_own():
+    found = measured(__name__, "hoarding", {"megabytes": 64})
+    assert found.seconds > 0
+    assert found.megabytes == -1 or 60 < found.megabytes < 90
+
+
+def hoarding(megabytes: int):
+    return lambda: float(np.ones(megabytes << 17).sum())
+
+
+def test_curves_are_told_apart_and_grow():
+    assert len({(curve.name, curve.varied) for curve in CURVES}) == len(CURVES)
+    assert all(list(curve.values) == sorted(set(curve.values)) and len(curve.values) >= 4 for curve in CURVES)
+
+
+def test_the_page_says_what_the_files_say():
+    assert (DOCS / "scale.md").read_text(encoding="utf-8") == page(DOCS / "scale")
