@@ -37,6 +37,7 @@ ROOMS = {
         "basis",
         "budget",
         "change",
+        "blas",
         "client_fits",
         "column_profile",
         "deviation",
@@ -51,16 +52,20 @@ ROOMS = {
         "profile",
         "resampling",
         "rounds",
+        "row_workers",
+        "screening",
         "sources",
         "summary",
         "tables",
         "tails",
     },
-    "bridge": {"algorithm", "discovery", "drift", "engines", "result", "stability"},
+    "bridge": {"algorithm", "discovery", "drift", "engines", "result", "stability", "workers"},
     "edge": {
+        "adding",
         "agreement",
         "arrival",
         "baselines",
+        "clusters",
         "codes",
         "conversions",
         "demo",
@@ -75,6 +80,7 @@ ROOMS = {
         "metrics",
         "moment_hull",
         "notebook",
+        "one_look",
         "online",
         "picture",
         "plots",
@@ -108,19 +114,23 @@ SEAMS = {
     ("result", "plots"): "result.plot(), when it is asked for",
     ("result", "notebook"): "what a notebook shows of a result",
     ("result", "picture"): "what a notebook shows of a result, as a picture only",
+    ("workers", "extras"): "more than one worker needs a library",
     ("__main__", "cli"): "starting the program is all that __main__ does",
 }
 
 OPTIONAL = {
     "causallearn",
+    "dask",
     "flwr",
     "igraph",
+    "joblib",
     "matplotlib",
     "networkx",
     "pandas",
     "pgmpy",
     "polars",
     "pydot",
+    "ray",
     "sklearn",
     "tenseal",
 }
@@ -129,8 +139,8 @@ OPTIONAL = {
 THIRD_PARTY = {
     "ground": set(),
     "search": {"networkx"},  # a conversion of the graph, imported when it is asked for
-    "statistics": {"numpy", "scipy", "narwhals"},  # narwhals in tables only
-    "bridge": {"threadpoolctl"},
+    "statistics": {"numpy", "scipy", "narwhals", "threadpoolctl"},  # narwhals in tables only
+    "bridge": {"threadpoolctl", "joblib"},  # joblib in workers, when there are to be more than one
     "edge": {"numpy", "scipy", "pyarrow", "cryptography", "threadpoolctl"} | OPTIONAL,
     "door": {"typer", "rich"},
 }

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -388,6 +389,21 @@ def test_pooled_location_and_scale_are_those_of_the_pooled_rows(parts, offset, r
         assert variable.scale == pytest.approx(spread, rel=1e-9)
 
 
+@given(st.integers(0, 10**6), st.integers(1, 40), st.sampled_from([8, 16, 40]))
+@settings(max_examples=40, deadline=None)
+def test_pooled_quantiles_do_not_hang_on_how_many_values_are_looked_at_at_once(seed, clients, at_once):
+    """Ties, constants and clients far from all others included; to the last digit."""
+    rng = np.random.default_rng(seed)
+    parts = []
+    for k in range(clients):
+        x = np.round(rng.normal(rng.choice([0, 0, 9]), rng.choice([0, 1, 5]), 30), int(rng.integers(0, 3)))
+        parts.append(profile({"x": x}, f"c{k}"))
+    whole = merge(parts)["x"].quantiles
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules["fedcdh.profile"], "VALUES_AT_ONCE", at_once)
+        assert merge(parts)["x"].quantiles == whole
+
+
 def test_pooled_location_and_scale_to_the_last_digits():
     rng = np.random.default_rng(5)
     tables = {f"c{k}": {"x": 1e6 * k + 10.0**k * rng.standard_normal(50 * (k + 1))} for k in range(4)}
@@ -521,6 +537,7 @@ def test_quartiles_that_are_one_value_leave_the_scale(column, clients):
 
 
 @given(st.lists(st.lists(st.integers(-3, 3), min_size=1, max_size=12), min_size=1, max_size=4))
+@example([[0, 0, 0, 0, 0, 1, 2], [-1, -1, 2], [0, 0, 0, 2, 2, 2, 2]])
 def test_counted_from_the_other_end_the_bulk_is_the_same(parts):
     """Values that many rows share included: it must not matter which of two codes is 0 and which is 1."""
     (forth,), (back,) = (

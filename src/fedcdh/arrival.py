@@ -10,7 +10,7 @@ The feature φ_i of a row is a whole number of steps, |φ_i| ≤ G; the constant
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import isqrt
 from typing import Any
@@ -34,7 +34,7 @@ from fedcdh.errors import (
     UnknownClient,
 )
 from fedcdh.features import Hermite
-from fedcdh.plan import Categorical, Continuous, StudyPlan
+from fedcdh.plan import Categorical, Continuous, StudyPlan, some_of
 from fedcdh.summary import Cohort, Summary, add_up, check_noise
 
 Array = npt.NDArray[np.float64]
@@ -61,31 +61,48 @@ def admit(summaries: Iterable[Summary], plan: StudyPlan, *, copy: int = 0, witho
     >>> admit(messages, plan).client_rows
     (2, 1)
     """
-    admitted: list[Summary] = []
-    seen: set[str] = set()
-    makers: dict[bytes, str] = {}
+    arrivals, admitted = Arrivals(plan, copy), list[Summary]()
     for summary in summaries:
-        if summary.copy != copy:
+        arrivals.admit(summary)
+        admitted.append(summary)
+    return add_up(admitted, plan, without=without)
+
+
+class Arrivals:
+    """Summaries that come one after the other, of which only who sent them and a mark of their sums are kept."""
+
+    def __init__(self, plan: StudyPlan, copy: int = 0) -> None:
+        self.plan, self.copy = plan, copy
+        self._seen: set[str] = set()
+        self._makers: dict[bytes, str] = {}
+
+    def admit(self, summary: Summary) -> bytes:
+        """Refuses one that cannot be true, is a second one of its client, or another client's; else gives its mark."""
+        if summary.copy != self.copy:
             raise SummaryError(
-                f"found {_drawn(summary.copy)} of {_owner(summary)}, expected {_drawn(copy)}; one cannot stand for the "
-                "other: ask the client for the right one"
+                f"found {_drawn(summary.copy)} of {_owner(summary)}, expected {_drawn(self.copy)}; one cannot stand "
+                "for the other: ask the client for the right one"
             )
-        check(summary, plan)
-        for client in summary.clients:
-            if client in seen:
-                raise DuplicateClient(
-                    f"a second {_drawn(copy).removeprefix('the ')} of client {client!r} came; ask the client which of "
-                    "them holds (it has to add up parts of its rows itself)"
-                )
-            seen.add(client)
-        maker = makers.setdefault(_mark(summary), _owner(summary))
-        if maker != _owner(summary) and _telling(summary, plan):
+        check(summary, self.plan)
+        if again := self._seen.intersection(summary.clients):
+            raise DuplicateClient(
+                f"a second {_drawn(self.copy).removeprefix('the ')} of client {min(again)!r} came; ask the client "
+                "which of them holds (it has to add up parts of its rows itself)"
+            )
+        mark = _mark(summary)
+        maker = self._makers.get(mark, _owner(summary))
+        if maker != _owner(summary) and _telling(summary, self.plan):
             raise DuplicateClient(
                 f"the summaries of {maker} and {_owner(summary)} hold the same sums of {summary.rows} rows to the last "
                 "digit; one is a copy of the other: ask both clients whose rows these are"
             )
-        admitted.append(summary)
-    return add_up(admitted, plan, without=without)
+        self.remember(summary.clients, mark)
+        return mark
+
+    def remember(self, clients: Sequence[str], mark: bytes) -> None:
+        """One that was admitted, now or earlier."""
+        self._seen.update(clients)
+        self._makers.setdefault(mark, _whose(clients))
 
 
 def admit_copies(copies: Iterable[Summary], cohort: Cohort) -> tuple[Cohort, ...]:
@@ -176,10 +193,10 @@ def _check_plan(summary: Summary, plan: StudyPlan) -> None:
         raise SummaryError(
             f"the summary of {_owner(summary)} has {len(summary.moments)} columns, the plan {plan.columns}; {AGAIN}"
         )
-    if not summary.clients or (strangers := sorted(set(summary.clients) - set(plan.clients))):
+    if not summary.clients or (strangers := sorted(set(summary.clients) - plan.client_set)):
         raise UnknownClient(
-            f"a summary came from {', '.join(strangers) if summary.clients else 'nobody'}, but the plan names only "
-            f"{', '.join(plan.clients)}; correct the name, or make a plan with this client for all"
+            f"a summary came from {some_of(strangers) if summary.clients else 'nobody'}, but the plan names only "
+            f"{some_of(plan.clients)}; correct the name, or make a plan with this client for all"
         )
 
 
@@ -324,8 +341,8 @@ def _check_values(summary: Summary, plan: StudyPlan) -> None:
     """The moments of each continuous variable are those of some values in the plan's range."""
     for variable, span in zip(plan.variables, plan.spans().values(), strict=True):
         if isinstance(variable, Continuous):
-            columns = np.r_[0, span]
-            moments = summary.moments[np.ix_(columns, columns)] / float(summary.rows * GRID**2)
+            columns = np.array([0, *range(span.start, span.stop)])
+            moments = summary.moments[columns[:, None], columns] / float(summary.rows * GRID**2)
             if not moment_hull.possible(moments, variable, plan):
                 raise ImpossibleMoments(
                     f"the moments of {variable.name!r} in the summary of {_owner(summary)} are those of no "
@@ -389,7 +406,7 @@ def _column(plan: StudyPlan, column: int) -> str:
 
 def _mark(summary: Summary) -> bytes:
     """Tells sums apart, and takes no memory."""
-    return hashlib.sha256(summary.moments.tobytes()).digest()
+    return hashlib.sha256(np.ascontiguousarray(summary.moments).data).digest()
 
 
 def _drawn(copy: int) -> str:
@@ -397,7 +414,11 @@ def _drawn(copy: int) -> str:
 
 
 def _owner(summary: Summary) -> str:
-    return f"client {', '.join(map(repr, summary.clients))}"
+    return _whose(summary.clients)
+
+
+def _whose(clients: Sequence[str]) -> str:
+    return f"client {some_of(map(repr, clients))}"
 
 
 def _blocks(columns: int) -> Iterator[slice]:

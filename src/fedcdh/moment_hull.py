@@ -15,7 +15,7 @@ grid, and the term h⁴/64 · max|g''''| (`_tolerance`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import comb, isfinite
 
 import numpy as np
@@ -54,6 +54,20 @@ class Curve:
     jets: Jets  # (3, points, columns)
     widths: Array  # of the cells, in the parameter of the derivatives
     beyond: Array  # (columns, columns): max over cells of h⁴/64 · |(φ_i φ_j)''''|
+
+    @cached_property
+    def products(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """The i and j of all products that are looked at."""
+        i, j = np.triu_indices(len(self.beyond))
+        looked = (self.beyond[i, j] <= COARSE) & (j > 0)
+        return i[looked], j[looked]
+
+    @cached_property
+    def starts(self) -> tuple[Array, Array]:
+        """The points to begin with, and their products."""
+        atoms = self.jets[0][:: max(1, len(self.widths) // _STARTS)]
+        i, j = self.products
+        return atoms, atoms[:, i] * atoms[:, j]
 
 
 def possible(moments: Array, variable: Continuous, plan: StudyPlan) -> bool:
@@ -209,13 +223,11 @@ def _tolerance(curve: Curve, moments: Array) -> Array:
 
 def _separable(curve: Curve, moments: Array) -> bool:
     """Whether there is a witness that these moments are outside of the hull."""
-    i, j = np.triu_indices(len(moments))
-    looked = (curve.beyond[i, j] <= COARSE) & (j > 0)
-    i, j = i[looked], j[looked]
+    i, j = curve.products
     target, within = moments[i, j], _tolerance(curve, moments)[i, j]
-    atoms = curve.jets[0][:: max(1, len(curve.widths) // _STARTS)]
+    atoms, crossed = curve.starts
     for _ in range(ROUNDS):
-        apart = (target - atoms[:, i] * atoms[:, j]) / within
+        apart = (target - crossed) / within
         weights = _nearest(apart)
         residual = weights @ apart
         if np.abs(residual).max() <= 1.0:  # a point of the hull is as near as any honest summary has one
@@ -231,6 +243,7 @@ def _separable(curve: Curve, moments: Array) -> bool:
         if not len(peaks):
             return False
         atoms = np.concatenate([atoms[weights > 0], _along(curve, peaks, places[peaks])])
+        crossed = atoms[:, i] * atoms[:, j]
     return False
 
 
@@ -239,9 +252,13 @@ def _nearest(apart: Array) -> Array:
 
     min |Σ w_k a_k|² + (1 − Σ w_k)² over w ≥ 0 has the same direction w, and is non-negative least squares.
     """
-    scaled = np.concatenate([apart.T / np.sqrt(np.median((apart**2).sum(axis=1)) + 1.0), np.ones((1, len(apart)))])
+    lengths = np.sort(np.einsum("ij,ij->i", apart, apart))
+    scaled = np.ones((apart.shape[1] + 1, len(apart)))
+    np.divide(apart.T, np.sqrt(lengths[len(lengths) // 2] + 1.0), out=scaled[:-1])
+    aim = np.zeros(len(scaled))
+    aim[-1] = 1.0
     try:
-        weights, _ = nnls(scaled, np.array([*np.zeros(len(scaled) - 1), 1.0]), maxiter=100 * len(apart))
+        weights, _ = nnls(scaled, aim, maxiter=100 * len(apart))
     except RuntimeError:  # too many iterations; from other points it may go better
         weights = np.ones(len(apart))
     return np.asarray(weights / weights.sum())

@@ -199,9 +199,18 @@ class StudyPlan:
             spans[variable.name] = slice(start, start := start + self.width(variable))
         return spans
 
-    @property
+    @cached_property
     def columns(self) -> int:
         return 1 + sum(self.width(variable) for variable in self.variables)
+
+    @cached_property
+    def client_set(self) -> frozenset[str]:
+        """The clients, to be asked whether one of ten thousand is among them."""
+        return frozenset(self.clients)
+
+    def __hash__(self) -> int:
+        """Of the fingerprint, which is known: what is kept for a plan is then found without a look at every client."""
+        return hash(self.fingerprint)
 
     def to_json(self) -> str:
         """Canonical: the same plan always gives the same text, and `from_json` gives the same plan back."""
@@ -280,6 +289,19 @@ class StudyPlan:
             for name in pooled
         ]
         return cls(tuple(variables), tuple(one.client for one in profiles), family, clip)
+
+
+def some_of(names: Iterable[str], most: int = 20) -> str:
+    """Names in a sentence; of very many the first ones, and how many more there are.
+
+    >>> some_of(["north", "south"])
+    'north, south'
+    >>> some_of(map(str, range(1, 10_001)), 3)
+    '1, 2, 3 and 9997 more'
+    """
+    found = list(names)
+    rest = len(found) - most
+    return ", ".join(found) if rest <= 0 else f"{', '.join(found[:most])} and {rest} more"
 
 
 def wrong_with(text: object) -> str:

@@ -8,11 +8,18 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from fedcdh.column_profile import QUANTILES, ColumnProfile, LabelReader, NumberReader, check_levels
 from fedcdh.errors import DataError, PlanError
 from fedcdh.sources import Kind, source_of
 from fedcdh.tables import no_column
+
+Array = npt.NDArray[np.float64]
+
+_SAME = 1e-12  # of the rows: rounding must not decide between the ends of a flat stretch
+VALUES_AT_ONCE = 4096
+"""At which the distribution functions of all clients are taken: ten thousand clients tell of fifty thousand values."""
 
 
 @dataclass(frozen=True)
@@ -118,17 +125,42 @@ def _pooled_quantiles(columns: Sequence[ColumnProfile]) -> tuple[float, ...]:
     """Quantiles of the mixture of the clients' distribution functions, each taken as linear between its quantiles.
 
     Where quantiles of a client are one value, its function jumps, and so does the mixture: both sides of each value
-    count. `np.interp` gives the upper side of a jump, and from the other end (levels are symmetric) the lower one.
+    count. Of very many values only those are looked at between which the quantiles lie.
     """
     present = [column for column in columns if column.count]
     values = np.unique([value for column in present for value in column.quantiles])
+    levels = np.array(QUANTILES)
+    while len(values) > VALUES_AT_ONCE:
+        some = np.unique(np.linspace(0, len(values) - 1, VALUES_AT_ONCE // 4).astype(np.intp))
+        sides = _both_sides(present, values[some])
+        below = (sides[:, 1, None] < levels - _SAME).sum(axis=0) - 1
+        above = len(some) - (sides[:, 0, None] > levels + _SAME).sum(axis=0)
+        spans = zip(some[np.maximum(below, 0)], some[np.minimum(above, len(some) - 1)], strict=True)
+        near = np.unique(np.concatenate([np.arange(low, high + 1) for low, high in spans]))
+        if len(near) == len(values):
+            break
+        values = values[near]
+    sides = np.maximum.accumulate(_both_sides(present, values).ravel())
+    return tuple(_at_level(level, sides, np.repeat(values, 2)) for level in QUANTILES)
 
-    def shares(sign: int) -> np.ndarray[Any, Any]:
-        within = [
-            column.count * np.interp(sign * values, sorted(sign * q for q in column.quantiles), QUANTILES, 0.0, 1.0)
-            for column in present
-        ]
-        return np.asarray(np.sum(within, axis=0) / sum(column.count for column in present))
 
-    both_sides = np.maximum.accumulate(np.stack([1 - shares(-1), shares(1)], axis=-1).ravel())
-    return tuple(np.interp(QUANTILES, both_sides, np.repeat(values, 2)).tolist())
+def _at_level(level: float, shares: Array, values: Array) -> float:
+    """Where a distribution function with these shares at these values reaches a level; where it stays, the middle."""
+    if len(there := values[np.abs(shares - level) <= _SAME]):
+        return float(there[0] + (there[-1] - there[0]) / 2)
+    return float(np.interp(level, shares, values))
+
+
+def _both_sides(columns: Sequence[ColumnProfile], values: Array) -> Array:
+    """The mixture just below and at each value, (values, 2).
+
+    A client's function jumps from 0 to its first quantile, and from its last one to 1: what lies beyond is not known.
+    `np.interp` gives the upper side of a jump, and from the other end (levels are symmetric) the lower one.
+    """
+    below, above, levels = np.zeros(len(values)), np.zeros(len(values)), (0.0, *QUANTILES, 1.0)
+    for column in columns:
+        at = np.array([column.quantiles[0], *column.quantiles, column.quantiles[-1]])
+        above += column.count * np.interp(values, at, levels, 0.0, 1.0)
+        below += column.count * np.interp(-values, -at[::-1], levels, 0.0, 1.0)
+    count = sum(column.count for column in columns)
+    return np.stack([1 - below / count, above / count], axis=-1)

@@ -16,6 +16,7 @@ from fedcdh.equivalence import consistent_extension, extend
 from fedcdh.errors import KnowledgeError, MissingLibrary, NoExtension
 from fedcdh.graph import Arrow, Pair, PartialGraph, ends
 from fedcdh.orientation import Orientation
+from fedcdh.plan import some_of
 from fedcdh.questions import DOMAIN
 from fedcdh.settings import Progress, Settings
 from fedcdh.skeleton import Skeleton
@@ -217,8 +218,12 @@ class Discovery:
         elif 2 * len(small) > clients:
             found = f"{len(small)} of {clients} {self._whom}s have fewer than {FEW_ROWS} rows"
             yield f"{found}: is the domain the right column?"
-        for client in self.cohort.plan.clients:
-            if client not in self.cohort.total.clients:
+        there = frozenset(self.cohort.total.clients)
+        gone = [client for client in self.cohort.plan.clients if client not in there]
+        if len(gone) > 20:
+            yield f"clients {some_of(gone)} are named in the plan, but dropped out: nothing here is about their rows"
+        else:
+            for client in gone:
                 yield f"client {client} is named in the plan, but dropped out: nothing here is about its rows"
         for summary in self.cohort.summaries:
             if dropped := summary.rows_read - summary.rows:

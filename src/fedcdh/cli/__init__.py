@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from fedcdh.cli.adding import add_command
 from fedcdh.cli.at_coordinator import discover_command, plan_command
 from fedcdh.cli.at_site import profile_command, summarize_command
 from fedcdh.cli.experimenting import experiment_command
@@ -42,6 +43,7 @@ app.command("mask", rich_help_panel=SITE)(mask_command)
 app.add_typer(ledger, name="ledger", rich_help_panel=SITE)
 app.command("inspect", rich_help_panel=SITE)(inspect_command)
 app.command("plan", rich_help_panel=COORDINATOR)(plan_command)
+app.command("add", rich_help_panel=COORDINATOR)(add_command)
 app.command("discover", rich_help_panel=COORDINATOR)(discover_command)
 app.command("request", rich_help_panel=COORDINATOR)(request_command)
 app.command("masked", rich_help_panel=COORDINATOR)(masked_command)

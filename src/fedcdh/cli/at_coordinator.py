@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -16,34 +17,38 @@ from fedcdh.cli.answers import AnswersFolder
 from fedcdh.cli.copies import copies_of_all, no_copies_alone
 from fedcdh.cli.failing import speaking
 from fedcdh.cli.inspecting import show_plan
-from fedcdh.cli.options import AsJson, KeyFile, PlanFile, Quiet, not_an_input, pairs
+from fedcdh.cli.options import AsJson, KeyFile, PlanFile, PlanKey, Quiet, not_an_input, pairs
 from fedcdh.cli.output import Output
 from fedcdh.cli.places import (
     SMALL,
     blaming,
     named,
     read_public,
-    read_study,
+    read_trusted,
     replaceable,
     signed_by,
     signer_of,
     the_key,
     write_signed,
 )
+from fedcdh.cli.receiving import FILES, Receiving
 from fedcdh.discovery import discover_from
 from fedcdh.engines import engine_for
 from fedcdh.errors import NotASummary, PlanError, SettingsError, SignatureError
 from fedcdh.exports import write_result
 from fedcdh.features import ball
-from fedcdh.files.aggregates import MARK, AggregateMessage, aggregate_bytes_at_most, unpack_aggregate
+from fedcdh.files.aggregates import AggregateMessage, aggregate_bytes_at_most, is_sum, unpack_aggregate
 from fedcdh.files.disk import read_regular
 from fedcdh.files.profiles import BYTES_AT_MOST, ProfileMessage, from_text
 from fedcdh.files.signing import fingerprint
 from fedcdh.files.studies import Study
-from fedcdh.files.summaries import SummaryMessage, most_bytes, size, unpack
-from fedcdh.plan import CLIP
+from fedcdh.files.summaries import most_bytes, size
+from fedcdh.plan import CLIP, some_of
 from fedcdh.stability import Stability
 from fedcdh.summary import Aggregate, Cohort, Summary
+
+PROFILES = "*.profile.json"
+"""What is read of a folder."""
 
 
 @speaking
@@ -106,7 +111,7 @@ def plan_command(
     """
     out = Output(quiet, as_json)
     noise = _noise(epsilon, delta, expected_rows, together)
-    paths, signing = named(profiles or []), the_key(key, out)
+    paths, signing = named(profiles or [], PROFILES), the_key(key, out)
     if not paths and declare is None:
         raise SettingsError("a plan needs profiles, or a declaration (--declare variables.toml), or both")
     if noise is not None and paths:
@@ -116,7 +121,11 @@ def plan_command(
         )
     not_an_input(output, [*paths, *([declare] if declare else [])])
     replaceable(output, "plan")
-    messages = [_read_profile(path) for path in paths]
+    with out.counting("reading profiles", len(paths)) as progress:
+        messages = []
+        for number, path in enumerate(paths, start=1):
+            messages.append(_read_profile(path))
+            progress(number)
     declaration = None
     if declare is not None:
         text = read_regular(declare, SMALL, "a declaration", refuse=PlanError)
@@ -170,24 +179,27 @@ def discover_command(
     summaries: Annotated[
         list[Path],
         typer.Argument(
-            help="One summary of every client, and its bootstrap copies if any; or one masked sum.",
+            help="One summary of every client, and its bootstrap copies if any (files, patterns, folders); or one sum.",
             metavar="SUMMARY...",
         ),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder for the result.")] = Path("result"),
     method: Annotated[str, typer.Option(help="auto, evidence, constraint or paper.")] = "auto",
-    alpha: Annotated[float, typer.Option(help="The level of the tests of constraint and paper.")] = 0.05,
+    alpha: Annotated[
+        float | None,
+        typer.Option(
+            help="The level of the tests of constraint and paper.", show_default="0.05; less for many variables"
+        ),
+    ] = None,
     max_conditioning: Annotated[
         int | None, typer.Option(help="The most variables to condition on, or causes, besides the domain.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of random features and starting points.")] = 0,
+    workers: Annotated[int, typer.Option(help="Threads for the tests of constraint; -1 for one per core.")] = 1,
     stability: Annotated[
         bool, typer.Option("--stability", help="Search again without one site after the other, and say what stays.")
     ] = False,
-    plan_key: Annotated[
-        str | None,
-        typer.Option(help="The public key that has to have signed the plan: a file, or ed25519:...", metavar="KEY"),
-    ] = None,
+    plan_key: PlanKey = None,
     answers: Annotated[
         Path | None,
         typer.Option(help="Let constraint ask the sites again: the folder for requests and answers.", metavar="FOLDER"),
@@ -207,13 +219,8 @@ def discover_command(
       fedcdh discover study.plan.json *.summary --method constraint --answers rounds/
     """
     out = Output(quiet, as_json)
-    study, signer = read_study(plan)
-    if plan_key is not None and signer != read_public(plan_key):
-        raise SignatureError(f"{plan} is not signed by {fingerprint(read_public(plan_key))}; ask who made it")
-    out.say(
-        f"Plan {study.plan.fingerprint[:12]}, " + (f"signed by {fingerprint(signer)}." if signer else "not signed.")
-    )
-    known, copies, research = _received(named(summaries), study, out)
+    study = read_trusted(plan, plan_key, out)
+    known, copies, research = _received(named(summaries, FILES), study, out)
     source = None
     if answers is not None:
         if isinstance(known, Aggregate):
@@ -230,6 +237,7 @@ def discover_command(
             seed=seed,
             progress=progress,
             source=source,
+            workers=workers,
         )
     out.say(str(result), "")
     stable = again = None
@@ -256,33 +264,48 @@ def discover_command(
 def _received(
     paths: list[Path], study: Study, out: Output
 ) -> tuple[Cohort | Aggregate, tuple[Cohort, ...], frozenset[str]]:
-    """The summaries of all clients and their copies; or, in one file, the sum that was opened (`fedcdh masked`).
+    """The summaries of all clients and their copies; or, in one file, their sum (`fedcdh masked`, `fedcdh add`).
 
     And the clients that say that nothing was held back there: research, no privacy.
     """
     if len(paths) == 1 and (opened := read_aggregate(paths[0], study, out)):
         return opened.aggregate, (), frozenset(opened.research)
-    messages = [read_message(path, study, out) for path in paths]
+    messages = Receiving(study).read_all(paths, out)
     received = [message.summary for message in messages]
     plain, drawn = [one for one in received if not one.copy], [one for one in received if one.copy]
     no_copies_alone(drawn, plain)
-    cohort = admit(plain, study.plan)
+    with out.counting("checking summaries", len(plain)) as progress:
+        cohort = admit(_counted(plain, progress), study.plan)
     research = frozenset(message.summary.clients[0] for message in messages if message.research)
     return cohort, copies_of_all(drawn, cohort, out), research
 
 
+def _counted(summaries: list[Summary], progress: Callable[[int], None]) -> Iterator[Summary]:
+    for number, summary in enumerate(summaries):
+        progress(number)
+        yield summary
+
+
 def read_aggregate(path: Path, study: Study, out: Output) -> AggregateMessage | None:
-    """The masked sum in this file; None if it is something else."""
+    """The sum in this file, masked or not; None if it is something else."""
     most = max(aggregate_bytes_at_most(study.plan), most_bytes(study.plan))
-    content = read_regular(path, most, "a summary of this plan, or a masked sum", refuse=NotASummary)
-    if MARK not in content[:SMALL]:
+    content = read_regular(path, most, "a summary of this plan, or a sum", refuse=NotASummary)
+    if not is_sum(content):
         return None
     with blaming(path):
         message = unpack_aggregate(content, study.plan)
-        signer_of(path, content, "aggregate")
-    out.say(f"A masked sum of {', '.join(message.aggregate.total.clients)}, session {message.session[:12]}.")
-    for client in message.research:
-        out.warn(f"{client} took part for research, without privacy: it did not enforce smallest numbers of rows")
+        signer = signer_of(path, content, "aggregate")
+    whom, by = some_of(message.aggregate.total.clients), f", signed by {fingerprint(signer)}" if signer else ""
+    out.say(
+        f"A masked sum of {whom}, session {message.session[:12]}{by}." if message.masked else f"The sum of {whom}{by}."
+    )
+    if not message.masked and signer is None:
+        out.warn(f"{path} is not signed: that it is the sum of what these sent is known only by the way it came")
+    if message.research:
+        out.warn(
+            f"{some_of(message.research)} took part for research, without privacy: smallest numbers of rows were not "
+            "enforced there"
+        )
     return message
 
 
@@ -292,25 +315,3 @@ def _show_again(out: Output, stability: Stability) -> None:
     if rows := [(f"{e.source} {e.mark} {e.target}", f"{e.adjacent:.0%}", f"{e.same:.0%}") for e in found]:
         out.table(("edge", "found again", "exactly so"), rows)
     out.say("")
-
-
-def read_summary(path: Path, study: Study, out: Output) -> Summary:
-    """One site's summary, or a copy of it."""
-    return read_message(path, study, out).summary
-
-
-def read_message(path: Path, study: Study, out: Output) -> SummaryMessage:
-    """One site's message; by the key that the plan names for the site, if it does.
-
-    What there is to note about a site is noted once, at its summary.
-    """
-    content = read_regular(path, most_bytes(study.plan), "a summary of this plan", refuse=NotASummary)
-    with blaming(path):
-        message = unpack(content, study.plan)
-    client = message.summary.clients[0]
-    signer, first = signed_by(path, content, "summary", study.keys.get(client)), not message.summary.copy
-    if signer is None and first:
-        out.warn(f"{path} is not signed: that it comes from {client} is known only by the way it came")
-    if message.research and first:
-        out.warn(f"{path} was made for research, without privacy: {client} did not enforce smallest numbers of rows")
-    return message

@@ -16,6 +16,7 @@ from fedcdh.cli.output import Output
 from fedcdh.cli.places import blaming, read_study, signer_of
 from fedcdh.column_profile import ColumnProfile
 from fedcdh.errors import FedCDHError, PlanMismatch, SettingsError
+from fedcdh.files.aggregates import AggregateMessage, is_sum, plan_of, unpack_aggregate
 from fedcdh.files.disk import read_regular, write_whole
 from fedcdh.files.profiles import from_text
 from fedcdh.files.signing import fingerprint
@@ -23,23 +24,26 @@ from fedcdh.files.studies import Study
 from fedcdh.files.summaries import peek, unpack
 from fedcdh.files.summary_header import Header
 from fedcdh.meaning import counts_of, moments_of, numbers_csv
-from fedcdh.plan import Categorical, StudyPlan
+from fedcdh.plan import Categorical, StudyPlan, some_of
 from fedcdh.summary import Summary
 
 SUMS = CONSTANT_NOISE**0.5
 SUMMARY_AT_MOST = 1 << 31
 """Bytes of a summary that is looked at without a plan."""
+SHOWN = 20
+"""Clients or groups of a sum that are shown one by one."""
 
 
 @speaking
 def inspect_command(
-    file: Annotated[Path, typer.Argument(help="A summary, a profile or a plan.", metavar="FILE")],
+    file: Annotated[Path, typer.Argument(help="A summary, a sum, a profile or a plan.", metavar="FILE")],
     plan: Annotated[
         Path | None,
-        typer.Option(help="The plan of a summary; else it is looked for beside it and here.", metavar="FILE"),
+        typer.Option(help="The plan of a summary or a sum; else it is looked for beside it and here.", metavar="FILE"),
     ] = None,
     numbers: Annotated[
-        Path | None, typer.Option(help="Write every single number of a summary to this CSV file.", metavar="FILE")
+        Path | None,
+        typer.Option(help="Write every single number of a summary or a sum to this CSV file.", metavar="FILE"),
     ] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -53,12 +57,14 @@ def inspect_command(
       fedcdh inspect north.summary --numbers all-of-it.csv
     """
     out = Output(quiet, as_json)
-    content = read_regular(file, SUMMARY_AT_MOST, "a summary, a profile or a plan")
+    content = read_regular(file, SUMMARY_AT_MOST, "a summary, a sum, a profile or a plan")
     with blaming(file):
         if content[:1] == b"{" and b'"fedcdh-study' in content:
             _inspect_plan(out, Study.from_json(content), signer_of(file, content, "plan"))
         elif content[:1] == b"{":
             _inspect_profile(out, file, content)
+        elif is_sum(content):
+            _inspect_sum(out, file, content, plan, numbers)
         else:
             _inspect_summary(out, file, content, plan, numbers)
 
@@ -79,7 +85,7 @@ def show_plan(out: Output, study: Study) -> None:
     ]
     out.table(("variable", "kind", "location", "scale", "levels"), rows)
     keys = {client: f" (key {fingerprint(key)})" for client, key in study.keys.items()}
-    out.say("", f"Clients: {', '.join(client + keys.get(client, '') for client in study.plan.clients)}.")
+    out.say("", f"Clients: {some_of(client + keys.get(client, '') for client in study.plan.clients)}.")
     known = study.knowledge
     if known.required or known.forbidden or known.tiers:
         out.say("Known beforehand:")
@@ -113,14 +119,14 @@ def _content(column: ColumnProfile) -> str:
 def _inspect_summary(out: Output, file: Path, content: bytes, plan: Path | None, numbers: Path | None) -> None:
     header, signer = peek(content), signer_of(file, content, "summary")
     _show_header(out, file, header, len(content), signer)
-    study = _study_for(file, header, plan)
+    study = _study_for(file, header.plan, plan)
     if study is not None:
         found = study.plan
         summary = unpack(content, found).summary
         check(summary, found)
         if signer != (expected := study.keys.get(header.client, signer)) and expected is not None:
             out.warn(f"the plan names the key {fingerprint(expected)} for {header.client}: this will be refused")
-        _show_meaning(out, summary, found)
+        _show_meaning(out, summary, found, "this client")
         if numbers is not None:
             _write_numbers(numbers, numbers_csv(summary, found))
             out.say("", f"Every number of it: {numbers}")
@@ -129,6 +135,56 @@ def _inspect_summary(out: Output, file: Path, content: bytes, plan: Path | None,
     else:
         out.say("", "What the sums mean is in the plan: give it with --plan to see means, spreads and counts.")
     out.result({**_document(header), "kind": "summary", "bytes": len(content), "signed_by": signer})
+
+
+def _inspect_sum(out: Output, file: Path, content: bytes, plan: Path | None, numbers: Path | None) -> None:
+    signer, study = signer_of(file, content, "aggregate"), _study_for(file, plan_of(content), plan)
+    if study is None:
+        raise PlanMismatch("this is a sum of summaries, and what is in it follows from the plan; name it with --plan")
+    found = study.plan
+    message = unpack_aggregate(content, found)
+    total, groups = message.aggregate.total, message.aggregate.groups
+    _show_sum(out, file, message, len(content), signer)
+    _show_meaning(out, total, found, "all of them together")
+    if numbers is not None:
+        _write_numbers(numbers, numbers_csv(total, found))
+        out.say("", f"Every number of the sum: {numbers}")
+    out.result(
+        {
+            "kind": "aggregate",
+            "masked": message.masked,
+            "plan": found.fingerprint,
+            "clients": total.clients,
+            "groups": [name for name, _ in groups],
+            "rows": total.rows,
+            "rows_read": total.rows_read,
+            "missing": dict(total.missing),
+            "research": message.research,
+            "software": message.software,
+            "bytes": len(content),
+            "signed_by": signer,
+        }
+    )
+
+
+def _show_sum(out: Output, file: Path, message: AggregateMessage, length: int, signer: str | None) -> None:
+    total, groups = message.aggregate.total, message.aggregate.groups
+    signature = f"signed by {fingerprint(signer)}" if signer else "not signed"
+    out.say(
+        f"{file} is {'a masked' if message.masked else 'the'} sum of the summaries of {len(total.clients)} clients, "
+        f"{length} bytes, made by {message.software}: {some_of(total.clients)}.",
+        f"It follows the plan {total.plan[:12]} and is {signature}.",
+        f"{total.rows_read} rows were read, {total.rows} used.",
+    )
+    if message.masked:
+        out.say(f"{message.threshold} sites had to agree to open it, in the session {message.session[:12]}.")
+    if message.research:
+        out.say(f"Made for research, without privacy, at {some_of(message.research)}.")
+    out.say(f"It tells the number of rows and the means of each of these {len(groups)}:")
+    rows = [(name, len(group), rows) for (name, group), rows in zip(groups, message.aggregate.client_rows, strict=True)]
+    out.table(("client, or group of clients", "clients", "rows"), rows[:SHOWN])
+    if len(rows) > SHOWN:
+        out.say(f"... and {len(rows) - SHOWN} more")
 
 
 def _write_numbers(path: Path, text: str) -> None:
@@ -164,13 +220,13 @@ def _show_header(out: Output, file: Path, header: Header, length: int, signer: s
         out.say("It was made for research, without privacy: the site's smallest numbers of rows were not enforced.")
 
 
-def _study_for(file: Path, header: Header, given: Path | None) -> Study | None:
+def _study_for(file: Path, followed: str, given: Path | None) -> Study | None:
     """The plan file that was named, or one with the right fingerprint that lies beside the file or here."""
     if given is not None:
         study = read_study(given)[0]
-        if study.plan.fingerprint != header.plan:
+        if study.plan.fingerprint != followed:
             raise PlanMismatch(
-                f"{file} follows the plan {header.plan[:12]}, but {given} is the plan {study.plan.fingerprint[:12]}; "
+                f"{file} follows the plan {followed[:12]}, but {given} is the plan {study.plan.fingerprint[:12]}; "
                 "give the plan it was made with"
             )
         return study
@@ -179,16 +235,16 @@ def _study_for(file: Path, header: Header, given: Path | None) -> Study | None:
             study = read_study(path)[0]
         except (FedCDHError, OSError):  # some other file
             continue
-        if study.plan.fingerprint == header.plan:
+        if study.plan.fingerprint == followed:
             return study
     return None
 
 
-def _show_meaning(out: Output, summary: Summary, plan: StudyPlan) -> None:
+def _show_meaning(out: Output, summary: Summary, plan: StudyPlan, whom: str) -> None:
     shown = {name: f"{mean:.5g} ± {deviation:.4g}" for name, (mean, deviation) in moments_of(summary, plan).items()}
     counts = counts_of(summary, plan)
     shown |= {name: _counted(levels) for name, levels in counts.items()}
-    out.say("", "Whoever gets it can compute for this client, among others:")
+    out.say("", f"Whoever gets it can compute for {whom}, among others:")
     heads = ("variable", "mean ± standard deviation, or rows per label")
     out.table(heads, [(name, shown[name]) for name in plan.names])
     out.say(

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,8 +14,11 @@ from types import NoneType
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
+
+LINES_EVERY = 10.0
+"""Seconds, where nobody watches."""
 
 Advance = Callable[[int, float], None]
 """Called with the rows of a batch and the share of all work that is done."""
@@ -85,9 +89,34 @@ class Output:
         with Console(stderr=True).status(doing) as status:
             yield lambda done, more: status.update(f"{doing}, {more:,} questions")
 
+    @contextmanager
+    def counting(self, doing: str, total: int) -> Iterator[Callable[[int], None]]:
+        """A bar of files on a terminal; elsewhere a line now and then, for those who read it later."""
+        if self.quiet or self.as_json:
+            yield lambda done: None
+        elif not self._watched:
+            yield _Lines(doing, total)
+        else:
+            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+            with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+                task = bar.add_task(doing, total=total)
+                yield lambda done: bar.update(task, completed=done)
+
     @property
     def _watched(self) -> bool:
         return not (self.quiet or self.as_json) and sys.stderr.isatty()
+
+
+class _Lines:
+    """How far it has come, every ten seconds."""
+
+    def __init__(self, doing: str, total: int) -> None:
+        self.doing, self.total, self.last = doing, total, time.monotonic()
+
+    def __call__(self, done: int) -> None:
+        if (now := time.monotonic()) - self.last >= LINES_EVERY:
+            self.last = now
+            sys.stderr.write(f"fedcdh: {self.doing}, {done} of {self.total}\n")
 
 
 class _Rate(ProgressColumn):

@@ -187,13 +187,29 @@ def read_study(path: Path) -> tuple[Study, str | None]:
         return Study.from_json(content), signer_of(path, content, "plan")
 
 
-def named(patterns: list[Path]) -> list[Path]:
-    """The files that were named; patterns are resolved here where the shell does not."""
-    return [path for pattern in patterns for path in _expanded(pattern)]
+def read_trusted(path: Path, key: str | None, output: Output) -> Study:
+    """The plan file, which has to be signed by this key if one is given; says who signed it."""
+    study, signer = read_study(path)
+    if key is not None and signer != (expected := read_public(key)):
+        raise SignatureError(f"{path} is not signed by {fingerprint(expected)}; ask who made it")
+    output.say(
+        f"Plan {study.plan.fingerprint[:12]}, " + (f"signed by {fingerprint(signer)}." if signer else "not signed.")
+    )
+    return study
 
 
-def _expanded(pattern: Path) -> Iterator[Path]:
-    if pattern.exists() or not has_magic(str(pattern)):
+def named(patterns: list[Path], within: str = "") -> list[Path]:
+    """The files that were named; patterns are resolved here where the shell does not, folders to what is `within`."""
+    return [path for pattern in patterns for path in _expanded(pattern, within)]
+
+
+def _expanded(pattern: Path, within: str) -> Iterator[Path]:
+    if within and pattern.is_dir():
+        found = sorted(pattern.glob(within))
+        if not found:
+            raise SettingsError(f"the folder {pattern} holds no {within}; name another one, or single files")
+        yield from found
+    elif pattern.exists() or not has_magic(str(pattern)):
         yield pattern
     else:
         yield from map(Path, sorted(glob(str(pattern))))  # noqa: PTH207 (patterns may be absolute)

@@ -9,11 +9,11 @@ import typer
 
 from fedcdh.arrival import admit
 from fedcdh.cli.answers import AnswersFolder
-from fedcdh.cli.at_coordinator import read_summary
 from fedcdh.cli.failing import speaking
 from fedcdh.cli.options import AsJson, KeyFile, PlanFile, Quiet
 from fedcdh.cli.output import Output
 from fedcdh.cli.places import named, read_study, the_key
+from fedcdh.cli.receiving import FILES, Receiving
 from fedcdh.discovery import discover_from
 from fedcdh.errors import AnswersNeeded
 
@@ -23,7 +23,7 @@ def request_command(
     plan: PlanFile,
     summaries: Annotated[list[Path], typer.Argument(help="One summary of every client.", metavar="SUMMARY...")],
     answers: Annotated[Path, typer.Option(help="The folder for requests and answers.", metavar="FOLDER")],
-    alpha: Annotated[float, typer.Option(help="The level of the tests; the same for discover.")] = 0.05,
+    alpha: Annotated[float | None, typer.Option(help="The level of the tests; the same for discover.")] = None,
     max_conditioning: Annotated[
         int | None, typer.Option(help="The most variables to condition on; the same for discover.")
     ] = None,
@@ -39,7 +39,8 @@ def request_command(
     """
     out = Output(quiet, as_json)
     study, _ = read_study(plan)
-    cohort = admit([read_summary(path, study, out) for path in named(summaries)], study.plan)
+    messages = Receiving(study).read_all(named(summaries, FILES), out)
+    cohort = admit([message.summary for message in messages], study.plan)
     source = AnswersFolder(answers, study, cohort, the_key(key, out), out)
     try:
         discover_from(

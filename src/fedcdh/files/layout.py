@@ -26,13 +26,18 @@ def rendered(said: Mapping[str, Any], name: str, dtype: str, shape: list[int], d
     return LENGTH.pack(len(text)) + text + data
 
 
-def said_in(text: bytes, form: str, kinds: Mapping[str, type], refuse: Callable[[str], Exception]) -> dict[str, Any]:
-    """What a header says; whether that is the one way to say it is seen when it is rendered again."""
+def said_in(
+    text: bytes, form: str, kinds: Mapping[str, type], refuse: Callable[[str], Exception], *others: Mapping[str, type]
+) -> dict[str, Any]:
+    """What a header says, in these kinds of values under these keys, or in one of the other sets of them.
+
+    Whether that is the one way to say it is seen when it is rendered again.
+    """
     outer = parse(text, refuse=refuse)
     inner = outer.get("__metadata__") if isinstance(outer, dict) else None
     said = parse(str(inner.get("fedcdh")) if isinstance(inner, dict) else "", refuse=refuse)
     if not isinstance(said, dict) or said.pop("format", None) != form or not is_digest(said.pop("digest", "")):
         raise refuse(f"it does not say that its format is {form!r}")
-    if said.keys() != kinds.keys() or any(type(said[key]) is not kind for key, kind in kinds.items()):
+    if {key: type(value) for key, value in said.items()} not in (kinds, *others):
         raise refuse("its header says too little, or too much")
     return {"format": form, **said}

@@ -116,10 +116,12 @@ def bare_signature(key: SigningKey, kind: str, blob: bytes) -> bytes:
 
 def signed_with(public: str, kind: str, blob: bytes, signature: bytes) -> bool:
     """Whether these 64 bytes are the signature of this key."""
+    return _holds(public, kind, hashlib.sha256(blob).digest(), signature)
+
+
+def _holds(public: str, kind: str, digest: bytes, signature: bytes) -> bool:
     try:
-        Ed25519PublicKey.from_public_bytes(_raw_key(public)).verify(
-            signature, _signed(kind, hashlib.sha256(blob).digest())
-        )
+        Ed25519PublicKey.from_public_bytes(_raw_key(public)).verify(signature, _signed(kind, digest))
     except InvalidSignature:
         return False
     return True
@@ -139,7 +141,7 @@ def verify(kind: str, blob: bytes, document: str | bytes) -> str:
             "this signature belongs to another file, or the file was changed after it was signed; ask the sender for "
             "the file and its signature again"
         )
-    if not signed_with(found["key"], kind, blob, _decoded(found["signature"], 64, "signature")):
+    if not _holds(found["key"], kind, digest, _decoded(found["signature"], 64, "signature")):
         raise SignatureError(
             f"the signature is false: the key {fingerprint(found['key'])} did not sign this file; do not use the file, "
             "and ask the sender"

@@ -28,7 +28,7 @@ from fedcdh.files.summary_header import (
     header_at_most,
     opened,
 )
-from fedcdh.plan import StudyPlan
+from fedcdh.plan import StudyPlan, some_of
 from fedcdh.resampling import COPIES_AT_MOST
 from fedcdh.summary import ROWS_AT_MOST, Integers, Summary
 
@@ -140,9 +140,9 @@ def _check_with_plan(header: Header, plan: StudyPlan) -> None:
             f"the summary of {header.client[:80]!r} follows plan {header.plan[:12]}, not this plan "
             f"({plan.fingerprint[:12]}); send the site this plan, and have it make the summary again"
         )
-    if header.client not in plan.clients:
+    if header.client not in plan.client_set:
         raise UnknownClient(
-            f"there is a summary of {header.client[:80]!r}, but the plan names {', '.join(plan.clients)}; correct the "
+            f"there is a summary of {header.client[:80]!r}, but the plan names {some_of(plan.clients)}; correct the "
             "name at the site, or make a plan with it for all"
         )
     if header.noise != (0 if plan.noise is None else plan.noise.deviation) or (
@@ -196,4 +196,6 @@ def _matrix(blob: bytes, start: int, header: Header) -> Integers:
         corner = moments[first:last, first:last]
         corner += np.triu(corner, 1).T
         moments[last:, first:last] = moments[first:last, last:].T
-    return moments.astype(np.int64, copy=False)
+    whole = moments.astype(np.int64, copy=False)
+    whole.setflags(write=False)  # so that a summary need not copy it
+    return whole

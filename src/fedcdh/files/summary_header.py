@@ -7,6 +7,7 @@ import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -107,6 +108,7 @@ class Header:
         return LENGTH.pack(len(text)) + text
 
 
+@lru_cache(maxsize=8)
 def header_at_most(plan: StudyPlan) -> int:
     """The length of the JSON part with the longest client and all counts as large as they may be."""
     client = max(plan.clients, key=lambda name: len(canonical(canonical(name)).encode("utf-8")))

@@ -78,15 +78,26 @@ def decoded(words: Words, plan: StudyPlan, groups: Groups) -> Aggregate:
     numbers = words.astype(np.uint64).view(np.int64)
     missing = dict(zip(plan.names, map(int, numbers[2 : 2 + variables]), strict=True))
     triangle = numbers[2 + variables : len(numbers) - len(groups) * columns]
-    moments = np.zeros((columns, columns), dtype=np.int64)
-    moments[np.triu_indices(columns)] = triangle
-    moments += np.triu(moments, 1).T
+    moments = from_triangle(triangle, columns)
     if int(moments[0, 0]) != rows * GRID**2:
         raise SummaryError(f"the sum counts {rows} rows, its moments another number; a site sent what is no summary")
     clients = tuple(sorted(client for _, members in groups for client in members))
     total = Summary(plan.fingerprint, clients, moments, read, missing, noise=len(clients) * _noise_of_one(plan))
     check(total, plan)
     return Aggregate(plan, total, numbers[len(numbers) - len(groups) * columns :].reshape(-1, columns), groups)
+
+
+def to_triangle(moments: Integers) -> Integers:
+    """The entries from the diagonal on, row by row."""
+    return np.concatenate([row[start:] for start, row in enumerate(moments)])
+
+
+def from_triangle(triangle: Integers, columns: int) -> Integers:
+    """The matrix of these entries; row by row, since their places would take more memory than they do."""
+    moments, start = np.empty((columns, columns), dtype=np.int64), 0
+    for row in range(columns):
+        moments[row, row:] = moments[row:, row] = triangle[start : (start := start + columns - row)]
+    return moments
 
 
 def _noise_of_one(plan: StudyPlan) -> int:
@@ -96,6 +107,5 @@ def _noise_of_one(plan: StudyPlan) -> int:
 
 def _row(summary: Summary, plan: StudyPlan, firsts: Integers) -> Words:
     counts = [summary.rows, summary.rows_read, *(int(summary.missing[name]) for name in plan.names)]
-    triangle = summary.moments[np.triu_indices(plan.columns)]
-    row: Integers = np.concatenate([np.array(counts, dtype=np.int64), triangle, firsts.ravel()])
+    row: Integers = np.concatenate([np.array(counts, dtype=np.int64), to_triangle(summary.moments), firsts.ravel()])
     return row.view(np.uint64)

@@ -1,0 +1,138 @@
+"""Adding up very many summaries, and very large ones, file by file: python -m benchmarks.bench_sites --help
+
+Every file is read from disk, held to its digest, the plan and the signature of its site, checked as `fedcdh discover`
+checks it (bounds, identities, definiteness, moment hull, copies of others) and added; what was added is written down
+every ten seconds. Beside it: just reading the files, SHA-256 of them, and verifying their signatures, which no program
+can leave out. CPU seconds of one thread; memory is the most that a process of its own held, with all libraries.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import hashlib
+import json
+import multiprocessing
+import resource
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from threadpoolctl import threadpool_limits
+
+from fedcdh.adding import Adding
+from fedcdh.cli.places import read_study
+from fedcdh.cli.receiving import Receiving
+from fedcdh.files.aggregates import pack_aggregate
+from fedcdh.files.signing import SigningKey, sign
+from fedcdh.files.studies import Study
+from fedcdh.files.summaries import SummaryMessage, most_bytes, pack
+from fedcdh.plan import Continuous, StudyPlan
+from fedcdh.summary import summarize
+
+SMALL, LARGE = 6, 660
+"""Variables: files of 5 kB and of 47 MB."""
+ROWS, SEED = 120, 1000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sites", type=int, nargs="+", default=[1000, 3000, 10_000], help="numbers of small files")
+    parser.add_argument("--large", type=int, nargs="*", default=[2, 6], help="numbers of large files")
+    parser.add_argument("--quick", action="store_true", help="few files")
+    options = parser.parse_args()
+    if options.quick:
+        options.sites, options.large = [100, 300, 1000], []
+    head("1000 files")
+    small = [shown(sites, SMALL) for sites in options.sites]
+    print(f"\nCPU seconds grow with files to the power {exponent(options.sites, small):.2f}.\n", flush=True)
+    if options.large:
+        print(
+            "| files | bytes each | CPU seconds per file | beside reading, SHA-256 and signatures alone | peak memory |"
+        )
+        print("|---|---|---|---|---|")
+        for sites in options.large:
+            shown(sites, LARGE)
+
+
+def head(unit: str) -> None:
+    print(f"| files | bytes each | CPU seconds per {unit} | beside reading, hashing, verifying | peak memory |")
+    print("|---|---|---|---|---|")
+
+
+def exponent(sites: list[int], seconds: list[float]) -> float:
+    """The slope of the logarithms."""
+    return float(np.polyfit(np.log(sites), np.log(seconds), 1)[0])
+
+
+def shown(sites: int, variables: int) -> float:
+    """Prints a row of the table; the CPU seconds of adding."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        size = apart(written, folder, sites, variables)
+        alone = apart(least, folder)
+        seconds, megabytes = apart(added, folder)
+    unit = 1000 if variables == SMALL else 1
+    print(
+        f"| {sites} | {size} | {seconds / sites * unit:.2f} | {seconds / alone:.1f} times | {megabytes:.0f} MB |",
+        flush=True,
+    )
+    return float(seconds)
+
+
+def apart(work: Callable[..., Any], *arguments: Any) -> Any:
+    """In a fresh process, on one thread."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context, initializer=threadpool_limits, initargs=(1,)) as pool:
+        return pool.submit(work, *arguments).result()
+
+
+def written(folder: Path, sites: int, variables: int) -> int:
+    """Files of so many sites, signed, and their plan; the bytes of each."""
+    names, clients = [f"v{j}" for j in range(variables)], [f"site {k:05d}" for k in range(sites)]
+    plan = StudyPlan(tuple(Continuous(name, 0.0, 1.2) for name in names), tuple(clients))
+    keys = {client: SigningKey.generate() for client in clients}
+    study = Study(plan, keys={client: key.public for client, key in keys.items()})
+    (folder / "study.plan.json").write_text(study.to_json(), encoding="utf-8")
+    for k, client in enumerate(clients):
+        table = np.random.default_rng([SEED, k]).standard_normal((variables, ROWS)).cumsum(axis=0)
+        table /= np.sqrt(np.arange(1, variables + 1))[:, None]
+        blob = pack(SummaryMessage(summarize(dict(zip(names, table, strict=True)), plan, client)), plan)
+        (folder / f"{client}.summary").write_bytes(blob)
+        (folder / f"{client}.summary.sig").write_text(sign(keys[client], "summary", blob), encoding="utf-8")
+    return len(blob)
+
+
+def least(folder: Path) -> float:
+    """CPU seconds of what cannot be left out."""
+    start = time.process_time()
+    for path in sorted(folder.glob("*.summary")):
+        digest = hashlib.sha256(path.read_bytes()).digest()
+        said = json.loads(path.with_name(f"{path.name}.sig").read_bytes())
+        key = base64.b64decode(said["key"].removeprefix("ed25519:"))
+        signed = b"\0".join((said["format"].encode(), said["kind"].encode(), digest))
+        Ed25519PublicKey.from_public_bytes(key).verify(base64.b64decode(said["signature"]), signed)
+    return time.process_time() - start
+
+
+def added(folder: Path) -> tuple[float, float]:
+    """CPU seconds and megabytes of checking and adding all of them, from the plan file to the file of the sum."""
+    start = time.process_time()
+    study, _ = read_study(folder / "study.plan.json")
+    adding = Adding.beside(folder / "study.aggregate", study)
+    with adding.alone():
+        outcome = adding.of(sorted(folder.glob("*.summary")), most_bytes(study.plan), Receiving(study).opened)
+        assert not outcome.refused
+        (folder / "study.aggregate").write_bytes(pack_aggregate(outcome.sums.message()))
+        adding.done()
+    seconds = time.process_time() - start
+    return seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,378 @@
+"""Adding up the summaries of very many sites, or very large ones: one file at a time, and a stop loses little.
+
+Every file is checked as `arrival` checks it, and added; then it is not needed any more. What is kept is the sum, the
+first moments of every client or group, and of each file who sent it and two digests. All of this is written to one
+file beside the result now and then, whole or not at all, and read again after a stop: files that are in it are only
+compared with their digest. Sums are of integers, so the result does not depend on order, stops or portions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedcdh.arrival import Arrivals, check
+from fedcdh.errors import DuplicateClient, FedCDHError, PlanMismatch, SettingsError, SummaryError
+from fedcdh.files.aggregates import AggregateMessage
+from fedcdh.files.disk import locked, read_regular, write_whole
+from fedcdh.files.layout import rendered, said_in
+from fedcdh.files.profiles import is_digest, is_name
+from fedcdh.files.strict_json import canonical
+from fedcdh.files.studies import Study
+from fedcdh.files.summaries import SummaryMessage
+from fedcdh.files.summary_header import LENGTH
+from fedcdh.plan import LETTERS_AT_MOST, StudyPlan, some_of
+from fedcdh.privacy.vectors import Groups, from_triangle, grouped, to_triangle, words_of
+from fedcdh.summary import NOISY_AT_MOST, ROWS_AT_MOST, Aggregate, Integers, Summary
+
+FORMAT = "fedcdh-adding-1"
+ENDING = ".adding"
+EVERY = 10.0
+"""Seconds between two writings of what was added so far, if writing takes less than a twentieth of that."""
+COUNT_AT_MOST = (1 << 63) - 1
+_WRITING = 20.0  # of the time goes into adding for every one that goes into writing
+_KINDS = {"plan": str, "study": str, "groups": str, "added": list}
+
+Opened = Callable[[Path, bytes], SummaryMessage]
+"""Gives the message in the bytes of a file, or refuses it: what a file and its signature tell is checked here."""
+
+
+@dataclass(frozen=True)
+class Added:
+    """What is kept of a summary that is in the sum."""
+
+    client: str
+    digest: str  # SHA-256 of the file
+    mark: str  # of its moments, to see one client's sums under another's name
+    research: bool = False  # made without smallest numbers of rows
+
+
+class RunningSum:
+    """The sum of the summaries so far.
+
+    >>> from fedcdh.plan import Continuous
+    >>> from fedcdh.summary import summarize
+    >>> study = Study(StudyPlan((Continuous("age", 60, 15),), ("north", "south")))
+    >>> sums = RunningSum(study)
+    >>> sums.add(SummaryMessage(summarize({"age": [50, 61]}, study.plan, "north")), "0" * 64)
+    >>> sums.lacking
+    ('south',)
+    >>> sums.add(SummaryMessage(summarize({"age": [70]}, study.plan, "south")), "1" * 64)
+    >>> sums.message().aggregate.client_rows
+    (2, 1)
+    """
+
+    def __init__(self, study: Study, groups: Mapping[str, str] | None = None) -> None:
+        self.study, self.plan = study, study.plan
+        self.groups = _groups_of(study.plan, groups)
+        self.added: dict[str, Added] = {}
+        self.whole = True  # no stop has left half of a summary in it
+        self._place = {client: place for place, (_, group) in enumerate(self.groups) for client in group}
+        self._arrivals = Arrivals(self.plan)
+        self._moments: Integers = np.zeros((self.plan.columns, self.plan.columns), dtype=np.int64)
+        self._firsts: Integers = np.zeros((len(self.groups), self.plan.columns), dtype=np.int64)
+        self._counts = [0] * (2 + len(self.plan.names))  # rows used, rows read, missing by variable
+
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        """The clients of the plan who are not in it."""
+        return tuple(client for client in self.plan.clients if client not in self.added)
+
+    def add(self, message: SummaryMessage, digest: str) -> None:
+        """Checks a summary, whose file has this digest, as `admit` does, and adds it; or raises, and adds nothing."""
+        summary = message.summary
+        if len(summary.clients) != 1:
+            raise SummaryError(
+                f"found a sum of {some_of(summary.clients) or 'nobody'}, expected the summary of one client; name the "
+                "files that the sites sent"
+            )
+        if (before := self.added.get(summary.clients[0])) and before.digest != digest:
+            raise DuplicateClient(
+                f"another summary of client {before.client!r} has been added, from a file with the digest "
+                f"{before.digest[:12]}, not {digest[:12]}: the file was changed since, or the client sent two; ask the "
+                "client which of them holds, and begin again if it is the other"
+            )
+        counts = self._counts_with(summary)
+        mark = self._arrivals.admit(summary)
+        self.whole = False
+        self._moments += summary.moments
+        self._firsts[self._place[summary.clients[0]]] += summary.moments[0]
+        self._counts = counts
+        self.added[summary.clients[0]] = Added(summary.clients[0], digest, mark.hex(), message.research)
+        self.whole = True
+
+    def _counts_with(self, summary: Summary) -> list[int]:
+        """Refuses what would leave the numbers that sums are exact in."""
+        missing = [summary.missing.get(name, 0) for name in self.plan.names]
+        counts = [a + b for a, b in zip(self._counts, [summary.rows, summary.rows_read, *missing], strict=True)]
+        if counts[0] > ROWS_AT_MOST or max(counts) > COUNT_AT_MOST:
+            raise SummaryError(
+                f"with the summary of client {some_of(summary.clients)} the sum has {counts[0]} rows of "
+                f"{counts[1]}, more than the {ROWS_AT_MOST} whose sums are exact; let sites use a random part of them"
+            )
+        shape = (self.plan.columns, self.plan.columns)
+        if summary.noise and summary.moments.shape == shape and not self._room_for(summary):
+            raise SummaryError(
+                f"with the summary of client {some_of(summary.clients)} an entry of the sum is larger than sums with "
+                "noise may be; ask the client whether its numbers are true"
+            )
+        return counts
+
+    def _room_for(self, summary: Summary) -> bool:
+        rows = zip(self._moments, summary.moments, strict=True)
+        return all(int(np.abs(before + more).max()) < NOISY_AT_MOST for before, more in rows)
+
+    def message(self) -> AggregateMessage:
+        """The sum of the clients that are in it, checked as a summary is, and which files it was made from."""
+        if not self.added:
+            raise SummaryError("there is no summary to add; name the files of the sites")
+        present = [place for place, (_, group) in enumerate(self.groups) if not self.added.keys().isdisjoint(group)]
+        groups = [(name, tuple(client for client in group if client in self.added)) for name, group in self.groups]
+        rows_read, missing = self._counts[1], dict(zip(self.plan.names, self._counts[2:], strict=True))
+        clients, noise = tuple(sorted(self.added)), _noise_of_each(self.plan) * len(self.added)
+        total = Summary(self.plan.fingerprint, clients, self._moments, rows_read, missing, noise=noise)
+        check(total, self.plan)
+        together = tuple(groups[place] for place in present)
+        aggregate = Aggregate(self.plan, total, self._firsts[present], together)
+        research = tuple(client for client in clients if self.added[client].research)
+        digests = {client: self.added[client].digest for client in clients}
+        return AggregateMessage(aggregate, research=research, summaries=digests)
+
+    def to_bytes(self) -> bytes:
+        """All of it as a file."""
+        said = {
+            "format": FORMAT,
+            **self._belongs_to,
+            "added": [[a.client, a.digest, a.mark, a.research] for _, a in sorted(self.added.items())],
+        }
+        row = np.concatenate([np.array(self._counts, dtype=np.int64), to_triangle(self._moments), self._firsts.ravel()])
+        return _rendered(said, row.astype("<i8", copy=False).tobytes())
+
+    @cached_property
+    def _belongs_to(self) -> dict[str, str]:
+        """Tells plan files apart, too: the keys of sites are no part of the plan itself."""
+        return {
+            "plan": self.plan.fingerprint,
+            "study": hashlib.sha256(self.study.to_json().encode()).hexdigest(),
+            "groups": hashlib.sha256(canonical(self.groups).encode()).hexdigest(),
+        }
+
+    @classmethod
+    def from_bytes(cls, blob: bytes, study: Study, groups: Mapping[str, str] | None = None) -> RunningSum:
+        """What `to_bytes` wrote, for the same study and groups; refuses everything else."""
+        found = cls(study, groups)
+        length = LENGTH.unpack_from(blob)[0] if len(blob) >= LENGTH.size else 0
+        start = LENGTH.size + length
+        if not 0 < length <= _header_at_most(study.plan) or start > len(blob):
+            raise _damaged("it is cut")
+        said = said_in(blob[LENGTH.size : start], FORMAT, _KINDS, _damaged)
+        found._check_same(said)
+        if len(blob) != start + 8 * words_of(study.plan, len(found.groups)) or _rendered(said, blob[start:]) != blob:
+            raise _damaged("its digest is not that of its content")
+        found._restore(said["added"], np.frombuffer(blob, dtype="<i8", offset=start).astype(np.int64, copy=False))
+        return found
+
+    def _check_same(self, said: Mapping[str, Any]) -> None:
+        if said["plan"] != self.plan.fingerprint:
+            raise PlanMismatch(
+                f"it holds sums by the plan {said['plan'][:12]}, not by this plan ({self.plan.fingerprint[:12]}); go "
+                "on with that plan, or choose another name for the sum"
+            )
+        if said["study"] != self._belongs_to["study"]:
+            raise PlanMismatch(
+                "it was begun with the same plan in another plan file, with other keys of sites or other knowledge; go "
+                "on with that file, or choose another name for the sum"
+            )
+        if said["groups"] != self._belongs_to["groups"]:
+            raise SettingsError("it was begun with other groups; name the same, or choose another name for the sum")
+
+    def _restore(self, added: Iterable[Any], words: Integers) -> None:
+        for one in added:
+            if not isinstance(one, list) or [type(part) for part in one] != [str, str, str, bool]:
+                raise _damaged("it lists what is no summary")
+            entry = Added(*one)
+            known = entry.client in self.plan.client_set and entry.client not in self.added
+            if not known or not is_digest(entry.digest) or not is_digest(entry.mark):
+                raise _damaged("it lists what is no summary")
+            self.added[entry.client] = entry
+            self._arrivals.remember((entry.client,), bytes.fromhex(entry.mark))
+        counts, firsts = len(self._counts), self._firsts.size
+        self._counts = [int(count) for count in words[:counts]]
+        self._moments = from_triangle(words[counts : len(words) - firsts], self.plan.columns)
+        self._firsts = words[len(words) - firsts :].reshape(self._firsts.shape).copy()
+        if not np.array_equal(self._firsts.sum(axis=0), self._moments[0]):
+            raise _damaged("its numbers do not add up")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of the files that were named."""
+
+    sums: RunningSum
+    new: int = 0  # added now
+    before: int = 0  # in the sum already
+    copies: tuple[Path, ...] = ()  # bootstrap copies, which have no place in a sum
+    refused: tuple[tuple[Path, FedCDHError], ...] = ()
+
+
+@dataclass(frozen=True)
+class Adding:
+    """One sum in the making, in a file beside the result."""
+
+    journal: Path
+    study: Study
+    groups: Mapping[str, str] | None = None
+    every: float = EVERY  # seconds
+
+    @classmethod
+    def beside(cls, output: Path, study: Study, groups: Mapping[str, str] | None = None) -> Adding:
+        """The one for this result."""
+        return cls(output.with_name(output.name + ENDING), study, groups)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Refuses a second process that would add to the same sum."""
+        busy = f"another process is adding to {self.journal}; wait for it, or choose another name for the sum"
+        with locked(self.journal.with_name(f".{self.journal.name}.lock"), otherwise=lambda: SettingsError(busy)):
+            yield
+
+    def begun(self) -> RunningSum:
+        """The sum as it was left, or a new one."""
+        if not self.journal.exists():
+            return RunningSum(self.study, self.groups)
+        try:
+            blob = read_regular(self.journal, _bytes_at_most(self.study.plan), "a sum that was begun", refuse=_damaged)
+            return RunningSum.from_bytes(blob, self.study, self.groups)
+        except FedCDHError as problem:
+            raise type(problem)(f"{self.journal} cannot be gone on from: {problem}") from None
+
+    def of(
+        self,
+        paths: Iterable[Path],
+        at_most: int,
+        opened: Opened,
+        progress: Callable[[int], None] = lambda files: None,
+    ) -> Outcome:
+        """Adds these files, each of at most so many bytes; those that are refused are named, and the others count.
+
+        Whatever stops it, what was added is on disk.
+        """
+        pass_ = _Pass(self.begun(), opened)
+        saved, pause = time.monotonic(), self.every
+        try:
+            for number, path in enumerate(paths, start=1):
+                pass_.take(path, at_most)
+                progress(number)
+                if pass_.unsaved and (started := time.monotonic()) - saved >= pause:
+                    self._save(pass_)
+                    saved = time.monotonic()
+                    pause = max(self.every, _WRITING * (saved - started))
+        finally:
+            if pass_.unsaved and pass_.sums.whole:
+                self._save(pass_)
+        return pass_.outcome()
+
+    def _save(self, pass_: _Pass) -> None:
+        write_whole(self.journal, pass_.sums.to_bytes())
+        pass_.unsaved = 0
+
+    def done(self) -> None:
+        """The result is on disk, and says all that was remembered."""
+        self.journal.unlink(missing_ok=True)
+
+
+@dataclass
+class _Pass:
+    """One run through some files."""
+
+    sums: RunningSum
+    opened: Opened
+    unsaved: int = 0
+    new: int = 0
+    before: int = 0
+    copies: list[Path] = field(default_factory=list)
+    refused: list[tuple[Path, FedCDHError]] = field(default_factory=list)
+    seen: dict[str, Path] = field(default_factory=dict)  # by digest
+
+    def __post_init__(self) -> None:
+        self.earlier = {added.digest for added in self.sums.added.values()}
+
+    def take(self, path: Path, at_most: int) -> None:
+        """One more file."""
+        try:
+            content = read_regular(path, at_most, "a summary of this plan", refuse=SummaryError)
+            self._add(path, content)
+        except FedCDHError as problem:
+            self.refused.append((path, type(problem)(str(problem))))  # as it came, it would hold on to the content
+        except OSError as problem:
+            what = f"{problem.filename or path} cannot be read ({problem.strerror or problem}); see to its rights"
+            self.refused.append((path, SummaryError(f"{what}, or ask for it again")))
+
+    def _add(self, path: Path, content: bytes) -> None:
+        digest = hashlib.sha256(content).hexdigest()
+        if digest in self.seen:
+            raise DuplicateClient(f"{path} is the same, byte for byte, as {self.seen[digest]}; name one of them, once")
+        self.seen[digest] = path
+        if digest in self.earlier:
+            self.before += 1
+            return
+        message = self.opened(path, content)
+        if message.summary.copy:
+            self.copies.append(path)
+            return
+        self.sums.add(message, digest)
+        self.new += 1
+        self.unsaved += 1
+
+    def outcome(self) -> Outcome:
+        return Outcome(self.sums, self.new, self.before, tuple(self.copies), tuple(self.refused))
+
+
+def _groups_of(plan: StudyPlan, groups: Mapping[str, str] | None) -> Groups:
+    """Each client by itself, unless groups are named, of every client; with noise, all together."""
+    if plan.noise is not None:
+        if groups is not None:
+            raise SettingsError("first moments of groups have too much noise in this plan; leave the groups out")
+        return (("all clients", tuple(sorted(plan.clients))),)
+    if groups is not None and groups.keys() != plan.client_set:
+        lacking, unknown = sorted(plan.client_set - groups.keys()), sorted(groups.keys() - plan.client_set)
+        raise SettingsError(
+            f"groups are for every client of the plan and nobody else; lacking: {some_of(lacking) or 'nobody'}, "
+            f"not in the plan: {some_of(unknown) or 'nobody'}"
+        )
+    for name in sorted(set(groups.values() if groups else ())):
+        if not is_name(name) or not name.strip():
+            raise SettingsError(
+                f"a group is called {name[:80]!r}; expected 1 to {LETTERS_AT_MOST} letters that can be read in one "
+                "line: rename it"
+            )
+    return grouped(groups or {}, plan.clients)
+
+
+def _noise_of_each(plan: StudyPlan) -> int:
+    return 0 if plan.noise is None else plan.noise.deviation**2
+
+
+def _header_at_most(plan: StudyPlan) -> int:
+    """Names of clients, in a text within a text, each with two digests."""
+    return 2000 + 4000 * len(plan.clients)
+
+
+def _bytes_at_most(plan: StudyPlan) -> int:
+    return LENGTH.size + _header_at_most(plan) + 8 * words_of(plan, len(plan.clients))
+
+
+def _rendered(said: Mapping[str, Any], data: bytes) -> bytes:
+    return rendered(said, "words", "I64", [len(data) // 8], data)
+
+
+def _damaged(reason: str) -> SettingsError:
+    return SettingsError(f"it is not as it was left ({reason}); remove it to begin again")
