@@ -94,10 +94,10 @@ def main(grid: Grid, context: Context) -> None:
 def terms_of(settings: Mapping[str, Any]) -> Terms:
     """What the run's configuration says; names of files are those of the machine that the SuperLink runs on."""
     declared, key, keys = settings["declaration"], settings["key"], settings["site-keys"]
-    most = settings["max-conditioning"]
+    alpha, most = settings["alpha"], settings["max-conditioning"]
     return Terms(
         method=settings["method"],
-        alpha=settings["alpha"],
+        alpha=None if alpha == -1 else alpha,
         max_conditioning=None if most < 0 else most,
         seed=settings["seed"],
         declaration=_declaration(Path(declared)) if declared else Declaration(),
