@@ -3,14 +3,12 @@
 1. How often directions within a class are right, by the strength of what tells them: curvature, independent change
    weighed as evidence, and the paper's form of that principle. The thresholds in `fedcdh.algorithm` come from here.
 2. What other priors do to the graphs.
-3. How the time of a search grows with variables, clients and features.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -24,7 +22,7 @@ from fedcdh.algorithm import augmented
 from fedcdh.basis import Basis
 from fedcdh.certainty import as_skeleton, colliders_of, direction_evidence
 from fedcdh.change import OperatorChange
-from fedcdh.discovery import discover, discover_from
+from fedcdh.discovery import discover
 from fedcdh.evidence import Evidence, gaussian
 from fedcdh.features import Hermite
 from fedcdh.graph import ends
@@ -141,28 +139,9 @@ def priors(pool: ProcessPoolExecutor, seeds: range) -> None:
         print(f"{label:34}" + "".join(f"{cell:>20}" for cell in cells), flush=True)
 
 
-def growth(seed: int) -> None:
-    print(f"\n3. Seconds of a search, edges = d, seed {seed}")
-    sizes: Iterable[tuple[str, dict[str, int]]] = [
-        *((f"d = {d}, K = 10, n_k = 100, h = 4", {"variables": d}) for d in (6, 12, 30, 60)),
-        ("d = 100, K = 10, n_k = 200, h = 4", {"variables": 100, "rows": 200}),
-        *((f"d = 12, K = {k}, n_k = 100, h = 4", {"variables": 12, "clients": k}) for k in (2, 40)),
-        *((f"d = 12, K = 10, n_k = 100, h = {h}", {"variables": 12, "width": h}) for h in (8, 16)),
-    ]
-    for model in ("linear", "general"):
-        for label, options in sizes:
-            width = options.get("width", 4)
-            wanted = {key: value for key, value in options.items() if key != "width"}
-            study = simulate(model, seed=seed, **wanted).standardised()  # type: ignore[arg-type]
-            cohort = cohort_of(study, width)
-            start = time.perf_counter()
-            discover_from(cohort, cohort.plan, method="evidence")
-            print(f"{model:9}{label:36}{time.perf_counter() - start:9.2f}", flush=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tables", nargs="+", type=int, default=[1, 2, 3])
+    parser.add_argument("--tables", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--seeds", default="0:60", help="first:last+1 (default 0:60, where the numbers were chosen)")
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
@@ -172,8 +151,6 @@ def main() -> None:
             directions(pool, range(first, last))
         if 2 in options.tables:
             priors(pool, range(first, last))
-    if 3 in options.tables:
-        growth(first)
 
 
 if __name__ == "__main__":
