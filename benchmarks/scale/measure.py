@@ -42,16 +42,15 @@ def _measured(module: str, name: str, sizes: dict[str, Any]) -> Measured:
     before = _reset_peak()
     first = cpu_seconds(work)
     rise = _memory("VmHWM") - before if before > 0 else -1.0
-    return Measured(min([first, *repeated(work, first)]), rise)
+    return Measured(fastest(work, first), rise)
 
 
-def repeated(work: Work, first: float) -> list[float]:
-    """Further rounds of work whose first took so long; none where that was long enough to be trusted."""
-    rounds, spent = [], first
-    while spent < LONG_ENOUGH and len(rounds) < MOST_REPEATS - 1:
+def fastest(work: Work, *before: float) -> float:
+    """The seconds of the fastest round; what has taken long enough to be trusted is not repeated."""
+    rounds = list(before) or [cpu_seconds(work)]
+    while sum(rounds) < LONG_ENOUGH and len(rounds) < MOST_REPEATS:
         rounds.append(cpu_seconds(work))
-        spent += rounds[-1]
-    return rounds
+    return min(rounds)
 
 
 def cpu_seconds(work: Work) -> float:

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -134,10 +135,9 @@ class NumberReader:
         """The profile, or None if all rows have to come by once more."""
         if not self._count:
             return ColumnProfile("continuous", 0, self._missing)
-        places = [share * (self._count - 1) for share in QUANTILES]
+        places, ranks = _places(self._count)
         if self._ranked is None:
-            ranks = {min(int(place) + more, self._count - 1) for place in places for more in (0, 1)}
-            self._ranked = self._selection.narrow(sorted(ranks))
+            self._ranked = self._selection.narrow(ranks)
         if self._mean is None:
             self._mean = self._sum.value / self._count
             return None
@@ -156,6 +156,13 @@ class NumberReader:
                 'numbers, or declare it with kinds={...: "categorical"}'
             )
         return np.full(0, np.nan)  # nothing but missing values
+
+
+@lru_cache(maxsize=64)
+def _places(count: int) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    """Where the quantiles of so many numbers lie, and the ranks beside them."""
+    places = tuple(share * (count - 1) for share in QUANTILES)
+    return places, tuple(sorted({min(int(place) + more, count - 1) for place in places for more in (0, 1)}))
 
 
 def _between(ranked: Mapping[int, float], place: float) -> float:

@@ -36,7 +36,7 @@ NOISY_AT_MOST = 1 << 61
 """Size of an entry with noise, which no bound of features holds: sums of a few then still fit."""
 CONSTANT = 1e-10
 """Variance of a feature up to which it counts as constant: rounding to the grid alone leaves up to 2⁻³⁶/4."""
-_ENCODED, _CELLS, _FEATURES = 1024, 1 << 18, 1 << 21
+_ENCODED, _CELLS, _FEATURES = 1024, 1 << 17, 1 << 20
 """Rows at least, and cells and features at most otherwise, that are encoded at a time: what a cache holds, yet so much
 that threads do not get in each other's way between the steps."""
 _WATCHED, _EXACT = 1024, 8192
