@@ -20,13 +20,14 @@ from threadpoolctl import threadpool_limits
 from benchmarks.adaptive_data import MECHANISMS, Draw, adaptive_pair
 from benchmarks.calibration_data import calibration_domain
 from fedcdh.basis import Basis
+from fedcdh.cohort import add_up
 from fedcdh.independence.joint import JointTest
 from fedcdh.independence.regression import RegressionTest
 from fedcdh.plan import StudyPlan
 from fedcdh.questions import DOMAIN, Question
 from fedcdh.rounds import TablesSource
 from fedcdh.simulate import Array
-from fedcdh.summary import add_up, summarize
+from fedcdh.summing import summarize
 from fedcdh.tables import as_table
 
 ALPHA = 0.05

@@ -24,7 +24,8 @@ from fedcdh.encoding import GRID
 from fedcdh.errors import FedCDHError
 from fedcdh.features import FeatureFamily, Fourier, Hermite
 from fedcdh.plan import Categorical, Continuous, StudyPlan, Variable
-from fedcdh.summary import Summary, summarize
+from fedcdh.summary import Summary
+from fedcdh.summing import summarize
 
 Rng = np.random.Generator
 Table = dict[str, np.ndarray]

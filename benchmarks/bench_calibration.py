@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.calibration_data import Instance, calibration_domain, calibration_pair, gaussian, heavy_tailed
 from fedcdh.basis import Basis
+from fedcdh.cohort import Cohort, add_up
 from fedcdh.features import FeatureFamily, Fourier, Hermite
 from fedcdh.independence.kernel import KernelTest
 from fedcdh.independence.regression import RegressionTest
@@ -27,7 +28,7 @@ from fedcdh.plan import StudyPlan
 from fedcdh.profile import profile
 from fedcdh.questions import DOMAIN, IndependenceTest, Question
 from fedcdh.simulate import Array, Function, Simulation, identity
-from fedcdh.summary import Cohort, add_up, summarize
+from fedcdh.summing import summarize
 from fedcdh.tables import as_table
 
 ALPHA = 0.05

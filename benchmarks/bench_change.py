@@ -9,11 +9,12 @@ import argparse
 
 from fedcdh.basis import Basis
 from fedcdh.change import OperatorChange, PrintedChange
+from fedcdh.cohort import add_up
 from fedcdh.independence.kernel import FeatureSpace, one_hot, random_delta
 from fedcdh.plan import StudyPlan
 from fedcdh.profile import profile
 from fedcdh.simulate import AUTHORS, PAPER, simulate
-from fedcdh.summary import add_up, summarize
+from fedcdh.summing import summarize
 from fedcdh.tables import as_table
 
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fedcdh.cohort import add_up
 from fedcdh.drift import Drift, drift_of
 from fedcdh.plan import StudyPlan
-from fedcdh.summary import add_up, summarize
+from fedcdh.summing import summarize
 
 Array = NDArray[np.float64]
 Noise = Callable[[np.random.Generator, int], Array]

@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from fedcdh.cohort import Aggregate, add_up
 from fedcdh.files.summaries import SummaryMessage, pack
 from fedcdh.plan import StudyPlan
 from fedcdh.privacy import homomorphic
 from fedcdh.simulate import simulate
-from fedcdh.summary import Aggregate, add_up, summarize
+from fedcdh.summing import summarize
 from fedcdh.tables import as_table
 
 

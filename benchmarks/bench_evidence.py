@@ -22,6 +22,7 @@ from fedcdh.algorithm import augmented
 from fedcdh.basis import Basis
 from fedcdh.certainty import as_skeleton, colliders_of, direction_evidence
 from fedcdh.change import OperatorChange
+from fedcdh.cohort import Cohort, add_up
 from fedcdh.discovery import discover
 from fedcdh.evidence import Evidence, gaussian
 from fedcdh.features import Hermite
@@ -33,7 +34,7 @@ from fedcdh.plan import StudyPlan
 from fedcdh.questions import DOMAIN
 from fedcdh.screening import screened
 from fedcdh.simulate import Simulation, simulate
-from fedcdh.summary import Cohort, add_up, summarize
+from fedcdh.summing import summarize
 
 SETTINGS = (("linear", "paper"), ("general", "paper"), ("general", "authors"))
 STRENGTHS = {"curvature": (0, 3, 10, 30), "independent change": (0, 3, 10, 30), "operators": (0, 0.05, 0.1, 0.2)}

@@ -14,6 +14,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from fedcdh.arrival import admit
+from fedcdh.cohort import Aggregate
 from fedcdh.files.signing import SigningKey
 from fedcdh.files.studies import Study
 from fedcdh.files.summaries import SummaryMessage, pack, unpack
@@ -23,7 +24,8 @@ from fedcdh.privacy.member import Member, Site
 from fedcdh.privacy.messages import Delivery, Terms
 from fedcdh.privacy.wire import read
 from fedcdh.simulate import simulate
-from fedcdh.summary import Aggregate, Summary, summarize
+from fedcdh.summary import Summary
+from fedcdh.summing import summarize
 
 SIZES = [(10, 6), (10, 30), (100, 6), (100, 30)]
 ROWS, SEED = 1000, 1000

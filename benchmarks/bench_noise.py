@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.calibration_data import Instance, calibration_domain, calibration_pair
 from fedcdh.basis import Basis
 from fedcdh.budget import STEPS, Noise
+from fedcdh.cohort import Aggregate, Cohort, add_up
 from fedcdh.discovery import discover, discover_from
 from fedcdh.features import ball
 from fedcdh.independence.noisy import NoisyMoments, NoisyTest
@@ -31,7 +32,8 @@ from fedcdh.privacy.noise import deviations, released
 from fedcdh.questions import DOMAIN, Question
 from fedcdh.result import Discovery
 from fedcdh.simulate import Model, Simulation, simulate
-from fedcdh.summary import Aggregate, Cohort, Summary, add_up, summarize
+from fedcdh.summary import Summary
+from fedcdh.summing import summarize
 
 ALPHA, DELTA, VARIABLES, CLIENTS = 0.05, 1e-5, 6, 5
 ROWS, EPSILONS = (1000, 10_000, 100_000), (0.5, 1.0, 2.0, 4.0, 8.0)

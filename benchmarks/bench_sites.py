@@ -33,7 +33,7 @@ from fedcdh.files.signing import SigningKey, sign
 from fedcdh.files.studies import Study
 from fedcdh.files.summaries import SummaryMessage, most_bytes, pack
 from fedcdh.plan import Continuous, StudyPlan
-from fedcdh.summary import summarize
+from fedcdh.summing import summarize
 
 SMALL, LARGE = 6, 660
 """Variables: files of 5 kB and of 47 MB."""

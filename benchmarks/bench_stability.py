@@ -17,6 +17,7 @@ from itertools import combinations, product
 
 import numpy as np
 
+from fedcdh.cohort import Cohort, add_up
 from fedcdh.discovery import discover_from
 from fedcdh.engines import engine_for
 from fedcdh.plan import StudyPlan
@@ -24,7 +25,7 @@ from fedcdh.questions import DOMAIN
 from fedcdh.resampling import bootstrap_summaries
 from fedcdh.result import Discovery
 from fedcdh.simulate import simulate
-from fedcdh.summary import Cohort, add_up, summarize
+from fedcdh.summing import summarize
 
 NAMES = ("a", "b")
 METHODS = ("evidence", "constraint")

@@ -17,13 +17,14 @@ from typing import NamedTuple, cast
 
 from threadpoolctl import threadpool_limits
 
+from fedcdh.cohort import Cohort, add_up
 from fedcdh.discovery import discover_from
 from fedcdh.metrics import compare, compare_changing
 from fedcdh.plan import StudyPlan
 from fedcdh.profile import profile
 from fedcdh.settings import usual_level
 from fedcdh.simulate import Model, Simulation, simulate
-from fedcdh.summary import Cohort, add_up, summarize
+from fedcdh.summing import summarize
 from fedcdh.tables import as_table
 
 FIRST_SEED = 1000

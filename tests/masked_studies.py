@@ -10,6 +10,7 @@ from typing import Any
 
 import studies
 
+from fedcdh.cohort import Aggregate, Cohort, add_up
 from fedcdh.files.signing import SigningKey
 from fedcdh.files.studies import Study
 from fedcdh.privacy import sums
@@ -27,7 +28,6 @@ from fedcdh.privacy.messages import (
     Signed,
     Terms,
 )
-from fedcdh.summary import Aggregate, Cohort, add_up
 
 ROUNDS = ("keys", "shares", "masked", "confirmed", "opened")
 

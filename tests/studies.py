@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
+from fedcdh.cohort import Cohort, add_up
 from fedcdh.discovery import discover
 from fedcdh.features import FeatureFamily, Hermite
 from fedcdh.plan import StudyPlan
 from fedcdh.profile import profile
 from fedcdh.result import Discovery
-from fedcdh.summary import Cohort, add_up, summarize
+from fedcdh.summing import summarize
 
 Table = dict[str, np.ndarray]
 Tables = dict[str, Table]

@@ -20,6 +20,7 @@ from fedcdh.arrival import admit
 from fedcdh.budget import Noise
 from fedcdh.cli import main, output
 from fedcdh.cli.receiving import Receiving
+from fedcdh.cohort import Aggregate
 from fedcdh.discovery import discover_from
 from fedcdh.encoding import GRID
 from fedcdh.errors import (
@@ -39,7 +40,8 @@ from fedcdh.files.summaries import SummaryMessage, most_bytes, pack, unpack
 from fedcdh.plan import Categorical, Continuous, StudyPlan
 from fedcdh.privacy.noise import noisy
 from fedcdh.resampling import bootstrap_summaries
-from fedcdh.summary import Aggregate, Summary, summarize
+from fedcdh.summary import Summary
+from fedcdh.summing import summarize
 
 CLIENTS = tuple(f"site {letter}" for letter in "abcdefg")
 PLAN = StudyPlan((Continuous("x"), Categorical("g", ("no", "yes")), Continuous("y", 0.0, 2.0)), CLIENTS)

@@ -10,6 +10,7 @@ import pytest
 import studies
 
 from fedcdh.basis import Basis
+from fedcdh.cohort import Aggregate, add_up
 from fedcdh.discovery import discover, discover_from
 from fedcdh.encoding import GRID
 from fedcdh.errors import FedCDHError, PlanMismatch, SettingsError, SummaryError
@@ -18,7 +19,7 @@ from fedcdh.exports import result_json
 from fedcdh.features import Fourier
 from fedcdh.questions import DOMAIN, Family
 from fedcdh.report.methods import methods_paragraph
-from fedcdh.summary import Aggregate, add_up, summarize
+from fedcdh.summing import summarize
 
 SHAPES = [(60, 45, 30, 14, 5), (40, 50), (30,), (1, 2, 3, 2)]
 

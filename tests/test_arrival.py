@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from benchmarks.bench_arrival import FALSE, SHAPES, VALID, honest, repaired, study, verdict
 from fedcdh.arrival import admit, check
+from fedcdh.cohort import add_up
 from fedcdh.encoding import GRID
 from fedcdh.errors import (
     DuplicateClient,
@@ -26,7 +27,8 @@ from fedcdh.errors import (
 from fedcdh.features import Fourier, Hermite
 from fedcdh.moment_hull import CELLS_AT_MOST, COARSE, _tops, curve_of, possible
 from fedcdh.plan import Categorical, Continuous, StudyPlan
-from fedcdh.summary import ROWS_AT_MOST, Summary, add_up, summarize
+from fedcdh.summary import ROWS_AT_MOST, Summary
+from fedcdh.summing import summarize
 
 number = st.one_of(st.floats(-5, 5), st.floats(-1e3, 1e3), st.floats(-1e100, 1e100), st.sampled_from([0.0, 1.0, 1e9]))
 rows = st.lists(st.tuples(number, st.sampled_from("abc"), st.none() | number), max_size=25)

@@ -24,6 +24,7 @@ from benchmarks.attacks.common import (
 from benchmarks.bench_arrival import FALSE, VALID
 from fedcdh.arrival import admit
 from fedcdh.cli import main
+from fedcdh.cohort import Aggregate, Cohort
 from fedcdh.discovery import discover_from
 from fedcdh.errors import PlanError, SummaryError
 from fedcdh.files.studies import Study
@@ -31,7 +32,7 @@ from fedcdh.needed import rows_needed
 from fedcdh.online import simulate_federation
 from fedcdh.plan import Continuous, StudyPlan
 from fedcdh.policy import Policy
-from fedcdh.summary import Aggregate, Cohort, summarize
+from fedcdh.summing import summarize
 
 
 def attacked(n: int, d: int, seed: int = 0) -> tuple[dict, Attacker, np.ndarray, np.random.Generator]:

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from fedcdh.basis import Basis
+from fedcdh.cohort import add_up
 from fedcdh.features import Fourier, Hermite
 from fedcdh.partial import combine, fitted, in_groups, partial, pillai
 from fedcdh.plan import CLIP
-from fedcdh.summary import add_up, summarize
+from fedcdh.summing import summarize
 
 
 @pytest.fixture(scope="module", params=[Hermite(), Fourier(7, 1.3, 2)], ids=["hermite", "fourier"])

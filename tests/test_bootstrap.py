@@ -14,6 +14,7 @@ import studies
 from fedcdh import taking_part
 from fedcdh.arrival import admit, admit_copies, check_copy
 from fedcdh.cli import main
+from fedcdh.cohort import Aggregate, add_up
 from fedcdh.discovery import discover_from
 from fedcdh.errors import FedCDHError, PolicyRefusal, SettingsError, SummaryError
 from fedcdh.exports import stability_document
@@ -27,7 +28,7 @@ from fedcdh.policy import Policy
 from fedcdh.reading import open_tables
 from fedcdh.resampling import bootstrap_summaries
 from fedcdh.standing_out import WatchedCopies, leverages
-from fedcdh.summary import Aggregate, add_up, summarize
+from fedcdh.summing import summarize
 
 SITES = {"north": 400, "south": 420, "coast": 380}
 TABLES = studies.mixed(0, (120, 90, 60))

@@ -22,7 +22,7 @@ from fedcdh.errors import DataError, MissingLibrary, SettingsError
 from fedcdh.profile import profile
 from fedcdh.releases import ReleaseLedger
 from fedcdh.sources import InMemory, Spread, TableSource
-from fedcdh.summary import summarize
+from fedcdh.summing import summarize
 from fedcdh.taking_part import release
 from tests import clustered, pages
 from tests.clustered import PLAN, packed, rows

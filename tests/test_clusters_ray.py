@@ -16,7 +16,7 @@ from fedcdh.clusters import RayRows
 from fedcdh.errors import DataError
 from fedcdh.profile import profile
 from fedcdh.sources import InMemory, Spread, TableSource
-from fedcdh.summary import summarize
+from fedcdh.summing import summarize
 from fedcdh.taking_part import release
 from tests import clustered, pages
 from tests.clustered import PLAN, packed, rows

@@ -14,12 +14,13 @@ import studies
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fedcdh.cohort import add_up
 from fedcdh.demo import hospital_study
 from fedcdh.discovery import discover
 from fedcdh.errors import DataError, FedCDHError, PlanError
 from fedcdh.plan import Categorical, Continuous, StudyPlan
 from fedcdh.questions import DOMAIN
-from fedcdh.summary import add_up, summarize
+from fedcdh.summing import summarize
 
 METHODS = ["constraint", "paper"]
 every_method = pytest.mark.parametrize("method", METHODS)

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fedcdh
+from fedcdh.cohort import add_up
 from fedcdh.discovery import discover, discover_from
 from fedcdh.engines import ENGINES
 from fedcdh.errors import DataError, KnowledgeError, PlanError, PlanMismatch, SettingsError, SummaryError
@@ -22,7 +23,7 @@ from fedcdh.knowledge import Knowledge
 from fedcdh.plan import StudyPlan
 from fedcdh.questions import DOMAIN
 from fedcdh.simulate import simulate
-from fedcdh.summary import add_up, summarize
+from fedcdh.summing import summarize
 
 METHODS = sorted(ENGINES)
 TABLES = studies.mixed(0, sizes=(80, 60, 40))

@@ -13,13 +13,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from fedcdh.cohort import Aggregate, add_up
 from fedcdh.deviation import holm, log_f_tail
 from fedcdh.discovery import discover, discover_from
 from fedcdh.drift import Drift, drift_map, drift_of
 from fedcdh.errors import SettingsError
 from fedcdh.plan import StudyPlan
 from fedcdh.simulate import simulate
-from fedcdh.summary import Aggregate, add_up, summarize
+from fedcdh.summing import summarize
 from fedcdh.tails import fourth_cumulants, residuals
 
 PARENTS = {"dose": ("age",), "score": ("age", "group", "sex"), "group": ("dose", "sex"), "sex": ()}

@@ -16,13 +16,14 @@ from scipy.special import gammaln, logsumexp
 
 from fedcdh import evidence as scores
 from fedcdh.basis import Basis
+from fedcdh.cohort import Aggregate, Cohort, add_up
 from fedcdh.discovery import discover_from
 from fedcdh.evidence import Evidence, gaussian
 from fedcdh.evidence.gaussian import FREEDOM, ROUGHNESS, SHIFTS, SIZES, GaussianEvidence
 from fedcdh.graph import PartialGraph
 from fedcdh.questions import DOMAIN, Family
 from fedcdh.simulate import simulate
-from fedcdh.summary import Aggregate, Cohort, add_up, summarize
+from fedcdh.summing import summarize
 
 
 def every_family(names: tuple[str, ...], largest: int = 2, nodes: tuple[str, ...] | None = None) -> list[Family]:

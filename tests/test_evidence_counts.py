@@ -10,12 +10,13 @@ import studies
 from scipy.special import gammaln
 
 from fedcdh.basis import Basis
+from fedcdh.cohort import Cohort, add_up
 from fedcdh.evidence import counts
 from fedcdh.evidence.counts import PRIOR, CountEvidence, complete
 from fedcdh.evidence.gaussian import GaussianEvidence
 from fedcdh.plan import Categorical, Continuous, StudyPlan
 from fedcdh.questions import Family
-from fedcdh.summary import Cohort, add_up, summarize
+from fedcdh.summing import summarize
 
 LETTERS = np.array(list("pqrstu"))
 

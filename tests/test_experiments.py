@@ -30,7 +30,7 @@ from fedcdh.experiments.tables import Duel, Panel, duels, means, panels, plus_mi
 from fedcdh.files.summaries import SummaryMessage, pack
 from fedcdh.plan import StudyPlan
 from fedcdh.simulate import simulate
-from fedcdh.summary import summarize
+from fedcdh.summing import summarize
 
 SIZES_OF = ("full", "quick", "smallest")
 NEEDS_DATA = {"fmri", "real", "stocks"}

@@ -8,9 +8,9 @@ from dataclasses import asdict
 import pytest
 import studies
 
+from fedcdh.cohort import Aggregate
 from fedcdh.discovery import discover, discover_from
 from fedcdh.exports import read_claims, result_json, write_result
-from fedcdh.summary import Aggregate
 
 RESULT = discover(studies.mixed(0, (60, 45, 30, 14, 5)))
 

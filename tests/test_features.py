@@ -12,7 +12,8 @@ from hypothesis.extra.numpy import arrays
 
 from fedcdh.features import Fourier, Hermite, Indicator
 from fedcdh.plan import Categorical, Continuous, StudyPlan
-from fedcdh.summary import GRID, summarize
+from fedcdh.summary import GRID
+from fedcdh.summing import summarize
 
 FAMILIES = [Fourier(), Fourier(64, 0.1, 3), Hermite(), Hermite(2), Hermite(64, 0.3), Hermite(40, 5.0)]
 X = np.linspace(-3, 3, 61)

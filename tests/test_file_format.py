@@ -27,7 +27,8 @@ from fedcdh.features import Hermite
 from fedcdh.files.signing import SigningKey, fingerprint, sign
 from fedcdh.files.summaries import SummaryMessage, pack
 from fedcdh.plan import Categorical, Continuous, StudyPlan
-from fedcdh.summary import GRID, ROWS_AT_MOST, Summary, summarize
+from fedcdh.summary import GRID, ROWS_AT_MOST, Summary
+from fedcdh.summing import summarize
 
 PAGE = Path(__file__).parent.parent / "docs" / "file-format.md"
 PLAN = StudyPlan(

@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fedcdh.cohort import Aggregate, add_up
 from fedcdh.discovery import discover_from
 from fedcdh.errors import MaskingError, MissingLibrary
 from fedcdh.plan import StudyPlan
 from fedcdh.privacy import homomorphic
 from fedcdh.privacy.vectors import encoded, grouped
 from fedcdh.simulate import simulate
-from fedcdh.summary import Aggregate, add_up, summarize
+from fedcdh.summing import summarize
 from fedcdh.tables import as_table
 
 WORDS = st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=50)

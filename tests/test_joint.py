@@ -20,6 +20,7 @@ from fedcdh.basis import Basis
 from fedcdh.cli import main
 from fedcdh.cli.answers import AnswersFolder
 from fedcdh.cli.output import Output
+from fedcdh.cohort import Cohort, add_up
 from fedcdh.discovery import discover, discover_from
 from fedcdh.encoding import GRID
 from fedcdh.errors import (
@@ -61,7 +62,7 @@ from fedcdh.rounds import (
 from fedcdh.rounds.closeness import closeness
 from fedcdh.rounds.messages import payload_bytes
 from fedcdh.simulate import Simulation
-from fedcdh.summary import Cohort, add_up, summarize
+from fedcdh.summing import summarize
 from fedcdh.taking_part import checked_answer
 
 BUDGET = {"most_rounds": 9, "most_bytes": 10**9}

@@ -17,7 +17,7 @@ from fedcdh.files.profiles import ProfileMessage
 from fedcdh.plan import Categorical
 from fedcdh.profile import profile
 from fedcdh.reading import open_tables
-from fedcdh.summary import summarize
+from fedcdh.summing import summarize
 
 
 def messages(labels: dict[str, str], rows: int = 60, name: str = "s") -> list[tuple[str, ProfileMessage]]:

@@ -24,6 +24,7 @@ from scipy.stats import chi2
 from fedcdh.budget import Noise
 from fedcdh.cli import main
 from fedcdh.cli.trying import as_csv
+from fedcdh.cohort import Aggregate, Cohort, add_up
 from fedcdh.discovery import discover_from
 from fedcdh.encoding import GRID
 from fedcdh.errors import FedCDHError, MaskingError, SettingsError, SignatureError, SummaryError
@@ -62,7 +63,8 @@ from fedcdh.privacy.shamir import PRIME, join, split
 from fedcdh.privacy.state import StateFile, read_state, state_text
 from fedcdh.privacy.vectors import COUNT_AT_MOST, decoded, encoded, encoded_sum, grouped
 from fedcdh.releases import ReleaseLedger
-from fedcdh.summary import ROWS_AT_MOST, Aggregate, Cohort, Summary, add_up, summarize
+from fedcdh.summary import ROWS_AT_MOST, Summary
+from fedcdh.summing import summarize
 
 CLIENTS = tuple(f"site{k}" for k in range(10))
 

@@ -19,6 +19,7 @@ from fedcdh.arrival import admit, check
 from fedcdh.basis import Basis
 from fedcdh.budget import COLUMNS_AT_MOST, SENSITIVITY, STEPS, Noise, delta_of, deviation_for, root_above, spent
 from fedcdh.cli import main
+from fedcdh.cohort import Aggregate, add_up
 from fedcdh.discovery import discover_from
 from fedcdh.encoding import GRID, Encoder
 from fedcdh.errors import Indefinite, OutOfBounds, PlanError, PolicyRefusal, SettingsError, SummaryError
@@ -36,7 +37,8 @@ from fedcdh.questions import DOMAIN, Question
 from fedcdh.releases import ReleaseLedger
 from fedcdh.releasing import Gate
 from fedcdh.resampling import bootstrap_summaries
-from fedcdh.summary import Aggregate, Summary, add_up, summarize
+from fedcdh.summary import Summary
+from fedcdh.summing import summarize
 from fedcdh.tables import as_table
 from fedcdh.taking_part import checked_summary
 

@@ -26,7 +26,7 @@ from fedcdh.policy import Policy
 from fedcdh.row_workers import Threads
 from fedcdh.sources import InMemory, Spread, TableSource, source_of
 from fedcdh.standing_out import leverages
-from fedcdh.summary import summarize
+from fedcdh.summing import summarize
 from fedcdh.tables import as_table
 from fedcdh.taking_part import checked_summary
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import fedcdh
 from fedcdh.cli import main
 from fedcdh.codes import DATA, FILES, INTERNAL, MEANINGS, PLAN, POLICY, REFUSED, SIGNATURE
+from fedcdh.cohort import add_up
 from fedcdh.discovery import discover, discover_from
 from fedcdh.errors import NotAMessage, PolicyRefusal, SettingsError, TooFewSites
 from fedcdh.exports import result_json
@@ -36,7 +37,7 @@ from fedcdh.plan import Continuous, StudyPlan
 from fedcdh.policy import Policy
 from fedcdh.profile import Profile, profile
 from fedcdh.rounds import JointRequest, TablesSource
-from fedcdh.summary import add_up, summarize
+from fedcdh.summing import summarize
 from tests.studies import mixed, numbers
 
 RESEARCH = Policy(research=True)

@@ -17,7 +17,7 @@ from fedcdh.needed import level_needed, loads, numbers_told, rows_needed
 from fedcdh.plan import Categorical, Continuous, StudyPlan
 from fedcdh.policy import Policy
 from fedcdh.profile import profile
-from fedcdh.summary import summarize
+from fedcdh.summing import summarize
 
 KEY, OTHER = ("ed25519:" + base64.b64encode(bytes([k]) * 32).decode() for k in (1, 2))
 PLAN = StudyPlan((Continuous("x"), Categorical("g", ("a", "b")), Categorical("h", ("c", "d"))), ("north", "south"))

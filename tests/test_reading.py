@@ -31,7 +31,7 @@ from fedcdh.reading import MISSING, CsvStyle, open_tables, read_renames
 from fedcdh.reading import csv_file as csv_module
 from fedcdh.reading import table_files as table_module
 from fedcdh.sources import TableSource
-from fedcdh.summary import summarize
+from fedcdh.summing import summarize
 from fedcdh.tables import Numbers, as_table
 
 KINDS = {"x": "continuous", "g": "categorical"}

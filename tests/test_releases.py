@@ -36,7 +36,7 @@ from fedcdh.releases.sketches import BUCKETS, EMPTY
 from fedcdh.releasing import Gate, told_in_rounds
 from fedcdh.rounds import JointRequest, Ledger
 from fedcdh.sources import source_of
-from fedcdh.summary import summarize
+from fedcdh.summing import summarize
 from fedcdh.tables import Table, as_table
 from fedcdh.taking_part import checked_answer, checked_profile, checked_summary
 from tests.killed_ledger import released

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import fedcdh
 from fedcdh import discover, discover_from
 from fedcdh.cli import main
+from fedcdh.cohort import Aggregate
 from fedcdh.demo import hospital_study
 from fedcdh.errors import DataError, FedCDHError
 from fedcdh.exports import result_json, write_result
@@ -25,7 +26,6 @@ from fedcdh.report.drawing import draw, label, strength
 from fedcdh.report.heat_map import EQUAL, INK, PAPER, colour, luminance
 from fedcdh.report.layout import Box, layered
 from fedcdh.report.wording import REASONS, p_text, signed
-from fedcdh.summary import Aggregate
 from tests import reports
 from tests.reports import HOSTILE, by_tests, document
 

@@ -11,11 +11,13 @@ import studies
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fedcdh.cohort import add_up
 from fedcdh.discovery import discover_from
 from fedcdh.errors import FedCDHError, SettingsError
 from fedcdh.plan import Continuous, StudyPlan
 from fedcdh.resampling import bootstrap_summaries, check_copies
-from fedcdh.summary import Summary, add_up, summarize
+from fedcdh.summary import Summary
+from fedcdh.summing import summarize
 
 TABLES = studies.mixed(0, (300, 200, 150))
 PLAN = studies.plan_of(TABLES)

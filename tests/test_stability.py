@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 import studies
 
+from fedcdh.cohort import Aggregate, Cohort
 from fedcdh.discovery import discover, discover_from
 from fedcdh.errors import SettingsError
 from fedcdh.features import Fourier
 from fedcdh.knowledge import Knowledge
 from fedcdh.plan import StudyPlan
-from fedcdh.summary import Aggregate, Cohort
 
 
 def poisoned(seed: int = 0, clients: int = 5, rows: int = 120) -> studies.Tables:

@@ -16,7 +16,8 @@ from fedcdh.one_look import Wanted, look_at
 from fedcdh.plan import Categorical, Continuous, StudyPlan
 from fedcdh.policy import Policy
 from fedcdh.standing_out import LonelyRows, leverages
-from fedcdh.summary import Summary, summarize
+from fedcdh.summary import Summary
+from fedcdh.summing import summarize
 from fedcdh.tables import as_table
 from fedcdh.taking_part import checked_summary
 

@@ -21,7 +21,7 @@ from fedcdh.order_statistics import Selection
 from fedcdh.plan import Categorical, Continuous, StudyPlan
 from fedcdh.profile import profile
 from fedcdh.sources import TableSource, source_of
-from fedcdh.summary import summarize
+from fedcdh.summing import summarize
 
 finite = st.floats(allow_nan=False, allow_infinity=False, width=64)
 ordinary = st.one_of(finite, st.floats(-100, 100), st.integers(-3, 3).map(float), st.sampled_from([0.0, -0.0, 1e-320]))

@@ -14,11 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedcdh import summary as summary_module
+from fedcdh import summing as summing_module
+from fedcdh.cohort import add_up
 from fedcdh.discovery import discover_from
 from fedcdh.errors import DataError, PlanError, PlanMismatch, SummaryError
 from fedcdh.features import Fourier, Hermite
 from fedcdh.plan import Categorical, Continuous, StudyPlan
-from fedcdh.summary import GRID, ROWS_AT_MOST, Summary, add_up, summarize
+from fedcdh.summary import GRID, ROWS_AT_MOST, Summary
+from fedcdh.summing import summarize
 
 row = st.tuples(
     st.one_of(
@@ -78,8 +81,8 @@ def test_the_size_of_blocks_does_not_matter(monkeypatch, block):
     table = studies.mixed(3, sizes=(150,))["clinic a"]
     plan = studies.plan_of({"a": table})
     whole = summarize(table, plan, "a")
-    monkeypatch.setattr(summary_module, "_block_rows", lambda plan: block)
-    monkeypatch.setattr(summary_module, "_EXACT", max(1, block // 2))
+    monkeypatch.setattr(summing_module, "_block_rows", lambda plan: block)
+    monkeypatch.setattr(summing_module, "_EXACT", max(1, block // 2))
     assert identical(summarize(table, plan, "a"), whole)
 
 
@@ -177,10 +180,10 @@ def test_a_hundred_million_rows_fit():
     assert largest >= GRID**2 * 10**8
     assert largest >= GRID**2 * ROWS_AT_MOST
     assert ROWS_AT_MOST >= 10**8
-    assert summary_module._EXACT * GRID**2 <= 2**53  # block sums are exact in float64
-    wide = summary_module.Sums(StudyPlan(tuple(Continuous(f"x{number}") for number in range(2000)), ("a",)))
+    assert summing_module._EXACT * GRID**2 <= 2**53  # block sums are exact in float64
+    wide = summing_module.Sums(StudyPlan(tuple(Continuous(f"x{number}") for number in range(2000)), ("a",)))
     wide.used = 10**8
-    assert wide._watched() <= summary_module._EXACT
+    assert wide._watched() <= summing_module._EXACT
     plan = plan_for()
     both = of_rows(plan, 5 * 10**7) + of_rows(plan, 5 * 10**7, "south")
     assert both.rows == 10**8

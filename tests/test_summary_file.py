@@ -17,7 +17,8 @@ from fedcdh.features import Fourier, Hermite
 from fedcdh.files.strict_json import canonical, parse
 from fedcdh.files.summaries import SummaryMessage, most_bytes, pack, peek, size, unpack
 from fedcdh.plan import Categorical, Continuous, StudyPlan
-from fedcdh.summary import GRID, ROWS_AT_MOST, Summary, summarize
+from fedcdh.summary import GRID, ROWS_AT_MOST, Summary
+from fedcdh.summing import summarize
 
 WIDTHS = {1: 5, 7: 5, 8: 6, 2047: 6, 2048: 7, 2**19 - 1: 7, 2**19: 8, ROWS_AT_MOST: 8}
 """Bytes per entry at the ends of the ranges of rows."""

@@ -15,7 +15,8 @@ from fedcdh.errors import PolicyRefusal
 from fedcdh.features import FeatureFamily, Hermite
 from fedcdh.plan import Continuous, StudyPlan
 from fedcdh.policy import Policy
-from fedcdh.summary import Summary, summarize
+from fedcdh.summary import Summary
+from fedcdh.summing import summarize
 from fedcdh.taking_part import checked_summary
 
 Array = npt.NDArray[np.float64]

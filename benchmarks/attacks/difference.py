@@ -24,12 +24,14 @@ from benchmarks.attacks.common import (
     rows_one_by_one,
     share_within,
 )
+from fedcdh.cohort import Aggregate, add_up
 from fedcdh.errors import PolicyRefusal
 from fedcdh.plan import StudyPlan
 from fedcdh.policy import Policy
 from fedcdh.releases import ReleaseLedger
 from fedcdh.releasing import Gate
-from fedcdh.summary import Aggregate, Summary, add_up, summarize
+from fedcdh.summary import Summary
+from fedcdh.summing import summarize
 from fedcdh.taking_part import checked_summary
 
 OTHERS = ("there", "yonder")

@@ -19,7 +19,8 @@ from fedcdh.errors import FedCDHError
 from fedcdh.features import Hermite
 from fedcdh.files.signing import SigningKey, sign, verify
 from fedcdh.files.summaries import SummaryMessage, pack, unpack
-from fedcdh.summary import Summary, summarize
+from fedcdh.summary import Summary
+from fedcdh.summing import summarize
 
 KEY = SigningKey(Ed25519PrivateKey.from_private_bytes(bytes([3]) * 32))
 

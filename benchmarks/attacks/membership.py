@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.attacks.common import Array, Attacker, Rng, normal_rows, plan_of
 from fedcdh.encoding import GRID
-from fedcdh.summary import summarize
+from fedcdh.summing import summarize
 
 PUBLIC, SAMPLE, ASKED = 1_000_000, 20_000, 2000
 _BLOCK = 20_000

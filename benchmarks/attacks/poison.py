@@ -15,9 +15,11 @@ import numpy as np
 
 from benchmarks.attacks.common import Rng, Table
 from fedcdh.arrival import admit
+from fedcdh.cohort import Cohort
 from fedcdh.discovery import discover_from
 from fedcdh.plan import StudyPlan
-from fedcdh.summary import Cohort, Summary, summarize
+from fedcdh.summary import Summary
+from fedcdh.summing import summarize
 
 FORGER, FORGED = "s0", frozenset("ce")
 METHODS = ("evidence", "constraint")

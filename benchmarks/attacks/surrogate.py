@@ -12,8 +12,9 @@ import argparse
 import numpy as np
 
 from benchmarks.attacks.common import normal_rows
+from fedcdh.cohort import Aggregate, Cohort, add_up
 from fedcdh.plan import StudyPlan
-from fedcdh.summary import Aggregate, Cohort, add_up, summarize
+from fedcdh.summing import summarize
 
 
 def sites(number: int, seed: int) -> Cohort:

@@ -13,7 +13,8 @@ from fedcdh.files.summaries import SummaryMessage, pack, unpack
 from fedcdh.plan import Continuous, StudyPlan
 from fedcdh.profile import profile
 from fedcdh.simulate import Simulation, simulate
-from fedcdh.summary import Summary, summarize
+from fedcdh.summary import Summary
+from fedcdh.summing import summarize
 from fedcdh.tables import as_table
 
 FIRST_SEED = 1000

@@ -10,6 +10,7 @@
 from importlib.metadata import version
 
 from fedcdh import demo
+from fedcdh.cohort import Aggregate, Cohort, add_up
 from fedcdh.discovery import discover, discover_from
 from fedcdh.drift import Drift
 from fedcdh.errors import FedCDHError
@@ -26,7 +27,8 @@ from fedcdh.reading import CsvStyle, open_tables
 from fedcdh.result import Discovery, Edge
 from fedcdh.simulate import simulate
 from fedcdh.stability import Stability
-from fedcdh.summary import Aggregate, Cohort, Summary, add_up, summarize
+from fedcdh.summary import Summary
+from fedcdh.summing import summarize
 from fedcdh.taking_part import release
 
 __version__ = version("fedcdh")

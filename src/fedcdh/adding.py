@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from fedcdh.arrival import Arrivals, check
+from fedcdh.cohort import Aggregate
 from fedcdh.errors import DuplicateClient, FedCDHError, PlanMismatch, SettingsError, SummaryError
 from fedcdh.files.aggregates import AggregateMessage
 from fedcdh.files.disk import locked, read_regular, write_whole
@@ -31,7 +32,7 @@ from fedcdh.files.summaries import SummaryMessage
 from fedcdh.files.summary_header import LENGTH
 from fedcdh.plan import LETTERS_AT_MOST, StudyPlan, some_of
 from fedcdh.privacy.vectors import Groups, from_triangle, grouped, to_triangle, words_of
-from fedcdh.summary import NOISY_AT_MOST, ROWS_AT_MOST, Aggregate, Integers, Summary
+from fedcdh.summary import NOISY_AT_MOST, ROWS_AT_MOST, Integers, Summary
 
 FORMAT = "fedcdh-adding-1"
 ENDING = ".adding"
@@ -59,7 +60,7 @@ class RunningSum:
     """The sum of the summaries so far.
 
     >>> from fedcdh.plan import Continuous
-    >>> from fedcdh.summary import summarize
+    >>> from fedcdh.summing import summarize
     >>> study = Study(StudyPlan((Continuous("age", 60, 15),), ("north", "south")))
     >>> sums = RunningSum(study)
     >>> sums.add(SummaryMessage(summarize({"age": [50, 61]}, study.plan, "north")), "0" * 64)

@@ -9,6 +9,7 @@ from itertools import combinations
 from fedcdh.basis import Basis
 from fedcdh.certainty import Support, as_skeleton, colliders_of, direction_evidence, supports
 from fedcdh.change import OperatorChange
+from fedcdh.cohort import Aggregate, Cohort
 from fedcdh.colliders import ColliderRule
 from fedcdh.conditioning import Remembering
 from fedcdh.errors import SettingsError
@@ -24,7 +25,6 @@ from fedcdh.rounds import Spent
 from fedcdh.screening import screened
 from fedcdh.settings import Progress, Settings
 from fedcdh.skeleton import Skeleton, find_skeleton
-from fedcdh.summary import Aggregate, Cohort
 
 STRONG = 3.0
 """Log Bayes factor from which curvature directs an edge: odds of 20 to 1. `benchmarks.bench_evidence` counts how

@@ -21,6 +21,7 @@ from scipy.linalg.lapack import dpotrf
 
 from fedcdh import moment_hull
 from fedcdh.budget import CONSTANT_NOISE
+from fedcdh.cohort import Cohort, add_up
 from fedcdh.encoding import GRID
 from fedcdh.errors import (
     DuplicateClient,
@@ -35,7 +36,7 @@ from fedcdh.errors import (
 )
 from fedcdh.features import Hermite
 from fedcdh.plan import Categorical, Continuous, StudyPlan, some_of
-from fedcdh.summary import Cohort, Summary, add_up, check_noise
+from fedcdh.summary import Summary, check_noise
 
 Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -55,7 +56,7 @@ def admit(summaries: Iterable[Summary], plan: StudyPlan, *, copy: int = 0, witho
     A bootstrap copy is refused, for its rows are counted already; with `copy`, all others than that copy are. Clients
     that the study goes on `without` may be missing.
 
-    >>> from fedcdh.summary import summarize
+    >>> from fedcdh.summing import summarize
     >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south"))
     >>> messages = [summarize({"age": [50, 61]}, plan, "north"), summarize({"age": [70]}, plan, "south")]
     >>> admit(messages, plan).client_rows

@@ -16,10 +16,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fedcdh.cohort import Aggregate, Cohort
 from fedcdh.errors import SettingsError
 from fedcdh.partial import Matrices, pillai, safe, solved
 from fedcdh.plan import Categorical
-from fedcdh.summary import CONSTANT, Aggregate, Cohort
+from fedcdh.summary import CONSTANT
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]

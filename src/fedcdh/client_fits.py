@@ -19,10 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcdh.basis import NEW_VARIANCE
+from fedcdh.cohort import Cohort
 from fedcdh.deviation import Estimates, Noise, Weighed
 from fedcdh.encoding import GRID
 from fedcdh.plan import Categorical, Variable
-from fedcdh.summary import CONSTANT, Cohort
+from fedcdh.summary import CONSTANT
 from fedcdh.tails import Residuals, excess_kurtosis, fourth_cumulants, residuals
 
 Array = npt.NDArray[np.float64]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from fedcdh.blas import one_blas_thread
+from fedcdh.cohort import Aggregate, Cohort, add_up
 from fedcdh.engines import adaptive, check_rounds, engine_for, method_for
 from fedcdh.errors import DataError, PlanMismatch, SettingsError, SummaryError
 from fedcdh.knowledge import NOTHING_KNOWN, Knowledge
@@ -15,7 +16,8 @@ from fedcdh.result import Discovery
 from fedcdh.rounds import SummarySource, TablesSource
 from fedcdh.settings import LEVEL, Progress, Settings, usual_level
 from fedcdh.sources import Kind
-from fedcdh.summary import Aggregate, Cohort, Summary, add_up, check_noise, summarize
+from fedcdh.summary import Summary, check_noise
+from fedcdh.summing import summarize
 from fedcdh.tables import Table, as_table
 
 MOST_ROUNDS, MOST_BYTES = 20, 10_000_000

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from math import isfinite
 
 from fedcdh.client_fits import ClientFits
+from fedcdh.cohort import Aggregate, Cohort
 from fedcdh.deviation import Comparison, Estimates, compare
 from fedcdh.errors import SettingsError
-from fedcdh.summary import Aggregate, Cohort
 
 
 @dataclass(frozen=True)

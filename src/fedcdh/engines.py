@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from fedcdh.algorithm import ByTests, Findings, augmented, by_evidence
 from fedcdh.basis import Basis
 from fedcdh.change import OperatorChange, PrintedChange
+from fedcdh.cohort import Aggregate, Cohort
 from fedcdh.colliders import by_largest_p, by_separating_set
 from fedcdh.errors import PlanMismatch, SettingsError
 from fedcdh.features import FeatureFamily, Fourier, Hermite
@@ -19,7 +20,6 @@ from fedcdh.questions import DOMAIN, IndependenceTest, IndependentChange
 from fedcdh.removal import every_separation, without_contradiction
 from fedcdh.rounds import Spent, SummarySource
 from fedcdh.settings import Progress, Settings
-from fedcdh.summary import Aggregate, Cohort
 from fedcdh.workers import crew_of
 
 

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from fedcdh.cohort import Cohort
 from fedcdh.conversions.dot import to_dot
 from fedcdh.errors import DataError, FedCDHError, KnowledgeError
 from fedcdh.files import SOFTWARE
@@ -21,7 +22,6 @@ from fedcdh.knowledge import Knowledge
 from fedcdh.result import Discovery, Edge
 from fedcdh.settings import Settings
 from fedcdh.stability import Stability
-from fedcdh.summary import Cohort
 
 FORMAT = "fedcdh-result-1"
 RESULT_AT_MOST = 1 << 28

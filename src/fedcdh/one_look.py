@@ -18,7 +18,8 @@ from fedcdh.releases import Sketcher
 from fedcdh.row_workers import spread_of
 from fedcdh.sources import TableSource
 from fedcdh.standing_out import Array, LonelyRows, Outermost
-from fedcdh.summary import Summary, Sums, check_asked
+from fedcdh.summary import Summary
+from fedcdh.summing import Sums, check_asked
 from fedcdh.tables import Table
 
 

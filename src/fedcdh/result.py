@@ -11,6 +11,7 @@ from typing import Any
 
 from fedcdh.algorithm import Findings
 from fedcdh.certainty import follow
+from fedcdh.cohort import Aggregate, Cohort
 from fedcdh.drift import Drift, drift_of
 from fedcdh.equivalence import consistent_extension, extend
 from fedcdh.errors import KnowledgeError, MissingLibrary, NoExtension
@@ -21,7 +22,6 @@ from fedcdh.questions import DOMAIN
 from fedcdh.settings import Progress, Settings
 from fedcdh.skeleton import Skeleton
 from fedcdh.stability import Copy, Stability, stability_of
-from fedcdh.summary import Aggregate, Cohort
 
 FEW_ROWS = 7
 """With fewer, a client cannot even have a mean and a slope of its own."""

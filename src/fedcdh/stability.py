@@ -26,13 +26,14 @@ from typing import Literal
 
 from fedcdh.algorithm import Findings
 from fedcdh.blas import one_blas_thread
+from fedcdh.cohort import Aggregate, Cohort, add_up
 from fedcdh.engines import engine_for
 from fedcdh.errors import SettingsError
 from fedcdh.graph import Arrow, Pair, PartialGraph, ends
 from fedcdh.plan import StudyPlan
 from fedcdh.questions import DOMAIN
 from fedcdh.settings import Progress, Settings
-from fedcdh.summary import Aggregate, Cohort, Summary, add_up
+from fedcdh.summary import Summary
 
 Kind = Literal["leave-one-out", "bootstrap", "row-bootstrap"]
 Copy = Iterable[Summary] | Cohort | Aggregate

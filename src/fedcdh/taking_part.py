@@ -33,7 +33,8 @@ from fedcdh.rounds import JointRequest, JointSummary, Ledger, answer_joint
 from fedcdh.rounds.closeness import closeness
 from fedcdh.sources import CompleteRows, Kind, TableSource, is_spread, source_of
 from fedcdh.standing_out import WatchedCopies
-from fedcdh.summary import Summary, check_asked, summarize
+from fedcdh.summary import Summary
+from fedcdh.summing import check_asked, summarize
 
 NO_OTHER_NAMES: Mapping[str, str] = MappingProxyType({})
 

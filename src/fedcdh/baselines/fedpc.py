@@ -34,6 +34,7 @@ from fedcdh.admission import obstacles
 from fedcdh.baselines.base import Array, Found, Wire
 from fedcdh.baselines.central import borrowed, causal_learn
 from fedcdh.basis import Basis
+from fedcdh.cohort import Cohort, add_up
 from fedcdh.errors import SettingsError
 from fedcdh.features import FeatureFamily, Fourier, Hermite
 from fedcdh.graph import PartialGraph
@@ -43,7 +44,7 @@ from fedcdh.knowledge import NOTHING_KNOWN
 from fedcdh.partial import in_groups
 from fedcdh.plan import StudyPlan
 from fedcdh.questions import Answer, IndependenceTest, Question
-from fedcdh.summary import Cohort, add_up, summarize
+from fedcdh.summing import summarize
 from fedcdh.tables import as_table
 
 Bools = npt.NDArray[np.bool_]

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from fedcdh.baselines.base import Array, Found, Wire
+from fedcdh.cohort import add_up
 from fedcdh.discovery import MOST_BYTES, MOST_ROUNDS, discover_from
 from fedcdh.engines import engine_for
 from fedcdh.features import FeatureFamily
@@ -23,7 +24,7 @@ from fedcdh.plan import StudyPlan
 from fedcdh.profile import profile
 from fedcdh.rounds import JointRequest, JointSummary, TablesSource
 from fedcdh.sources import Kind
-from fedcdh.summary import add_up, summarize
+from fedcdh.summing import summarize
 from fedcdh.tables import as_table
 
 

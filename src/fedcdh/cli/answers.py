@@ -8,6 +8,7 @@ from pathlib import Path
 
 from fedcdh.cli.output import Output
 from fedcdh.cli.places import blaming, replaceable, signed_by, write_signed
+from fedcdh.cohort import Cohort
 from fedcdh.errors import AnswersNeeded, NotASummary
 from fedcdh.files.disk import read_regular
 from fedcdh.files.rounds import (
@@ -22,7 +23,6 @@ from fedcdh.files.rounds import (
 from fedcdh.files.signing import SigningKey
 from fedcdh.files.studies import Study
 from fedcdh.rounds import JointRequest, JointSummary, answers_to, requests_for
-from fedcdh.summary import Cohort
 
 Answers = Sequence[JointSummary]
 

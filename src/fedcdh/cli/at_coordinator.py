@@ -32,6 +32,7 @@ from fedcdh.cli.places import (
     write_signed,
 )
 from fedcdh.cli.receiving import FILES, Receiving
+from fedcdh.cohort import Aggregate, Cohort
 from fedcdh.discovery import discover_from
 from fedcdh.engines import engine_for
 from fedcdh.errors import NotASummary, PlanError, SettingsError, SignatureError
@@ -45,7 +46,7 @@ from fedcdh.files.studies import Study
 from fedcdh.files.summaries import most_bytes, size
 from fedcdh.plan import CLIP, some_of
 from fedcdh.stability import Stability
-from fedcdh.summary import Aggregate, Cohort, Summary
+from fedcdh.summary import Summary
 
 PROFILES = "*.profile.json"
 """What is read of a folder."""

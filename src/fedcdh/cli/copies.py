@@ -9,11 +9,12 @@ from pathlib import Path
 from fedcdh.arrival import admit_copies
 from fedcdh.cli.output import Output
 from fedcdh.cli.places import blaming, replaceable, signature_path
+from fedcdh.cohort import Cohort
 from fedcdh.errors import SettingsError, SummaryError
 from fedcdh.files.disk import write_together
 from fedcdh.files.signing import SigningKey, sign
 from fedcdh.files.summaries import peek
-from fedcdh.summary import Cohort, Summary
+from fedcdh.summary import Summary
 
 _ENDING = ".summary"
 _COPY = r"\.boot-[0-9]{3,4}"

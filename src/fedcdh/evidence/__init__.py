@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from math import log
 
 from fedcdh.basis import Basis
+from fedcdh.cohort import Aggregate, Cohort
 from fedcdh.evidence.counts import CountEvidence
 from fedcdh.evidence.gaussian import GaussianEvidence, Moments
 from fedcdh.plan import Categorical
 from fedcdh.questions import DOMAIN, Family
-from fedcdh.summary import Aggregate, Cohort
 
 CHANGE = -1.0
 """Log prior odds that a mechanism differs between clients."""

@@ -38,10 +38,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, logsumexp, xlogy
 
+from fedcdh.cohort import Aggregate, Cohort
 from fedcdh.evidence.gaussian import GaussianEvidence
 from fedcdh.plan import Categorical
 from fedcdh.questions import Family
-from fedcdh.summary import Aggregate, Cohort
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]

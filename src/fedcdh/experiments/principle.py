@@ -10,6 +10,7 @@ from typing import Any
 
 from fedcdh.basis import Basis
 from fedcdh.change import OperatorChange, PrintedChange
+from fedcdh.cohort import Cohort, add_up
 from fedcdh.discovery import discover_from
 from fedcdh.errors import SettingsError
 from fedcdh.experiments.definition import Case
@@ -18,7 +19,7 @@ from fedcdh.independence.kernel import FeatureSpace, one_hot, random_delta
 from fedcdh.plan import StudyPlan
 from fedcdh.questions import IndependentChange
 from fedcdh.simulate import AUTHORS, PAPER, simulate
-from fedcdh.summary import Cohort, add_up, summarize
+from fedcdh.summing import summarize
 from fedcdh.tables import as_table
 
 Pair = tuple[Cohort, Arrow]

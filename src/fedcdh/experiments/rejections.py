@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from fedcdh.basis import Basis
+from fedcdh.cohort import Cohort, add_up
 from fedcdh.errors import SettingsError
 from fedcdh.experiments.definition import Case
 from fedcdh.extras import needing
@@ -25,7 +26,7 @@ from fedcdh.independence.regression import RegressionTest
 from fedcdh.plan import StudyPlan
 from fedcdh.questions import DOMAIN, Question
 from fedcdh.simulate import Array, client_names, generator
-from fedcdh.summary import Cohort, add_up, summarize
+from fedcdh.summing import summarize
 from fedcdh.tables import as_table
 
 ALPHA = 0.05

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcdh.cohort import Aggregate
 from fedcdh.errors import NotASummary, PlanMismatch, SummaryError, UnknownClient
 from fedcdh.files import SOFTWARE
 from fedcdh.files.layout import rendered, said_in
@@ -21,7 +22,6 @@ from fedcdh.files.profiles import is_digest, is_name
 from fedcdh.files.summary_header import LENGTH, SOFTWARE_NAME
 from fedcdh.plan import StudyPlan, some_of
 from fedcdh.privacy.vectors import decoded, encoded_sum, words_of
-from fedcdh.summary import Aggregate
 
 FORMAT = "fedcdh-aggregate-1"
 MARK = b"fedcdh-aggregate-"

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from scipy import linalg
 
 from fedcdh.basis import Basis
+from fedcdh.cohort import Cohort
 from fedcdh.encoding import GRID
 from fedcdh.errors import SummaryError
 from fedcdh.independence.asked import Together
@@ -28,7 +29,7 @@ from fedcdh.partial import combine, fitted, net_of, partial, pillai, side_by_sid
 from fedcdh.questions import DOMAIN, Answer, Question
 from fedcdh.rounds import JointRequest, JointSummary, Ledger, Spent, SummarySource, joint_columns, sort_set
 from fedcdh.rounds.messages import Names, payload_bytes
-from fedcdh.summary import CONSTANT, Cohort
+from fedcdh.summary import CONSTANT
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]

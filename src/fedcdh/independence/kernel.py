@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from fedcdh.cohort import Cohort
 from fedcdh.partial import block, in_groups, side_by_side
 from fedcdh.plan import POWERS, Categorical
 from fedcdh.questions import DOMAIN, Answer, Question
-from fedcdh.summary import Cohort
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]

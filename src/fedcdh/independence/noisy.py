@@ -21,12 +21,12 @@ import numpy.typing as npt
 from scipy import special
 
 from fedcdh.budget import CONSTANT_NOISE, STEPS
+from fedcdh.cohort import Aggregate, Cohort
 from fedcdh.errors import SettingsError
 from fedcdh.features import ball
 from fedcdh.partial import combine, side_by_side
 from fedcdh.plan import Categorical, StudyPlan
 from fedcdh.questions import DOMAIN, Answer, Question
-from fedcdh.summary import Aggregate, Cohort
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]

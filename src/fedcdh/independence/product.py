@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fedcdh.cohort import Cohort
 from fedcdh.independence.kernel import KernelTest, gamma_tail, kernel_moments
 from fedcdh.questions import DOMAIN, Answer, Question
-from fedcdh.summary import Cohort
 
 Array = npt.NDArray[np.float64]
 

@@ -18,6 +18,7 @@ from fedcdh.agreement.agreeing import study_from
 from fedcdh.agreement.declaration import Declaration
 from fedcdh.arrival import admit, check
 from fedcdh.blas import one_blas_thread
+from fedcdh.cohort import Aggregate, Cohort, add_up
 from fedcdh.discovery import MOST_BYTES, MOST_ROUNDS, discover_from
 from fedcdh.engines import check_rounds, engine_for, method_for
 from fedcdh.errors import (
@@ -46,7 +47,7 @@ from fedcdh.privacy.conducting import RoundsFolder, conducted
 from fedcdh.result import Discovery
 from fedcdh.settings import LEVEL, Progress, Settings
 from fedcdh.sources import Kind
-from fedcdh.summary import Aggregate, Cohort, Summary, add_up
+from fedcdh.summary import Summary
 
 JOURNAL, RECORD, LOCK, AGGREGATE = "journal", "participation.json", "conducting.lock", "study.aggregate"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from fedcdh.cohort import Cohort
 from fedcdh.errors import NotAMessage
 from fedcdh.files.rounds import answer_bytes_at_most, request_text, unpack_answer
 from fedcdh.files.studies import Study
@@ -17,7 +18,6 @@ from fedcdh.online.journal import Journal, Stored
 from fedcdh.online.messages import ANSWER, Envelope, Further
 from fedcdh.online.participation import Participation
 from fedcdh.rounds import JointRequest, JointSummary, answers_to, requests_for
-from fedcdh.summary import Cohort
 
 Answers = Sequence[JointSummary]
 

@@ -21,12 +21,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fedcdh.cohort import Aggregate
 from fedcdh.errors import MaskingError
 from fedcdh.extras import needing
 from fedcdh.plan import StudyPlan
 from fedcdh.privacy.masks import Words
 from fedcdh.privacy.vectors import decoded, encoded, grouped, words_of
-from fedcdh.summary import Aggregate, Summary
+from fedcdh.summary import Summary
 
 DEGREE, MODULI, SCALE = 8192, (60, 60), 2.0**24
 """Of the scheme. 120 bits of modulus at degree 8192 are far inside the tables for 128 bits of security (218)."""

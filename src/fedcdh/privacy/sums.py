@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from fedcdh.cohort import Aggregate
 from fedcdh.errors import MaskingError
 from fedcdh.files.studies import Study
 from fedcdh.privacy.masks import Words, agreed, pair_key, public_of, self_key, stream
@@ -32,7 +33,6 @@ from fedcdh.privacy.messages import (
 )
 from fedcdh.privacy.shamir import join
 from fedcdh.privacy.vectors import Groups, decoded, words_of
-from fedcdh.summary import Aggregate
 
 TRIES = 2000
 """Sets of shares that are tried where some are false."""

@@ -12,11 +12,12 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from fedcdh.arrival import check
+from fedcdh.cohort import Aggregate
 from fedcdh.encoding import GRID
 from fedcdh.errors import MaskingError, SummaryError
 from fedcdh.plan import StudyPlan
 from fedcdh.privacy.masks import Words
-from fedcdh.summary import ROWS_AT_MOST, Aggregate, Integers, Summary
+from fedcdh.summary import ROWS_AT_MOST, Integers, Summary
 
 COUNT_AT_MOST = 1 << 48
 """Of rows that one site reads: then those of 1000 sites stay below 2⁶³."""

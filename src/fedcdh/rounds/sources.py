@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from fedcdh.cohort import Cohort
 from fedcdh.plan import StudyPlan
 from fedcdh.rounds.answering import answer_joint
 from fedcdh.rounds.ledger import Ledger
 from fedcdh.rounds.messages import JointRequest, JointSummary
-from fedcdh.summary import Cohort
 
 
 class SummarySource(Protocol):
