@@ -12,33 +12,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import signal
 import sys
 from pathlib import Path
-from types import FrameType
 from typing import Any
+
+from killing import killer
 
 from fedcdh import adding
 from fedcdh.cli.adding import add_command
 
-WRITERS = ("/adding.py", "/disk.py", "/places.py")
-
-
-def killer(step: int) -> Any:
-    """A trace function that ends this process, without any farewell, at the step-th line of the code that writes."""
-    lines = 0
-
-    def trace(frame: FrameType, event: str, argument: object) -> Any:
-        nonlocal lines
-        if not frame.f_code.co_filename.endswith(WRITERS):
-            return None
-        if event == "line":
-            lines += 1
-            if lines == step:
-                os.kill(os.getpid(), signal.SIGKILL)
-        return trace
-
-    return trace
+WRITERS = ("adding.py", "disk.py", "places.py")
 
 
 def add(plan: str, summaries: str, target: Path) -> None:
@@ -56,7 +39,7 @@ def run(plan: str, summaries: str, folder: Path, stride: int) -> dict[str, Any]:
         place.mkdir()
         child = os.fork()
         if child == 0:
-            sys.settrace(killer(step))
+            sys.settrace(killer(step, WRITERS))
             add(plan, summaries, place / "total")
             os._exit(0)
         _, status = os.waitpid(child, 0)

@@ -9,11 +9,10 @@ release, and a file `sent` is written where the message would leave. Prints how 
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from pathlib import Path
-from types import FrameType
-from typing import Any
+
+from killing import killer
 
 from fedcdh.releases import Release, ReleaseLedger
 
@@ -22,23 +21,6 @@ WRITERS = ("book.py", "disk.py")
 
 def released(number: int) -> Release:
     return Release("noisy", "north", "", f"{number:064x}", 100, 0, epsilon=1.0, delta=1e-6)
-
-
-def killer(step: int) -> Any:
-    """A trace function that ends this process, without any farewell, at the step-th line of the writing code."""
-    lines = 0
-
-    def trace(frame: FrameType, event: str, argument: object) -> Any:
-        nonlocal lines
-        if Path(frame.f_code.co_filename).name not in WRITERS:
-            return None
-        if event == "line":
-            lines += 1
-            if lines == step:
-                os.kill(os.getpid(), signal.SIGKILL)
-        return trace
-
-    return trace
 
 
 def run(folder: Path) -> int:
@@ -51,7 +33,7 @@ def run(folder: Path) -> int:
             ledger.record(released(1))
         child = os.fork()
         if child == 0:
-            sys.settrace(killer(step))
+            sys.settrace(killer(step, WRITERS))
             ledger.record(released(2))
             sys.settrace(None)
             (place / "sent").write_text("the message")

@@ -8,32 +8,15 @@ Run as a program of its own: it forks, which is no good among pytest's threads. 
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from pathlib import Path
-from types import FrameType
 from typing import Any
+
+from killing import killer
 
 from fedcdh.cli import at_site, main
 
 WRITERS = ("copies.py", "disk.py", "places.py")
-
-
-def killer(step: int) -> Any:
-    """A trace function that ends this process, without any farewell, at the step-th line of the writing code."""
-    lines = 0
-
-    def trace(frame: FrameType, event: str, argument: object) -> Any:
-        nonlocal lines
-        if Path(frame.f_code.co_filename).name not in WRITERS:
-            return None
-        if event == "line":
-            lines += 1
-            if lines == step:
-                os.kill(os.getpid(), signal.SIGKILL)
-        return trace
-
-    return trace
 
 
 def run(plan: str, data: str, folder: Path) -> int:
@@ -42,7 +25,7 @@ def run(plan: str, data: str, folder: Path) -> int:
     main(["summarize", plan, data, "--client", "north", "-o", str(folder.parent / "warm"), "-q"])  # fills the caches
 
     def killed(*arguments: Any) -> Any:
-        sys.settrace(killer(step))  # from here on: before, nothing is written
+        sys.settrace(killer(step, WRITERS))  # from here on: before, nothing is written
         return write(*arguments)
 
     at_site.write_with_copies = killed
