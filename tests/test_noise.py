@@ -651,3 +651,9 @@ def test_tests_that_know_the_noise_see_what_is_there():
     false = [Question("a", "d", within), Question("d", "e", within), Question(DOMAIN, "e", frozenset("a"))]
     knowing, _ = rejections(false, 0.5, range(1000, 1040), 2.0, 2000)
     assert knowing.min() > 0.9
+
+
+@pytest.mark.parametrize("epsilon", [4.8125, *(k / 16 for k in range(1, 160))])
+def test_every_epsilon_has_its_noise(epsilon):
+    """Far out, delta is the difference of two numbers that rounding may leave below nothing."""
+    assert delta_of(epsilon, deviation_for(epsilon, 1e-6)) == pytest.approx(1e-6, rel=1e-6)

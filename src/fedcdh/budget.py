@@ -103,7 +103,7 @@ def deviation_for(epsilon: float, delta: float) -> float:
     """
     start, end = 1e-3, 1e7
     found = optimize.brentq(
-        lambda log: math.log(delta_of(epsilon, math.exp(log)) or 1e-300) - math.log(delta),
+        lambda log: math.log(max(delta_of(epsilon, math.exp(log)), 1e-300)) - math.log(delta),
         math.log(start),
         math.log(end),
         xtol=1e-14,
