@@ -8,15 +8,15 @@ SOURCES := src tests benchmarks
 BENCHMARKS := $(sort $(wildcard benchmarks/bench_*.py))
 
 # Tests run in two processes; threads inside each of them would only stand in one another's way.
-test test-slow: export OMP_NUM_THREADS = 1
-test test-slow: export OPENBLAS_NUM_THREADS = 1
+test test-slow test-search: export OMP_NUM_THREADS = 1
+test test-slow test-search: export OPENBLAS_NUM_THREADS = 1
 
 DOWHY := dist/dowhy
 FLOWER := dist/flower
 ENCRYPTED := dist/encrypted
 CLUSTERS := dist/clusters
 
-.PHONY: help demo test test-slow test-dowhy test-flower test-encrypted test-clusters bench bench-small bench-all experiments-quick experiments docs lint format clean
+.PHONY: help demo test test-slow test-search test-dowhy test-flower test-encrypted test-clusters bench bench-small bench-all experiments-quick experiments docs lint format clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -30,6 +30,9 @@ test: lint ## lint, check types, run the tests (the same as continuous integrati
 
 test-slow: $(VENV)/development ## run the statistical suites that take minutes
 	$(BIN)/pytest -n 2 -m slow
+
+test-search: $(VENV)/development ## run the tests with examples never tried before, which `make test` does not: that is for finding bugs
+	HYPOTHESIS_PROFILE=search $(BIN)/pytest -n 2 -m "not slow"
 
 test-dowhy: $(BIN)/python ## run the round trips of exports with DoWhy, in an environment of its own: it holds scipy back
 	$(PYTHON) -m venv $(DOWHY)

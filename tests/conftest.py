@@ -1,12 +1,22 @@
-"""Every test has a ledger of its own: what one of them sends is none of another's business, nor of who runs them."""
+"""Every test has a ledger of its own: what one of them sends is none of another's business, nor of who runs them.
+
+Property tests try the same examples each time, so that the verdict on a commit is the same in every run. Others, and
+more of them, are tried with `HYPOTHESIS_PROFILE=search`, as by `make test-search`.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("search", deadline=None, max_examples=500)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 _NUMBER = count()
 

@@ -189,7 +189,7 @@ def test_sums_are_made_of_few_at_a_time(leaves):
 
 
 def test_threads_of_a_worker_leave_its_linear_algebra_as_it_was():
-    before, together = clustered.threads(None), Barrier(4, timeout=20)
+    before, together = clustered.threads(None), Barrier(4, timeout=300)
 
     def work(source):
         together.wait()

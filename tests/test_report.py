@@ -6,7 +6,6 @@ import copy
 import json
 import re
 import sys
-import time
 from html.parser import HTMLParser
 from itertools import combinations, pairwise
 
@@ -190,11 +189,9 @@ def test_the_same_document_gives_the_same_bytes():
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 30, 100])
-def test_boxes_do_not_overlap_and_layout_is_quick(size):
+def test_boxes_do_not_overlap(size):
     made = document([f"variable {at}" for at in range(size)], seed=size)
-    began = time.perf_counter()
     drawing = draw(made)
-    assert time.perf_counter() - began < 2
     for a, b in combinations(drawing.nodes, 2):
         apart = (
             abs(a["x"] - b["x"]) >= (a["width"] + b["width"]) / 2

@@ -7,11 +7,11 @@ import hashlib
 import json
 import random
 from dataclasses import replace
-from time import process_time
 
 import numpy as np
 import pytest
 import studies
+from effort import patience
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_profile_file import mutated
@@ -163,9 +163,8 @@ def test_a_file_with_many_arrows_is_read_in_a_moment():
     names = [f"v{k:03}" for k in range(300)]
     known = Knowledge(required=[(a, b) for k, a in enumerate(names) for b in names[k + 1 :]], tiers=[names])
     text = Study(StudyPlan(tuple(map(Continuous, names)), ("north",)), known).to_json()
-    began = process_time()
-    assert Study.from_json(text).knowledge == known
-    assert process_time() - began < 10, "44,850 arrows: half a second, and 47 when every start was followed by itself"
+    with patience():
+        assert Study.from_json(text).knowledge == known
 
 
 def test_what_a_file_says_that_is_wrong_fits_into_a_few_lines():
@@ -180,13 +179,12 @@ def test_what_a_file_says_that_is_wrong_fits_into_a_few_lines():
 
 def test_words_too_long_to_be_names_are_not_compared():
     long, known = "ab" * 60_000, ["ba" * 60_000, "bmi"]
-    began = process_time()
-    assert suggestion(long, known) == ""
+    with patience():
+        assert suggestion(long, known) == ""
     assert suggestion("bmj", known) == ", did you mean 'bmi'?"
     with pytest.raises(PlanError, match="unknown key 'abab") as refused:
         only({long: 1}, known[1:], "the table", refuse=PlanError)
     assert len(str(refused.value)) < 200
-    assert process_time() - began < 5
 
 
 # From profiles and declarations
