@@ -87,6 +87,7 @@ ROOMS = {
         "picture",
         "plots",
         "needed",
+        "findings",
         "policy",
         "privacy",
         "reading",

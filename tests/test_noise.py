@@ -22,7 +22,7 @@ from fedcdh.cli import main
 from fedcdh.cohort import Aggregate, add_up
 from fedcdh.discovery import discover_from
 from fedcdh.encoding import GRID, Encoder
-from fedcdh.errors import Indefinite, OutOfBounds, PlanError, PolicyRefusal, SettingsError, SummaryError
+from fedcdh.errors import DataError, Indefinite, OutOfBounds, PlanError, PolicyRefusal, SettingsError, SummaryError
 from fedcdh.exports import result_json
 from fedcdh.features import Fourier, Hermite
 from fedcdh.files.summaries import SummaryMessage, pack, peek, unpack
@@ -657,3 +657,13 @@ def test_tests_that_know_the_noise_see_what_is_there():
 def test_every_epsilon_has_its_noise(epsilon):
     """Far out, delta is the difference of two numbers that rounding may leave below nothing."""
     assert delta_of(epsilon, deviation_for(epsilon, 1e-6)) == pytest.approx(1e-6, rel=1e-6)
+
+
+def test_rows_that_come_once_are_refused_before_they_are_gone_where_they_are_read_twice():
+    batches = iter([chain(400)])
+    with pytest.raises(DataError, match="a summary with noise reads the rows more than once, but an iterator gives"):
+        checked_summary(batches, a_plan(), "north", Policy())
+    with pytest.raises(DataError, match="bootstrap copies reads the rows more than once"):
+        checked_summary(batches, a_plan(None), "north", Policy(), copies=2)
+    summary, _ = checked_summary(batches, a_plan(None), "north", Policy())  # nothing was taken from it
+    assert summary == summarize(chain(400), a_plan(None), "north")

@@ -26,21 +26,20 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from itertools import chain, combinations
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
 from fedcdh.budget import Noise
-from fedcdh.encoding import GRID
 from fedcdh.errors import PlanMismatch, PolicyRefusal, SettingsError
-from fedcdh.features import Fourier
 from fedcdh.files import strict_toml
 from fedcdh.files.disk import read_regular
 from fedcdh.files.profiles import is_key
 from fedcdh.files.strict_toml import number, only, shown, suggestion, texts, whole
+from fedcdh.findings import far, few, lonely, magnifying, small, sparse, too_small
 from fedcdh.needed import LEVEL_AT_LEAST, ROWS_AT_LEAST, level_needed, numbers_told, rows_needed
-from fedcdh.plan import Categorical, Continuous, StudyPlan
+from fedcdh.plan import StudyPlan
 from fedcdh.profile import Profile
 from fedcdh.releases.gate import Limits
 from fedcdh.rounds import Ledger
@@ -49,19 +48,12 @@ from fedcdh.rounds.messages import Names
 from fedcdh.standing_out import Array, leverages
 from fedcdh.summary import Summary
 
-MAGNIFIED = 20.0
-"""Spread may be so many times smaller than scale; plans made from profiles stay below 10 by construction."""
-NARROWEST = 0.25
-"""Bandwidth, in spreads, below which features single out values: Hermite ones near the centre, others anywhere."""
-SEEDS = 100
-"""Of random features: who may choose among a hundred draws cannot look for one that shows somebody."""
 ENOUGH_AT_MOST = 2.0
 """With a larger epsilon, noise does not stand in for rules about few people, whatever a policy says."""
 TOML_AT_MOST = 1 << 20
 """Bytes of a policy."""
 _LINES = 20
 _OTHER_DRAWS = "run it again for other draws, or ask for fewer copies"
-_ASK = "after asking who is responsible for data protection"
 
 
 @dataclass(frozen=True)
@@ -135,7 +127,7 @@ class Policy:
         _check(
             "this plan is not followed here",
             [*self._lists(plan.names, own), *self._origin(plan, signed_by)],
-            self._magnifies(plan),
+            magnifying(plan, self.widest),
             self.research,
         )
 
@@ -145,7 +137,8 @@ class Policy:
 
     def check_profile(self, profile: Profile, own: Mapping[str, str] = MappingProxyType({})) -> None:
         """Refuses a profile before it leaves: too few values, labels that few have (they may be names), lists."""
-        _check("this profile must not leave", self._lists(profile.columns, own), self._sparse(profile), self.research)
+        found = sparse(profile, self._rows(None), self._level(None))
+        _check("this profile must not leave", self._lists(profile.columns, own), found, self.research)
 
     def check_gaps(self, values: Mapping[str, int]) -> None:
         """Refuses a profile that tells of a few rows which a summary will leave out: how many values each column has
@@ -190,16 +183,23 @@ class Policy:
 
         def figures(copies: int) -> Iterator[str]:
             enough = summary.rows >= self._rows(plan)  # else all values are few, and a refusal would tell them
-            few = self._few(cells if enough else {}, self._level(plan) * (copies + 1))
-            return chain(self._small(summary, plan, copies + 1), few, self._lonely(known, copies + 1))
+            rows, least = self._rows(plan) * (copies + 1), self._level(plan) * (copies + 1)
+            return chain(
+                small(summary, plan, rows, least),
+                few(cells if enough else {}, least),
+                lonely(known, self.lonely(copies), copies + 1),
+            )
 
-        always = [*self._lists(plan.names, own), *self._far(summary, plan)]
+        always = [*self._lists(plan.names, own), *far(summary, plan, self.farthest)]
         what = "this summary must not leave" + (f" with {copies} bootstrap copies" if copies else "")
         spared = self.research or self._enough(noise)
         _check(what, always, chain(_fewer(copies, figures), figures(copies)), spared)
 
     def lonely(self, copies: int = 0) -> float:
-        """The largest leverage that a row may have where so many bootstrap copies leave with the summary."""
+        """The largest leverage that a row may have where so many bootstrap copies leave with the summary.
+
+        Its odds are multiplied by the messages; the limit of one message is the figure itself, without rounding.
+        """
         return self.loneliest / (self.loneliest + (copies + 1) * (1 - self.loneliest)) if copies else self.loneliest
 
     def check_rows(self, leverage: float, copies: int = 0, noise: Noise | None = None) -> None:
@@ -216,13 +216,13 @@ class Policy:
     def check_together(self, known: Mapping[str, float]) -> None:
         """Refuses bootstrap copies in all of which, and the summary, somebody stands out (`WatchedCopies.together`)."""
         what = f"these bootstrap copies must not leave, taken together ({_OTHER_DRAWS})"
-        _check(what, (), self._lonely(known, 1), self.research)
+        _check(what, (), lonely(known, self.loneliest, 1), self.research)
 
     def check_copy(
         self, copy: Summary, plan: StudyPlan, outermost: Mapping[str, Array], times: Mapping[str, Array]
     ) -> None:
         """Refuses a bootstrap copy in which somebody stands out (`standing_out.WatchedCopies` notes who may)."""
-        figures = self._lonely(leverages(copy, plan, outermost, times), 1)
+        figures = lonely(leverages(copy, plan, outermost, times), self.loneliest, 1)
         _check(f"bootstrap copy {copy.copy} must not leave ({_OTHER_DRAWS})", (), figures, self.research)
 
     def check_joint(
@@ -250,7 +250,7 @@ class Policy:
                 )
             for names, found in close.items():
                 if found.people and found.people < self._level(plan):
-                    yield _too_small(found.cell, found.people, self._level(plan))
+                    yield too_small(found.cell, found.people, self._level(plan))
                 if found.leverage > self.loneliest:
                     yield (
                         f"one row stands out by its values of {', '.join(map(repr, names))} together (leverage "
@@ -304,102 +304,6 @@ class Policy:
             found = "is not signed" if signed_by is None else f"is signed by the key {signed_by!r}"
             yield f"the {what} {found}; expected one of the coordinator_keys; ask the coordinator for the signature"
 
-    def _magnifies(self, plan: StudyPlan) -> Iterator[str]:
-        """Features that are sharp at one place tell who is there: a plan can be a magnifying glass on one person."""
-        for variable in plan.variables:
-            if isinstance(variable, Continuous) and plan.family.bent:
-                centre, spread = variable.bulk
-                if spread * MAGNIFIED < variable.scale or abs(centre - variable.location) > 3 * variable.scale:
-                    yield (
-                        f"the plan looks closely at {variable.name!r} around {centre:g} (spread {spread:g}, scale "
-                        f"{variable.scale:g}; expected a spread of at least scale/{MAGNIFIED:g} near the location): "
-                        "this can single out people; ask the coordinator why"
-                    )
-        if not any(isinstance(variable, Continuous) for variable in plan.variables):
-            return
-        if (bandwidth := plan.family.bandwidth) < NARROWEST:
-            yield f"the features have bandwidth {bandwidth:g}, expected at least {NARROWEST:g}; ask the coordinator why"
-        if (width := plan.family.width) > self.widest:
-            yield (
-                f"a number has {width} feature columns, expected at most {self.widest}: every column asks more about "
-                f"the same values; ask the coordinator for fewer, or set widest in policy.toml, {_ASK}"
-            )
-        if isinstance(plan.family, Fourier) and plan.family.seed >= SEEDS:
-            yield (
-                f"the random features have the seed {plan.family.seed}, expected one below {SEEDS}: among many seeds, "
-                "one could be looked for that shows somebody; ask the coordinator for a small one, or for Hermite "
-                "features, which have none"
-            )
-
-    def _sparse(self, profile: Profile) -> Iterator[str]:
-        rows, least = self._rows(None), self._level(None)
-        if profile.rows < rows:
-            yield _too_few_rows(profile.rows, rows)
-        for name, column in profile.columns.items():
-            if 0 < column.count < rows <= profile.rows:
-                yield f"variable {name!r} has {column.count} values, expected none or at least {rows}; leave it out"
-            for level, count in zip(column.levels, column.counts, strict=True):
-                if 0 < count < least:
-                    yield _too_small(f"level {level!r} of {name!r}", count, least)
-
-    def _small(self, summary: Summary, plan: StudyPlan, messages: int) -> Iterator[str]:
-        """Counts are read off the moments exactly: a product of indicators is 2³⁶ or nothing."""
-        rows, least, spans = self._rows(plan) * messages, self._level(plan) * messages, plan.spans()
-        if summary.rows < rows:
-            yield _too_few_rows(summary.rows, rows)
-        labels = [variable for variable in plan.variables if isinstance(variable, Categorical)]
-        for one in labels:
-            counts = summary.moments[0, spans[one.name]] // GRID**2
-            for level, count in zip(one.levels, counts.tolist(), strict=True):
-                if 0 < count < least:
-                    yield _too_small(f"level {level!r} of {one.name!r}", count, least)
-        for one, other in combinations(labels, 2):
-            cells = summary.moments[spans[one.name], spans[other.name]] // GRID**2
-            for i, j in zip(*((cells > 0) & (cells < least)).nonzero(), strict=True):
-                pair = f"{one.levels[i]!r} of {one.name!r} with {other.levels[j]!r} of {other.name!r}"
-                yield _too_small(pair, int(cells[i, j]), least)
-
-    @staticmethod
-    def _few(cells: Mapping[str, int], least: int) -> Iterator[str]:
-        for cell, count in cells.items():
-            if 0 < count < least:
-                yield (
-                    f"{cell} has {count} people, expected none or at least {least}: a number of few different values "
-                    "tells like a label; group values, declare it categorical, leave the variable out, or set "
-                    f"smallest_level or few_values in policy.toml, {_ASK}"
-                )
-
-    def _lonely(self, known: Mapping[str, float], messages: int) -> Iterator[str]:
-        """Odds times messages; the limit of one message is the leverage itself, without rounding."""
-        most = self.lonely(messages - 1)
-        for name, leverage in known.items():
-            if leverage > most:
-                error = math.sqrt(max(1 - leverage, 0.0) / (messages * leverage))
-                yield (
-                    f"one row stands out by its value of {name!r} (leverage {leverage:.4f}, expected at most "
-                    f"{most:.4g}): its other values could be computed to within {error:.2g} standard "
-                    "deviations; take logarithms, cut extreme values, or leave the variable out (or ask the "
-                    "coordinator why the plan looks so closely there)"
-                )
-
-    def _far(self, summary: Summary, plan: StudyPlan) -> Iterator[str]:
-        """√(Σ z²/n) of the standardised, clipped values, from the square column.
-
-        Values far off are cut, so half the clip is far as well. Other units are found here, and a plan whose location
-        and scale leave all but a few people outside.
-        """
-        limit = min(self.farthest, plan.clip / 2)
-        for variable in plan.variables:
-            if isinstance(variable, Continuous) and summary.rows:
-                square = summary.moments[0, plan.spans()[variable.name].start + 1] / summary.moments[0, 0]
-                distance = plan.clip * math.sqrt(max(square, 0.0))
-                if distance > limit:
-                    yield (
-                        f"variable {variable.name!r} lies {distance:.1f} scales from the plan's location "
-                        f"{variable.location:g} (scale {variable.scale:g}), expected at most {limit:g}: are its units "
-                        "those of the plan? Convert them, or set farthest in policy.toml if it is truly so"
-                    )
-
 
 def _fewer(copies: int, figures: Callable[[int], Iterator[str]]) -> Iterator[str]:
     """How many copies could leave, where so many cannot: more copies never break fewer figures."""
@@ -419,20 +323,6 @@ def _check(what: str, always: Iterable[str], figures: Iterator[str], research: b
     if broken:
         more = [f"and {len(broken) - _LINES} more"] if len(broken) > _LINES else []
         raise PolicyRefusal(f"{what}, says the policy of this site:\n- " + "\n- ".join([*broken[:_LINES], *more]))
-
-
-def _too_few_rows(found: int, least: int) -> str:
-    return (
-        f"there are {found} rows, expected at least {least}: from fewer, single rows may be computed; add rows, leave "
-        f"variables out of the study, or set smallest_rows in policy.toml, {_ASK}"
-    )
-
-
-def _too_small(what: str, found: int, least: int) -> str:
-    return (
-        f"{what} has {found} people, expected none or at least {least}; group levels, leave the variable out, or set "
-        f"smallest_level in policy.toml, {_ASK}"
-    )
 
 
 def _refuse(reason: str) -> SettingsError:

@@ -53,11 +53,7 @@ class InMemory:
 
     def kinds(self) -> Mapping[str, Kind]:
         """A column is one of labels as soon as one batch holds a label in it."""
-        if iter(self.tables) is self.tables:
-            raise DataError(
-                f"{self.owner}: a profile reads the rows more than once, but an iterator gives them once; pass a list "
-                "of batches, a table, or files opened with fedcdh.open_tables(...)"
-            )
+        check_read_again(self.tables, self.owner, "a profile")
         found: dict[str, Kind] | None = None
         for table in self._read(self.only):
             here = {name: _kind(column) for name, column in table.columns.items()}
@@ -108,6 +104,15 @@ def source_of(
     if isinstance(data, Iterable) and not isinstance(data, (str, bytes)):
         return InMemory(data, owner, names, only)
     return InMemory([data], owner, names, only)  # which says what is wrong with it
+
+
+def check_read_again(data: Any, owner: str, what: str) -> None:
+    """Refuses an iterator of batches, before anything is taken from it, where rows are read more than once."""
+    if isinstance(data, Iterator):
+        raise DataError(
+            f"{owner}: {what} reads the rows more than once, but an iterator gives them once; pass a list of batches, "
+            "a table, or files opened with fedcdh.open_tables(...)"
+        )
 
 
 def is_spread(data: Any) -> TypeGuard[Spread]:

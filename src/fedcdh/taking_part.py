@@ -31,7 +31,7 @@ from fedcdh.releasing import Gate
 from fedcdh.resampling import bootstrap_summaries, check_copies
 from fedcdh.rounds import JointRequest, JointSummary, Ledger, answer_joint
 from fedcdh.rounds.closeness import closeness
-from fedcdh.sources import CompleteRows, Kind, TableSource, is_spread, source_of
+from fedcdh.sources import CompleteRows, Kind, TableSource, check_read_again, is_spread, source_of
 from fedcdh.standing_out import WatchedCopies
 from fedcdh.summary import Summary
 from fedcdh.summing import check_asked, summarize
@@ -133,6 +133,7 @@ def checked_summary(
     """
     if copies:
         check_copies(plan, copies)
+        check_read_again(rows, f"client {client!r}", "a summary with bootstrap copies")
     check_asked(plan, client, max_dropped)
     if plan.noise is not None:
         return _with_noise(rows, plan, plan.noise, client, policy, own, max_dropped, look, gate, workers), ()
@@ -171,6 +172,7 @@ def _with_noise(
 
     The policy looks at what would leave without noise, by the same plan otherwise: its rules stay what they are.
     """
+    check_read_again(rows, f"client {client!r}", "a summary with noise")
     plain = replace(plan, noise=None)
     found = look_at(rows, plain, client, _wanted(policy, gate), workers=workers)
     exact = found.summary(max_dropped)
@@ -245,6 +247,7 @@ def checked_answer(
     The ledger has to be kept before the answer leaves: what is not in it must not have been told. `look` may refuse
     when it sees the summary of these rows.
     """
+    check_read_again(rows, f"client {client!r}", "an answer in a further round")
     source = _in_order(rows, plan, client, "an answer in a further round")
     found = look_at(source, plan, client, Wanted(secret=gate.ledger.secret() if gate else None))
     summary = found.summary(1.0)
