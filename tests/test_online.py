@@ -37,6 +37,7 @@ from fedcdh.plan import Continuous, StudyPlan
 from fedcdh.policy import Policy
 from fedcdh.profile import Profile, profile
 from fedcdh.rounds import JointRequest, TablesSource
+from fedcdh.row_workers import cores
 from fedcdh.summing import summarize
 from tests.studies import mixed, numbers
 
@@ -796,6 +797,14 @@ def test_settings_of_a_site_are_read_strictly(tmp_path):
         canary_site(tmp_path, client='""')
     with pytest.raises(SettingsError, match="delimiter should be a text"):
         canary_site(tmp_path, delimiter="3")
+    for workers in ("0", "257", "true", '"two"'):
+        with pytest.raises(SettingsError, match=r"workers.* found"):
+            canary_site(tmp_path, workers=workers)
+
+
+def test_the_workers_of_a_site_are_its_own_affair(tmp_path):
+    assert canary_site(tmp_path).workers == cores()
+    assert canary_site(tmp_path, workers="3").workers == 3
 
 
 @pytest.mark.parametrize("client", ["../north", "a/b", "..", ".", "ü" * 200, "a\\b", "con", "study.plan.json"])

@@ -23,6 +23,7 @@ from fedcdh.cli.options import (
     Quiet,
     Renames,
     Research,
+    Workers,
     csv_style,
     not_an_input,
     open_data,
@@ -40,6 +41,7 @@ from fedcdh.privacy.member import Site
 from fedcdh.privacy.messages import REQUESTS, Opened, Present, Roster, Terms, digest_of
 from fedcdh.privacy.state import StateFile
 from fedcdh.privacy.wire import bytes_at_most, read
+from fedcdh.row_workers import cores
 from fedcdh.summary import Summary
 from fedcdh.taking_part import checked_summary
 
@@ -81,6 +83,7 @@ def mask_command(
     max_dropped: Annotated[
         float, typer.Option(help="The share of rows that may be left out for missing values.", metavar="SHARE")
     ] = 0.5,
+    workers: Workers = None,
     policy: PolicyFile = None,
     ledger: LedgerFile = None,
     research: Research = False,
@@ -122,7 +125,15 @@ def mask_command(
             for path in (target, memory.path):
                 not_an_input(path, [plan, request, *(file.path for file in source.files)])
             summary, _ = checked_summary(
-                source, study.plan, client, rules, own, max_dropped=max_dropped, masked=True, gate=gate
+                source,
+                study.plan,
+                client,
+                rules,
+                own,
+                max_dropped=max_dropped,
+                masked=True,
+                gate=gate,
+                workers=workers or cores(),
             )
         return summary, rules.research
 

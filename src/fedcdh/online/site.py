@@ -47,6 +47,7 @@ class Site:
     variables: Sequence[str] | None = None  # brought along where the coordinator names none; None: all
     key: SigningKey | None = None
     max_dropped: float = 0.5
+    workers: int = 1  # threads that share the work on a summary
     complete: bool = False  # the profile, too, is of rows without a missing value only
     answered: Answered | None = None  # of what was told; research has nothing to hide, and needs none
     gate: Gate | None = None  # the ledger of all that leaves this site, by whichever way
@@ -111,6 +112,7 @@ class Site:
             masked=masked,
             look=self._note_plan,
             gate=self.gate,
+            workers=self.workers,
         )
         return summary
 

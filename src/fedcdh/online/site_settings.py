@@ -27,13 +27,14 @@ from fedcdh.policy import Policy
 from fedcdh.reading import CsvStyle, open_tables, read_renames
 from fedcdh.releases import NAME, ReleaseLedger, usual_ledger
 from fedcdh.releasing import Gate
+from fedcdh.row_workers import WORKERS_AT_MOST, cores
 from fedcdh.taking_part import own_names
 
 SMALL = 1 << 20
 _CSV = ("delimiter", "decimal", "encoding", "missing")
 _MASKED = ("masking", "masked_only", "peers")
 _KEYS = ("client", "data", "variables", "map", "policy", "key", "max_dropped", "complete", "answered", "plans_at_most")
-_KNOWN = (*_KEYS, "ledger", *_MASKED, *_CSV)
+_KNOWN = (*_KEYS, "ledger", "workers", *_MASKED, *_CSV)
 
 
 def read_site(path: str | Path) -> Site:
@@ -55,6 +56,7 @@ def read_site(path: str | Path) -> Site:
         variables=texts(found["variables"], "variables", refuse=_refuse) if "variables" in found else None,
         key=key,
         max_dropped=number(found.get("max_dropped", 0.5), "max_dropped", refuse=_refuse),
+        workers=_workers(found),
         complete=_truth(found, "complete"),
         answered=Answered(
             here / _text(found, "answered", "answered.json"),
@@ -101,6 +103,14 @@ def _truth(found: dict[str, Any], key: str) -> bool:
     if not isinstance(truth, bool):
         raise _refuse(f"{key} should be true or false, found {shown(truth)}")
     return truth
+
+
+def _workers(found: dict[str, Any]) -> int:
+    """Threads: one for each processor, unless the file says otherwise."""
+    count = whole(found.get("workers", cores()), "workers", refuse=_refuse)
+    if not 1 <= count <= WORKERS_AT_MOST:
+        raise _refuse(f"workers should be from 1 to {WORKERS_AT_MOST}, found {count}")
+    return count
 
 
 def _paths(found: Any, here: Path) -> list[str]:
