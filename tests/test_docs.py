@@ -58,7 +58,7 @@ def test_links_lead_somewhere(page):
 def test_pages_play(page, empty_folder):
     missing = pages.play(page, commands=page.parent == WITH_COMMANDS)
     if missing:
-        pytest.skip(f"some blocks need {', '.join(missing)}")
+        pytest.skip(f"not all of it was run: {'; '.join(missing)}")
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=pages.name_of)
