@@ -1,7 +1,7 @@
 """How cost grows, and what others take: python -m benchmarks.bench_scale --help
 
-`growth` and `peers` measure; `summarize`, `clusters`, `sites`, `variables` and `evidence` run the benchmark of that
-name and keep what it prints; `page` makes docs/scale.md of what is there; `small` is what continuous integration runs:
+`growth` and `peers` measure; `summarize`, `clusters`, `sites`, `variables`, `evidence` and `costs` run the benchmark of
+that name and keep what it prints; `page` makes docs/scale.md of what is there; `small` is what continuous integration runs:
 a minute, and ratios only. Without a word, all but the last.
 """
 
@@ -24,7 +24,7 @@ from benchmarks.scale.page import PRINTED, draw, page, read_points, write_beside
 from benchmarks.scale.peers import CASES, SMALL, compare, in_words
 
 FOLDER = Path("docs/scale")
-QUICKLY: Mapping[str, tuple[str, ...]] = {"summarize": ("--rows", "200000")}
+QUICKLY: Mapping[str, tuple[str, ...]] = {"summarize": ("--rows", "200000"), "costs": ("--only", "arrival")}
 """How single benchmarks are told that little time is left, where it is not --quick."""
 
 

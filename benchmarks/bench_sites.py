@@ -43,7 +43,7 @@ ROWS, SEED = 120, 1000
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sites", type=int, nargs="+", default=[1000, 3000, 10_000], help="numbers of small files")
-    parser.add_argument("--large", type=int, nargs="*", default=[2, 6], help="numbers of large files")
+    parser.add_argument("--large", type=int, nargs="*", default=[2, 10, 100], help="numbers of large files")
     parser.add_argument("--quick", action="store_true", help="few files")
     options = parser.parse_args()
     if options.quick:

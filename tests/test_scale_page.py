@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.bench_costs import costs
 from benchmarks.scale.growth import CURVES, Point, exponent
 from benchmarks.scale.measure import Measured, measured
 from benchmarks.scale.page import (
@@ -19,6 +20,8 @@ from benchmarks.scale.page import (
     write_points,
 )
 from benchmarks.scale.peers import Beside
+from fedcdh.plan import Continuous, StudyPlan
+from fedcdh.summing import summarize
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -54,6 +57,16 @@ def test_work_is_measured_in_a_process_of_its_own():
 
 def hoarding(megabytes: int):
     return lambda: float(np.ones(megabytes << 17).sum())
+
+
+def test_time_in_libraries_is_charged_to_who_called_them():
+    plan = StudyPlan((Continuous("a"), Continuous("b")), ("one",))
+    found = costs(lambda: summarize(np.ones((100_000, 2)), plan, "one"), 9)
+    shares = [share for share, _ in found]
+    assert shares == sorted(shares, reverse=True)
+    assert 0.8 < sum(shares) <= 1.001
+    assert any("_multiply" in name for _, name in found)
+    assert not any("numpy" in name for _, name in found)
 
 
 def test_curves_are_told_apart_and_grow():

@@ -43,6 +43,7 @@ PRINTED = (
     ("sites", "Many sites", "benchmarks.bench_sites"),
     ("variables", "Many variables: tests", "benchmarks.bench_variables"),
     ("evidence", "Many variables: evidence", "benchmarks.bench_evidence_scale"),
+    ("costs", "Where the time goes", "benchmarks.bench_costs"),
 )
 """What single benchmarks print, under its heading."""
 
