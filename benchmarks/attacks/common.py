@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +23,8 @@ Rng = np.random.Generator
 Table = dict[str, npt.NDArray]
 
 SITE = "here"
+STEPS, LONGEST = 1000, 400
+"""Of the attack on all rows at once: from all its starts together, and from one."""
 _STEP = 1e-5
 _ROUNDING = 12**-0.5  # the standard deviation of what rounding to whole steps leaves
 
@@ -175,42 +176,42 @@ def rows_at_once(
     *,
     known: Array | None = None,
     restarts: int = 3,
-    seconds: float = 20.0,
+    steps: int = STEPS,
 ) -> Array:
     """Rows whose sums are those of all these summaries of the same rows, as nearly as rounding lets them be.
 
     Levenberg and Marquardt's method on all n d values; each sum counts by what rounding may have moved it. Rows that
-    are known, or were guessed by other means, are where it starts.
+    are known, or were guessed by other means, are where it starts. The steps of all restarts together are counted, and
+    not the time: on every machine, however busy, the attack is the same.
     """
     attacker, summary = messages[0]
     best, least = attacker.guesses(summary, summary.rows, rng), np.inf
-    stop = time.monotonic() + seconds
     for _ in range(restarts):
         start = attacker.guesses(summary, summary.rows, rng)
         if known is not None:
             start[: len(known)] = known
-        rows, rest = _fitted(messages, start, stop)
+        rows, rest, taken = _fitted(messages, start, min(steps, LONGEST))
+        steps -= taken
         if rest < least:
             best, least = rows, rest
-        if least < 1.5 or time.monotonic() > stop:
+        if least < 1.5 or not steps:
             break
     return best
 
 
-def _fitted(messages: Sequence[tuple[Attacker, Summary]], rows: Array, stop: float) -> tuple[Array, float]:
-    """Rows, and the root mean square of what they leave, in standard deviations of rounding."""
-    damping = 1e-2
+def _fitted(messages: Sequence[tuple[Attacker, Summary]], rows: Array, steps: int) -> tuple[Array, float, int]:
+    """Rows, the root mean square of what they leave, in standard deviations of rounding, and how many steps it took."""
+    damping, taken = 1e-2, 0
     rest, slopes = _residuals(messages, rows)
-    for _ in range(400):
-        if time.monotonic() > stop or damping > 1e10 or (rest**2).mean() < 0.5:
-            break
+    while taken < steps and damping <= 1e10 and (rest**2).mean() >= 0.5:
+        taken += 1
         tried = rows + np.clip(_step(slopes, rest, damping).reshape(rows.shape), -1, 1)
         new, new_slopes = _residuals(messages, tried)
         if (new**2).sum() < (rest**2).sum():
             rows, rest, slopes, damping = tried, new, new_slopes, max(damping / 4, 1e-14)
         else:
             damping *= 4
-    return rows, float(np.sqrt((rest**2).mean()))
+    return rows, float(np.sqrt((rest**2).mean())), taken
 
 
 def _step(slopes: Array, rest: Array, damping: float) -> Array:

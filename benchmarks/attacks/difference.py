@@ -48,9 +48,9 @@ def between(before: Summary, after: Summary) -> Summary:
     return replace(after, moments=after.moments - before.moments, rows_read=after.rows - before.rows)
 
 
-def recovered(attacker: Attacker, came: Summary, rng: Rng, seconds: float = 5.0) -> Array:
+def recovered(attacker: Attacker, came: Summary, rng: Rng, steps: int = 200) -> Array:
     single = rows_one_by_one([(attacker, came)], rng, starts=500)
-    return rows_at_once([(attacker, came)], rng, known=single, seconds=seconds)
+    return rows_at_once([(attacker, came)], rng, known=single, steps=steps)
 
 
 def attack(n: int, more: int, seed: int) -> tuple[Array, Array, Array, str]:

@@ -35,7 +35,7 @@ FAMILIES: tuple[FeatureFamily, ...] = (
 """Of several plans for the same rows, one after the other."""
 
 
-def attacked(table: Table, families: Sequence[FeatureFamily], rng: Rng, seconds: float) -> tuple[list[float], str]:
+def attacked(table: Table, families: Sequence[FeatureFamily], rng: Rng, steps: int) -> tuple[list[float], str]:
     """Shares recovered within 0.01 and 0.1, one by one and at once; by chance within 0.1; and what the gate says."""
     messages = []
     for family in families:
@@ -44,12 +44,12 @@ def attacked(table: Table, families: Sequence[FeatureFamily], rng: Rng, seconds:
     attacker, summary = messages[0]
     true = attacker.scaled(table)
     single = rows_one_by_one(messages, rng)
-    whole = rows_at_once(messages, rng, known=single, seconds=seconds)
+    whole = rows_at_once(messages, rng, known=single, steps=steps)
     shares = [share_within(true, found, near) for found in (single, whole) for near in (0.01, 0.1)]
     return [*shares, share_within(true, attacker.guesses(summary, len(true), rng), 0.1)], refusal(table, attacker.plan)
 
 
-def show(variables: int, sizes: Sequence[int], seeds: Sequence[int], plans: int, seconds: float) -> None:
+def show(variables: int, sizes: Sequence[int], seeds: Sequence[int], plans: int, steps: int) -> None:
     families = FAMILIES[:plans]
     print(f"\n{variables} variables, plans for the same rows: {plans}, seeds {seeds[0]}..{seeds[-1]}")
     print(f"{'n':>6}{'one by one':>24}{'at once':>24}{'by chance':>12}   the default policy")
@@ -58,7 +58,7 @@ def show(variables: int, sizes: Sequence[int], seeds: Sequence[int], plans: int,
         found = []
         for seed in seeds:
             rng = np.random.default_rng([seed, n, 8])
-            shares, said = attacked(normal_rows(n, variables, rng), families, rng, seconds)
+            shares, said = attacked(normal_rows(n, variables, rng), families, rng, steps)
             found.append(shares)
         mean = np.mean(found, axis=0)
         cells = "".join(f"{100 * share:10.1f} %" for share in mean)
@@ -69,7 +69,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="one seed, few sizes")
     parser.add_argument("--seeds", type=int, default=3, help="tables of every size, from seed 1000 on (default 3)")
-    parser.add_argument("--seconds", type=float, default=15.0, help="for the attack on all rows at once (default 15)")
+    parser.add_argument("--steps", type=int, default=200, help="of the attack on all rows at once (default 200)")
     parser.add_argument("--variables", type=int, default=6)
     parser.add_argument("--rows", type=int, nargs="+", help="sizes (default 5 to 100, and the policy's limit)")
     parser.add_argument("--plans", type=int, nargs="+", default=[1], help="how many plans for the same rows (1 to 8)")
@@ -78,7 +78,7 @@ def main() -> None:
     sizes = options.rows or ([5, 30, limit] if options.quick else [5, 10, 20, 25, 30, 50, 100, limit])
     seeds = range(1000, 1000 + (1 if options.quick else options.seeds))
     for plans in options.plans:
-        show(options.variables, sizes, seeds, plans, options.seconds)
+        show(options.variables, sizes, seeds, plans, options.steps)
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ from fedcdh.needed import rows_needed
 from fedcdh.summary import Summary
 
 NEAR = 0.1
+STEPS = 200
 Draw = Callable[[int, Rng], Array]
 
 
@@ -140,9 +141,9 @@ def just_passing(name: str, seed: int, tries: int = 60) -> Table | None:
     return None
 
 
-def rows(table: Table, other: Table, attacker: Attacker, summary: Summary, rng: Rng, seconds: float) -> Hits:
+def rows(table: Table, other: Table, attacker: Attacker, summary: Summary, rng: Rng, steps: int) -> Hits:
     true = attacker.scaled(table)
-    found = rows_at_once([(attacker, summary)], rng, restarts=1, seconds=seconds)
+    found = rows_at_once([(attacker, summary)], rng, restarts=1, steps=steps)
     return hits(within(true, found, NEAR), within(true, attacker.scaled(other), NEAR))
 
 
@@ -185,10 +186,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--seeds", type=int, default=5, help="tables of each kind, from 1000 on (default 5)")
-    parser.add_argument("--seconds", type=float, default=5.0, help="for the attack on all rows (default 5)")
+    parser.add_argument("--steps", type=int, default=STEPS, help=f"of the attack on all rows (default {STEPS})")
     options = parser.parse_args()
     seeds = range(1000, 1000 + (2 if options.quick else options.seeds))
-    seconds = 1.5 if options.quick else options.seconds
+    steps = 10 if options.quick else options.steps
     print(f"found, guessed, of how many, p (* below 0.001); seeds {seeds[0]}..{seeds[-1]}")
     heads = "".join(f"{head:>20}{'':6}" for head in ("rows", "who is outermost", "who has the label"))
     print(f"{'':34}{'n':>5}  {heads}second refused")
@@ -202,7 +203,7 @@ def main() -> None:
             attacker, n = Attacker(plan_of(table)), len(table["v0"])
             summary = summary_of(table, attacker.plan)
             found = (
-                rows(table, other, attacker, summary, rng, seconds),
+                rows(table, other, attacker, summary, rng, steps),
                 outermost_people(table, attacker, summary, rng),
                 people_with_label(table, attacker, summary, rng, 60),
             )
