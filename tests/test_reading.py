@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import datetime
+import errno
 import gzip
 import io
 import math
@@ -689,7 +690,7 @@ def arrow_stream() -> bytes:
         ("a.feather", b"x,g\n1,2\n", "cannot be read as Arrow"),
         ("a.arrow", arrow_bytes()[:-20], "cannot be read as Arrow"),
         ("a.arrow", arrow_bytes()[:8] + b"\xff" * 600 + arrow_bytes()[608:], "cannot be read as Arrow"),
-        ("a.ipc", arrow_stream(), "cannot be read as Arrow"),
+        ("a.ipc", arrow_stream(), "is an Arrow stream, .* save it as an Arrow file .* or as Parquet"),
         ("a.feather", b"FEA1" + bytes(100), "first version of Feather; save it again as Arrow or Parquet"),
     ],
     ids=lambda found: None if isinstance(found, bytes) else found[:30],
@@ -725,6 +726,37 @@ def test_undecodable_text_is_refused_in_any_encoding(tmp_path):
         source.kinds()
 
 
+@pytest.mark.parametrize(
+    ("name", "opening"), [("a.csv", "pyarrow.OSFile"), ("a.arrow", "pyarrow.memory_map"), ("a.pq", "pq.ParquetFile")]
+)
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (errno.EACCES, r": you have no right to; ask its owner for it, or read a copy of yours$"),
+        (errno.EIO, rf"( as \w+)?: {os.strerror(errno.EIO)}; save or copy it again$"),
+    ],
+)
+def test_what_the_system_refuses_to_read_is_told_in_its_own_words(tmp_path, monkeypatch, name, opening, number, said):
+    def refused(*args, **options):
+        raise OSError(number, f"Failed to open local file {str(tmp_path)!r}. Detail: [errno {number}] as Arrow says it")
+
+    path = write(tmp_path / name, "x\n1\n")
+    monkeypatch.setattr(opening.replace("pq.", "pyarrow.parquet."), refused)
+    with pytest.raises(DataError, match=rf"{name} cannot be read{said}"):
+        open_tables(path).kinds()
+
+
+@pytest.mark.parametrize("change", [b"", b"x,g\n1,a\n", b"x,g\n" + b"1,a\n" * 300_000])
+def test_a_file_that_is_still_being_written_is_refused(tmp_path, change):
+    """An export that goes on, or begins anew: whatever was read of it, these are not the rows of any table."""
+    path = write(tmp_path / "a.csv", b"x,g\n" + b"1,a\n" * 299_999)
+    batches = open_tables(path, batch_rows=1000).batches(KINDS)
+    next(batches)
+    path.write_bytes(change)
+    with pytest.raises(DataError, match=r"a\.csv changed while it was read; wait until it is complete"):
+        list(batches)
+
+
 def test_a_file_that_went_away_is_refused(tmp_path):
     for path in (
         write(tmp_path / "a.csv", "x\n1\n"),
@@ -754,3 +786,15 @@ def test_wide_tables(tmp_path):
     names = [f"x{i}" for i in range(150_000)]
     path = write(tmp_path / "a.csv", ",".join(names) + "\n" + ",".join(["0.1234567890123456"] * len(names)) + "\n")
     assert read(path, {"x77777": "continuous"}) == {"x77777": [0.1234567890123456]}
+
+
+def test_an_arrow_file_that_becomes_shorter_does_not_end_the_process(tmp_path):
+    """It is mapped into memory: to look beyond its end would be answered with a signal."""
+    path = tmp_path / "a.arrow"
+    table = pa.table({"x": np.arange(300_000.0)})
+    feather.write_feather(table, path, compression="uncompressed", chunksize=1000)
+    batches = open_tables(path, batch_rows=500).batches({"x": "continuous"})
+    next(batches)
+    os.truncate(path, path.stat().st_size // 3)
+    with pytest.raises(DataError, match=r"a\.arrow became shorter while it was read; wait until it is complete"):
+        list(batches)

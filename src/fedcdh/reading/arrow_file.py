@@ -18,6 +18,7 @@ from fedcdh.errors import DataError
 from fedcdh.reading.typed_file import TypedFile
 
 _OLD = b"FEA1"  # the first version of Feather, which Arrow no longer writes
+_STREAM = b"\xff" * 4  # what every message of a stream begins with
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,14 @@ class ArrowFile(TypedFile):
     @contextmanager
     def _mapped(self, columns: Sequence[int] | None) -> Iterator[Any]:
         with pa.memory_map(str(self.path)) as source:
-            if source.read(len(_OLD)) == _OLD:
+            beginning = source.read(len(_OLD))
+            if beginning == _OLD:
                 raise DataError(f"{self.path} is of the first version of Feather; save it again as Arrow or Parquet")
+            if beginning == _STREAM:
+                raise DataError(
+                    f"{self.path} is an Arrow stream, which has no table of contents; save it as an Arrow file "
+                    "(pyarrow.ipc.new_file, or Feather) or as Parquet"
+                )
             options = None if columns is None else ipc.IpcReadOptions(included_fields=list(columns), use_threads=False)
             with ipc.open_file(source, options=options) as file:
                 yield file
@@ -43,10 +50,17 @@ class ArrowFile(TypedFile):
 
     def _read(self, file: Any, columns: Sequence[str], rows: int) -> Iterator[tuple[Any, float]]:
         with self._mapped([file.schema.get_field_index(name) for name in columns]) as wanted:
-            count = wanted.num_record_batches
+            count, size = wanted.num_record_batches, self.path.stat().st_size
             for number in range(count):
+                self._check_still(size)
                 batch = wanted.get_batch(number)
                 batch.validate(full=True)  # offsets of a damaged file may point anywhere
                 for start in range(0, batch.num_rows, rows):
+                    self._check_still(size)
                     part = batch.slice(start, rows)
                     yield part, (number + (start + part.num_rows) / batch.num_rows) / count
+
+    def _check_still(self, size: int) -> None:
+        """To look at what is no longer there of a mapped file would end the process, without a word."""
+        if self.path.stat().st_size < size:
+            raise DataError(f"{self.path} became shorter while it was read; wait until it is complete, then try again")

@@ -19,7 +19,7 @@ from pyarrow import csv as arrow_csv
 from fedcdh.errors import DataError
 from fedcdh.reading.columns import Cells, Content, first_text, text_as_labels, text_as_numbers
 from fedcdh.reading.heading import Heading, read_heading
-from fedcdh.reading.paths import ending, is_packed
+from fedcdh.reading.paths import ending, is_packed, unreadable
 from fedcdh.reading.style import CsvStyle
 from fedcdh.sources import Kind
 from fedcdh.tables import Column, Table
@@ -165,9 +165,7 @@ class CsvFile:
             raise self._refusal(str(problem), misfits) from None
         except OSError as problem:
             damaged = "it is not packed with gzip, or damaged" if is_packed(self.path) else "it may be damaged"
-            raise DataError(
-                f"{self.path} cannot be read: {problem.strerror or damaged}; save or copy it again"
-            ) from None
+            raise unreadable(self.path, problem, damaged) from None
 
     def _refusal(self, problem: str, misfits: list[Any]) -> DataError:
         if misfits:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from fedcdh.errors import DataError
 CSV = (".csv", ".tsv", ".tab", ".txt")
 PARQUET = (".parquet", ".pq")
 ARROW = (".arrow", ".feather", ".ipc")
-_EXPECTED = f"{', '.join(CSV)} (also with .gz behind it), {', '.join(PARQUET)}, {' or '.join(ARROW)}"
+_EXPECTED = f"{', '.join(CSV)} (also with .gz behind it), {', '.join((*PARQUET, *ARROW[:-1]))} or {ARROW[-1]}"
 
 
 def ending(path: Path) -> str:
@@ -24,6 +25,15 @@ def ending(path: Path) -> str:
 def is_packed(path: Path) -> bool:
     """Whether the file is packed with gzip."""
     return path.name.lower().endswith(".gz")
+
+
+def unreadable(path: Path, problem: Exception, damaged: str, form: str = "") -> DataError:
+    """Why a file cannot be read, in the system's words or else as `damaged` says, and what to do about it."""
+    if isinstance(problem, PermissionError):
+        return DataError(f"{path} cannot be read: you have no right to; ask its owner for it, or read a copy of yours")
+    number = problem.errno if isinstance(problem, OSError) else None  # Arrow's own words are long, and name the file
+    reason = os.strerror(number) if number else damaged
+    return DataError(f"{path} cannot be read{form}: {reason}; save or copy it again")
 
 
 def table_paths(given: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:

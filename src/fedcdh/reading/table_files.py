@@ -91,15 +91,18 @@ class TableFiles:
         return self._batches({theirs[name]: kind for name, kind in kinds.items()}, tuple(kinds)) if kinds else iter(())
 
     def _batches(self, kinds: Mapping[str, Kind], names: Sequence[str]) -> Iterator[Table]:
-        sizes = [file.path.stat().st_size for file in self.files]
+        found = [_state(file.path) for file in self.files]
+        whole = sum(size for size, _ in found)
         rows = min(self.batch_rows, max(1, CELLS_AT_MOST // len(kinds)))
         done, share = 0, 0.0
-        for file, size in zip(self.files, sizes, strict=True):
+        for file, (size, written) in zip(self.files, found, strict=True):
             for table, part in file.batches(kinds, rows):
                 yield Table(dict(zip(names, table.columns.values(), strict=True)))
-                share = min(1.0, (done + part * size) / sum(sizes))
+                share = min(1.0, (done + part * size) / whole)
                 if self.progress:
                     self.progress(table.rows, share)
+            if _state(file.path) != (size, written):
+                raise DataError(f"{file.path} changed while it was read; wait until it is complete, then try again")
             done += size
         if self.progress and share < 1:
             self.progress(0, 1.0)
@@ -175,6 +178,12 @@ class TableFiles:
                 "with types are never turned into numbers by guessing, so save it as numbers, or make it categorical "
                 "for all clients"
             )
+
+
+def _state(path: Path) -> tuple[int, int]:
+    """By which a file is known to be the same: how long it is, and when it was written last."""
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns
 
 
 def _check_names(file: TableFile, first: TableFile) -> None:

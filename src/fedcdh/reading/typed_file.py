@@ -15,6 +15,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from fedcdh.errors import DataError
 from fedcdh.reading.columns import Content, content_of, typed_column
 from fedcdh.reading.pandas_notes import PandasNotes, pandas_notes
+from fedcdh.reading.paths import unreadable
 from fedcdh.sources import Kind
 from fedcdh.tables import Table
 
@@ -82,5 +83,4 @@ class TypedFile(ABC):
             with self._opened() as file:
                 yield file
         except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
-            reason = getattr(problem, "strerror", None) or "it is none, or damaged"
-            raise DataError(f"{self.path} cannot be read as {self.format}: {reason}; save or copy it again") from None
+            raise unreadable(self.path, problem, "it is none, or damaged", f" as {self.format}") from None
