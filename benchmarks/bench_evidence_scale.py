@@ -1,9 +1,12 @@
-"""The evidence engine with many variables: python -m benchmarks.bench_evidence_scale [--quick] [--seeds 2000:2001]
+"""The evidence engine with many variables, and with many clients: python -m benchmarks.bench_evidence_scale --help
 
 As many edges as variables, ten clients. Beside the way pairs are screened (`fedcdh.screening`), the plain screen: every
 pair that is dependent at level 0.1, which is also how up to 100 variables are screened. Every run has a process of its
 own, one after the other. Seconds are processor time of the search, from the sum of the summaries on; megabytes are the
 most that the process ever had, its tables included. Missed are true edges to which the screen leaves no chance.
+
+Many clients have 50 rows of 6 variables each, and their summaries are kept apart. Beside the seconds of the search are
+those of comparing every mechanism of every client with the others' (drift) and of writing all of it as JSON.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import resource
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from functools import partial
@@ -22,6 +26,7 @@ import numpy as np
 from benchmarks.bench_evidence import cohort_of, replaced
 from fedcdh import algorithm, screening
 from fedcdh.discovery import discover_from
+from fedcdh.exports import result_json
 from fedcdh.metrics import compare
 from fedcdh.simulate import simulate
 
@@ -77,17 +82,60 @@ def measured(screen: str, model: Any, variables: int, rows: int, seed: int) -> M
     )
 
 
+class Compared(NamedTuple):
+    search: float
+    drift: float
+    export: float
+    megabytes: float
+
+
+def compared(clients: int, seed: int) -> Compared:
+    """A study of so many small clients, from their summaries to the file of the result."""
+    study = simulate("general", variables=6, edges=6, clients=clients, rows=50, seed=seed).standardised()
+    cohort = cohort_of(study)
+    moments = [process_time()]
+    result = discover_from(cohort, cohort.plan, method="evidence")
+    moments.append(process_time())
+    result.drift(study.names)
+    moments.append(process_time())
+    result_json(result)
+    moments.append(process_time())
+    return Compared(*np.diff(moments).tolist(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+def show_clients(numbers: list[int], seeds: range) -> None:
+    """A row for every number of clients, and with what power of it the seconds of the larger half grow."""
+    print("\nMany clients: d = 6, edges = 6, n_k = 50, general")
+    print(f"{'':36}{'search s':>9}{'drift s':>10}{'JSON s':>12}{'MB':>15}")
+    found = []
+    for clients in numbers:
+        found.append(in_a_process(partial(compared, clients), seeds))
+        search, drift, export, megabytes = found[-1]
+        print(f"{f'K = {clients}':36}{search:9.1f}{drift:10.1f}{export:12.1f}{megabytes:15.0f}", flush=True)
+    larger = slice(len(numbers) // 2 - 1, None)
+    powers = np.polyfit(np.log(numbers[larger]), np.log(np.array(found)[larger, :3]), 1)[0]
+    print(f"{'grows with K to the power':36}{powers[0]:9.2f}{powers[1]:10.2f}{powers[2]:12.2f}")
+
+
+def in_a_process(run: Callable[[int], tuple[float, ...]], seeds: range) -> list[float]:
+    """The mean over seeds of what a run measures, each in a process of its own."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool:
+        return [float(mean) for mean in np.mean(list(pool.map(run, seeds)), axis=0)]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--variables", nargs="+", type=int, default=[30, 100, 200])
+    parser.add_argument("--variables", nargs="*", type=int, default=[30, 100, 200])
     parser.add_argument("--models", nargs="+", default=["linear", "general"])
     parser.add_argument("--screens", nargs="+", default=SHOWN, choices=SCREENS)
     parser.add_argument("--rows", type=int, default=500, help="of each client (default 500)")
     parser.add_argument("--seeds", default="2000:2001", help="first:last+1 (default 2000:2001; choices: below 1000)")
-    parser.add_argument("--quick", action="store_true", help="30 and 120 variables, 100 rows, one seed")
+    parser.add_argument("--clients", nargs="*", type=int, default=[250, 500, 1000, 2000], help="numbers of clients")
+    parser.add_argument("--quick", action="store_true", help="30 and 120 variables, 100 rows, few clients, one seed")
     options = parser.parse_args()
     if options.quick:
         options.variables, options.rows, options.seeds = [30, 120], 100, "2000:2001"
+        options.clients = [50, 100, 200]
     seeds = range(*map(int, options.seeds.split(":")))
     print(f"Means over seeds {seeds.start}..{seeds.stop - 1}, edges = d, K = 10, n_k = {options.rows}")
     print(f"{'':36}{'seconds':>9}{'families':>10}{'cand./var.':>12}{'missed':>8}{'MB':>7}{'skel F1':>9}{'dir F1':>8}")
@@ -95,14 +143,15 @@ def main() -> None:
         for variables in options.variables:
             for screen in options.screens if variables > screening.MANY else options.screens[:1]:
                 run = partial(measured, screen, model, variables, options.rows)
-                with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool:
-                    found = Measured(*np.mean(list(pool.map(run, seeds)), axis=0))
+                found = Measured(*in_a_process(run, seeds))
                 label = f"{model:8} d = {variables:<4} {screen}"
                 print(
                     f"{label:36}{found.seconds:9.1f}{found.families:10.0f}{found.candidates:12.1f}{found.missed:8.1f}"
                     f"{found.megabytes:7.0f}{found.skeleton:9.3f}{found.direction:8.3f}",
                     flush=True,
                 )
+    if options.clients:
+        show_clients(options.clients, seeds)
 
 
 if __name__ == "__main__":

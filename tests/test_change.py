@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -9,6 +10,7 @@ import pooled
 import pytest
 import studies
 
+from fedcdh import change
 from fedcdh.basis import Basis
 from fedcdh.change import OperatorChange, PrintedChange
 from fedcdh.features import Fourier, Hermite
@@ -69,6 +71,19 @@ def test_the_operator_form_points_from_cause_to_effect():
         (value,) = OperatorChange(Basis.of(studies.cohort_of(tables)))([("x", "y")])
         right += value.forward < value.backward
     assert right >= 16  # by chance with probability 0.006
+
+
+def test_of_many_clients_the_traces_of_groups_are_added_up(monkeypatch):
+    """Twins in two groups say what one of each pair says alone."""
+    cohort, _, pairs = study(Hermite())
+    basis = Basis.of(cohort)
+    twins = replace(
+        basis, **{name: np.repeat(getattr(basis, name), 2, axis=0) for name in ("rows", "scatter", "means")}
+    )
+    alone = OperatorChange(basis)(pairs)
+    monkeypatch.setattr(change, "TOGETHER", len(basis.rows))
+    for value, expected in zip(OperatorChange(twins)(pairs), alone, strict=True):
+        assert value.forward == pytest.approx(expected.forward, rel=1e-12)
 
 
 def test_constants_have_no_say():

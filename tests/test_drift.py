@@ -13,8 +13,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from fedcdh import deviation
 from fedcdh.cohort import Aggregate, add_up
-from fedcdh.deviation import holm, log_f_tail
+from fedcdh.deviation import Noise, Weighed, compare, holm, log_f_tail
 from fedcdh.discovery import discover, discover_from
 from fedcdh.drift import Drift, drift_map, drift_of
 from fedcdh.errors import SettingsError
@@ -183,6 +184,58 @@ def test_tails_go_on_where_probabilities_do(ratio, above, below):
         assert here == pytest.approx(np.log(tail), rel=1e-6, abs=1e-9)
     assert float(log_f_tail(np.array(1.01 * ratio), above, below)) < here + 1e-12
     assert np.isfinite(here)
+
+
+def some_estimates(seed: int, clients: int, odd: int = 0) -> tuple[Weighed, Noise]:
+    """A level and a noise at many clients, the first few of which are off."""
+    rng = np.random.default_rng(seed)
+    design, freedom = rng.uniform(0.01, 0.1, clients), rng.integers(5, 40, clients).astype(float)
+    noise = rng.chisquare(freedom) / freedom * np.where(np.arange(clients) < odd, 100.0, 1.0)
+    values = np.sqrt(noise * design) * rng.standard_normal(clients) + np.where(np.arange(clients) < odd, 20.0, 0.0)
+    comparable = np.arange(clients) % 7 != 6
+    names = ("",) * clients
+    level = Weighed("level", np.where(comparable, values, np.nan), design, noise, freedom, comparable, names)
+    return level, Noise("noise", np.where(comparable, np.sqrt(noise), np.nan), freedom, names)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 1000), st.integers(2, 12))
+def test_all_clients_at_once_are_compared_as_each_with_its_others(seed, clients):
+    among = np.random.default_rng(seed).random(clients) < 0.7
+    for quantity in some_estimates(seed, clients):
+        sign, logs = quantity.apart(among)
+        for k in range(clients):
+            others = among & quantity.comparable & (np.arange(clients) != k)
+            if not quantity.comparable[k] or not others.any():
+                assert np.isnan(logs[k])
+                continue
+            assert logs[k] == pytest.approx(one_against(quantity, k, others), rel=1e-9, abs=1e-12)
+            assert sign[k] == np.sign(quantity.values[k] - quantity.pooled(others)) or isinstance(quantity, Noise)
+
+
+def one_against(quantity: Weighed | Noise, k: int, others: np.ndarray) -> float:
+    """The log of the p-value of one client against these others, by the textbook."""
+    pooled, own = quantity.pooled(others), quantity.values[k]
+    if isinstance(quantity, Noise):
+        freedom = quantity.freedom[others].sum()
+        above = stats.f.logsf((own / pooled) ** 2, quantity.freedom[k], freedom)
+        below = stats.f.logcdf((own / pooled) ** 2, quantity.freedom[k], freedom)
+        return min(min(above, below) + np.log(2), 0.0)
+    weights = 1 / quantity.design[others] / (1 / quantity.design[others]).sum()
+    parts = [quantity.variance[k], *(weights**2 * quantity.variance[others])]
+    freedoms = [quantity.freedom[k], *quantity.freedom[others]]
+    freedom = sum(parts) ** 2 / sum(part**2 / free for part, free in zip(parts, freedoms, strict=True))
+    return stats.t.logsf(abs(own - pooled) / np.sqrt(sum(parts)), freedom) + np.log(2)
+
+
+def test_of_many_clients_the_same_stand_out_when_several_are_set_aside_at_once(monkeypatch):
+    quantities = some_estimates(1, 400, odd=30)
+    together = compare(quantities)
+    monkeypatch.setattr(deviation, "AT_ONCE", 1_000_000)
+    for found, one_by_one in zip(together, compare(quantities), strict=True):
+        assert np.array_equal(found.flagged, one_by_one.flagged)
+        assert found.flagged.sum() >= 20
+        assert found.pooled == pytest.approx(one_by_one.pooled, abs=0.02)
 
 
 def test_holm_is_the_textbooks():

@@ -12,6 +12,8 @@ import numpy as np
 import pooled
 import pytest
 import studies
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.special import gammaln, logsumexp
 
 from fedcdh import evidence as scores
@@ -159,6 +161,33 @@ def test_own_weights_with_common_noise_equal_those_of_the_rows(width):
     columns = np.concatenate([np.concatenate(designs), blocks], axis=1)
     expected = dense(np.concatenate(targets), columns, np.concatenate([prior, np.tile(own, 3)]))
     assert found.evidence[0] == pytest.approx(expected, rel=1e-10)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(1, 9), st.integers(1, 4), st.integers(1, 200))
+def test_clients_in_parts_are_clients_one_at_a_time(clients, width, numbers):
+    """However many of them the cache holds, and to the last digit."""
+    sums = [sums_of(*drawn(seed, clients, 6, width, 0.5)) for seed in range(2)]
+    both = gaussian._Sums(*(np.concatenate([getattr(one, n) for one in sums]) for n in ("gram", "cross", "square")))
+    own = np.linspace(0.1, 2, 2 * width).reshape(2, width)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(gaussian, "_IN_CACHE", numbers)
+        found = both.with_own_weights(own)
+    for family, one in enumerate(sums):
+        for k in range(clients):
+            alone = gaussian._own_weights(
+                one.gram[:, k], one.cross[:, k], one.square[:, k], 1 / own[family : family + 1]
+            )
+            for all_of_them, this in zip((found.gram, found.cross, found.square, found.cost), alone, strict=True):
+                assert np.array_equal(all_of_them[family, k], this[0])
+
+
+def test_columns_of_zeros_change_no_score(study, monkeypatch):
+    basis = Basis.of(study.cohort)
+    few = GaussianEvidence(basis)(study.families)
+    monkeypatch.setattr(gaussian, "_MANY", 0)
+    many = GaussianEvidence(basis)(study.families)
+    assert np.array(many) == pytest.approx(np.array(few), rel=1e-11)
 
 
 def integrated(designs: Rows, targets: Rows, prior: float, own: float) -> float:

@@ -122,6 +122,19 @@ def test_what_is_optional_is_shown_where_it_is_there():
     assert report_html({**FIVE, "drift": None, "stability": []}) == plain
 
 
+def test_of_very_many_sites_those_that_deviate_most_are_shown():
+    record = reports.drift(FIVE)[0]
+    drift = [{**record, "client": f"site {at:03d}", "deviation": (-1) ** at * at / 10} for at in range(300)]
+    page = Page(report_html({**FIVE, "drift": drift}))
+    assert "Shown are the 200 of 300 sites that deviate most" in page.text
+    assert {f"site {at:03d}" for at in range(300) if f"site {at:03d}" in page.text} == {
+        f"site {at:03d}" for at in range(100, 300)
+    }
+    few = Page(report_html({**FIVE, "drift": drift[:200]}))
+    assert "site 000" in few.text
+    assert "Shown are" not in few.text
+
+
 def test_stability_may_come_with_its_runs(found):
     made = json.loads(result_json(found))
     edges = [

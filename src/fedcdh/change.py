@@ -12,12 +12,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.spatial.distance import pdist, squareform
 
 from fedcdh.basis import Basis
 from fedcdh.independence.kernel import FeatureSpace
 from fedcdh.questions import DOMAIN, ModuleDependence
 
 Array = npt.NDArray[np.float64]
+
+TOGETHER = 1000
+"""Clients whose similarities are looked at in pairs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +58,9 @@ class OperatorChange:
     A_k = C_{YX,k} (C_{XX,k} + γI)⁻¹ with the intercept at the pooled mean is client k's P(Y | X) under one reference
     distribution of X, the pooled one, in which our coordinates are orthonormal: what CD-NOD means by the underlined
     joint. Δ_{X→Y} is the normalised HSIC of the two with Gaussian kernels, tr(M N)/√(tr M² · tr N²) after centring.
+
+    Kernels are of all pairs of clients, up to `TOGETHER` of them. More clients are compared in groups of about equal
+    size, and the traces of all groups added up: work and memory that grow with clients, not with their pairs.
     """
 
     basis: Basis
@@ -71,21 +78,27 @@ class OperatorChange:
         means = self.basis.means[:, x]
         intercepts = self.basis.means[:, y] - (means[:, None, :] @ operators)[:, 0]
         mechanisms = np.concatenate([intercepts, operators.reshape(len(operators), -1)], axis=1)
-        first, second = _similarity(means), _similarity(mechanisms)
-        size = np.sqrt((first**2).sum() * (second**2).sum())
-        return float((first * second).sum() / max(size, np.finfo(float).tiny))
+        groups = -(-len(means) // TOGETHER)
+        traces = sum(_traces(means[group::groups], mechanisms[group::groups]) for group in range(groups))
+        both, first, second = np.asarray(traces)
+        return float(both / max(np.sqrt(first * second), np.finfo(float).tiny))
 
     def _leading(self, name: str) -> npt.NDArray[np.intp]:
         """The first columns, in which a client's few rows still say something: location, spread and skewness."""
         return self.basis.spans[name][: max(3, len(self.basis.targets[name]))]
 
 
+def _traces(first: Array, second: Array) -> Array:
+    """tr M N, tr M² and tr N² of the similarities of some clients, in two respects."""
+    m, n = _similarity(first), _similarity(second)
+    return np.array([(m * n).sum(), (m**2).sum(), (n**2).sum()])
+
+
 def _similarity(points: Array) -> Array:
     """The centred Gaussian kernel matrix of the clients' points, with the median distance as bandwidth."""
-    distances = ((points[:, None] - points[None]) ** 2).sum(axis=-1)
-    apart = distances[np.triu_indices(len(points), 1)]
+    apart = pdist(points, "sqeuclidean")
     width = float(np.median(apart)) if len(apart) else 0.0
-    kernel = np.exp(-distances / max(width, np.finfo(float).tiny))
+    kernel = np.exp(-squareform(apart, checks=False) / max(width, np.finfo(float).tiny))
     return np.asarray(kernel - kernel.mean(axis=0) - kernel.mean(axis=1)[:, None] + kernel.mean())
 
 

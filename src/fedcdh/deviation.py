@@ -1,10 +1,10 @@
 """How far each client is from the others: intervals, a pooled estimate, and standardised deviations.
 
 A client is compared with the other clients that are not themselves found to differ: one client that is far off would
-otherwise make all others look odd. Whoever is most unlike the rest is set aside, as long as that is significant and a
-majority is left; then every client is compared with what is left, itself not counted. Where nothing differs, that is
-all other clients. Deviations are on the scale of a standard normal variable, whatever the number of rows: the normal
-quantile of the test's p-value, with the sign of the difference.
+otherwise make all others look odd. Whoever is most unlike the rest is set aside (of many clients, one in `AT_ONCE` at a
+time), as long as that is significant and a majority is left; then every client is compared with what is left, itself
+not counted. Where nothing differs, that is all other clients. Deviations are on the scale of a standard normal
+variable, whatever the number of rows: the normal quantile of the test's p-value, with the sign of the difference.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ Mask = npt.NDArray[np.bool_]
 
 LEVEL = 0.05
 """Of Holm's procedure over all clients and quantities of a mechanism; intervals hold with one minus this."""
+AT_ONCE = 50
+"""Of so many clients that are left, one is set aside before all are compared again: rounds do not grow with clients."""
 _UNDERFLOW = 1e-290
 
 
@@ -88,16 +90,15 @@ class Weighed:
         return float(np.average(self.values[use], weights=1 / self.design[use])) if use.any() else np.nan
 
     def apart(self, among: Mask) -> tuple[Array, Array]:
-        use = (among & self.comparable).astype(np.float64)
-        others = use * (1 - np.eye(len(use)))  # row k: with whom client k is compared
+        use = among & self.comparable
         with np.errstate(invalid="ignore", divide="ignore"):
-            weights = np.where(self.comparable, 1 / self.design, 0.0) * others
-            weights /= weights.sum(axis=1, keepdims=True)
-            difference = self.values - weights @ np.where(self.comparable, self.values, 0.0)
-            parts = weights**2 * np.where(self.comparable, self.variance, 0.0)
-            variance = self.variance + parts.sum(axis=1)
+            weights = np.where(use, np.where(use, self.design, np.inf).min(initial=np.inf) / self.design, 0.0)
+            total = _of_others(weights)
+            difference = self.values - _of_others(weights * np.where(use, self.values, 0.0)) / total
+            parts = weights**2 * np.where(use, self.variance, 0.0)
+            variance = self.variance + _of_others(parts) / total**2
             freedom = variance**2 / (
-                self.variance**2 / self.freedom + (parts**2 / np.maximum(self.freedom, 1)).sum(axis=1)
+                self.variance**2 / self.freedom + _of_others(parts**2 / np.maximum(self.freedom, 1)) / total**4
             )
             square = difference**2 / variance
         return np.sign(difference), np.where(self.comparable, log_f_tail(square, 1.0, freedom), np.nan)
@@ -131,16 +132,21 @@ class Noise:
 
     def apart(self, among: Mask) -> tuple[Array, Array]:
         """The F test of a client's variance against the pooled one of the others, both tails alike."""
-        others = [self._others(among, k) for k in range(len(self.values))]
-        pooled, freedom = (np.array(column) for column in zip(*others, strict=True))
+        use = among & self.comparable
         with np.errstate(invalid="ignore", divide="ignore"):
-            ratio = (self.values / pooled) ** 2
+            size = np.where(use, self.values, 0.0).max(initial=0.0)
+            weights = np.where(use, self.freedom, 0.0)
+            freedom = _of_others(weights)
+            squares = _of_others(weights * np.where(use, self.values / size, 0.0) ** 2) / freedom
+            ratio = (self.values / size) ** 2 / squares
             above, below = log_f_tail(ratio, self.freedom, freedom), log_f_tail(1 / ratio, freedom, self.freedom)
         return np.where(above < below, 1.0, -1.0), np.minimum(np.minimum(above, below) + np.log(2), 0.0)
 
-    def _others(self, among: Mask, k: int) -> tuple[float, float]:
-        others = among & self.comparable & (np.arange(len(among)) != k)
-        return self.pooled(others), float(self.freedom[others].sum())
+
+def _of_others(numbers: Array) -> Array:
+    """Of every client the sum over all others; nothing is taken out of a sum again, of which it may be the most."""
+    padded = np.concatenate([np.zeros(1), numbers, np.zeros(1)])
+    return np.asarray(padded.cumsum()[:-2] + padded[::-1].cumsum()[-3::-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,13 +173,17 @@ def compare(quantities: Sequence[Estimates]) -> list[Comparison]:
 
 
 def _agreeing(quantity: Estimates, comparisons: int) -> Mask:
-    """The clients that are left when those that differ significantly from the rest are set aside one by one."""
+    """The clients that are left when those that differ significantly from the rest are set aside."""
     among, clients = np.ones(len(quantity.values), dtype=np.bool_), int(quantity.comparable.sum())
-    for aside in range(1, clients):
+    aside = 0
+    while 2 * (aside + 1) < clients:
         logs = np.where(among, quantity.apart(among)[1], np.nan)
-        if 2 * aside >= clients or not np.nanmin(logs) < np.log(LEVEL / comparisons):
+        odd = np.flatnonzero(logs < np.log(LEVEL / comparisons))
+        if not len(odd):
             break
-        among[np.nanargmin(logs)] = False
+        most = min(max(1, (clients - aside) // AT_ONCE), (clients - 1) // 2 - aside)
+        odd = odd[np.argsort(logs[odd], kind="stable")][:most]
+        among[odd], aside = False, aside + len(odd)
     return among
 
 
@@ -203,8 +213,14 @@ def log_f_tail(ratio: Array, above: Array | float, below: Array | float) -> Arra
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         a, b, x = below / 2, above / 2, below / (below + above * ratio)
         tail = special.betainc(a, b, x)
-        far = a * np.log(x) + b * np.log1p(-x) - np.log(a) - special.betaln(a, b)
-        series = special.hyp2f1(a + b, 1.0, a + 1, x)
-        geometric = 1 / np.maximum(1 - x * (a + b) / (a + 1), 1e-12)
-        far += np.log(np.where(np.isfinite(series) & (series > 0), series, geometric))
-        return np.where(tail > _UNDERFLOW, np.log(tail), far)
+        found = np.asarray(np.log(tail))
+        far = ~(tail > _UNDERFLOW)
+        found[far] = _log_far_tail(a[far], b[far], x[far])
+    return found
+
+
+def _log_far_tail(a: Array, b: Array, x: Array) -> Array:
+    series = special.hyp2f1(a + b, 1.0, a + 1, x)
+    geometric = 1 / np.maximum(1 - x * (a + b) / (a + 1), 1e-12)
+    factor = np.log(np.where(np.isfinite(series) & (series > 0), series, geometric))
+    return np.asarray(a * np.log(x) + b * np.log1p(-x) - np.log(a) - special.betaln(a, b) + factor)

@@ -54,6 +54,8 @@ FREEDOM = 4.0
 DETERMINED = 1e-7
 """Noise is not thought to be below this share of a variable's variance: rounding to the grid leaves as much."""
 _MULTIPLE = 6
+_MANY = 100  # clients: a family then has work enough by itself, and columns of zeros would be a third of it
+_IN_CACHE = 50_000  # numbers of a part of the clients' sums, about 400 kB: from memory, the same takes twice as long
 _STEPS = 4  # reweighted regressions; the evidence is flat at its maximum, so the last digits of the weights are free
 
 
@@ -150,7 +152,8 @@ class GaussianEvidence:
 
     def _problem(self, family: Family, target: int, curved: bool) -> _Problem:
         pieces = self._pieces[curved]
-        return _Problem.of(target, [pieces[parent] for parent in sorted(family.parents)])
+        multiple = _MULTIPLE if len(self.basis.scatter) <= _MANY else 1
+        return _Problem.of(target, [pieces[parent] for parent in sorted(family.parents)], multiple)
 
     def _solve(self, problems: list[_Problem], solve: _Solver) -> list[tuple[float, float]]:
         return in_groups(
@@ -241,8 +244,8 @@ class _Piece(NamedTuple):
 class _Problem(NamedTuple):
     """One regression: the target's place, the places of constant and parents, and their prior variances.
 
-    Columns of zeros fill up to a multiple of six: they change no number, and regressions of many sizes become few
-    shapes that are solved together.
+    Columns of zeros fill up to a multiple of six, unless clients are many: they change no number, and regressions of
+    many sizes become few shapes that are solved together.
     """
 
     target: int
@@ -251,13 +254,13 @@ class _Problem(NamedTuple):
     owner: list[int]  # which columns belong to the same parent
 
     @classmethod
-    def of(cls, target: int, parents: list[_Piece]) -> _Problem:
+    def of(cls, target: int, parents: list[_Piece], multiple: int) -> _Problem:
         columns, scale, owner = [0], [1.0], [0]
         for number, piece in enumerate(parents, start=1):
             columns += piece.places
             scale += piece.scale
             owner += [number] * len(piece.places)
-        idle = -len(columns) % _MULTIPLE
+        idle = -len(columns) % multiple
         return cls(target, columns + [-1] * idle, scale + [1.0] * idle, owner + [len(parents) + 1] * idle)
 
 
@@ -306,20 +309,36 @@ class _Sums:
         return _Sums(self.gram - gram, self.cross - cross, self.square - square, self.cost + cost)
 
     def with_own_weights(self, variances: Array) -> _Sums:
-        """Each client's deviations δ_k ~ N(0, σ_k² diag(variances)) integrated out."""
-        precision = 1 / variances[:, None, :]
-        inner = self.gram + precision[..., None] * np.eye(precision.shape[-1])
-        inverse = np.linalg.inv(inner)
-        gram = -precision[..., :, None] * inverse * precision[..., None, :]
-        diagonal = np.arange(gram.shape[-1])
-        gram[..., diagonal, diagonal] += precision
-        explained = (inverse @ self.cross[..., None])[..., 0]
-        cost = np.linalg.slogdet(inner)[1] - np.log(precision).sum(axis=-1)
-        return _Sums(gram, precision * explained, self.square - (self.cross * explained).sum(axis=-1), cost)
+        """Each client's deviations δ_k ~ N(0, σ_k² diag(variances)) integrated out, of a few clients at a time."""
+        shape, width = self.square.shape, self.gram.shape[-1]
+        gram, cross, square = (
+            self.gram.reshape(-1, width, width),
+            self.cross.reshape(-1, width),
+            self.square.reshape(-1),
+        )
+        found = np.empty(gram.shape), np.empty(cross.shape), np.empty(square.shape), np.empty(square.shape)
+        family, step = np.repeat(np.arange(shape[0]), shape[1]), max(1, _IN_CACHE // width**2)
+        for part in (slice(start, start + step) for start in range(0, len(family), step)):
+            some = _own_weights(gram[part], cross[part], square[part], 1 / variances[family[part]])
+            for place, numbers in zip(found, some, strict=True):
+                place[part] = numbers
+        return _Sums(*(numbers.reshape(*shape, *numbers.shape[1:]) for numbers in found))
 
     def pooled(self) -> _Sums:
         """The clients' sums added up: noise is the same in all of them."""
         return _Sums(self.gram.sum(1), self.cross.sum(1), self.square.sum(1), np.asarray(self.cost).sum(1))
+
+
+def _own_weights(gram: Array, cross: Array, square: Array, precision: Array) -> tuple[Array, Array, Array, Array]:
+    """What is left of the sums of some clients, and its cost, when deviations of this precision are integrated out."""
+    inner = gram + precision[..., None] * np.eye(precision.shape[-1])
+    inverse = np.linalg.inv(inner)
+    left = -precision[..., :, None] * inverse * precision[..., None, :]
+    diagonal = np.arange(left.shape[-1])
+    left[..., diagonal, diagonal] += precision
+    explained = (inverse @ cross[..., None])[..., 0]
+    cost = np.linalg.slogdet(inner)[1] - np.log(precision).sum(axis=-1)
+    return left, precision * explained, square - (cross * explained).sum(axis=-1), cost
 
 
 class _Fit(NamedTuple):
@@ -349,8 +368,8 @@ def _reweighted(sums: _Sums, prior: Array, rows: Array, start: Array) -> _Fit:
         gram = (trust[:, None, :] @ flat).reshape(len(flat), *sums.gram.shape[2:])
         cross = (trust[:, None, :] @ sums.cross)[:, 0]
         inner, weights = _regress(gram, cross, shrunk := scale[:, None] * prior)
-        bent = (sums.gram @ weights[:, None, :, None])[..., 0]
-        left = sums.square - 2 * (sums.cross @ weights[..., None])[..., 0] + (bent @ weights[..., None])[..., 0]
+        pairs = (weights[:, :, None] * weights[:, None, :]).reshape(len(flat), -1, 1)
+        left = sums.square - 2 * (sums.cross @ weights[..., None])[..., 0] + (flat @ pairs)[..., 0]
         left = np.maximum(left, rows * DETERMINED)
         for _ in range(2):
             trust = (rows + FREEDOM) / (FREEDOM * scale[:, None] + left)

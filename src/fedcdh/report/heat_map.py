@@ -12,6 +12,8 @@ from fedcdh.report.wording import p_text, short, signed, spoken
 CELL, LINE, LEFT, TOP = 76, 30, 430, 42
 FULL = 6.0
 """Standardised deviation from which a cell has its full colour."""
+SITES_AT_MOST = 200
+"""Sites that are shown: beyond that, a browser takes long and nobody reads; result.json has them all."""
 BELOW, MIDDLE, ABOVE = (33, 102, 172), (247, 247, 247), (179, 88, 6)  # ColorBrewer PuOr and RdBu: seen by all eyes
 INK, PAPER = "#000000", "#ffffff"
 EQUAL = 0.179
@@ -48,6 +50,15 @@ def heat_map(drift: Sequence[Mapping[str, Any]]) -> str:
             if (record := found.get((*line, site))) is not None and record["deviation"] is not None:
                 parts.append(_cell(record, LEFT + CELL * column, TOP + LINE * row))
     return "\n".join([*parts, "</svg>"])
+
+
+def farthest(drift: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The records of the sites that deviate most, in their order; of all where these are not too many."""
+    most: dict[str, float] = {}
+    for record in drift:
+        most[record["client"]] = max(abs(record["deviation"] or 0.0), most.get(record["client"], 0.0))
+    shown = {*sorted(most, key=lambda site: (-most[site], site))[:SITES_AT_MOST]}
+    return [record for record in drift if record["client"] in shown]
 
 
 def colour(deviation: float) -> tuple[int, int, int]:

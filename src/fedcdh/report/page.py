@@ -17,7 +17,7 @@ from fedcdh.files.disk import write_whole
 from fedcdh.questions import DOMAIN
 from fedcdh.report.document import check_document, parse_document, stability_of
 from fedcdh.report.drawing import NOTE, Drawing, draw
-from fedcdh.report.heat_map import heat_map
+from fedcdh.report.heat_map import SITES_AT_MOST, farthest, heat_map
 from fedcdh.report.methods import methods_paragraph, sites_of
 from fedcdh.report.tables import (
     apart_table,
@@ -207,12 +207,16 @@ def _folded(summary: str, content: str) -> str:
 def _drift(drift: list[Mapping[str, Any]]) -> str:
     if not drift:
         return ""
+    sites, shown = len({record["client"] for record in drift}), farthest(drift)
+    some = ""
+    if len(shown) < len(drift):
+        some = f" Shown are the {SITES_AT_MOST} of {sites:,} sites that deviate most; result.json has them all."
     return (
         '<h3 id="drift">Which site deviates, and how</h3>\n<p>Each cell says how many standard errors a site lies '
         '<span class="key below">below</span> or <span class="key above">above</span> what the sites have in common. '
-        "Outlined cells stand out after correction for the number of comparisons.</p>\n"
-        f'<div class="scroll" tabindex="0" role="region" aria-label="Map of deviations">{heat_map(drift)}</div>\n'
-        + _folded("Estimates of every site, with intervals", drift_table(drift))
+        f"Outlined cells stand out after correction for the number of comparisons.{some}</p>\n"
+        f'<div class="scroll" tabindex="0" role="region" aria-label="Map of deviations">{heat_map(shown)}</div>\n'
+        + _folded(f"Estimates of every site{' shown' if some else ''}, with intervals", drift_table(shown))
     )
 
 
