@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -273,6 +275,45 @@ def test_clients_who_are_missing_are_waited_for_or_left_out(inbox, tmp_path, cap
     assert not (tmp_path / "total.adding").exists()
 
 
+def test_a_sum_is_not_overwritten_by_one_without_some_of_its_clients(inbox, tmp_path, capsys):
+    target = tmp_path / "total"
+    assert add(inbox, target, inbox / "sent") == 0
+    whole = target.read_bytes()
+    assert add(inbox, target, files(inbox)[0], "--go-on") == 2
+    said = capsys.readouterr().err
+    assert f"{target} is a sum in which there are also site b, site c, site d, site e, site f, site g" in said
+    assert "choose another name with -o, or remove it first" in said
+    assert target.read_bytes() == whole
+    assert add(inbox, target, *files(inbox)[1:]) == 0  # what was kept beside it goes on to the same sum
+    assert target.read_bytes() == whole
+
+
+@pytest.mark.parametrize("command", [("inspect",), ("discover", "plan.json")])
+def test_a_sum_in_the_making_is_called_so_where_a_sum_is_expected(inbox, tmp_path, capsys, command):
+    assert add(inbox, tmp_path / "total", files(inbox)[0]) == 5
+    capsys.readouterr()
+    (tmp_path / "plan.json").write_text(STUDY.to_json(), encoding="utf-8")
+    name, *plan = command
+    assert main([name, *(str(tmp_path / one) for one in plan), str(tmp_path / "total.adding")]) == 5
+    said = capsys.readouterr().err
+    assert "total.adding: this is a sum in the making, from which fedcdh add goes on; run that again" in said
+
+
+def test_what_stops_the_writing_is_told_with_the_name_of_the_file(inbox, tmp_path, capsys, monkeypatch):
+    """On a full disk, the system names none."""
+    for number, advice in ((errno.ENOSPC, "make room there"), (errno.EACCES, "see to the rights there")):
+
+        def refused(handle, data, number=number):
+            raise OSError(number, os.strerror(number))
+
+        with monkeypatch.context() as full:
+            full.setattr("fedcdh.files.disk._fill", refused)
+            assert add(inbox, tmp_path / "total", inbox / "sent") == 8
+        said = f"{tmp_path / 'total.adding'} ({os.strerror(number)}); choose another place, or {advice}"
+        assert f"cannot read or write {said}" in capsys.readouterr().err
+    assert not (tmp_path / "total").exists()
+
+
 def test_groups_whose_names_no_file_can_hold_are_refused_before_anything_is_added(inbox, tmp_path, capsys):
     table = tmp_path / "groups.csv"
     for name in ("north\tcoast", " ", "n" * 201):
@@ -399,7 +440,7 @@ def test_killed_at_any_line_it_goes_on_to_the_same_bytes(inbox, tmp_path):
 def test_any_changed_bit_of_what_was_left_is_found(place, bit):
     blob = bytearray(_left_behind())
     blob[place % len(blob)] ^= 1 << bit
-    with pytest.raises((SettingsError, PlanMismatch)):
+    with pytest.raises((SummaryError, SettingsError, PlanMismatch)):
         RunningSum.from_bytes(bytes(blob), STUDY)
 
 
@@ -407,9 +448,9 @@ def test_any_changed_bit_of_what_was_left_is_found(place, bit):
 @settings(max_examples=30, deadline=None)
 def test_what_was_left_is_whole_or_refused(length):
     blob = _left_behind()
-    with pytest.raises(SettingsError):
+    with pytest.raises(SummaryError):
         RunningSum.from_bytes(blob[: length % len(blob)], STUDY)
-    with pytest.raises(SettingsError):
+    with pytest.raises(SummaryError):
         RunningSum.from_bytes(blob + b"\0" * (1 + length % 9), STUDY)
 
 
@@ -431,7 +472,7 @@ def test_what_was_left_belongs_to_one_study_and_its_groups(inbox, tmp_path, caps
     with pytest.raises(SettingsError, match="other groups"):
         Adding.beside(tmp_path / "total", STUDY, dict.fromkeys(CLIENTS, "all")).begun()
     (tmp_path / "total.adding").write_bytes(b"something else")
-    assert add(inbox, tmp_path / "total") == 2
+    assert add(inbox, tmp_path / "total") == 5
     assert "remove it to begin again" in capsys.readouterr().err
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import weakref
 from dataclasses import replace
 from pathlib import Path
 
@@ -441,6 +442,19 @@ def test_a_run_is_the_discovery_of_a_copy(method):
     assert all(edge.gone_without == edge.turned_without == () for edge in stability.edges)
     turned = [add_up(copy, PLAN) for copy in copies[::-1]]
     assert result.stability(copies=turned) == stability
+
+
+def test_copies_are_looked_at_one_after_the_other_and_let_go():
+    result, made = discover_from(COHORT, PLAN), list[weakref.ref]()
+
+    def arriving():
+        for number, copy in enumerate(copies_of(TABLES, PLAN, 4)):
+            assert not any(earlier() for earlier in made[:-1]), number
+            yield (drawn := add_up([replace(one) for one in copy], PLAN))
+            made.append(weakref.ref(drawn.summaries[0]))
+            del drawn
+
+    assert len(result.stability(copies=arriving()).runs) == 4
 
 
 def test_sums_have_sums_for_copies_and_one_client_has_copies_too():

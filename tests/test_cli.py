@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import os
 import signal
@@ -19,7 +20,9 @@ import pytest
 
 import fedcdh
 from fedcdh.cli import main
+from fedcdh.cli.copies import write_with_copies
 from fedcdh.cli.failing import EXIT_CODES
+from fedcdh.cli.places import write_signed
 from fedcdh.exports import result_json
 from fedcdh.reading import open_tables
 
@@ -484,3 +487,21 @@ def test_stability_is_part_of_a_result_that_asked_for_it(study, tmp_path):
     assert [run["left_out"] for run in found["runs"]] == [["coast"], ["north"], ["south"]]
     assert main(["report", str(tmp_path / "again"), "-o", str(tmp_path / "study.html"), "-q"]) == 0
     assert "Would it be found again?" in (tmp_path / "study.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda path: write_signed(path, b"sums", "aggregate", None),
+        lambda path: write_with_copies(path, b"sums", [b"sums of rows drawn anew"], [], None),
+    ],
+)
+def test_a_full_disk_is_told_with_the_name_of_the_file_that_was_asked_for(tmp_path, monkeypatch, written):
+    def full(handle, data):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("fedcdh.files.disk._fill", full)
+    with pytest.raises(OSError, match="No space left") as refused:
+        written(tmp_path / "north.summary")
+    assert refused.value.filename == str(tmp_path / "north.summary")
+    assert list(tmp_path.iterdir()) == []

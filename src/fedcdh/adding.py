@@ -375,5 +375,5 @@ def _rendered(said: Mapping[str, Any], data: bytes) -> bytes:
     return rendered(said, "words", "I64", [len(data) // 8], data)
 
 
-def _damaged(reason: str) -> SettingsError:
-    return SettingsError(f"it is not as it was left ({reason}); remove it to begin again")
+def _damaged(reason: str) -> SummaryError:
+    return SummaryError(f"it is not as it was left ({reason}); remove it to begin again")

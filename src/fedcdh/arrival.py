@@ -10,7 +10,7 @@ The feature φ_i of a row is a whole number of steps, |φ_i| ≤ G; the constant
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import isqrt
 from typing import Any
@@ -111,27 +111,35 @@ def admit_copies(copies: Iterable[Summary], cohort: Cohort) -> tuple[Cohort, ...
 
     Copies that some client did not send are left out, and so are those of clients that the cohort goes on without.
     """
-    whole = dict(zip(cohort.clients, cohort.summaries, strict=True))
-    absent = set(cohort.plan.clients) - set(whole)
     numbered: dict[int, list[Summary]] = {}
     for copy in copies:
-        if not absent.intersection(copy.clients):
-            numbered.setdefault(copy.copy, []).append(copy)
-    complete = [
-        number for number, sent in sorted(numbered.items()) if {c for s in sent for c in s.clients} >= set(whole)
-    ]
-    admitted = [admit(numbered[number], cohort.plan, copy=number, without=absent) for number in complete]
+        numbered.setdefault(copy.copy, []).append(copy)
+    complete = sent_by_all({number: [c for s in sent for c in s.clients] for number, sent in numbered.items()}, cohort)
+    return tuple(admit_draws(((number, numbered[number]) for number in complete), cohort))
+
+
+def sent_by_all(senders: Mapping[int, Iterable[str]], cohort: Cohort) -> list[int]:
+    """The numbers of the copies that every client of the cohort sent, in ascending order."""
+    return [number for number, clients in sorted(senders.items()) if {*clients} >= {*cohort.clients}]
+
+
+def admit_draws(draws: Iterable[tuple[int, Iterable[Summary]]], cohort: Cohort) -> Iterator[Cohort]:
+    """The same of one number after the other, so that only the copies of one need to be in memory."""
+    whole = dict(zip(cohort.clients, cohort.summaries, strict=True))
+    absent = set(cohort.plan.clients) - set(whole)
     seen = {client: {_mark(summary): "its summary"} for client, summary in whole.items()}
-    for drawn in admitted:
+    for number, sent in draws:
+        here = (copy for copy in sent if not absent.intersection(copy.clients))
+        drawn = admit(here, cohort.plan, copy=number, without=absent)
         for client, copy in zip(drawn.clients, drawn.summaries, strict=True):
             check_copy(copy, whole[client])
-            other = seen[client].setdefault(_mark(copy), _drawn(copy.copy))
-            if other != _drawn(copy.copy) and _telling(copy, cohort.plan):
+            other = seen[client].setdefault(_mark(copy), _drawn(number))
+            if other != _drawn(number) and _telling(copy, cohort.plan):
                 raise SummaryError(
-                    f"{_drawn(copy.copy)} and {other} of {_owner(copy)} hold the same sums to the last digit, which no "
+                    f"{_drawn(number)} and {other} of {_owner(copy)} hold the same sums to the last digit, which no "
                     "two draws of rows do; ask the client to make its copies again"
                 )
-    return tuple(admitted)
+        yield drawn
 
 
 def check_copy(copy: Summary, whole: Summary) -> None:

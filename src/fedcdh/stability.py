@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
+from operator import length_hint
 from random import Random
 from typing import Literal
 
@@ -30,7 +31,7 @@ from fedcdh.cohort import Aggregate, Cohort, add_up
 from fedcdh.engines import engine_for
 from fedcdh.errors import SettingsError
 from fedcdh.graph import Arrow, Pair, PartialGraph, ends
-from fedcdh.plan import StudyPlan
+from fedcdh.plan import StudyPlan, some_of
 from fedcdh.questions import DOMAIN
 from fedcdh.settings import Progress, Settings
 from fedcdh.summary import Summary
@@ -155,14 +156,14 @@ def stability_of(
 ) -> Stability:
     """The search of these findings, repeated without one client after the other, or with clients drawn at random.
 
-    With `copies`, on the bootstrap copies of the clients' summaries instead: one set of them a run.
+    With `copies`, on the bootstrap copies of the clients' summaries instead: one set of them a run, looked at one
+    after the other, so that they may be read from files when their turn comes.
     """
     if copies is not None:
         if runs is not None:
             raise SettingsError("runs= draws clients, copies= are rows drawn anew; ask for one of them at a time")
-        drawn = _drawn_anew(known, copies)
-        repetitions = ((known.clients, copy) for copy in drawn)
-        return _repeated("row-bootstrap", None, known, settings, findings, repetitions, len(drawn), progress)
+        repetitions = ((copy.summaries[0].copy, known.clients, copy) for copy in _drawn_anew(known, copies))
+        return _repeated("row-bootstrap", None, known, settings, findings, repetitions, length_hint(copies), progress)
     if isinstance(known, Aggregate):
         raise SettingsError(
             "stability needs the summary of every client, but only their sum is known: no client can be taken out of "
@@ -174,7 +175,7 @@ def stability_of(
         raise SettingsError(f"runs is {runs!r}; expected 1, 2, 3, ... draws, or None to leave each client out once")
     kind: Kind = "leave-one-out" if runs is None else "bootstrap"
     draws = _without_each(known.clients) if runs is None else _drawn(known.clients, runs, seed)
-    repetitions = ((clients, known.drawn(clients)) for clients in draws)
+    repetitions = ((number, clients, known.drawn(clients)) for number, clients in enumerate(draws))
     study = known, settings, findings
     return _repeated(kind, None if runs is None else seed, *study, repetitions, len(draws), progress)
 
@@ -185,23 +186,27 @@ def _repeated(
     known: Cohort | Aggregate,
     settings: Settings,
     findings: Findings,
-    repetitions: Iterator[tuple[tuple[str, ...], Cohort | Aggregate]],
+    repetitions: Iterator[tuple[int, tuple[str, ...], Cohort | Aggregate]],
     total: int,
     progress: Progress | None,
 ) -> Stability:
-    """The same search on other data: who takes part, and what is known of them, made when their turn comes."""
+    """The same search on other data: its number, who takes part, and what is known of them, made when its turn comes.
+
+    What is known of the others is not there then: all together it may be far more than memory holds.
+    """
     if settings.rounds != "one":
         raise SettingsError(
             "this result rests on further rounds of questions, which nobody is there to answer again; look at the "
             "stability of the same discovery without rounds='adaptive'"
         )
     search = engine_for(settings.method, noisy=known.plan.noise is not None).search
-    done: list[Run] = []
+    numbered: dict[int, Run] = {}
     with one_blas_thread():
-        for clients, data in repetitions:
-            done.append(_as_run(known.clients, clients, search(data, settings, None)))
+        for number, clients, data in repetitions:
+            numbered[number] = _as_run(known.clients, clients, search(data, settings, None))
             if progress:
-                progress(len(done), total)
+                progress(len(numbered), max(len(numbered), total))
+    done = [numbered[number] for number in sorted(numbered)]
     whole = _as_run(known.clients, known.clients, findings)
     edges, changes = tuple(_edges(whole, done)), tuple(_changes(whole, done))
     shares = {client: rows / known.total.rows for client, rows in zip(known.clients, known.client_rows, strict=True)}
@@ -209,9 +214,9 @@ def _repeated(
     return Stability(kind, seed, edges, changes, tuple(done), tuple(_notes(done)), tuple(influence))
 
 
-def _drawn_anew(known: Cohort | Aggregate, copies: Iterable[Copy]) -> list[Cohort | Aggregate]:
+def _drawn_anew(known: Cohort | Aggregate, copies: Iterable[Copy]) -> Iterator[Cohort | Aggregate]:
     """Every copy once, known as the summaries are: one by one, or as their sum, of the same clients."""
-    found: dict[int, Cohort | Aggregate] = {}
+    found: set[int] = set()
     for copy in copies:
         drawn = copy if isinstance(copy, Aggregate) else _added_up(copy, known.plan)
         if type(drawn) is not type(known) or drawn.plan.fingerprint != known.plan.fingerprint:
@@ -220,18 +225,18 @@ def _drawn_anew(known: Cohort | Aggregate, copies: Iterable[Copy]) -> list[Cohor
             )
         if drawn.clients != known.clients:
             raise SettingsError(
-                f"found copies of {', '.join(drawn.clients)}; expected those of the clients of the result, "
-                f"{', '.join(known.clients)}, and of nobody else"
+                f"found copies of {some_of(drawn.clients)}; expected those of the clients of the result, "
+                f"{some_of(known.clients)}, and of nobody else"
             )
         number = drawn.summaries[0].copy
         if not number or number in found:
             named = f"copy {number} twice" if number else "summaries of the rows themselves"
             raise SettingsError(f"found {named}; expected bootstrap copies, each number of them once for all clients")
         _check_origin(known, drawn)
-        found[number] = drawn
+        found.add(number)
+        yield drawn
     if not found:
         raise SettingsError("there are no copies; expected one or more, each with one summary of every client")
-    return [found[number] for number in sorted(found)]
 
 
 def _check_origin(known: Cohort | Aggregate, drawn: Cohort | Aggregate) -> None:
@@ -266,8 +271,9 @@ def _as_run(everybody: tuple[str, ...], clients: tuple[str, ...], findings: Find
     graph = findings.orientation.graph
     asked = DOMAIN in graph.nodes
     variables = graph.drop(DOMAIN) if asked else graph
-    left_out = tuple(client for client in everybody if client not in clients)
-    changing = graph.children(DOMAIN) if asked and len(set(clients)) > 1 else None
+    there = frozenset(clients)
+    left_out = tuple(client for client in everybody if client not in there)
+    changing = graph.children(DOMAIN) if asked and len(there) > 1 else None
     return Run(clients, left_out, variables.arrows, variables.lines, changing, _weights(findings, variables))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,13 +13,13 @@ from fedcdh.adding import Adding, Outcome
 from fedcdh.cli.failing import speaking
 from fedcdh.cli.options import AsJson, KeyFile, PlanFile, PlanKey, Quiet, not_an_input
 from fedcdh.cli.output import Output
-from fedcdh.cli.places import named, read_trusted, replaceable, the_key, write_signed
+from fedcdh.cli.places import named, read_trusted, replaceable, the_key, write_signed, writing
 from fedcdh.cli.receiving import FILES, Receiving
-from fedcdh.errors import SettingsError, SummaryError
-from fedcdh.files.aggregates import AggregateMessage, pack_aggregate
+from fedcdh.errors import FedCDHError, SettingsError, SummaryError
+from fedcdh.files.aggregates import AggregateMessage, aggregate_bytes_at_most, pack_aggregate, unpack_aggregate
 from fedcdh.files.disk import read_regular
 from fedcdh.files.summaries import most_bytes
-from fedcdh.plan import some_of
+from fedcdh.plan import StudyPlan, some_of
 
 GROUPS_AT_MOST = 1 << 24
 """Bytes of a file of groups."""
@@ -70,7 +71,7 @@ def add_command(
     adding = Adding.beside(output, study, None if groups is None else read_groups(groups))
     receiving = Receiving(study)
     with adding.alone():
-        with out.counting("adding summaries", len(paths)) as progress:
+        with out.counting("adding summaries", len(paths)) as progress, writing(adding.journal):
             outcome = adding.of(paths, most_bytes(study.plan), receiving.opened, progress)
         receiving.note(out)
         _say(out, outcome, adding.journal)
@@ -82,12 +83,13 @@ def add_command(
                 "again when more have come (what is in it need not be named again), or with --go-on without them"
             )
         message = _message(outcome, adding.journal)
+        _check_nobody_lost(output, message.aggregate.total.clients, study.plan)
         written = write_signed(output, pack_aggregate(message), "aggregate", signing)
         if not lacking:
             adding.done()
     total = message.aggregate.total
     out.say(
-        f"The sum is of {len(total.clients)} clients: {total.rows} rows. Wrote {' and '.join(map(str, written))}.",
+        f"Clients in the sum: {len(total.clients)}, with {total.rows} rows. Wrote {' and '.join(map(str, written))}.",
         *([f"Without {some_of(lacking)}, who can still be added: {adding.journal} is kept."] if lacking else []),
         f"Now: fedcdh discover {plan} {output}",
     )
@@ -123,12 +125,28 @@ def _message(outcome: Outcome, journal: Path) -> AggregateMessage:
         ) from None
 
 
+def _check_nobody_lost(output: Path, clients: Sequence[str], plan: StudyPlan) -> None:
+    """Refuses to replace a sum of others: the files it was made of, and what it was made in, may be gone."""
+    if not output.exists():
+        return
+    try:
+        blob = read_regular(output, aggregate_bytes_at_most(plan), "a sum of this plan")
+        older = unpack_aggregate(blob, plan).aggregate.total.clients
+    except FedCDHError:  # of another plan, or damaged
+        return
+    if lost := sorted(set(older) - set(clients)):
+        raise SettingsError(
+            f"{output} is a sum in which there are also {some_of(lost)}, and is not overwritten by one without them; "
+            "name their summaries as well, choose another name with -o, or remove it first"
+        )
+
+
 def _refusal(outcome: Outcome, journal: Path) -> Exception:
     """All that was refused at once, since each takes a letter to a site; it goes by the first."""
     refused = outcome.refused
     sentences = [str(problem) if str(path) in str(problem) else f"{path}: {problem}" for path, problem in refused]
     rest = [f"... and {len(refused) - SHOWN} more"] if len(refused) > SHOWN else []
-    advice = "no sum was written; put these right and run this again"
+    advice = "no sum was written; put these right, or take them out, and run this again"
     if admitted := len(outcome.sums.added):
         advice += f": what was admitted ({admitted}) is kept in {journal}; remove that to begin from nothing"
     heading = f"refused files: {len(refused)}"

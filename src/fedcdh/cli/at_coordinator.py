@@ -14,7 +14,7 @@ from fedcdh.agreement.declaration import Declaration
 from fedcdh.arrival import admit
 from fedcdh.budget import ROWS_EXPECTED, Noise
 from fedcdh.cli.answers import AnswersFolder
-from fedcdh.cli.copies import copies_of_all, no_copies_alone
+from fedcdh.cli.copies import CopiesInFiles, copies_of_all, no_copies_alone
 from fedcdh.cli.failing import speaking
 from fedcdh.cli.inspecting import show_plan
 from fedcdh.cli.options import AsJson, KeyFile, PlanFile, PlanKey, Quiet, not_an_input, pairs
@@ -23,6 +23,7 @@ from fedcdh.cli.places import (
     SMALL,
     blaming,
     named,
+    not_begun,
     read_public,
     read_trusted,
     replaceable,
@@ -256,7 +257,7 @@ def discover_command(
             "arrows": sorted(result.graph.arrows),
             "lines": sorted(sorted(line) for line in result.graph.lines),
             "changing": sorted(result.changing),
-            "copies": len(copies),
+            "copies": len(copies) if copies else 0,
             "files": list(map(str, written)),
         }
     )
@@ -264,21 +265,20 @@ def discover_command(
 
 def _received(
     paths: list[Path], study: Study, out: Output
-) -> tuple[Cohort | Aggregate, tuple[Cohort, ...], frozenset[str]]:
+) -> tuple[Cohort | Aggregate, CopiesInFiles | None, frozenset[str]]:
     """The summaries of all clients and their copies; or, in one file, their sum (`fedcdh masked`, `fedcdh add`).
 
     And the clients that say that nothing was held back there: research, no privacy.
     """
     if len(paths) == 1 and (opened := read_aggregate(paths[0], study, out)):
-        return opened.aggregate, (), frozenset(opened.research)
-    messages = Receiving(study).read_all(paths, out)
-    received = [message.summary for message in messages]
-    plain, drawn = [one for one in received if not one.copy], [one for one in received if one.copy]
-    no_copies_alone(drawn, plain)
-    with out.counting("checking summaries", len(plain)) as progress:
-        cohort = admit(_counted(plain, progress), study.plan)
-    research = frozenset(message.summary.clients[0] for message in messages if message.research)
-    return cohort, copies_of_all(drawn, cohort, out), research
+        return opened.aggregate, None, frozenset(opened.research)
+    receiving = Receiving(study)
+    messages, copies = receiving.read_all(paths, out)
+    no_copies_alone(copies, messages)
+    with out.counting("checking summaries", len(messages)) as progress:
+        cohort = admit(_counted([message.summary for message in messages], progress), study.plan)
+    research = {client for _, client in receiving.research} | {copy.client for copy in copies if copy.research}
+    return cohort, copies_of_all(copies, cohort, receiving, out) if copies else None, frozenset(research)
 
 
 def _counted(summaries: list[Summary], progress: Callable[[int], None]) -> Iterator[Summary]:
@@ -292,6 +292,8 @@ def read_aggregate(path: Path, study: Study, out: Output) -> AggregateMessage | 
     most = max(aggregate_bytes_at_most(study.plan), most_bytes(study.plan))
     content = read_regular(path, most, "a summary of this plan, or a sum", refuse=NotASummary)
     if not is_sum(content):
+        with blaming(path):
+            not_begun(content)
         return None
     with blaming(path):
         message = unpack_aggregate(content, study.plan)

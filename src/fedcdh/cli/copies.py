@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from fedcdh.arrival import admit_copies
+from fedcdh.arrival import admit_draws, sent_by_all
 from fedcdh.cli.output import Output
-from fedcdh.cli.places import blaming, replaceable, signature_path
+from fedcdh.cli.places import blaming, replaceable, signature_path, writing
+from fedcdh.cli.receiving import CopyFile, Receiving
 from fedcdh.cohort import Cohort
 from fedcdh.errors import SettingsError, SummaryError
 from fedcdh.files.disk import write_together
 from fedcdh.files.signing import SigningKey, sign
-from fedcdh.files.summaries import peek
+from fedcdh.files.summaries import SummaryMessage, peek
+from fedcdh.plan import some_of
 from fedcdh.summary import Summary
 
 _ENDING = ".summary"
@@ -59,7 +62,8 @@ def write_with_copies(
     gone = [place for path in (target, *older) for place in (path, signature_path(path))]
     contents = [*zip(copy_paths(target, len(copies)), copies, strict=True), (target, content)]
     signed = [pair for path, each in contents for pair in _with_signature(path, each, key)]
-    write_together(signed, gone)
+    with writing(target):
+        write_together(signed, gone)
     written = [path for path, _ in signed]
     own = len(_with_signature(target, content, key))
     return [*written[-own:], *written[:-own]]
@@ -71,25 +75,52 @@ def _with_signature(path: Path, content: bytes, key: SigningKey | None) -> list[
     return [(path, content), (signature_path(path), sign(key, "summary", content).encode("utf-8"))]
 
 
-def copies_of_all(copies: Sequence[Summary], cohort: Cohort, out: Output) -> tuple[Cohort, ...]:
-    """The copies that all sites sent; says which are left out because some site did not send them."""
-    admitted = admit_copies(copies, cohort)
-    used = {drawn.summaries[0].copy for drawn in admitted}
-    if left := sorted({copy.copy for copy in copies} - used):
-        short = [client for client in cohort.clients if not set(left) <= _numbers(copies, client)]
+@dataclass(frozen=True)
+class CopiesInFiles:
+    """The copies that all sites sent: read, checked and added up one number at a time, as often as they are asked for.
+
+    All of them together may be more than memory holds.
+    """
+
+    cohort: Cohort
+    receiving: Receiving
+    paths: Mapping[int, Sequence[Path]]  # by number
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __iter__(self) -> Iterator[Cohort]:
+        return admit_draws(((number, self._read(paths)) for number, paths in self.paths.items()), self.cohort)
+
+    def _read(self, paths: Iterable[Path]) -> Iterator[Summary]:
+        return (self.receiving.read(path).summary for path in paths)
+
+
+def copies_of_all(copies: Sequence[CopyFile], cohort: Cohort, receiving: Receiving, out: Output) -> CopiesInFiles:
+    """The copies that all sites sent, each of them checked; says which are left out because some site did not."""
+    numbered: dict[int, list[CopyFile]] = {}
+    for copy in copies:
+        numbered.setdefault(copy.number, []).append(copy)
+    used = sent_by_all({number: [copy.client for copy in sent] for number, sent in numbered.items()}, cohort)
+    found = CopiesInFiles(cohort, receiving, {number: [copy.path for copy in numbered[number]] for number in used})
+    with out.counting("checking bootstrap copies", len(found)) as progress:
+        for count, _ in enumerate(found, start=1):
+            progress(count)
+    if left := sorted({copy.number for copy in copies} - {*used}):
+        short = [client for client in cohort.clients if not {*left} <= _numbers(copies, client)]
         out.warn(
-            f"bootstrap copies {_ranges(left)} are left out: not all sites sent them ({', '.join(short)} did not); "
+            f"bootstrap copies {_ranges(left)} are left out: not all sites sent them ({some_of(short)} did not); "
             f"{len(used)} are used"
         )
-    return admitted
+    return found
 
 
-def no_copies_alone(copies: Iterable[Summary], summaries: Iterable[Summary]) -> None:
+def no_copies_alone(copies: Iterable[CopyFile], summaries: Iterable[SummaryMessage]) -> None:
     """Copies tell nothing without the summary of the rows themselves."""
-    there = {client for summary in summaries for client in summary.clients}
-    if alone := sorted({client for copy in copies for client in copy.clients} - there):
+    there = {client for message in summaries for client in message.summary.clients}
+    if alone := sorted({copy.client for copy in copies} - there):
         raise SummaryError(
-            f"of {', '.join(alone)} only bootstrap copies came; they cannot stand for the summary: ask for the file "
+            f"of {some_of(alone)} only bootstrap copies came; they cannot stand for the summary: ask for the file "
             'without "boot" in its name, which was written with them'
         )
 
@@ -98,8 +129,8 @@ def _stem(target: Path) -> str:
     return target.name.removesuffix(_ENDING)
 
 
-def _numbers(copies: Iterable[Summary], client: str) -> set[int]:
-    return {copy.copy for copy in copies if client in copy.clients}
+def _numbers(copies: Iterable[CopyFile], client: str) -> set[int]:
+    return {copy.number for copy in copies if copy.client == client}
 
 
 def _ranges(numbers: Sequence[int]) -> str:

@@ -47,7 +47,8 @@ def speaking(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
 
 def _about_files(problem: OSError) -> str:
     where = f" {problem.filename}" if problem.filename else ""
-    return f"cannot read or write{where} ({problem.strerror or problem}); choose another place, or make room there"
+    room = "see to the rights there" if isinstance(problem, PermissionError) else "make room there"
+    return f"cannot read or write{where} ({problem.strerror or problem}); choose another place, or {room}"
 
 
 IN_PYTHON = {

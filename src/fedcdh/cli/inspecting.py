@@ -13,7 +13,7 @@ from fedcdh.budget import CONSTANT_NOISE, STEPS
 from fedcdh.cli.failing import speaking
 from fedcdh.cli.options import AsJson, Quiet
 from fedcdh.cli.output import Output
-from fedcdh.cli.places import blaming, read_study, signer_of
+from fedcdh.cli.places import blaming, not_begun, read_study, signer_of
 from fedcdh.column_profile import ColumnProfile
 from fedcdh.errors import FedCDHError, PlanMismatch, SettingsError
 from fedcdh.files.aggregates import AggregateMessage, is_sum, plan_of, unpack_aggregate
@@ -66,6 +66,7 @@ def inspect_command(
         elif is_sum(content):
             _inspect_sum(out, file, content, plan, numbers)
         else:
+            not_begun(content)
             _inspect_summary(out, file, content, plan, numbers)
 
 

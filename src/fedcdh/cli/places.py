@@ -12,10 +12,11 @@ from glob import glob, has_magic
 from pathlib import Path
 
 from fedcdh.cli.output import Output
-from fedcdh.errors import FedCDHError, PlanError, SettingsError, SignatureError
+from fedcdh.errors import FedCDHError, NotASummary, PlanError, SettingsError, SignatureError
 from fedcdh.files.disk import read_regular, write_whole
 from fedcdh.files.signing import SIGNATURE_AT_MOST, SigningKey, fingerprint, private_enough, sign, verify
 from fedcdh.files.studies import BYTES_AT_MOST, Study
+from fedcdh.files.summary_header import LENGTH
 from fedcdh.policy import Policy
 from fedcdh.releases import ReleaseLedger, settings_folder, usual_ledger
 from fedcdh.releasing import Gate
@@ -116,6 +117,9 @@ FORMATS = {
     "aggregate": b"fedcdh-aggregate-",
 }
 
+_BEGUN = b'{"__metadata__":{"fedcdh":"{\\"added\\":['
+"""How the header of a sum in the making begins; what it is called stands behind a list of any length."""
+
 
 def replaceable(path: Path, kind: str) -> None:
     """Refuses to write over anything but an older file of the same kind: a key, say, would be gone for good."""
@@ -127,6 +131,15 @@ def replaceable(path: Path, kind: str) -> None:
         with place.open("rb") as file:
             if mark not in file.read(HEAD):
                 raise SettingsError(f"{place} is something else and is not overwritten; choose another name with -o")
+
+
+def not_begun(content: bytes) -> None:
+    """Refuses a sum in the making, in place of what may be made of it."""
+    if content.startswith(_BEGUN, LENGTH.size):
+        raise NotASummary(
+            "this is a sum in the making, from which fedcdh add goes on; run that again, with --go-on to do without "
+            "those who are missing, and use the sum that it writes"
+        )
 
 
 def file_name(client: str, ending: str) -> Path:
@@ -144,12 +157,23 @@ def signature_path(path: Path) -> Path:
 def write_signed(path: Path, content: bytes, kind: str, key: SigningKey | None) -> list[Path]:
     """Writes a file and, with a key, its signature; an older signature goes first, so that no wrong pair is left."""
     beside = signature_path(path)
-    beside.unlink(missing_ok=True)
-    write_whole(path, content)
-    if key is None:
-        return [path]
-    write_whole(beside, sign(key, kind, content))
-    return [path, beside]
+    with writing(path):
+        beside.unlink(missing_ok=True)
+        write_whole(path, content)
+        if key is None:
+            return [path]
+        write_whole(beside, sign(key, kind, content))
+        return [path, beside]
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Says what could not be written: on a full disk the system names no file, elsewhere the draft of one."""
+    try:
+        yield
+    except OSError as problem:
+        problem.filename = str(path)
+        raise
 
 
 def signer_of(path: Path, content: bytes, kind: str) -> str | None:

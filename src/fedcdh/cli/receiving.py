@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from fedcdh.cli.output import Output
 from fedcdh.cli.places import blaming, signed_by
@@ -17,6 +18,15 @@ from fedcdh.plan import some_of
 FILES = "*.summary"
 """What is read of a folder."""
 _EACH = 5  # as many notes of one kind are given one by one
+
+
+class CopyFile(NamedTuple):
+    """Where a bootstrap copy is, whose, and which; and whether it says that nothing was held back."""
+
+    path: Path
+    client: str
+    number: int
+    research: bool
 
 
 @dataclass(frozen=True)
@@ -32,15 +42,19 @@ class Receiving:
         content = read_regular(path, most_bytes(self.study.plan), "a summary of this plan", refuse=NotASummary)
         return self.opened(path, content)
 
-    def read_all(self, paths: list[Path], out: Output) -> list[SummaryMessage]:
-        """The messages in these files."""
+    def read_all(self, paths: list[Path], out: Output) -> tuple[list[SummaryMessage], list[CopyFile]]:
+        """The messages in these files; of bootstrap copies only where they are, for there may be a thousand a site."""
+        messages, copies = [], []
         with out.counting("reading summaries", len(paths)) as progress:
-            messages = []
-            for number, path in enumerate(paths, start=1):
-                messages.append(self.read(path))
-                progress(number)
+            for count, path in enumerate(paths, start=1):
+                message = self.read(path)
+                if number := message.summary.copy:
+                    copies.append(CopyFile(path, message.summary.clients[0], number, message.research))
+                else:
+                    messages.append(message)
+                progress(count)
         self.note(out)
-        return messages
+        return messages, copies
 
     def opened(self, path: Path, content: bytes) -> SummaryMessage:
         """The message in a file with this content; by the key that the plan names for the site, if it does."""

@@ -39,7 +39,7 @@ def request_command(
     """
     out = Output(quiet, as_json)
     study, _ = read_study(plan)
-    messages = Receiving(study).read_all(named(summaries, FILES), out)
+    messages, _ = Receiving(study).read_all(named(summaries, FILES), out)
     cohort = admit([message.summary for message in messages], study.plan)
     source = AnswersFolder(answers, study, cohort, the_key(key, out), out)
     try:
