@@ -112,6 +112,8 @@ def show_clients(numbers: list[int], seeds: range) -> None:
         found.append(in_a_process(partial(compared, clients), seeds))
         search, drift, export, megabytes = found[-1]
         print(f"{f'K = {clients}':36}{search:9.1f}{drift:10.1f}{export:12.1f}{megabytes:15.0f}", flush=True)
+    if len(numbers) < 2:
+        return
     larger = slice(len(numbers) // 2 - 1, None)
     powers = np.polyfit(np.log(numbers[larger]), np.log(np.array(found)[larger, :3]), 1)[0]
     print(f"{'grows with K to the power':36}{powers[0]:9.2f}{powers[1]:10.2f}{powers[2]:12.2f}")
@@ -130,7 +132,7 @@ def main() -> None:
     parser.add_argument("--screens", nargs="+", default=SHOWN, choices=SCREENS)
     parser.add_argument("--rows", type=int, default=500, help="of each client (default 500)")
     parser.add_argument("--seeds", default="2000:2001", help="first:last+1 (default 2000:2001; choices: below 1000)")
-    parser.add_argument("--clients", nargs="*", type=int, default=[250, 500, 1000, 2000], help="numbers of clients")
+    parser.add_argument("--clients", nargs="*", type=int, default=[500, 1000, 3000, 10_000], help="numbers of clients")
     parser.add_argument("--quick", action="store_true", help="30 and 120 variables, 100 rows, few clients, one seed")
     options = parser.parse_args()
     if options.quick:
