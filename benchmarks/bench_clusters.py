@@ -10,6 +10,7 @@ Clusters are of this machine and stand before the clock starts. An engine that i
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -83,6 +84,7 @@ def dask_cluster(part: Part, parts: int, workers: int) -> Iterator[Any]:
 
 @contextmanager
 def ray_cluster(part: Part, parts: int, workers: int) -> Iterator[Any]:
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # or Ray listens to the network, whatever address it is given
     import ray
     import ray.data
 

@@ -1,5 +1,7 @@
 """Rows on a Ray cluster of two processes: the same bytes as from one core, whatever the blocks, and clear refusals.
 
+And a search whose tests are answered there.
+
 `make test-clusters` runs this, in an environment of its own.
 """
 
@@ -8,16 +10,22 @@ from __future__ import annotations
 import operator
 import os
 from functools import partial
+from itertools import combinations
 
 import pyarrow as pa
 import pytest
+import studies
 
+from fedcdh.basis import Basis
 from fedcdh.clusters import RayRows
 from fedcdh.errors import DataError
+from fedcdh.independence.regression import RegressionTest
 from fedcdh.profile import profile
+from fedcdh.questions import DOMAIN, Question
 from fedcdh.sources import InMemory, Spread, TableSource
 from fedcdh.summing import summarize
 from fedcdh.taking_part import release
+from fedcdh.workers import crew_of
 from tests import clustered, pages
 from tests.clustered import PLAN, packed, rows
 
@@ -118,6 +126,43 @@ def test_a_killed_worker_changes_nothing(tmp_path):
     dataset = data.from_pandas(clustered.cut(TABLE, 100, 200, 300)).map_batches(made, batch_format="pandas")
     assert packed(summarize(RayRows(dataset), PLAN, "north")) == ONE_CORE
     assert (tmp_path / "died").exists()
+
+
+@pytest.fixture
+def by_ray():
+    joblib = pytest.importorskip("joblib")
+    pytest.importorskip("ray.util.joblib").register_ray()
+    with joblib.parallel_config(backend="ray"):
+        yield crew_of(2)
+
+
+def test_tests_are_answered_by_ray_and_the_answers_are_the_same(by_ray, monkeypatch):
+    monkeypatch.setattr("fedcdh.partial._ELEMENTS", 2_000)  # so few numbers at a time that there are many parts
+    basis = Basis.of(studies.cohort_of(studies.mixed(4)))
+    conditions = [frozenset[str](), frozenset({DOMAIN}), frozenset({"flag"})]
+    questions = [
+        Question(x, y, given) for x, y in combinations(sorted(set(basis.spans) - {"flag"}), 2) for given in conditions
+    ]
+    questions += [Question(DOMAIN, "age", frozenset({"dose"})), Question(DOMAIN, "group")]
+    assert RegressionTest(basis, crew=by_ray)(questions) == RegressionTest(basis)(questions)
+
+
+def test_what_all_parts_share_does_not_go_along_with_each(by_ray):
+    class Shared:
+        sent = 0
+
+        def __sizeof__(self):
+            return 1 << 20
+
+        def __getstate__(self):
+            Shared.sent += 1
+            return {}
+
+    found = by_ray(lambda shared, part: (part, os.getpid(), clustered.threads(shared)), Shared(), range(160))
+    assert [part for part, _, _ in found] == [*range(160)]
+    assert os.getpid() not in {process for _, process, _ in found}
+    assert {threads for _, _, threads in found} == {1}
+    assert Shared.sent <= 8  # four times for each worker
 
 
 def test_the_page_says_what_works():

@@ -78,12 +78,13 @@ class Basis:
             squares[name] = (0.0, 0.0) if categorical else _square(found, covariance, centre)
             if categorical:
                 levels[name] = _indicators(found, covariance)
-        within = _turned(cohort, list(turns.values()))
+        scatter = _turned(cohort, list(turns.values()))
         sizes = np.array(cohort.client_rows, dtype=np.float64)
-        predictors = _predictors(within.sum(axis=0), spans, targets, cohort.total.rows - len(sizes))
         apart = cohort.means - cohort.total.means
         means = np.concatenate([apart[:, turn.features] @ turn.weights.T for turn in turns.values()], axis=1)
-        return cls(spans, targets, predictors, squares, sizes, within, means, levels, turns)
+        basis = cls(spans, targets, {}, squares, sizes, scatter, means, levels, turns)
+        basis.predictors.update(_predictors(basis.within, spans, targets, basis.total_rows - len(sizes)))
+        return basis
 
     def can_regress(self, conditions: int) -> Chosen:
         """Which clients have rows enough for a regression of their own on so many columns: two rows each, and a few."""
@@ -149,7 +150,9 @@ class Basis:
     @cached_property
     def total(self) -> Array:
         """Scatter of all rows about the pooled mean: within clients plus between their means."""
-        return np.asarray(self.within + (self.means.T * self.rows) @ self.means)
+        found = (self.means.T * self.rows) @ self.means
+        found += self.within  # in place: it may be large
+        return np.asarray(found)
 
     @cached_property
     def within(self) -> Array:
@@ -219,21 +222,26 @@ def _bends(within: Array, size: float, columns: Indices, others: Indices, freedo
 def _turned(cohort: Cohort | Aggregate, turns: Sequence[Turn]) -> Array:
     """Every client's scatter in the new coordinates, (clients, columns, columns).
 
-    Of a few variables at a time, since all of it may be large; one after the other, since the features of a variable
-    alone make its columns.
+    Of a few variables at a time, since all of it may be large, with themselves and those after them, since it is
+    symmetric; one after the other, since the features of a variable alone make its columns.
     """
     columns = turns[-1].columns.stop
     found = np.empty((len(cohort.summaries), columns, columns))
     for first in range(0, len(turns), _AT_A_TIME):
-        some = turns[first : first + _AT_A_TIME]
-        start, rows = some[0].features.start, slice(some[0].columns.start, some[-1].columns.stop)
-        for out, scatter in zip(found, cohort.scatters(slice(start, some[-1].features.stop)), strict=True):
-            half = np.concatenate(
-                [turn.weights @ scatter[turn.features.start - start : turn.features.stop - start] for turn in some]
-            )
-            for turn in turns:
-                out[rows, turn.columns] = half[:, turn.features] @ turn.weights.T
+        some, start = turns[first : first + _AT_A_TIME], turns[first].features.start
+        here, beyond = slice(some[0].columns.start, some[-1].columns.stop), slice(some[-1].columns.stop, None)
+        part = slice(start, None), slice(start, some[-1].features.stop)
+        for out, scatter in zip(found, cohort.scatters(*part), strict=True):
+            half = np.concatenate([scatter[:, _from(start, turn)] @ turn.weights.T for turn in some], axis=1)
+            for turn in turns[first:]:
+                np.matmul(turn.weights, half[_from(start, turn)], out=out[turn.columns, here])
+            out[here, beyond] = out[beyond, here].T
     return found
+
+
+def _from(start: int, turn: Turn) -> slice:
+    """Where the features of a variable are, counted from there."""
+    return slice(turn.features.start - start, turn.features.stop - start)
 
 
 def _square(found: list[Array], covariance: Array, centre: Array) -> tuple[float, float]:

@@ -38,7 +38,10 @@ class Cohort:
     @cached_property
     def moments(self) -> Array:
         """Σ φφᵀ per client as real numbers, (clients, columns, columns)."""
-        return np.stack([summary.moments for summary in self.summaries]) / float(GRID**2)
+        found = np.empty((len(self.summaries), self.plan.columns, self.plan.columns))
+        for out, summary in zip(found, self.summaries, strict=True):  # it may be large: no copy besides
+            np.divide(summary.moments, float(GRID**2), out=out)
+        return found
 
     def drawn(self, clients: Iterable[str]) -> Cohort:
         """The study of these clients only, by the same plan; one that is drawn again counts as another client.
@@ -61,9 +64,9 @@ class Cohort:
         """The means of φ, (clients, columns)."""
         return np.array([summary.means for summary in self.summaries])
 
-    def scatters(self, rows: slice) -> Iterator[Array]:
-        """Some rows of the scatter of φ about its means, at one client after the other: all of it may be large."""
-        return (summary.scatter(rows) for summary in self.summaries)
+    def scatters(self, rows: slice, columns: slice) -> Iterator[Array]:
+        """A part of the scatter of φ about its means, at one client after the other: all of it may be large."""
+        return (summary.scatter(rows, columns) for summary in self.summaries)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,11 +167,11 @@ class Aggregate:
         """The means of φ, (clients, columns)."""
         return np.asarray(self.firsts / self.firsts[:, :1])
 
-    def scatters(self, rows: slice) -> Iterator[Array]:
-        """Some rows of the scatter of φ within clients, of all clients together."""
+    def scatters(self, rows: slice, columns: slice) -> Iterator[Array]:
+        """A part of the scatter of φ within clients, of all clients together."""
         apart = self.means - self.total.means
-        between = (apart[:, rows].T * np.array(self.client_rows, dtype=np.float64)) @ apart
-        yield self.total.scatter(rows) - between
+        between = (apart[:, rows].T * np.array(self.client_rows, dtype=np.float64)) @ apart[:, columns]
+        yield self.total.scatter(rows, columns) - between
 
 
 def add_up(summaries: Iterable[Summary], plan: StudyPlan, *, without: Collection[str] = ()) -> Cohort:

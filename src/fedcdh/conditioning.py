@@ -32,14 +32,15 @@ def questions_about(
     What is always given joins every set and does not count for its size.
     """
     x, y = ends(pair)
+    always = always_given if always_given.isdisjoint(pair) else always_given - pair  # not a set for every question
     if not size:
-        return [Question(x, y, always_given - pair)]
+        return [Question(x, y, always)]
     sets = {
         chosen
         for node, other in ((x, y), (y, x))
         for chosen in combinations(sorted(parents[node] - {other} - always_given), size)
     }
-    return [Question(x, y, (always_given - pair).union(chosen)) for chosen in sorted(sets)]
+    return [Question(x, y, always.union(chosen)) for chosen in sorted(sets)]
 
 
 def ask(test: IndependenceTest, questions: list[Question]) -> list[Answer]:

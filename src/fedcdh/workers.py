@@ -13,6 +13,9 @@ from fedcdh.blas import one_blas_thread
 from fedcdh.extras import needing
 from fedcdh.questions import Crew, Part, Result, Shared, one_after_another
 
+_BUNDLES = 4
+"""Of parts, for each worker in another process: by Ray, what all parts share goes along with every bundle."""
+
 
 def crew_of(workers: int) -> Crew:
     """One after the other for one worker; for more (or -1: as many as there are), by joblib.
@@ -26,16 +29,21 @@ def crew_of(workers: int) -> Crew:
         import joblib  # an extra: for more than one worker only
 
     def by_joblib(work: Callable[[Shared, Part], Result], shared: Shared, parts: Sequence[Part], /) -> list[Result]:
-        here, alone = os.getpid(), joblib.delayed(_alone)
-        found = joblib.Parallel(n_jobs=workers, prefer="threads")(alone(here, work, shared, part) for part in parts)
-        return list(found)
+        backend, _ = joblib.parallel.get_active_backend(prefer="threads")
+        here = getattr(backend, "supports_sharedmem", False)
+        most = 1 if here else 1 + len(parts) // (_BUNDLES * joblib.effective_n_jobs(workers))
+        bundles = [parts[start : start + most] for start in range(0, len(parts), most)]
+        alone = joblib.delayed(_alone)
+        spread = joblib.Parallel(n_jobs=workers, prefer="threads", batch_size=1)
+        found = spread(alone(os.getpid(), work, shared, bundle) for bundle in bundles)
+        return [result for bundle in found for result in bundle]
 
     return by_joblib
 
 
-def _alone(home: int, work: Callable[[Any, Any], Any], shared: Any, part: Any) -> Any:
-    """The work on one part; in another process, with one thread: there is a worker for every other core."""
+def _alone(home: int, work: Callable[[Any, Any], Any], shared: Any, parts: Sequence[Any]) -> list[Any]:
+    """The work on some parts; in another process, with one thread: there is a worker for every other core."""
     if os.getpid() == home:
-        return work(shared, part)
+        return one_after_another(work, shared, parts)
     with one_blas_thread():
-        return work(shared, part)
+        return one_after_another(work, shared, parts)

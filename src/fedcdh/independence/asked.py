@@ -16,6 +16,7 @@ Indices = npt.NDArray[np.intp]
 Chosen = npt.NDArray[np.bool_]
 
 _NONE = np.zeros(0, dtype=np.intp)
+_NEAR = 64  # variables: questions about so many and so many others stand together
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +66,11 @@ class Asked:
         """The same questions with x and y exchanged in some of them."""
         x, y = np.where(over, self.y, self.x), np.where(over, self.x, self.y)
         return Asked(x, y, self.sets, self.within, self.which)
+
+    @property
+    def near(self) -> Indices:
+        """Their positions, those about the same few variables together: what these share is then read once."""
+        return np.lexsort((self.y // _NEAR, self.x // _NEAR))
 
     @property
     def given(self) -> Indices:

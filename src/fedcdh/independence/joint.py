@@ -234,7 +234,7 @@ def _beside(basis: Basis, cohort: Cohort, parts: Sequence[JointSummary]) -> tupl
     rows = basis.rows
     own = np.array([part.own for part in parts]) / float(GRID**2)
     cross = np.array([part.cross for part in parts]) / float(GRID**2)
-    sums, known = cross[:, :, 0], cohort.moments[:, 0]
+    sums, known = cross[:, :, 0], np.array([summary.moments[0] for summary in cohort.summaries]) / float(GRID**2)
     inner = own - sums[:, :, None] * sums[:, None, :] / rows[:, None, None]
     between = (cross - sums[:, :, None] * known[:, None, :] / rows[:, None, None]) @ basis.change.T
     return sums / rows[:, None] - sums.sum(axis=0) / rows.sum(), between, inner

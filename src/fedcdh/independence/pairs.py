@@ -13,6 +13,7 @@ from scipy import special
 
 from fedcdh.basis import Basis
 from fedcdh.independence.asked import Asked, Columns, Sheet, Together, repeated
+from fedcdh.independence.pooling import Pooled, pooled, pooled_alone
 from fedcdh.partial import DETERMINED, Left, Matrices, combine, fitted, in_turn, net_of, net_of_common, pillai
 
 Array = npt.NDArray[np.float64]
@@ -55,19 +56,26 @@ def answer_pairs(basis: Basis, sheet: Sheet, asked: Asked, together: Together) -
     left = Left(strata, columns, given)
     freedom = freedom - conditions
     x, y, rest = np.split(np.arange(columns.shape[1]), [whole_x, whole_x + whole_y])
-    f_x, p_x = _predict(left, freedom, x[:mean_x], y[:wide_y], rest)
-    f_y, p_y = _predict(left, freedom, y[:mean_y], x[:wide_x], rest)
+    if conditions or len(rest):
+        of_x = pooled(left, freedom, x[:mean_x], np.concatenate([rest, y]))
+        of_y = pooled(left, freedom, y[:mean_y], np.concatenate([rest, x]))
+    else:
+        of_x = pooled_alone(strata, freedom, ends[0][:, :mean_x], ends[1])
+        of_y = pooled_alone(strata, freedom, ends[1][:, :mean_y], ends[0])
+    common, side = np.split(np.arange(len(rest) + max(whole_x, whole_y)), [len(rest)])
+    f_x, p_x = _predict(of_x, side[:wide_y], common)
+    f_y, p_y = _predict(of_y, side[:wide_x], common)
     # the strata's weights are those of the target: both ways, so that neither name comes first
     p_linear = [
-        p_x if wide_y == mean_y else _predict(left, freedom, x[:mean_x], y[:mean_y], rest)[1],
-        p_y if wide_x == mean_x else _predict(left, freedom, y[:mean_y], x[:mean_x], rest)[1],
+        p_x if wide_y == mean_y else _predict(of_x, side[:mean_y], common)[1],
+        p_y if wide_x == mean_x else _predict(of_y, side[:mean_x], common)[1],
     ]
     parts = [p_x, p_y, combine(p_linear)]
     if together.closely:
         squares = [
-            _predict(left, freedom, target[:mean], side[1:2], np.append(rest, side[0]))[1]
-            for target, mean, side, alone in ((x, mean_x, y, mean_y), (y, mean_y, x, mean_x))
-            if alone == 1 and len(side) > 1
+            _predict(target, side[1:2], np.append(common, side[0]))[1]
+            for target, whole, alone in ((of_x, whole_y, mean_y), (of_y, whole_x, mean_x))
+            if alone == 1 and whole > 1
         ]
         parts += [combine(squares)] if squares else []  # one part of five: it must not drown what is seen by values
     if within and len(freedom) > 1 and mean_x == mean_y == 1:  # of several labels, none comes first
@@ -94,31 +102,17 @@ def _all_as_one(basis: Basis) -> tuple[Matrices, Array]:
     return basis.total[None], np.array([basis.rows.sum() - 1.0])
 
 
-def _predict(left: Left, freedom: Array, targets: Indices, predictors: Indices, common: Indices) -> tuple[Array, Array]:
-    """F test of common coefficients of the predictors, strata weighted by the precision of a single target.
+def _predict(of: Pooled, predictors: Indices, common: Indices) -> tuple[Array, Array]:
+    """F test of common coefficients of the predictors; both are columns by their positions among those not targets.
 
     The common columns are regressed out with the same weights in all strata.
     """
-    count, others = len(targets), np.concatenate([predictors, common])
-    across = left(targets, np.concatenate([targets, others]))
-    size = np.trace(across[..., :count], axis1=-2, axis2=-1)
-    determined = size <= DETERMINED * count * (freedom[:, None] + 1)
-    weights = np.where(determined | (freedom[:, None] <= 0), 0.0, 1.0)
-    if count == 1:
-        weights = weights * freedom[:, None] / np.where(weights > 0, size, 1.0)
-    pooled = np.empty((size.shape[1], count + len(others), count + len(others)))
-    pooled[:, :count] = _weighted(across, weights)
-    pooled[:, count:, :count] = np.swapaxes(pooled[:, :count, count:], 1, 2)
-    pooled[:, count:, count:] = _weighted(left(others, others), weights)
-    pooled = net_of(pooled, count + len(predictors)) if len(common) else pooled
-    rows_left = (freedom[:, None] * (weights > 0)).sum(axis=0) - len(common)
-    explained, total = fitted(pooled, count), pooled[..., :count, :count]
-    return pillai(explained, total, len(predictors), rows_left - len(predictors))
-
-
-def _weighted(stack: Array, weights: Array) -> Array:
-    """The sum over strata, (strata, questions, rows, columns) with weights (strata, questions)."""
-    return in_turn(stack * weights[..., None, None])
+    count = of.targets
+    chosen = np.concatenate([np.arange(count), count + predictors, count + common])
+    joint = of.scatter[:, chosen[:, None], chosen]
+    joint = net_of(joint, count + len(predictors)) if len(common) else joint
+    explained, total = fitted(joint, count), joint[..., :count, :count]
+    return pillai(explained, total, len(predictors), of.freedom - len(common) - len(predictors))
 
 
 def _differing_slopes(left: Array, freedom: Array) -> Array:

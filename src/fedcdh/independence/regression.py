@@ -46,6 +46,7 @@ class RegressionTest:
         for kind, put in ((mechanism, mechanism.domain_first), (pairs, pairs.narrow_first)):
             places = np.flatnonzero(about_domain == (kind is mechanism))
             some = put(self._sheet, asked.part(places))
+            places, some = places[some.near], some.part(some.near)
             for positions in in_shapes(kind.shapes(self._sheet, some), partial(kind.elements, self.basis)):
                 yield places[positions], some.part(positions)
 
