@@ -8,9 +8,10 @@ the same columns as anybody would write them in float64, without rounding to the
 values; for random Fourier features only the cosines themselves. In both cases with the product of the block with itself
 by BLAS. Reading is beside Arrow alone, which gives batches of the same file and throws them away.
 
-Several workers are beside one, by the clock; beside that stands how much faster two processes that have nothing in
-common compute the same cosines and products: what the machine has to give. Other programs that run meanwhile take their
-part of both; the load says how many there were. Memory is the peak of a process of its own that runs the command.
+Several workers are beside one, by the clock; beside that stands how many more rows as many processes that have nothing
+in common, each with its rows in memory, sum up in the same time: what the machine has to give for this work. Other
+programs that run meanwhile take their part of both; the load says how many there were. Memory is the peak of
+a process of its own that runs the command.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ Array = npt.NDArray[np.float64]
 BLOCK = 4096
 PART = 1 << 20
 BATCH = 1 << 16
-TIMES, ENOUGH = 5, 3_000_000
-"""Rounds, and rows that are enough for one figure by the clock."""
+TIMES, ENOUGH = 5, 30_000_000
+"""Rounds at most, and rows that are enough for one figure by the clock."""
 MEASURE = """
 import re, sys, time
 from pathlib import Path
@@ -185,11 +186,11 @@ def whole_file(path: Path, folder: Path, plan: StudyPlan, rows: int) -> None:
 
 
 def busy(seed: int) -> None:
-    """Cosines and products, in memory of its own."""
-    values, plan = chain(np.random.default_rng(seed), 50_000, 20), plan_of(20, Fourier())
-    with threadpool_limits(1):
-        for _ in range(3):
-            cosines(values, plan)
+    """The sums of rows in memory of its own."""
+    plan = plan_of(20)
+    values = chain(np.random.default_rng(seed), 200_000, 20)
+    table = Table({name: Numbers(column) for name, column in zip(plan.names, values, strict=True)})
+    summarize([table] * 8, plan, "site")
 
 
 def given(processes: int) -> float:
@@ -206,15 +207,16 @@ def on_cores(path: Path, plan: StudyPlan, workers: list[int], rounds: int) -> No
         "sums": lambda number: summarize(open_tables(path), plan, "site", workers=number),
         "with checks": lambda number: checked(path, plan, number),
     }
-    one = given(1)
     for number in (number for number in workers if number > 1):
-        found = []
-        for name, task in tasks.items():
-            alone, shared = partial(task, 1), partial(task, number)
-            ratios = [timed(alone, perf_counter) / timed(shared, perf_counter) for _ in range(rounds)]
-            found.append(f"{name} {statistics.median(ratios):.2f} (at best {max(ratios):.2f})")
-        limit = one * number / given(number)
-        print(f"{number} workers beside 1, times as fast: {', '.join(found)}; {number} processes {limit:.2f}")
+        found: dict[str, list[float]] = {}
+        for _ in range(rounds):
+            for name, task in tasks.items():
+                alone, shared = timed(partial(task, 1), perf_counter), timed(partial(task, number), perf_counter)
+                found.setdefault(name, []).append(alone / shared)
+            found.setdefault(f"{number} processes", []).append(number * given(1) / given(number))
+        print(f"{number} workers beside 1, times as fast, median (and range) of {rounds}:")
+        for name, each in found.items():
+            print(f"  {name:12} {statistics.median(each):.2f} ({min(each):.2f} to {max(each):.2f})")
 
 
 def measured(*command: object) -> tuple[float, float, float]:
