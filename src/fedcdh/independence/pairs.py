@@ -7,6 +7,8 @@ pairwise moments can estimate; E[cos(wx) | Z], which the kernel test of the pape
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 from scipy import special
@@ -62,27 +64,13 @@ def answer_pairs(basis: Basis, sheet: Sheet, asked: Asked, together: Together) -
     else:
         of_x = pooled_alone(strata, freedom, ends[0][:, :mean_x], ends[1])
         of_y = pooled_alone(strata, freedom, ends[1][:, :mean_y], ends[0])
-    common, side = np.split(np.arange(len(rest) + max(whole_x, whole_y)), [len(rest)])
-    f_x, p_x = _predict(of_x, side[:wide_y], common)
-    f_y, p_y = _predict(of_y, side[:wide_x], common)
-    # the strata's weights are those of the target: both ways, so that neither name comes first
-    p_linear = [
-        p_x if wide_y == mean_y else _predict(of_x, side[:mean_y], common)[1],
-        p_y if wide_x == mean_x else _predict(of_y, side[:mean_x], common)[1],
-    ]
-    parts = [p_x, p_y, combine(p_linear)]
-    if together.closely:
-        squares = [
-            _predict(target, side[1:2], np.append(common, side[0]))[1]
-            for target, whole, alone in ((of_x, whole_y, mean_y), (of_y, whole_x, mean_x))
-            if alone == 1 and whole > 1
-        ]
-        parts += [combine(squares)] if squares else []  # one part of five: it must not drown what is seen by values
+    ways = _Way(of_x, whole_y, wide_y, mean_y), _Way(of_y, whole_x, wide_x, mean_x)
+    statistics, parts = _both_ways(ways, np.arange(len(rest)), together.closely)
     if within and len(freedom) > 1 and mean_x == mean_y == 1:  # of several labels, none comes first
         share = 1 - len(rest) / max(freedom.sum(), 1.0)
         values = np.concatenate([x[:1], y[:1], rest])
         parts.append(_differing_slopes(net_of_common(left(values, values), 2), freedom * share))
-    return np.maximum(f_x, f_y), combine(parts)
+    return statistics, combine(parts)
 
 
 def _strata(basis: Basis, conditions: int) -> tuple[Matrices, Array]:
@@ -100,6 +88,33 @@ def _strata(basis: Basis, conditions: int) -> tuple[Matrices, Array]:
 def _all_as_one(basis: Basis) -> tuple[Matrices, Array]:
     """One stratum of all rows, about the pooled mean."""
     return basis.total[None], np.array([basis.rows.sum() - 1.0])
+
+
+class _Way(NamedTuple):
+    """One variable as target, and how many columns of the other there are, predict it, and are linear."""
+
+    of: Pooled
+    whole: int
+    wide: int
+    linear: int
+
+
+def _both_ways(ways: tuple[_Way, _Way], common: Indices, closely: bool) -> tuple[Array, list[Array]]:
+    """The larger of two F, and the p-values of all columns each way, of linear ones and, looking closely, of squares.
+
+    The strata's weights are those of the target: both ways, so that neither name comes first.
+    """
+    side = len(common) + np.arange(max(way.whole for way in ways))
+    (f_x, p_x), (f_y, p_y) = found = [_predict(way.of, side[: way.wide], common) for way in ways]
+    linear = [
+        p if way.wide == way.linear else _predict(way.of, side[: way.linear], common)[1]
+        for way, (_, p) in zip(ways, found, strict=True)
+    ]
+    parts = [p_x, p_y, combine(linear)]
+    curved = [way.of for way in ways if closely and way.linear == 1 and way.whole > 1]
+    if curved:  # one part of five: it must not drown what is seen by values
+        parts.append(combine([_predict(of, side[1:2], np.append(common, side[0]))[1] for of in curved]))
+    return np.maximum(f_x, f_y), parts
 
 
 def _predict(of: Pooled, predictors: Indices, common: Indices) -> tuple[Array, Array]:
