@@ -51,7 +51,7 @@ test-encrypted: $(BIN)/python ## run the sums under homomorphic encryption, in a
 
 test-clusters: $(BIN)/python ## run summaries on clusters of two worker processes, in an environment of its own: Ray is large
 	$(PYTHON) -m venv $(CLUSTERS)
-	$(CLUSTERS)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dask,ray]' pytest hypothesis
+	$(CLUSTERS)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dask,ray,parallel]' pytest hypothesis
 	$(CLUSTERS)/bin/pytest tests/test_clusters.py tests/test_clusters_ray.py
 
 bench: $(VENV)/development ## measure how cost grows, beside peers and the machine's limits, and make docs/scale.md anew (an hour)

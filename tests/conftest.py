@@ -1,7 +1,7 @@
 """Every test has a ledger of its own: what one of them sends is none of another's business, nor of who runs them.
 
 Property tests try the same examples each time, so that the verdict on a commit is the same in every run. Others, and
-more of them, are tried with `HYPOTHESIS_PROFILE=search`, as by `make test-search`.
+more of them where a test does not say how many, are tried with `HYPOTHESIS_PROFILE=search`, as by `make test-search`.
 """
 
 from __future__ import annotations

@@ -238,6 +238,15 @@ def test_of_many_clients_the_same_stand_out_when_several_are_set_aside_at_once(m
         assert found.pooled == pytest.approx(one_by_one.pooled, abs=0.02)
 
 
+def test_of_many_clients_those_stay_whom_one_far_off_makes_look_odd():
+    rng, clients = np.random.default_rng(5), 1000
+    values = np.where(np.arange(clients) == 0, 8000.0, rng.standard_normal(clients))
+    ones, names = np.ones(clients), ("",) * clients
+    (found,) = compare([Weighed("level", values, ones, ones, 48 * ones, ones > 0, names)])
+    assert found.pooled == pytest.approx(values[1:].mean(), rel=1e-12)
+    assert found.flagged[0]
+
+
 def test_holm_is_the_textbooks():
     p = np.array([0.001, np.nan, 0.02, 0.013, 0.9])
     flags = np.concatenate(holm([np.log(p[:2]), np.log(p[2:])]))

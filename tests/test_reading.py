@@ -769,6 +769,18 @@ def test_a_file_that_went_away_is_refused(tmp_path):
             source.kinds()
 
 
+@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.arrow"])
+def test_a_file_that_went_away_before_its_last_row_was_read_is_refused(tmp_path, name, begun):
+    path = write(tmp_path / name, "x\n1\n2\n") if name == "a.csv" else save(tmp_path / name, {"x": [1, 2]})
+    batches = open_tables(path, batch_rows=1).batches({"x": "continuous"})
+    if begun:
+        next(batches)
+    path.unlink()
+    with pytest.raises(DataError, match=rf"{name} cannot be read.*: No such file"):
+        list(batches)
+
+
 @pytest.mark.parametrize(
     ("second", "complaint"),
     [

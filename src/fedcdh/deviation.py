@@ -181,6 +181,7 @@ def _agreeing(quantity: Estimates, comparisons: int) -> Mask:
         odd = np.flatnonzero(logs < np.log(LEVEL / comparisons))
         if not len(odd):
             break
+        odd = odd[logs[odd] <= logs[odd].min() / 2]  # others may look odd because of these
         most = min(max(1, (clients - aside) // AT_ONCE), (clients - 1) // 2 - aside)
         odd = odd[np.argsort(logs[odd], kind="stable")][:most]
         among[odd], aside = False, aside + len(odd)

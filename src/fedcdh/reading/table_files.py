@@ -15,7 +15,7 @@ from fedcdh.reading.arrow_file import ArrowFile
 from fedcdh.reading.columns import Content, content_of
 from fedcdh.reading.csv_file import CsvFile
 from fedcdh.reading.parquet_file import ParquetFile
-from fedcdh.reading.paths import ARROW, PARQUET, ending, table_paths
+from fedcdh.reading.paths import ARROW, PARQUET, ending, table_paths, unreadable
 from fedcdh.reading.style import CsvStyle
 from fedcdh.sources import Kind
 from fedcdh.tables import Table
@@ -182,7 +182,10 @@ class TableFiles:
 
 def _state(path: Path) -> tuple[int, int]:
     """By which a file is known to be the same: how long it is, and when it was written last."""
-    status = path.stat()
+    try:
+        status = path.stat()
+    except OSError as problem:
+        raise unreadable(path, problem, "it went away") from None
     return status.st_size, status.st_mtime_ns
 
 
