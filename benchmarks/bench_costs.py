@@ -17,10 +17,12 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+import fedcdh
 from benchmarks.scale import jobs
 from benchmarks.scale.measure import Work
 
 Place = tuple[str, int, str]
+OURS = str(Path(fedcdh.__file__).parent)
 FARTHEST = 8
 """Calls within libraries that are followed back."""
 PHASES: Mapping[str, partial[Work]] = {
@@ -60,7 +62,7 @@ def costs(work: Work, most: int) -> list[tuple[float, str]]:
 def _charge(place: Place, seconds: float, calls: Mapping[Place, Any], own: Counter[Place], up: int = 0) -> None:
     """The time of a function of a library goes to those of ours that called it, each according to its calls."""
     callers = calls[place][4]
-    if "fedcdh" in place[0] or not callers or up > FARTHEST:
+    if place[0].startswith(OURS) or not callers or up > FARTHEST:
         own[place] += seconds
         return
     whole = sum(part[3] for part in callers.values()) or 1.0

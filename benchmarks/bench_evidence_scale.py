@@ -104,7 +104,7 @@ def compared(clients: int, seed: int) -> Compared:
 
 
 def show_clients(numbers: list[int], seeds: range) -> None:
-    """A row for every number of clients, and with what power of it the seconds of the larger half grow."""
+    """A row for every number of clients, and with what power of it the seconds grow, without the smallest."""
     print("\nMany clients: d = 6, edges = 6, n_k = 50, general")
     print(f"{'':36}{'search s':>9}{'drift s':>10}{'JSON s':>12}{'MB':>15}")
     found = []
@@ -114,7 +114,7 @@ def show_clients(numbers: list[int], seeds: range) -> None:
         print(f"{f'K = {clients}':36}{search:9.1f}{drift:10.1f}{export:12.1f}{megabytes:15.0f}", flush=True)
     if len(numbers) < 2:
         return
-    larger = slice(len(numbers) // 2 - 1, None)
+    larger = slice(1 if len(numbers) > 2 else 0, None)
     powers = np.polyfit(np.log(numbers[larger]), np.log(np.array(found)[larger, :3]), 1)[0]
     print(f"{'grows with K to the power':36}{powers[0]:9.2f}{powers[1]:10.2f}{powers[2]:12.2f}")
 

@@ -11,10 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import studies
+from effort import steps
 
 from fedcdh import taking_part
 from fedcdh.arrival import admit, admit_copies, check_copy
 from fedcdh.cli import main
+from fedcdh.cli.copies import copies_of_all
+from fedcdh.cli.output import Output
+from fedcdh.cli.receiving import CopyFile, Receiving
 from fedcdh.cohort import Aggregate, add_up
 from fedcdh.discovery import discover_from
 from fedcdh.errors import FedCDHError, PolicyRefusal, SettingsError, SummaryError
@@ -165,6 +169,18 @@ def test_copies_that_not_all_sites_sent_are_left_out_and_named(study, tmp_path, 
     assert discovered(study, files, tmp_path / "r") == 0
     assert "copies 2 are left out: not all sites sent them (coast did not); 1 are used" in capsys.readouterr().err
     assert len(json.loads((tmp_path / "r" / "result.json").read_text("utf-8"))["row_stability"]["runs"]) == 1
+
+
+def test_work_to_find_who_did_not_send_copies_grows_with_the_sites(capsys):
+    def work(sites: int) -> int:
+        cohort = studies.cohort_of({f"site {k:03}": {"x": np.arange(3.0) + k} for k in range(sites)})
+        sent = [CopyFile(Path("copy"), client, number, False) for client in cohort.clients[1:] for number in (1, 2)]
+        return steps(lambda: copies_of_all(sent, cohort, Receiving(Study(cohort.plan)), Output()))
+
+    assert work(200) < 5 * work(50)
+    assert (
+        "copies 1 to 2 are left out: not all sites sent them (site 000 did not); 0 are used" in capsys.readouterr().err
+    )
 
 
 def test_a_new_summary_takes_older_copies_with_it(study, tmp_path, capsys):
@@ -475,8 +491,10 @@ def test_what_are_no_copies_is_refused():
         ([COHORT], "rows themselves"),
         ([Aggregate.of(add_up(first, PLAN))], "single summaries"),
     ):
+        searched: list[int] = []
         with pytest.raises(SettingsError, match=match):
-            result.stability(copies=copies)
+            result.stability(copies=copies, progress=lambda done, total, searched=searched: searched.append(done))
+        assert not searched
     with pytest.raises(SettingsError, match="one of them"):
         result.stability(3, copies=[first])
     for copies in ([first[:-1]], [[*first[:-1], second[-1]]]):

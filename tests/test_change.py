@@ -77,13 +77,27 @@ def test_of_many_clients_the_traces_of_groups_are_added_up(monkeypatch):
     """Twins in two groups say what one of each pair says alone."""
     cohort, _, pairs = study(Hermite())
     basis = Basis.of(cohort)
-    twins = replace(
-        basis, **{name: np.repeat(getattr(basis, name), 2, axis=0) for name in ("rows", "scatter", "means")}
-    )
+    clients = len(basis.rows)
+    monkeypatch.setattr(change, "TOGETHER", clients)
+    places = np.argsort(np.concatenate(change._groups(2 * clients))) % clients
+    twins = replace(basis, **{name: getattr(basis, name)[places] for name in ("rows", "scatter", "means")})
     alone = OperatorChange(basis)(pairs)
-    monkeypatch.setattr(change, "TOGETHER", len(basis.rows))
     for value, expected in zip(OperatorChange(twins)(pairs), alone, strict=True):
         assert value.forward == pytest.approx(expected.forward, rel=1e-12)
+
+
+def test_many_clients_whose_kind_takes_turns_are_seen_to_change(monkeypatch):
+    """As of "A men", "A women", "B men", ...: were every other client in a group, nothing would change in any."""
+    rng, tables = np.random.default_rng(0), {}
+    for k in range(120):
+        x = rng.standard_normal(60) + k % 2
+        tables[f"client {k:03}"] = {"x": x, "y": (0.5 + 0.8 * (k % 2)) * x + rng.standard_normal(60)}
+    basis = Basis.of(studies.cohort_of(tables))
+    (together,) = OperatorChange(basis)([("x", "y")])
+    monkeypatch.setattr(change, "TOGETHER", 60)
+    (in_groups,) = OperatorChange(basis)([("x", "y")])
+    assert in_groups.forward == pytest.approx(together.forward, abs=0.05)
+    assert together.forward > 0.5
 
 
 def test_constants_have_no_say():

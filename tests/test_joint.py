@@ -468,6 +468,8 @@ def test_a_study_by_file_finds_what_one_in_process_finds(tmp_path, monkeypatch, 
     linked = {which: {frozenset((e["source"], e["target"])) for e in es if e["mark"]} for which, es in edges.items()}
     assert frozenset("xy") in linked["one"]
     assert linked["many"] == {frozenset(pair) for pair in ("ax", "bx", "ay", "by")}
+    assert main([*search, "-o", "stable", "--answers", "rounds", "--stability"]) == 2  # before it searches
+    assert "nobody is there to answer again; leave --stability out" in capsys.readouterr().err
 
 
 def test_a_folder_of_answers_is_that_of_a_cohort_and_keeps_what_was_asked_before(tmp_path):

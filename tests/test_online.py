@@ -807,6 +807,11 @@ def test_the_workers_of_a_site_are_its_own_affair(tmp_path):
     assert canary_site(tmp_path, workers="3").workers == 3
 
 
+def test_a_site_may_have_more_processors_than_there_may_be_workers(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: range(384), raising=False)
+    assert canary_site(tmp_path).workers == 256
+
+
 @pytest.mark.parametrize("client", ["../north", "a/b", "..", ".", "ü" * 200, "a\\b", "con", "study.plan.json"])
 def test_no_name_leads_out_of_the_journal(client, tmp_path):
     journal = Journal(tmp_path / "journal")

@@ -124,7 +124,7 @@ def sent_by_all(senders: Mapping[int, Iterable[str]], cohort: Cohort) -> list[in
 
 
 def admit_draws(draws: Iterable[tuple[int, Iterable[Summary]]], cohort: Cohort) -> Iterator[Cohort]:
-    """The same of one number after the other, so that only the copies of one need to be in memory."""
+    """The same of one number after the other: not all of them have to be in memory."""
     whole = dict(zip(cohort.clients, cohort.summaries, strict=True))
     absent = set(cohort.plan.clients) - set(whole)
     seen = {client: {_mark(summary): "its summary"} for client, summary in whole.items()}

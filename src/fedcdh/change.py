@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from random import Random
 
 import numpy as np
 import numpy.typing as npt
@@ -60,7 +61,8 @@ class OperatorChange:
     joint. Δ_{X→Y} is the normalised HSIC of the two with Gaussian kernels, tr(M N)/√(tr M² · tr N²) after centring.
 
     Kernels are of all pairs of clients, up to `TOGETHER` of them. More clients are compared in groups of about equal
-    size, and the traces of all groups added up: work and memory that grow with clients, not with their pairs.
+    size, drawn by lot, and the traces of all groups added up: work and memory that grow with clients, not with their
+    pairs.
     """
 
     basis: Basis
@@ -78,14 +80,18 @@ class OperatorChange:
         means = self.basis.means[:, x]
         intercepts = self.basis.means[:, y] - (means[:, None, :] @ operators)[:, 0]
         mechanisms = np.concatenate([intercepts, operators.reshape(len(operators), -1)], axis=1)
-        groups = -(-len(means) // TOGETHER)
-        traces = sum(_traces(means[group::groups], mechanisms[group::groups]) for group in range(groups))
-        both, first, second = np.asarray(traces)
+        both, first, second = np.sum([_traces(means[some], mechanisms[some]) for some in _groups(len(means))], axis=0)
         return float(both / max(np.sqrt(first * second), np.finfo(float).tiny))
 
     def _leading(self, name: str) -> npt.NDArray[np.intp]:
         """The first columns, in which a client's few rows still say something: location, spread and skewness."""
         return self.basis.spans[name][: max(3, len(self.basis.targets[name]))]
+
+
+def _groups(clients: int) -> list[npt.NDArray[np.intp]]:
+    """Each once, always by the same lot: clients are sorted by names, in which one kind may take turns with another."""
+    lot, groups = np.array(Random(0).sample(range(clients), clients), dtype=np.intp), -(-clients // TOGETHER)
+    return [np.sort(lot[group::groups]) for group in range(groups)]
 
 
 def _traces(first: Array, second: Array) -> Array:

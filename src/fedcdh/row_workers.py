@@ -26,8 +26,9 @@ _ROWS, _CELLS = 1 << 16, 1 << 20
 
 
 def cores() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """How many processors this process may use; of very many, as many as there may be workers."""
+    found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(found, WORKERS_AT_MOST)
 
 
 def spread_of(

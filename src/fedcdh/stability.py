@@ -162,6 +162,8 @@ def stability_of(
     if copies is not None:
         if runs is not None:
             raise SettingsError("runs= draws clients, copies= are rows drawn anew; ask for one of them at a time")
+        if isinstance(copies, Sequence):  # they are there: what is wrong with the last is told before the first search
+            copies = list(_drawn_anew(known, copies))
         repetitions = ((copy.summaries[0].copy, known.clients, copy) for copy in _drawn_anew(known, copies))
         return _repeated("row-bootstrap", None, known, settings, findings, repetitions, length_hint(copies), progress)
     if isinstance(known, Aggregate):
@@ -192,7 +194,7 @@ def _repeated(
 ) -> Stability:
     """The same search on other data: its number, who takes part, and what is known of them, made when its turn comes.
 
-    What is known of the others is not there then: all together it may be far more than memory holds.
+    All of it together may be far more than memory holds.
     """
     if settings.rounds != "one":
         raise SettingsError(

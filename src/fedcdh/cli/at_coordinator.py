@@ -227,6 +227,11 @@ def discover_command(
     if answers is not None:
         if isinstance(known, Aggregate):
             raise SettingsError("--answers needs the summaries of all clients, not only their sum; leave it out")
+        if copies or stability:
+            raise SettingsError(
+                "with --answers, stability cannot be looked at: nobody is there to answer again; leave "
+                + ("--stability out" if stability else 'the bootstrap copies out (files with "boot" in their names)')
+            )
         source = AnswersFolder(answers, study, known, the_key(key, out), out)
     with out.searching("discover") as progress:
         result = discover_from(

@@ -101,13 +101,14 @@ def copies_of_all(copies: Sequence[CopyFile], cohort: Cohort, receiving: Receivi
     numbered: dict[int, list[CopyFile]] = {}
     for copy in copies:
         numbered.setdefault(copy.number, []).append(copy)
-    used = sent_by_all({number: [copy.client for copy in sent] for number, sent in numbered.items()}, cohort)
+    senders = {number: {copy.client for copy in sent} for number, sent in numbered.items()}
+    used = sent_by_all(senders, cohort)
     found = CopiesInFiles(cohort, receiving, {number: [copy.path for copy in numbered[number]] for number in used})
     with out.counting("checking bootstrap copies", len(found)) as progress:
         for count, _ in enumerate(found, start=1):
             progress(count)
-    if left := sorted({copy.number for copy in copies} - {*used}):
-        short = [client for client in cohort.clients if not {*left} <= _numbers(copies, client)]
+    if left := sorted({*senders} - {*used}):
+        short = sorted({client for number in left for client in {*cohort.clients} - senders[number]})
         out.warn(
             f"bootstrap copies {_ranges(left)} are left out: not all sites sent them ({some_of(short)} did not); "
             f"{len(used)} are used"
@@ -127,10 +128,6 @@ def no_copies_alone(copies: Iterable[CopyFile], summaries: Iterable[SummaryMessa
 
 def _stem(target: Path) -> str:
     return target.name.removesuffix(_ENDING)
-
-
-def _numbers(copies: Iterable[CopyFile], client: str) -> set[int]:
-    return {copy.number for copy in copies if copy.client == client}
 
 
 def _ranges(numbers: Sequence[int]) -> str:
