@@ -72,8 +72,8 @@ def _charge(place: Place, seconds: float, calls: Mapping[Place, Any], own: Count
 
 
 def _shown(place: Place) -> str:
-    file, line, name = place
-    return name if file == "~" else f"{Path(file).parent.name}/{Path(file).name}:{line} {name}"
+    file, _, name = place
+    return name if file == "~" else f"{Path(file).parent.name}/{Path(file).name} {name}"
 
 
 if __name__ == "__main__":
