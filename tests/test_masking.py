@@ -320,7 +320,7 @@ def test_first_moments_in_the_place_of_a_group_that_has_left_are_found(monkeypat
 
 @pytest.mark.parametrize("shared", ["together", "each"])
 def test_noise_of_the_plan_is_in_the_sum_and_the_same_when_asked_again(shared):
-    tables = studies.numbers(0, (900, 800, 700, 600), 2)
+    tables = studies.numbers(0, (900, 800, 700, 600), 6)
     honest = {"honest": 3} if shared == "together" else {}
     plan = replace(studies.plan_of(tables), clip=6.0, noise=Noise(1.0, 1e-6, shared=shared, **honest))
     keys = {client: SigningKey.generate() for client in tables}

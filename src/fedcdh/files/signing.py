@@ -11,6 +11,7 @@ import base64
 import binascii
 import hashlib
 import os
+import secrets
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,7 +60,7 @@ class SigningKey:
 
     @classmethod
     def generate(cls) -> SigningKey:
-        return cls(Ed25519PrivateKey.generate())
+        return cls(Ed25519PrivateKey.from_private_bytes(secrets.token_bytes(32)))
 
     @classmethod
     def from_pem(cls, pem: bytes, passphrase: str | None = None) -> SigningKey:
