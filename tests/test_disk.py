@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from effort import PATIENCE
 
 from fedcdh.errors import DataError, NotASummary
 from fedcdh.files import disk
@@ -424,7 +425,7 @@ def promptly():
         raise TimeoutError
 
     before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(5)
+    signal.alarm(PATIENCE)
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
