@@ -76,6 +76,7 @@ NULLS = (
     Setting("normal, n = 100"),
     Setting("normal, n = 1000", rows=1000),
     Setting("normal, n = 100, 20 clients", clients=20),
+    Setting("normal, n = 5, 120 clients", clients=120, rows=5),
     Setting("noise differs, n = 15", rows=15, uneven=True),
     Setting("noise differs, n = 100", uneven=True),
     Setting("t with 5 d.f., n = 100", noise=heavy),

@@ -112,8 +112,8 @@ def test_estimates_are_those_of_least_squares_on_the_rows_of_each_client(seed):
     assert compared == len(drifts)
 
 
-def test_two_clients_without_causes_are_compared_by_welchs_test():
-    tables = studies.numbers(3, (40, 25))
+def test_two_clients_of_a_size_without_causes_are_compared_by_welchs_test():
+    tables = studies.numbers(3, (40, 40))
     drifts = by_key(drift_of(studies.cohort_of(tables), {"v1": ()}))
     first, second = (table["v1"] for table in tables.values())
     welch = stats.ttest_ind(first, second, equal_var=False)
@@ -121,7 +121,7 @@ def test_two_clients_without_causes_are_compared_by_welchs_test():
     assert drifts["v1", "site1", "level"].p_value == pytest.approx(welch.pvalue, rel=1e-4)
     assert np.sign(drifts["v1", "site0", "level"].deviation) == np.sign(welch.statistic)
     ratio = first.var(ddof=1) / second.var(ddof=1)
-    tail = 2 * min(stats.f.sf(ratio, 39, 24), stats.f.cdf(ratio, 39, 24))
+    tail = 2 * min(stats.f.sf(ratio, 39, 39), stats.f.cdf(ratio, 39, 39))
     assert drifts["v1", "site0", "noise"].p_value == pytest.approx(tail, rel=1e-4)  # these tails are not heavy
     assert drifts["v1", "site0", "level"].pooled == pytest.approx(np.concatenate([first, second]).mean(), abs=1e-5)
 
@@ -222,10 +222,28 @@ def one_against(quantity: Weighed | Noise, k: int, others: np.ndarray) -> float:
         below = stats.f.logcdf((own / pooled) ** 2, quantity.freedom[k], freedom)
         return min(min(above, below) + np.log(2), 0.0)
     weights = 1 / quantity.design[others] / (1 / quantity.design[others]).sum()
-    parts = [quantity.variance[k], *(weights**2 * quantity.variance[others])]
-    freedoms = [quantity.freedom[k], *quantity.freedom[others]]
-    freedom = sum(parts) ** 2 / sum(part**2 / free for part, free in zip(parts, freedoms, strict=True))
-    return stats.t.logsf(abs(own - pooled) / np.sqrt(sum(parts)), freedom) + np.log(2)
+
+    def beside(sizes: np.ndarray) -> tuple[float, float]:
+        parts = np.append(weights**2 * sizes[others], sizes[k])
+        return parts.sum(), parts.sum() ** 2 / (
+            parts**2 / np.append(quantity.freedom[others], quantity.freedom[k])
+        ).sum()
+
+    (variance, freedom), (_, at_most) = beside(quantity.variance), beside(quantity.design)
+    return stats.t.logsf(abs(own - pooled) / np.sqrt(variance), min(freedom, at_most)) + np.log(2)
+
+
+@pytest.mark.parametrize("rows", [(2, 5), (5, 5), (8, 8)])
+def test_of_many_clients_with_a_few_rows_none_is_flagged_for_having_little_noise_by_chance(rows):
+    flagged = []
+    for seed in range(1000, 1200):
+        rng = np.random.default_rng(seed)
+        counts = rng.integers(rows[0], rows[1] + 1, 120)
+        tables = [rng.standard_normal(count) for count in counts]
+        values, noise = np.array([table.mean() for table in tables]), np.array([table.var(ddof=1) for table in tables])
+        level = Weighed("level", values, 1 / counts, noise, counts - 1.0, counts > 0, ("",) * 120)
+        flagged.append(compare([level])[0].flagged.any())
+    assert np.mean(flagged) < 0.1  # 0.05 are allowed; more than 0.1 of 200 happens once in 500 times
 
 
 def test_of_many_clients_the_same_stand_out_when_several_are_set_aside_at_once(monkeypatch):

@@ -61,7 +61,9 @@ class Weighed:
     Clients are weighed by 1 / design: as if their noise were the same, which makes the pooled effect of an only parent
     that of one regression with an intercept for every client, and the pooled level without parents the mean of all
     rows. The weights do not depend on the noise found, so the estimate is unbiased; its variance Σ w² noise design /
-    (Σ w)² lets noise differ, and degrees of freedom are Satterthwaite's. Two clients and no parents: Welch's t test.
+    (Σ w)² lets noise differ, and degrees of freedom are Satterthwaite's. Two clients with as many rows and no parents:
+    Welch's t test. Degrees of freedom are no more than with the same noise everywhere: of many clients with a few rows,
+    some have hardly any noise by chance, and what they know of it must not seem to come from the others.
     """
 
     quantity: str
@@ -95,13 +97,19 @@ class Weighed:
             weights = np.where(use, np.where(use, self.design, np.inf).min(initial=np.inf) / self.design, 0.0)
             total = _of_others(weights)
             difference = self.values - _of_others(weights * np.where(use, self.values, 0.0)) / total
-            parts = weights**2 * np.where(use, self.variance, 0.0)
-            variance = self.variance + _of_others(parts) / total**2
-            freedom = variance**2 / (
-                self.variance**2 / self.freedom + _of_others(parts**2 / np.maximum(self.freedom, 1)) / total**4
-            )
+            shares = np.where(use, weights**2, 0.0), total**2
+            variance, freedom = self._beside(self.variance, *shares)
+            _, at_most = self._beside(self.design, *shares)
             square = difference**2 / variance
-        return np.sign(difference), np.where(self.comparable, log_f_tail(square, 1.0, freedom), np.nan)
+            logs = log_f_tail(square, 1.0, np.minimum(freedom, at_most))
+        return np.sign(difference), np.where(self.comparable, logs, np.nan)
+
+    def _beside(self, own: Array, weights: Array, total: Array) -> tuple[Array, Array]:
+        """The variance of a difference from the weighed others, of variances of their own, and degrees of freedom."""
+        parts = np.where(weights > 0, weights * own, 0.0)
+        variance = own + _of_others(parts) / total
+        rough = own**2 / self.freedom + _of_others(parts**2 / np.maximum(self.freedom, 1)) / total**2
+        return variance, variance**2 / rough
 
 
 @dataclass(frozen=True, eq=False)
