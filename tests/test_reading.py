@@ -394,6 +394,31 @@ def test_types_are_believed(tmp_path, ending, cells, kind, found):
     assert read(path) == {"v": found}
 
 
+CODES = [900000000000207008, 900000000000207009, None, -3, 900000000000207008]
+
+
+@pytest.mark.parametrize("ending", [".pq", ".arrow", ".csv"])
+@pytest.mark.parametrize("encoded", [False, True])
+def test_whole_numbers_of_many_digits_are_labels_digit_by_digit(tmp_path, ending, encoded):
+    """Two codes of SNOMED that are the same float."""
+    if ending == ".csv":
+        path = write(tmp_path / "a.csv", "v\n" + "".join("\n" if code is None else f"{code}\n" for code in CODES))
+    else:
+        cells = pa.array(CODES)
+        path = save(tmp_path / f"a{ending}", {"v": cells.dictionary_encode() if encoded else cells})
+    assert read(path, {"v": "categorical"}) == {"v": [None if code is None else str(code) for code in CODES]}
+    found = profile(open_tables(path), "north", kinds={"v": "categorical"}).columns["v"]
+    assert dict(zip(found.levels, found.counts, strict=True)) == {"-3": 1, str(CODES[0]): 2, str(CODES[1]): 1}
+
+
+@pytest.mark.parametrize("ending", [".pq", ".arrow", ".csv"])
+def test_an_empty_cell_counts_also_where_it_is_all_of_a_row(tmp_path, ending):
+    cells = [1.0, None, 3.0, None, None, 2.0]
+    lines = "".join("\n" if cell is None else f"{cell}\n" for cell in cells)
+    path = write(tmp_path / "a.csv", "v\n" + lines) if ending == ".csv" else save(tmp_path / f"a{ending}", {"v": cells})
+    assert read(path) == {"v": cells}
+
+
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.tuples(numbers, labels, st.one_of(st.none(), st.booleans())), min_size=1))
 def test_a_file_reads_like_the_table_in_memory(content):
@@ -584,6 +609,8 @@ def test_folders_and_patterns(tmp_path):
     assert read(str(tmp_path / "?.csv")) == {"x": [1, 0]}
     assert read(tmp_path / "**" / "[a-c].csv") == {"x": [1, 0, 2]}
     assert read([tmp_path / "[x].csv", tmp_path / "deep", str(tmp_path / "a*")]) == {"x": [3, 2, 1]}
+    assert read(tmp_path / "*.csv") == {"x": [3, 5, 1, 0]}  # as in shells, what is hidden is not meant
+    assert read(tmp_path / ".h*.csv") == {"x": [4]}
 
 
 def test_a_pattern_may_be_relative(tmp_path, monkeypatch):
@@ -757,6 +784,23 @@ def test_a_file_that_is_still_being_written_is_refused(tmp_path, change):
         list(batches)
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.arrow"])
+def test_a_file_that_is_replaced_between_two_passes_is_refused(tmp_path, name):
+    """The profile of numbers takes several; were they of different rows, they would contradict each other."""
+
+    def saved(rows: int) -> Path:
+        values = np.random.default_rng(rows).standard_normal(rows)
+        if name == "a.csv":
+            return write(tmp_path / name, "x\n" + "".join(f"{value}\n" for value in values))
+        return save(tmp_path / name, {"x": values})
+
+    path = saved(300)
+    other = save(tmp_path / "b.parquet", {"x": np.arange(100.0)})
+    source = open_tables([path, other], progress=lambda rows, share: saved(200) if share == 1 else None)
+    with pytest.raises(DataError, match=rf"{name} changed while it was read; wait until it is complete"):
+        profile(source, "north")
+
+
 def test_a_file_that_went_away_is_refused(tmp_path):
     for path in (
         write(tmp_path / "a.csv", "x\n1\n"),
@@ -810,3 +854,25 @@ def test_an_arrow_file_that_becomes_shorter_does_not_end_the_process(tmp_path):
     os.truncate(path, path.stat().st_size // 3)
     with pytest.raises(DataError, match=r"a\.arrow became shorter while it was read; wait until it is complete"):
         list(batches)
+
+
+@pytest.mark.parametrize("compression", ["uncompressed", "zstd"])
+def test_of_an_arrow_file_that_is_not_packed_no_batch_is_copied_as_a_whole(tmp_path, compression):
+    rows = 400_000
+    table = pa.table({"x": np.arange(float(rows)), "y": np.arange(rows) % 3, "unused": ["long enough"] * rows})
+    feather.write_feather(table, tmp_path / "a.arrow", compression=compression, chunksize=rows)
+    source, held = open_tables(tmp_path / "a.arrow", batch_rows=1000), []
+    before = pa.total_allocated_bytes()
+    for number, batch in enumerate(source.batches({"x": "continuous", "y": "categorical"})):
+        assert batch.columns["x"].values[0] == 1000 * number
+        held.append(pa.total_allocated_bytes() - before)
+    assert len(held) == rows // 1000
+    assert (max(held) > 8 * rows) == (compression == "zstd")
+
+
+def test_rows_of_an_arrow_file_stay_when_the_file_goes(tmp_path):
+    path = tmp_path / "a.arrow"
+    feather.write_feather(pa.table({"x": np.arange(300_000.0)}), path, compression="uncompressed", chunksize=300_000)
+    first = next(open_tables(path).batches({"x": "continuous"}))
+    os.truncate(path, 0)
+    assert first.columns["x"].values[-1] == first.rows - 1

@@ -203,3 +203,11 @@ def test_numbers_are_rounded_once():
     assert table.columns["large"].values[:2].tolist() == [float(large), 1.0]
     assert table.columns["exact"].values[:2].tolist() == [123456789.3, 1.0]
     assert all(column.missing[2] for column in table.columns.values())
+
+
+@pytest.mark.parametrize("cells", [np.array([2**53, 1]), pd.Series([2**53 + 1, None], dtype="Int64"), [10**16, 3]])
+def test_numbers_that_are_not_exact_are_refused_as_labels(cells):
+    column = as_table({"code": cells}).columns["code"]
+    with pytest.raises(DataError, match=r"column 'code' at .* 16 digits .* turn the column into text"):
+        column.as_texts("column 'code' at client 'north'")
+    assert as_table({"code": [2**53 - 1, -3]}).columns["code"].as_texts().levels == ("-3", str(2**53 - 1))

@@ -88,7 +88,7 @@ class LabelReader:
 
     def add(self, column: Column) -> None:
         """Some of the rows."""
-        texts = column.as_texts()
+        texts = column.as_texts(f"column {self._name!r} at {self._owner}")
         counts = np.bincount(texts.codes[texts.codes >= 0], minlength=len(texts.levels)).tolist()
         for level, count in zip(texts.levels, counts, strict=True):
             if count:

@@ -162,7 +162,7 @@ def _values(variable: Continuous, client: str, table: Table) -> Array:
 
 def level_codes(variable: Categorical, client: str, column: Column) -> Codes:
     """The positions of the rows' labels among the plan's levels."""
-    texts = column.as_texts()
+    texts = column.as_texts(f"column {variable.name!r} at client {client!r}")
     position = {level: code for code, level in enumerate(variable.levels)}
     places = [position.get(level, position.get(as_whole(level), -1)) for level in texts.levels]
     codes = np.array(places, dtype=np.int64)[texts.codes]

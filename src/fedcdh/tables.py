@@ -20,6 +20,7 @@ from fedcdh.errors import DataError
 
 Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
+_EXACT = 2**53  # from here on, not every whole number is a float
 
 
 @dataclass(frozen=True)
@@ -41,10 +42,15 @@ class Numbers:
     def take(self, rows: npt.NDArray[Any]) -> Numbers:
         return Numbers(self.values[rows])
 
-    def as_texts(self) -> Texts:
-        """The same column read as labels: 3.0 and 3 are the label "3"."""
+    def as_texts(self, what: str = "a column of labels") -> Texts:
+        """The same column read as labels: 3.0 and 3 are the label "3"; what is too large to be exact is refused."""
         present = ~self.missing
         values, codes = np.unique(self.values[present], return_inverse=True)
+        if (np.isfinite(values) & (np.abs(values) >= _EXACT)).any():
+            raise DataError(
+                f"{what} holds numbers of 16 digits and more, which as numbers are not exact, so that two labels may "
+                "become one; turn the column into text (in pandas, astype(str)), and read it again"
+            )
         labels = Texts.of([_label(value) for value in values.tolist()])
         places = np.full(len(self), -1, dtype=np.int64)
         places[present] = labels.codes[codes]
@@ -83,7 +89,7 @@ class Texts:
         place[present] = np.arange(len(present))
         return Texts(tuple(self.levels[code] for code in present), place[codes])
 
-    def as_texts(self) -> Texts:
+    def as_texts(self, what: str = "") -> Texts:
         return self
 
 
@@ -124,7 +130,7 @@ class Table:
         """One table per value of the column `by`, without that column."""
         if by not in self.columns:
             raise DataError(f"domain={by!r} names no column of the table; it has {_quoted(self.names)}")
-        labels = self.select([by], "the table").columns[by].as_texts()
+        labels = self.select([by], "the table").columns[by].as_texts(f"column {by!r}")
         if labels.missing.any():
             raise DataError(
                 f"column {by!r} says which client a row belongs to, but is empty in {int(labels.missing.sum())} rows; "

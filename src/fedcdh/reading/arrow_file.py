@@ -1,7 +1,8 @@
 """One Arrow file (also called Feather, or Arrow IPC), read in batches of rows.
 
 The file is mapped into memory, so that pages are read when they are looked at, and may be dropped again. A batch that
-was packed when it was written has to be unpacked as a whole: how large it is was decided by whoever wrote it.
+was packed when it was written has to be unpacked as a whole, of the columns that are wanted: how large it is was
+decided by whoever wrote it. To name these columns where nothing is packed would make Arrow copy the batch.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyarrow import ipc
 
 from fedcdh.errors import DataError
+from fedcdh.reading.columns import is_mapped
 from fedcdh.reading.typed_file import TypedFile
 
 _OLD = b"FEA1"  # the first version of Feather, which Arrow no longer writes
@@ -49,11 +51,13 @@ class ArrowFile(TypedFile):
         return file.schema
 
     def _read(self, file: Any, columns: Sequence[str], rows: int) -> Iterator[tuple[Any, float]]:
-        with self._mapped([file.schema.get_field_index(name) for name in columns]) as wanted:
-            count, size = wanted.num_record_batches, self.path.stat().st_size
+        packed = bool(file.num_record_batches) and not any(map(is_mapped, file.get_batch(0).columns))
+        wanted = [file.schema.get_field_index(name) for name in columns] if packed else None
+        with self._mapped(wanted) as source:
+            count, size = source.num_record_batches, self.path.stat().st_size
             for number in range(count):
                 self._check_still(size)
-                batch = wanted.get_batch(number)
+                batch = source.get_batch(number).select(columns)
                 batch.validate(full=True)  # offsets of a damaged file may point anywhere
                 for start in range(0, batch.num_rows, rows):
                     self._check_still(size)

@@ -11,6 +11,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from fedcdh.reading.style import CsvStyle
+from fedcdh.sources import Kind
 from fedcdh.tables import Column, Numbers, Texts
 
 Array = npt.NDArray[np.float64]
@@ -32,12 +33,16 @@ def content_of(declared: Any) -> Content:
     return "labels" if any(is_it(declared) for is_it in texts) else "neither"
 
 
-def typed_column(cells: Cells) -> Column:
-    """A column whose type is known, as Parquet gives it: nulls and NaN are missing, all else is a value."""
+def typed_column(cells: Cells, kind: Kind) -> Column:
+    """A column whose type is known, as Parquet gives it: nulls and NaN are missing, all else is a value.
+
+    Whole numbers that are labels are taken digit by digit: beyond 2^53, two of them may be the same float.
+    """
     if pa.types.is_dictionary(cells.type):
         used = cells.indices.dictionary_encode()  # a dictionary may be far larger than the batch, and hold twins
-        return _spread(typed_column(cells.dictionary.take(used.dictionary)).as_texts(), used.indices)
-    if content_of(cells.type) in ("numbers", "nothing"):
+        return _spread(typed_column(cells.dictionary.take(used.dictionary), "categorical").as_texts(), used.indices)
+    exact = kind == "categorical" and pa.types.is_integer(cells.type)
+    if content_of(cells.type) in ("numbers", "nothing") and not exact:
         return Numbers(_floats(cells))
     if pa.types.is_string_view(cells.type):
         cells = cells.cast(pa.large_string())  # Arrow cannot encode views
@@ -53,8 +58,18 @@ def _floats(cells: Cells) -> Array:
 
 
 def _filled(cells: Cells, missing: float) -> npt.NDArray[Any]:
-    """Arrow's array as numpy's. Arrow's own to_numpy would import pandas wherever it is there: 50 MB for nothing."""
-    return np.from_dlpack(cells.fill_null(missing) if cells.null_count else cells)
+    """Arrow's array as numpy's, and never a file's: what is mapped may go away before it is looked at.
+
+    Arrow's own to_numpy would import pandas wherever it is there: 50 MB for nothing.
+    """
+    filled = cells.fill_null(missing) if cells.null_count else cells
+    found = np.from_dlpack(filled)
+    return found.copy() if is_mapped(filled) else found
+
+
+def is_mapped(cells: Cells) -> bool:
+    """Whether a column lies in a file that is mapped into memory, and can only be read."""
+    return any(buffer is not None and not buffer.is_mutable for buffer in cells.buffers())
 
 
 def _spread(distinct: Texts, indices: Cells) -> Texts:

@@ -145,7 +145,12 @@ class CsvFile:
                 encoding=self.style.codec,
                 skip_rows=self._heading.above,
             ),
-            arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True, invalid_row_handler=refuse),
+            arrow_csv.ParseOptions(
+                delimiter=self.delimiter,
+                newlines_in_values=True,
+                ignore_empty_lines=len(self.names) > 1,  # of one column, an empty line is an empty cell
+                invalid_row_handler=refuse,
+            ),
             arrow_csv.ConvertOptions(
                 include_columns=columns,
                 default_column_type=pa.string(),

@@ -64,7 +64,9 @@ def _expanded(path: Path) -> list[Path]:
     wild = next((i for i, part in enumerate(parts) if any(letter in part for letter in "*?[")), None)
     if wild is None:
         raise DataError(f"there is no file {path}; check the name (relative names start at {Path.cwd()})")
-    return _several(path, Path(*parts[:wild]).glob("/".join(parts[wild:])))
+    found = Path(*parts[:wild]).glob("/".join(parts[wild:]))
+    hidden = parts[-1].startswith(".")  # asked for by name, as in shells
+    return _several(path, (one for one in found if hidden or not one.name.startswith(".")))
 
 
 def _several(given: Path, candidates: Iterator[Path]) -> list[Path]:

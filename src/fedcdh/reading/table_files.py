@@ -83,7 +83,7 @@ class TableFiles:
         return dict(self._kinds)
 
     def batches(self, kinds: Mapping[str, Kind]) -> Iterator[Table]:
-        """All rows, once, in the order of the files; a categorical column of typed numbers comes as numbers."""
+        """All rows, once, in the order of the files; a categorical column of typed fractions comes as numbers."""
         theirs = {name: self._column(name) for name in kinds}
         for name, kind in kinds.items():
             self._check_heading(name, theirs[name])
@@ -91,18 +91,18 @@ class TableFiles:
         return self._batches({theirs[name]: kind for name, kind in kinds.items()}, tuple(kinds)) if kinds else iter(())
 
     def _batches(self, kinds: Mapping[str, Kind], names: Sequence[str]) -> Iterator[Table]:
-        found = [_state(file.path) for file in self.files]
-        whole = sum(size for size, _ in found)
+        whole = sum(size for size, _ in self._states)
         rows = min(self.batch_rows, max(1, CELLS_AT_MOST // len(kinds)))
         done, share = 0, 0.0
-        for file, (size, written) in zip(self.files, found, strict=True):
+        for file, state in zip(self.files, self._states, strict=True):
+            size, _ = state
+            _check_same(file.path, state)
             for table, part in file.batches(kinds, rows):
                 yield Table(dict(zip(names, table.columns.values(), strict=True)))
                 share = min(1.0, (done + part * size) / whole)
                 if self.progress:
                     self.progress(table.rows, share)
-            if _state(file.path) != (size, written):
-                raise DataError(f"{file.path} changed while it was read; wait until it is complete, then try again")
+            _check_same(file.path, state)
             done += size
         if self.progress and share < 1:
             self.progress(0, 1.0)
@@ -117,9 +117,14 @@ class TableFiles:
         }
 
     @cached_property
+    def _states(self) -> list[tuple[int, int]]:
+        """Of all files, as they are when one is first looked into: some work takes several passes over their rows."""
+        return [_state(file.path) for file in self.files]
+
+    @cached_property
     def _columns(self) -> dict[str, str]:
         """From the study's names to those in the files."""
-        first = self.files[0]
+        first, _ = self.files[0], self._states
         for file in self.files:
             _check_names(file, first)
         for theirs in self.rename.keys() - set(first.names):
@@ -187,6 +192,11 @@ def _state(path: Path) -> tuple[int, int]:
     except OSError as problem:
         raise unreadable(path, problem, "it went away") from None
     return status.st_size, status.st_mtime_ns
+
+
+def _check_same(path: Path, state: tuple[int, int]) -> None:
+    if _state(path) != state:
+        raise DataError(f"{path} changed while it was read; wait until it is complete, then try again")
 
 
 def _check_names(file: TableFile, first: TableFile) -> None:

@@ -72,7 +72,7 @@ class TypedFile(ABC):
         with self._sound() as file:
             for batch, share in self._read(file, list(kinds), rows):
                 if batch.num_rows:
-                    yield Table({name: typed_column(batch.column(name)) for name in kinds}), share
+                    yield Table({name: typed_column(batch.column(name), kind) for name, kind in kinds.items()}), share
 
     @contextmanager
     def _sound(self) -> Iterator[Any]:
