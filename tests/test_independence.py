@@ -193,6 +193,13 @@ def test_an_answer_does_not_depend_on_the_batch(study, test_of):
     assert {answer.rows for answer in together} == {185}
 
 
+def test_nor_with_many_clients():
+    """From eight numbers on that are side by side in memory, numpy adds up several at a time."""
+    study = Study(3, sizes=(30,) * 12)
+    test = RegressionTest(Basis.of(study.cohort))
+    assert [test([question])[0] for question in study.questions] == test(study.questions)
+
+
 @pytest.mark.parametrize("test_of", TESTS.values(), ids=TESTS.keys())
 @pytest.mark.parametrize("sizes", [(18, 19), (3, 4), (1, 1, 1), (13, 13, 1)])
 def test_more_conditions_than_rows_can_bear(test_of, sizes):

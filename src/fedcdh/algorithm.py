@@ -11,7 +11,7 @@ from fedcdh.certainty import Support, as_skeleton, colliders_of, direction_evide
 from fedcdh.change import OperatorChange
 from fedcdh.cohort import Aggregate, Cohort
 from fedcdh.colliders import ColliderRule
-from fedcdh.conditioning import Remembering
+from fedcdh.conditioning import Remembering, announced
 from fedcdh.errors import SettingsError
 from fedcdh.evidence import Evidence
 from fedcdh.graph import Pair, PartialGraph
@@ -87,7 +87,8 @@ class ByTests:
             always,
             self.removal,
         )
-        orientation = orient(skeleton, self.colliders(test), settings.knowledge, change)  # steps 4 and 5: FICP
+        colliders = self.colliders(announced(test, progress, len(skeleton.questions_per_level)))
+        orientation = orient(skeleton, colliders, settings.knowledge, change)  # steps 4 and 5: FICP
         spent = self.spent(answers)
         return Findings(skeleton, orientation, notes=(str(spent),) if spent else (), spent=spent)
 

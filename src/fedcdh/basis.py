@@ -249,9 +249,9 @@ def _square(found: list[Array], covariance: Array, centre: Array) -> tuple[float
 
     e₁² = (l − l̄)²/σ² = (s − 2 l̄ l)/σ² + const, and s = cov(s, e₁) e₁ + cov(s, e₂) e₂ + const by orthonormality.
     """
-    if not found:
-        return 0.0, 0.0
     deviation = np.sqrt(covariance[0, 0])
+    if not found or not deviation:  # of values that hardly differ, the linear feature may differ less than the next
+        return 0.0, 0.0
     on_basis = [covariance[1] @ direction for direction in found[:2]]
     second = on_basis[1] if len(found) > 1 and found[1][1] else 0.0
     return float((on_basis[0] - 2 * centre[0] * deviation) / deviation**2), float(second / deviation**2)

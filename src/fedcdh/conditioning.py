@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 
 from fedcdh.errors import AnswerError
@@ -76,3 +76,14 @@ class Remembering:
         new = [question for question in dict.fromkeys(questions) if question not in self._known]
         self._known.update(zip(new, ask(self._test, new), strict=True))
         return [self._known[question] for question in questions]
+
+
+def announced(test: IndependenceTest, progress: Callable[[int, int], None] | None, level: int) -> IndependenceTest:
+    """The same test, which tells of every batch before it answers."""
+
+    def announcing(questions: Sequence[Question], /) -> list[Answer]:
+        if progress is not None:
+            progress(level, len(questions))
+        return test(questions)
+
+    return announcing

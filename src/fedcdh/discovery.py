@@ -124,7 +124,7 @@ def discover(
     - `rounds`: "adaptive" lets the tests of "constraint" ask clients again, how conditioning variables act together;
       the result notes how often and how much.
     - `workers`: how many answer the questions of "constraint" at a time, -1 for one per core; they are threads, unless
-      `joblib.parallel_config` names a cluster. The result is the same.
+      `joblib.parallel_config` names a cluster. The result is the same. Adaptive rounds have one.
     - `progress`: called as the search goes on, with (level, questions) or, by evidence, (families scored, families).
 
     >>> from fedcdh.simulate import simulate

@@ -68,10 +68,10 @@ def _stacked(parts: Iterable[Array], *shape: int) -> Array:
 
 
 def in_turn(stack: Array) -> Array:
-    """The sum over the first axis, in its order: of a single column numpy takes several numbers at a time, and the last
-    digit of an answer would depend on whether there are others."""
+    """The sum over the first axis, in its order: of numbers side by side in memory numpy takes several at a time, and
+    the last digit of an answer would depend on whether there are others."""
     alone = stack.size == len(stack) > 0
-    return np.asarray(np.add.accumulate(stack, axis=0)[-1] if alone else stack.sum(axis=0))
+    return np.asarray(np.add.accumulate(stack, axis=0)[-1] if alone else np.ascontiguousarray(stack).sum(axis=0))
 
 
 class Left:

@@ -11,7 +11,8 @@ from fedcdh.errors import SettingsError
 from fedcdh.knowledge import Knowledge
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Called before each batch: with (level, questions) by tests, with (families scored so far, families) by evidence."""
+"""Called before each batch: with (level, questions) by tests, the level after the last to tell which triples collide;
+with (families scored so far, families) by evidence."""
 
 
 LEVEL = 0.05

@@ -47,6 +47,10 @@ SHARES = (0.1, 1.0)
 """Prior variances κ of a client's deviation, as a share of the squared weight."""
 SHIFTS = (0.03, 1.0)
 """Prior variances κ of a client's own level, in units of the noise variance, where only the level changes."""
+FAR = (100.0, 1e6)
+"""The same where clients are far apart: what is measured once at each of them, as the altitude of a hospital."""
+RARELY = 0.01
+"""Prior probability of that. Without it, parents that say nothing would be there to let the level change further."""
 LEAST = 0.01
 """Added to the squared weight: even what does not matter in all clients together may matter a little in one."""
 FREEDOM = 4.0
@@ -177,18 +181,19 @@ class GaussianEvidence:
         sizes = self._sizes(stack)
         best = np.argmax(sizes.evidence, axis=0)
         prior = np.asarray(SIZES)[best, None] * stack.scale
-        changing = list(self._shifted(stack, prior))
+        changing, far = (list(self._shifted(stack, prior, shifts)) for shifts in (SHIFTS, FAR))
         if self.basis.knows_clients:
             alone = _Sums.of(self._moments.apart, stack.columns, stack.targets)
             changing += self._by_client(alone, prior, stack.owner, _chosen(sizes, best))
-        found = _log_mean(np.stack(changing)) - np.log(len(SIZES))  # one size of those the invariant one averages
+        near, beyond = _log_mean(np.stack(changing)) + np.log1p(-RARELY), _log_mean(np.stack(far)) + np.log(RARELY)
+        found = np.logaddexp(near, beyond) - np.log(len(SIZES))  # one size of those the invariant one averages
         return list(zip(_log_mean(sizes.evidence).tolist(), found.tolist(), strict=True))
 
-    def _shifted(self, stack: _Stack, prior: Array) -> Iterator[Array]:
+    def _shifted(self, stack: _Stack, prior: Array, shifts: Sequence[float]) -> Iterator[Array]:
         """Levels differ between clients, weights and noise do not."""
         pooled = _Sums.of(self._moments.pooled, stack.columns, stack.targets)
         x, y = self._moments.means[:, stack.columns], self._moments.means[:, stack.targets]
-        for share in SHIFTS:
+        for share in shifts:
             weight = (self.basis.rows**2 / (self.basis.rows + 1 / share))[:, None]
             less = pooled.less(
                 np.einsum("kbp,kbq->bpq", weight[..., None] * x, x, optimize=True),
