@@ -1,12 +1,12 @@
-"""A hundred sites with thirty variables, in one process: seconds, memory and bytes of a whole online study.
+"""A whole online study in one process: python -m benchmarks.bench_federation --help
 
-And thirty sites with ten variables where tests ask again, with and without a site that drops out on the way.
-
-python -m benchmarks.bench_federation
+A hundred sites with thirty variables: seconds, memory and bytes. And thirty sites with ten variables where tests ask
+again, with and without a site that drops out on the way.
 """
 
 from __future__ import annotations
 
+import argparse
 import resource
 import time
 from collections.abc import Mapping
@@ -22,10 +22,13 @@ ROWS, SEED = 500, 1000
 
 
 def main() -> None:
-    one_shot = _study(variables=30, clients=100)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="small sizes only: a trial of the program, not a result")
+    quick = parser.parse_args().quick
+    one_shot = _study(*(6, 10) if quick else (30, 100))
     for method in ("evidence", "constraint"):
         _run(one_shot, {"method": method})
-    _run(further := _study(variables=10, clients=30), asking := {"method": "constraint", "rounds": "adaptive"})
+    _run(further := _study(*(6, 10) if quick else (10, 30)), asking := {"method": "constraint", "rounds": "adaptive"})
     client = next(iter(further.tables))
     start = time.perf_counter()
     outcome = simulate_federation(

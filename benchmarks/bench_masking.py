@@ -1,10 +1,11 @@
-"""What a masked sum costs beside plain summaries: seconds and bytes of a site, and seconds of the server.
+"""What a masked sum costs beside plain summaries: python -m benchmarks.bench_masking --help
 
-python -m benchmarks.bench_masking
+Seconds and bytes of a site, and seconds of the server.
 """
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection
@@ -47,6 +48,9 @@ class Spent:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="small sizes only: a trial of the program, not a result")
+    sizes = SIZES[:1] if parser.parse_args().quick else SIZES
     print(f"{ROWS} rows a site, seed {SEED}; processor time; a third of the sites at most may leave")
     print(
         "                     |  time of a site               |  bytes of a site                  |  time of the server"
@@ -55,7 +59,7 @@ def main() -> None:
         "sites variables left |     plain    masked    ratio  |    plain    sent received   ratio |     plain    masked"
     )
     with threadpool_limits(1, user_api="blas"):
-        for sites, variables in SIZES:
+        for sites, variables in sizes:
             for left in (0, 3 * sites // 10):
                 print(measured(sites, variables, left), flush=True)
 

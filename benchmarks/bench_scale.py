@@ -84,7 +84,10 @@ PARTS: Mapping[str, Callable[[Path, bool], None]] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, "small", []], help="what to do (default: all but small)")
+    words = [*PARTS, "small"]
+    parser.add_argument(
+        "parts", nargs="*", choices=[*words, []], metavar="PART", help=f"{', '.join(words)} (default: all but small)"
+    )
     parser.add_argument("--quick", action="store_true", help="small sizes only: a trial of the programs, not a result")
     parser.add_argument("-o", "--output", type=Path, default=FOLDER, help=f"folder (default {FOLDER})")
     options = parser.parse_args()

@@ -19,7 +19,7 @@ from benchmarks.scale.page import (
     write_besides,
     write_points,
 )
-from benchmarks.scale.peers import Beside
+from benchmarks.scale.peers import CASES, Beside, who_is_faster
 from fedcdh.plan import Continuous, StudyPlan
 from fedcdh.summing import summarize
 
@@ -49,6 +49,35 @@ def test_points_and_ratios_are_read_as_they_were_written(tmp_path):
     assert list(peers_table(beside))[-1] == "| linear, d = 30 | a peer | 3 | 6.00 (2.00 to 10) |\n"
 
 
+@pytest.mark.parametrize(
+    ("ratios", "said"),
+    [
+        ({6: 0.3, 10: 0.6, 30: 1.2, 100: 8.0}, ("at d = 6 and 10 causal-learn's", "from d = 30 on ours")),
+        ({6: 0.3, 10: 1.6, 30: 0.9, 100: 8.0}, ("at d = 6 and 30 causal-learn's", "from d = 100 on ours")),
+        ({6: 0.3, 100: 0.8}, ("at d = 6 and 100 causal-learn's",)),
+        ({30: 1.2, 100: 8.0}, ("from d = 30 on ours",)),
+        ({}, ()),
+    ],
+)
+def test_the_page_says_where_others_are_faster(ratios, said):
+    found = [
+        Beside(str(case), program, 1000, 1.0, ratios[case.variables] if "fisherz" in program else 1e-3)
+        for case in CASES
+        if case.variables in ratios
+        for program in case.programs
+    ]
+    sentence = who_is_faster(found)
+    assert all(part in sentence for part in said)
+    assert sentence.count("d = ") == len(said)
+
+
+def test_one_slower_program_is_enough_for_others_to_be_called_faster():
+    case = next(str(case) for case in CASES if case.variables == 30)
+    ratios = {"causal-learn cdnod fisherz": 2.0, "causal-learn pc fisherz": 0.9}
+    found = [Beside(case, program, 1000, 1.0, ratio) for program, ratio in ratios.items()]
+    assert "at d = 30 causal-learn's" in who_is_faster(found)
+
+
 def test_work_is_measured_in_a_process_of_its_own():
     found = measured(__name__, "hoarding", {"megabytes": 64})
     assert found.seconds > 0
@@ -57,6 +86,21 @@ def test_work_is_measured_in_a_process_of_its_own():
 
 def hoarding(megabytes: int):
     return lambda: float(np.ones(megabytes << 17).sum())
+
+
+def test_memory_that_preparation_freed_counts_when_work_takes_it_again():
+    found = measured(__name__, "taking_again", {"megabytes": 64})
+    assert found.megabytes == -1 or 60 < found.megabytes < 90
+
+
+def taking_again(megabytes: int):
+    def work():
+        return [np.ones(1 << 12) for _ in range(megabytes << 5)]
+
+    blocks = work()
+    last = blocks.pop()  # above the freed ones, so that these do not leave by themselves
+    del blocks
+    return lambda: (len(work()), last)
 
 
 def test_time_in_libraries_is_charged_to_who_called_them():

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import csv
+import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
 from benchmarks.scale.growth import CURVES, Point, exponent
+from benchmarks.scale.jobs import LEVEL
 from benchmarks.scale.measure import Measured
-from benchmarks.scale.peers import Beside, in_words
+from benchmarks.scale.peers import Beside, in_words, who_is_faster
 
 WORDS = {"rows": "rows n", "variables": "variables d", "clients": "clients K", "width": "features h"}
 BEGINNING = """# Scale
@@ -20,21 +22,23 @@ the work is to what the machine can do. `make bench` measures all of it again an
 measured in turn in one run, on one thread unless workers are named. Seeds are 1000 and above.
 
 """
-GROWTH = """## Growth
+GROWTH = f"""## Growth
 
 Time beside that of the smallest size, while one size grows and all others stand still (20 variables, 10 clients of 200
 rows and 6 columns a variable, unless `benchmarks/scale/growth.py` says otherwise). The exponent is fitted to the larger
 half of the sizes; beside it stands that of the work itself. Client: the sums of its rows. Arrival: messages as bytes,
 opened, checked and added up. Server: from summaries to a graph; with more rows it takes longer where more edges are
-found. Memory is what the process holds beyond what it held before, at the smallest and at the largest size.
-`python -m benchmarks.bench_scale growth`:
+found. Tests have the level {LEVEL} at every size, so that one and the same job grows; by default `method="constraint"`
+takes a lower one with more than 30 variables, and less time. Memory is what the process holds beyond what it held
+before, at the smallest and at the largest size. `python -m benchmarks.bench_scale growth`:
 
 """
-PEERS = """## Beside other programs
+PEERS = f"""## Beside other programs
 
 From rows to a graph, `method="constraint"`, nonparametric and federated (profiles and summaries of all clients
 included), beside programs that are given all rows at one place: their CPU seconds over ours, median over seeds (and
-range). Fisher's z and Pearson's correlation are tests for linear effects. `python -m benchmarks.bench_scale peers`:
+range). All test at the level {LEVEL}. Fisher's z and Pearson's correlation are tests for linear effects.
+`python -m benchmarks.bench_scale peers`:
 
 """
 PRINTED = (
@@ -75,7 +79,8 @@ def page(folder: Path) -> str:
     if (growth := folder / "growth.csv").exists():
         parts += [GROWTH, *growth_table(read_points(growth)), f"\n![growth curves]({folder.name}/growth.png)\n\n"]
     if (peers := folder / "peers.csv").exists():
-        parts += [PEERS, *peers_table(read_besides(peers)), "\n"]
+        found = read_besides(peers)
+        parts += [PEERS, *peers_table(found), "\n", textwrap.fill(who_is_faster(found), 120), "\n\n"]
     for name, heading, module in PRINTED:
         if (text := folder / f"{name}.txt").exists():
             command, _, printed = text.read_text(encoding="utf-8").partition("\n")
