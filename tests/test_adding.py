@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -17,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcdh.adding import Adding, Outcome, RunningSum
+from fedcdh.adding import FORMAT, Adding, Outcome, RunningSum, _rendered
 from fedcdh.arrival import admit
 from fedcdh.budget import Noise
 from fedcdh.cli import main, output
@@ -41,6 +43,7 @@ from fedcdh.files.studies import Study
 from fedcdh.files.summaries import SummaryMessage, most_bytes, pack, unpack
 from fedcdh.plan import Categorical, Continuous, StudyPlan
 from fedcdh.privacy.noise import noisy
+from fedcdh.privacy.vectors import words_of
 from fedcdh.resampling import bootstrap_summaries
 from fedcdh.summary import Summary
 from fedcdh.summing import summarize
@@ -187,6 +190,17 @@ def test_a_folder_stands_for_the_summaries_in_it(inbox, tmp_path, capsys):
     assert "holds no *.summary" in capsys.readouterr().err
 
 
+def test_files_that_systems_hide_are_no_summaries_and_patterns_go_down_folders(inbox, tmp_path):
+    for client in CLIENTS:
+        write(tmp_path / client, client)
+        (tmp_path / client / f"._{client}.summary").write_bytes(b"what macOS leaves on other systems' disks")
+    assert add(inbox, tmp_path / "folders", *(tmp_path / client for client in CLIENTS)) == 0
+    assert add(inbox, tmp_path / "pattern", tmp_path / "**" / "*.summary") == 0
+    assert add(inbox, tmp_path / "total") == 0
+    assert len({(tmp_path / name).read_bytes() for name in ("folders", "pattern", "total")}) == 1
+    assert add(inbox, tmp_path / "named", tmp_path / "site a" / "._site a.summary") == 5
+
+
 def test_groups_by_file_and_for_programs(inbox, tmp_path, capsys):
     table = tmp_path / "groups.csv"
     groups = {client: "north" if client < "site d" else "south" for client in CLIENTS}
@@ -230,10 +244,12 @@ def test_each_check_of_arrival_is_made(inbox, tmp_path):
     wrong_plan = tmp_path / "plan.summary"
     wrong_plan.write_bytes(pack(SummaryMessage(summary_of("site g", other)), other))
     cases = [
-        (write(tmp_path, "site d"), None),
-        (write(tmp_path, "site d", name="again"), DuplicateClient),  # the same file twice
+        (write(tmp_path, "site c"), None),
+        (write(tmp_path, "site c", name="site c.twice"), DuplicateClient),  # the same file twice
+        (write(tmp_path, "site d"), DuplicateClient),  # and another of the same client
         (write(tmp_path, "site d", summary_of("site d", seed=1), name="second"), DuplicateClient),
-        (write(tmp_path, "site e", replace(SUMMARIES["site d"], clients=("site e",))), DuplicateClient),  # a copy
+        (write(tmp_path, "site e"), DuplicateClient),  # and a copy of it
+        (write(tmp_path, "site g", replace(SUMMARIES["site e"], clients=("site g",))), DuplicateClient),
         (wrong_plan, PlanMismatch),
         (write(tmp_path, "site f", more_rows(SUMMARIES["site f"])), IdentityViolated),
         (tmp_path / "nowhere.summary", SummaryError),
@@ -247,8 +263,102 @@ def test_each_check_of_arrival_is_made(inbox, tmp_path):
     assert {path: kind for path, kind in cases if kind} == {
         path: next(kind for _, kind in cases if kind and isinstance(problem, kind)) for path, problem in outcome.refused
     }
-    assert set(outcome.sums.added) == {"site d"}
+    assert set(outcome.sums.added) == {"site c", "site d", "site e"}
+    assert outcome.sums.contested == ("site d", "site e", "site g")
     assert not any(problem.__traceback__ or problem.__context__ for _, problem in outcome.refused)
+
+
+@given(order=st.permutations(range(len(CLIENTS) + 1)), stops=st.sets(st.integers(1, len(CLIENTS))))
+@settings(max_examples=10, deadline=None)
+def test_which_of_two_summaries_holds_is_decided_by_no_order(inbox, tmp_path_factory, order, stops):
+    """Of site d there are two, and site f sends the sums of site e: in any order and portions, there is no sum."""
+    folder = tmp_path_factory.mktemp("contested")
+    settled = [path for path in files(inbox) if path.stem not in {"site d", "site e", "site f"}]
+    contested = [
+        *files(inbox)[3:5],
+        write(folder, "site d", summary_of("site d", seed=1), name="other d"),
+        write(folder, "site f", replace(SUMMARIES["site e"], clients=("site f",))),
+    ]
+    paths, adding = [*settled, *contested], Adding.beside(folder / "total", STUDY)
+    for start, stop in pairwise([0, *sorted(stops), len(paths)]):
+        take(adding, [paths[place] for place in order[start:stop]])
+    for named, refused in ((settled, []), (paths, contested)):  # not forgotten, and told of with the files at hand
+        outcome = take(adding, named)
+        assert outcome.sums.contested == ("site d", "site e", "site f")
+        assert [path for path, _ in outcome.refused] == sorted(refused)
+        with pytest.raises(DuplicateClient, match="which summary holds is not known of client site d, site e, site f"):
+            outcome.sums.message()
+
+
+def test_two_summaries_of_a_client_are_settled_by_asking_and_beginning_again(inbox, tmp_path, capsys):
+    target, other = tmp_path / "total", write(tmp_path, "site d", summary_of("site d", seed=1), name="other d")
+    said = []
+    for paths in (files(inbox), files(inbox)[::-1]):
+        assert add(inbox, target, other, *paths) == add(inbox, target, *paths, other) == 5
+        assert add(inbox, target, *(path for path in paths if path.stem != "site d"), "--go-on") == 5
+        said.append(capsys.readouterr().err)
+        assert not target.exists()
+        (tmp_path / "total.adding").unlink()
+        assert add(inbox, target, *paths) == 0
+        capsys.readouterr()
+        target.unlink()
+    assert said[0] == said[1]
+    assert all(str(path) in said[0] for path in (other, files(inbox)[3]))
+    assert f"then remove {tmp_path / 'total.adding'}, and run this again with all files" in said[0]
+
+
+@pytest.mark.parametrize("first", ["true", "false"])
+def test_what_cannot_be_true_contests_nothing(inbox, tmp_path, first):
+    sent = {
+        "true": write(tmp_path, "site d", name="true"),
+        "false": write(tmp_path, "site d", more_rows(SUMMARIES["site d"]), name="false"),
+    }
+    adding = Adding.beside(tmp_path / "total", STUDY)
+    for path in (sent.pop(first), *sent.values()):
+        outcome = take(adding, [path])
+    assert outcome.sums.contested == ()
+    assert take(adding, [path for path in files(inbox) if path.stem != "site d"]).sums.message()
+
+
+def test_however_many_are_refused_all_are_listed(inbox, tmp_path, capsys):
+    target, listed = tmp_path / "total", tmp_path / "total.refused.csv"
+    wrong = [tmp_path / "sent" / f"{number:02}.summary" for number in range(25)]
+    (tmp_path / "sent").mkdir()
+    for path in wrong:
+        path.write_bytes(path.name.encode())
+    assert add(inbox, target, tmp_path / "sent", "--json") == 5
+    said = capsys.readouterr()
+    assert f"... and 5 more\nall of this is listed in {listed}" in said.err
+    with listed.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["file"] for row in rows] == list(map(str, wrong))
+    assert {row["kind"] for row in rows} == {"NotASummary"}
+    document = json.loads(said.out)
+    assert document["refused"] == rows
+    assert document["without"] == list(CLIENTS)
+    assert add(inbox, target, files(inbox)[0], "--json") == 5
+    assert not listed.exists()  # it was of another run
+    document = json.loads(capsys.readouterr().out)
+    assert (document["clients"], document["refused"], document["without"]) == (1, [], list(CLIENTS[1:]))
+    listed.write_text("file,owner\n", encoding="utf-8")
+    assert add(inbox, target) == 2
+    assert listed.read_text(encoding="utf-8") == "file,owner\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such names there")
+def test_a_name_writes_no_lines_of_its_own(inbox, tmp_path, capsys):
+    name = "new\nfedcdh: note: all is well\nline"
+    write(tmp_path, "site d", name=name)
+    write(tmp_path, "site a", name=f"{name}, unsigned").with_name(f"{name}, unsigned.summary.sig").unlink()
+    for twice in ("damaged", "the same"):
+        (tmp_path / f"{name}, {twice}.summary").write_bytes(b"damaged")
+    (tmp_path / name).mkdir()
+    assert add(inbox, tmp_path / "total", tmp_path) == 5
+    assert add(inbox, tmp_path / "total", tmp_path / name) == 2
+    said = capsys.readouterr().err
+    assert said.count("new\\nfedcdh: note: all is well\\nline") >= 6
+    assert not any(line.startswith(("fedcdh: note: all", "line")) for line in said.splitlines())
+    assert "all is well\\nline" in (tmp_path / "total.refused.csv").read_text(encoding="utf-8").splitlines()[1]
 
 
 def test_what_is_refused_leaves_no_trace():
@@ -258,6 +368,10 @@ def test_what_is_refused_leaves_no_trace():
         sums.add(SummaryMessage(more_rows(SUMMARIES["site a"])), "0" * 64)
     assert sums.to_bytes() == before
     sums.add(SummaryMessage(SUMMARIES["site a"]), "0" * 64)
+    before = sums.to_bytes()
+    with pytest.raises(DuplicateClient):
+        sums.add(SummaryMessage(SUMMARIES["site a"]), "0" * 64)
+    assert sums.to_bytes() == before  # the same once more contests nothing
 
 
 def test_clients_who_are_missing_are_waited_for_or_left_out(inbox, tmp_path, capsys):
@@ -347,6 +461,8 @@ def test_a_sum_of_several_clients_is_no_summary():
 def test_a_pattern_that_fits_nothing_and_a_plan_by_another_are_refused(inbox, tmp_path, capsys):
     assert add(inbox, tmp_path / "total", tmp_path / "nothing*.summary") == 2
     assert "no file fits" in capsys.readouterr().err
+    assert add(inbox, tmp_path / "total", inbox / "sent", tmp_path / "nothing*.summary") == 2  # others do
+    assert f"no file fits {tmp_path / 'nothing*.summary'}" in capsys.readouterr().err
     assert add(inbox, tmp_path / "total", inbox / "sent", "--plan-key", KEYS["site a"].public) == 6
     assert "ask who made it" in capsys.readouterr().err
     assert not (tmp_path / "total.adding").exists()
@@ -369,6 +485,18 @@ def test_bootstrap_copies_are_left_aside(inbox, tmp_path, capsys):
     assert add(inbox, tmp_path / "total", inbox / "sent", tmp_path / "boot.summary") == 0
     assert "1 bootstrap copies are left aside" in capsys.readouterr().err
     assert same(unpack_aggregate((tmp_path / "total").read_bytes(), PLAN).aggregate, all_at_once())
+
+
+def test_of_nothing_but_copies_nothing_is_said_to_be_kept(inbox, tmp_path, capsys):
+    x = np.random.default_rng(0).standard_normal(80)
+    copies = bootstrap_summaries({"x": x, "g": np.where(x > 0, "yes", "no"), "y": -x}, PLAN, "site g", 2, seed=1)
+    paths = [write(tmp_path, "site g", copy, name=f"boot {copy.copy}") for copy in copies]
+    for more in ((), ("--go-on",)):
+        assert add(inbox, tmp_path / "total", *paths, *more) == 5
+        said = capsys.readouterr().err
+        assert "nothing was added: what was named (2) is bootstrap copies" in said
+        assert "kept" not in said
+    assert not (tmp_path / "total.adding").exists()
 
 
 def test_research_is_remembered_through_a_stop(inbox, tmp_path):
@@ -406,6 +534,25 @@ def test_a_stop_in_the_middle_keeps_what_was_added(inbox, tmp_path):
         adding.of(files(inbox), most_bytes(PLAN), stopped)
     assert set(adding.begun().added) == set(CLIENTS[:4])
     assert same(take(adding, files(inbox)[4:]).sums.message().aggregate, all_at_once())
+
+
+def test_a_request_to_end_keeps_what_was_added(inbox, tmp_path, capsys, monkeypatch):
+    """As timeout, Slurm and Kubernetes send it."""
+    opened, before = Receiving.opened, signal.getsignal(signal.SIGTERM)
+
+    def ended(self: Receiving, path: Path, content: bytes) -> SummaryMessage:
+        if path.stem == "site e":
+            assert signal.getsignal(signal.SIGTERM) is not before  # else it would end the tests
+            signal.raise_signal(signal.SIGTERM)
+        return opened(self, path, content)
+
+    with monkeypatch.context() as ending:
+        ending.setattr(Receiving, "opened", ended)
+        assert add(inbox, tmp_path / "total") == 130
+    assert "run the command again" in capsys.readouterr().err
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert set(Adding.beside(tmp_path / "total", STUDY).begun().added) == set(CLIENTS[:4])
+    assert add(inbox, tmp_path / "total") == 0
 
 
 def test_half_a_summary_is_never_kept(inbox, tmp_path, monkeypatch):
@@ -458,8 +605,26 @@ def _left_behind() -> bytes:
     sums = RunningSum(STUDY)
     for client in CLIENTS[:3]:
         sums.add(SummaryMessage(SUMMARIES[client]), hashlib.sha256(client.encode()).hexdigest())
+    with pytest.raises(DuplicateClient):
+        sums.add(SummaryMessage(summary_of(CLIENTS[0], seed=1)), "0" * 64)
     assert RunningSum.from_bytes(sums.to_bytes(), STUDY).to_bytes() == sums.to_bytes()
     return sums.to_bytes()
+
+
+def test_what_an_older_version_left_is_refused_for_what_it_forgot():
+    older = _left_behind().replace(b"fedcdh-adding-2", b"fedcdh-adding-1")
+    with pytest.raises(SummaryError, match=r"older version of this program, .* remove it to begin again"):
+        RunningSum.from_bytes(older, STUDY)
+
+
+@pytest.mark.parametrize("kind", ["differing", "shared"])
+@pytest.mark.parametrize("clients", [["nobody"], ["site b", "site a"], ["site a", "site a"], [3], [["site a"]]])
+def test_only_clients_of_the_plan_are_contested(kind, clients):
+    sums = RunningSum(STUDY)
+    said = {"format": FORMAT, **sums._belongs_to, "added": [], "differing": [], "shared": [], kind: clients}
+    forged = _rendered(said, bytes(8 * words_of(PLAN, len(CLIENTS))))
+    with pytest.raises(SummaryError, match="what is no client"):
+        RunningSum.from_bytes(forged, STUDY)
 
 
 def test_what_was_left_belongs_to_one_study_and_its_groups(inbox, tmp_path, capsys):

@@ -3,7 +3,8 @@
 Every file is checked as `arrival` checks it, and added; then it is not needed any more. What is kept is the sum, the
 first moments of every client or group, and of each file who sent it and two digests. All of this is written to one
 file beside the result now and then, whole or not at all, and read again after a stop: files that are in it are only
-compared with their digest. Sums are of integers, so the result does not depend on order, stops or portions.
+compared with their digest. Sums are of integers, so the result does not depend on order, stops or portions; nor does
+it where a client sent two summaries, for then there is none until somebody has asked which of them holds.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcdh.arrival import Arrivals, check
+from fedcdh.arrival import Arrivals, check, mark_of
 from fedcdh.cohort import Aggregate
 from fedcdh.errors import DuplicateClient, FedCDHError, PlanMismatch, SettingsError, SummaryError
 from fedcdh.files.aggregates import AggregateMessage
@@ -34,13 +35,14 @@ from fedcdh.plan import LETTERS_AT_MOST, StudyPlan, some_of
 from fedcdh.privacy.vectors import Groups, from_triangle, grouped, to_triangle, words_of
 from fedcdh.summary import NOISY_AT_MOST, ROWS_AT_MOST, Integers, Summary
 
-FORMAT = "fedcdh-adding-1"
+FORMAT = "fedcdh-adding-2"
 ENDING = ".adding"
 EVERY = 10.0
 """Seconds between two writings of what was added so far, if writing takes less than a twentieth of that."""
 COUNT_AT_MOST = (1 << 63) - 1
 _WRITING = 20.0  # of the time goes into adding for every one that goes into writing
-_KINDS = {"plan": str, "study": str, "groups": str, "added": list}
+_KINDS = {"plan": str, "study": str, "groups": str, "added": list, "differing": list, "shared": list}
+_OLDER = rb"\"format\":\"fedcdh-adding-1\""  # forgot the clients of whom two summaries had come
 
 Opened = Callable[[Path, bytes], SummaryMessage]
 """Gives the message in the bytes of a file, or refuses it: what a file and its signature tell is checked here."""
@@ -75,6 +77,9 @@ class RunningSum:
         self.study, self.plan = study, study.plan
         self.groups = _groups_of(study.plan, groups)
         self.added: dict[str, Added] = {}
+        self.differing: set[str] = set()  # clients of whom different summaries came
+        self.shared: set[str] = set()  # clients whose sums came under the name of another client, too
+        self.unsaved = False  # something has come that is not on disk
         self.whole = True  # no stop has left half of a summary in it
         self._place = {client: place for place, (_, group) in enumerate(self.groups) for client in group}
         self._arrivals = Arrivals(self.plan)
@@ -87,28 +92,59 @@ class RunningSum:
         """The clients of the plan who are not in it."""
         return tuple(client for client in self.plan.clients if client not in self.added)
 
+    @property
+    def contested(self) -> tuple[str, ...]:
+        """The clients of whom it is not known which summary holds: as long as there are some, there is no sum."""
+        return tuple(sorted(self.differing | self.shared))
+
     def add(self, message: SummaryMessage, digest: str) -> None:
-        """Checks a summary, whose file has this digest, as `admit` does, and adds it; or raises, and adds nothing."""
+        """Checks a summary, whose file has this digest, as `admit` does, and adds it; or raises, and adds nothing.
+
+        Of two that cannot both hold, the first is in the sum; that they came is remembered whichever it was.
+        """
         summary = message.summary
         if len(summary.clients) != 1:
             raise SummaryError(
                 f"found a sum of {some_of(summary.clients) or 'nobody'}, expected the summary of one client; name the "
                 "files that the sites sent"
             )
-        if (before := self.added.get(summary.clients[0])) and before.digest != digest:
-            raise DuplicateClient(
-                f"another summary of client {before.client!r} has been added, from a file with the digest "
-                f"{before.digest[:12]}, not {digest[:12]}: the file was changed since, or the client sent two; ask the "
-                "client which of them holds, and begin again if it is the other"
-            )
+        client = summary.clients[0]
+        if client in self.added and self.added[client].digest != digest:
+            check(summary, self.plan)  # what cannot be true contests nothing
+            self._contest(self.differing, client)
+            raise self.contest_of(client, digest)
         counts = self._counts_with(summary)
-        mark = self._arrivals.admit(summary)
+        try:
+            mark = self._arrivals.admit(summary).hex()
+        except DuplicateClient:
+            same = mark_of(summary).hex()
+            if others := {one.client for one in self.added.values() if one.mark == same} - {client}:
+                self._contest(self.shared, client, *others)
+            raise
         self.whole = False
         self._moments += summary.moments
-        self._firsts[self._place[summary.clients[0]]] += summary.moments[0]
+        self._firsts[self._place[client]] += summary.moments[0]
         self._counts = counts
-        self.added[summary.clients[0]] = Added(summary.clients[0], digest, mark.hex(), message.research)
-        self.whole = True
+        self.added[client] = Added(client, digest, mark, message.research)
+        self.whole = self.unsaved = True
+
+    def _contest(self, kind: set[str], *clients: str) -> None:
+        self.unsaved = True
+        kind.update(clients)
+
+    def contest_of(self, client: str, digest: str) -> DuplicateClient:
+        """What is wrong with a file, with this digest, of a client of whom it is not known which summary holds."""
+        if client not in self.differing:
+            return DuplicateClient(
+                f"the sums of client {client!r} came under the name of another client as well, to the last digit; ask "
+                "both whose rows these are"
+            )
+        added = self.added[client].digest
+        other = f", of the one that was added before {added[:12]}" if added != digest else ""
+        return DuplicateClient(
+            f"different summaries of client {client!r} came, or its file was changed since it was added; the digest of "
+            f"this one is {digest[:12]}{other}; ask the client which of them holds"
+        )
 
     def _counts_with(self, summary: Summary) -> list[int]:
         """Refuses what would leave the numbers that sums are exact in."""
@@ -135,6 +171,11 @@ class RunningSum:
         """The sum of the clients that are in it, checked as a summary is, and which files it was made from."""
         if not self.added:
             raise SummaryError("there is no summary to add; name the files of the sites")
+        if self.contested:
+            raise DuplicateClient(
+                f"which summary holds is not known of client {some_of(self.contested)}: different ones came, or the "
+                "sums of one came under another name, too; ask them, and begin again with the right ones"
+            )
         present = [place for place, (_, group) in enumerate(self.groups) if not self.added.keys().isdisjoint(group)]
         groups = [(name, tuple(client for client in group if client in self.added)) for name, group in self.groups]
         rows_read, missing = self._counts[1], dict(zip(self.plan.names, self._counts[2:], strict=True))
@@ -153,6 +194,8 @@ class RunningSum:
             "format": FORMAT,
             **self._belongs_to,
             "added": [[a.client, a.digest, a.mark, a.research] for _, a in sorted(self.added.items())],
+            "differing": sorted(self.differing),
+            "shared": sorted(self.shared),
         }
         row = np.concatenate([np.array(self._counts, dtype=np.int64), to_triangle(self._moments), self._firsts.ravel()])
         return _rendered(said, row.astype("<i8", copy=False).tobytes())
@@ -174,12 +217,26 @@ class RunningSum:
         start = LENGTH.size + length
         if not 0 < length <= _header_at_most(study.plan) or start > len(blob):
             raise _damaged("it is cut")
+        if _OLDER in blob[:start]:
+            raise SummaryError(
+                "it was begun by an older version of this program, which forgot when two summaries of one client had "
+                "come; remove it to begin again"
+            )
         said = said_in(blob[LENGTH.size : start], FORMAT, _KINDS, _damaged)
         found._check_same(said)
         if len(blob) != start + 8 * words_of(study.plan, len(found.groups)) or _rendered(said, blob[start:]) != blob:
             raise _damaged("its digest is not that of its content")
         found._restore(said["added"], np.frombuffer(blob, dtype="<i8", offset=start).astype(np.int64, copy=False))
+        found.differing, found.shared = (found._clients_in(said[kind]) for kind in ("differing", "shared"))
+        if not found.differing <= found.added.keys():
+            raise _damaged("it lists what is no client")
         return found
+
+    def _clients_in(self, listed: list[Any]) -> set[str]:
+        known = all(isinstance(client, str) and client in self.plan.client_set for client in listed)
+        if not known or listed != sorted(set(listed)):
+            raise _damaged("it lists what is no client")
+        return set(listed)
 
     def _check_same(self, said: Mapping[str, Any]) -> None:
         if said["plan"] != self.plan.fingerprint:
@@ -264,26 +321,26 @@ class Adding:
     ) -> Outcome:
         """Adds these files, each of at most so many bytes; those that are refused are named, and the others count.
 
-        Whatever stops it, what was added is on disk.
+        The order in which they are given is of no account. Whatever stops it, what was added is on disk.
         """
         pass_ = _Pass(self.begun(), opened)
         saved, pause = time.monotonic(), self.every
         try:
-            for number, path in enumerate(paths, start=1):
+            for number, path in enumerate(sorted(paths), start=1):
                 pass_.take(path, at_most)
                 progress(number)
-                if pass_.unsaved and (started := time.monotonic()) - saved >= pause:
-                    self._save(pass_)
+                if pass_.sums.unsaved and (started := time.monotonic()) - saved >= pause:
+                    self._save(pass_.sums)
                     saved = time.monotonic()
                     pause = max(self.every, _WRITING * (saved - started))
         finally:
-            if pass_.unsaved and pass_.sums.whole:
-                self._save(pass_)
+            if pass_.sums.unsaved and pass_.sums.whole:
+                self._save(pass_.sums)
         return pass_.outcome()
 
-    def _save(self, pass_: _Pass) -> None:
-        write_whole(self.journal, pass_.sums.to_bytes())
-        pass_.unsaved = 0
+    def _save(self, sums: RunningSum) -> None:
+        write_whole(self.journal, sums.to_bytes())
+        sums.unsaved = False
 
     def done(self) -> None:
         """The result is on disk, and says all that was remembered."""
@@ -296,7 +353,6 @@ class _Pass:
 
     sums: RunningSum
     opened: Opened
-    unsaved: int = 0
     new: int = 0
     before: int = 0
     copies: list[Path] = field(default_factory=list)
@@ -331,10 +387,17 @@ class _Pass:
             return
         self.sums.add(message, digest)
         self.new += 1
-        self.unsaved += 1
 
     def outcome(self) -> Outcome:
-        return Outcome(self.sums, self.new, self.before, tuple(self.copies), tuple(self.refused))
+        """Where it is not known which of two summaries holds, the one that was added is refused like the other."""
+        added = [entry for client in self.sums.contested if (entry := self.sums.added.get(client))]
+        contested = [
+            (self.seen[entry.digest], self.sums.contest_of(entry.client, entry.digest))
+            for entry in added
+            if entry.digest in self.seen
+        ]
+        refused = sorted([*self.refused, *contested], key=lambda one: one[0])
+        return Outcome(self.sums, self.new, self.before, tuple(self.copies), tuple(refused))
 
 
 def _groups_of(plan: StudyPlan, groups: Mapping[str, str] | None) -> Groups:

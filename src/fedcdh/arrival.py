@@ -90,7 +90,7 @@ class Arrivals:
                 f"a second {_drawn(self.copy).removeprefix('the ')} of client {min(again)!r} came; ask the client "
                 "which of them holds (it has to add up parts of its rows itself)"
             )
-        mark = _mark(summary)
+        mark = mark_of(summary)
         maker = self._makers.get(mark, _owner(summary))
         if maker != _owner(summary) and _telling(summary, self.plan):
             raise DuplicateClient(
@@ -127,13 +127,13 @@ def admit_draws(draws: Iterable[tuple[int, Iterable[Summary]]], cohort: Cohort) 
     """The same of one number after the other: not all of them have to be in memory."""
     whole = dict(zip(cohort.clients, cohort.summaries, strict=True))
     absent = set(cohort.plan.clients) - set(whole)
-    seen = {client: {_mark(summary): "its summary"} for client, summary in whole.items()}
+    seen = {client: {mark_of(summary): "its summary"} for client, summary in whole.items()}
     for number, sent in draws:
         here = (copy for copy in sent if not absent.intersection(copy.clients))
         drawn = admit(here, cohort.plan, copy=number, without=absent)
         for client, copy in zip(drawn.clients, drawn.summaries, strict=True):
             check_copy(copy, whole[client])
-            other = seen[client].setdefault(_mark(copy), _drawn(number))
+            other = seen[client].setdefault(mark_of(copy), _drawn(number))
             if other != _drawn(number) and _telling(copy, cohort.plan):
                 raise SummaryError(
                     f"{_drawn(number)} and {other} of {_owner(copy)} hold the same sums to the last digit, which no "
@@ -413,7 +413,7 @@ def _column(plan: StudyPlan, column: int) -> str:
     return "the column of ones"
 
 
-def _mark(summary: Summary) -> bytes:
+def mark_of(summary: Summary) -> bytes:
     """Tells sums apart, and takes no memory."""
     return hashlib.sha256(np.ascontiguousarray(summary.moments).data).digest()
 

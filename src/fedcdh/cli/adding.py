@@ -3,29 +3,44 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+import io
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from fedcdh.adding import Adding, Outcome
 from fedcdh.cli.failing import speaking
 from fedcdh.cli.options import AsJson, KeyFile, PlanFile, PlanKey, Quiet, not_an_input
-from fedcdh.cli.output import Output
+from fedcdh.cli.output import Output, in_one_line
 from fedcdh.cli.places import named, read_trusted, replaceable, the_key, write_signed, writing
 from fedcdh.cli.receiving import FILES, Receiving
-from fedcdh.errors import FedCDHError, SettingsError, SummaryError
+from fedcdh.errors import DuplicateClient, FedCDHError, SettingsError, SummaryError
 from fedcdh.files.aggregates import AggregateMessage, aggregate_bytes_at_most, pack_aggregate, unpack_aggregate
-from fedcdh.files.disk import read_regular
+from fedcdh.files.disk import read_regular, write_whole
 from fedcdh.files.summaries import most_bytes
 from fedcdh.plan import StudyPlan, some_of
 
 GROUPS_AT_MOST = 1 << 24
 """Bytes of a file of groups."""
 SHOWN = 20
-"""Refusals that are given one by one."""
+"""Refusals that are given one by one on the screen; all of them are in a file."""
+REFUSED = ".refused.csv"
+"""What the name of that file ends in, after that of the sum."""
 _HEADING = ["client", "group"]
+
+
+class Refusal(NamedTuple):
+    """What was refused, each part in one line; the names are the headings in the file of them."""
+
+    file: str  # or nothing, if it is about a client and not one file
+    kind: str  # of error
+    problem: str
 
 
 @speaking
@@ -62,26 +77,23 @@ def add_command(
     out = Output(quiet, as_json)
     study = read_trusted(plan, plan_key, out)
     paths, signing = named(summaries, FILES), the_key(key, out)
-    if not paths:
-        raise SettingsError(
-            f"no file fits {some_of(map(str, summaries))}; name the files that the sites sent, or their folder"
-        )
     replaceable(output, "aggregate")
     not_an_input(output, paths)
     adding = Adding.beside(output, study, None if groups is None else read_groups(groups))
     receiving = Receiving(study)
-    with adding.alone():
+    with _stopped_in_order(), adding.alone():
+        _forget(listed := output.with_name(output.name + REFUSED))
         with out.counting("adding summaries", len(paths)) as progress, writing(adding.journal):
             outcome = adding.of(paths, most_bytes(study.plan), receiving.opened, progress)
         receiving.note(out)
         _say(out, outcome, adding.journal)
-        if outcome.refused:
-            raise _refusal(outcome, adding.journal)
-        if (lacking := outcome.sums.lacking) and not go_on:
-            raise SummaryError(
-                f"no summary from client {some_of(lacking)}; what was added is kept in {adding.journal}: run this "
-                "again when more have come (what is in it need not be named again), or with --go-on without them"
-            )
+        if refused := _refusals(outcome):
+            _list(listed, refused)
+            out.result({**_found(outcome, refused), "files": [str(listed)]})
+            raise _refusal(outcome, refused, adding.journal, listed)
+        if (lacking := outcome.sums.lacking) and not (go_on and outcome.sums.added):
+            out.result({**_found(outcome), "files": []})
+            raise _too_few(outcome, adding.journal)
         message = _message(outcome, adding.journal)
         _check_nobody_lost(output, message.aggregate.total.clients, study.plan)
         written = write_signed(output, pack_aggregate(message), "aggregate", signing)
@@ -95,10 +107,9 @@ def add_command(
     )
     out.result(
         {
-            "clients": len(total.clients),
+            **_found(outcome),
             "groups": len(message.aggregate.groups),
             "rows": total.rows,
-            "without": lacking,
             "files": list(map(str, written)),
         }
     )
@@ -141,16 +152,90 @@ def _check_nobody_lost(output: Path, clients: Sequence[str], plan: StudyPlan) ->
         )
 
 
-def _refusal(outcome: Outcome, journal: Path) -> Exception:
+def _refusals(outcome: Outcome) -> list[Refusal]:
+    """All files that were refused, and after them the clients who have to be asked before there is a sum."""
+    found = []
+    for path, problem in outcome.refused:
+        name, text = in_one_line(str(path)), in_one_line(str(problem))
+        found.append(Refusal(name, type(problem).__name__, text if name in text else f"{name}: {text}"))
+    for client in outcome.sums.contested:
+        text = f"which summary of client {client!r} holds is not known: two came that cannot both hold"
+        found.append(Refusal("", DuplicateClient.__name__, text))
+    return found
+
+
+def _refusal(outcome: Outcome, refused: Sequence[Refusal], journal: Path, listed: Path) -> Exception:
     """All that was refused at once, since each takes a letter to a site; it goes by the first."""
-    refused = outcome.refused
-    sentences = [str(problem) if str(path) in str(problem) else f"{path}: {problem}" for path, problem in refused]
+    admitted, contested = len(outcome.sums.added), outcome.sums.contested
     rest = [f"... and {len(refused) - SHOWN} more"] if len(refused) > SHOWN else []
-    advice = "no sum was written; put these right, or take them out, and run this again"
-    if admitted := len(outcome.sums.added):
-        advice += f": what was admitted ({admitted}) is kept in {journal}; remove that to begin from nothing"
-    heading = f"refused files: {len(refused)}"
-    return type(refused[0][1])("\n".join([heading, *sentences[:SHOWN], *rest, advice]))
+    if contested:
+        advice = (
+            f"no sum is written before it is known which summary of {some_of(contested)} holds: ask them, then remove "
+            f"{journal}, and run this again with all files, but of these clients only those that hold"
+        )
+    else:
+        advice = "no sum was written; put these right, or take them out, and run this again"
+        if admitted:
+            advice += f": what was admitted ({admitted}) is kept in {journal}; remove that to begin from nothing"
+    heading = f"refused files: {len(outcome.refused) or 'none of these'}"
+    lines = [heading, *(one.problem for one in refused[:SHOWN]), *rest, f"all of this is listed in {listed}", advice]
+    kind = type(outcome.refused[0][1]) if outcome.refused else DuplicateClient
+    return kind("\n".join(map(in_one_line, lines)))
+
+
+def _too_few(outcome: Outcome, journal: Path) -> SummaryError:
+    if not outcome.sums.added:
+        return SummaryError(
+            f"nothing was added: what was named ({len(outcome.copies)}) is bootstrap copies, which have no place in a "
+            "sum; name the summaries that they belong to"
+        )
+    return SummaryError(
+        f"no summary from client {some_of(outcome.sums.lacking)}; what was added is kept in {journal}: run this again "
+        "when more have come (what is in it need not be named again), or with --go-on without them"
+    )
+
+
+def _found(outcome: Outcome, refused: Sequence[Refusal] = ()) -> dict[str, Any]:
+    """What programs are told, whether there is a sum or not."""
+    return {
+        "clients": len(outcome.sums.added),
+        "without": outcome.sums.lacking,
+        "contested": outcome.sums.contested,
+        "refused": [one._asdict() for one in refused],
+    }
+
+
+def _list(path: Path, refused: Sequence[Refusal]) -> None:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([Refusal._fields, *refused])
+    with writing(path):
+        write_whole(path, text.getvalue())
+
+
+def _forget(path: Path) -> None:
+    """Removes the list of an earlier run, of which nothing need be true any more; and nothing else."""
+    if not os.path.lexists(path):
+        return
+    heading, found = ",".join(Refusal._fields).encode(), b""
+    if path.is_file():
+        with path.open("rb") as file:
+            found = file.read(len(heading))
+    if found != heading:
+        raise SettingsError(f"{path} is something else and is not overwritten; choose another name with -o")
+    path.unlink()
+
+
+@contextmanager
+def _stopped_in_order() -> Iterator[None]:
+    """Lets SIGTERM, by which clusters end what takes too long, stop it as ctrl-C does: what was added is then kept."""
+    mine = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if mine:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        if mine:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def read_groups(path: Path) -> dict[str, str]:

@@ -40,7 +40,7 @@ class Output:
     def warn(self, sentence: str, *, always: bool = False) -> None:
         """What a person should know, though nothing went wrong; goes to the error stream, never to a pipe."""
         if always or not self.quiet:
-            sys.stderr.write(f"fedcdh: note: {plain(sentence)}\n")
+            sys.stderr.write(f"fedcdh: note: {in_one_line(sentence)}\n")
 
     def table(self, heads: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Columns under their heads, numbers to the right."""
@@ -135,6 +135,17 @@ def _nothing(rows: int, share: float) -> None:
 def plain(text: str) -> str:
     """Text that does nothing to a terminal: names come from other people's files."""
     return "".join(letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in text)
+
+
+def in_one_line(text: str) -> str:
+    r"""Text whose lines are ours alone: the name of a file may hold anything.
+
+    >>> in_one_line("new\nline.summary")
+    'new\\nline.summary'
+    """
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in text
+    )
 
 
 def _shown(cell: object) -> str:

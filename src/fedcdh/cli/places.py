@@ -11,7 +11,7 @@ from getpass import getpass
 from glob import glob, has_magic
 from pathlib import Path
 
-from fedcdh.cli.output import Output
+from fedcdh.cli.output import Output, in_one_line
 from fedcdh.errors import FedCDHError, NotASummary, PlanError, SettingsError, SignatureError
 from fedcdh.files.disk import read_regular, write_whole
 from fedcdh.files.signing import SIGNATURE_AT_MOST, SigningKey, fingerprint, private_enough, sign, verify
@@ -103,7 +103,7 @@ def blaming(path: Path) -> Iterator[None]:
     try:
         yield
     except FedCDHError as problem:
-        raise problem if str(path) in str(problem) else type(problem)(f"{path}: {problem}") from None
+        raise problem if str(path) in str(problem) else type(problem)(f"{in_one_line(str(path))}: {problem}") from None
 
 
 FORMATS = {
@@ -185,20 +185,20 @@ def signer_of(path: Path, content: bytes, kind: str) -> str | None:
     try:
         return verify(kind, content, document)
     except SignatureError as problem:
-        raise SignatureError(f"{beside}: {problem}") from None
+        raise SignatureError(f"{in_one_line(str(beside))}: {problem}") from None
 
 
 def signed_by(path: Path, content: bytes, kind: str, expected: str | None) -> str | None:
     """The signer, who has to be the expected one where one is expected."""
-    signer = signer_of(path, content, kind)
+    signer, shown = signer_of(path, content, kind), in_one_line(str(path))
     if expected is not None and signer is None:
         raise SignatureError(
-            f"{path} is not signed, but the plan names a key for its sender ({fingerprint(expected)}); ask for "
-            f"{signature_path(path).name} and put it beside the file"
+            f"{shown} is not signed, but the plan names a key for its sender ({fingerprint(expected)}); ask for "
+            f"{in_one_line(signature_path(path).name)} and put it beside the file"
         )
     if expected is not None and signer is not None and signer != expected:
         raise SignatureError(
-            f"{path} is signed by the key {fingerprint(signer)}, not by {fingerprint(expected)}, which the plan names "
+            f"{shown} is signed by the key {fingerprint(signer)}, not by {fingerprint(expected)}, which the plan names "
             "for its sender; ask the sender whether the key has changed, and make the plan again if so"
         )
     return signer
@@ -223,17 +223,23 @@ def read_trusted(path: Path, key: str | None, output: Output) -> Study:
 
 
 def named(patterns: list[Path], within: str = "") -> list[Path]:
-    """The files that were named; patterns are resolved here where the shell does not, folders to what is `within`."""
+    """The files that were named; patterns are resolved here where the shell does not, folders to what is `within`.
+
+    As in a shell, hidden files are those that are named one by one: systems leave their own beside what they copy.
+    """
     return [path for pattern in patterns for path in _expanded(pattern, within)]
 
 
-def _expanded(pattern: Path, within: str) -> Iterator[Path]:
+def _expanded(pattern: Path, within: str) -> list[Path]:
+    shown = in_one_line(str(pattern))
     if within and pattern.is_dir():
-        found = sorted(pattern.glob(within))
+        found = sorted(path for path in pattern.glob(within) if not path.name.startswith("."))
         if not found:
-            raise SettingsError(f"the folder {pattern} holds no {within}; name another one, or single files")
-        yield from found
-    elif pattern.exists() or not has_magic(str(pattern)):
-        yield pattern
-    else:
-        yield from map(Path, sorted(glob(str(pattern))))  # noqa: PTH207 (patterns may be absolute)
+            raise SettingsError(f"the folder {shown} holds no {within}; name another one, or single files")
+        return found
+    if pattern.exists() or not has_magic(str(pattern)):
+        return [pattern]
+    found = [Path(path) for path in sorted(glob(str(pattern), recursive=True))]  # noqa: PTH207 (may be absolute)
+    if not found:
+        raise SettingsError(f"no file fits {shown}; name files that are there, or their folder")
+    return found
