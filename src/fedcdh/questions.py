@@ -93,6 +93,7 @@ class Family:
 
 
 class LocalScore(Protocol):
-    """The log evidence of every family of a batch, in their order; one never depends on the others in the batch."""
+    """The log evidence of every family of a batch, in their order; one never depends on the others in the batch, but
+    for a digit beyond the twelfth where a label is explained."""
 
     def __call__(self, families: Sequence[Family], /) -> list[float]: ...
