@@ -98,7 +98,7 @@ def test_regressions_equal_those_of_the_pooled_rows_at_clients_of_any_size(seed,
 def pair_by_pair(strata, freedom, targets, others):
     """What `pooled_alone` is to give, looked up for every question."""
     columns = np.concatenate([targets, others], axis=1)
-    left = Left(strata, columns, np.zeros((len(columns), 0), dtype=np.intp))
+    left = Left(strata, columns)
     return pooling.pooled(left, freedom, *np.split(np.arange(columns.shape[1]), [targets.shape[1]]))
 
 
@@ -112,7 +112,7 @@ def pair_by_pair(strata, freedom, targets, others):
 def test_where_nothing_is_given_a_variable_is_read_once(seed, strata, widths, pairs):
     rng = np.random.default_rng(seed)
     rows = rng.standard_normal((strata, 9, 12)) * rng.choice([0.0, 1e-5, 1.0], (strata, 1, 12), p=[0.1, 0.1, 0.8])
-    scatter, freedom = rows.swapaxes(1, 2) @ rows, rng.choice([-1.0, 0.0, 8.0], strata, p=[0.1, 0.1, 0.8])
+    scatter, freedom = rows.swapaxes(1, 2) @ rows, rng.choice([-1.0, 0.0, 8.0], (strata, 1), p=[0.1, 0.1, 0.8])
     targets, others = (3 * np.array(pairs)[:, [end]] + np.arange(width) for end, width in enumerate(widths))
     found = pooling.pooled_alone([*scatter], freedom, targets, others)
     expected = pair_by_pair([*scatter], freedom, targets, others)

@@ -38,9 +38,9 @@ class Selection:
 
     def add(self, values: Array) -> None:
         """Looks at some of the numbers; every number has to come by once before `narrow`."""
-        keys = _keys(values)
+        begin = _keys(values) >> np.uint64(_KEY - self._bits) if self._bits else None
         for leading in self._below:
-            inside = keys if not self._bits else keys[keys >> np.uint64(_KEY - self._bits) == np.uint64(leading)]
+            inside = values if begin is None else values[begin == np.uint64(leading)]
             self._size += len(inside)
             self._kept[leading].append(inside)
         if self._size > KEPT_AT_MOST:
@@ -49,8 +49,8 @@ class Selection:
     def _tally(self) -> None:
         """Counts what was kept so far by its next bits, and keeps it no longer."""
         for leading, kept in self._kept.items():
-            for keys in kept:
-                following = (keys >> np.uint64(self._rest)) & np.uint64((1 << self._step) - 1)
+            for values in kept:
+                following = (_keys(values) >> np.uint64(self._rest)) & np.uint64((1 << self._step) - 1)
                 self._tallies[leading] += np.bincount(following.astype(np.intp), minlength=1 << self._step)
             kept.clear()
 
@@ -59,10 +59,10 @@ class Selection:
         if self._size <= KEPT_AT_MOST:
             found: dict[int, float] = {}
             for leading, below in self._below.items():
-                numbers = np.sort(np.concatenate([np.zeros(0, np.uint64), *self._kept[leading]]))
+                numbers = np.sort(np.concatenate([np.zeros(0), *self._kept[leading]]))
                 here = [rank for rank in ranks if 0 <= rank - below < len(numbers)]
-                wanted = numbers[np.array(here, dtype=np.intp) - below]
-                found |= dict(zip(here, _values(wanted), strict=True))
+                wanted = numbers[np.array(here, dtype=np.intp) - below] + 0.0  # zero has one sign only
+                found |= zip(here, wanted.tolist(), strict=True)
             return {rank: found[rank] for rank in ranks}
         below_next: dict[int, int] = {}
         ends_of: dict[int, int] = {}
@@ -84,7 +84,7 @@ class Selection:
         self._rest = _KEY - self._bits - self._step
         self._size = 0
         self._tallies = {leading: np.zeros(1 << self._step, dtype=np.int64) for leading in self._below}
-        self._kept: dict[int, list[Keys]] = {leading: [] for leading in self._below}
+        self._kept: dict[int, list[Array]] = {leading: [] for leading in self._below}
 
 
 def _keys(values: Array) -> Keys:

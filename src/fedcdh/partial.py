@@ -22,7 +22,7 @@ DETERMINED = 1e-7
 """A variable with less than this share of its variance left is a function of the others: independent of the rest."""
 _NOTHING = 1e-100  # keeps a scatter of zeros solvable, as of clients with one row each
 _FEW = 16  # questions: finding out which of them share a set would take longer than to solve each
-_ELEMENTS = 2_000_000  # numbers gathered at a time, about 16 MB
+_ELEMENTS = 1_000_000  # numbers gathered at a time, about 8 MB
 
 
 def side_by_side(spans: Mapping[str, Indices], names: Iterable[str]) -> Indices:
@@ -75,15 +75,21 @@ def in_turn(stack: Array) -> Array:
 
 
 class Left:
-    """What is left of each question's columns in several strata, once the given columns are regressed out.
+    """What is left of each question's columns in several strata, once what is given is regressed out.
 
-    It is asked for in blocks, by the columns' positions: without conditions these are read where they are, and what
-    nobody asks for is never touched. The blocks between a variable and another are most of a large matrix.
+    Where something is given, that is told in parts: positions of questions, and the given columns of each, as many in
+    all of a part. What is left is asked for in blocks, by the columns' positions: without conditions these are read
+    where they are, and what nobody asks for is never touched. The blocks between a variable and another are most of a
+    large matrix.
     """
 
-    def __init__(self, strata: Matrices, columns: Indices, given: Indices) -> None:
+    def __init__(self, strata: Matrices, columns: Indices, given: Sequence[tuple[Indices, Indices]] = ()) -> None:
         self._strata, self._columns = strata, columns
-        self._all = partial(strata, columns, given) if given.shape[1] else None
+        self._all: Array | None = None
+        if given:
+            self._all = np.empty((len(strata), *columns.shape, columns.shape[1]))
+            for positions, conditions in given:
+                self._all[:, positions] = partial(strata, columns[positions], conditions)
 
     def __call__(self, rows: Indices, columns: Indices) -> Array:
         """(strata, questions, rows, columns)."""
@@ -135,14 +141,14 @@ def pillai(explained: Array, total: Array, predictors: Array | float, left: Arra
     `left` are the residual degrees of freedom of the larger model. Targets without variance give F = 0, p = 1.
     """
     width = total.shape[-1]
-    size = np.trace(total, axis1=-2, axis2=-1) / width + _NOTHING
     if width == 1:
-        trace = explained[..., 0, 0] / size
+        trace = explained[..., 0, 0] / (total[..., 0, 0] + _NOTHING)
     else:
+        size = np.trace(total, axis1=-2, axis2=-1) / width + _NOTHING
         regular = total + 1e-12 * size[..., None, None] * np.eye(width)
         trace = np.trace(np.linalg.solve(regular, explained), axis1=-2, axis2=-1)
     rank = np.minimum(width, predictors)
-    trace = np.clip(trace, 0.0, rank * (1 - 1e-12))
+    trace = np.minimum(np.maximum(trace, 0.0), rank * (1 - 1e-12))
     above = np.abs(width - np.asarray(predictors)) + rank
     below = np.asarray(left, dtype=np.float64) - width + rank
     statistic = trace / np.maximum(rank - trace, _NOTHING) * below / above

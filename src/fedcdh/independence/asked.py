@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,8 @@ from fedcdh.questions import DOMAIN, Question
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Chosen = npt.NDArray[np.bool_]
+Shape: TypeAlias = list[int]
+"""What questions have to have in common to be answered together, as numbers."""
 
 _NONE = np.zeros(0, dtype=np.intp)
 _NEAR = 64  # variables: questions about so many and so many others stand together
@@ -57,11 +60,6 @@ class Asked:
         needed, which = np.unique(which, return_inverse=True)
         return Asked(x, y, self.sets[needed], self.within[needed], which)
 
-    @property
-    def first(self) -> Asked:
-        """The first question alone."""
-        return self.part(np.zeros(1, dtype=np.intp))
-
     def turned(self, over: Chosen) -> Asked:
         """The same questions with x and y exchanged in some of them."""
         x, y = np.where(over, self.y, self.x), np.where(over, self.x, self.y)
@@ -69,8 +67,9 @@ class Asked:
 
     @property
     def near(self) -> Indices:
-        """Their positions, those about the same few variables together: what these share is then read once."""
-        return np.lexsort((self.y // _NEAR, self.x // _NEAR))
+        """Their positions, those with the same set together, then those about the same few variables: what they share
+        is then computed, and read, once."""
+        return np.lexsort((self.y // _NEAR, self.x // _NEAR, self.which))
 
     @property
     def given(self) -> Indices:
@@ -127,6 +126,11 @@ class Sheet:
         self.bends = Columns(np.setdiff1d(basis.predictors[name], basis.targets[name]) for name in basis.spans)
         self.leading = Columns(columns[:2] for columns in basis.spans.values())
         self.squares = np.array([basis.squares[name] for name in basis.spans])
+        self._own = len(together.own)
+
+    def conditions(self, asked: Asked) -> Indices:
+        """How many columns each question has given, on which clients regress with weights of their own."""
+        return self.predictors.counts(asked) + self._own
 
     def about_domain(self, asked: Asked) -> Chosen:
         """Which questions are about the domain, whose number is the one after the last variable's."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy import special
 
 from fedcdh.basis import Basis
-from fedcdh.independence.asked import Asked, Sheet, Together, repeated
+from fedcdh.independence.asked import Asked, Shape, Sheet, Together, repeated
 from fedcdh.partial import DETERMINED, combine, in_turn, net_of, net_of_common, partial, pillai
 
 Array = npt.NDArray[np.float64]
@@ -23,22 +23,24 @@ def domain_first(sheet: Sheet, asked: Asked) -> Asked:
     return asked.turned(asked.y == len(sheet.squares))
 
 
-def shapes(sheet: Sheet, asked: Asked) -> Indices:
+def shapes(basis: Basis, sheet: Sheet, asked: Asked) -> Indices:
     """Questions with equal rows can be answered together."""
     conditions = (columns.counts(asked) for columns in (sheet.predictors, sheet.targets, sheet.spans))
     return np.stack([sheet.targets.widths[asked.y], *conditions, sheet.spans.widths[asked.y] == 1], axis=1)
 
 
-def elements(basis: Basis, shape: list[int]) -> int:
+def elements(basis: Basis, shape: Shape) -> int:
     """How many numbers a question of this shape takes."""
     width, conditions, _, every, _ = shape
     return max(len(basis.rows) * (width + conditions) ** 2, (width + every) ** 2)
 
 
-def answer_mechanisms(basis: Basis, sheet: Sheet, asked: Asked, together: Together) -> tuple[Array, Array]:
+def answer_mechanisms(
+    basis: Basis, sheet: Sheet, together: Together, asked: Asked, shape: Shape
+) -> tuple[Array, Array]:
     """Statistics and p-values for questions ℧ ⫫ y | Z of one shape."""
     # With two values the mean says all: noise follows it, and differs wherever Z does, mechanism or not.
-    width, _, _, _, two_valued = shapes(sheet, asked.first)[0].tolist()
+    width, _, _, _, two_valued = shape
     count = len(asked)
     if not width:
         return np.zeros(count), np.ones(count)

@@ -14,9 +14,20 @@ import numpy.typing as npt
 from scipy import special
 
 from fedcdh.basis import Basis
-from fedcdh.independence.asked import Asked, Columns, Sheet, Together, repeated
+from fedcdh.independence.asked import Asked, Columns, Shape, Sheet, Together, repeated
 from fedcdh.independence.pooling import Pooled, pooled, pooled_alone
-from fedcdh.partial import DETERMINED, Left, Matrices, combine, fitted, in_turn, net_of, net_of_common, pillai
+from fedcdh.partial import (
+    DETERMINED,
+    Left,
+    Matrices,
+    combine,
+    fitted,
+    in_shapes,
+    in_turn,
+    net_of,
+    net_of_common,
+    pillai,
+)
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -28,37 +39,45 @@ def narrow_first(sheet: Sheet, asked: Asked) -> Asked:
     return asked.turned(widths[asked.x] > widths[asked.y])
 
 
-def shapes(sheet: Sheet, asked: Asked) -> Indices:
-    """Questions with equal rows can be answered together."""
+def shapes(basis: Basis, sheet: Sheet, asked: Asked) -> Indices:
+    """Questions with equal rows can be answered together, whatever the number of their conditions, if there are any."""
     sides = [columns.widths[end] for end in (asked.x, asked.y) for columns in _looked_at(sheet)]
-    return np.stack([*sides, sheet.predictors.counts(asked), asked.within[asked.which]], axis=1)
+    conditions, within = sheet.conditions(asked), asked.within[asked.which]
+    different, which = np.unique(conditions, return_inverse=True)
+    strata = np.array([_kinds_of_strata(basis, number) for number in different.tolist()], dtype=np.intp).reshape(-1, 2)
+    return np.column_stack([*sides, conditions > 0, within, np.where(within[:, None], strata[which], 0)])
+
+
+def _kinds_of_strata(basis: Basis, conditions: int) -> tuple[int, bool]:
+    """How many clients are strata of their own, those with most rows, and whether the others together are one."""
+    own = basis.can_regress(conditions)
+    return int(own.sum()), bool((basis.rows - 1)[~own].sum() > conditions)
 
 
 def _looked_at(sheet: Sheet) -> tuple[Columns, Columns, Columns]:
     return sheet.sides, sheet.predictors, sheet.targets
 
 
-def elements(basis: Basis, shape: list[int]) -> int:
+def elements(basis: Basis, shape: Shape) -> int:
     """How many numbers a question of this shape takes."""
-    whole_x, _, _, whole_y, _, _, conditions, within = shape
-    return (len(basis.rows) if within else 1) * (whole_x + whole_y + conditions) ** 2
+    whole_x, _, _, whole_y, _, _, _, _, own, others = shape
+    return max(own + others, 1) * (whole_x + whole_y) ** 2
 
 
-def answer_pairs(basis: Basis, sheet: Sheet, asked: Asked, together: Together) -> tuple[Array, Array]:
+def answer_pairs(basis: Basis, sheet: Sheet, together: Together, asked: Asked, shape: Shape) -> tuple[Array, Array]:
     """Statistics and p-values for questions of one shape about two variables."""
-    whole_x, wide_x, mean_x, whole_y, wide_y, mean_y, conditions, within = shapes(sheet, asked.first)[0].tolist()
+    whole_x, wide_x, mean_x, whole_y, wide_y, mean_y, conditioned, within, *_ = shape
     count = len(asked)
     if not (wide_x and wide_y):  # a constant is independent of everything
         return np.zeros(count), np.ones(count)
     ends = sheet.sides.of(asked.x[:, None]), sheet.sides.of(asked.y[:, None])
     columns = np.concatenate([*ends, repeated(together.common, count)], axis=1)
-    given = np.concatenate([sheet.predictors.of(asked.given), repeated(together.own, count)], axis=1)
-    conditions += len(together.own)
-    strata, freedom = _strata(basis, conditions) if within else _all_as_one(basis)
-    left = Left(strata, columns, given)
-    freedom = freedom - conditions
+    conditions = sheet.conditions(asked)
+    strata, freedom = _strata(basis, int(conditions[0])) if within else _all_as_one(basis)
+    left = Left(strata, columns, _given(sheet, asked, together, len(strata)) if conditioned else ())
+    freedom = freedom[:, None] - (conditions if conditioned else 0)
     x, y, rest = np.split(np.arange(columns.shape[1]), [whole_x, whole_x + whole_y])
-    if conditions or len(rest):
+    if conditioned or len(rest):
         of_x = pooled(left, freedom, x[:mean_x], np.concatenate([rest, y]))
         of_y = pooled(left, freedom, y[:mean_y], np.concatenate([rest, x]))
     else:
@@ -67,10 +86,20 @@ def answer_pairs(basis: Basis, sheet: Sheet, asked: Asked, together: Together) -
     ways = _Way(of_x, whole_y, wide_y, mean_y), _Way(of_y, whole_x, wide_x, mean_x)
     statistics, parts = _both_ways(ways, np.arange(len(rest)), together.closely)
     if within and len(freedom) > 1 and mean_x == mean_y == 1:  # of several labels, none comes first
-        share = 1 - len(rest) / max(freedom.sum(), 1.0)
+        share = 1 - len(rest) / np.maximum(freedom.sum(axis=0), 1.0)
         values = np.concatenate([x[:1], y[:1], rest])
         parts.append(_differing_slopes(net_of_common(left(values, values), 2), freedom * share))
     return statistics, combine(parts)
+
+
+def _given(sheet: Sheet, asked: Asked, together: Together, strata: int) -> list[tuple[Indices, Indices]]:
+    """The columns of what is given, for questions with as many of them, by their positions."""
+    parts = in_shapes(sheet.conditions(asked)[:, None], lambda shape: strata * (shape[0] + 1) ** 2)
+    sets = asked.given
+    return [
+        (part, np.concatenate([sheet.predictors.of(sets[part]), repeated(together.own, len(part))], axis=1))
+        for part in parts
+    ]
 
 
 def _strata(basis: Basis, conditions: int) -> tuple[Matrices, Array]:
@@ -134,7 +163,7 @@ def _differing_slopes(left: Array, freedom: Array) -> Array:
     """χ² test of the correlations of two columns within strata, each by Fisher's z: sees slopes that differ in sign."""
     of_x, of_y, both = left[..., 0, 0], left[..., 1, 1], left[..., 0, 1]
     correlation = np.clip(both / np.sqrt(np.maximum(of_x * of_y, np.finfo(float).tiny)), -1 + 1e-12, 1 - 1e-12)
-    determined = np.minimum(of_x, of_y) <= DETERMINED * (freedom[:, None] + 1)
-    usable = ~determined & (freedom[:, None] > 3)
-    squares = np.where(usable, np.arctanh(correlation) ** 2 * (freedom[:, None] - 2), 0.0)
+    determined = np.minimum(of_x, of_y) <= DETERMINED * (freedom + 1)
+    usable = ~determined & (freedom > 3)
+    squares = np.where(usable, np.arctanh(correlation) ** 2 * (freedom - 2), 0.0)
     return np.asarray(special.chdtrc(np.maximum(usable.sum(axis=0), 1), in_turn(squares)))

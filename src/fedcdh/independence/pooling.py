@@ -22,7 +22,10 @@ Indices = npt.NDArray[np.intp]
 
 
 class Pooled(NamedTuple):
-    """What regressions of the first columns on the others need, for every question."""
+    """What regressions of the first columns on the others need, for every question.
+
+    It is made with the strata's degrees of freedom, (strata, questions), or (strata, 1) where these are the same.
+    """
 
     scatter: Array  # (questions, columns, columns)
     targets: int  # so many columns come first
@@ -61,15 +64,15 @@ def _once(strata: Matrices, columns: Indices) -> tuple[Array, Indices]:
 def _weights(own: Array, freedom: Array) -> Array:
     """(strata, questions): none where the targets are determined; precisions of a single one, else equal."""
     count, size = own.shape[-1], np.trace(own, axis1=-2, axis2=-1)
-    determined = size <= DETERMINED * count * (freedom[:, None] + 1)
-    weights = np.where(determined | (freedom[:, None] <= 0), 0.0, 1.0)
+    determined = size <= DETERMINED * count * (freedom + 1)
+    weights = np.where(determined | (freedom <= 0), 0.0, 1.0)
     if count == 1:
-        weights = weights * freedom[:, None] / np.where(weights > 0, size, 1.0)
+        weights = weights * freedom / np.where(weights > 0, size, 1.0)
     return np.asarray(weights)
 
 
 def _counted(weights: Array, freedom: Array) -> Array:
-    return np.asarray((freedom[:, None] * (weights > 0)).sum(axis=0))
+    return np.asarray((freedom * (weights > 0)).sum(axis=0))
 
 
 def _weighted(stack: Array, weights: Array) -> Array:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from fedcdh.basis import Basis
 from fedcdh.independence import mechanism, pairs
-from fedcdh.independence.asked import SEPARATELY, Asked, Indices, Sheet, Together
+from fedcdh.independence.asked import SEPARATELY, Asked, Indices, Shape, Sheet, Together
 from fedcdh.partial import in_shapes
 from fedcdh.questions import Answer, Crew, Question, one_after_another
 
@@ -40,15 +40,16 @@ class RegressionTest:
         found = zip(questions, statistics.tolist(), p_values.tolist(), strict=True)
         return [Answer(question, statistic, p_value, rows) for question, statistic, p_value in found]
 
-    def _parts(self, asked: Asked) -> Iterator[tuple[Indices, Asked]]:
-        """Questions of one shape, and where they stand in the batch."""
+    def _parts(self, asked: Asked) -> Iterator[tuple[Indices, tuple[Asked, Shape]]]:
+        """Questions of one shape, with it, and where they stand in the batch."""
         about_domain = self._sheet.about_domain(asked)
         for kind, put in ((mechanism, mechanism.domain_first), (pairs, pairs.narrow_first)):
             places = np.flatnonzero(about_domain == (kind is mechanism))
             some = put(self._sheet, asked.part(places))
             places, some = places[some.near], some.part(some.near)
-            for positions in in_shapes(kind.shapes(self._sheet, some), partial(kind.elements, self.basis)):
-                yield places[positions], some.part(positions)
+            shapes = kind.shapes(self.basis, self._sheet, some)
+            for positions in in_shapes(shapes, partial(kind.elements, self.basis)):
+                yield places[positions], (some.part(positions), shapes[positions[0]].tolist())
 
     @cached_property
     def _sheet(self) -> Sheet:
@@ -63,11 +64,12 @@ class _OfOneShape:
     sheet: Sheet
     together: Together
 
-    def answer(self, asked: Asked) -> tuple[Array, Array]:
+    def answer(self, part: tuple[Asked, Shape]) -> tuple[Array, Array]:
         """Statistics and p-values."""
+        asked, shape = part
         about_domain = self.sheet.about_domain(asked)[0]
         answers = mechanism.answer_mechanisms if about_domain else pairs.answer_pairs
-        return answers(self.basis, self.sheet, asked, self.together)
+        return answers(self.basis, self.sheet, self.together, asked, shape)
 
     def __sizeof__(self) -> int:
         """Nearly all of it is the scatter: too large to be sent along with every part of the work."""
