@@ -142,7 +142,7 @@ OPTIONAL = {
 THIRD_PARTY = {
     "ground": set(),
     "search": {"networkx"},  # a conversion of the graph, imported when it is asked for
-    "statistics": {"numpy", "scipy", "narwhals", "threadpoolctl"},  # narwhals in tables only
+    "statistics": {"numpy", "scipy", "narwhals", "threadpoolctl"},  # narwhals in tables and sources
     "bridge": {"threadpoolctl", "joblib"},  # joblib in workers, when there are to be more than one
     "edge": {"numpy", "scipy", "pyarrow", "cryptography", "threadpoolctl"} | OPTIONAL,
     "door": {"typer", "rich"},

@@ -26,10 +26,10 @@ MEANINGS = {
     PLAN: "a plan or declaration cannot be used, contradicts itself, or is not the one that was followed",
     SUMMARY: "a summary is damaged, impossible, twice there or missing",
     SIGNATURE: "a signature is missing, false, or by another key",
-    POLICY: "the policy of this site does not let it leave",
+    POLICY: "the policy or the ledger of this site does not let it leave",
     FILES: "a file cannot be read or written",
     INTERNAL: "a mistake of this program; FEDCDH_DEBUG=1 shows where",
-    INTERRUPTED: "interrupted with ctrl-C; nothing half-written is left",
+    INTERRUPTED: "interrupted with ctrl-C (add: or SIGTERM); nothing half-written is left",
 }
 _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (PolicyRefusal, POLICY),

@@ -51,8 +51,8 @@ TABLES = {
 
 HEAD = """# Results
 
-Every table and figure of this page is made by `fedcdh experiment page` from the CSV files beside it
-, and every file by the command above its figures. One row of a file is one method on one instance:
+Every table and figure of this page is made by `fedcdh experiment page` from the CSV files beside it,
+and every file by the command above its figures. One row of a file is one method on one instance:
 parameters, seed, scores, messages and bytes, CPU seconds of all clients and the server together (one thread), and what
 went wrong, if anything. Means are over seeds, ± is one standard deviation; slow rivals were run on fewer seeds, whose
 number then stands in brackets, and paired comparisons are on the seeds that both have.
