@@ -646,7 +646,7 @@ def test_a_sum_that_no_rows_give_is_traced_to_what_was_kept(inbox, tmp_path, cap
     """Whoever can write to it can make its digest fit; what cannot be true is refused all the same."""
     adding = Adding.beside(tmp_path / "total", STUDY)
     sums = take(adding, files(inbox)[:2]).sums
-    sums._moments, sums._firsts = 2 * sums._moments, 2 * sums._firsts
+    sums._triangle, sums._firsts = 2 * sums._triangle, 2 * sums._firsts
     adding.journal.write_bytes(sums.to_bytes())
     assert add(inbox, tmp_path / "total", *files(inbox)[2:]) == 5
     assert f"{adding.journal} is not as it was left; remove it" in capsys.readouterr().err

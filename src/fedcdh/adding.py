@@ -32,8 +32,8 @@ from fedcdh.files.studies import Study
 from fedcdh.files.summaries import SummaryMessage
 from fedcdh.files.summary_header import LENGTH
 from fedcdh.plan import LETTERS_AT_MOST, StudyPlan, some_of
-from fedcdh.privacy.vectors import Groups, from_triangle, grouped, to_triangle, words_of
-from fedcdh.summary import NOISY_AT_MOST, ROWS_AT_MOST, Integers, Summary
+from fedcdh.privacy.vectors import Groups, from_triangle, grouped, words_of
+from fedcdh.summary import NOISY_AT_MOST, ROWS_AT_MOST, Integers, Summary, rows_of_triangle
 
 FORMAT = "fedcdh-adding-2"
 ENDING = ".adding"
@@ -83,7 +83,7 @@ class RunningSum:
         self.whole = True  # no stop has left half of a summary in it
         self._place = {client: place for place, (_, group) in enumerate(self.groups) for client in group}
         self._arrivals = Arrivals(self.plan)
-        self._moments: Integers = np.zeros((self.plan.columns, self.plan.columns), dtype=np.int64)
+        self._triangle: Integers = np.zeros(self.plan.columns * (self.plan.columns + 1) // 2, dtype=np.int64)
         self._firsts: Integers = np.zeros((len(self.groups), self.plan.columns), dtype=np.int64)
         self._counts = [0] * (2 + len(self.plan.names))  # rows used, rows read, missing by variable
 
@@ -122,7 +122,8 @@ class RunningSum:
                 self._contest(self.shared, client, *others)
             raise
         self.whole = False
-        self._moments += summary.moments
+        for row, place in rows_of_triangle(self.plan.columns):
+            self._triangle[place] += summary.moments[row, row:]
         self._firsts[self._place[client]] += summary.moments[0]
         self._counts = counts
         self.added[client] = Added(client, digest, mark, message.research)
@@ -164,8 +165,9 @@ class RunningSum:
         return counts
 
     def _room_for(self, summary: Summary) -> bool:
-        rows = zip(self._moments, summary.moments, strict=True)
-        return all(int(np.abs(before + more).max()) < NOISY_AT_MOST for before, more in rows)
+        rows = rows_of_triangle(self.plan.columns)
+        sums = (self._triangle[place] + summary.moments[row, row:] for row, place in rows)
+        return all(int(np.abs(row).max()) < NOISY_AT_MOST for row in sums)
 
     def message(self) -> AggregateMessage:
         """The sum of the clients that are in it, checked as a summary is, and which files it was made from."""
@@ -180,7 +182,9 @@ class RunningSum:
         groups = [(name, tuple(client for client in group if client in self.added)) for name, group in self.groups]
         rows_read, missing = self._counts[1], dict(zip(self.plan.names, self._counts[2:], strict=True))
         clients, noise = tuple(sorted(self.added)), _noise_of_each(self.plan) * len(self.added)
-        total = Summary(self.plan.fingerprint, clients, self._moments, rows_read, missing, noise=noise)
+        moments = from_triangle(self._triangle, self.plan.columns)
+        moments.setflags(write=False)  # so that a summary need not copy it
+        total = Summary(self.plan.fingerprint, clients, moments, rows_read, missing, noise=noise)
         check(total, self.plan)
         together = tuple(groups[place] for place in present)
         aggregate = Aggregate(self.plan, total, self._firsts[present], together)
@@ -197,7 +201,7 @@ class RunningSum:
             "differing": sorted(self.differing),
             "shared": sorted(self.shared),
         }
-        row = np.concatenate([np.array(self._counts, dtype=np.int64), to_triangle(self._moments), self._firsts.ravel()])
+        row = np.concatenate([np.array(self._counts, dtype=np.int64), self._triangle, self._firsts.ravel()])
         return _rendered(said, row.astype("<i8", copy=False).tobytes())
 
     @cached_property
@@ -264,9 +268,9 @@ class RunningSum:
             self._arrivals.remember((entry.client,), bytes.fromhex(entry.mark))
         counts, firsts = len(self._counts), self._firsts.size
         self._counts = [int(count) for count in words[:counts]]
-        self._moments = from_triangle(words[counts : len(words) - firsts], self.plan.columns)
+        self._triangle = words[counts : len(words) - firsts].copy()
         self._firsts = words[len(words) - firsts :].reshape(self._firsts.shape).copy()
-        if not np.array_equal(self._firsts.sum(axis=0), self._moments[0]):
+        if not np.array_equal(self._firsts.sum(axis=0), self._triangle[: self.plan.columns]):
             raise _damaged("its numbers do not add up")
 
 
@@ -365,15 +369,15 @@ class _Pass:
     def take(self, path: Path, at_most: int) -> None:
         """One more file."""
         try:
-            content = read_regular(path, at_most, "a summary of this plan", refuse=SummaryError)
-            self._add(path, content)
+            self._add(path, at_most)
         except FedCDHError as problem:
             self.refused.append((path, type(problem)(str(problem))))  # as it came, it would hold on to the content
         except OSError as problem:
             what = f"{problem.filename or path} cannot be read ({problem.strerror or problem}); see to its rights"
             self.refused.append((path, SummaryError(f"{what}, or ask for it again")))
 
-    def _add(self, path: Path, content: bytes) -> None:
+    def _add(self, path: Path, at_most: int) -> None:
+        content = read_regular(path, at_most, "a summary of this plan", refuse=SummaryError)
         digest = hashlib.sha256(content).hexdigest()
         if digest in self.seen:
             raise DuplicateClient(f"{path} is the same, byte for byte, as {self.seen[digest]}; name one of them, once")
@@ -382,6 +386,7 @@ class _Pass:
             self.before += 1
             return
         message = self.opened(path, content)
+        del content  # what is checked next takes as much memory again
         if message.summary.copy:
             self.copies.append(path)
             return

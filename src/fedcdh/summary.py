@@ -9,7 +9,7 @@ however the rows are ordered, batched or split into files, and it cannot hold a 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -206,6 +206,13 @@ def _symmetric(moments: Integers) -> bool:
     starts = range(0, len(moments), _TILE)
     tiles = ((slice(a, a + _TILE), slice(b, b + _TILE)) for a in starts for b in starts if a <= b)
     return all(np.array_equal(moments[rows, columns], moments[columns, rows].T) for rows, columns in tiles)
+
+
+def rows_of_triangle(columns: int) -> Iterator[tuple[int, slice]]:
+    """Each row of the moments, and where its entries from the diagonal on stand among all of these, row after row."""
+    start = 0
+    for row in range(columns):
+        yield row, slice(start, start := start + columns - row)
 
 
 def drawn_as(summary: Summary) -> str:

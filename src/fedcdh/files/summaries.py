@@ -7,7 +7,7 @@ exactly one file; a reader that accepted two could be shown one while the other 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isqrt
 
@@ -30,7 +30,7 @@ from fedcdh.files.summary_header import (
 )
 from fedcdh.plan import StudyPlan, some_of
 from fedcdh.resampling import COPIES_AT_MOST
-from fedcdh.summary import ROWS_AT_MOST, Integers, Summary
+from fedcdh.summary import ROWS_AT_MOST, Integers, Summary, rows_of_triangle
 
 _BLOCK = 256  # rows that are mirrored at a time: blocks of this size and their transposes share the cache
 
@@ -50,7 +50,7 @@ def pack(message: SummaryMessage, plan: StudyPlan) -> bytes:
     _check_with_plan(header, plan)
     _check_rows(header, moments)
     planes = np.empty((header.width, header.entries), dtype=np.uint8)
-    for row, place in _rows_of_triangle(header.columns):
+    for row, place in rows_of_triangle(header.columns):
         entries = np.ascontiguousarray(moments[row, row:], dtype="<i8")
         planes[:, place] = entries.view(np.uint8).reshape(-1, 8)[:, : header.width].T
     return b"".join((header.rendered(header.digest(planes.data)), planes.data))
@@ -176,19 +176,12 @@ def _check_rows(header: Header, moments: Integers) -> None:
         )
 
 
-def _rows_of_triangle(columns: int) -> Iterator[tuple[int, slice]]:
-    """Each row of the matrix, and where its entries from the diagonal on stand in the file."""
-    start = 0
-    for row in range(columns):
-        yield row, slice(start, start := start + columns - row)
-
-
 def _matrix(blob: bytes, start: int, header: Header) -> Integers:
     """Bytes go to the high end of each entry; shifting them down then carries the sign along."""
     planes = np.frombuffer(blob, dtype=np.uint8, offset=start).reshape(header.width, header.entries)
     moments = np.zeros((header.columns, header.columns), dtype="<i8")
     unused = 8 - header.width
-    for row, place in _rows_of_triangle(header.columns):
+    for row, place in rows_of_triangle(header.columns):
         moments[row, row:].view(np.uint8).reshape(-1, 8)[:, unused:] = planes[:, place].T
     moments >>= 8 * unused
     for first in range(0, header.columns, _BLOCK):

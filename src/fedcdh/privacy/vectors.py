@@ -17,7 +17,7 @@ from fedcdh.encoding import GRID
 from fedcdh.errors import MaskingError, SummaryError
 from fedcdh.plan import StudyPlan
 from fedcdh.privacy.masks import Words
-from fedcdh.summary import ROWS_AT_MOST, Integers, Summary
+from fedcdh.summary import ROWS_AT_MOST, Integers, Summary, rows_of_triangle
 
 COUNT_AT_MOST = 1 << 48
 """Of rows that one site reads: then those of 1000 sites stay below 2⁶³."""
@@ -95,9 +95,9 @@ def to_triangle(moments: Integers) -> Integers:
 
 def from_triangle(triangle: Integers, columns: int) -> Integers:
     """The matrix of these entries; row by row, since their places would take more memory than they do."""
-    moments, start = np.empty((columns, columns), dtype=np.int64), 0
-    for row in range(columns):
-        moments[row, row:] = moments[row:, row] = triangle[start : (start := start + columns - row)]
+    moments = np.empty((columns, columns), dtype=np.int64)
+    for row, place in rows_of_triangle(columns):
+        moments[row, row:] = moments[row:, row] = triangle[place]
     return moments
 
 
