@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from threadpoolctl import ThreadpoolController
 
 from fedcdh.clusters import DaskRows, RayRows, parts
 from fedcdh.errors import DataError, MissingLibrary, SettingsError
@@ -188,8 +189,23 @@ def test_sums_are_made_of_few_at_a_time(leaves):
     assert held <= parts.FAN_IN * 4  # levels of 8: 600 leaves are fewer than 8⁴
 
 
-def test_threads_of_a_worker_leave_its_linear_algebra_as_it_was():
-    before, together = clustered.threads(None), Barrier(4, timeout=300)
+@pytest.fixture
+def two_blas_threads():
+    """Whatever the environment says, and set by no thread in particular."""
+    controller = ThreadpoolController()
+    limited = controller.limit(limits=2, user_api="blas")
+    let_go = [getattr(library, "clear_controlling_thread", lambda: None) for library in controller.lib_controllers]
+    for done in let_go:
+        done()
+    yield clustered.threads(None)
+    limited.restore_original_limits()
+    for done in let_go:
+        done()
+
+
+@pytest.mark.parametrize("again", range(5))
+def test_threads_of_a_worker_leave_its_linear_algebra_as_it_was(two_blas_threads, again):
+    before, together = two_blas_threads, Barrier(4, timeout=300)
 
     def work(source):
         together.wait()

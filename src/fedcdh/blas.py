@@ -40,9 +40,22 @@ class ForAll:
                     self._made.close()
 
 
-def _one_blas_thread() -> AbstractContextManager[Any]:
-    limited: AbstractContextManager[Any] = _blas().limit(limits=1, user_api="blas")
-    return limited
+@contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    limited = _blas().limit(limits=1, user_api="blas")
+    _let_go()
+    try:
+        yield
+    finally:
+        limited.restore_original_limits()
+        _let_go()
+
+
+def _let_go() -> None:
+    """Any thread may set the number of threads again: threadpoolctl, from 3.8 on, lets only the one that set it last
+    do so, and whoever leaves last need not be the one that came first."""
+    for library in _blas().lib_controllers:
+        getattr(library, "clear_controlling_thread", lambda: None)()
 
 
 one_blas_thread = ForAll(_one_blas_thread)
