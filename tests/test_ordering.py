@@ -6,14 +6,20 @@ import os
 import random
 import subprocess
 import sys
+from dataclasses import replace
 from functools import cache
 from itertools import combinations, permutations, product
 
 import numpy as np
 import pytest
+import studies
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from oracle import obeys, random_dag, shuffled, topological_order, true_knowledge
 
 import fedcdh.ordering
+from fedcdh.cohort import Aggregate, add_up
+from fedcdh.discovery import discover_from
 from fedcdh.errors import AnswerError, GraphError, KnowledgeError
 from fedcdh.exact import exact_search
 from fedcdh.families import Scores, Space
@@ -345,3 +351,56 @@ def test_impossible_arguments_are_refused():
         best_dag("aba", noise(0))
     with pytest.raises(KnowledgeError, match="unknown variables: z"):
         best_dag("ab", noise(0), Knowledge(required=[("a", "z")]))
+
+
+# Very many rows: scores grow with them, and so do their last digits
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_how_large_scores_are_changes_nothing(seed):
+    small, nodes = noise(seed), tuple(f"v{j}" for j in range(12))
+    found = order_search(nodes, small, restarts=2)
+    for times in (2.0**20, 2.0**40):
+        large = order_search(nodes, lambda families, times=times: [times * one for one in small(families)], restarts=2)
+        assert large.dag == found.dag
+        assert large.total == pytest.approx(times * found.total, rel=1e-9)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.floats(-1, 1), min_size=2, max_size=40), st.floats(0, 1e13), st.randoms(use_true_random=False))
+def test_sums_of_scores_are_exact_however_large(values, size, rng):
+    names = tuple(f"v{j:02}" for j in range(len(values)))
+    space = Space.of(names, NOTHING_KNOWN, None, None)
+    scores = Scores(space, lambda families: [size * values[names.index(family.node)] for family in families])
+    scores.ask((node, 0) for node in space.variables)
+    known = [scores.of(node)[0] for node in space.variables]
+    assert known == pytest.approx([size * value for value in values], abs=max(1e-9, 40 * size * 1e-12))
+    mixed = rng.sample(known, len(known))
+    assert sum(mixed) == sum(known)
+    assert sum(mixed) - known[0] == sum(known[1:])
+
+
+def test_millions_of_rows_and_a_variable_in_two_units(monkeypatch):
+    """What is written twice makes many orders alike, and none of them may look better than the last for ever."""
+    tables, rng = {}, np.random.default_rng(0)
+    for client in ("a", "b"):
+        columns = rng.normal(size=(9, 300))
+        for j in range(1, 9):
+            columns[j] += np.sin(columns[j - 1]) + 0.5 * columns[max(0, j - 3)]
+        table = {f"v{j}": column for j, column in enumerate(columns)}
+        tables[client] = {**table, "u0": table["v0"] * 2.2046 + 3, "u1": table["v1"] * 2.2046 + 3}
+    few = studies.cohort_of(tables)
+    times = 20_000  # as if every row were there so often
+    many = [replace(one, moments=one.moments * times, rows_read=one.rows_read * times) for one in few.summaries]
+    moves, move = 0, fedcdh.ordering._OrderSearch._best_move
+
+    def counted(self, order, variable):
+        nonlocal moves
+        moves += 1
+        assert moves < 100_000, "the search does not end"
+        return (yield from move(self, order, variable))
+
+    monkeypatch.setattr(fedcdh.ordering._OrderSearch, "_best_move", counted)
+    found = discover_from(Aggregate.of(add_up(many, few.plan)), few.plan)
+    assert frozenset({"u0", "v0"}) in found.graph.skeleton
+    assert moves > 100

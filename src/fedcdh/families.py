@@ -21,6 +21,9 @@ from fedcdh.questions import DOMAIN, Family, LocalScore
 TIE = 1e-9
 """Scores closer than this are equal: what the order of a sum does to its last digits must not choose a graph."""
 
+_FINEST, _DIGITS = 2.0**-34, 44
+"""Steps on which scores lie: far below a tie, and with very many rows so many binary digits below the total of a graph."""
+
 NodeSet: TypeAlias = int
 """A set of nodes, as bits."""
 
@@ -141,11 +144,17 @@ class Space:
 
 
 class Scores:
-    """Asks for the score of each family once and remembers it."""
+    """Asks for the score of each family once and remembers it, on a grid.
+
+    Scores grow with the rows, and so do their last digits. On a grid, sums and differences of scores are exact
+    however large they are: what is higher by one way of adding up is higher by all of them, and no search turns in
+    circles. The scores that are asked for first tell how fine the grid can be.
+    """
 
     def __init__(self, space: Space, score: LocalScore, progress: Progress | None = None) -> None:
         self._space, self._score, self._progress = space, score, progress
         self._known: list[dict[NodeSet, float]] = [{} for _ in space.nodes]
+        self._step = 0.0
 
     def of(self, node: int) -> Mapping[NodeSet, float]:
         """The scores known for a node, by its parents; always up to date."""
@@ -162,8 +171,10 @@ class Scores:
             return
         if self._progress is not None:
             self._progress(self.count, len(new))
-        for (node, parents), value in zip(new, self._answers([self._family(*request) for request in new]), strict=True):
-            self._known[node][parents] = value
+        values = self._answers([self._family(*request) for request in new])
+        self._step = self._step or _step_for(len(self._space.nodes) * max(map(abs, values)))
+        for (node, parents), value in zip(new, values, strict=True):
+            self._known[node][parents] = round(value / self._step) * self._step
 
     def answer(self, asking: Asking[T]) -> T:
         """Run a computation to its end, one batch per round."""
@@ -197,6 +208,11 @@ class Scores:
                 parents = ", ".join(sorted(family.parents, key=by_name)) or "no parents"
                 raise AnswerError(f"the score of {family.node} given {parents} is {value}; expected a finite number")
         return values
+
+
+def _step_for(total: float) -> float:
+    """A power of two, of which numbers as large as this have few enough for their sums to be exact."""
+    return max(_FINEST, 2.0 ** (math.frexp(total)[1] - _DIGITS))
 
 
 def together(askings: Iterable[Asking[T]]) -> Asking[list[T]]:
