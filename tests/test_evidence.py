@@ -6,6 +6,7 @@ The references work on rows and dense covariances: y = design · w + noise, w ~ 
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -579,3 +580,20 @@ def test_a_copy_is_seen_as_one():
     result = studies.found(ODD["a copy"], method="evidence")
     assert result.graph.adjacent("k", "v1")
     assert not {"k", "v1"} & result.changing
+
+
+@pytest.mark.parametrize("seed", [2, 8])
+def test_millions_of_rows_of_which_much_is_measured_once_at_each_client(seed):
+    """Within a client these columns are one and the same, and the sums are so large that rounding hides all else."""
+    rng, tables, rows = np.random.default_rng(seed), {}, 500
+    for client in ("a", "b", "c"):
+        columns = rng.normal(size=(rows, 4))
+        for j in range(1, 4):
+            columns[:, j] += np.sin(columns[:, j - 1])
+        site = {f"site{j}": np.full(rows, float(np.round(rng.normal() * 100))) for j in range(3)}
+        tables[client] = {f"v{j}": columns[:, j] for j in range(4)} | site
+    few, times = studies.cohort_of(tables), 6000
+    many = [replace(one, moments=one.moments * times, rows_read=one.rows_read * times) for one in few.summaries]
+    result = discover_from(many, few.plan)
+    assert {"v0", "v1"} in result.graph.skeleton
+    assert result.changing & {"site0", "site1", "site2"}  # three clients: some of them follow from the others

@@ -22,7 +22,7 @@ TIE = 1e-9
 """Scores closer than this are equal: what the order of a sum does to its last digits must not choose a graph."""
 
 _FINEST, _DIGITS = 2.0**-34, 44
-"""Steps on which scores lie: far below a tie, and with very many rows so many binary digits below the total of a graph."""
+"""Steps on which scores lie: far below a tie; with very many rows, so many binary digits below the total of a graph."""
 
 NodeSet: TypeAlias = int
 """A set of nodes, as bits."""

@@ -60,6 +60,7 @@ DETERMINED = 1e-7
 _MULTIPLE = 6
 _MANY = 100  # clients: a family then has work enough by itself, and columns of zeros would be a third of it
 _IN_CACHE = 50_000  # numbers of a part of the clients' sums, about 400 kB: from memory, the same takes twice as long
+_RESOLVED = 1e-14  # of the sums: what a prior adds is no less, or their rounding would take its place
 _STEPS = 4  # reweighted regressions; the evidence is flat at its maximum, so the last digits of the weights are free
 
 
@@ -336,6 +337,7 @@ class _Sums:
 
 def _own_weights(gram: Array, cross: Array, square: Array, precision: Array) -> tuple[Array, Array, Array, Array]:
     """What is left of the sums of some clients, and its cost, when deviations of this precision are integrated out."""
+    precision = np.maximum(precision, _least_precision(gram))
     inner = gram + precision[..., None] * np.eye(precision.shape[-1])
     inverse = np.linalg.inv(inner)
     left = -precision[..., :, None] * inverse * precision[..., None, :]
@@ -354,6 +356,7 @@ class _Fit(NamedTuple):
 
 def _exact(sums: _Sums, prior: Array, rows: float) -> _Fit:
     """Normal-Inverse-Gamma evidence with log σ² flat."""
+    prior = _resolved(sums.gram, prior)
     inner, weights = _regress(sums.gram, sums.cross, prior)
     logdet = _growth(inner, prior)
     left = np.maximum(sums.square - (sums.cross * weights).sum(axis=-1), rows * DETERMINED)
@@ -372,7 +375,7 @@ def _reweighted(sums: _Sums, prior: Array, rows: Array, start: Array) -> _Fit:
     for _ in range(_STEPS):
         gram = (trust[:, None, :] @ flat).reshape(len(flat), *sums.gram.shape[2:])
         cross = (trust[:, None, :] @ sums.cross)[:, 0]
-        inner, weights = _regress(gram, cross, shrunk := scale[:, None] * prior)
+        inner, weights = _regress(gram, cross, shrunk := _resolved(gram, scale[:, None] * prior))
         pairs = (weights[:, :, None] * weights[:, None, :]).reshape(len(flat), -1, 1)
         left = sums.square - 2 * (sums.cross @ weights[..., None])[..., 0] + (flat @ pairs)[..., 0]
         left = np.maximum(left, rows * DETERMINED)
@@ -391,6 +394,16 @@ def _reweighted(sums: _Sums, prior: Array, rows: Array, start: Array) -> _Fit:
     shrinkage = (weights**2 / prior).sum(axis=-1) / scale
     cost = _growth(inner, shrunk) + np.asarray(sums.cost).sum(axis=-1) + shrinkage - np.log(2 * np.pi / curvature)
     return _Fit(student - cost / 2, weights, scale)
+
+
+def _least_precision(gram: Array) -> Array:
+    """What has to be added to these sums at least: of what is the same in all rows of a client they know nothing."""
+    return np.asarray(_RESOLVED * np.trace(gram, axis1=-2, axis2=-1)[..., None])
+
+
+def _resolved(gram: Array, prior: Array) -> Array:
+    """Prior variances, none of them larger than sums of this size can tell from having no prior at all."""
+    return np.asarray(np.minimum(prior, 1 / np.maximum(_least_precision(gram), np.finfo(float).tiny)))
 
 
 def _regress(gram: Array, cross: Array, prior: Array) -> tuple[Array, Array]:
