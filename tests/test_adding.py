@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -288,6 +289,42 @@ def test_which_of_two_summaries_holds_is_decided_by_no_order(inbox, tmp_path_fac
         assert [path for path, _ in outcome.refused] == sorted(refused)
         with pytest.raises(DuplicateClient, match="which summary holds is not known of client site d, site e, site f"):
             outcome.sums.message()
+
+
+@given(order=st.permutations(range(3)), stops=st.sets(st.integers(1, 2)))
+@settings(max_examples=12, deadline=None)
+def test_a_third_summary_is_judged_by_both_others_in_any_order(tmp_path_factory, order, stops):
+    """Site f sends the sums of site e, and its own: whose rows the first are has to be asked of both."""
+    folder = tmp_path_factory.mktemp("third")
+    paths = [
+        write(folder, "site e"),
+        write(folder, "site f"),
+        write(folder, "site f", replace(SUMMARIES["site e"], clients=("site f",)), name="other f"),
+    ]
+    adding = Adding.beside(folder / "total", STUDY)
+    for start, stop in pairwise([0, *sorted(stops), len(paths)]):
+        take(adding, [paths[place] for place in order[start:stop]])
+    outcome = take(adding, paths)
+    assert outcome.sums.contested == ("site e", "site f")
+    assert [path for path, _ in outcome.refused] == sorted(paths)
+
+
+def test_whoever_sends_ever_more_summaries_fills_no_disk(tmp_path):
+    adding, sums = Adding.beside(tmp_path / "total", STUDY), RunningSum(STUDY)
+    for number in range(6 * len(CLIENTS) + 100):
+        message = SummaryMessage(replace(summary_of("site a", seed=number % 7), clients=("site a",)))
+        with nullcontext() if not number else pytest.raises(DuplicateClient):
+            sums.add(message, f"{number:064x}")
+    adding.journal.write_bytes(sums.to_bytes())
+    assert adding.begun().contested == ("site a",)
+
+
+def test_one_summary_is_added_once():
+    sums, message = RunningSum(STUDY), SummaryMessage(SUMMARIES["site a"])
+    sums.add(message, "0" * 64)
+    with pytest.raises(DuplicateClient, match="in the sum already"):
+        sums.add(message, "0" * 64)
+    assert sums.contested == ()
 
 
 def test_two_summaries_of_a_client_are_settled_by_asking_and_beginning_again(inbox, tmp_path, capsys):
@@ -613,7 +650,7 @@ def _left_behind() -> bytes:
 
 
 def test_what_an_older_version_left_is_refused_for_what_it_forgot():
-    older = _left_behind().replace(b"fedcdh-adding-2", b"fedcdh-adding-1")
+    older = _left_behind().replace(b"fedcdh-adding-3", b"fedcdh-adding-2")
     with pytest.raises(SummaryError, match=r"older version of this program, .* remove it to begin again"):
         RunningSum.from_bytes(older, STUDY)
 
@@ -622,7 +659,15 @@ def test_what_an_older_version_left_is_refused_for_what_it_forgot():
 @pytest.mark.parametrize("clients", [["nobody"], ["site b", "site a"], ["site a", "site a"], [3], [["site a"]]])
 def test_only_clients_of_the_plan_are_contested(kind, clients):
     sums = RunningSum(STUDY)
-    said = {"format": FORMAT, **sums._belongs_to, "added": [], "differing": [], "shared": [], kind: clients}
+    said = {
+        "format": FORMAT,
+        **sums._belongs_to,
+        "added": [],
+        "aside": [],
+        "differing": [],
+        "shared": [],
+        kind: clients,
+    }
     forged = _rendered(said, bytes(8 * words_of(PLAN, len(CLIENTS))))
     with pytest.raises(SummaryError, match="what is no client"):
         RunningSum.from_bytes(forged, STUDY)

@@ -200,6 +200,16 @@ def test_nor_with_many_clients():
     assert [test([question])[0] for question in study.questions] == test(study.questions)
 
 
+def test_nor_where_conditions_act_together_in_the_same_way_everywhere():
+    study = Study(3, sizes=(30,) * 12)
+    basis = Basis.of(study.cohort)
+    last = max(basis.spans, key=lambda name: len(basis.spans[name]))
+    test = RegressionTest(basis, Together(common=basis.spans[last][-2:]))
+    questions = [q for q in study.questions if DOMAIN in q.given and last not in q.pair | q.given]
+    assert len(questions) > 20
+    assert [test([question])[0] for question in questions] == test(questions)
+
+
 @pytest.mark.parametrize("test_of", TESTS.values(), ids=TESTS.keys())
 @pytest.mark.parametrize("sizes", [(18, 19), (3, 4), (1, 1, 1), (13, 13, 1)])
 def test_more_conditions_than_rows_can_bear(test_of, sizes):

@@ -323,6 +323,17 @@ def test_values_that_are_many_in_one_part_or_in_all_together_are_many():
     assert not any(cell.startswith("value 1 of 'v'") for cell in together.cells)
 
 
+def test_a_label_in_two_spellings_is_one():
+    """As pandas writes whole numbers where one file has gaps and another has none."""
+    plan = StudyPlan((Continuous("v"), Categorical("ward", ("1", "2.0"))), ("north",))
+    few = FewValues(plan, 3)
+    few(as_table({"v": [0, 0, 0, 1, 1], "ward": ["1", "1.0", "2.0", "1.0", "1.0"]}))
+    assert few.cells["value 0 of 'v' with '1' of 'ward'"] == 2
+    assert few.cells["value 0 of 'v' with '2.0' of 'ward'"] == 1
+    assert few.cells["value 1 of 'v' with '1' of 'ward'"] == 2
+    assert not any("'1.0'" in cell for cell in few.cells)
+
+
 @pytest.mark.parametrize("threads", [(0, 0), (0, 1), (1, 0)])
 def test_a_value_that_many_have_is_one_wherever_they_stand(threads):
     plan, rng = StudyPlan((Continuous("cost"), Categorical("g", ("a", "b"))), ("north",)), np.random.default_rng(8)

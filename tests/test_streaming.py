@@ -47,6 +47,19 @@ def test_sums_are_exact_in_any_batches(numbers, places, few):
             assert total.value == math.fsum(numbers)
 
 
+def test_no_more_numbers_are_added_at_once_than_stay_whole(monkeypatch):
+    sizes, add = [], ExactSum._add
+    monkeypatch.setattr(exact_sum, "_AT_ONCE", 1000)
+    monkeypatch.setattr(
+        ExactSum, "_add", staticmethod(lambda values, *to: (sizes.append(len(values)), add(values, *to)))
+    )
+    total = ExactSum()
+    total.add(np.full(10_500, np.nextafter(1.0, 0.0)))
+    assert total.value == float(10_500 * Fraction(np.nextafter(1.0, 0.0)))
+    assert sum(sizes) == 10_500
+    assert max(sizes) <= 1000
+
+
 @settings(deadline=None)
 @given(st.lists(ordinary, min_size=1, max_size=40), cuts, st.sampled_from([0, 1, 3, 1000]))
 def test_ranks_are_those_of_sorting_however_little_is_kept(numbers, places, kept):

@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from fedcdh.arrival import Arrivals, check, mark_of
+from fedcdh.arrival import check, mark_of, telling
+from fedcdh.blas import one_blas_thread
 from fedcdh.cohort import Aggregate
 from fedcdh.errors import DuplicateClient, FedCDHError, PlanMismatch, SettingsError, SummaryError
 from fedcdh.files.aggregates import AggregateMessage
@@ -33,24 +34,24 @@ from fedcdh.files.summaries import SummaryMessage
 from fedcdh.files.summary_header import LENGTH
 from fedcdh.plan import LETTERS_AT_MOST, StudyPlan, some_of
 from fedcdh.privacy.vectors import Groups, from_triangle, grouped, words_of
-from fedcdh.summary import NOISY_AT_MOST, ROWS_AT_MOST, Integers, Summary, rows_of_triangle
+from fedcdh.summary import NOISY_AT_MOST, ROWS_AT_MOST, Integers, Summary, drawn_as, rows_of_triangle
 
-FORMAT = "fedcdh-adding-2"
+FORMAT = "fedcdh-adding-3"
 ENDING = ".adding"
 EVERY = 10.0
 """Seconds between two writings of what was added so far, if writing takes less than a twentieth of that."""
 COUNT_AT_MOST = (1 << 63) - 1
 _WRITING = 20.0  # of the time goes into adding for every one that goes into writing
-_KINDS = {"plan": str, "study": str, "groups": str, "added": list, "differing": list, "shared": list}
-_OLDER = rb"\"format\":\"fedcdh-adding-1\""  # forgot the clients of whom two summaries had come
+_KINDS = {"plan": str, "study": str, "groups": str, "added": list, "aside": list, "differing": list, "shared": list}
+_OLDER = rb"\"format\":\"fedcdh-adding-1\"", rb"\"format\":\"fedcdh-adding-2\""  # forgot what had come and was refused
 
 Opened = Callable[[Path, bytes], SummaryMessage]
 """Gives the message in the bytes of a file, or refuses it: what a file and its signature tell is checked here."""
 
 
 @dataclass(frozen=True)
-class Added:
-    """What is kept of a summary that is in the sum."""
+class Came:
+    """What is kept of a summary that came, be it in the sum or set aside."""
 
     client: str
     digest: str  # SHA-256 of the file
@@ -76,13 +77,15 @@ class RunningSum:
     def __init__(self, study: Study, groups: Mapping[str, str] | None = None) -> None:
         self.study, self.plan = study, study.plan
         self.groups = _groups_of(study.plan, groups)
-        self.added: dict[str, Added] = {}
+        self.added: dict[str, Came] = {}  # by client
+        self.aside: dict[str, Came] = {}  # by digest: what cannot hold beside others, and is not in the sum
         self.differing: set[str] = set()  # clients of whom different summaries came
         self.shared: set[str] = set()  # clients whose sums came under the name of another client, too
         self.unsaved = False  # something has come that is not on disk
         self.whole = True  # no stop has left half of a summary in it
         self._place = {client: place for place, (_, group) in enumerate(self.groups) for client in group}
-        self._arrivals = Arrivals(self.plan)
+        self._digests: dict[str, set[str]] = {}  # of all that came, by client
+        self._senders: dict[str, set[str]] = {}  # by mark
         self._triangle: Integers = np.zeros(self.plan.columns * (self.plan.columns + 1) // 2, dtype=np.int64)
         self._firsts: Integers = np.zeros((len(self.groups), self.plan.columns), dtype=np.int64)
         self._counts = [0] * (2 + len(self.plan.names))  # rows used, rows read, missing by variable
@@ -100,7 +103,8 @@ class RunningSum:
     def add(self, message: SummaryMessage, digest: str) -> None:
         """Checks a summary, whose file has this digest, as `admit` does, and adds it; or raises, and adds nothing.
 
-        Of two that cannot both hold, the first is in the sum; that they came is remembered whichever it was.
+        Of two that cannot both hold, the first is in the sum; that they came is remembered whichever it was, so that a
+        third one is judged by both of them in any order.
         """
         summary = message.summary
         if len(summary.clients) != 1:
@@ -108,30 +112,45 @@ class RunningSum:
                 f"found a sum of {some_of(summary.clients) or 'nobody'}, expected the summary of one client; name the "
                 "files that the sites sent"
             )
+        if summary.copy:
+            raise SummaryError(f"found {drawn_as(summary)}, expected the summary of the rows themselves: name that")
         client = summary.clients[0]
-        if client in self.added and self.added[client].digest != digest:
-            check(summary, self.plan)  # what cannot be true contests nothing
-            self._contest(self.differing, client)
+        check(summary, self.plan)  # what cannot be true contests nothing
+        came = Came(client, digest, mark_of(summary).hex(), message.research)
+        if self._contested_by(came, summary):
+            self._set_aside(came)
             raise self.contest_of(client, digest)
+        if client in self.added:
+            raise DuplicateClient(f"this summary of client {client!r} is in the sum already; name it once")
         counts = self._counts_with(summary)
-        try:
-            mark = self._arrivals.admit(summary).hex()
-        except DuplicateClient:
-            same = mark_of(summary).hex()
-            if others := {one.client for one in self.added.values() if one.mark == same} - {client}:
-                self._contest(self.shared, client, *others)
-            raise
         self.whole = False
         for row, place in rows_of_triangle(self.plan.columns):
             self._triangle[place] += summary.moments[row, row:]
         self._firsts[self._place[client]] += summary.moments[0]
         self._counts = counts
-        self.added[client] = Added(client, digest, mark, message.research)
+        self._remember(came)
+        self.added[client] = came
         self.whole = self.unsaved = True
 
-    def _contest(self, kind: set[str], *clients: str) -> None:
+    def _contested_by(self, came: Came, summary: Summary) -> bool:
+        """Whether there is another summary of the client, or its sums are another client's; notes of whom it is so."""
+        others = self._senders.get(came.mark, set()) - {came.client}
+        if others and telling(summary, self.plan):
+            self.shared |= {came.client, *others}
+        if self._digests.get(came.client, set()) - {came.digest}:
+            self.differing.add(came.client)
+        return came.client in self.shared | self.differing
+
+    def _set_aside(self, came: Came) -> None:
         self.unsaved = True
-        kind.update(clients)
+        if came.client not in self.added or self.added[came.client].digest != came.digest:
+            self._remember(came)
+            if len(self.aside) < _aside_at_most(self.plan):
+                self.aside[came.digest] = came
+
+    def _remember(self, came: Came) -> None:
+        self._digests.setdefault(came.client, set()).add(came.digest)
+        self._senders.setdefault(came.mark, set()).add(came.client)
 
     def contest_of(self, client: str, digest: str) -> DuplicateClient:
         """What is wrong with a file, with this digest, of a client of whom it is not known which summary holds."""
@@ -140,8 +159,8 @@ class RunningSum:
                 f"the sums of client {client!r} came under the name of another client as well, to the last digit; ask "
                 "both whose rows these are"
             )
-        added = self.added[client].digest
-        other = f", of the one that was added before {added[:12]}" if added != digest else ""
+        others = sorted(other[:12] for other in self._digests[client] - {digest})
+        other = f", of others that came {some_of(others)}" if others else ""
         return DuplicateClient(
             f"different summaries of client {client!r} came, or its file was changed since it was added; the digest of "
             f"this one is {digest[:12]}{other}; ask the client which of them holds"
@@ -197,7 +216,8 @@ class RunningSum:
         said = {
             "format": FORMAT,
             **self._belongs_to,
-            "added": [[a.client, a.digest, a.mark, a.research] for _, a in sorted(self.added.items())],
+            "added": [_listed(came) for _, came in sorted(self.added.items())],
+            "aside": [_listed(came) for _, came in sorted(self.aside.items())],
             "differing": sorted(self.differing),
             "shared": sorted(self.shared),
         }
@@ -221,18 +241,22 @@ class RunningSum:
         start = LENGTH.size + length
         if not 0 < length <= _header_at_most(study.plan) or start > len(blob):
             raise _damaged("it is cut")
-        if _OLDER in blob[:start]:
+        if any(older in blob[:start] for older in _OLDER):
             raise SummaryError(
-                "it was begun by an older version of this program, which forgot when two summaries of one client had "
-                "come; remove it to begin again"
+                "it was begun by an older version of this program, which forgot what had come and was refused; remove "
+                "it to begin again"
             )
         said = said_in(blob[LENGTH.size : start], FORMAT, _KINDS, _damaged)
         found._check_same(said)
         if len(blob) != start + 8 * words_of(study.plan, len(found.groups)) or _rendered(said, blob[start:]) != blob:
             raise _damaged("its digest is not that of its content")
-        found._restore(said["added"], np.frombuffer(blob, dtype="<i8", offset=start).astype(np.int64, copy=False))
+        found._restore(np.frombuffer(blob, dtype="<i8", offset=start).astype(np.int64, copy=False))
+        found.added = {came.client: came for came in found._listed_in(said["added"])}
+        found.aside = {came.digest: came for came in found._listed_in(said["aside"])}
+        if (len(found.added), len(found.aside)) != (len(said["added"]), len(said["aside"])):
+            raise _damaged("it lists what is no summary")
         found.differing, found.shared = (found._clients_in(said[kind]) for kind in ("differing", "shared"))
-        if not found.differing <= found.added.keys():
+        if not found.differing | found.shared <= found._digests.keys():
             raise _damaged("it lists what is no client")
         return found
 
@@ -256,16 +280,17 @@ class RunningSum:
         if said["groups"] != self._belongs_to["groups"]:
             raise SettingsError("it was begun with other groups; name the same, or choose another name for the sum")
 
-    def _restore(self, added: Iterable[Any], words: Integers) -> None:
-        for one in added:
+    def _listed_in(self, listed: Iterable[Any]) -> Iterator[Came]:
+        for one in listed:
             if not isinstance(one, list) or [type(part) for part in one] != [str, str, str, bool]:
                 raise _damaged("it lists what is no summary")
-            entry = Added(*one)
-            known = entry.client in self.plan.client_set and entry.client not in self.added
-            if not known or not is_digest(entry.digest) or not is_digest(entry.mark):
+            came = Came(*one)
+            if came.client not in self.plan.client_set or not is_digest(came.digest) or not is_digest(came.mark):
                 raise _damaged("it lists what is no summary")
-            self.added[entry.client] = entry
-            self._arrivals.remember((entry.client,), bytes.fromhex(entry.mark))
+            self._remember(came)
+            yield came
+
+    def _restore(self, words: Integers) -> None:
         counts, firsts = len(self._counts), self._firsts.size
         self._counts = [int(count) for count in words[:counts]]
         self._triangle = words[counts : len(words) - firsts].copy()
@@ -328,6 +353,11 @@ class Adding:
         The order in which they are given is of no account. Whatever stops it, what was added is on disk.
         """
         pass_ = _Pass(self.begun(), opened)
+        with one_blas_thread():
+            self._take_all(pass_, paths, at_most, progress)
+        return pass_.outcome()
+
+    def _take_all(self, pass_: _Pass, paths: Iterable[Path], at_most: int, progress: Callable[[int], None]) -> None:
         saved, pause = time.monotonic(), self.every
         try:
             for number, path in enumerate(sorted(paths), start=1):
@@ -340,7 +370,6 @@ class Adding:
         finally:
             if pass_.sums.unsaved and pass_.sums.whole:
                 self._save(pass_.sums)
-        return pass_.outcome()
 
     def _save(self, sums: RunningSum) -> None:
         write_whole(self.journal, sums.to_bytes())
@@ -430,13 +459,22 @@ def _noise_of_each(plan: StudyPlan) -> int:
     return 0 if plan.noise is None else plan.noise.deviation**2
 
 
+def _aside_at_most(plan: StudyPlan) -> int:
+    """Of summaries that cannot hold beside others: whoever sends ever more of them fills no disk."""
+    return 20 + 2 * len(plan.clients)
+
+
 def _header_at_most(plan: StudyPlan) -> int:
     """Names of clients, in a text within a text, each with two digests."""
-    return 2000 + 4000 * len(plan.clients)
+    return 2000 + 4000 * (len(plan.clients) + _aside_at_most(plan))
 
 
 def _bytes_at_most(plan: StudyPlan) -> int:
     return LENGTH.size + _header_at_most(plan) + 8 * words_of(plan, len(plan.clients))
+
+
+def _listed(came: Came) -> list[str | bool]:
+    return [came.client, came.digest, came.mark, came.research]
 
 
 def _rendered(said: Mapping[str, Any], data: bytes) -> bytes:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from scipy.linalg.lapack import dpotrf
 
 from fedcdh import moment_hull
+from fedcdh.blas import one_blas_thread
 from fedcdh.budget import CONSTANT_NOISE
 from fedcdh.cohort import Cohort, add_up
 from fedcdh.encoding import GRID
@@ -63,9 +64,10 @@ def admit(summaries: Iterable[Summary], plan: StudyPlan, *, copy: int = 0, witho
     (2, 1)
     """
     arrivals, admitted = Arrivals(plan, copy), list[Summary]()
-    for summary in summaries:
-        arrivals.admit(summary)
-        admitted.append(summary)
+    with one_blas_thread():
+        for summary in summaries:
+            arrivals.admit(summary)
+            admitted.append(summary)
     return add_up(admitted, plan, without=without)
 
 
@@ -92,7 +94,7 @@ class Arrivals:
             )
         mark = mark_of(summary)
         maker = self._makers.get(mark, _owner(summary))
-        if maker != _owner(summary) and _telling(summary, self.plan):
+        if maker != _owner(summary) and telling(summary, self.plan):
             raise DuplicateClient(
                 f"the summaries of {maker} and {_owner(summary)} hold the same sums of {summary.rows} rows to the last "
                 "digit; one is a copy of the other: ask both clients whose rows these are"
@@ -134,7 +136,7 @@ def admit_draws(draws: Iterable[tuple[int, Iterable[Summary]]], cohort: Cohort) 
         for client, copy in zip(drawn.clients, drawn.summaries, strict=True):
             check_copy(copy, whole[client])
             other = seen[client].setdefault(mark_of(copy), _drawn(number))
-            if other != _drawn(number) and _telling(copy, cohort.plan):
+            if other != _drawn(number) and telling(copy, cohort.plan):
                 raise SummaryError(
                     f"{_drawn(number)} and {other} of {_owner(copy)} hold the same sums to the last digit, which no "
                     "two draws of rows do; ask the client to make its copies again"
@@ -434,7 +436,7 @@ def _blocks(columns: int) -> Iterator[slice]:
     return (slice(start, start + _BLOCK) for start in range(0, columns, _BLOCK))
 
 
-def _telling(summary: Summary, plan: StudyPlan) -> bool:
+def telling(summary: Summary, plan: StudyPlan) -> bool:
     """Whether the rows differ in so many ways that others do not have the same sums by chance."""
     if summary.rows < REPLAYED_ROWS or not any(isinstance(variable, Continuous) for variable in plan.variables):
         return False

@@ -13,6 +13,7 @@ FEW = 4096
 
 _ORDINARY = 1e300  # `math.fsum` fails where a sum on the way is too large for a number
 _HALF = 27  # bits: sums of half mantissas of up to 2²⁶ numbers stay whole in float64
+_AT_ONCE = 1 << 26
 _EXPONENTS = 2200  # frexp gives exponents from -1073 to 1024
 _OFFSET = 1100
 
@@ -38,7 +39,8 @@ class ExactSum:
         if self._many is None:
             self._many = np.zeros(_EXPONENTS, dtype=np.int64), np.zeros(_EXPONENTS, dtype=np.int64)
             self._add(np.array(self._few, dtype=np.float64), *self._many)
-        self._add(values, *self._many)
+        for start in range(0, len(values), _AT_ONCE):
+            self._add(values[start : start + _AT_ONCE], *self._many)
 
     @property
     def value(self) -> float:

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fedcdh.column_profile import as_whole
 from fedcdh.plan import Categorical, Continuous, StudyPlan
 from fedcdh.tables import Column, Numbers, Table
 
@@ -54,7 +55,8 @@ class FewValues:
     def __init__(self, plan: StudyPlan, most: int) -> None:
         self._most, self._rows = most, 0
         self._numbers = [v.name for v in plan.variables if isinstance(v, Continuous)] if most > 0 else []
-        self._labels = [v.name for v in plan.variables if not isinstance(v, Continuous)]
+        self._planned = {v.name: frozenset(v.levels) for v in plan.variables if isinstance(v, Categorical)}
+        self._labels = list(self._planned)
         self._many: frozenset[str] = frozenset()
         self._values: dict[str, Array] = {name: np.zeros(0) for name in self._numbers}  # of those not in many, sorted
         self._levels: dict[str, list[str]] = {name: [] for name in self._labels}
@@ -154,11 +156,12 @@ class FewValues:
         return _places(values, self._values[name])
 
     def _label_codes(self, name: str, column: Column) -> Places:
-        texts, known = column.as_texts(), self._levels[name]
-        if new := [level for level in texts.levels if level not in known]:
+        texts, known, planned = column.as_texts(), self._levels[name], self._planned[name]
+        spelt = [level if level in planned else as_whole(level) for level in texts.levels]  # 3.0 is the label 3
+        if new := [level for level in dict.fromkeys(spelt) if level not in known]:
             self._settle()
             self._levels[name] = known = [*known, *new]
-        return np.array([known.index(level) for level in texts.levels], dtype=np.intp)[texts.codes]
+        return np.array([known.index(level) for level in spelt], dtype=np.intp)[texts.codes]
 
     def _settle(self) -> None:
         """Writes down what was counted by places: these are to change."""

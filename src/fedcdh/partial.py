@@ -129,7 +129,7 @@ def net_of_common(joint: Array, kept: int) -> Array:
     all strata (the first axis)."""
     if joint.shape[-1] == kept:
         return joint
-    pooled = joint.sum(axis=0)
+    pooled = in_turn(joint)
     weights = solved(pooled[..., kept:, kept:], pooled[..., kept:, :kept])
     out = np.concatenate([np.broadcast_to(np.eye(kept), (*weights.shape[:-2], kept, kept)), -weights], axis=-2)
     return np.asarray(np.swapaxes(out, -1, -2) @ joint @ out)
