@@ -37,7 +37,7 @@ from fedcdh.plan import Continuous, StudyPlan
 from fedcdh.policy import Policy
 from fedcdh.profile import Profile, profile
 from fedcdh.rounds import JointRequest, TablesSource
-from fedcdh.row_workers import cores
+from fedcdh.row_workers import cores, usual_workers
 from fedcdh.summing import summarize
 from tests.studies import mixed, numbers
 
@@ -803,13 +803,14 @@ def test_settings_of_a_site_are_read_strictly(tmp_path):
 
 
 def test_the_workers_of_a_site_are_its_own_affair(tmp_path):
-    assert canary_site(tmp_path).workers == cores()
+    assert canary_site(tmp_path).workers is None
     assert canary_site(tmp_path, workers="3").workers == 3
 
 
 def test_a_site_may_have_more_processors_than_there_may_be_workers(tmp_path, monkeypatch):
     monkeypatch.setattr("os.sched_getaffinity", lambda process: range(384), raising=False)
-    assert canary_site(tmp_path).workers == 256
+    assert cores() == 256
+    assert usual_workers(10) == 256
 
 
 @pytest.mark.parametrize("client", ["../north", "a/b", "..", ".", "ü" * 200, "a\\b", "con", "study.plan.json"])

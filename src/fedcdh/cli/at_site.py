@@ -41,7 +41,7 @@ from fedcdh.files.signing import fingerprint
 from fedcdh.files.summaries import SummaryMessage, pack
 from fedcdh.profile import Profile
 from fedcdh.resampling import COPIES_AT_MOST
-from fedcdh.row_workers import cores
+from fedcdh.row_workers import usual_workers
 from fedcdh.sources import Kind
 from fedcdh.summary import Summary
 from fedcdh.taking_part import checked_profile, checked_summary
@@ -208,7 +208,7 @@ def summarize_command(
                 max_dropped=max_dropped,
                 copies=bootstrap,
                 gate=gate,
-                workers=workers or cores(),
+                workers=workers or usual_workers(study.plan.columns),
             )
         except PolicyRefusal as refusal:
             there = f"\n{target} is an older file; do not send it in place of this one" if target.exists() else ""

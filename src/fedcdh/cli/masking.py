@@ -41,7 +41,7 @@ from fedcdh.privacy.member import Site
 from fedcdh.privacy.messages import REQUESTS, Opened, Present, Roster, Terms, digest_of
 from fedcdh.privacy.state import StateFile
 from fedcdh.privacy.wire import bytes_at_most, read
-from fedcdh.row_workers import cores
+from fedcdh.row_workers import usual_workers
 from fedcdh.summary import Summary
 from fedcdh.taking_part import checked_summary
 
@@ -133,7 +133,7 @@ def mask_command(
                 max_dropped=max_dropped,
                 masked=True,
                 gate=gate,
-                workers=workers or cores(),
+                workers=workers or usual_workers(study.plan.columns),
             )
         return summary, rules.research
 

@@ -27,6 +27,7 @@ from fedcdh.privacy.state import StateFile
 from fedcdh.profile import Profile
 from fedcdh.releasing import Gate, told_in_rounds
 from fedcdh.rounds import JointSummary, Ledger
+from fedcdh.row_workers import usual_workers
 from fedcdh.summary import Summary
 from fedcdh.taking_part import check_invitation, checked_answer, checked_profile, checked_summary
 
@@ -47,7 +48,7 @@ class Site:
     variables: Sequence[str] | None = None  # brought along where the coordinator names none; None: all
     key: SigningKey | None = None
     max_dropped: float = 0.5
-    workers: int = 1  # threads that share the work on a summary
+    workers: int | None = 1  # threads that share the work on a summary; None: as many as processors and memory allow
     complete: bool = False  # the profile, too, is of rows without a missing value only
     answered: Answered | None = None  # of what was told; research has nothing to hide, and needs none
     gate: Gate | None = None  # the ledger of all that leaves this site, by whichever way
@@ -112,7 +113,7 @@ class Site:
             masked=masked,
             look=self._note_plan,
             gate=self.gate,
-            workers=self.workers,
+            workers=self.workers or usual_workers(study.plan.columns),
         )
         return summary
 

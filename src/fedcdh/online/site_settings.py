@@ -27,7 +27,7 @@ from fedcdh.policy import Policy
 from fedcdh.reading import CsvStyle, open_tables, read_renames
 from fedcdh.releases import NAME, ReleaseLedger, usual_ledger
 from fedcdh.releasing import Gate
-from fedcdh.row_workers import WORKERS_AT_MOST, cores
+from fedcdh.row_workers import WORKERS_AT_MOST
 from fedcdh.taking_part import own_names
 
 SMALL = 1 << 20
@@ -105,9 +105,11 @@ def _truth(found: dict[str, Any], key: str) -> bool:
     return truth
 
 
-def _workers(found: dict[str, Any]) -> int:
-    """Threads: one for each processor, unless the file says otherwise."""
-    count = whole(found.get("workers", cores()), "workers", refuse=_refuse)
+def _workers(found: dict[str, Any]) -> int | None:
+    """Threads: as many as the plan lets there be, unless the file says otherwise."""
+    if "workers" not in found:
+        return None
+    count = whole(found["workers"], "workers", refuse=_refuse)
     if not 1 <= count <= WORKERS_AT_MOST:
         raise _refuse(f"workers should be from 1 to {WORKERS_AT_MOST}, found {count}")
     return count
