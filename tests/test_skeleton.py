@@ -4,14 +4,17 @@ import random
 from itertools import combinations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from oracle import noise, random_dag, shuffled, true_knowledge
 
-from fedcdh.conditioning import most_independent
+from fedcdh.conditioning import Remembering, count_about, most_independent, questions_about
 from fedcdh.errors import AnswerError, GraphError, KnowledgeError
 from fedcdh.graph import PartialGraph
 from fedcdh.knowledge import Knowledge
 from fedcdh.oracle import separated, separation_in
 from fedcdh.questions import DOMAIN, Answer, Question
+from fedcdh.removal import every_separation, without_contradiction
 from fedcdh.skeleton import find_skeleton
 
 
@@ -79,6 +82,42 @@ def test_the_order_of_nodes_does_not_matter(seed):
     test, again = Recorded(noise(seed)), Recorded(noise(seed))
     assert find_skeleton(dag.nodes, test, 0.2, knowledge) == find_skeleton(shuffled(dag, rng), again, 0.2, knowledge)
     assert test.batches == again.batches
+
+
+@pytest.mark.parametrize("removal", [every_separation, without_contradiction])
+@pytest.mark.parametrize("seed", range(20))
+def test_how_many_questions_are_asked_at_once_does_not_matter(seed, removal):
+    rng = random.Random(seed)
+    dag = random_dag(rng, 7, 3, 0.4)
+    knowledge, always = true_knowledge(rng, dag), frozenset({DOMAIN} & {*dag.nodes})
+    asked = {"knowledge": knowledge, "always_given": always, "removal": removal}
+    whole = find_skeleton(dag.nodes, noise(seed), 0.2, **asked)
+    for at_once in (1, 7):
+        test = Recorded(noise(seed))
+        assert find_skeleton(dag.nodes, test, 0.2, **asked, at_once=at_once) == whole
+        assert max(map(len, test.batches)) <= at_once
+        assert sum(map(len, test.batches)) == sum(whole.questions_per_level)
+
+
+@given(st.frozensets(st.sampled_from("cdefgh")), st.frozensets(st.sampled_from("cdefgh")), st.integers(0, 4))
+def test_questions_are_counted_without_being_listed(of_a, of_b, size):
+    pair, parents = frozenset("ab"), {"a": of_a | {"b"}, "b": of_b | {"a"}}
+    listed = list(questions_about(pair, parents, size, frozenset({"h"})))
+    assert len(listed) == count_about(pair, parents, size, frozenset({"h"}))
+    sets = {frozenset(chosen) for members in (of_a, of_b) for chosen in combinations(members - {"h"}, size)}
+    assert [question.given for question in listed] == sorted(
+        (one | {"h"} for one in sets), key=lambda s: sorted(s - {"h"})
+    )
+
+
+@pytest.mark.parametrize("most", [0, 3, 1000])
+def test_answers_are_the_same_however_many_are_remembered(most):
+    test = Recorded(noise(4))
+    remembering = Remembering(test, most)
+    questions = [Question("a", letter) for letter in "bcdefgb"]
+    for _ in range(2):
+        assert remembering(questions) == noise(4)(questions)
+    assert [len(batch) for batch in test.batches] == ([6, 6 - most] if most < 6 else [6])
 
 
 def test_most_independent_prefers_few_conditions_then_names():

@@ -24,7 +24,7 @@ from fedcdh.removal import RemovalRule
 from fedcdh.rounds import Spent
 from fedcdh.screening import screened
 from fedcdh.settings import Progress, Settings
-from fedcdh.skeleton import Skeleton, find_skeleton
+from fedcdh.skeleton import AT_ONCE, Skeleton, find_skeleton
 
 STRONG = 3.0
 """Log Bayes factor from which curvature directs an edge: odds of 20 to 1. `benchmarks.bench_evidence` counts how
@@ -57,6 +57,7 @@ class ByTests:
     removal: RemovalRule
     always_given: frozenset[str]
     spent: Callable[[IndependenceTest], Spent | None] = lambda test: None  # in further rounds, where there are any
+    at_once: int = AT_ONCE  # questions
 
     def __call__(self, known: Cohort | Aggregate, settings: Settings, progress: Progress | None) -> Findings:
         if isinstance(known, Aggregate):
@@ -86,6 +87,7 @@ class ByTests:
             progress,
             always,
             self.removal,
+            self.at_once,
         )
         colliders = self.colliders(announced(test, progress, len(skeleton.questions_per_level)))
         orientation = orient(skeleton, colliders, settings.knowledge, change)  # steps 4 and 5: FICP

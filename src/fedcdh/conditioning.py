@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from heapq import merge
+from itertools import combinations, islice
+from math import comb
 
 from fedcdh.errors import AnswerError
 from fedcdh.graph import Pair, PartialGraph, ends
@@ -26,21 +28,36 @@ def possible_parents(graph: PartialGraph, knowledge: Knowledge) -> Mapping[str, 
 
 def questions_about(
     pair: Pair, parents: Mapping[str, frozenset[str]], size: int, always_given: frozenset[str] = frozenset()
-) -> list[Question]:
+) -> Iterator[Question]:
     """The pair given each set of this size drawn from the possible parents of either end; no set twice.
 
-    What is always given joins every set and does not count for its size.
+    What is always given joins every set and does not count for its size. One at a time: there may be many millions.
     """
     x, y = ends(pair)
     always = always_given if always_given.isdisjoint(pair) else always_given - pair  # not a set for every question
+    one, other = _members(pair, parents, always_given) if size else (frozenset(), frozenset())
+    of_one = combinations(sorted(one), size)
+    of_other = (chosen for chosen in combinations(sorted(other), size) if not one.issuperset(chosen))
+    for chosen in merge(of_one, of_other):
+        yield Question(x, y, always.union(chosen))
+
+
+def count_about(
+    pair: Pair, parents: Mapping[str, frozenset[str]], size: int, always_given: frozenset[str] = frozenset()
+) -> int:
+    """How many questions `questions_about` has, without listing them."""
     if not size:
-        return [Question(x, y, always)]
-    sets = {
-        chosen
-        for node, other in ((x, y), (y, x))
-        for chosen in combinations(sorted(parents[node] - {other} - always_given), size)
-    }
-    return [Question(x, y, always.union(chosen)) for chosen in sorted(sets)]
+        return 1
+    one, other = _members(pair, parents, always_given)
+    return comb(len(one), size) + comb(len(other), size) - comb(len(one & other), size)
+
+
+def _members(
+    pair: Pair, parents: Mapping[str, frozenset[str]], always_given: frozenset[str]
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Whom sets are drawn from, for either end."""
+    x, y = ends(pair)
+    return parents[x] - {y} - always_given, parents[y] - {x} - always_given
 
 
 def ask(test: IndependenceTest, questions: list[Question]) -> list[Answer]:
@@ -65,17 +82,22 @@ def most_independent(answers: Iterable[Answer]) -> Answer:
 
 
 class Remembering:
-    """Asks the test it wraps each question once only: orientation asks again about much that the search has asked."""
+    """Asks the test it wraps each question once only: orientation asks again about much that the search has asked.
 
-    def __init__(self, test: IndependenceTest) -> None:
-        self._test = test
+    Of very many answers only the first are remembered; to the rest, the test gives the same answer again.
+    """
+
+    def __init__(self, test: IndependenceTest, most: int = 1 << 20) -> None:
+        self._test, self._most = test, most
         self._known: dict[Question, Answer] = {}
 
     def __call__(self, questions: Sequence[Question], /) -> list[Answer]:
         """Answers in the order of the questions."""
         new = [question for question in dict.fromkeys(questions) if question not in self._known]
-        self._known.update(zip(new, ask(self._test, new), strict=True))
-        return [self._known[question] for question in questions]
+        found = dict(zip(new, ask(self._test, new), strict=True))
+        answers = [found[question] if question in found else self._known[question] for question in questions]
+        self._known.update(islice(found.items(), self._most - len(self._known)))
+        return answers
 
 
 def announced(test: IndependenceTest, progress: Callable[[int, int], None] | None, level: int) -> IndependenceTest:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -98,7 +99,9 @@ def adaptive(method: str, source: SummarySource) -> Engine:
     def spent(test: IndependenceTest) -> Spent | None:
         return test.spent if isinstance(test, JointTest) else None
 
-    return replace(ENGINES["constraint"], search=replace(_BY_REGRESSIONS, statistics=statistics, spent=spent))
+    whole_levels = sys.maxsize  # one request to the clients for each
+    search = replace(_BY_REGRESSIONS, statistics=statistics, spent=spent, at_once=whole_levels)
+    return replace(ENGINES["constraint"], search=search)
 
 
 def check_rounds(method: str, rounds: str) -> None:

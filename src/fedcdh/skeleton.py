@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain, islice
 from typing import TypeAlias
 
-from fedcdh.conditioning import ask, most_independent, possible_parents, questions_about
+from fedcdh.conditioning import ask, count_about, most_independent, possible_parents, questions_about
 from fedcdh.errors import SettingsError
 from fedcdh.graph import Pair, PartialGraph, ends
 from fedcdh.knowledge import NOTHING_KNOWN, Knowledge
@@ -14,7 +16,10 @@ from fedcdh.questions import Answer, IndependenceTest, Question
 from fedcdh.removal import RemovalRule, SoFar, every_separation
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Called with (level, number of questions) just before the batch of that level is asked."""
+"""Called with (level, number of questions) just before those of that level are asked."""
+
+AT_ONCE = 1 << 18
+"""Questions of a level that are asked at a time: with their answers, about 150 MB."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +49,13 @@ def find_skeleton(
     progress: Progress | None = None,
     always_given: frozenset[str] = frozenset(),
     removal: RemovalRule = every_separation,
+    at_once: int = AT_ONCE,
 ) -> Skeleton:
     """Start with every pair joined; take a — b away once some set S gives p(a ⫫ b | S) > alpha.
 
-    S grows by one variable per level, and a level is one batch. The graph stands still while a level is asked, so the
-    order of the nodes does not matter (PC-stable). A pair that knowledge excludes is absent from the start; a required
+    S grows by one variable per level, and a level is one batch, or several of `at_once` questions: where hardly
+    any pair separates, there may be many millions. The graph stands still while a level is asked, so neither that nor
+    the order of the nodes matters (PC-stable). A pair that knowledge excludes is absent from the start; a required
     one is asked about for the record only.
 
     `always_given` may name roots, such as the domain: conditioning on a root opens no path, so every set that separates
@@ -63,13 +70,14 @@ def find_skeleton(
     found = _Found()
     asked: list[int] = []
     for level in range(len(nodes) + 1 if max_conditioning is None else max_conditioning + 1):
-        questions = rules.questions(level, graph, excluded, found.apart)
-        if not questions:
+        to_ask = rules.to_ask(level, graph, excluded, found.apart)
+        if not (count := to_ask.count):
             break
         if progress is not None:
-            progress(level, len(questions))
-        asked.append(len(questions))
-        graph = graph.without(*found.learn(ask(test, questions), graph, excluded, rules))
+            progress(level, count)
+        asked.append(count)
+        answers = (ask(test, questions) for questions in to_ask.batches(at_once))
+        graph = graph.without(*found.learn(answers, graph, excluded, rules))
     refused = tuple(answer for answer in found.refused if answer.question.pair in graph.lines)
     return Skeleton(graph, found.separators(graph, rules), found.strongest, tuple(asked), always_given, refused)
 
@@ -84,20 +92,26 @@ class _Found:
     refused: list[Answer] = field(default_factory=list)
 
     def learn(
-        self, answers: Sequence[Answer], graph: PartialGraph, excluded: frozenset[Pair], rules: _Rules
+        self, batches: Iterable[Sequence[Answer]], graph: PartialGraph, excluded: frozenset[Pair], rules: _Rules
     ) -> Iterable[Pair]:
-        """Takes in the answers of a level; the pairs that they remove."""
-        removed, disbelieved = rules.judge(answers, graph, SoFar(self.gone, self.strongest, rules.always_given))
-        not_believed = set(disbelieved)
-        for answer in answers:
+        """Takes in the answers of a level; the pairs that they remove. Of very many answers, few have to be kept."""
+        removable = rules.removable(graph)
+        separations: list[Answer] = []
+        others: dict[Pair, Answer] = {}  # that separate nothing, the most independent of each pair
+        for answer in chain.from_iterable(batches):
             pair = answer.question.pair
-            best = self.apart if pair in excluded else self.strongest
-            if pair not in removed and answer not in not_believed:
-                best[pair] = most_independent((best[pair], answer)) if pair in best else answer
+            if answer.p_value > rules.alpha and pair in removable:
+                separations.append(answer)
+            else:
+                _keep_most_independent(others, pair, answer)
+        removed = rules.removal(separations, SoFar(self.gone, self.strongest, rules.always_given))
+        for pair, answer in others.items():
+            if pair not in removed:
+                _keep_most_independent(self.apart if pair in excluded else self.strongest, pair, answer)
         for pair in removed:
             self.strongest.pop(pair, None)
         self.gone.update(removed)
-        self.refused += disbelieved
+        self.refused += [answer for answer in separations if answer.question.pair not in removed]
         return removed
 
     def separators(self, graph: PartialGraph, rules: _Rules) -> dict[Pair, Answer]:
@@ -120,24 +134,43 @@ class _Rules:
     always_given: frozenset[str]
     removal: RemovalRule
 
-    def questions(
+    def to_ask(
         self, level: int, graph: PartialGraph, excluded: frozenset[Pair], apart: Mapping[Pair, Answer]
-    ) -> list[Question]:
+    ) -> _ToAsk:
         """About every line, and about pairs that knowledge excludes while a direction hinges on their separator."""
         unseparated = (pair for pair in excluded if pair not in apart or apart[pair].p_value <= self.alpha)
         needed = (pair for pair in unseparated if _directions_hinge_on(pair, graph, self.knowledge))
         parents = possible_parents(graph, self.knowledge) if level else {}
-        pairs = sorted(graph.lines.union(needed), key=ends)
-        return [question for pair in pairs for question in questions_about(pair, parents, level, self.always_given)]
+        return _ToAsk(sorted(graph.lines.union(needed), key=ends), parents, level, self.always_given)
 
-    def judge(
-        self, answers: Iterable[Answer], graph: PartialGraph, so_far: SoFar
-    ) -> tuple[Mapping[Pair, Answer], list[Answer]]:
-        """The separations that remove an edge, and those that are not believed."""
-        removable = graph.lines - {frozenset(arrow) for arrow in self.knowledge.required}
-        separations = [a for a in answers if a.p_value > self.alpha and a.question.pair in removable]
-        removed = self.removal(separations, so_far)
-        return removed, [answer for answer in separations if answer.question.pair not in removed]
+    def removable(self, graph: PartialGraph) -> frozenset[Pair]:
+        """The edges that a separation may take away."""
+        return graph.lines - {frozenset(arrow) for arrow in self.knowledge.required}
+
+
+@dataclass(frozen=True)
+class _ToAsk:
+    """The questions of a level, by the pairs they are about."""
+
+    pairs: Sequence[Pair]
+    parents: Mapping[str, frozenset[str]]
+    level: int
+    always_given: frozenset[str]
+
+    @cached_property
+    def count(self) -> int:
+        return sum(count_about(pair, self.parents, self.level, self.always_given) for pair in self.pairs)
+
+    def batches(self, size: int) -> Iterator[list[Question]]:
+        """So many at a time."""
+        about = (questions_about(pair, self.parents, self.level, self.always_given) for pair in self.pairs)
+        questions = chain.from_iterable(about)
+        while batch := list(islice(questions, size)):
+            yield batch
+
+
+def _keep_most_independent(best: dict[Pair, Answer], pair: Pair, answer: Answer) -> None:
+    best[pair] = most_independent((best[pair], answer)) if pair in best else answer
 
 
 def _directions_hinge_on(pair: Pair, graph: PartialGraph, knowledge: Knowledge) -> bool:
