@@ -81,6 +81,10 @@ def chain(rng: np.random.Generator, rows: int, variables: int) -> Array:
     return values
 
 
+def table_of(values: Array) -> Table:
+    return Table({name: Numbers(column) for name, column in zip(names(len(values)), values, strict=True)})
+
+
 def write(path: Path, rows: int, variables: int, seed: int) -> None:
     """Written part by part."""
     rng = np.random.default_rng(seed)
@@ -121,8 +125,8 @@ def cosines(values: Array, plan: StudyPlan) -> Array:
 def rate(plan: StudyPlan, alone: Callable[[Array, StudyPlan], Array], rows: int, seed: int) -> float:
     """How much of the speed of numpy alone a summary reaches: the median of rounds, in turn."""
     values = chain(np.random.default_rng(seed), rows, len(plan.names))
-    table = Table({name: Numbers(column) for name, column in zip(plan.names, values, strict=True)})
-    ratios = []
+    table, ratios = table_of(values), []
+
     for _ in range(TIMES):
         theirs = timed(lambda: alone(values, plan))
         ratios.append(theirs / timed(lambda: summarize(table, plan, "site")))
@@ -166,17 +170,24 @@ def read(path: Path, plan: StudyPlan) -> None:
         pass
 
 
-def checked(path: Path, plan: StudyPlan, workers: int) -> None:
+def checked(rows: object, plan: StudyPlan, workers: int = 1) -> None:
     with tempfile.TemporaryDirectory() as folder:
         gate = Gate(ReleaseLedger(Path(folder) / "releases.jsonl"))
-        checked_summary(open_tables(path), plan, "site", Policy(), gate=gate, workers=workers)
+        checked_summary(rows, plan, "site", Policy(), gate=gate, workers=workers)
+
+
+def wide_table(variables: int, rows: int, seed: int) -> None:
+    """Where columns are many, rows have to be looked at one by one until there are millions."""
+    plan, table = plan_of(variables), table_of(chain(np.random.default_rng(seed), rows, variables))
+    ratio = timed(lambda: checked(table, plan)) / timed(lambda: summarize(table, plan, "site"))
+    print(f"of {rows:,} rows of {variables} variables, {ratio:.1f} times as long")
 
 
 def whole_file(path: Path, folder: Path, plan: StudyPlan, rows: int) -> None:
     """Processor time of one core: reading beside Arrow alone, reading and checks beside the sums."""
     theirs, ours = timed(lambda: arrow_alone(path)), timed(lambda: read(path, plan))
     sums = timed(lambda: summarize(open_tables(path), plan, "site"))
-    all_of_it = timed(lambda: checked(path, plan, 1))
+    all_of_it = timed(lambda: checked(open_tables(path), plan))
     cells = rows * len(plan.names) * 8
     print(f"reading Parquet: {theirs / ours:.0%} of Arrow's speed ({cells / theirs / 1e9:.1f} GB of numbers a second)")
     print(
@@ -188,8 +199,7 @@ def whole_file(path: Path, folder: Path, plan: StudyPlan, rows: int) -> None:
 def busy(seed: int) -> None:
     """The sums of rows in memory of its own."""
     plan = plan_of(20)
-    values = chain(np.random.default_rng(seed), 200_000, 20)
-    table = Table({name: Numbers(column) for name, column in zip(plan.names, values, strict=True)})
+    table = table_of(chain(np.random.default_rng(seed), 200_000, 20))
     summarize([table] * 8, plan, "site")
 
 
@@ -205,7 +215,7 @@ def on_cores(path: Path, plan: StudyPlan, workers: list[int], rounds: int) -> No
     """By the clock, in turn: several workers beside one, with and without checks."""
     tasks: dict[str, Callable[[int], object]] = {
         "sums": lambda number: summarize(open_tables(path), plan, "site", workers=number),
-        "with checks": lambda number: checked(path, plan, number),
+        "with checks": lambda number: checked(open_tables(path), plan, number),
     }
     for number in (number for number in workers if number > 1):
         found: dict[str, list[float]] = {}
@@ -267,6 +277,7 @@ def main() -> None:
         print(f"{cores()} cores, load {os.getloadavg()[0]:.1f}")
         beside_numpy(options.variables, min(options.rows, 200_000), options.seed)
         whole_file(data, folder, plan, options.rows)
+        wide_table(300, min(options.rows, 50_000), options.seed)
         on_cores(data, plan, options.workers, min(TIMES, max(1, ENOUGH // options.rows)))
         commands(data, folder, plan, options.workers)
         print(f"load {os.getloadavg()[0]:.1f}")

@@ -87,7 +87,7 @@ class Remembering:
     Of very many answers only the first are remembered; to the rest, the test gives the same answer again.
     """
 
-    def __init__(self, test: IndependenceTest, most: int = 1 << 20) -> None:
+    def __init__(self, test: IndependenceTest, most: int = 1 << 18) -> None:
         self._test, self._most = test, most
         self._known: dict[Question, Answer] = {}
 
