@@ -91,7 +91,7 @@ def test_the_oracle_finds_every_edge_and_every_change():
 @pytest.mark.parametrize("name", STUDIES)
 def test_the_shared_data_sets(name):
     if not list(real_data.found([name], lambda said: None)):
-        pytest.skip(f"the data of {name} are not here; see benchmarks/real_data.py")
+        pytest.skip(f"the data of {name} are not here; see src/fedcdh/experiments/real_data.py")
     found = real_data.load(name)
     assert {node for arrow in found.arrows for node in arrow} <= {*found.names}
     assert all(np.isfinite(found.columns[variable]).all() for variable in found.names)
