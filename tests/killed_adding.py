@@ -21,7 +21,7 @@ from killing import killer
 from fedcdh import adding
 from fedcdh.cli.adding import add_command
 
-WRITERS = ("adding.py", "disk.py", "places.py")
+WRITERS = ("adding.py", "running_sum.py", "disk.py", "places.py")
 
 
 def add(plan: str, summaries: str, target: Path) -> None:

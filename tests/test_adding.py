@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcdh.adding import FORMAT, Adding, Outcome, RunningSum, _rendered
+from fedcdh.adding import Adding, Outcome
 from fedcdh.arrival import admit
 from fedcdh.budget import Noise
 from fedcdh.cli import main, output
@@ -46,6 +46,7 @@ from fedcdh.plan import Categorical, Continuous, StudyPlan
 from fedcdh.privacy.noise import noisy
 from fedcdh.privacy.vectors import words_of
 from fedcdh.resampling import bootstrap_summaries
+from fedcdh.running_sum import FORMAT, RunningSum, _rendered
 from fedcdh.summary import Summary
 from fedcdh.summing import summarize
 
