@@ -54,7 +54,7 @@ test-clusters: $(BIN)/python ## run summaries on clusters of two worker processe
 	$(CLUSTERS)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dask,ray,parallel]' pytest hypothesis
 	$(CLUSTERS)/bin/pytest tests/test_clusters.py tests/test_clusters_ray.py
 
-bench: $(VENV)/development ## measure how cost grows, beside peers and the machine's limits, and make docs/scale.md anew (an hour)
+bench: $(VENV)/development ## measure how cost grows, beside peers and the machine's limits, and make docs/scale.md anew (half an hour or more)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,peers,conversions,dask,ray]'
 	$(BIN)/python -m benchmarks.bench_scale
 

@@ -100,9 +100,12 @@ def test_how_many_questions_are_asked_at_once_does_not_matter(seed, removal):
 
 
 @given(st.frozensets(st.sampled_from("cdefgh")), st.frozensets(st.sampled_from("cdefgh")), st.integers(0, 4))
-def test_questions_are_counted_without_being_listed(of_a, of_b, size):
+@pytest.mark.parametrize("few", [0, 10_000])
+def test_questions_are_counted_without_being_listed(few, of_a, of_b, size):
     pair, parents = frozenset("ab"), {"a": of_a | {"b"}, "b": of_b | {"a"}}
-    listed = list(questions_about(pair, parents, size, frozenset({"h"})))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fedcdh.conditioning._FEW", few)
+        listed = list(questions_about(pair, parents, size, frozenset({"h"})))
     assert len(listed) == count_about(pair, parents, size, frozenset({"h"}))
     sets = {frozenset(chosen) for members in (of_a, of_b) for chosen in combinations(members - {"h"}, size)}
     assert [question.given for question in listed] == sorted(

@@ -12,6 +12,8 @@ from fedcdh.graph import Pair, PartialGraph, ends
 from fedcdh.knowledge import Knowledge
 from fedcdh.questions import Answer, IndependenceTest, Question
 
+_FEW = 10_000  # sets, which are sooner sorted than merged
+
 
 def possible_parents(graph: PartialGraph, knowledge: Knowledge) -> Mapping[str, frozenset[str]]:
     """For each node those neighbours that knowledge allows to be its parents.
@@ -35,10 +37,16 @@ def questions_about(
     """
     x, y = ends(pair)
     always = always_given if always_given.isdisjoint(pair) else always_given - pair  # not a set for every question
-    one, other = _members(pair, parents, always_given) if size else (frozenset(), frozenset())
-    of_one = combinations(sorted(one), size)
-    of_other = (chosen for chosen in combinations(sorted(other), size) if not one.issuperset(chosen))
-    for chosen in merge(of_one, of_other):
+    if not size:
+        yield Question(x, y, always)
+        return
+    one, other = _members(pair, parents, always_given)
+    of_one, of_other = combinations(sorted(one), size), combinations(sorted(other), size)
+    if comb(len(one), size) + comb(len(other), size) <= _FEW:
+        sets: Iterable[tuple[str, ...]] = sorted({*of_one, *of_other})
+    else:
+        sets = merge(of_one, (chosen for chosen in of_other if not one.issuperset(chosen)))
+    for chosen in sets:
         yield Question(x, y, always.union(chosen))
 
 
