@@ -39,9 +39,9 @@ from fedcdh.features import FeatureFamily, Fourier, Hermite
 from fedcdh.files.studies import Study
 from fedcdh.files.summaries import size
 from fedcdh.policy import Policy
+from fedcdh.processors import cores
 from fedcdh.releases import ReleaseLedger
 from fedcdh.releasing import Gate
-from fedcdh.row_workers import cores
 from fedcdh.tables import Numbers, Table
 from fedcdh.taking_part import checked_summary
 

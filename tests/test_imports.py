@@ -90,6 +90,7 @@ ROOMS = {
         "plots",
         "policy",
         "privacy",
+        "processors",
         "reading",
         "releases",
         "releasing",

@@ -35,9 +35,9 @@ from fedcdh.online.messages import ANSWER, PROFILE, REFUSAL, SUMMARY, Envelope, 
 from fedcdh.online.site import _told_of_columns
 from fedcdh.plan import Continuous, StudyPlan
 from fedcdh.policy import Policy
+from fedcdh.processors import cores, usual_workers
 from fedcdh.profile import Profile, profile
 from fedcdh.rounds import JointRequest, TablesSource
-from fedcdh.row_workers import cores, usual_workers
 from fedcdh.summing import summarize
 from tests.studies import mixed, numbers
 

@@ -8,7 +8,7 @@ import studies
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcdh import partial, row_workers
+from fedcdh import partial, processors
 from fedcdh.basis import Basis
 from fedcdh.discovery import discover
 from fedcdh.errors import SettingsError
@@ -117,15 +117,15 @@ def test_the_usual_level_lets_no_more_pairs_stay_by_chance():
 def test_a_container_has_as_many_workers_as_it_was_given_processors(monkeypatch, tmp_path, says, expected):
     monkeypatch.setattr("os.sched_getaffinity", lambda process: range(64), raising=False)
     (tmp_path / "cpu.max").write_text(says, encoding="ascii")
-    monkeypatch.setattr(row_workers, "_QUOTA", tmp_path / "cpu.max")
-    assert row_workers.cores() == expected
-    monkeypatch.setattr(row_workers, "_QUOTA", tmp_path / "nowhere")
-    assert row_workers.cores() == 64
+    monkeypatch.setattr(processors, "_QUOTA", tmp_path / "cpu.max")
+    assert processors.cores() == expected
+    monkeypatch.setattr(processors, "_QUOTA", tmp_path / "nowhere")
+    assert processors.cores() == 64
 
 
 def test_workers_of_wide_tables_are_few(monkeypatch):
-    monkeypatch.setattr(row_workers, "cores", lambda: 64)
-    found = {columns: row_workers.usual_workers(columns) for columns in (100, 500, 1000, 2000, 4000, 20_000)}
+    monkeypatch.setattr(processors, "cores", lambda: 64)
+    found = {columns: processors.usual_workers(columns) for columns in (100, 500, 1000, 2000, 4000, 20_000)}
     assert list(found.values()) == sorted(found.values(), reverse=True)
     assert (found[100], found[20_000]) == (64, 1)
     assert all(workers == 1 or workers * 16 * 8 * columns**2 <= 2 << 30 for columns, workers in found.items())

@@ -10,7 +10,7 @@ The feature φ_i of a row is a whole number of steps, |φ_i| ≤ G; the constant
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import isqrt
 from typing import Any
@@ -63,7 +63,7 @@ def admit(summaries: Iterable[Summary], plan: StudyPlan, *, copy: int = 0, witho
     >>> admit(messages, plan).client_rows
     (2, 1)
     """
-    arrivals, admitted = Arrivals(plan, copy), list[Summary]()
+    arrivals, admitted = _Arrivals(plan, copy), list[Summary]()
     with one_blas_thread():
         for summary in summaries:
             arrivals.admit(summary)
@@ -71,7 +71,7 @@ def admit(summaries: Iterable[Summary], plan: StudyPlan, *, copy: int = 0, witho
     return add_up(admitted, plan, without=without)
 
 
-class Arrivals:
+class _Arrivals:
     """Summaries that come one after the other, of which only who sent them and a mark of their sums are kept."""
 
     def __init__(self, plan: StudyPlan, copy: int = 0) -> None:
@@ -79,8 +79,8 @@ class Arrivals:
         self._seen: set[str] = set()
         self._makers: dict[bytes, str] = {}
 
-    def admit(self, summary: Summary) -> bytes:
-        """Refuses one that cannot be true, is a second one of its client, or another client's; else gives its mark."""
+    def admit(self, summary: Summary) -> None:
+        """Refuses one that cannot be true, is a second one of its client, or another client's."""
         if summary.copy != self.copy:
             raise SummaryError(
                 f"found {_drawn(summary.copy)} of {_owner(summary)}, expected {_drawn(self.copy)}; one cannot stand "
@@ -99,13 +99,8 @@ class Arrivals:
                 f"the summaries of {maker} and {_owner(summary)} hold the same sums of {summary.rows} rows to the last "
                 "digit; one is a copy of the other: ask both clients whose rows these are"
             )
-        self.remember(summary.clients, mark)
-        return mark
-
-    def remember(self, clients: Sequence[str], mark: bytes) -> None:
-        """One that was admitted, now or earlier."""
-        self._seen.update(clients)
-        self._makers.setdefault(mark, _whose(clients))
+        self._seen.update(summary.clients)
+        self._makers.setdefault(mark, _owner(summary))
 
 
 def admit_copies(copies: Iterable[Summary], cohort: Cohort) -> tuple[Cohort, ...]:
@@ -425,11 +420,7 @@ def _drawn(copy: int) -> str:
 
 
 def _owner(summary: Summary) -> str:
-    return _whose(summary.clients)
-
-
-def _whose(clients: Sequence[str]) -> str:
-    return f"client {some_of(map(repr, clients))}"
+    return f"client {some_of(map(repr, summary.clients))}"
 
 
 def _blocks(columns: int) -> Iterator[slice]:

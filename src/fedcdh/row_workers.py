@@ -8,12 +8,10 @@ the more so where other programs run.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from pathlib import Path
 from typing import Any
 
 from fedcdh.blas import one_blas_thread
@@ -22,36 +20,8 @@ from fedcdh.sources import Kind, Result, Spread, TableSource, is_spread, source_
 from fedcdh.tables import Table
 
 WORKERS_AT_MOST = 256
-_MEMORY, _SUMS = 2 << 30, 16
-"""Bytes that the sums of all workers may take by default, and how many matrices of them one worker has: what policy
-and ledger look at is made of copies."""
-_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 _ROWS, _CELLS = 1 << 16, 1 << 20
 """Rows, and cells, that a thread takes at a time: few enough for all threads to end together."""
-
-
-def cores() -> int:
-    """How many processors this process may use; of very many, as many as there may be workers."""
-    found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(found, _allotted(), WORKERS_AT_MOST)
-
-
-def usual_workers(columns: int) -> int:
-    """One for each processor, as long as the sums of so many columns, some for each of them, take no more memory.
-
-    >>> usual_workers(columns=4000)
-    1
-    """
-    return max(1, min(cores(), _MEMORY // (_SUMS * 8 * columns**2)))
-
-
-def _allotted() -> int:
-    """The processors' time that a container has, in processors: Linux gives all of them, and then makes them wait."""
-    try:
-        quota, period = _QUOTA.read_text(encoding="ascii").split()
-        return max(1, -(-int(quota) // int(period)))
-    except (OSError, ValueError):  # there is none, or it is called "max"
-        return WORKERS_AT_MOST
 
 
 def spread_of(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import chain, islice
 from typing import TypeAlias
 
@@ -19,7 +18,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 """Called with (level, number of questions) just before those of that level are asked."""
 
 AT_ONCE = 1 << 18
-"""Questions of a level that are asked at a time: with their answers, about 150 MB."""
+"""Questions of a level that are asked at a time: enough for large stacks, and memory does not grow with the level."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +156,7 @@ class _ToAsk:
     level: int
     always_given: frozenset[str]
 
-    @cached_property
+    @property
     def count(self) -> int:
         return sum(count_about(pair, self.parents, self.level, self.always_given) for pair in self.pairs)
 

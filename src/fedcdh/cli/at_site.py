@@ -39,9 +39,9 @@ from fedcdh.errors import PolicyRefusal, SettingsError
 from fedcdh.files.profiles import to_text
 from fedcdh.files.signing import fingerprint
 from fedcdh.files.summaries import SummaryMessage, pack
+from fedcdh.processors import usual_workers
 from fedcdh.profile import Profile
 from fedcdh.resampling import COPIES_AT_MOST
-from fedcdh.row_workers import usual_workers
 from fedcdh.sources import Kind
 from fedcdh.summary import Summary
 from fedcdh.taking_part import checked_profile, checked_summary

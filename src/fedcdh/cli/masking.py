@@ -41,7 +41,7 @@ from fedcdh.privacy.member import Site
 from fedcdh.privacy.messages import REQUESTS, Opened, Present, Roster, Terms, digest_of
 from fedcdh.privacy.state import StateFile
 from fedcdh.privacy.wire import bytes_at_most, read
-from fedcdh.row_workers import usual_workers
+from fedcdh.processors import usual_workers
 from fedcdh.summary import Summary
 from fedcdh.taking_part import checked_summary
 

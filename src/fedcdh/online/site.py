@@ -24,10 +24,10 @@ from fedcdh.privacy import wire
 from fedcdh.privacy.member import Site as Member
 from fedcdh.privacy.messages import REQUESTS, Terms
 from fedcdh.privacy.state import StateFile
+from fedcdh.processors import usual_workers
 from fedcdh.profile import Profile
 from fedcdh.releasing import Gate, told_in_rounds
 from fedcdh.rounds import JointSummary, Ledger
-from fedcdh.row_workers import usual_workers
 from fedcdh.summary import Summary
 from fedcdh.taking_part import check_invitation, checked_answer, checked_profile, checked_summary
 
