@@ -1,6 +1,7 @@
 """docs/scale.md: what it says is what the files beside it say, and exponents are those of growth."""
 
 import platform
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -109,10 +110,10 @@ def taking_again(megabytes: int):
 
 def test_time_in_libraries_is_charged_to_who_called_them():
     plan = StudyPlan((Continuous("a"), Continuous("b")), ("one",))
-    found = costs(lambda: summarize(np.ones((100_000, 2)), plan, "one"), 9)
+    found = costs(lambda: summarize(np.ones((100_000, 2)), plan, "one"), sys.maxsize)  # all: the clock orders them
     shares = [share for share, _ in found]
     assert shares == sorted(shares, reverse=True)
-    assert 0.8 < sum(shares) <= 1.001
+    assert sum(shares) == pytest.approx(1)
     assert any("_multiply" in name for _, name in found)
     assert not any("numpy" in name for _, name in found)
 
