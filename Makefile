@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := src tests benchmarks
+SOURCES := src tests benchmarks tools
 BENCHMARKS := $(sort $(wildcard benchmarks/bench_*.py))
 
 # Tests run in two processes; threads inside each of them would only stand in one another's way.
