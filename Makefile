@@ -89,7 +89,7 @@ lint: $(VENV)/development ## check style, types and spelling
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/codespell tests benchmarks
-	$(BIN)/codespell --dictionary - --dictionary tools/british_spelling.txt src docs tools *.md
+	$(BIN)/codespell --dictionary - --dictionary tools/british_spelling.txt src docs tools .github changelog.d *.md
 
 format: $(VENV)/development ## put the sources into the house's format
 	$(BIN)/ruff check --fix $(SOURCES)
