@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from fedcdh.questions import Question
-from fedcdh.simulate import Array, Function, client_names, generator, identity
+from fedcdh.evaluation.simulation import Array, Function, client_names, generator, identity
+from fedcdh.protocols import Question
 
 Mechanism = Callable[[Array], Array]
 

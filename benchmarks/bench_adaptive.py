@@ -19,16 +19,16 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.adaptive_data import MECHANISMS, Draw, adaptive_pair
 from benchmarks.calibration_data import calibration_domain
-from fedcdh.basis import Basis
-from fedcdh.cohort import add_up
-from fedcdh.independence.joint import JointTest
-from fedcdh.independence.regression import RegressionTest
-from fedcdh.plan import StudyPlan
-from fedcdh.questions import DOMAIN, Question
-from fedcdh.rounds import TablesSource
-from fedcdh.simulate import Array
-from fedcdh.summing import summarize
-from fedcdh.tables import as_table
+from fedcdh.data.table import as_table
+from fedcdh.evaluation.simulation import Array
+from fedcdh.inference.independence.joint_regression_test import JointTest
+from fedcdh.inference.independence.regression_test import RegressionTest
+from fedcdh.inference.orthonormal_basis import Basis
+from fedcdh.protocols import DOMAIN, Question
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.aggregation import add_up
+from fedcdh.summaries.joint import TablesSource
+from fedcdh.summaries.plan import StudyPlan
 
 ALPHA = 0.05
 FIRST_SEED = 1000

@@ -1,7 +1,7 @@
 """Which false summaries are refused, and by which check: python -m benchmarks.bench_arrival --help
 
 Two senders of false sums. The careless one damages them by accident: his sums need not even be whole steps of the grid.
-The insider knows every identity in `fedcdh.arrival` and repairs, after his change, what can be repaired number by
+The insider knows every identity in `fedcdh.summaries.validation` and repairs, after his change, what can be repaired number by
 number: steps of the grid, odd and even, counts of rows, levels that add up. Where the repair undoes the change, or the
 change changes nothing, the summary is not counted. What is not a number cannot be written down in integers at all.
 
@@ -19,13 +19,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fedcdh.arrival import check
-from fedcdh.encoding import GRID
 from fedcdh.errors import FedCDHError
-from fedcdh.features import FeatureFamily, Fourier, Hermite
-from fedcdh.plan import Categorical, Continuous, StudyPlan, Variable
-from fedcdh.summary import Summary
-from fedcdh.summing import summarize
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.encoder import GRID
+from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite
+from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan, Variable
+from fedcdh.summaries.summary import Summary
+from fedcdh.summaries.validation import check
 
 Rng = np.random.Generator
 Table = dict[str, np.ndarray]

@@ -19,17 +19,17 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.calibration_data import Instance, calibration_domain, calibration_pair, gaussian, heavy_tailed
-from fedcdh.basis import Basis
-from fedcdh.cohort import Cohort, add_up
-from fedcdh.features import FeatureFamily, Fourier, Hermite
-from fedcdh.independence.kernel import KernelTest
-from fedcdh.independence.regression import RegressionTest
-from fedcdh.plan import StudyPlan
-from fedcdh.profile import profile
-from fedcdh.questions import DOMAIN, IndependenceTest, Question
-from fedcdh.simulate import Array, Function, Simulation, identity
-from fedcdh.summing import summarize
-from fedcdh.tables import as_table
+from fedcdh.data.table import as_table
+from fedcdh.evaluation.simulation import Array, Function, Simulation, identity
+from fedcdh.inference.independence.kernel_test import KernelTest
+from fedcdh.inference.independence.regression_test import RegressionTest
+from fedcdh.inference.orthonormal_basis import Basis
+from fedcdh.protocols import DOMAIN, IndependenceTest, Question
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.aggregation import Cohort, add_up
+from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.profiles import profile
 
 ALPHA = 0.05
 FIRST_SEED = 1000

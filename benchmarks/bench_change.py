@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import argparse
 
-from fedcdh.basis import Basis
-from fedcdh.change import OperatorChange, PrintedChange
-from fedcdh.cohort import add_up
-from fedcdh.independence.kernel import FeatureSpace, one_hot, random_delta
-from fedcdh.plan import StudyPlan
-from fedcdh.profile import profile
-from fedcdh.simulate import AUTHORS, PAPER, simulate
-from fedcdh.summing import summarize
-from fedcdh.tables import as_table
+from fedcdh.data.table import as_table
+from fedcdh.evaluation.simulation import AUTHORS, PAPER, simulate
+from fedcdh.inference.independence.kernel_test import FeatureSpace, one_hot, random_delta
+from fedcdh.inference.independent_change import OperatorChange, PrintedChange
+from fedcdh.inference.orthonormal_basis import Basis
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.aggregation import add_up
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.profiles import profile
 
 
 def share_right(model: str, dialect: str, clients: int, rows: int, seeds: range) -> list[float]:

@@ -22,8 +22,8 @@ import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
 from fedcdh import Categorical, Continuous, StudyPlan, summarize
-from fedcdh.clusters import DaskRows, RayRows
-from fedcdh.files.summaries import SummaryMessage, pack
+from fedcdh.data.clusters import DaskRows, RayRows
+from fedcdh.messages.summary_file import SummaryMessage, pack
 
 LABELS = ("a", "b", "c")
 MISSING = 0.001  # of the cells

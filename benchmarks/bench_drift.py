@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedcdh.cohort import add_up
-from fedcdh.drift import Drift, drift_of
-from fedcdh.plan import StudyPlan
-from fedcdh.summing import summarize
+from fedcdh.discovery.drift import Drift, drift_of
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.aggregation import add_up
+from fedcdh.summaries.plan import StudyPlan
 
 Array = NDArray[np.float64]
 Noise = Callable[[np.random.Generator, int], Array]

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from fedcdh.cohort import Aggregate, add_up
-from fedcdh.files.summaries import SummaryMessage, pack
-from fedcdh.plan import StudyPlan
+from fedcdh.data.table import as_table
+from fedcdh.evaluation.simulation import simulate
+from fedcdh.messages.summary_file import SummaryMessage, pack
 from fedcdh.privacy import homomorphic
-from fedcdh.simulate import simulate
-from fedcdh.summing import summarize
-from fedcdh.tables import as_table
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.aggregation import Aggregate, add_up
+from fedcdh.summaries.plan import StudyPlan
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, float]:

@@ -1,7 +1,7 @@
 """The evidence engine from inside: python -m benchmarks.bench_evidence --help
 
 1. How often directions within a class are right, by the strength of what tells them: curvature, independent change
-   weighed as evidence, and the paper's form of that principle. The thresholds in `fedcdh.algorithm` come from here.
+   weighed as evidence, and the paper's form of that principle. The thresholds in `fedcdh.discovery.algorithm` come from here.
 2. What other priors do to the graphs.
 """
 
@@ -16,25 +16,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import fedcdh.evidence as prior_of_change
+import fedcdh.inference.evidence.family_score as prior_of_change
 from benchmarks.bench_graphs import DIALECTS
-from fedcdh.algorithm import augmented
-from fedcdh.basis import Basis
-from fedcdh.certainty import as_skeleton, colliders_of, direction_evidence
-from fedcdh.change import OperatorChange
-from fedcdh.cohort import Cohort, add_up
-from fedcdh.discovery import discover
-from fedcdh.evidence import Evidence, gaussian
-from fedcdh.features import Hermite
-from fedcdh.graph import ends
-from fedcdh.metrics import compare
-from fedcdh.ordering import best_dag
-from fedcdh.orientation import orient
-from fedcdh.plan import StudyPlan
-from fedcdh.questions import DOMAIN
-from fedcdh.screening import screened
-from fedcdh.simulate import Simulation, simulate
-from fedcdh.summing import summarize
+from fedcdh.discovery.algorithm import augmented
+from fedcdh.discovery.api import discover
+from fedcdh.evaluation.simulation import Simulation, simulate
+from fedcdh.graphs.metrics import compare
+from fedcdh.graphs.partial_graph import ends
+from fedcdh.inference.evidence import gaussian
+from fedcdh.inference.evidence.family_score import Evidence
+from fedcdh.inference.independent_change import OperatorChange
+from fedcdh.inference.orthonormal_basis import Basis
+from fedcdh.inference.parent_screening import screened
+from fedcdh.protocols import DOMAIN
+from fedcdh.search.edge_support import as_skeleton, colliders_of, direction_evidence
+from fedcdh.search.order_search import best_dag
+from fedcdh.search.orientation import orient
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.aggregation import Cohort, add_up
+from fedcdh.summaries.features import Hermite
+from fedcdh.summaries.plan import StudyPlan
 
 SETTINGS = (("linear", "paper"), ("general", "paper"), ("general", "authors"))
 STRENGTHS = {"curvature": (0, 3, 10, 30), "independent change": (0, 3, 10, 30), "operators": (0, 0.05, 0.1, 0.2)}

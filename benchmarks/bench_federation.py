@@ -12,11 +12,11 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from fedcdh.discovery import discover
-from fedcdh.exports import result_json
-from fedcdh.online import simulate_federation
-from fedcdh.online.participation import Participation
-from fedcdh.simulate import Simulation, simulate
+from fedcdh.discovery.api import discover
+from fedcdh.evaluation.simulation import Simulation, simulate
+from fedcdh.federation import simulate_federation
+from fedcdh.federation.participation import Participation
+from fedcdh.reporting.result_files import result_json
 
 ROWS, SEED = 500, 1000
 

@@ -15,15 +15,15 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from fedcdh.basis import Basis
-from fedcdh.discovery import discover
-from fedcdh.equivalence import cpdag, extend
-from fedcdh.graph import PartialGraph
-from fedcdh.independence.regression import RegressionTest
-from fedcdh.metrics import compare, compare_changing
-from fedcdh.questions import DOMAIN, Question
-from fedcdh.result import Discovery
-from fedcdh.simulate import AUTHORS, PAPER, Model, Simulation, simulate
+from fedcdh.discovery.api import discover
+from fedcdh.discovery.result import Discovery
+from fedcdh.evaluation.simulation import AUTHORS, PAPER, Model, Simulation, simulate
+from fedcdh.graphs.equivalence import cpdag, extend
+from fedcdh.graphs.metrics import compare, compare_changing
+from fedcdh.graphs.partial_graph import PartialGraph
+from fedcdh.inference.independence.regression_test import RegressionTest
+from fedcdh.inference.orthonormal_basis import Basis
+from fedcdh.protocols import DOMAIN, Question
 
 DIALECTS = {"paper": PAPER, "authors": AUTHORS}
 

@@ -14,19 +14,19 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from fedcdh.arrival import admit
-from fedcdh.cohort import Aggregate
-from fedcdh.files.signing import SigningKey
-from fedcdh.files.studies import Study
-from fedcdh.files.summaries import SummaryMessage, pack, unpack
-from fedcdh.plan import StudyPlan
-from fedcdh.privacy import sums
-from fedcdh.privacy.member import Member, Site
-from fedcdh.privacy.messages import Delivery, Terms
-from fedcdh.privacy.wire import read
-from fedcdh.simulate import simulate
-from fedcdh.summary import Summary
-from fedcdh.summing import summarize
+from fedcdh.evaluation.simulation import simulate
+from fedcdh.messages.signing import SigningKey
+from fedcdh.messages.study_file import Study
+from fedcdh.messages.summary_file import SummaryMessage, pack, unpack
+from fedcdh.privacy.secure_aggregation import server
+from fedcdh.privacy.secure_aggregation.client import Member, Site
+from fedcdh.privacy.secure_aggregation.codec import read
+from fedcdh.privacy.secure_aggregation.messages import Delivery, Terms
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.aggregation import Aggregate
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.summary import Summary
+from fedcdh.summaries.validation import admit
 
 SIZES = [(10, 6), (10, 30), (100, 6), (100, 30)]
 ROWS, SEED = 1000, 1000
@@ -119,19 +119,21 @@ def masked_sum(
             found[client] = spent.timed("server, masked", lambda r=reply: _checked(r, study, kind, check))
         return found
 
-    server = spent.timed
+    timed = spent.timed
     terms = Terms.of(study)
-    got = ask(terms, study.plan.clients, sums.Keys, lambda one: sums.check_keys(study, terms, one))
-    roster = server("server, masked", lambda: sums.roster_of(study, terms, got.values()))
-    shares = ask(roster, roster.clients, sums.Shares, lambda one: sums.check_shares(study, roster, one))
-    delivery = server("server, masked", lambda: sums.delivery_of(roster, shares.values()))
-    masked = ask(delivery, staying, sums.Masked, lambda one: sums.check_masked(study, roster, delivery, one))
-    present = sums.present_of(roster, masked)
-    signed = ask(present, staying, sums.Confirmed, lambda one: sums.check_confirmed(study, roster, present, one))
-    confirmed = server("server, masked", lambda: sums.confirmations_of(study, roster, present, signed.values()))
-    opened = ask(confirmed, staying, sums.Opened, lambda one: sums.check_opened(study, roster, delivery, present, one))
+    got = ask(terms, study.plan.clients, server.Keys, lambda one: server.check_keys(study, terms, one))
+    roster = timed("server, masked", lambda: server.roster_of(study, terms, got.values()))
+    shares = ask(roster, roster.clients, server.Shares, lambda one: server.check_shares(study, roster, one))
+    delivery = timed("server, masked", lambda: server.delivery_of(roster, shares.values()))
+    masked = ask(delivery, staying, server.Masked, lambda one: server.check_masked(study, roster, delivery, one))
+    present = server.present_of(roster, masked)
+    signed = ask(present, staying, server.Confirmed, lambda one: server.check_confirmed(study, roster, present, one))
+    confirmed = timed("server, masked", lambda: server.confirmations_of(study, roster, present, signed.values()))
+    opened = ask(
+        confirmed, staying, server.Opened, lambda one: server.check_opened(study, roster, delivery, present, one)
+    )
     parts = list(opened.values())
-    return server("server, masked", lambda: sums.sum_of(study, roster, shares, masked.values(), present, parts))
+    return timed("server, masked", lambda: server.sum_of(study, roster, shares, masked.values(), present, parts))
 
 
 def _checked(reply: bytes, study: Study, kind: Any, check: Callable[[Any], None]) -> Any:

@@ -19,21 +19,21 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.calibration_data import Instance, calibration_domain, calibration_pair
-from fedcdh.basis import Basis
-from fedcdh.budget import STEPS, Noise
-from fedcdh.cohort import Aggregate, Cohort, add_up
-from fedcdh.discovery import discover, discover_from
-from fedcdh.features import ball
-from fedcdh.independence.noisy import NoisyMoments, NoisyTest
-from fedcdh.independence.regression import RegressionTest
-from fedcdh.metrics import compare, compare_changing
-from fedcdh.plan import Continuous, StudyPlan
-from fedcdh.privacy.noise import deviations, released
-from fedcdh.questions import DOMAIN, Question
-from fedcdh.result import Discovery
-from fedcdh.simulate import Model, Simulation, simulate
-from fedcdh.summary import Summary
-from fedcdh.summing import summarize
+from fedcdh.discovery.api import discover, discover_from
+from fedcdh.discovery.result import Discovery
+from fedcdh.evaluation.simulation import Model, Simulation, simulate
+from fedcdh.graphs.metrics import compare, compare_changing
+from fedcdh.inference.independence.noisy_moments_test import NoisyMoments, NoisyTest
+from fedcdh.inference.independence.regression_test import RegressionTest
+from fedcdh.inference.orthonormal_basis import Basis
+from fedcdh.privacy.differential.mechanism import deviations, released
+from fedcdh.protocols import DOMAIN, Question
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
+from fedcdh.summaries.dp_parameters import STEPS, Noise
+from fedcdh.summaries.features import bounded
+from fedcdh.summaries.plan import Continuous, StudyPlan
+from fedcdh.summaries.summary import Summary
 
 ALPHA, DELTA, VARIABLES, CLIENTS = 0.05, 1e-5, 6, 5
 ROWS, EPSILONS = (1000, 10_000, 100_000), (0.5, 1.0, 2.0, 4.0, 8.0)
@@ -62,7 +62,7 @@ def exact_summaries(instance: Instance, seed: int, scales: float) -> tuple[Study
     ]
     others = [Continuous(f"other{i}", 0.0, scales) for i in range(VARIABLES - len(own))]
     noise = Noise(1.0, DELTA, rows=len(rows), degree=DEGREE)
-    plan = StudyPlan((*own, *others), tuple(study.tables), clip=ball.CLIP, noise=noise)
+    plan = StudyPlan((*own, *others), tuple(study.tables), clip=bounded.CLIP, noise=noise)
     summaries = []
     for client, table in study.tables.items():
         columns = {name: table[:, i] for i, name in enumerate(study.names)}
@@ -177,10 +177,10 @@ def sizes() -> None:
     for variables in (3, 6, 12, 30):
         z = rng.standard_normal((variables, 100_000))
         for degree in (1, 3):
-            size = sum(np.square(column).sum(axis=0) for column in ball.columns(z, degree))
+            size = sum(np.square(column).sum(axis=0) for column in bounded.columns(z, degree))
             cells = []
             for rows in ROWS:
-                radius = ball.radius(variables, 0, degree, rows)
+                radius = bounded.radius(variables, 0, degree, rows)
                 cells.append(f"n = {rows}: {radius**2:6.1f}, {100 * (size > radius**2).mean():4.1f} %")
             print(f"{variables:4} variables, degree {degree}   " + "   ".join(cells), flush=True)
 

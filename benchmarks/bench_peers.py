@@ -19,11 +19,11 @@ import numpy as np
 
 from benchmarks.bench_graphs import DIALECTS, Setting, instance
 from benchmarks.bench_record import ORACLE, Figures, Record, failed, mean, oracle, ours, score, title
-from fedcdh.baselines import METHODS
-from fedcdh.baselines.central import causal_learn
 from fedcdh.errors import MissingLibrary
-from fedcdh.experiments.real_data import Study
-from fedcdh.simulate import Model, Simulation
+from fedcdh.evaluation.baselines import METHODS
+from fedcdh.evaluation.baselines.pooled_references import causal_learn
+from fedcdh.evaluation.experiments.real_data import Study
+from fedcdh.evaluation.simulation import Model, Simulation
 
 PEERS = {
     "fisherz": METHODS["cdnod-fisherz"],

@@ -22,13 +22,13 @@ import numpy as np
 from scipy import stats
 
 from benchmarks.bench_graphs import DIALECTS, Setting, instance
-from fedcdh import baselines
-from fedcdh.discovery import discover
-from fedcdh.engines import ENGINES
-from fedcdh.experiments.real_data import DOMAIN_COLUMN, STUDIES, Study, found, load
-from fedcdh.graph import Arrow, PartialGraph
-from fedcdh.metrics import compare, compare_changing
-from fedcdh.questions import DOMAIN
+from fedcdh.discovery.api import discover
+from fedcdh.discovery.methods import ENGINES
+from fedcdh.evaluation import baselines
+from fedcdh.evaluation.experiments.real_data import DOMAIN_COLUMN, STUDIES, Study, found, load
+from fedcdh.graphs.metrics import compare, compare_changing
+from fedcdh.graphs.partial_graph import Arrow, PartialGraph
+from fedcdh.protocols import DOMAIN
 
 ORACLE = "oracle"
 

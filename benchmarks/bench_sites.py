@@ -25,15 +25,15 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from threadpoolctl import threadpool_limits
 
-from fedcdh.adding import Adding
-from fedcdh.cli.places import read_study
-from fedcdh.cli.receiving import Receiving
-from fedcdh.files.aggregates import pack_aggregate
-from fedcdh.files.signing import SigningKey, sign
-from fedcdh.files.studies import Study
-from fedcdh.files.summaries import SummaryMessage, most_bytes, pack
-from fedcdh.plan import Continuous, StudyPlan
-from fedcdh.summing import summarize
+from fedcdh.cli._inputs import read_study
+from fedcdh.cli._summaries import Receiving
+from fedcdh.federation.streaming.aggregate_files import Adding
+from fedcdh.messages.aggregate_file import pack_aggregate
+from fedcdh.messages.signing import SigningKey, sign
+from fedcdh.messages.study_file import Study
+from fedcdh.messages.summary_file import SummaryMessage, most_bytes, pack
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.plan import Continuous, StudyPlan
 
 SMALL, LARGE = 6, 660
 """Variables: files of 5 kB and of 47 MB."""

@@ -17,15 +17,15 @@ from itertools import combinations, product
 
 import numpy as np
 
-from fedcdh.cohort import Cohort, add_up
-from fedcdh.discovery import discover_from
-from fedcdh.engines import engine_for
-from fedcdh.plan import StudyPlan
-from fedcdh.questions import DOMAIN
-from fedcdh.resampling import bootstrap_summaries
-from fedcdh.result import Discovery
-from fedcdh.simulate import simulate
-from fedcdh.summing import summarize
+from fedcdh.discovery.api import discover_from
+from fedcdh.discovery.methods import engine_for
+from fedcdh.discovery.result import Discovery
+from fedcdh.evaluation.simulation import simulate
+from fedcdh.protocols import DOMAIN
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.aggregation import Cohort, add_up
+from fedcdh.summaries.bootstrap import bootstrap_summaries
+from fedcdh.summaries.plan import StudyPlan
 
 NAMES = ("a", "b")
 METHODS = ("evidence", "constraint")

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcdh import StudyPlan
-from fedcdh.one_look import Wanted, look_at
-from fedcdh.policy import Policy
-from fedcdh.standing_out import leverages
+from fedcdh.privacy.disclosure.leverage import leverages
+from fedcdh.privacy.disclosure.policy import Policy
+from fedcdh.privacy.disclosure.row_scan import Wanted, look_at
 
 Draw = Callable[[np.random.Generator, int], npt.NDArray[np.float64]]
 SHAPES: dict[str, Draw] = {

@@ -35,15 +35,15 @@ import pyarrow.parquet as pq
 from threadpoolctl import threadpool_limits
 
 from fedcdh import Continuous, StudyPlan, open_tables, summarize
-from fedcdh.features import FeatureFamily, Fourier, Hermite
-from fedcdh.files.studies import Study
-from fedcdh.files.summaries import size
-from fedcdh.policy import Policy
-from fedcdh.processors import cores
-from fedcdh.releases import ReleaseLedger
-from fedcdh.releasing import Gate
-from fedcdh.tables import Numbers, Table
-from fedcdh.taking_part import checked_summary
+from fedcdh._runtime.cpu_count import cores
+from fedcdh.data.table import Numbers, Table
+from fedcdh.messages.study_file import Study
+from fedcdh.messages.summary_file import size
+from fedcdh.privacy.disclosure.policy import Policy
+from fedcdh.privacy.ledger import ReleaseLedger
+from fedcdh.privacy.ledger.gate import Gate
+from fedcdh.privacy.releases import checked_summary
+from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite
 
 Array = npt.NDArray[np.float64]
 BLOCK = 4096

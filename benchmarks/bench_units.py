@@ -26,11 +26,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.bench_graphs import DIALECTS
-from fedcdh.agreement.units import Doubt, doubt
-from fedcdh.demo import hospital_study
-from fedcdh.experiments import real_data
-from fedcdh.profile import profile
-from fedcdh.simulate import client_names, generator, simulate
+from fedcdh.evaluation.demo import hospital_study
+from fedcdh.evaluation.experiments import real_data
+from fedcdh.evaluation.simulation import client_names, generator, simulate
+from fedcdh.federation.planning.unit_consistency import Doubt, doubt
+from fedcdh.summaries.profiles import profile
 
 Array = np.ndarray[Any, Any]
 Tables = Mapping[str, Mapping[str, Array]]  # client → variable → values

@@ -17,15 +17,15 @@ from typing import NamedTuple, cast
 
 from threadpoolctl import threadpool_limits
 
-from fedcdh.cohort import Cohort, add_up
-from fedcdh.discovery import discover_from
-from fedcdh.metrics import compare, compare_changing
-from fedcdh.plan import StudyPlan
-from fedcdh.profile import profile
-from fedcdh.settings import usual_level
-from fedcdh.simulate import Model, Simulation, simulate
-from fedcdh.summing import summarize
-from fedcdh.tables import as_table
+from fedcdh.data.table import as_table
+from fedcdh.discovery.api import discover_from
+from fedcdh.discovery.settings import usual_level
+from fedcdh.evaluation.simulation import Model, Simulation, simulate
+from fedcdh.graphs.metrics import compare, compare_changing
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.aggregation import Cohort, add_up
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.profiles import profile
 
 FIRST_SEED = 1000
 SIZES = (100, 300, 1000)

@@ -11,8 +11,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedcdh.questions import DOMAIN, Question
-from fedcdh.simulate import Array, Function, Sampler, Simulation, client_names, generator, identity, read_only, sinc
+from fedcdh.evaluation.simulation import (
+    Array,
+    Function,
+    Sampler,
+    Simulation,
+    client_names,
+    generator,
+    identity,
+    read_only,
+    sinc,
+)
+from fedcdh.protocols import DOMAIN, Question
 
 Mechanism = Callable[[Array], Array]  # from the conditioning variables (rows × variables) to their effect (rows)
 

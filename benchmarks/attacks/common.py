@@ -9,14 +9,14 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from fedcdh.encoding import GRID
 from fedcdh.errors import PolicyRefusal
-from fedcdh.features import FeatureFamily, Hermite
-from fedcdh.plan import Continuous, StudyPlan
-from fedcdh.policy import Policy
-from fedcdh.summary import Summary
-from fedcdh.summing import summarize
-from fedcdh.taking_part import checked_summary
+from fedcdh.privacy.disclosure.policy import Policy
+from fedcdh.privacy.releases import checked_summary
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.encoder import GRID
+from fedcdh.summaries.features import FeatureFamily, Hermite
+from fedcdh.summaries.plan import Continuous, StudyPlan
+from fedcdh.summaries.summary import Summary
 
 Array = npt.NDArray[np.float64]
 Rng = np.random.Generator

@@ -24,15 +24,15 @@ from benchmarks.attacks.common import (
     rows_one_by_one,
     share_within,
 )
-from fedcdh.cohort import Aggregate, add_up
 from fedcdh.errors import PolicyRefusal
-from fedcdh.plan import StudyPlan
-from fedcdh.policy import Policy
-from fedcdh.releases import ReleaseLedger
-from fedcdh.releasing import Gate
-from fedcdh.summary import Summary
-from fedcdh.summing import summarize
-from fedcdh.taking_part import checked_summary
+from fedcdh.privacy.disclosure.policy import Policy
+from fedcdh.privacy.ledger import ReleaseLedger
+from fedcdh.privacy.ledger.gate import Gate
+from fedcdh.privacy.releases import checked_summary
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.aggregation import Aggregate, add_up
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.summary import Summary
 
 OTHERS = ("there", "yonder")
 

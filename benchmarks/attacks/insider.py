@@ -13,14 +13,14 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from benchmarks.bench_arrival import FALSE, VALID, Change, repaired, study
-from fedcdh.arrival import admit
-from fedcdh.encoding import GRID
 from fedcdh.errors import FedCDHError
-from fedcdh.features import Hermite
-from fedcdh.files.signing import SigningKey, sign, verify
-from fedcdh.files.summaries import SummaryMessage, pack, unpack
-from fedcdh.summary import Summary
-from fedcdh.summing import summarize
+from fedcdh.messages.signing import SigningKey, sign, verify
+from fedcdh.messages.summary_file import SummaryMessage, pack, unpack
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.encoder import GRID
+from fedcdh.summaries.features import Hermite
+from fedcdh.summaries.summary import Summary
+from fedcdh.summaries.validation import admit
 
 KEY = SigningKey(Ed25519PrivateKey.from_private_bytes(bytes([3]) * 32))
 

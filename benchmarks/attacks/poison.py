@@ -14,12 +14,12 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.attacks.common import Rng, Table
-from fedcdh.arrival import admit
-from fedcdh.cohort import Cohort
-from fedcdh.discovery import discover_from
-from fedcdh.plan import StudyPlan
-from fedcdh.summary import Summary
-from fedcdh.summing import summarize
+from fedcdh.discovery.api import discover_from
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.aggregation import Cohort
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.summary import Summary
+from fedcdh.summaries.validation import admit
 
 FORGER, FORGED = "s0", frozenset("ce")
 METHODS = ("evidence", "constraint")

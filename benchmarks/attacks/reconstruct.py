@@ -25,8 +25,8 @@ from benchmarks.attacks.common import (
     share_within,
     summary_of,
 )
-from fedcdh.features import FeatureFamily, Fourier, Hermite
-from fedcdh.needed import rows_needed
+from fedcdh.privacy.disclosure.thresholds import rows_needed
+from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite
 
 FAMILIES: tuple[FeatureFamily, ...] = (
     Hermite(), Hermite(4, 1.0), Fourier(4, 1.0, 1), Fourier(4, 1.0, 2),

@@ -30,8 +30,8 @@ from benchmarks.attacks.common import (
     summary_of,
     within,
 )
-from fedcdh.needed import rows_needed
-from fedcdh.summary import Summary
+from fedcdh.privacy.disclosure.thresholds import rows_needed
+from fedcdh.summaries.summary import Summary
 
 NEAR = 0.1
 STEPS = 200

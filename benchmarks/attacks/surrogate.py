@@ -12,9 +12,9 @@ import argparse
 import numpy as np
 
 from benchmarks.attacks.common import normal_rows
-from fedcdh.cohort import Aggregate, Cohort, add_up
-from fedcdh.plan import StudyPlan
-from fedcdh.summing import summarize
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
+from fedcdh.summaries.plan import StudyPlan
 
 
 def sites(number: int, seed: int) -> Cohort:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.scale.measure import Work
-from fedcdh.arrival import admit
-from fedcdh.baselines import METHODS
-from fedcdh.baselines.central import ALPHA
-from fedcdh.discovery import discover, discover_from
-from fedcdh.features import Fourier, Hermite
-from fedcdh.files.summaries import SummaryMessage, pack, unpack
-from fedcdh.plan import Continuous, StudyPlan
-from fedcdh.profile import profile
-from fedcdh.simulate import Simulation, simulate
-from fedcdh.summary import Summary
-from fedcdh.summing import summarize
-from fedcdh.tables import as_table
+from fedcdh.data.table import as_table
+from fedcdh.discovery.api import discover, discover_from
+from fedcdh.evaluation.baselines import METHODS
+from fedcdh.evaluation.baselines.pooled_references import ALPHA
+from fedcdh.evaluation.simulation import Simulation, simulate
+from fedcdh.messages.summary_file import SummaryMessage, pack, unpack
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.features import Fourier, Hermite
+from fedcdh.summaries.plan import Continuous, StudyPlan
+from fedcdh.summaries.profiles import profile
+from fedcdh.summaries.summary import Summary
+from fedcdh.summaries.validation import admit
 
 FIRST_SEED = 1000
 PART = 1 << 15  # rows of the table that comes again and again, so that rows cost no memory

@@ -17,9 +17,9 @@ import numpy as np
 
 from benchmarks.scale.jobs import FIRST_SEED, LEVEL, study
 from benchmarks.scale.measure import fastest
-from fedcdh.baselines import METHODS
-from fedcdh.discovery import discover
-from fedcdh.simulate import Simulation
+from fedcdh.discovery.api import discover
+from fedcdh.evaluation.baselines import METHODS
+from fedcdh.evaluation.simulation import Simulation
 
 Program = Callable[[Simulation], object]
 

@@ -9,8 +9,8 @@ already.
 from matplotlib import pyplot
 
 import fedcdh
-from fedcdh.demo import HOSPITALS
-from fedcdh.drift import drift_map
+from fedcdh.evaluation.demo import HOSPITALS
+from fedcdh.discovery.drift import drift_map
 
 study = fedcdh.demo.hospital_study(seed=1000)
 result = fedcdh.discover(study.tables)

@@ -10,11 +10,11 @@ from dataclasses import replace
 from random import Random
 
 import fedcdh
-from fedcdh.colliders import by_separating_set
-from fedcdh.oracle import separation_in
-from fedcdh.orientation import orient
-from fedcdh.plots import save
-from fedcdh.skeleton import find_skeleton
+from fedcdh.search.colliders import by_separating_set
+from fedcdh.graphs.d_separation import separation_in
+from fedcdh.search.orientation import orient
+from fedcdh.reporting.plots import save
+from fedcdh.search.skeleton import find_skeleton
 
 study = fedcdh.demo.hospital_study()
 truth = fedcdh.PartialGraph((*study.names, fedcdh.DOMAIN), arrows=study.augmented)

@@ -9,30 +9,30 @@ from typing import Annotated
 
 import typer
 
-from fedcdh.cli.adding import add_command
-from fedcdh.cli.at_coordinator import discover_command, plan_command
-from fedcdh.cli.at_site import profile_command, summarize_command
-from fedcdh.cli.experimenting import experiment_command
-from fedcdh.cli.failing import EXIT_CODES
-from fedcdh.cli.flowering import flower
-from fedcdh.cli.inspecting import inspect_command
+from fedcdh.cli._console import never_fail_on_letters
+from fedcdh.cli.aggregate import add_command
+from fedcdh.cli.answer import answer_command
+from fedcdh.cli.demo import compare_command, demo_command, simulate_command
+from fedcdh.cli.experiment import experiment_command
+from fedcdh.cli.flower import flower
+from fedcdh.cli.inspect import inspect_command
 from fedcdh.cli.keys import keygen_command, sign_command, verify_command
 from fedcdh.cli.ledger import ledger
-from fedcdh.cli.masked import masked_command
-from fedcdh.cli.masking import mask_command
-from fedcdh.cli.output import never_fail_on_letters
-from fedcdh.cli.reporting import report_command
-from fedcdh.cli.requesting import request_command
-from fedcdh.cli.rounds import answer_command
-from fedcdh.cli.trying import compare_command, demo_command, simulate_command
-from fedcdh.files import SOFTWARE
+from fedcdh.cli.plan import discover_command, plan_command
+from fedcdh.cli.report import report_command
+from fedcdh.cli.request import request_command
+from fedcdh.cli.secure_sum_join import mask_command
+from fedcdh.cli.secure_sum_run import masked_command
+from fedcdh.cli.summarize import profile_command, summarize_command
+from fedcdh.errors import ExitCode
+from fedcdh.messages import SOFTWARE
 
 app = typer.Typer(
     name="fedcdh",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items()) + ".",
+    epilog="Exit codes: " + "; ".join(f"{code:d} {code.meaning}" for code in ExitCode) + ".",
 )
 SITE, COORDINATOR, TRYING, KEYS = "At a site", "At the coordinator", "Trying it out", "Keys and signatures"
 
@@ -74,7 +74,7 @@ def _fedcdh(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command and gives its exit code; `EXIT_CODES` says what they mean."""
+    """Runs one command and gives its exit code; `ExitCode` lists them."""
     never_fail_on_letters()
     try:
         app(args=None if arguments is None else list(arguments), prog_name="fedcdh")

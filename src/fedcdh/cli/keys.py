@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from fedcdh.cli.failing import speaking
-from fedcdh.cli.options import AsJson, KeyFile, Quiet
-from fedcdh.cli.output import Output
-from fedcdh.cli.places import read_public, signature_path, signer_of, the_key
+from fedcdh._io.storage import read_regular, write_whole
+from fedcdh.cli._console import Output
+from fedcdh.cli._errors import speaking
+from fedcdh.cli._inputs import read_public, signature_path, signer_of, the_key
+from fedcdh.cli._options import AsJson, KeyFile, Quiet
 from fedcdh.errors import SettingsError, SignatureError
-from fedcdh.files.disk import read_regular, write_whole
-from fedcdh.files.signing import KINDS, SigningKey, fingerprint, sign
+from fedcdh.messages.signing import KINDS, SigningKey, fingerprint, sign
 
 FILE_AT_MOST = 1 << 31
 Kind = Annotated[str | None, typer.Option(help=f"{', '.join(KINDS)}; else by the name of the file.", metavar="KIND")]

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from fedcdh.cli.failing import speaking
-from fedcdh.cli.options import AsJson, KeyFile, LedgerFile, Quiet
-from fedcdh.cli.output import Output
-from fedcdh.cli.places import read_public, the_key, the_ledger
+from fedcdh.cli._console import Output
+from fedcdh.cli._errors import speaking
+from fedcdh.cli._inputs import read_public, the_key, the_ledger
+from fedcdh.cli._options import AsJson, KeyFile, LedgerFile, Quiet
 from fedcdh.errors import SignatureError
-from fedcdh.files.signing import fingerprint
-from fedcdh.releases import WITHDRAWN, Entry
+from fedcdh.messages.signing import fingerprint
+from fedcdh.privacy.ledger import WITHDRAWN, Entry
 
 ledger = typer.Typer(no_args_is_help=True, help="What has left this site, and whether the list of it is whole.")
 

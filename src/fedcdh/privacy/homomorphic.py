@@ -21,13 +21,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fedcdh.cohort import Aggregate
+from fedcdh._runtime.optional_imports import needing
 from fedcdh.errors import MaskingError
-from fedcdh.extras import needing
-from fedcdh.plan import StudyPlan
-from fedcdh.privacy.masks import Words
-from fedcdh.privacy.vectors import decoded, encoded, grouped, words_of
-from fedcdh.summary import Summary
+from fedcdh.summaries.aggregation import Aggregate
+from fedcdh.summaries.integer_vectors import Words, decoded, encoded, grouped, words_of
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.summary import Summary
 
 DEGREE, MODULI, SCALE = 8192, (60, 60), 2.0**24
 """Of the scheme. 120 bits of modulus at degree 8192 are far inside the tables for 128 bits of security (218)."""
