@@ -268,7 +268,7 @@ def test_files_are_not_opened_up_by_writing_them_together(tmp_path):
 KILLER = '''
 import os, signal, sys
 from pathlib import Path
-from fedcdh.messages import disk
+from fedcdh._io import storage
 
 OLD, NEW, LAST = b"old" * 1000, b"new" * 5000, b"last"
 

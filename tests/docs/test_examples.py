@@ -13,7 +13,7 @@ import fedcdh
 README = Path(fedcdh.__file__).parents[2] / "README.md"
 MODULES = [module.name for module in pkgutil.walk_packages(fedcdh.__path__, "fedcdh.") if "__main__" not in module.name]
 
-WITH_FLOWER = {f"fedcdh.federation.flower.{module}" for module in ("carrying", "client_app", "server_app")}
+WITH_FLOWER = {f"fedcdh.federation.flower.{module}" for module in ("payload", "client_app", "server_app")}
 
 
 @pytest.mark.parametrize("name", ["fedcdh", *MODULES])

@@ -6,10 +6,9 @@ import importlib.util
 import re
 import sys
 
+import pages
 import pytest
-from tests.pages import DOCS, PAGES, ROOT, SCRIPTS
-
-from tests import pages
+from pages import DOCS, PAGES, ROOT, SCRIPTS
 
 README = ROOT / "README.md"
 WITH_CODE = [

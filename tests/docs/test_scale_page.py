@@ -25,7 +25,7 @@ from benchmarks.scale.peers import CASES, Beside, who_is_faster
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.plan import Continuous, StudyPlan
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @given(st.floats(0, 3), st.floats(0.01, 100), st.integers(3, 9))

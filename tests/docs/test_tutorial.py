@@ -8,10 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pages
 import pytest
-from tests.pages import DOCS
-
-from tests import pages
+from pages import DOCS
 
 
 def steps(page: Path) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.studies import mixed, numbers
+from studies import mixed, numbers
 
 import fedcdh
 from fedcdh._runtime.cpu_count import cores, usual_workers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import random
 import struct
 import subprocess
@@ -283,7 +284,14 @@ def capped() -> None:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limit of memory is that of Linux")
 def test_ten_thousand_mutations():
-    done = subprocess.run([sys.executable, __file__, "10000"], capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        [sys.executable, __file__, "10000"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
     kinds = {name for name in seen if " " not in name}
@@ -304,7 +312,7 @@ def test_the_original_is_accepted():
     assert all(not vouched(other, SIGNATURE) for other in BLOBS[1:])
 
 
-AMONG_ONES_OWN = {"clusters/ray_rows.py": {"pickle"}, "workers.py": {"joblib"}}
+AMONG_ONES_OWN = {"data/clusters/ray_source.py": {"pickle"}, "_runtime/worker_pool.py": {"joblib"}}
 """What hands work to the processes of one's own cluster, which run whatever they are sent; nothing of it is a file."""
 
 

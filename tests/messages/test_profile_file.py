@@ -12,6 +12,7 @@ import pytest
 import studies
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import mutated
 
 from fedcdh._io.text import is_key
 from fedcdh.errors import DataError, FedCDHError
@@ -56,22 +57,6 @@ def test_the_text_is_for_people_and_says_what_it_is():
     assert document["columns"][2]["levels"] == ["high", "low", "middle"]
     assert "mean" not in document["columns"][2]
     assert ProfileMessage(MESSAGE.profile).software.startswith("fedcdh")
-
-
-def mutated(blob: bytes, rng: random.Random) -> bytes:
-    at, more = (
-        rng.randrange(len(blob)),
-        bytes(rng.choices(b'0123456789abcdef",:{}[]-.eE \n\x00\xff', k=rng.randint(1, 3))),
-    )
-    return rng.choice(
-        [
-            blob[:at] + more + blob[at:],
-            blob[:at] + blob[at + len(more) :],
-            blob[:at] + more + blob[at + len(more) :],
-            blob[:at],
-            blob[:at] + bytes([blob[at] ^ (1 << rng.randrange(8))]) + blob[at + 1 :],
-        ]
-    )
 
 
 def test_a_changed_byte_is_refused_or_is_another_message():

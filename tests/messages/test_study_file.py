@@ -14,8 +14,7 @@ import studies
 from effort import patience, steps
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_profile_file import mutated
-from test_profile_plan import plans
+from strategies import mutated, plans
 
 from fedcdh._io.strict_json import canonical
 from fedcdh._io.strict_toml import only, suggestion

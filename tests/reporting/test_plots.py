@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, settings
+from strategies import graphs
 from studies import mixed
-from test_conversions import graphs
 
 import fedcdh
 from fedcdh.errors import MissingLibrary, SettingsError

@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from functools import cache
 from itertools import combinations, permutations, product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -221,7 +222,7 @@ def test_the_order_of_nodes_does_not_matter(seed, search):
 
 def test_the_hash_seed_does_not_matter():
     code = (
-        "from test_ordering import *\n"
+        "from test_order_search import *\n"
         "dag = random_dag(random.Random(1), 12, 3, 0.3)\n"
         "score = Recorded(gaussian_bic(dag, 200, 1))\n"
         "found = order_search(dag.nodes, score)\n"
@@ -231,7 +232,11 @@ def test_the_hash_seed_does_not_matter():
     printed = {
         subprocess.run(
             [sys.executable, "-c", code],
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
+            env={
+                **os.environ,
+                "PYTHONHASHSEED": seed,
+                "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]),
+            },
             capture_output=True,
             check=True,
         ).stdout

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from strategies import plans
 
 from fedcdh._io.text import LETTERS_AT_MOST
 from fedcdh.discovery.api import discover
@@ -21,33 +22,6 @@ from fedcdh.summaries.column_profiles import LEVELS_AT_MOST
 from fedcdh.summaries.features import Fourier, Hermite
 from fedcdh.summaries.plan import COLUMNS_AT_MOST, Categorical, Continuous, StudyPlan
 from fedcdh.summaries.profiles import QUANTILES, merge, profile
-
-printable = st.characters(exclude_categories=["C", "Zl", "Zp"])
-"""Quotes, backslashes, emoji, letters from right to left, every space: all that takes up room in a line."""
-name = st.text(printable, min_size=1, max_size=8).filter(lambda text: text != DOMAIN)
-number = st.floats(-1e299, 1e299)
-positive = st.floats(0, 1e299, exclude_min=True)
-families = st.one_of(
-    st.builds(Hermite, st.integers(2, 64), st.floats(0.01, 100)),
-    st.builds(Fourier, st.integers(2, 64), st.floats(0.01, 100), st.integers(0, 2**63)),
-)
-
-
-@st.composite
-def plans(draw) -> StudyPlan:
-    names = draw(st.lists(name, min_size=1, max_size=4, unique=True))
-    levels = st.lists(st.text(printable, max_size=6), min_size=1, max_size=4, unique=True).map(tuple)
-    bulk = (st.none() | number, st.none() | positive)
-    variables = [
-        draw(
-            st.one_of(
-                st.builds(Continuous, st.just(n), number, positive, *bulk), st.builds(Categorical, st.just(n), levels)
-            )
-        )
-        for n in names
-    ]
-    clients = draw(st.lists(st.text(printable, min_size=1, max_size=6), min_size=1, max_size=4, unique=True))
-    return StudyPlan(tuple(variables), tuple(clients), draw(families), draw(st.floats(1, 100)))
 
 
 @settings(deadline=None, max_examples=60)
@@ -401,7 +375,7 @@ def test_pooled_quantiles_do_not_hang_on_how_many_values_are_looked_at_at_once(s
         parts.append(profile({"x": x}, f"c{k}"))
     whole = merge(parts)["x"].quantiles
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys.modules["fedcdh.profile"], "VALUES_AT_ONCE", at_once)
+        patch.setattr(sys.modules["fedcdh.summaries.profiles"], "VALUES_AT_ONCE", at_once)
         assert merge(parts)["x"].quantiles == whole
 
 

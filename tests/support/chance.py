@@ -16,6 +16,9 @@ from threading import Lock
 from unittest import mock
 
 
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "same")
+
+
 class Stream:
     """Bytes that a name decides. A process forked from this one gets others, or two would draw the same names."""
 

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chance import repeated
-from conftest import PROFILE
+from chance import PROFILE, repeated
 
 from fedcdh.messages.signing import SigningKey
 

@@ -11,12 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial, reduce
 from threading import Barrier
 
+import clustered
 import numpy as np
+import pages
 import pandas as pd
 import pytest
+from clustered import PLAN, packed, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.clustered import PLAN, packed, rows
 from threadpoolctl import ThreadpoolController
 
 from fedcdh.data.clusters import DaskRows, RayRows, partitions
@@ -26,7 +28,6 @@ from fedcdh.privacy.ledger import ReleaseLedger
 from fedcdh.privacy.releases import release
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.profiles import profile
-from tests import clustered, pages
 
 dask = pytest.importorskip("dask", reason="dask is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="dask.dataframe is not installed")

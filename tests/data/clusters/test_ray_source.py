@@ -12,10 +12,12 @@ import os
 from functools import partial
 from itertools import combinations
 
+import clustered
+import pages
 import pyarrow as pa
 import pytest
 import studies
-from tests.clustered import PLAN, packed, rows
+from clustered import PLAN, packed, rows
 
 from fedcdh._runtime.worker_pool import crew_of
 from fedcdh.data.clusters import RayRows
@@ -27,7 +29,6 @@ from fedcdh.privacy.releases import release
 from fedcdh.protocols import DOMAIN, Question
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.profiles import profile
-from tests import clustered, pages
 
 ray = pytest.importorskip("ray", reason="ray is not installed")
 data = pytest.importorskip("ray.data", reason="ray.data is not installed")

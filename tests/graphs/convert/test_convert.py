@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import PLAIN, graphs
 from studies import mixed
 
 import fedcdh
@@ -20,29 +21,9 @@ from fedcdh.graphs.convert import CONVENTIONS, Adjacency, adjacency
 from fedcdh.graphs.equivalence import cpdag
 from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.protocols import DOMAIN
-from fedcdh.reporting import result_files
+from fedcdh.reporting import data_frames, result_files
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*:DeprecationWarning", "ignore:.*:FutureWarning")
-
-PLAIN = st.text("abcxyz_0189", min_size=1, max_size=4)
-ODD = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=6)
-"""Quotes, backslashes, spaces, brackets and letters of all scripts: what people call their columns."""
-
-
-@st.composite
-def graphs(draw, names=ODD, directed_only=False):
-    nodes = draw(st.lists(names, min_size=1, max_size=6, unique=True))
-    arrows, lines = set(), set()
-    for j, head in enumerate(nodes):
-        for tail in nodes[:j]:
-            kind = draw(st.sampled_from(["", "arrow"] if directed_only else ["", "arrow", "line"]))
-            if kind == "arrow":
-                arrows.add((tail, head))
-            elif kind == "line":
-                lines.add(frozenset((tail, head)))
-    order = draw(st.permutations(nodes))
-    return PartialGraph(tuple(order), frozenset(arrows), frozenset(lines))
-
 
 CHAIN = PartialGraph((DOMAIN, "a", "b", "c"), frozenset({(DOMAIN, "a"), ("a", "b")}), frozenset({frozenset("bc")}))
 
@@ -356,7 +337,7 @@ def test_the_graph_of_a_result_file(result):
     assert convert.from_json(result_files.result_json(result)) == result.graph
 
 
-FRAMES = {"pandas": convert.to_pandas, "polars": convert.to_polars}
+FRAMES = {"pandas": data_frames.to_pandas, "polars": data_frames.to_polars}
 
 
 @pytest.mark.parametrize("library", FRAMES)
@@ -384,13 +365,13 @@ def test_frames_have_their_types_even_where_all_is_empty(library):
 def test_no_records_and_no_kind():
     pytest.importorskip("pandas")
     with pytest.raises(SettingsError, match="name the kind of record"):
-        convert.to_pandas([])
+        data_frames.to_pandas([])
 
 
 def test_records_that_polars_has_no_type_for(result):
     pytest.importorskip("polars")
     with pytest.raises(SettingsError, match=r"arrows, lines, changing, weights cannot be a column of polars"):
-        convert.to_polars(result.stability().runs)
+        data_frames.to_polars(result.stability().runs)
 
 
 @pytest.mark.parametrize("library", FRAMES)
@@ -411,7 +392,7 @@ def test_drift_and_stability_as_frames(result, library):
         ("pgmpy", lambda: convert.to_pgmpy(CHAIN), "conversions"),
         ("pydot", lambda: convert.from_dot("digraph {}"), "conversions"),
         ("pandas", lambda: adjacency(CHAIN, "from-to").frame(), "conversions"),
-        ("polars", lambda: convert.to_polars([]), "conversions"),
+        ("polars", lambda: data_frames.to_polars([]), "conversions"),
     ],
 )
 def test_what_is_not_installed_is_named_with_its_extra(module, call, extra, monkeypatch):

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.killed_ledger import released
+from killed_ledger import released
 
 import fedcdh
 from fedcdh._io.strict_json import canonical

@@ -9,14 +9,14 @@ from itertools import combinations, pairwise
 from pathlib import Path
 
 import pytest
+import reports
 from effort import PATIENCE
-from tests.reports import HOSTILE, document
+from reports import HOSTILE, document
 
 from fedcdh import discover
 from fedcdh.evaluation.demo import hospital_study
 from fedcdh.reporting.html import write_report
 from fedcdh.reporting.result_files import result_json
-from tests import reports
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed: pip install selenium")
 from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402

@@ -10,9 +10,10 @@ from html.parser import HTMLParser
 from itertools import combinations, pairwise
 
 import pytest
+import reports
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.reports import HOSTILE, by_tests, document
+from reports import HOSTILE, by_tests, document
 
 import fedcdh
 from fedcdh import discover, discover_from
@@ -26,7 +27,6 @@ from fedcdh.reporting.html.heat_map import EQUAL, INK, PAPER, colour, luminance
 from fedcdh.reporting.phrases import REASONS, p_text, signed
 from fedcdh.reporting.result_files import result_json, write_result
 from fedcdh.summaries.aggregation import Aggregate
-from tests import reports
 
 FIVE = document([f"v{at}" for at in range(5)])
 EMPTY = {"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "source"}

@@ -8,6 +8,6 @@ the rows are cut into files, formats and batches never changes a value.
 
 from fedcdh.data.readers.column_mapping import read_renames
 from fedcdh.data.readers.csv_dialect import MISSING, CsvStyle
-from fedcdh.data.readers.open_tables import TableFiles, open_tables
+from fedcdh.data.readers.table_files import TableFiles, open_tables
 
 __all__ = ["MISSING", "CsvStyle", "TableFiles", "open_tables", "read_renames"]

@@ -27,7 +27,7 @@ from pyarrow import feather
 
 from fedcdh.data.readers import MISSING, CsvStyle, open_tables, read_renames
 from fedcdh.data.readers import csv_file as csv_module
-from fedcdh.data.readers import open_tables as table_module
+from fedcdh.data.readers import table_files as table_module
 from fedcdh.data.sources import TableSource
 from fedcdh.data.table import Numbers, as_table
 from fedcdh.errors import DataError, SettingsError
