@@ -23,16 +23,16 @@ SETTINGS = [Setting(model, d, 10, 100, 1, "authors") for d in (6, 12) for model 
 
 
 def curved(value: float) -> None:
-    orthonormal_basis.CURVED = value
+    orthonormal_basis.CURVATURE_ALPHA = value
 
 
 def clear(value: float) -> None:
-    edge_removal.CLEAR = value
+    edge_removal.CLEAR_P_VALUE = value
 
 
 def width(value: float) -> None:
-    changed = replace(methods.ENGINES["constraint"], family=lambda seed: Hermite(int(value)))
-    methods.ENGINES = {**methods.ENGINES, "constraint": changed}
+    changed = replace(methods.METHODS["constraint"], family=lambda seed: Hermite(int(value)))
+    methods.METHODS = {**methods.METHODS, "constraint": changed}
 
 
 CHOICES: dict[str, tuple[Callable[[float], None], tuple[float, ...]]] = {

@@ -29,7 +29,7 @@ from fedcdh.discovery.api import discover_from
 from fedcdh.evaluation.simulation import simulate
 from fedcdh.graphs.metrics import compare
 from fedcdh.inference import parent_screening
-from fedcdh.reporting.result_files import result_json
+from fedcdh.reporting.result_files import render_result_json
 
 SCREENS: dict[str, dict[str, float]] = {
     "as chosen": {},
@@ -59,11 +59,11 @@ def measured(screen: str, model: Any, variables: int, rows: int, seed: int) -> M
     scored = [0]
 
     def screened(*asked: Any) -> Any:
-        possible.update(parent_screening.screened(*asked) or {})
+        possible.update(parent_screening.screen_parents(*asked) or {})
         return possible or None
 
     with ExitStack() as stack:
-        stack.enter_context(replaced(algorithm, "screened", screened))
+        stack.enter_context(replaced(algorithm, "screen_parents", screened))
         for name, value in SCREENS[screen].items():
             stack.enter_context(replaced(parent_screening, name, value))
         start = process_time()
@@ -99,7 +99,7 @@ def compared(clients: int, seed: int) -> Compared:
     moments.append(process_time())
     result.drift(study.names)
     moments.append(process_time())
-    result_json(result)
+    render_result_json(result)
     moments.append(process_time())
     return Compared(*np.diff(moments).tolist(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
@@ -144,7 +144,9 @@ def main() -> None:
     print(f"{'':36}{'seconds':>9}{'families':>10}{'cand./var.':>12}{'missed':>8}{'MB':>7}{'skel F1':>9}{'dir F1':>8}")
     for model in options.models:
         for variables in options.variables:
-            for screen in options.screens if variables > parent_screening.MANY else options.screens[:1]:
+            for screen in (
+                options.screens if variables > parent_screening.MAX_PAIRWISE_VARIABLES else options.screens[:1]
+            ):
                 run = partial(measured, screen, model, variables, options.rows)
                 found = Measured(*in_a_process(run, seeds))
                 label = f"{model:8} d = {variables:<4} {screen}"

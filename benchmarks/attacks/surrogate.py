@@ -36,9 +36,9 @@ def attack(cohort: Cohort, size: int) -> tuple[float, float, float]:
     """
     groups = {client: f"g{k // size:02}" for k, client in enumerate(cohort.clients)}
     known = Aggregate.of(cohort, None if size == 1 else groups)
-    first = dict(zip(known.clients, known.firsts, strict=True))
+    first = dict(zip(known.clients, known.first_moments, strict=True))
     members = {name: len(clients) for name, clients in known.groups}
-    _, scatter = cohort.total.centred()
+    _, scatter = cohort.total.means_and_scatter()
     spread = np.sqrt(scatter.diagonal() / cohort.total.rows)
     linear = [span.start for span in cohort.plan.spans().values()]
     sums, means, rows = [], [], []

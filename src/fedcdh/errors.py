@@ -2,32 +2,32 @@
 
     FedCDHError
     ├── PlanError (also a ValueError)          the study plan cannot be used as it is
-    │   └── PlanMismatch                       two parties follow different plans
+    │   └── PlanMismatchError                       two parties follow different plans
     ├── SettingsError (also a ValueError)      a setting is out of its range, or names something unknown
     ├── DataError (also a ValueError)          a table does not fit the plan
     ├── SummaryError                           a summary is damaged, empty or does not fit the others
-    │   ├── NotASummary                        the bytes are not those of a summary file
-    │   ├── RowsInconsistent                   the counts of rows and missing values contradict each other
-    │   ├── OutOfBounds                        a moment is larger than bounded features allow
-    │   ├── IdentityViolated                   moments that are equal for any rows differ
-    │   ├── Indefinite                         the matrix of moments is not positive semidefinite
-    │   ├── ImpossibleMoments                  no values within the plan's range have these moments
-    │   ├── UnknownClient                      the plan does not name the client of a summary
-    │   └── DuplicateClient                    a client has two summaries, or two clients share one
+    │   ├── SummaryFormatError                        the bytes are not those of a summary file
+    │   ├── RowCountError                   the counts of rows and missing values contradict each other
+    │   ├── MomentBoundsError                        a moment is larger than bounded features allow
+    │   ├── MomentIdentityError                   moments that are equal for any rows differ
+    │   ├── NotPositiveSemidefiniteError                         the matrix of moments is not positive semidefinite
+    │   ├── InfeasibleMomentsError                  no values within the plan's range have these moments
+    │   ├── UnknownClientError                      the plan does not name the client of a summary
+    │   └── DuplicateClientError                    a client has two summaries, or two clients share one
     ├── SignatureError                         a signature is missing, damaged, or by another key than expected
-    ├── PolicyRefusal                          the policy of the site does not allow the release
+    ├── DisclosureError                          the policy of the site does not allow the release
     │   └── LedgerError                        the release ledger is damaged or cannot be read
     ├── KnowledgeError (also a ValueError)     the background knowledge contradicts itself
     ├── GraphError                             a graph cannot be built, or an operation does not apply to it
-    │   ├── NotAnUndirectedEdge                only an undirected edge can be directed
-    │   └── NoExtension                        no DAG has these arrows, this skeleton and these colliders
-    ├── NotAMessage                            a message of an online study cannot be read
-    ├── TooFewSites                            too few sites are left to continue an online study
-    ├── MaskingError                           a secure sum cannot be completed
-    ├── AnswersNeeded                          sites have to answer a request before the search can continue
-    ├── AnswerError                            a test or score returned a value that the search cannot use
-    ├── BaselineFailed                         a method that is compared with FedCDH failed
-    └── MissingLibrary (also an ImportError)   an optional library is not installed
+    │   ├── UndirectedEdgeError                only an undirected edge can be directed
+    │   └── NoConsistentExtensionError                        no DAG has these arrows, this skeleton and these colliders
+    ├── MessageFormatError                            a message of an online study cannot be read
+    ├── QuorumError                            too few sites are left to continue an online study
+    ├── SecureAggregationError                           a secure sum cannot be completed
+    ├── PendingAnswersError                          sites have to answer a request before the search can continue
+    ├── InvalidAnswerError                            a test or score returned a value that the search cannot use
+    ├── BaselineError                         a method that is compared with FedCDH failed
+    └── MissingDependencyError (also an ImportError)   an optional library is not installed
 
 Errors about an argument are also ValueErrors, as in scikit-learn.
 
@@ -125,7 +125,7 @@ class PlanError(FedCDHError, ValueError):
     exit_code = ExitCode.PLAN
 
 
-class PlanMismatch(PlanError):
+class PlanMismatchError(PlanError):
     """Two parties follow different study plans, so their numbers do not mean the same."""
 
 
@@ -147,35 +147,35 @@ class SummaryError(FedCDHError):
     exit_code = ExitCode.SUMMARY
 
 
-class NotASummary(SummaryError):
+class SummaryFormatError(SummaryError):
     """The bytes are not those of a summary file, or were changed on the way."""
 
 
-class RowsInconsistent(SummaryError):
+class RowCountError(SummaryError):
     """The numbers of rows read, rows used and values missing cannot all be true."""
 
 
-class OutOfBounds(SummaryError):
+class MomentBoundsError(SummaryError):
     """An entry is larger than so many rows of bounded features can make it."""
 
 
-class IdentityViolated(SummaryError):
+class MomentIdentityError(SummaryError):
     """Sums that are equal (or nearly so) whatever the rows are, are not."""
 
 
-class Indefinite(SummaryError):
+class NotPositiveSemidefiniteError(SummaryError):
     """No rows have these moments: in some direction, a sum of squares would be negative."""
 
 
-class ImpossibleMoments(SummaryError):
+class InfeasibleMomentsError(SummaryError):
     """The moments of a variable are those of no values in the plan's range: wrong features, scale or number of rows."""
 
 
-class UnknownClient(SummaryError):
+class UnknownClientError(SummaryError):
     """A summary of a client that the plan does not name."""
 
 
-class DuplicateClient(SummaryError):
+class DuplicateClientError(SummaryError):
     """A second summary of one client, or the summary of one client under the name of another."""
 
 
@@ -185,13 +185,13 @@ class SignatureError(FedCDHError):
     exit_code = ExitCode.SIGNATURE
 
 
-class PolicyRefusal(FedCDHError):
+class DisclosureError(FedCDHError):
     """The policy of the site does not let this leave."""
 
     exit_code = ExitCode.POLICY
 
 
-class LedgerError(PolicyRefusal):
+class LedgerError(DisclosureError):
     """What left this site before is not known for sure, so nothing leaves."""
 
 
@@ -205,39 +205,39 @@ class GraphError(FedCDHError):
     """A graph cannot be built as described, or is not of the kind an operation needs."""
 
 
-class NotAnUndirectedEdge(GraphError):
+class UndirectedEdgeError(GraphError):
     """An edge was to be directed that is not an undirected edge of the graph."""
 
 
-class NoExtension(GraphError):
+class NoConsistentExtensionError(GraphError):
     """No DAG keeps the arrows and the skeleton of the graph without adding a collider."""
 
 
-class NotAMessage(FedCDHError):
+class MessageFormatError(FedCDHError):
     """What came over the network is no message of an online study, or not one that was asked for."""
 
 
-class TooFewSites(FedCDHError):
+class QuorumError(FedCDHError):
     """An online study has fewer sites left than its coordinator wants at least."""
 
 
-class MaskingError(FedCDHError):
+class SecureAggregationError(FedCDHError):
     """A message of a masked sum is not the one that its rounds ask for, or too few sites are left to open the sum."""
 
 
-class AnswersNeeded(FedCDHError):
+class PendingAnswersError(FedCDHError):
     """The search has come to a question that sites have to answer first."""
 
 
-class AnswerError(FedCDHError):
+class InvalidAnswerError(FedCDHError):
     """An independence test or a measure of change answered with something the search cannot use."""
 
 
-class BaselineFailed(FedCDHError):
+class BaselineError(FedCDHError):
     """A method that stands beside ours for comparison could not deal with the rows."""
 
 
-class MissingLibrary(FedCDHError, ImportError):
+class MissingDependencyError(FedCDHError, ImportError):
     """A conversion or a plot needs an optional library that is not installed."""
 
 
@@ -251,7 +251,7 @@ _BUILT_IN: tuple[tuple[type[BaseException], ExitCode], ...] = (
 def exit_code_of(error: BaseException) -> ExitCode:
     """Return the exit code of any exception.
 
-    >>> exit_code_of(PolicyRefusal("the variable 'postcode' is excluded")).name
+    >>> exit_code_of(DisclosureError("the variable 'postcode' is excluded")).name
     'POLICY'
     """
     if isinstance(error, FedCDHError):

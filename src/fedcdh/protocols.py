@@ -15,7 +15,7 @@ DOMAIN = "__domain__"
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Query:
     """Is x independent of y given these variables?  x ⫫ y | given."""
 
     x: str
@@ -35,7 +35,7 @@ class Question:
 class Answer:
     """A question with its test statistic, its p-value and the number of rows that stand behind them."""
 
-    question: Question
+    query: Query
     statistic: float
     p_value: float
     rows: int
@@ -44,7 +44,7 @@ class Answer:
 class IndependenceTest(Protocol):
     """Answers a batch of questions, in their order; the answer to one never depends on the others in the batch."""
 
-    def __call__(self, questions: Sequence[Question], /) -> list[Answer]: ...
+    def __call__(self, questions: Sequence[Query], /) -> list[Answer]: ...
 
 
 @dataclass(frozen=True)

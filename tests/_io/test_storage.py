@@ -17,8 +17,8 @@ import pytest
 from effort import PATIENCE
 
 from fedcdh._io import storage
-from fedcdh._io.storage import locked, read_regular, write_together, write_whole
-from fedcdh.errors import DataError, NotASummary
+from fedcdh._io.storage import hold_lock, read_regular_file, write_atomically, write_files_atomically
+from fedcdh.errors import DataError, SummaryFormatError
 
 posix = pytest.mark.skipif(os.name == "nt", reason="modes, pipes and signals of POSIX")
 OLD, NEW, LAST = b"old" * 1000, b"new" * 5000, b"last"
@@ -36,9 +36,9 @@ def drafts(folder: Path) -> list[str]:
 def test_what_is_written_is_read_back(tmp_path, content):
     path = tmp_path / "new folder" / "file"
     for _ in range(2):  # a new file, and one in its place
-        write_whole(path, content)
+        write_atomically(path, content)
         data = content.encode() if isinstance(content, str) else content
-        assert read_regular(path, len(data), "a file") == data
+        assert read_regular_file(path, len(data), "a file") == data
     assert names(path.parent) == ["file"]
 
 
@@ -48,8 +48,8 @@ def test_who_may_read_is_what_open_would_say(tmp_path, umask):
     before = os.umask(umask)
     try:
         (tmp_path / "plain").write_bytes(b"")
-        write_whole(tmp_path / "whole", b"")
-        write_whole(tmp_path / "private", b"", private=True)
+        write_atomically(tmp_path / "whole", b"")
+        write_atomically(tmp_path / "private", b"", private=True)
     finally:
         os.umask(before)
     modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
@@ -59,14 +59,14 @@ def test_who_may_read_is_what_open_would_say(tmp_path, umask):
 @posix
 def test_a_file_is_never_opened_up_by_writing_it_again(tmp_path):
     path = tmp_path / "file"
-    write_whole(path, OLD, private=True)
-    write_whole(path, NEW)
+    write_atomically(path, OLD, private=True)
+    write_atomically(path, NEW)
     assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_text_that_no_file_can_hold_touches_nothing(tmp_path):
     with pytest.raises(UnicodeEncodeError):
-        write_whole(tmp_path / "file", "\ud800")
+        write_atomically(tmp_path / "file", "\ud800")
     assert not names(tmp_path)
 
 
@@ -77,7 +77,7 @@ def test_text_that_no_file_can_hold_touches_nothing(tmp_path):
 @pytest.mark.parametrize("fault", [OSError(errno.ENOSPC, "full"), OSError(errno.EIO, "broken"), KeyboardInterrupt()])
 def test_a_failed_write_leaves_the_old_file_and_no_draft(tmp_path, monkeypatch, call, fault):
     path = tmp_path / "file"
-    write_whole(path, OLD)
+    write_atomically(path, OLD)
 
     def fails(*_):
         raise fault
@@ -85,14 +85,14 @@ def test_a_failed_write_leaves_the_old_file_and_no_draft(tmp_path, monkeypatch, 
     with monkeypatch.context() as patch:
         patch.setattr(storage.os, call, fails)
         with pytest.raises(type(fault)):
-            write_whole(path, NEW)
+            write_atomically(path, NEW)
     assert names(tmp_path) == ["file"]
     assert path.read_bytes() == OLD
 
 
 def test_a_disk_that_fills_up_halfway_leaves_the_old_file(tmp_path, monkeypatch):
     path, real = tmp_path / "file", os.write
-    write_whole(path, OLD)
+    write_atomically(path, OLD)
     left = [7000]
 
     def write(handle, data):
@@ -104,11 +104,11 @@ def test_a_disk_that_fills_up_halfway_leaves_the_old_file(tmp_path, monkeypatch)
 
     monkeypatch.setattr(storage.os, "write", write)
     with pytest.raises(OSError, match="full"):
-        write_whole(path, NEW)
+        write_atomically(path, NEW)
     assert names(tmp_path) == ["file"]
     assert path.read_bytes() == OLD
     left[0] = 10**6
-    write_whole(path, NEW)
+    write_atomically(path, NEW)
     assert path.read_bytes() == NEW
 
 
@@ -126,9 +126,9 @@ def test_a_folder_that_cannot_be_synced_holds_the_new_file_all_the_same(tmp_path
     monkeypatch.setattr(storage.os, "fsync", fsync)
     if raised:
         with pytest.raises(OSError, match="folder"):
-            write_whole(path, NEW)
+            write_atomically(path, NEW)
     else:
-        write_whole(path, NEW)
+        write_atomically(path, NEW)
     assert names(tmp_path) == ["file"]
     assert path.read_bytes() == NEW
 
@@ -139,7 +139,7 @@ def test_an_interruption_at_any_line_leaves_no_draft(tmp_path):
     path = tmp_path / "file"
     for line in range(1, 1000):
         path.write_bytes(OLD)
-        if not interrupted_at(line, lambda: write_whole(path, NEW)):
+        if not interrupted_at(line, lambda: write_atomically(path, NEW)):
             break
         assert not drafts(tmp_path)
         assert path.read_bytes() in (OLD, NEW)
@@ -186,7 +186,7 @@ def older_files(folder: Path) -> dict[str, bytes]:
 
 
 def write_three(folder: Path) -> None:
-    write_together([(folder / name, NEW) for name in ("a", "new", "whole")], [folder / "whole", folder / "b"])
+    write_files_atomically([(folder / name, NEW) for name in ("a", "new", "whole")], [folder / "whole", folder / "b"])
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -294,7 +294,7 @@ def killed(how, number, path):
     child = os.fork()
     if not child:
         how(number)
-        storage.write_whole(path, NEW)
+        storage.write_atomically(path, NEW)
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
 
@@ -303,12 +303,12 @@ def check(folder, how, number, old):
     path = folder / "file"
     path.unlink(missing_ok=True)
     if old:
-        storage.write_whole(path, OLD)
+        storage.write_atomically(path, OLD)
     dead = killed(how, number, path)
     found = path.read_bytes() if path.exists() else None
     assert found in ((OLD if old else None), NEW), (number, found and len(found))
     left = len(os.listdir(folder)) - path.exists()
-    storage.write_whole(path, LAST)
+    storage.write_atomically(path, LAST)
     assert os.listdir(folder) == ["file"] and path.read_bytes() == LAST, number
     return dead, left, found == NEW
 
@@ -346,24 +346,24 @@ def test_only_abandoned_drafts_of_the_same_file_are_swept(tmp_path):
         path.write_bytes(b"")
     with alive.open("rb+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        write_whole(tmp_path / "file", NEW)
+        write_atomically(tmp_path / "file", NEW)
     assert drafts(tmp_path) == sorted(path.name for path in (alive, *strangers))
-    write_whole(tmp_path / "file", NEW)
+    write_atomically(tmp_path / "file", NEW)
     assert drafts(tmp_path) == sorted(path.name for path in strangers)
 
 
 @posix
 def test_a_draft_swept_before_it_was_locked_is_made_anew(tmp_path, monkeypatch):
-    path, real, swept = tmp_path / "file", storage._claimed, []
+    path, real, swept = tmp_path / "file", storage._lock_draft, []
 
     def claimed(handle):
         if len(swept) < 3:
-            storage.sweep(path)  # a neighbour, in the one moment in which it can
+            storage.remove_stale_drafts(path)  # a neighbour, in the one moment in which it can
             swept.append(handle)
         return real(handle)
 
-    monkeypatch.setattr(storage, "_claimed", claimed)
-    write_whole(path, NEW)
+    monkeypatch.setattr(storage, "_lock_draft", claimed)
+    write_atomically(path, NEW)
     assert len(swept) == 3
     assert names(tmp_path) == ["file"]
     assert path.read_bytes() == NEW
@@ -376,8 +376,8 @@ def test_writers_of_one_file_do_not_break_each_other(tmp_path):
     def write(content):
         try:
             for _ in range(25):
-                write_whole(path, content)
-                assert read_regular(path, 10**6, "a file") in contents
+                write_atomically(path, content)
+                assert read_regular_file(path, 10**6, "a file") in contents
         except BaseException as problem:
             problems.append(problem)
 
@@ -398,23 +398,23 @@ def test_a_file_that_is_too_long_is_not_read(tmp_path):
     with path.open("wb") as file:
         file.truncate(1 << 40)  # a hole of a terabyte
     with pytest.raises(DataError, match=r"has 1099511627776 bytes, a plan has at most 100; check"):
-        read_regular(path, 100, "a plan")
+        read_regular_file(path, 100, "a plan")
     path.write_bytes(b"x" * 101)
-    with pytest.raises(NotASummary, match="has 101 bytes, a summary has at most 100"):
-        read_regular(path, 100, "a summary", refuse=NotASummary)
-    assert read_regular(path, 101, "a summary") == b"x" * 101
+    with pytest.raises(SummaryFormatError, match="has 101 bytes, a summary has at most 100"):
+        read_regular_file(path, 100, "a summary", refuse=SummaryFormatError)
+    assert read_regular_file(path, 101, "a summary") == b"x" * 101
 
 
 @pytest.mark.parametrize("name", ["missing", "file/inside", "a\0b"])
 def test_what_is_not_there_is_named(tmp_path, name):
     (tmp_path / "file").touch()
     with pytest.raises(DataError, match=r"there is no file .*; expected a plan there: check the name"):
-        read_regular(tmp_path / name, 100, "a plan")
+        read_regular_file(tmp_path / name, 100, "a plan")
 
 
 def test_folders_are_refused(tmp_path):
     with pytest.raises(DataError, match="is a folder; expected a plan"):
-        read_regular(tmp_path, 100, "a plan")
+        read_regular_file(tmp_path, 100, "a plan")
 
 
 @pytest.fixture
@@ -438,7 +438,7 @@ def test_pipes_and_devices_are_refused_at_once(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "pipe")
     for path in (tmp_path / "pipe", tmp_path / "link", Path("/dev/zero"), Path("/dev/tty")):
         with pytest.raises(DataError, match="is a pipe, socket or device; expected a plan"):
-            read_regular(path, 100, "a plan")
+            read_regular_file(path, 100, "a plan")
 
 
 @posix
@@ -455,7 +455,7 @@ def test_a_pipe_that_takes_the_place_of_a_file_is_refused_at_once(tmp_path, monk
 
     monkeypatch.setattr(storage.os, "open", swapped)
     with pytest.raises(DataError, match="is a pipe"):
-        read_regular(path, 100, "a plan")
+        read_regular_file(path, 100, "a plan")
 
 
 @posix
@@ -463,10 +463,10 @@ def test_links_to_files_are_followed_and_loops_are_not(tmp_path):
     (tmp_path / "file").write_bytes(NEW)
     (tmp_path / "link").symlink_to("file")
     (tmp_path / "loop").symlink_to("loop")
-    assert read_regular(tmp_path / "link", 10**6, "a file") == NEW
+    assert read_regular_file(tmp_path / "link", 10**6, "a file") == NEW
     with pytest.raises(OSError, match="loop"):
-        read_regular(tmp_path / "loop", 10**6, "a file")
-    write_whole(tmp_path / "link", OLD)  # the link is replaced, what it pointed to is not touched
+        read_regular_file(tmp_path / "loop", 10**6, "a file")
+    write_atomically(tmp_path / "link", OLD)  # the link is replaced, what it pointed to is not touched
     assert (tmp_path / "file").read_bytes() == NEW
     assert not (tmp_path / "link").is_symlink()
 
@@ -483,15 +483,15 @@ def test_a_file_that_grows_while_it_is_read_is_refused(tmp_path, monkeypatch):
 
     monkeypatch.setattr(storage.os, "fstat", grows)
     with pytest.raises(DataError, match="changed while it was read"):
-        read_regular(path, 10**6, "a file")
+        read_regular_file(path, 10**6, "a file")
 
 
 @posix
 def test_a_lock_empties_no_file_that_is_in_its_place(tmp_path):
     (tmp_path / "precious").write_bytes(OLD)
-    with locked(tmp_path / "precious"):
+    with hold_lock(tmp_path / "precious"):
         pass
     (tmp_path / "lock").symlink_to(tmp_path / "precious")
-    with pytest.raises(OSError, match="symbolic link"), locked(tmp_path / "lock"):
+    with pytest.raises(OSError, match="symbolic link"), hold_lock(tmp_path / "lock"):
         pass
     assert (tmp_path / "precious").read_bytes() == OLD

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from effort import patience, steps
 
-from fedcdh._io.strict_json import parse
+from fedcdh._io.strict_json import parse_json
 
 HOSTILE: dict[str, Callable[[int], str]] = {
     "a string without end, full of quotes": lambda n: '{"' + '\\"' * (n // 2),
@@ -36,14 +36,14 @@ def test_two_million_letters_are_refused_in_a_moment(hostile):
 
     def work(length: int) -> int:
         text = hostile(length)
-        return steps(lambda: parse(text, refuse=ValueError), refused=ValueError)
+        return steps(lambda: parse_json(text, refuse=ValueError), refused=ValueError)
 
     assert work(80_000) < 5 * work(20_000) + 100
     with patience(), pytest.raises(ValueError, match=r"^it |^the key "):
-        parse(hostile(2_000_000), refuse=ValueError)
+        parse_json(hostile(2_000_000), refuse=ValueError)
 
 
 def test_a_string_without_end_is_for_the_parser_to_report():
     for text in ('{"a', '"', '["\\', '["\\"', '["[[[[[[[[', '"' + "9" * 50):
         with pytest.raises(ValueError, match="not JSON"):
-            parse(text, refuse=ValueError)
+            parse_json(text, refuse=ValueError)

@@ -9,16 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedcdh._runtime import cpu_count
-from fedcdh._runtime.worker_pool import crew_of
+from fedcdh._runtime.worker_pool import make_worker_pool
 from fedcdh.discovery.api import discover
-from fedcdh.discovery.settings import usual_level
+from fedcdh.discovery.settings import default_alpha
 from fedcdh.errors import SettingsError
 from fedcdh.evaluation.simulation import simulate
 from fedcdh.inference import batched_regression
-from fedcdh.inference.independence.query_batch import Asked
+from fedcdh.inference.independence.query_batch import QueryBatch
 from fedcdh.inference.independence.regression_test import RegressionTest
 from fedcdh.inference.orthonormal_basis import Basis
-from fedcdh.protocols import DOMAIN, Question
+from fedcdh.protocols import DOMAIN, Query
 
 joblib = pytest.importorskip("joblib")
 
@@ -31,14 +31,14 @@ def basis():
 @pytest.fixture
 def small_parts(monkeypatch):
     """So few numbers at a time that a handful of questions are many parts."""
-    monkeypatch.setattr(batched_regression, "_ELEMENTS", 2_000)
+    monkeypatch.setattr(batched_regression, "_MAX_ELEMENTS", 2_000)
 
 
 def questions_of(names):
     a, *rest = sorted(names)
     given = [frozenset(), frozenset({DOMAIN}), frozenset({DOMAIN, rest[-1]}), frozenset(rest[-2:])]
     pairs = [(x, y) for x in (a, rest[0], DOMAIN) for y in rest[1:3]] + [(rest[1], DOMAIN)]
-    return [Question(x, y, one - {x, y}) for one in given for x, y in pairs if x != y and not {x, y} & (one - {DOMAIN})]
+    return [Query(x, y, one - {x, y}) for one in given for x, y in pairs if x != y and not {x, y} & (one - {DOMAIN})]
 
 
 def config(backend):
@@ -55,7 +55,7 @@ def test_whoever_answers_the_answers_are_the_same(basis, small_parts, backend):
     alone = RegressionTest(basis)(questions)
     cluster, chosen = config(backend)
     with chosen:
-        assert RegressionTest(basis, crew=crew_of(2))(questions) == alone
+        assert RegressionTest(basis, pool=make_worker_pool(2))(questions) == alone
     if cluster is not None:
         cluster.close()
 
@@ -79,7 +79,7 @@ def test_workers_are_counted(workers):
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), max_size=40), st.integers(1, 5))
 def test_parts_hold_every_question_once_and_one_shape_each(shapes, size):
     table = np.array(shapes, dtype=np.intp).reshape(len(shapes), 2)
-    parts = batched_regression.in_shapes(table, lambda shape: batched_regression._ELEMENTS // size)
+    parts = batched_regression.group_by_shape(table, lambda shape: batched_regression._MAX_ELEMENTS // size)
     assert sorted(np.concatenate([*parts, np.zeros(0, dtype=int)])) == list(range(len(shapes)))
     for part in parts:
         assert len(part) <= size
@@ -92,9 +92,9 @@ names = st.sampled_from("abcdef")
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.tuples(names, names, st.frozensets(st.sampled_from([*"abcdef", DOMAIN]), max_size=4)), min_size=1))
 def test_questions_as_numbers_are_those_asked(asked):
-    questions = [Question(x, y, given_) for x, y, given_ in asked]
+    questions = [Query(x, y, given_) for x, y, given_ in asked]
     order = [*"abcdef", DOMAIN]
-    found = Asked.of(questions, "abcdef")
+    found = QueryBatch.of(questions, "abcdef")
     positions = np.arange(len(questions))[::2]
     for some, chosen in ((found, questions), (found.part(positions), questions[::2])):
         told = zip(some.x, some.y, some.given, some.within[some.which], strict=True)
@@ -104,12 +104,12 @@ def test_questions_as_numbers_are_those_asked(asked):
 
 
 def test_the_usual_level_lets_no_more_pairs_stay_by_chance():
-    levels = [usual_level("constraint", variables) for variables in range(2, 200)]
+    levels = [default_alpha("constraint", variables) for variables in range(2, 200)]
     pairs = [variables * (variables - 1) / 2 for variables in range(2, 200)]
     assert levels == sorted(levels, reverse=True)
     assert max(level * count for level, count in zip(levels, pairs, strict=True)) == pytest.approx(0.05 * 435)
     assert levels[:29] == [0.05] * 29
-    assert usual_level("paper", 1000) == 0.05
+    assert default_alpha("paper", 1000) == 0.05
 
 
 @pytest.mark.parametrize(
@@ -118,15 +118,15 @@ def test_the_usual_level_lets_no_more_pairs_stay_by_chance():
 def test_a_container_has_as_many_workers_as_it_was_given_processors(monkeypatch, tmp_path, says, expected):
     monkeypatch.setattr("os.sched_getaffinity", lambda process: range(64), raising=False)
     (tmp_path / "cpu.max").write_text(says, encoding="ascii")
-    monkeypatch.setattr(cpu_count, "_QUOTA", tmp_path / "cpu.max")
-    assert cpu_count.cores() == expected
-    monkeypatch.setattr(cpu_count, "_QUOTA", tmp_path / "nowhere")
-    assert cpu_count.cores() == 64
+    monkeypatch.setattr(cpu_count, "_CGROUP_QUOTA_FILE", tmp_path / "cpu.max")
+    assert cpu_count.available_cpus() == expected
+    monkeypatch.setattr(cpu_count, "_CGROUP_QUOTA_FILE", tmp_path / "nowhere")
+    assert cpu_count.available_cpus() == 64
 
 
 def test_workers_of_wide_tables_are_few(monkeypatch):
-    monkeypatch.setattr(cpu_count, "cores", lambda: 64)
-    found = {columns: cpu_count.usual_workers(columns) for columns in (100, 500, 1000, 2000, 4000, 20_000)}
+    monkeypatch.setattr(cpu_count, "available_cpus", lambda: 64)
+    found = {columns: cpu_count.default_workers(columns) for columns in (100, 500, 1000, 2000, 4000, 20_000)}
     assert list(found.values()) == sorted(found.values(), reverse=True)
     assert (found[100], found[20_000]) == (64, 1)
     assert all(workers == 1 or workers * 16 * 8 * columns**2 <= 2 << 30 for columns, workers in found.items())

@@ -20,11 +20,11 @@ import pytest
 
 import fedcdh
 from fedcdh.cli import main
-from fedcdh.cli._bootstrap_files import write_with_copies
+from fedcdh.cli._bootstrap_files import write_with_replicates
 from fedcdh.cli._inputs import write_signed
 from fedcdh.data.readers import open_tables
 from fedcdh.errors import ExitCode
-from fedcdh.reporting.result_files import result_json
+from fedcdh.reporting.result_files import render_result_json
 
 KEY = "ed25519:A6EHv/POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg="
 SITES = {"north": 300, "south": 350, "coast": 400}
@@ -86,9 +86,9 @@ def test_by_file_and_in_process_give_the_same_bytes(study, tmp_path):
     profiles = [fedcdh.profile(table, site) for site, table in tables.items()]
     plan = fedcdh.StudyPlan.from_profiles(profiles)
     result = fedcdh.discover_from([fedcdh.summarize(table, plan, site) for site, table in tables.items()], plan)
-    assert (tmp_path / "r" / "result.json").read_text(encoding="utf-8") == result_json(result)
+    assert (tmp_path / "r" / "result.json").read_text(encoding="utf-8") == render_result_json(result)
     frames = {site: pa.Table.from_batches([*pa.csv.open_csv(study / site / "data.csv")]) for site in SITES}
-    assert result_json(fedcdh.discover(frames)) == result_json(result)
+    assert render_result_json(fedcdh.discover(frames)) == render_result_json(result)
 
 
 def test_the_order_of_files_and_settings_that_change_nothing_change_no_byte(study, tmp_path):
@@ -248,7 +248,7 @@ def test_the_policy_of_a_site_is_kept(study, tmp_path, capsys, monkeypatch):
     plan = json.loads((study / "study.plan.json").read_text(encoding="utf-8"))
     arguments = ["summarize", str(study / "study.plan.json"), str(study / "north" / "data.csv"), "--client", "north"]
     cases = {
-        "smallest_rows = 301": "300 rows, expected at least 301",
+        "min_rows = 301": "300 rows, expected at least 301",
         'withheld = ["v3"]': "'v3' is withheld",
         'variables = ["v1"]': "'v2' is not among the variables",
         'plans = ["000000000000"]': "add it to plans",
@@ -261,14 +261,14 @@ def test_the_policy_of_a_site_is_kept(study, tmp_path, capsys, monkeypatch):
         assert not (tmp_path / "north.summary").exists()
     (tmp_path / "policy.toml").write_text(f'plans = ["{plan["fingerprint"]}"]', encoding="utf-8")
     assert main(arguments) == 0
-    (tmp_path / "policy.toml").write_text("smallest_rows = 301", encoding="utf-8")
+    (tmp_path / "policy.toml").write_text("min_rows = 301", encoding="utf-8")
     assert main([*arguments, "--research"]) == 0
     assert "research, no privacy" in capsys.readouterr().err
     assert main(["inspect", "north.summary", "--plan", str(study / "study.plan.json"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["research"] is True
     (tmp_path / "policy.toml").write_text("smalest_rows = 3", encoding="utf-8")
     assert main(arguments) == 2
-    assert "did you mean 'smallest_rows'" in capsys.readouterr().err
+    assert "did you mean 'min_rows'" in capsys.readouterr().err
 
 
 def broken(study: Path, tmp_path: Path) -> dict[str, tuple[list[str], int, str]]:
@@ -493,14 +493,14 @@ def test_stability_is_part_of_a_result_that_asked_for_it(study, tmp_path):
     "written",
     [
         lambda path: write_signed(path, b"sums", "aggregate", None),
-        lambda path: write_with_copies(path, b"sums", [b"sums of rows drawn anew"], [], None),
+        lambda path: write_with_replicates(path, b"sums", [b"sums of rows drawn anew"], [], None),
     ],
 )
 def test_a_full_disk_is_told_with_the_name_of_the_file_that_was_asked_for(tmp_path, monkeypatch, written):
     def full(handle, data):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("fedcdh._io.storage._fill", full)
+    monkeypatch.setattr("fedcdh._io.storage._write_all", full)
     with pytest.raises(OSError, match="No space left") as refused:
         written(tmp_path / "north.summary")
     assert refused.value.filename == str(tmp_path / "north.summary")

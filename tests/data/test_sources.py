@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcdh.data.sources import TableSource, source_of
+from fedcdh.data.sources import TableSource, to_source
 from fedcdh.errors import DataError
 from fedcdh.summaries import _exact_sum, _order_statistics
 from fedcdh.summaries._exact_sum import ExactSum
-from fedcdh.summaries._order_statistics import Selection
+from fedcdh.summaries._order_statistics import RankSelection
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
 from fedcdh.summaries.profiles import profile
@@ -33,11 +33,11 @@ def parts(items, places) -> list:
     return [items[a:b] for a, b in pairwise(edges)] or [items]
 
 
-@given(st.lists(ordinary, max_size=40), cuts, st.sampled_from([0, 10, _exact_sum.FEW]))
+@given(st.lists(ordinary, max_size=40), cuts, st.sampled_from([0, 10, _exact_sum.MAX_BUFFERED]))
 def test_sums_are_exact_in_any_batches(numbers, places, few):
     total = ExactSum()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_exact_sum, "FEW", few)
+        patch.setattr(_exact_sum, "MAX_BUFFERED", few)
         for part in parts(np.array(numbers, dtype=np.float64), places):
             total.add(part)
     exact = sum(map(Fraction, numbers), Fraction(0))
@@ -49,7 +49,7 @@ def test_sums_are_exact_in_any_batches(numbers, places, few):
 
 def test_no_more_numbers_are_added_at_once_than_stay_whole(monkeypatch):
     sizes, add = [], ExactSum._add
-    monkeypatch.setattr(_exact_sum, "_AT_ONCE", 1000)
+    monkeypatch.setattr(_exact_sum, "_MAX_CHUNK", 1000)
     monkeypatch.setattr(
         ExactSum, "_add", staticmethod(lambda values, *to: (sizes.append(len(values)), add(values, *to)))
     )
@@ -65,8 +65,8 @@ def test_no_more_numbers_are_added_at_once_than_stay_whole(monkeypatch):
 def test_ranks_are_those_of_sorting_however_little_is_kept(numbers, places, kept):
     ranks = sorted({0, len(numbers) // 3, len(numbers) // 2, len(numbers) - 1})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_order_statistics, "KEPT_AT_MOST", kept)
-        selection, found, passes = Selection(), None, 0
+        patch.setattr(_order_statistics, "MAX_BUFFERED_VALUES", kept)
+        selection, found, passes = RankSelection(), None, 0
         while found is None:
             for part in parts(np.array(numbers), places):
                 selection.add(part)
@@ -89,7 +89,7 @@ def table(cells) -> dict[str, list]:
 def test_batches_give_the_profile_of_the_whole(cells, places, kept):
     whole = profile(table(cells), "north")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_order_statistics, "KEPT_AT_MOST", kept)
+        patch.setattr(_order_statistics, "MAX_BUFFERED_VALUES", kept)
         assert profile([table(part) for part in parts(cells, places)], "north") == whole
     values = [x for x, _ in cells if x is not None]
     assert whole.columns["x"].quantiles == pytest.approx(np.quantile(values, [0.05, 0.25, 0.5, 0.75, 0.95]))
@@ -102,10 +102,10 @@ PLAN = StudyPlan((Continuous("x", 3.0, 1e5), Categorical("g", ("a", "b"))), ("no
 @settings(deadline=None)
 @given(rows, cuts)
 def test_batches_give_the_summary_of_the_whole(cells, places):
-    whole = summarize(table(cells), PLAN, "north", max_dropped=1)
+    whole = summarize(table(cells), PLAN, "north", max_missing_share=1)
     batches = [table(part) for part in parts(cells, places)]
-    assert summarize(batches, PLAN, "north", max_dropped=1) == whole
-    assert summarize((batch for batch in batches), PLAN, "north", max_dropped=1) == whole
+    assert summarize(batches, PLAN, "north", max_missing_share=1) == whole
+    assert summarize((batch for batch in batches), PLAN, "north", max_missing_share=1) == whole
 
 
 def test_a_batch_may_have_no_complete_row_if_the_client_has_enough():
@@ -113,7 +113,7 @@ def test_a_batch_may_have_no_complete_row_if_the_client_has_enough():
     summary = summarize(batches, PLAN, "north")
     assert (summary.rows, summary.rows_read, dict(summary.missing)) == (3, 5, {"x": 2, "g": 0})
     with pytest.raises(DataError, match="2 of 5 rows"):
-        summarize(batches, PLAN, "north", max_dropped=0.3)
+        summarize(batches, PLAN, "north", max_missing_share=0.3)
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
@@ -124,7 +124,7 @@ def test_frames_are_tables_and_lists_of_frames_are_batches(frame):
 
 
 def test_a_column_is_labels_if_one_batch_says_so():
-    source = source_of([{"x": [1.0, 2.0]}, {"x": [None, None]}, {"x": ["unknown"]}], "client 'north'")
+    source = to_source([{"x": [1.0, 2.0]}, {"x": [None, None]}, {"x": ["unknown"]}], "client 'north'")
     assert isinstance(source, TableSource)
     assert source.kinds() == {"x": "categorical"}
     assert profile([{"x": [1.0, 2.0]}, {"x": ["unknown"]}], "north").columns["x"].levels == ("1", "2", "unknown")

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcdh.data.table import Numbers, Table, Texts, as_table
+from fedcdh.data.table import CategoricalColumn, NumericColumn, Table, to_table
 from fedcdh.errors import DataError
 
 CELLS = {"age": [30.5, None, 50.0], "count": [1, 2, None], "sex": ["f", None, "m"], "well": [True, False, None]}
@@ -37,7 +37,7 @@ def contents(table: Table) -> dict[str, list[object]]:
     """Numbers as they are, labels as text, None where nothing is."""
     found = {}
     for name, column in table.columns.items():
-        if isinstance(column, Numbers):
+        if isinstance(column, NumericColumn):
             found[name] = [None if np.isnan(value) else value for value in column.values.tolist()]
         else:
             found[name] = [None if code < 0 else column.levels[code] for code in column.codes]
@@ -46,7 +46,7 @@ def contents(table: Table) -> dict[str, list[object]]:
 
 @pytest.mark.parametrize("maker", MAKERS.values(), ids=MAKERS.keys())
 def test_every_library_gives_the_same_table(maker):
-    table = as_table(maker(CELLS))
+    table = to_table(maker(CELLS))
     assert contents(table) == {
         "age": [30.5, None, 50.0],
         "count": [1.0, 2.0, None],
@@ -58,30 +58,30 @@ def test_every_library_gives_the_same_table(maker):
 
 
 def test_arrays_take_names():
-    assert as_table(np.eye(2), ["a", "b"]).names == ("a", "b")
-    assert as_table(np.eye(2)).names == ("x1", "x2")
-    mixed = as_table(np.array([[1, "p"], [2.5, None]], dtype=object), ["a", "b"])
+    assert to_table(np.eye(2), ["a", "b"]).names == ("a", "b")
+    assert to_table(np.eye(2)).names == ("x1", "x2")
+    mixed = to_table(np.array([[1, "p"], [2.5, None]], dtype=object), ["a", "b"])
     assert contents(mixed) == {"a": [1.0, 2.5], "b": ["p", None]}
 
 
 @pytest.mark.parametrize(
     ("values", "kind"),
     [
-        ([1, 2.5, Decimal("3.5")], Numbers),
-        ([np.int64(1), np.float32(2)], Numbers),
-        (np.array([1, 2], dtype=np.uint8), Numbers),
-        (np.ma.array([1.0, 2.0], mask=[False, True]), Numbers),
-        ([None, None], Numbers),
-        ([], Numbers),
-        (range(3), Numbers),
-        ([True, False], Texts),
-        ([np.bool_(True), None], Texts),
-        (["1", "2"], Texts),
-        ([1, "a"], Texts),
+        ([1, 2.5, Decimal("3.5")], NumericColumn),
+        ([np.int64(1), np.float32(2)], NumericColumn),
+        (np.array([1, 2], dtype=np.uint8), NumericColumn),
+        (np.ma.array([1.0, 2.0], mask=[False, True]), NumericColumn),
+        ([None, None], NumericColumn),
+        ([], NumericColumn),
+        (range(3), NumericColumn),
+        ([True, False], CategoricalColumn),
+        ([np.bool_(True), None], CategoricalColumn),
+        (["1", "2"], CategoricalColumn),
+        ([1, "a"], CategoricalColumn),
     ],
 )
 def test_numbers_are_numbers_and_all_else_is_a_label(values, kind):
-    assert isinstance(as_table({"x": values}).columns["x"], kind)
+    assert isinstance(to_table({"x": values}).columns["x"], kind)
 
 
 @pytest.mark.parametrize(
@@ -95,16 +95,16 @@ def test_numbers_are_numbers_and_all_else_is_a_label(values, kind):
     ids=["pandas", "polars enum", "polars categorical", "pyarrow"],
 )
 def test_a_categorical_column_holds_labels_even_if_they_look_like_numbers(frame):
-    assert contents(as_table(frame)) == {"x": ["1", "2", None]}
+    assert contents(to_table(frame)) == {"x": ["1", "2", None]}
 
 
 @pytest.mark.parametrize("frame", [pl.DataFrame({"x": [None, None]}), pa.table({"x": [None, None]})])
 def test_a_column_of_nothing_is_missing_not_refused(frame):
-    assert contents(as_table(frame)) == {"x": [None, None]}
+    assert contents(to_table(frame)) == {"x": [None, None]}
 
 
 def test_pandas_columns_may_be_called_by_numbers():
-    assert contents(as_table(pd.DataFrame([[1.0, 2.0]]))) == {"0": [1.0], "1": [2.0]}
+    assert contents(to_table(pd.DataFrame([[1.0, 2.0]]))) == {"0": [1.0], "1": [2.0]}
 
 
 DAY = datetime.date(2020, 2, 29)
@@ -129,14 +129,14 @@ DAY = datetime.date(2020, 2, 29)
 )
 def test_what_is_neither_number_nor_label_is_refused_by_name(data):
     with pytest.raises(DataError, match=r"client 'north'.*'when' holds .*leave it out with variables="):
-        as_table(data, owner="client 'north'")
+        to_table(data, owner="client 'north'")
 
 
 def test_columns_left_out_are_not_looked_at():
     frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "when": pd.to_datetime(["2020-02-29", "2021-01-01"])})
-    assert as_table(frame, only=["b", "a"]).names == ("b", "a")
+    assert to_table(frame, only=["b", "a"]).names == ("b", "a")
     with pytest.raises(DataError, match=r"client 'north': there is no column 'c' \(there are 'a', 'b', 'when'\)"):
-        as_table(frame, only=["a", "c"], owner="client 'north'")
+        to_table(frame, only=["a", "c"], owner="client 'north'")
 
 
 @pytest.mark.parametrize(
@@ -154,13 +154,13 @@ def test_columns_left_out_are_not_looked_at():
 )
 def test_what_is_no_table_is_refused(data, complaint):
     with pytest.raises(DataError, match=complaint):
-        as_table(data)
+        to_table(data)
 
 
 @pytest.mark.parametrize("names", [["a"], ["a", "a"], ["a", "b", "c"]])
 def test_names_must_fit_the_array(names):
     with pytest.raises(DataError, match="2 columns"):
-        as_table(np.eye(2), names)
+        to_table(np.eye(2), names)
 
 
 labels = st.lists(st.one_of(st.none(), st.sampled_from(["a", "b", "ä", "", "1"])), max_size=20)
@@ -168,22 +168,22 @@ labels = st.lists(st.one_of(st.none(), st.sampled_from(["a", "b", "ä", "", "1"]
 
 @given(labels)
 def test_labels_are_what_they_were(cells):
-    column = Texts.of(cells)
+    column = CategoricalColumn.of(cells)
     assert [None if code < 0 else column.levels[code] for code in column.codes] == cells
     assert list(column.levels) == sorted({cell for cell in cells if cell is not None})
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(-3, 3), st.floats(-3, 3)), min_size=1, max_size=20))
 def test_whole_numbers_have_one_label_however_they_are_written(cells):
-    as_numbers = as_table({"x": cells}).columns["x"].as_texts()
-    as_floats = as_table({"x": [None if cell is None else float(cell) for cell in cells]}).columns["x"].as_texts()
+    as_numbers = to_table({"x": cells}).columns["x"].to_categorical()
+    as_floats = to_table({"x": [None if cell is None else float(cell) for cell in cells]}).columns["x"].to_categorical()
     assert as_numbers.levels == as_floats.levels
     assert np.array_equal(as_numbers.codes, as_floats.codes)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["n", "s", "w"]), st.integers(0, 99)), min_size=1, max_size=30))
 def test_a_split_table_holds_every_row_once(rows):
-    parts = as_table({"site": [site for site, _ in rows], "x": [x for _, x in rows]}).split("site")
+    parts = to_table({"site": [site for site, _ in rows], "x": [x for _, x in rows]}).split("site")
     assert list(parts) == sorted({site for site, _ in rows})
     for site, part in parts.items():
         assert part.names == ("x",)
@@ -192,14 +192,14 @@ def test_a_split_table_holds_every_row_once(rows):
 
 def test_a_row_without_a_client_is_refused():
     with pytest.raises(DataError, match=r"'site' says which client.*empty in 2 rows.*fill it in"):
-        as_table({"site": ["n", None, None], "x": [1, 2, 3]}).split("site")
+        to_table({"site": ["n", None, None], "x": [1, 2, 3]}).split("site")
     with pytest.raises(DataError, match="domain='site' names no column"):
-        as_table({"x": [1, 2, 3]}).split("site")
+        to_table({"x": [1, 2, 3]}).split("site")
 
 
 def test_numbers_are_rounded_once():
     large, exact = 2**53 + 1, Decimal("123456789.3")
-    table = as_table(pa.table({"large": [large, 1, None], "exact": pa.array([exact, Decimal(1), None])}))
+    table = to_table(pa.table({"large": [large, 1, None], "exact": pa.array([exact, Decimal(1), None])}))
     assert table.columns["large"].values[:2].tolist() == [float(large), 1.0]
     assert table.columns["exact"].values[:2].tolist() == [123456789.3, 1.0]
     assert all(column.missing[2] for column in table.columns.values())
@@ -207,7 +207,7 @@ def test_numbers_are_rounded_once():
 
 @pytest.mark.parametrize("cells", [np.array([2**53, 1]), pd.Series([2**53 + 1, None], dtype="Int64"), [10**16, 3]])
 def test_numbers_that_are_not_exact_are_refused_as_labels(cells):
-    column = as_table({"code": cells}).columns["code"]
+    column = to_table({"code": cells}).columns["code"]
     with pytest.raises(DataError, match=r"column 'code' at .* 16 digits .* turn the column into text"):
-        column.as_texts("column 'code' at client 'north'")
-    assert as_table({"code": [2**53 - 1, -3]}).columns["code"].as_texts().levels == ("-3", str(2**53 - 1))
+        column.to_categorical("column 'code' at client 'north'")
+    assert to_table({"code": [2**53 - 1, -3]}).columns["code"].to_categorical().levels == ("-3", str(2**53 - 1))

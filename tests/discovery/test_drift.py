@@ -14,12 +14,18 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from fedcdh.discovery.api import discover, discover_from
-from fedcdh.discovery.drift import Drift, drift_map, drift_of
+from fedcdh.discovery.drift import Drift, estimate_drift, tabulate_drift
 from fedcdh.errors import SettingsError
 from fedcdh.evaluation.simulation import simulate
 from fedcdh.inference.heterogeneity import deviations
-from fedcdh.inference.heterogeneity.deviations import Noise, Weighed, compare, holm, log_f_tail
-from fedcdh.inference.heterogeneity.residual_kurtosis import fourth_cumulants, residuals
+from fedcdh.inference.heterogeneity.deviations import (
+    ResidualVariance,
+    WeightedEstimates,
+    compare_clients,
+    log_f_tail,
+    reject_by_holm,
+)
+from fedcdh.inference.heterogeneity.residual_kurtosis import fourth_cumulants, residual_cumulants
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Aggregate, add_up
 from fedcdh.summaries.plan import StudyPlan
@@ -92,7 +98,7 @@ def test_estimates_are_those_of_least_squares_on_the_rows_of_each_client(seed):
     """To the last digits on the values a summary holds; within a thousandth of an interval on the values themselves."""
     tables = studies.mixed(seed, (300, 220, 150, 80))
     plan = studies.plan_of(tables)
-    drifts = by_key(drift_of(studies.cohort_of(tables), PARENTS))
+    drifts = by_key(estimate_drift(studies.cohort_of(tables), PARENTS))
     compared = 0
     for client, table in tables.items():
         for node, parents in PARENTS.items():
@@ -114,7 +120,7 @@ def test_estimates_are_those_of_least_squares_on_the_rows_of_each_client(seed):
 
 def test_two_clients_of_a_size_without_causes_are_compared_by_welchs_test():
     tables = studies.numbers(3, (40, 40))
-    drifts = by_key(drift_of(studies.cohort_of(tables), {"v1": ()}))
+    drifts = by_key(estimate_drift(studies.cohort_of(tables), {"v1": ()}))
     first, second = (table["v1"] for table in tables.values())
     welch = stats.ttest_ind(first, second, equal_var=False)
     assert drifts["v1", "site0", "level"].p_value == pytest.approx(welch.pvalue, rel=1e-4)
@@ -128,7 +134,7 @@ def test_two_clients_of_a_size_without_causes_are_compared_by_welchs_test():
 
 def test_the_pooled_effect_of_an_only_cause_is_that_of_one_regression_with_an_intercept_per_client():
     tables = study(5, clients=4, rows=60)
-    drift = by_key(drift_of(studies.cohort_of(tables), {"y": ("x",)}))["y", "c0", "effect of x"]
+    drift = by_key(estimate_drift(studies.cohort_of(tables), {"y": ("x",)}))["y", "c0", "effect of x"]
     assert not drift.flagged
     x, y = (np.concatenate([table[name] - table[name].mean() for table in tables.values()]) for name in "xy")
     assert drift.pooled == pytest.approx(x @ y / (x @ x), rel=1e-4)  # the grid
@@ -150,9 +156,9 @@ def study(seed: int, *, clients: int = 6, rows: int = 100, odd: str = "", by: fl
 @pytest.mark.parametrize(("odd", "by", "quantity"), [("slope", 1.0, "effect of x"), ("noise", 0.7, "noise")])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_client_that_differs_is_flagged_and_nobody_else_for_it(odd, by, quantity, seed):
-    drifts = drift_of(studies.cohort_of(study(seed, odd=odd, by=by)), {"y": ("x", "z")})
+    drifts = estimate_drift(studies.cohort_of(study(seed, odd=odd, by=by)), {"y": ("x", "z")})
     assert {drift.client for drift in drifts if drift.flagged and drift.quantity == quantity} == {"c2"}
-    row = drift_map(drifts)["y"]
+    row = tabulate_drift(drifts)["y"]
     assert max(row, key=lambda client: abs(row[client].deviation)) == "c2"
     found = by_key(drifts)["y", "c2", quantity]
     assert found.deviation > 4
@@ -161,7 +167,7 @@ def test_the_client_that_differs_is_flagged_and_nobody_else_for_it(odd, by, quan
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_client_whose_level_is_far_off_does_not_make_the_others_look_odd(seed):
-    drifts = drift_of(studies.cohort_of(study(seed, odd="level", by=50.0)), {"y": ("x", "z")})
+    drifts = estimate_drift(studies.cohort_of(study(seed, odd="level", by=50.0)), {"y": ("x", "z")})
     assert [(drift.client, drift.quantity) for drift in drifts if drift.flagged] == [("c2", "level")]
     found = by_key(drifts)
     assert found["y", "c2", "level"].estimate - found["y", "c2", "level"].pooled == pytest.approx(50, abs=1)
@@ -169,7 +175,7 @@ def test_a_client_whose_level_is_far_off_does_not_make_the_others_look_odd(seed)
 
 
 def test_deviations_stay_finite_and_ordered_where_p_values_vanish():
-    drifts = drift_of(studies.cohort_of(study(0, rows=2000, odd="level", by=100.0)), {"y": ("x", "z")})
+    drifts = estimate_drift(studies.cohort_of(study(0, rows=2000, odd="level", by=100.0)), {"y": ("x", "z")})
     found = by_key(drifts)["y", "c2", "level"]
     assert found.p_value == 0
     assert 50 < found.deviation < 1e4
@@ -186,7 +192,7 @@ def test_tails_go_on_where_probabilities_do(ratio, above, below):
     assert np.isfinite(here)
 
 
-def some_estimates(seed: int, clients: int, odd: int = 0) -> tuple[Weighed, Noise]:
+def some_estimates(seed: int, clients: int, odd: int = 0) -> tuple[WeightedEstimates, ResidualVariance]:
     """A level and a noise at many clients, the first few of which are off."""
     rng = np.random.default_rng(seed)
     design, freedom = rng.uniform(0.01, 0.1, clients), rng.integers(5, 40, clients).astype(float)
@@ -194,8 +200,8 @@ def some_estimates(seed: int, clients: int, odd: int = 0) -> tuple[Weighed, Nois
     values = np.sqrt(noise * design) * rng.standard_normal(clients) + np.where(np.arange(clients) < odd, 20.0, 0.0)
     comparable = np.arange(clients) % 7 != 6
     names = ("",) * clients
-    level = Weighed("level", np.where(comparable, values, np.nan), design, noise, freedom, comparable, names)
-    return level, Noise("noise", np.where(comparable, np.sqrt(noise), np.nan), freedom, names)
+    level = WeightedEstimates("level", np.where(comparable, values, np.nan), design, noise, freedom, comparable, names)
+    return level, ResidualVariance("noise", np.where(comparable, np.sqrt(noise), np.nan), freedom, names)
 
 
 @settings(max_examples=20, deadline=None)
@@ -210,13 +216,15 @@ def test_all_clients_at_once_are_compared_as_each_with_its_others(seed, clients)
                 assert np.isnan(logs[k])
                 continue
             assert logs[k] == pytest.approx(one_against(quantity, k, others), rel=1e-9, abs=1e-12)
-            assert sign[k] == np.sign(quantity.values[k] - quantity.pooled(others)) or isinstance(quantity, Noise)
+            assert sign[k] == np.sign(quantity.values[k] - quantity.pooled(others)) or isinstance(
+                quantity, ResidualVariance
+            )
 
 
-def one_against(quantity: Weighed | Noise, k: int, others: np.ndarray) -> float:
+def one_against(quantity: WeightedEstimates | ResidualVariance, k: int, others: np.ndarray) -> float:
     """The log of the p-value of one client against these others, by the textbook."""
     pooled, own = quantity.pooled(others), quantity.values[k]
-    if isinstance(quantity, Noise):
+    if isinstance(quantity, ResidualVariance):
         freedom = quantity.freedom[others].sum()
         above = stats.f.logsf((own / pooled) ** 2, quantity.freedom[k], freedom)
         below = stats.f.logcdf((own / pooled) ** 2, quantity.freedom[k], freedom)
@@ -241,16 +249,16 @@ def test_of_many_clients_with_a_few_rows_none_is_flagged_for_having_little_noise
         counts = rng.integers(rows[0], rows[1] + 1, 120)
         tables = [rng.standard_normal(count) for count in counts]
         values, noise = np.array([table.mean() for table in tables]), np.array([table.var(ddof=1) for table in tables])
-        level = Weighed("level", values, 1 / counts, noise, counts - 1.0, counts > 0, ("",) * 120)
-        flagged.append(compare([level])[0].flagged.any())
+        level = WeightedEstimates("level", values, 1 / counts, noise, counts - 1.0, counts > 0, ("",) * 120)
+        flagged.append(compare_clients([level])[0].flagged.any())
     assert np.mean(flagged) < 0.1  # 0.05 are allowed; more than 0.1 of 200 happens once in 500 times
 
 
 def test_of_many_clients_the_same_stand_out_when_several_are_set_aside_at_once(monkeypatch):
     quantities = some_estimates(1, 400, odd=30)
-    together = compare(quantities)
-    monkeypatch.setattr(deviations, "AT_ONCE", 1_000_000)
-    for found, one_by_one in zip(together, compare(quantities), strict=True):
+    together = compare_clients(quantities)
+    monkeypatch.setattr(deviations, "CLIENTS_PER_EXCLUSION", 1_000_000)
+    for found, one_by_one in zip(together, compare_clients(quantities), strict=True):
         assert np.array_equal(found.flagged, one_by_one.flagged)
         assert found.flagged.sum() >= 20
         assert found.pooled == pytest.approx(one_by_one.pooled, abs=0.02)
@@ -260,24 +268,24 @@ def test_of_many_clients_those_stay_whom_one_far_off_makes_look_odd():
     rng, clients = np.random.default_rng(5), 1000
     values = np.where(np.arange(clients) == 0, 8000.0, rng.standard_normal(clients))
     ones, names = np.ones(clients), ("",) * clients
-    (found,) = compare([Weighed("level", values, ones, ones, 48 * ones, ones > 0, names)])
+    (found,) = compare_clients([WeightedEstimates("level", values, ones, ones, 48 * ones, ones > 0, names)])
     assert found.pooled == pytest.approx(values[1:].mean(), rel=1e-12)
     assert found.flagged[0]
 
 
 def test_holm_is_the_textbooks():
     p = np.array([0.001, np.nan, 0.02, 0.013, 0.9])
-    flags = np.concatenate(holm([np.log(p[:2]), np.log(p[2:])]))
+    flags = np.concatenate(reject_by_holm([np.log(p[:2]), np.log(p[2:])]))
     assert flags.tolist() == [True, False, True, True, False]  # against 0.05/4, /3, /2, /1
-    assert np.concatenate(holm([np.log(np.array([0.02, 0.02, 0.001]))])).tolist() == [True, True, True]
-    assert np.concatenate(holm([np.log(np.array([0.03, 0.02, 0.04]))])).tolist() == [False] * 3
+    assert np.concatenate(reject_by_holm([np.log(np.array([0.02, 0.02, 0.001]))])).tolist() == [True, True, True]
+    assert np.concatenate(reject_by_holm([np.log(np.array([0.03, 0.02, 0.04]))])).tolist() == [False] * 3
 
 
 def test_the_order_of_clients_does_not_matter():
     tables = studies.mixed(4)
     plan = studies.plan_of(tables)
     messages = [summarize(table, plan, client) for client, table in tables.items()]
-    assert drift_of(add_up(messages, plan), PARENTS) == drift_of(add_up(messages[::-1], plan), PARENTS)
+    assert estimate_drift(add_up(messages, plan), PARENTS) == estimate_drift(add_up(messages[::-1], plan), PARENTS)
 
 
 @settings(max_examples=10, deadline=None)
@@ -285,7 +293,7 @@ def test_the_order_of_clients_does_not_matter():
 def test_other_units_give_the_same_numbers_in_other_units(scale, shift, seed):
     tables = study(seed, clients=4, rows=40)
     turned = {client: {**table, "x": shift * scale + scale * table["x"]} for client, table in tables.items()}
-    mine, theirs = (by_key(drift_of(studies.cohort_of(t), {"y": ("x", "z"), "x": ()})) for t in (tables, turned))
+    mine, theirs = (by_key(estimate_drift(studies.cohort_of(t), {"y": ("x", "z"), "x": ()})) for t in (tables, turned))
     for key, drift in mine.items():
         other, unit, origin = theirs[key], 1.0, 0.0
         if key[2] == "effect of x":
@@ -301,9 +309,9 @@ def test_other_units_give_the_same_numbers_in_other_units(scale, shift, seed):
 def test_renaming_clients_renames_and_nothing_else():
     tables = studies.numbers(2, (50, 40, 30))
     names = {"site0": "c", "site1": "a", "site2": "b"}
-    mine = drift_of(studies.cohort_of(tables), {"v2": ("v1",)})
+    mine = estimate_drift(studies.cohort_of(tables), {"v2": ("v1",)})
     theirs = by_key(
-        drift_of(studies.cohort_of({names[site]: table for site, table in tables.items()}), {"v2": ("v1",)})
+        estimate_drift(studies.cohort_of({names[site]: table for site, table in tables.items()}), {"v2": ("v1",)})
     )
     for drift in mine:
         other = theirs["v2", names[drift.client], drift.quantity]
@@ -327,7 +335,7 @@ def residual_moments(seed: int, draw, rows: int = 4000) -> tuple[float, float]:
     cumulants = fourth_cumulants(centred.T @ centred, both.mean(axis=0), rows)
     slopes = np.linalg.lstsq(centred[:, 1:3], centred[:, 0], rcond=None)[0]
     left = centred[:, 0] - centred[:, 1:3] @ slopes
-    found = residuals(cumulants, slopes, rows, left.var(), (centred[:, 1:3] @ slopes).var())
+    found = residual_cumulants(cumulants, slopes, rows, left.var(), (centred[:, 1:3] @ slopes).var())
     return found.fourth, float((left**4).mean() - 3 * left.var() ** 2)
 
 
@@ -354,11 +362,11 @@ def test_heavy_tails_widen_the_interval_of_the_noise_and_of_nothing_else():
     light = {f"c{k}": {"x": rng.standard_normal(400)} for k in range(3)}
     heavy = {client: {"x": rng.exponential(1.0, 400)} for client in light}
     normal, exponential = (
-        by_key(drift_of(studies.cohort_of(t), {"x": ()}))["x", "c0", "noise"] for t in (light, heavy)
+        by_key(estimate_drift(studies.cohort_of(t), {"x": ()}))["x", "c0", "noise"] for t in (light, heavy)
     )
     ratio = np.log(exponential.high / exponential.low) / np.log(normal.high / normal.low)
     assert ratio == pytest.approx(2, abs=0.4)  # √(1 + κ/2) with κ = 6
-    level = by_key(drift_of(studies.cohort_of(heavy), {"x": ()}))["x", "c0", "level"]
+    level = by_key(estimate_drift(studies.cohort_of(heavy), {"x": ()}))["x", "c0", "level"]
     x = heavy["c0"]["x"]
     assert level.high - level.low == pytest.approx(2 * stats.t.isf(0.025, 399) * x.std(ddof=1) / 20, rel=1e-3)
 
@@ -367,7 +375,7 @@ def test_heavy_tails_widen_the_interval_of_the_noise_and_of_nothing_else():
 
 
 def test_clients_with_too_few_rows_say_so():
-    drifts = drift_of(studies.cohort_of(studies.mixed(0, (60, 40, 4, 1))), {"score": ("age", "dose", "flag")})
+    drifts = estimate_drift(studies.cohort_of(studies.mixed(0, (60, 40, 4, 1))), {"score": ("age", "dose", "flag")})
     for drift in drifts:
         small = drift.client in ("clinic c", "clinic d")
         assert (drift.estimate is None) == (drift.deviation is None) == small
@@ -379,7 +387,7 @@ def test_clients_with_too_few_rows_say_so():
 def test_a_cause_that_does_not_vary_at_a_client_is_named():
     tables = study(1, clients=4, rows=50)
     tables["c1"]["x"] = np.full(50, 47.0)
-    drifts = by_key(drift_of(studies.cohort_of(tables), {"y": ("x", "z")}))
+    drifts = by_key(estimate_drift(studies.cohort_of(tables), {"y": ("x", "z")}))
     effect, level, other = (drifts["y", "c1", name] for name in ("effect of x", "level", "effect of z"))
     assert effect.estimate is effect.deviation is None
     assert effect.note == "x does not vary here"
@@ -396,7 +404,7 @@ def test_causes_that_cannot_be_told_apart_and_levels_that_are_not_there_are_name
     tables["c0"]["z"] = 3 - tables["c0"]["x"] / 10
     for client, table in tables.items():
         table["w"] = np.array(list("abc") if client != "c3" else list("bcb"))[np.arange(50) % 3]
-    drifts = by_key(drift_of(studies.cohort_of(tables), {"y": ("x", "z", "w")}))
+    drifts = by_key(estimate_drift(studies.cohort_of(tables), {"y": ("x", "z", "w")}))
     assert drifts["y", "c0", "effect of x"].note == "x cannot be told from the other causes here"
     assert drifts["y", "c0", "effect of w: b against a"].estimate is not None
     assert drifts["y", "c3", "effect of w: b against a"].note == "no row here has w = a"
@@ -411,7 +419,7 @@ def test_constants_copies_and_labels_without_rows_are_no_error():
         table["same"] = table["age"].copy()
         table["still"] = np.full(40, 3.5)
     tables["clinic b"]["dose"] = np.full(40, 1.25)
-    drifts = drift_of(
+    drifts = estimate_drift(
         studies.cohort_of(tables),
         {"dose": ("age", "same"), "same": ("age",), "still": ("age",), "group": ("dose", "still"), "age": ("still",)},
     )
@@ -450,14 +458,14 @@ def test_sums_over_clients_do_not_tell_and_say_so():
 def test_one_client_has_nothing_to_be_compared_with():
     cohort = studies.cohort_of(studies.numbers(0, (50,)))
     assert discover_from(cohort, cohort.plan).drift() == ()
-    drifts = drift_of(cohort, {"v2": ("v1",)})
+    drifts = estimate_drift(cohort, {"v2": ("v1",)})
     assert [drift.deviation for drift in drifts] == [None] * 3
     assert all(drift.estimate == pytest.approx(drift.pooled) for drift in drifts)
 
 
 def test_the_map_has_a_cell_for_every_mechanism_and_client():
-    drifts = drift_of(studies.cohort_of(studies.mixed(0)), PARENTS)
-    found = drift_map(drifts)
+    drifts = estimate_drift(studies.cohort_of(studies.mixed(0)), PARENTS)
+    found = tabulate_drift(drifts)
     assert list(found) == sorted(PARENTS)
     for name, row in found.items():
         assert list(row) == sorted(row)
@@ -484,7 +492,7 @@ def test_intervals_hold_deviations_are_normal_and_flags_are_rare(rows):
     deviations, flags = [], []
     truth = {"effect of x": 0.1, "effect of z": -1.0, "noise": 1.0}
     for seed in range(1000, 1400):
-        drifts = drift_of(studies.cohort_of(study(seed, clients=5, rows=rows)), {"y": ("x", "z")})
+        drifts = estimate_drift(studies.cohort_of(study(seed, clients=5, rows=rows)), {"y": ("x", "z")})
         flags.append(any(drift.flagged for drift in drifts))
         for drift in drifts:
             if drift.quantity in truth:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 import fedcdh.discovery.estimator
 from fedcdh import Knowledge, discover
 from fedcdh.discovery.estimator import FedCDH
-from fedcdh.errors import DataError, MissingLibrary, SettingsError
+from fedcdh.errors import DataError, MissingDependencyError, SettingsError
 
 CLIENTS = mixed()
 DOMAIN_LABELS = np.repeat(list(CLIENTS), [len(table["age"]) for table in CLIENTS.values()])
@@ -118,5 +118,5 @@ def test_settings_are_checked_when_they_are_used():
 
 def test_without_scikit_learn_the_module_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.base", None)
-    with pytest.raises(MissingLibrary, match=r"pip install 'fedcdh\[sklearn\]'"):
+    with pytest.raises(MissingDependencyError, match=r"pip install 'fedcdh\[sklearn\]'"):
         importlib.reload(fedcdh.discovery.estimator)

@@ -43,7 +43,7 @@ def test_an_edge_that_one_client_alone_supports_names_that_client(method, seed):
     assert loose.mark
     assert loose.adjacent == 0.8
     assert loose.gone_without == ("north",)
-    assert any(text.endswith("gone") and "c" in text.split() for text in stability.blame["north"])
+    assert any(text.endswith("gone") and "c" in text.split() for text in stability.changes_without["north"])
     (without,) = (run for run in stability.runs if run.left_out == ("north",))
     assert without.mark("a", "c") == without.mark("c", "a") == ""
 
@@ -56,7 +56,7 @@ def test_the_client_that_forges_an_edge_has_the_largest_influence(method):
     assert (first.client, first.share) == ("north", 0.2)
     assert "c" in first.link
     assert first.largest > 0  # it speaks for the link
-    assert first.otherwise == len(stability.blame["north"])
+    assert first.otherwise == len(stability.changes_without["north"])
     assert {one.client for one in stability.influence} == set(result.cohort.clients)
     sizes = [abs(one.largest) for one in stability.influence]
     assert sizes == sorted(sizes, reverse=True)
@@ -87,7 +87,7 @@ def test_a_run_is_the_discovery_of_a_study_without_the_client(method):
     tables = studies.mixed(0, (60, 45, 50))
     cohort = studies.cohort_of(tables, Fourier(width=5) if method == "paper" else studies.plan_of(tables).family)
     known = Knowledge(forbidden=[("score", "age")])
-    settings = {"method": method, "alpha": 0.1, "knowledge": known, "max_conditioning": 2, "seed": 3}
+    settings = {"method": method, "alpha": 0.1, "knowledge": known, "max_conditioning_size": 2, "seed": 3}
     stability = discover_from(cohort, cohort.plan, **settings).stability()
     assert [run.left_out for run in stability.runs] == [(client,) for client in cohort.clients]
     for run in stability.runs:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import fedcdh
-from fedcdh.errors import MissingLibrary
+from fedcdh.errors import MissingDependencyError
 from fedcdh.graphs import convert
 
 DOCS = Path(fedcdh.__file__).parents[2] / "docs"
@@ -30,7 +30,7 @@ def test_examples_run(block, names, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     try:
         exec(compile(block, "exports.md", "exec"), dict(names))
-    except (ModuleNotFoundError, MissingLibrary) as missing:
+    except (ModuleNotFoundError, MissingDependencyError) as missing:
         pytest.skip(str(missing))
 
 

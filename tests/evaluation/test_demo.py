@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from fedcdh.evaluation.demo import HOSPITALS, MISSING, hospital_study
+from fedcdh.evaluation.demo import HOSPITALS, MISSING_SHARES, hospital_study
 from fedcdh.protocols import DOMAIN
 
 NAMES = ("age", "smoker", "exercise", "bmi", "systolic_pressure", "cholesterol", "medication", "risk_score")
@@ -46,8 +46,8 @@ def test_the_truth_speaks_of_the_columns():
 def test_gaps_are_few_and_where_they_are_announced(patients: pd.DataFrame):
     for name in NAMES:
         share = patients[name].isna().mean()
-        assert share == pytest.approx(MISSING.get(name, 0.0), abs=0.01)
-        assert (share > 0) == (name in MISSING)
+        assert share == pytest.approx(MISSING_SHARES.get(name, 0.0), abs=0.01)
+        assert (share > 0) == (name in MISSING_SHARES)
 
 
 def test_frames_of_both_kinds_and_columns_of_both_kinds(patients: pd.DataFrame):

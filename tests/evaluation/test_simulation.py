@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from fedcdh.evaluation.simulation import AUTHORS, PAPER, Dialect, Model, Simulation, identity, simulate, sinc
+from fedcdh.evaluation.simulation import AUTHORS, PAPER, Dialect, MechanismModel, Simulation, identity, simulate, sinc
 from fedcdh.protocols import DOMAIN
 
-MODELS: tuple[Model, ...] = ("linear", "general")
+MODELS: tuple[MechanismModel, ...] = ("linear", "general")
 sizes = st.tuples(st.integers(1, 9), st.integers(0, 2**32)).flatmap(
     lambda drawn: st.tuples(st.just(drawn[0]), st.integers(0, drawn[0] * (drawn[0] - 1) // 2), st.just(drawn[1]))
 )
@@ -50,7 +50,7 @@ def test_the_graph_is_acyclic_and_has_exactly_as_many_edges_as_asked_for(size: t
 
 @pytest.mark.parametrize("dialect", [PAPER, AUTHORS])
 @pytest.mark.parametrize("model", MODELS)
-def test_same_seed_same_bytes_other_seed_other_bytes(model: Model, dialect: Dialect):
+def test_same_seed_same_bytes_other_seed_other_bytes(model: MechanismModel, dialect: Dialect):
     first, again, other = (simulate(model, seed=seed, dialect=dialect) for seed in (7, 7, 8))
     assert same_tables(first, again)
     assert (first.arrows, first.changing) == (again.arrows, again.changing)
@@ -58,7 +58,7 @@ def test_same_seed_same_bytes_other_seed_other_bytes(model: Model, dialect: Dial
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_more_rows_for_one_client_leave_all_else_as_it_was(model: Model):
+def test_more_rows_for_one_client_leave_all_else_as_it_was(model: MechanismModel):
     before = simulate(model, clients=3, rows=[20, 20, 20], seed=3)
     after = simulate(model, clients=3, rows=[20, 50, 20], seed=3)
     assert (before.arrows, before.changing) == (after.arrows, after.changing)
@@ -158,7 +158,7 @@ def test_sinc_is_that_of_analysis():
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_standardising_is_common_to_all_clients(model: Model):
+def test_standardising_is_common_to_all_clients(model: MechanismModel):
     study = simulate(model, clients=3, rows=[50, 80, 30], seed=9)
     pooled = np.concatenate(list(study.standardised().tables.values()))
     assert pooled.mean(axis=0) == pytest.approx(np.zeros(6), abs=1e-9)
@@ -213,10 +213,10 @@ def test_a_study_without_scale_or_with_a_taken_name_is_refused():
     with pytest.raises(ValueError, match="does not vary"):
         single.standardised()
     with pytest.raises(ValueError, match="choose another name"):
-        single.columns(site="v1")
+        single.columns(client_column="v1")
 
 
 def test_numbers_too_large_to_hold_are_refused():
-    squares = Dialect((np.square,), PAPER.deviation, PAPER.function_owner)
+    squares = Dialect((np.square,), PAPER.deviation, PAPER.function_key)
     with pytest.raises(ValueError, match="take another seed"):
         simulate("general", variables=20, edges=190, dialect=squares)

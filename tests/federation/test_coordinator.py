@@ -17,26 +17,44 @@ from hypothesis import strategies as st
 from studies import mixed, numbers
 
 import fedcdh
-from fedcdh._runtime.cpu_count import cores, usual_workers
+from fedcdh._runtime.cpu_count import available_cpus, default_workers
 from fedcdh.cli import main
 from fedcdh.discovery.api import discover, discover_from
-from fedcdh.errors import ExitCode, NotAMessage, PolicyRefusal, SettingsError, TooFewSites
-from fedcdh.federation import Answered, InProcess, Site, Terms, conduct, read_site, simulate_federation
+from fedcdh.errors import DisclosureError, ExitCode, MessageFormatError, QuorumError, SettingsError
+from fedcdh.federation import (
+    Answered,
+    ClientNode,
+    InProcessTransport,
+    StudyTerms,
+    conduct_study,
+    read_site_config,
+    simulate_federation,
+)
 from fedcdh.federation.flower.app_folder import DEFAULTS, write_app
 from fedcdh.federation.in_process import Fault
 from fedcdh.federation.journal import Journal
-from fedcdh.federation.site import _told_of_columns
-from fedcdh.messages.envelope import ANSWER, PROFILE, REFUSAL, SUMMARY, Envelope, Further, Wanted, digest, round_of
-from fedcdh.messages.profile_file import from_text
-from fedcdh.messages.round_files import read_ledger, request_text, requests_in, unpack_answer
+from fedcdh.federation.site import _column_digests
+from fedcdh.messages.envelope import (
+    ANSWER,
+    PROFILE,
+    REFUSAL,
+    SUMMARY,
+    Envelope,
+    ProfileRequest,
+    RoundRequest,
+    describe_round,
+    sha256_hex,
+)
+from fedcdh.messages.profile_file import profile_from_json
+from fedcdh.messages.round_files import read_requests, request_to_json, round_budget_from_json, unpack_answer
 from fedcdh.messages.signing import SigningKey, sign
 from fedcdh.messages.study_file import Study
-from fedcdh.messages.summary_file import unpack
+from fedcdh.messages.summary_file import unpack_summary
 from fedcdh.privacy.disclosure.policy import Policy
-from fedcdh.reporting.result_files import result_json
+from fedcdh.reporting.result_files import render_result_json
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import add_up
-from fedcdh.summaries.joint import JointRequest, TablesSource
+from fedcdh.summaries.joint import JointRequest, LocalAnswerSource
 from fedcdh.summaries.plan import Continuous, StudyPlan
 from fedcdh.summaries.profiles import Profile, profile
 
@@ -45,11 +63,13 @@ HARMLESS = ("repeated",)
 FAULTS = [(fault, kind) for fault in get_args(Fault) for kind in (PROFILE, SUMMARY)]
 
 
-def members(tables, **given) -> dict[str, Site]:
-    return {client: Site(client, lambda table=table: table, RESEARCH, **given) for client, table in tables.items()}
+def members(tables, **given) -> dict[str, ClientNode]:
+    return {
+        client: ClientNode(client, lambda table=table: table, RESEARCH, **given) for client, table in tables.items()
+    }
 
 
-def ask(site: Site, kind: str, content: bytes, signature: bytes = b"") -> Envelope:
+def ask(site: ClientNode, kind: str, content: bytes, signature: bytes = b"") -> Envelope:
     return Envelope.from_bytes(site.answer(Envelope(kind, content, signature).to_bytes()))
 
 
@@ -67,11 +87,11 @@ def study_bytes(tables, **given) -> bytes:
 @pytest.mark.parametrize("method", ["evidence", "constraint", "paper"])
 @pytest.mark.parametrize("tables", [numbers(), mixed(sizes=(90, 70, 50))], ids=["numbers", "mixed"])
 def test_messages_change_no_byte_of_the_result(tables, method, tmp_path):
-    given = {"method": method, "seed": 4, "alpha": 0.03, "max_conditioning": 2}
+    given = {"method": method, "seed": 4, "alpha": 0.03, "max_conditioning_size": 2}
     outcome = simulate_federation(tables, folder=tmp_path, **given)
     found = discover(tables, **given)
-    assert result_json(outcome.result) == result_json(found)
-    assert written(tmp_path) == result_json(found, research=tables), "research, as the messages say"
+    assert render_result_json(outcome.result) == render_result_json(found)
+    assert written(tmp_path) == render_result_json(found, research=tables), "research, as the messages say"
     assert not outcome.missing
 
 
@@ -79,7 +99,9 @@ def test_settings_of_discover_mean_the_same():
     tables = numbers()
     known = fedcdh.Knowledge(forbidden=[("v1", "v2")])
     given = {"variables": ["v2", "v1", "v4"], "kinds": {"v4": "continuous"}, "knowledge": known}
-    assert result_json(simulate_federation(tables, **given).result) == result_json(discover(tables, **given))
+    assert render_result_json(simulate_federation(tables, **given).result) == render_result_json(
+        discover(tables, **given)
+    )
 
 
 def test_the_record_counts_every_message():
@@ -95,7 +117,7 @@ def test_the_record_counts_every_message():
 
 def simulate_summary(table, plan, client) -> bytes:
     request = Envelope(SUMMARY, Study(plan).to_json().encode()).to_bytes()
-    return Site(client, lambda: table, RESEARCH).answer(request)
+    return ClientNode(client, lambda: table, RESEARCH).answer(request)
 
 
 # Sites that fail
@@ -107,7 +129,7 @@ def test_a_study_goes_on_without_a_site_that_fails_and_names_it(fault, kind, tmp
     outcome = simulate_federation(tables, faults={("site1", kind): fault}, folder=tmp_path)
     if fault in HARMLESS:
         assert not outcome.missing
-        assert result_json(outcome.result) == result_json(discover(tables))
+        assert render_result_json(outcome.result) == render_result_json(discover(tables))
         return
     assert list(outcome.missing) == ["site1"]
     assert outcome.missing["site1"].startswith(f"{kind}: ")
@@ -120,31 +142,31 @@ def test_a_study_goes_on_without_a_site_that_fails_and_names_it(fault, kind, tmp
         summaries = [summarize(table, plan, client) for client, table in rest.items()]
         expected = discover_from(add_up(summaries, plan, without=["site1"]), plan)
         assert any("site1" in note for note in outcome.result.notes)
-    assert result_json(outcome.result) == result_json(expected)
+    assert render_result_json(outcome.result) == render_result_json(expected)
 
 
 @pytest.mark.parametrize("kind", [PROFILE, SUMMARY])
 def test_too_few_sites_are_no_study_and_the_missing_may_come_later(kind, tmp_path):
     tables = numbers()
-    with pytest.raises(TooFewSites, match=r"2 sites .* at least 3(.|\n)*site2: .*did not answer"):
+    with pytest.raises(QuorumError, match=r"2 sites .* at least 3(.|\n)*site2: .*did not answer"):
         simulate_federation(tables, faults={("site2", kind): "silent"}, minimum=3, folder=tmp_path)
     assert list(json.loads((tmp_path / "participation.json").read_text())["missing"]) == ["site2"]
     assert not (tmp_path / "result.json").exists()
     again = simulate_federation(tables, minimum=3, folder=tmp_path)
     asked = [event.site for event in again.participation.events if (event.round, event.what) == (kind, "sent")]
     assert asked == ["site2"]
-    assert result_json(again.result) == result_json(discover(tables))
+    assert render_result_json(again.result) == render_result_json(discover(tables))
 
 
 @dataclass
-class Breaking(InProcess):
+class Breaking(InProcessTransport):
     """A server that is gone when so many replies have come."""
 
     replies: int = 0
     asked: list[tuple[str, str]] = field(default_factory=list)
 
     def ask(self, requests, timeout):
-        self.asked += [(site, round_of(Envelope.from_bytes(request))) for site, request in requests.items()]
+        self.asked += [(site, describe_round(Envelope.from_bytes(request))) for site, request in requests.items()]
         for answer in super().ask(requests, timeout):
             if self.replies == 0:
                 raise KeyboardInterrupt
@@ -154,14 +176,14 @@ class Breaking(InProcess):
 
 def test_a_server_that_stops_at_any_moment_goes_on_where_it_was(tmp_path):
     tables = numbers()
-    whole, plans = result_json(discover(tables)), set()
+    whole, plans = render_result_json(discover(tables)), set()
     for replies in range(6):
         folder = tmp_path / str(replies)
         with pytest.raises(KeyboardInterrupt):
-            conduct(Breaking(members(tables), replies=replies), Terms(), folder)
+            conduct_study(Breaking(members(tables), replies=replies), StudyTerms(), folder)
         transport = Breaking(members(tables), replies=99)
-        outcome = conduct(transport, Terms(), folder)
-        assert result_json(outcome.result) == whole
+        outcome = conduct_study(transport, StudyTerms(), folder)
+        assert render_result_json(outcome.result) == whole
         assert len(transport.asked) == 6 - replies
         plans.add((folder / "journal" / "study.plan.json").read_bytes())
     assert len(plans) == 1
@@ -200,24 +222,26 @@ def test_a_full_disk_is_not_blamed_on_a_site(tmp_path, monkeypatch):
 
 
 def test_the_journal_of_another_study_is_not_continued(tmp_path):
-    conduct(InProcess(members(numbers())), Terms(study="first"), tmp_path)
+    conduct_study(InProcessTransport(members(numbers())), StudyTerms(study="first"), tmp_path)
     with pytest.raises(SettingsError, match="holds the study 'first', not 'second'"):
-        conduct(InProcess(members(numbers())), Terms(study="second"), tmp_path)
+        conduct_study(InProcessTransport(members(numbers())), StudyTerms(study="second"), tmp_path)
 
 
 def test_of_two_coordinators_in_one_folder_one_works(tmp_path):
     tables = numbers()
 
-    class Intruding(InProcess):
+    class Intruding(InProcessTransport):
         def ask(self, requests, timeout):
             with pytest.raises(SettingsError, match="another program conducts"):
-                conduct(InProcess(members(tables)), Terms(), tmp_path)
+                conduct_study(InProcessTransport(members(tables)), StudyTerms(), tmp_path)
             assert not (tmp_path / "participation.json").exists()
             yield from super().ask(requests, timeout)
 
-    outcome = conduct(Intruding(members(tables)), Terms(), tmp_path)
-    assert result_json(outcome.result) == result_json(discover(tables))
-    assert result_json(conduct(InProcess(members(tables)), Terms(), tmp_path).result) == result_json(outcome.result)
+    outcome = conduct_study(Intruding(members(tables)), StudyTerms(), tmp_path)
+    assert render_result_json(outcome.result) == render_result_json(discover(tables))
+    assert render_result_json(
+        conduct_study(InProcessTransport(members(tables)), StudyTerms(), tmp_path).result
+    ) == render_result_json(outcome.result)
 
 
 # Further rounds
@@ -227,29 +251,31 @@ AGAIN = {"method": "constraint", "rounds": "adaptive"}
 
 def without(tables, *gone: str) -> str:
     """What tests that ask again find in process, by the plan of all sites, without some of them."""
-    plan = replace(StudyPlan.from_tables(tables), most_rounds=20, most_bytes=10_000_000)
+    plan = replace(StudyPlan.from_tables(tables), max_rounds=20, max_bytes=10_000_000)
     rest = {client: table for client, table in tables.items() if client not in gone}
     cohort = add_up([summarize(table, plan, client) for client, table in rest.items()], plan, without=gone)
-    return result_json(discover_from(cohort, plan, method="constraint", source=TablesSource(rest, plan, cohort)))
+    return render_result_json(
+        discover_from(cohort, plan, method="constraint", source=LocalAnswerSource(rest, plan, cohort))
+    )
 
 
 def asked_in(folder: Path) -> list[tuple[str, ...]]:
     """Every set that was asked about, as often as it was."""
     plan = Study.from_json((folder / "journal" / "study.plan.json").read_bytes()).plan
-    return [names for request in requests_in(folder / "journal" / "rounds", plan) for names in request.sets]
+    return [names for request in read_requests(folder / "journal" / "rounds", plan) for names in request.sets]
 
 
 @pytest.mark.parametrize("tables", [numbers(seed=2), mixed(sizes=(200, 180, 160))], ids=["numbers", "mixed"])
 def test_further_rounds_by_messages_change_no_byte(tables, tmp_path):
     outcome = simulate_federation(tables, folder=tmp_path, **AGAIN)
     expected = discover(tables, **AGAIN)
-    assert expected.findings.spent.rounds == 2
-    assert result_json(outcome.result) == result_json(expected) == without(tables)
-    assert written(tmp_path) == result_json(expected, research=tables)
+    assert expected.search_result.spent.rounds == 2
+    assert render_result_json(outcome.result) == render_result_json(expected) == without(tables)
+    assert written(tmp_path) == render_result_json(expected, research=tables)
     answers = [event for event in outcome.participation.events if event.round.startswith(ANSWER)]
     assert [event.what for event in answers].count("accepted") == 2 * len(tables)
     received = sum(event.bytes for event in answers if event.what == "accepted")
-    assert expected.findings.spent.bytes < received < 1.5 * expected.findings.spent.bytes + 4000 * len(tables)
+    assert expected.search_result.spent.bytes < received < 1.5 * expected.search_result.spent.bytes + 4000 * len(tables)
 
 
 @pytest.mark.parametrize(
@@ -261,13 +287,13 @@ def test_a_study_goes_on_without_a_site_that_fails_in_a_further_round(fault, num
     outcome = simulate_federation(tables, faults={("site0", f"answer {number}"): fault}, folder=tmp_path, **AGAIN)
     if fault in HARMLESS:
         assert not outcome.missing
-        assert result_json(outcome.result) == without(tables)
+        assert render_result_json(outcome.result) == without(tables)
         return
     assert list(outcome.missing) == ["site0"]
     assert outcome.missing["site0"].startswith(f"answer {number}: ")
     assert json.loads((tmp_path / "participation.json").read_text())["missing"] == dict(outcome.missing)
-    assert result_json(outcome.result) == without(tables, "site0")
-    assert written(tmp_path) == result_json(outcome.result, research=["site1", "site2"])
+    assert render_result_json(outcome.result) == without(tables, "site0")
+    assert written(tmp_path) == render_result_json(outcome.result, research=["site1", "site2"])
     assert not (tmp_path / "journal" / "rounds" / f"site0.answer-{number:03d}").exists()
     assert len(asked_in(tmp_path)) == len(set(asked_in(tmp_path)))
     sent = [(event.site, event.round) for event in outcome.participation.events if event.what == "sent"]
@@ -280,13 +306,13 @@ def test_sites_may_fail_one_after_the_other_until_they_are_too_few(tmp_path):
     faults = {("site0", "answer 1"): "crashed", ("site3", "answer 2"): "garbled"}
     outcome = simulate_federation(tables, faults=faults, folder=tmp_path / "enough", minimum=2, **AGAIN)
     assert outcome.missing.keys() == {"site0", "site3"}
-    assert result_json(outcome.result) == without(tables, "site0", "site3")
+    assert render_result_json(outcome.result) == without(tables, "site0", "site3")
     faults = {(client, ANSWER): "failed" for client in ("site0", "site1", "site3")}
     given = {"folder": tmp_path / "too few", "minimum": 2}
-    with pytest.raises(TooFewSites, match=r"1 sites answered request 1 .* at least 2(.|\n)*site3: answer 1: .*refuses"):
+    with pytest.raises(QuorumError, match=r"1 sites answered request 1 .* at least 2(.|\n)*site3: answer 1: .*refuses"):
         simulate_federation(tables, faults=faults, **given, **AGAIN)
     again = simulate_federation(tables, **given, **AGAIN)
-    assert result_json(again.result) == without(tables)
+    assert render_result_json(again.result) == without(tables)
     one = simulate_federation(tables, **given, method="constraint")
     assert not [event for event in one.participation.events if event.what == "sent"]
     assert one.result.settings.rounds == "one"
@@ -305,21 +331,21 @@ def test_whoever_fails_in_whatever_way_the_result_is_that_of_the_others(faults):
     outcome = simulate_federation(tables, faults=faults, **AGAIN)
     harmful = {client for (client, _), fault in faults.items() if fault not in HARMLESS}
     assert outcome.missing.keys() <= harmful
-    assert result_json(outcome.result) == without(tables, *outcome.missing)
+    assert render_result_json(outcome.result) == without(tables, *outcome.missing)
 
 
 @pytest.mark.parametrize("faults", [{}, {("site0", "answer 1"): "failed"}], ids=["all there", "one fails"])
 def test_a_server_that_stops_in_a_further_round_goes_on_where_it_was(faults, tmp_path):
-    tables, terms = numbers(seed=2), Terms(**AGAIN)
+    tables, terms = numbers(seed=2), StudyTerms(**AGAIN)
     whole = Breaking(members(tables), faults, replies=99)
-    expected = result_json(conduct(whole, terms, tmp_path / "whole").result)
+    expected = render_result_json(conduct_study(whole, terms, tmp_path / "whole").result)
     assert expected == without(tables, *(site for site, _ in faults))
     for replies in range(6, len(whole.asked)):
         folder = tmp_path / str(replies)
         with pytest.raises(KeyboardInterrupt):
-            conduct(Breaking(members(tables), faults, replies=replies), terms, folder)
+            conduct_study(Breaking(members(tables), faults, replies=replies), terms, folder)
         transport = Breaking(members(tables), faults, replies=99)
-        assert result_json(conduct(transport, terms, folder).result) == expected
+        assert render_result_json(conduct_study(transport, terms, folder).result) == expected
         once = [one for one in transport.asked if one not in faults]  # who has not answered is asked again
         assert once == [one for one in whole.asked[replies:] if one not in faults]
         assert asked_in(folder) == asked_in(tmp_path / "whole")
@@ -330,7 +356,7 @@ def test_a_site_that_was_missing_in_a_further_round_may_come_later(tmp_path):
     for faults, gone in (({("site0", "answer 2"): "silent"}, ["site0"]), ({}, [])):
         outcome = simulate_federation(tables, faults=faults, folder=tmp_path, **AGAIN)
         assert list(outcome.missing) == gone
-        assert result_json(outcome.result) == without(tables, *gone)
+        assert render_result_json(outcome.result) == without(tables, *gone)
     sent = {(event.site, event.round) for event in outcome.participation.events if event.what == "sent"}
     assert sent == {("site0", "answer 2")}
 
@@ -342,15 +368,15 @@ def test_what_a_site_answers_is_bounded_however_often_the_search_starts_over(tmp
         client: replace(site, answered=Answered(tmp_path / client / "answered.json"))
         for client, site in members(tables).items()
     }
-    transport = InProcess(sites, {("site0", ANSWER): "silent"})
-    outcome = conduct(transport, Terms(most_rounds=1, **AGAIN), tmp_path / "study")
+    transport = InProcessTransport(sites, {("site0", ANSWER): "silent"})
+    outcome = conduct_study(transport, StudyTerms(max_rounds=1, **AGAIN), tmp_path / "study")
     assert list(outcome.missing) == ["site0"]
-    assert outcome.result.findings.spent.not_asked > 0
+    assert outcome.result.search_result.spent.not_asked > 0
     for client in ("site1", "site2"):
         (ledger,) = (tmp_path / client).glob("*.ledger.json")
-        assert read_ledger(ledger.read_bytes(), outcome.study.plan).rounds == 1
-    again = conduct(InProcess(sites), Terms(most_rounds=1, **AGAIN), tmp_path / "study")
-    assert result_json(again.result) != result_json(outcome.result)
+        assert round_budget_from_json(ledger.read_bytes(), outcome.study.plan).rounds == 1
+    again = conduct_study(InProcessTransport(sites), StudyTerms(max_rounds=1, **AGAIN), tmp_path / "study")
+    assert render_result_json(again.result) != render_result_json(outcome.result)
     assert again.result.cohort.clients == ("site0", "site1", "site2")
 
 
@@ -368,7 +394,7 @@ def test_what_is_stored_of_further_rounds_opens_as_a_study_by_file(tmp_path, cap
         simulate_federation(numbers(seed=2), folder=tmp_path, **AGAIN)
     stored.unlink()
     again = simulate_federation(numbers(seed=2), folder=tmp_path, **AGAIN)
-    assert result_json(again.result) == result_json(outcome.result)
+    assert render_result_json(again.result) == render_result_json(outcome.result)
 
 
 def test_a_plan_without_further_rounds_stays_one(tmp_path):
@@ -384,7 +410,7 @@ def test_two_sites_with_one_name_are_both_refused(tmp_path):
     tables = numbers(sizes=(60, 50, 40, 45))
     sites = members(tables)
     sites["site3"] = replace(sites["site3"], client="site2")
-    outcome = conduct(InProcess(sites), Terms(), tmp_path)
+    outcome = conduct_study(InProcessTransport(sites), StudyTerms(), tmp_path)
     assert outcome.result.cohort.clients == ("site0", "site1")
     refused = {event.site for event in outcome.participation.events if event.what == "refused"}
     assert refused == {"site2", "site3"}
@@ -396,23 +422,23 @@ def test_a_site_cannot_speak_for_another(tmp_path):
     plan = StudyPlan.from_tables(tables)
 
     @dataclass(frozen=True)
-    class Impostor(Site):
+    class Impostor(ClientNode):
         def answer(self, request):
             asked = Envelope.from_bytes(request)
             return (self if asked.kind == PROFILE else replace(self, client="site0")).answer_honestly(request)
 
         def answer_honestly(self, request):
-            return Site.answer(self, request)
+            return ClientNode.answer(self, request)
 
     sites = members(tables) | {"site2": Impostor("site2", lambda: tables["site2"], RESEARCH)}
-    outcome = conduct(InProcess(sites), Terms(), tmp_path)
+    outcome = conduct_study(InProcessTransport(sites), StudyTerms(), tmp_path)
     assert "'site2' sent the summary of 'site0'" in outcome.missing["site2"]
     assert outcome.study.plan == plan
 
 
 def test_rows_of_one_client_under_two_names_count_for_neither(tmp_path):
     tables = numbers(sizes=(80, 70, 60))
-    outcome = conduct(InProcess(members({**tables, "site9": tables["site0"]})), Terms(), tmp_path)
+    outcome = conduct_study(InProcessTransport(members({**tables, "site9": tables["site0"]})), StudyTerms(), tmp_path)
     assert set(outcome.missing) == {"site0", "site9"}
     assert outcome.result.cohort.clients == ("site1", "site2")
     assert sorted(path.name for path in (tmp_path / "journal").glob("*.summary")) == ["site1.summary", "site2.summary"]
@@ -420,7 +446,7 @@ def test_rows_of_one_client_under_two_names_count_for_neither(tmp_path):
 
 def test_declared_clients_are_waited_for_and_strangers_are_refused(tmp_path):
     declaration = fedcdh.federation.coordinator.Declaration(clients=("site0", "site1", "site7"))
-    outcome = conduct(InProcess(members(numbers())), Terms(declaration=declaration), tmp_path)
+    outcome = conduct_study(InProcessTransport(members(numbers())), StudyTerms(declaration=declaration), tmp_path)
     assert outcome.missing["site7"] == "profile: was never there"
     assert "the declaration names" in outcome.missing["site2"]
     assert outcome.study.plan.clients == ("site0", "site1")
@@ -431,18 +457,18 @@ def test_keys_are_pinned_from_the_profile_on(tmp_path):
     coordinator, stranger = SigningKey.generate(), SigningKey.generate()
     demanding = replace(RESEARCH, coordinator_keys=frozenset({coordinator.public}))
     sites = {c: replace(site, key=keys[c], policy=demanding) for c, site in members(tables).items()}
-    terms = Terms(key=coordinator, site_keys={"site0": keys["site0"].public, "site1": stranger.public})
-    outcome = conduct(InProcess(sites), terms, tmp_path / "signed")
+    terms = StudyTerms(key=coordinator, site_keys={"site0": keys["site0"].public, "site1": stranger.public})
+    outcome = conduct_study(InProcessTransport(sites), terms, tmp_path / "signed")
     assert list(outcome.missing) == ["site1"]
     assert "does not name the key" in outcome.missing["site1"]
     assert outcome.study.keys == {client: keys[client].public for client in ("site0", "site2")}
     for wrong in (None, stranger):
-        with pytest.raises(TooFewSites, match=f"code {ExitCode.POLICY}"):
-            conduct(InProcess(sites), Terms(key=wrong), tmp_path / f"by {wrong and 'a stranger'}")
+        with pytest.raises(QuorumError, match=f"code {ExitCode.POLICY}"):
+            conduct_study(InProcessTransport(sites), StudyTerms(key=wrong), tmp_path / f"by {wrong and 'a stranger'}")
 
 
 @dataclass(frozen=True)
-class OtherKey(Site):
+class OtherKey(ClientNode):
     """Signs what it sends with one key, but messages of one kind with another."""
 
     other: SigningKey | None = None
@@ -450,8 +476,8 @@ class OtherKey(Site):
 
     def answer(self, request):
         if Envelope.from_bytes(request).kind != self.kind:
-            return Site.answer(self, request)
-        reply = Envelope.from_bytes(Site.answer(self, request))
+            return ClientNode.answer(self, request)
+        reply = Envelope.from_bytes(ClientNode.answer(self, request))
         signature = sign(self.other, self.kind, reply.content).encode() if self.other else b""
         return replace(reply, signature=signature).to_bytes()
 
@@ -461,16 +487,16 @@ class OtherKey(Site):
 def test_what_comes_without_the_signature_of_its_site_is_refused(other, kind, tmp_path):
     tables = numbers(seed=2)
     odd = OtherKey("site1", lambda: tables["site1"], RESEARCH, key=SigningKey.generate(), other=other, kind=kind)
-    outcome = conduct(InProcess(members(tables) | {"site1": odd}), Terms(**AGAIN), tmp_path)
+    outcome = conduct_study(InProcessTransport(members(tables) | {"site1": odd}), StudyTerms(**AGAIN), tmp_path)
     assert outcome.missing["site1"].startswith(kind)
     assert "signed" in outcome.missing["site1"]
 
 
 @dataclass(frozen=True)
-class Lying(Site):
+class Lying(ClientNode):
     """In further rounds, answers in another's name, or about other rows than those of its summary."""
 
-    lie: Site | None = None
+    lie: ClientNode | None = None
 
     def answer(self, request):
         return (self.lie if Envelope.from_bytes(request).kind == ANSWER else super()).answer(request)
@@ -488,22 +514,22 @@ class Lying(Site):
 def test_an_answer_is_held_against_the_summary(lie, said, tmp_path):
     tables = numbers(seed=2)
     client, rows = lie(tables)
-    odd = Lying("site1", lambda: tables["site1"], RESEARCH, lie=Site(client, lambda: rows, RESEARCH))
-    outcome = conduct(InProcess(members(tables) | {"site1": odd}), Terms(**AGAIN), tmp_path)
+    odd = Lying("site1", lambda: tables["site1"], RESEARCH, lie=ClientNode(client, lambda: rows, RESEARCH))
+    outcome = conduct_study(InProcessTransport(members(tables) | {"site1": odd}), StudyTerms(**AGAIN), tmp_path)
     assert said in outcome.missing["site1"]
-    assert result_json(outcome.result) == without(tables, "site1")
+    assert render_result_json(outcome.result) == without(tables, "site1")
 
 
 def test_requests_of_further_rounds_are_signed(tmp_path):
     tables, coordinator, stranger = numbers(seed=2), SigningKey.generate(), SigningKey.generate()
     demanding = replace(RESEARCH, coordinator_keys=frozenset({coordinator.public}))
     sites = {client: replace(site, policy=demanding) for client, site in members(tables).items()}
-    outcome = conduct(InProcess(sites), Terms(key=coordinator, **AGAIN), tmp_path)
+    outcome = conduct_study(InProcessTransport(sites), StudyTerms(key=coordinator, **AGAIN), tmp_path)
     assert not outcome.missing
     plan, folder = outcome.study.plan, tmp_path / "journal"
     texts = [(folder / name).read_bytes() for name in ("study.plan.json", "study.plan.json.sig")]
-    content = request_text(requests_in(folder / "rounds", plan)[0]).encode()
-    further = Further(content, *texts)
+    content = request_to_json(read_requests(folder / "rounds", plan)[0]).encode()
+    further = RoundRequest(content, *texts)
     signature = (folder / "rounds" / "request-001.json.sig").read_bytes()
     assert ask(sites["site0"], ANSWER, further.to_bytes(), signature).code == 0
     assert ask(sites["site0"], ANSWER, further.to_bytes()).code == ExitCode.POLICY
@@ -514,7 +540,7 @@ def test_requests_of_further_rounds_are_signed(tmp_path):
     assert (
         ask(sites["site0"], ANSWER, replace(further, plan_signature=b"").to_bytes(), signature).code == ExitCode.POLICY
     )
-    other = request_text(JointRequest(plan.fingerprint, 1, (("v1", "v4"),))).encode()
+    other = request_to_json(JointRequest(plan.fingerprint, 1, (("v1", "v4"),))).encode()
     assert ask(sites["site0"], ANSWER, replace(further, request=other).to_bytes(), signature).code == ExitCode.SIGNATURE
 
 
@@ -524,7 +550,7 @@ def test_requests_of_further_rounds_are_signed(tmp_path):
 CANARY = "canary-7f3a"
 
 
-def canary_site(tmp_path: Path, cells: str = "1", policy: str = "research = true", **more: str) -> Site:
+def canary_site(tmp_path: Path, cells: str = "1", policy: str = "research = true", **more: str) -> ClientNode:
     """A site whose folder, column names, labels and settings hold what must not leave."""
     folder = tmp_path / f"{CANARY} folder"
     folder.mkdir(exist_ok=True)
@@ -535,7 +561,7 @@ def canary_site(tmp_path: Path, cells: str = "1", policy: str = "research = true
     (folder / "policy.toml").write_text(policy, encoding="utf-8")
     lines = {"client": '"north"', "data": f'"{CANARY}.csv"', "map": '"names.toml"', "policy": '"policy.toml"', **more}
     (folder / "site.toml").write_text("\n".join(f"{k} = {v}" for k, v in lines.items()), encoding="utf-8")
-    return read_site(folder / "site.toml")
+    return read_site_config(folder / "site.toml")
 
 
 def plan_ab(**given) -> bytes:
@@ -543,7 +569,7 @@ def plan_ab(**given) -> bytes:
 
 
 def requests(names: list[str]) -> list[tuple[str, bytes]]:
-    return [(PROFILE, Wanted(tuple(names)).to_bytes()), (SUMMARY, plan_ab())]
+    return [(PROFILE, ProfileRequest(tuple(names)).to_bytes()), (SUMMARY, plan_ab())]
 
 
 def test_a_healthy_site_says_what_it_is_asked_and_not_what_it_calls_it(tmp_path):
@@ -556,7 +582,7 @@ def test_a_healthy_site_says_what_it_is_asked_and_not_what_it_calls_it(tmp_path)
 
 TROUBLES = {
     "withheld": ({"policy": f'withheld = ["{CANARY} a"]'}, ExitCode.POLICY),
-    "too few rows": ({"policy": "smallest_rows = 5000"}, ExitCode.POLICY),
+    "too few rows": ({"policy": "min_rows = 5000"}, ExitCode.POLICY),
     "labels for numbers": ({"cells": CANARY}, ExitCode.DATA),
     "plan not accepted": ({"policy": 'plans = ["000000000000"]'}, ExitCode.POLICY),
 }
@@ -599,7 +625,7 @@ def test_a_coordinator_names_the_code_and_learns_no_more():
 @settings(max_examples=60, deadline=None)
 def test_a_site_answers_anything_with_a_message(data):
     tables = numbers(sizes=(30,))
-    site = Site("site0", lambda: tables["site0"], Policy())
+    site = ClientNode("site0", lambda: tables["site0"], Policy())
     plan = study_bytes(tables)
     asked = data.draw(st.sampled_from([(SUMMARY, plan), (ANSWER, further(plan, sets=(("v1", "v2"),)))]))
     good = Envelope(*asked).to_bytes()
@@ -611,7 +637,7 @@ def test_a_site_answers_anything_with_a_message(data):
         | st.builds(lambda kind, content: Envelope(kind, content).to_bytes(), st.text(max_size=20), st.binary())
     )
     reply = Envelope.from_bytes(site.answer(request))
-    assert reply.about == digest(request)
+    assert reply.about == sha256_hex(request)
     assert (reply.kind == REFUSAL) == (reply.code != 0)
     assert reply.code != ExitCode.INTERNAL
 
@@ -622,38 +648,38 @@ def test_an_envelope_that_was_changed_is_none(content, signature, place, change)
     blob = envelope.to_bytes()
     assert Envelope.from_bytes(blob) == envelope
     place %= len(blob)
-    with pytest.raises(NotAMessage):
+    with pytest.raises(MessageFormatError):
         Envelope.from_bytes(blob[:place] + bytes([blob[place] ^ change]) + blob[place + 1 :])
-    with pytest.raises(NotAMessage):
+    with pytest.raises(MessageFormatError):
         Envelope.from_bytes(blob + b"\0")
 
 
 def test_the_request_for_a_profile_is_the_coordinators_and_the_columns_are_the_sites(tmp_path):
     site = canary_site(tmp_path, variables='["a", "b"]')
-    own = from_text(ask(site, PROFILE, Wanted().to_bytes()).content).profile
+    own = profile_from_json(ask(site, PROFILE, ProfileRequest().to_bytes()).content).profile
     assert list(own.columns) == ["a", "b"]
-    wanted = Wanted(("c", "a"), {"c": "categorical"})
-    asked = from_text(ask(site, PROFILE, wanted.to_bytes()).content).profile
+    wanted = ProfileRequest(("c", "a"), {"c": "categorical"})
+    asked = profile_from_json(ask(site, PROFILE, wanted.to_bytes()).content).profile
     assert {name: column.kind for name, column in asked.columns.items()} == {"c": "categorical", "a": "continuous"}
 
 
 # What a site has said before
 
 
-def answering(tmp_path: Path, **given) -> Site:
+def answering(tmp_path: Path, **given) -> ClientNode:
     rows = numbers(sizes=(400,), count=2)["site0"]
     said = Answered(tmp_path / "answered.json", **given)
-    return Site("north", lambda: {"a": rows["v1"], "b": rows["v2"]}, Policy(smallest_rows=50), answered=said)
+    return ClientNode("north", lambda: {"a": rows["v1"], "b": rows["v2"]}, Policy(min_rows=50), answered=said)
 
 
 def test_a_site_answers_one_plan_as_often_as_it_is_asked_and_no_other(tmp_path):
     first, second = plan_ab(), plan_ab(study="another")
     site = answering(tmp_path)
     said = ask(site, SUMMARY, first)
-    assert unpack(said.content, Study.from_json(first).plan).summary.clients == ("north",)
+    assert unpack_summary(said.content, Study.from_json(first).plan).summary.clients == ("north",)
     assert ask(answering(tmp_path), SUMMARY, first).content == said.content
     assert ask(site, SUMMARY, second).code == ExitCode.POLICY
-    assert ask(answering(tmp_path, plans_at_most=2), SUMMARY, second).code == 0
+    assert ask(answering(tmp_path, max_plans=2), SUMMARY, second).code == 0
     assert ask(site, SUMMARY, second).code == 0, "what has left may leave again"
 
 
@@ -686,7 +712,7 @@ def test_of_two_plans_at_once_one_is_answered(tmp_path):
 def test_a_list_that_cannot_be_read_lets_nothing_leave(tmp_path):
     (tmp_path / "answered.json").write_text("{}")
     assert ask(answering(tmp_path), SUMMARY, plan_ab()).code == ExitCode.POLICY
-    with pytest.raises(PolicyRefusal, match="cannot be read"):
+    with pytest.raises(DisclosureError, match="cannot be read"):
         Answered(tmp_path / "answered.json").plan("0" * 64, "1" * 64)
 
 
@@ -700,27 +726,27 @@ def test_a_description_has_one_digest_whatever_kind_of_number_it_is_made_of():
         squares=np.float64(column.squares),
     )
     again = Profile("north", found.rows, {**found.columns, "a": other})
-    told = [_told_of_columns(one) for one in (found, again)]
+    told = [_column_digests(one) for one in (found, again)]
     assert told[0] == told[1]
     text = (
         '{"count":3,"counts":[2,1],"kind":"categorical","levels":["x","y"],"mean":0.0,"missing":0,"quantiles":[],'
         '"squares":0.0}'
     )
-    assert told[0]["b as categorical"] == digest(text.encode())
+    assert told[0]["b as categorical"] == sha256_hex(text.encode())
 
 
-BUDGET = {"most_rounds": 1, "most_bytes": 10**6}
+BUDGET = {"max_rounds": 1, "max_bytes": 10**6}
 
 
 def further(plan: bytes, number: int = 1, sets=(("a", "b"),)) -> bytes:
     request = JointRequest(Study.from_json(plan).plan.fingerprint, number, sets)
-    return Further(request_text(request).encode(), plan).to_bytes()
+    return RoundRequest(request_to_json(request).encode(), plan).to_bytes()
 
 
-def telling(tmp_path: Path, rows: int = 3000, **given) -> Site:
+def telling(tmp_path: Path, rows: int = 3000, **given) -> ClientNode:
     table = numbers(sizes=(rows,), count=3)["site0"]
     said = Answered(tmp_path / "answered.json", **given)
-    return Site("north", lambda: dict(zip("abc", table.values(), strict=True)), answered=said)
+    return ClientNode("north", lambda: dict(zip("abc", table.values(), strict=True)), answered=said)
 
 
 def plan_abc(**given) -> bytes:
@@ -737,13 +763,13 @@ def test_a_site_answers_further_rounds_of_a_plan_that_it_has_answered_within_the
     assert unpack_answer(said.content, agreed, request).client == "north"
     (ledger,) = tmp_path.glob("*.ledger.json")
     told = ledger.read_bytes()
-    assert read_ledger(told, agreed).sets == {("a", "b")}
+    assert round_budget_from_json(told, agreed).sets == {("a", "b")}
     assert ask(telling(tmp_path), ANSWER, further(plan, number=7)).content == said.content, "told before"
     assert ask(site, ANSWER, further(plan, sets=(("a", "c"),))).code == ExitCode.POLICY, "a second round"
     assert ledger.read_bytes() == told
     assert ask(site, ANSWER, further(other)).code == ExitCode.POLICY, "another plan"
     none = plan_abc(study="none")
-    assert ask(telling(tmp_path, plans_at_most=2), SUMMARY, none).code == 0
+    assert ask(telling(tmp_path, max_plans=2), SUMMARY, none).code == 0
     assert ask(site, ANSWER, further(none)).code == ExitCode.POLICY, "no budget"
 
 
@@ -754,7 +780,7 @@ def test_in_further_rounds_the_policy_and_the_rows_are_looked_at_again(tmp_path)
     rows = {name: column[:-1] for name, column in site.rows().items()}
     assert ask(replace(site, rows=lambda: rows), ANSWER, further(plan)).code == ExitCode.POLICY
     assert ask(replace(site, policy=Policy(withheld=frozenset("c"))), ANSWER, further(plan)).code == ExitCode.POLICY
-    assert ask(replace(site, policy=Policy(smallest_rows=5000)), ANSWER, further(plan)).code == ExitCode.POLICY
+    assert ask(replace(site, policy=Policy(min_rows=5000)), ANSWER, further(plan)).code == ExitCode.POLICY
     assert ask(replace(site, answered=None), ANSWER, further(plan)).code == ExitCode.POLICY
     few = telling(tmp_path / "few", rows=300)
     assert ask(few, SUMMARY, plan).code == 0
@@ -813,8 +839,8 @@ def test_the_workers_of_a_site_are_its_own_affair(tmp_path):
 
 def test_a_site_may_have_more_processors_than_there_may_be_workers(tmp_path, monkeypatch):
     monkeypatch.setattr("os.sched_getaffinity", lambda process: range(384), raising=False)
-    assert cores() == 256
-    assert usual_workers(10) == 256
+    assert available_cpus() == 256
+    assert default_workers(10) == 256
 
 
 @pytest.mark.parametrize("client", ["../north", "a/b", "..", ".", "ü" * 200, "a\\b", "con", "study.plan.json"])
@@ -854,13 +880,13 @@ def test_the_app_of_a_study_is_written_whole(tmp_path, capsys):
         {"method": "guess"},
         {"rounds": "many"},
         {"rounds": "adaptive"},
-        {**AGAIN, "most_rounds": 0},
-        {**AGAIN, "most_bytes": 0},
+        {**AGAIN, "max_rounds": 0},
+        {**AGAIN, "max_bytes": 0},
     ],
 )
 def test_terms_that_cannot_be_kept_are_refused_at_once(wrong):
     with pytest.raises(SettingsError):
-        Terms(**wrong)
+        StudyTerms(**wrong)
 
 
 def test_faults_that_do_not_exist_are_refused():
@@ -871,7 +897,7 @@ def test_faults_that_do_not_exist_are_refused():
 
 def test_codes_of_sites_are_the_exit_codes():
     plan = plan_ab()
-    site = Site("north", lambda: numbers(sizes=(200,), count=2)["site0"], RESEARCH)
+    site = ClientNode("north", lambda: numbers(sizes=(200,), count=2)["site0"], RESEARCH)
     assert ask(site, SUMMARY, plan[:-2]).code == ExitCode.PLAN
     assert ask(site, SUMMARY, plan, sign(SigningKey.generate(), "summary", plan).encode()).code == ExitCode.SIGNATURE
     assert ask(site, "moments", b"").code == ExitCode.REFUSED

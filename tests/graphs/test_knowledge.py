@@ -7,21 +7,21 @@ from effort import steps
 from oracle import obeys, random_dag, true_knowledge
 
 from fedcdh.errors import KnowledgeError
-from fedcdh.graphs.knowledge import NOTHING_KNOWN, Knowledge
+from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
 from fedcdh.protocols import DOMAIN
 
 NAMES = ("a", "b", "c", "d", "e")
 
 
 def test_nothing_known_but_that_the_domain_is_a_root():
-    NOTHING_KNOWN.check(NAMES)
-    assert not NOTHING_KNOWN.forbids("a", "b")
-    assert NOTHING_KNOWN.forbids("a", DOMAIN)
-    assert not NOTHING_KNOWN.forbids(DOMAIN, "a")
-    assert NOTHING_KNOWN.directs(DOMAIN, "a")
-    assert not NOTHING_KNOWN.excludes(frozenset("ab"))
-    assert NOTHING_KNOWN.leaves_open(frozenset((DOMAIN, "a")), "b")
-    assert not NOTHING_KNOWN.leaves_open(frozenset("ab"), DOMAIN)
+    NO_KNOWLEDGE.check(NAMES)
+    assert not NO_KNOWLEDGE.forbids("a", "b")
+    assert NO_KNOWLEDGE.forbids("a", DOMAIN)
+    assert not NO_KNOWLEDGE.forbids(DOMAIN, "a")
+    assert NO_KNOWLEDGE.directs(DOMAIN, "a")
+    assert not NO_KNOWLEDGE.excludes(frozenset("ab"))
+    assert NO_KNOWLEDGE.leaves_open(frozenset((DOMAIN, "a")), "b")
+    assert not NO_KNOWLEDGE.leaves_open(frozenset("ab"), DOMAIN)
 
 
 def test_lists_become_values():

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import class_by_enumeration, class_by_extension, random_dag, true_knowledge
 
-from fedcdh.errors import FedCDHError, GraphError, KnowledgeError, NoExtension, NotAnUndirectedEdge
+from fedcdh.errors import FedCDHError, GraphError, KnowledgeError, NoConsistentExtensionError, UndirectedEdgeError
 from fedcdh.graphs import meek_rules
-from fedcdh.graphs.d_separation import separated, separation_in
-from fedcdh.graphs.equivalence import consistent_extension, cpdag, extend
+from fedcdh.graphs.d_separation import is_d_separated, make_d_separation_test
+from fedcdh.graphs.equivalence import extend_to_dag, find_consistent_extension, to_cpdag
 from fedcdh.graphs.knowledge import Knowledge
-from fedcdh.graphs.partial_graph import PartialGraph, ends
-from fedcdh.protocols import DOMAIN, Question
+from fedcdh.graphs.partial_graph import PartialGraph, sort_pair
+from fedcdh.protocols import DOMAIN, Query
 
 SQUARE = PartialGraph(
     ("a", "b", "c", "d"), lines=frozenset(map(frozenset, [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]))
@@ -65,8 +65,8 @@ def test_reads_edges():
     assert graph.neighbours("c") == {"b", "d"}
     assert graph.adjacent("c", "b")
     assert not graph.adjacent("a", "c")
-    assert graph.undirected("d", "c")
-    assert not graph.undirected("a", "b")
+    assert graph.has_line("d", "c")
+    assert not graph.has_line("a", "b")
     assert graph.has_path("a", "c")
     assert not graph.has_path("c", "a")
     assert not graph.has_path("a", "d")
@@ -85,7 +85,7 @@ def test_operations_return_new_graphs():
     assert directed.drop("c") == PartialGraph(("a", "b"), frozenset({("a", "b")}))
     assert directed.orient("c", "b") == graph.orient_all([("a", "b"), ("c", "b")])
     assert graph.orient_all([]) == graph
-    with pytest.raises(NotAnUndirectedEdge, match="b — a"):
+    with pytest.raises(UndirectedEdgeError, match="b — a"):
         directed.orient("b", "a")
     with pytest.raises(GraphError, match="'z' is not a node"):
         directed.drop("z")
@@ -127,14 +127,14 @@ def test_to_networkx_keeps_everything(graph):
 
 def test_class_of_a_chain_and_of_a_collider():
     chain = PartialGraph.from_dag("abc", [("a", "b"), ("b", "c")])
-    assert cpdag(chain).arrows == frozenset()
-    assert cpdag(chain, Knowledge(required=[("a", "b")])) == chain
+    assert to_cpdag(chain).arrows == frozenset()
+    assert to_cpdag(chain, Knowledge(required=[("a", "b")])) == chain
     collider = PartialGraph.from_dag("abc", [("a", "b"), ("c", "b")])
-    assert cpdag(collider) == collider
+    assert to_cpdag(collider) == collider
     with pytest.raises(KnowledgeError, match="not true of this DAG: a → b"):
-        cpdag(chain, Knowledge(forbidden=[("a", "b")]))
+        to_cpdag(chain, Knowledge(forbidden=[("a", "b")]))
     with pytest.raises(GraphError, match="not a DAG"):
-        cpdag(cpdag(chain))
+        to_cpdag(to_cpdag(chain))
 
 
 @pytest.mark.parametrize("seed", range(150))
@@ -142,8 +142,8 @@ def test_class_is_what_all_its_members_share(seed):
     rng = random.Random(seed)
     dag = random_dag(rng, rng.randint(1, 5), rng.uniform(0.5, 3), rng.choice([0, 0.4]))
     knowledge = true_knowledge(rng, dag)
-    assert cpdag(dag) == class_by_enumeration(dag) == class_by_extension(dag)
-    assert cpdag(dag, knowledge) == class_by_enumeration(dag, knowledge) == class_by_extension(dag, knowledge)
+    assert to_cpdag(dag) == class_by_enumeration(dag) == class_by_extension(dag)
+    assert to_cpdag(dag, knowledge) == class_by_enumeration(dag, knowledge) == class_by_extension(dag, knowledge)
 
 
 @pytest.mark.parametrize("size", [6, 7, 8])
@@ -153,34 +153,36 @@ def test_class_of_dense_dags_with_a_few_arrows_known(size):
     for _ in range(100):
         dag = random_dag(rng, size, rng.uniform(0.6, 1.0) * size)
         knowledge = Knowledge(required=rng.sample(sorted(dag.arrows), 2))
-        found = cpdag(dag, knowledge)
+        found = to_cpdag(dag, knowledge)
         assert found == class_by_extension(dag, knowledge)
         known = frozenset(knowledge.required).union((a, middle) for pair, middle in dag.colliders for a in pair)
         pattern = PartialGraph(dag.nodes, known, dag.skeleton - {frozenset(arrow) for arrow in known})
-        closed, reasons = meek_rules.close(pattern)
+        closed, reasons = meek_rules.apply_meek_rules(pattern)
         assert closed == found
         used.update(reasons.values())
-    assert set(meek_rules.RULES) <= used.keys()
+    assert set(meek_rules.MEEK_RULES) <= used.keys()
 
 
 @given(dags())
 @settings(max_examples=80, deadline=None)
 def test_extension_of_a_class_is_one_of_its_members(dag):
-    found = cpdag(dag)
-    member = consistent_extension(found)
+    found = to_cpdag(dag)
+    member = find_consistent_extension(found)
     assert member.is_dag()
     assert found.arrows <= member.arrows
-    assert cpdag(member) == found
+    assert to_cpdag(member) == found
 
 
 @given(partial_graphs(), st.randoms(use_true_random=False))
 @settings(max_examples=80, deadline=None)
 def test_extend_always_finds_a_dag_whatever_the_order_of_nodes(graph, rng):
-    dag = extend(graph)
+    dag = extend_to_dag(graph)
     assert dag.is_dag()
     assert dag.skeleton == graph.skeleton
     assert graph.arrows <= dag.arrows
-    assert extend(PartialGraph(tuple(rng.sample(graph.nodes, len(graph.nodes))), graph.arrows, graph.lines)) == dag
+    assert (
+        extend_to_dag(PartialGraph(tuple(rng.sample(graph.nodes, len(graph.nodes))), graph.arrows, graph.lines)) == dag
+    )
 
 
 @given(partial_graphs(most=5))
@@ -189,45 +191,45 @@ def test_extension_without_new_colliders_is_found_iff_there_is_one(graph):
     dags_along_orders = (_directed_along(graph, order) for order in permutations(graph.nodes))
     possible = any(dag.colliders == graph.colliders and graph.arrows <= dag.arrows for dag in dags_along_orders)
     try:
-        assert consistent_extension(graph).colliders == graph.colliders
+        assert find_consistent_extension(graph).colliders == graph.colliders
         assert possible
-    except NoExtension:
+    except NoConsistentExtensionError:
         assert not possible
 
 
 def _directed_along(graph, order):
     place = {node: position for position, node in enumerate(order)}
-    arrows = frozenset((a, b) if place[a] < place[b] else (b, a) for a, b in map(ends, graph.skeleton))
+    arrows = frozenset((a, b) if place[a] < place[b] else (b, a) for a, b in map(sort_pair, graph.skeleton))
     return PartialGraph(graph.nodes, arrows)
 
 
 def test_a_square_has_no_extension_without_a_new_collider():
-    with pytest.raises(NoExtension, match="new collider"):
-        consistent_extension(SQUARE)
-    assert len(extend(SQUARE).colliders) == 1
+    with pytest.raises(NoConsistentExtensionError, match="new collider"):
+        find_consistent_extension(SQUARE)
+    assert len(extend_to_dag(SQUARE).colliders) == 1
 
 
 def test_a_cycle_has_no_extension():
     circle = PartialGraph(("a", "b", "c"), frozenset({("a", "b"), ("b", "c"), ("c", "a")}))
-    with pytest.raises(NoExtension, match="directed cycle"):
-        extend(circle)
+    with pytest.raises(NoConsistentExtensionError, match="directed cycle"):
+        extend_to_dag(circle)
 
 
 @given(partial_graphs(), st.randoms(use_true_random=False))
 @settings(max_examples=100, deadline=None)
 def test_meek_closure_is_idempotent_acyclic_and_blind_to_order(graph, rng):
-    closed, reasons = meek_rules.close(graph)
+    closed, reasons = meek_rules.apply_meek_rules(graph)
     assert closed.is_acyclic()
     assert closed.arrows == graph.arrows | reasons.keys()
-    assert meek_rules.close(closed) == (closed, {})
+    assert meek_rules.apply_meek_rules(closed) == (closed, {})
     reordered = PartialGraph(tuple(rng.sample(graph.nodes, len(graph.nodes))), graph.arrows, graph.lines)
-    assert meek_rules.close(reordered) == (closed, reasons)
+    assert meek_rules.apply_meek_rules(reordered) == (closed, reasons)
 
 
 def test_meek_leaves_a_line_that_is_demanded_both_ways():
     graph = PartialGraph(("a", "b", "c", "d"), frozenset({("a", "b"), ("d", "c")}), frozenset({frozenset("bc")}))
-    assert meek_rules.demands(graph) == {("b", "c"): "meek-1", ("c", "b"): "meek-1"}
-    assert meek_rules.close(graph) == (graph, {})
+    assert meek_rules.find_implied_arrows(graph) == {("b", "c"): "meek-1", ("c", "b"): "meek-1"}
+    assert meek_rules.apply_meek_rules(graph) == (graph, {})
 
 
 def test_each_of_meeks_rules():
@@ -239,7 +241,7 @@ def test_each_of_meeks_rules():
     }
     for rule, (arrows, lines) in cases.items():
         graph = PartialGraph(tuple("abcd"), frozenset(map(tuple, arrows)), frozenset(map(frozenset, lines)))
-        assert meek_rules.demands(graph).get(("a", "b")) == rule
+        assert meek_rules.find_implied_arrows(graph).get(("a", "b")) == rule
 
 
 # The perfect test
@@ -253,19 +255,19 @@ def test_separation_agrees_with_networkx(dag, rng):
         others = [node for node in dag.nodes if node not in (x, y)]
         condition = frozenset(rng.sample(others, rng.randint(0, len(others))))
         expected = networkx.is_d_separator(reference, {x}, {y}, set(condition))
-        assert separated(dag, x, y, condition) == separated(dag, y, x, condition) == expected
-        (answer,) = separation_in(dag)([Question(x, y, condition)])
+        assert is_d_separated(dag, x, y, condition) == is_d_separated(dag, y, x, condition) == expected
+        (answer,) = make_d_separation_test(dag)([Query(x, y, condition)])
         assert answer.p_value == float(expected)
-        assert answer.question == Question(x, y, condition)
+        assert answer.query == Query(x, y, condition)
 
 
 def test_separation_needs_a_dag():
     with pytest.raises(GraphError, match="read off a DAG"):
-        separation_in(SQUARE)
+        make_d_separation_test(SQUARE)
 
 
 def test_every_refusal_is_one_family():
-    assert issubclass(NoExtension, GraphError)
+    assert issubclass(NoConsistentExtensionError, GraphError)
     assert issubclass(GraphError, FedCDHError)
     assert issubclass(KnowledgeError, ValueError)
     assert not issubclass(GraphError, ValueError)

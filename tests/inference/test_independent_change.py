@@ -11,7 +11,7 @@ import pytest
 import studies
 
 from fedcdh.inference import independent_change
-from fedcdh.inference.independence.kernel_test import FeatureSpace, one_hot, random_delta
+from fedcdh.inference.independence.kernel_test import FeatureSpace, one_hot_domain, random_domain_features
 from fedcdh.inference.independent_change import OperatorChange, PrintedChange
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.summaries.features import Fourier, Hermite
@@ -35,7 +35,7 @@ def test_the_operator_form_equals_that_of_the_pooled_rows():
     agree(OperatorChange(Basis.of(cohort))(pairs), lambda cause, effect: pooled.operator_change(rows, cause, effect))
 
 
-@pytest.mark.parametrize("domain", [one_hot, random_delta], ids=["one hot", "random"])
+@pytest.mark.parametrize("domain", [one_hot_domain, random_domain_features], ids=["one hot", "random"])
 def test_the_printed_form_equals_that_of_the_pooled_rows(domain):
     cohort, rows, pairs = study(Fourier())
     index = domain(cohort)
@@ -46,7 +46,7 @@ def test_the_printed_form_equals_that_of_the_pooled_rows(domain):
 
 
 @pytest.mark.parametrize(
-    "measure_of", [lambda c: OperatorChange(Basis.of(c)), lambda c: PrintedChange(FeatureSpace.of(c, one_hot))]
+    "measure_of", [lambda c: OperatorChange(Basis.of(c)), lambda c: PrintedChange(FeatureSpace.of(c, one_hot_domain))]
 )
 def test_a_pair_may_be_given_either_way_round(measure_of):
     cohort, _, pairs = study(Hermite())
@@ -78,8 +78,8 @@ def test_of_many_clients_the_traces_of_groups_are_added_up(monkeypatch):
     cohort, _, pairs = study(Hermite())
     basis = Basis.of(cohort)
     clients = len(basis.rows)
-    monkeypatch.setattr(independent_change, "TOGETHER", clients)
-    places = np.argsort(np.concatenate(independent_change._groups(2 * clients))) % clients
+    monkeypatch.setattr(independent_change, "MAX_CLIENTS_PER_KERNEL", clients)
+    places = np.argsort(np.concatenate(independent_change._client_groups(2 * clients))) % clients
     twins = replace(basis, **{name: getattr(basis, name)[places] for name in ("rows", "scatter", "means")})
     alone = OperatorChange(basis)(pairs)
     for value, expected in zip(OperatorChange(twins)(pairs), alone, strict=True):
@@ -94,7 +94,7 @@ def test_many_clients_whose_kind_takes_turns_are_seen_to_change(monkeypatch):
         tables[f"client {k:03}"] = {"x": x, "y": (0.5 + 0.8 * (k % 2)) * x + rng.standard_normal(60)}
     basis = Basis.of(studies.cohort_of(tables))
     (together,) = OperatorChange(basis)([("x", "y")])
-    monkeypatch.setattr(independent_change, "TOGETHER", 60)
+    monkeypatch.setattr(independent_change, "MAX_CLIENTS_PER_KERNEL", 60)
     (in_groups,) = OperatorChange(basis)([("x", "y")])
     assert in_groups.forward == pytest.approx(together.forward, abs=0.05)
     assert together.forward > 0.5
@@ -104,5 +104,5 @@ def test_constants_have_no_say():
     tables = {f"c{k}": {"x": np.arange(5.0) + k, "y": np.ones(5)} for k in range(3)}
     (value,) = OperatorChange(Basis.of(studies.cohort_of(tables)))([("x", "y")])
     assert np.isfinite([value.forward, value.backward]).all()
-    (value,) = PrintedChange(FeatureSpace.of(studies.cohort_of(tables), one_hot))([("x", "y")])
+    (value,) = PrintedChange(FeatureSpace.of(studies.cohort_of(tables), one_hot_domain))([("x", "y")])
     assert np.isfinite([value.forward, value.backward]).all()

@@ -10,8 +10,13 @@ import studies
 from fedcdh.inference import parent_screening
 from fedcdh.inference.independence.regression_test import RegressionTest
 from fedcdh.inference.orthonormal_basis import Basis
-from fedcdh.inference.parent_screening import MANY, SCREEN, SCREENED_FROM, screened
-from fedcdh.protocols import DOMAIN, Question
+from fedcdh.inference.parent_screening import (
+    MAX_PAIRWISE_VARIABLES,
+    MIN_SCREENED_VARIABLES,
+    SCREENING_ALPHA,
+    screen_parents,
+)
+from fedcdh.protocols import DOMAIN, Query
 
 
 def basis_of(count: int, seed: int = 0, **columns) -> Basis:
@@ -31,16 +36,16 @@ def names_of(basis: Basis) -> tuple[str, ...]:
 
 
 def test_every_pair_of_few_variables_is_possible():
-    basis = basis_of(SCREENED_FROM - 1)
-    assert screened(basis, names_of(basis)) is None
+    basis = basis_of(MIN_SCREENED_VARIABLES - 1)
+    assert screen_parents(basis, names_of(basis)) is None
 
 
 def test_up_to_a_hundred_variables_a_pair_is_possible_if_it_looks_dependent():
-    basis = basis_of(MANY - 1, copy=lambda table, noise: table["v003"] + noise)
+    basis = basis_of(MAX_PAIRWISE_VARIABLES - 1, copy=lambda table, noise: table["v003"] + noise)
     names = names_of(basis)
-    answers = RegressionTest(basis)([Question(a, b, frozenset({DOMAIN})) for a, b in combinations(names, 2)])
-    dependent = {answer.question.pair for answer in answers if answer.p_value < SCREEN}
-    possible = screened(basis, names)
+    answers = RegressionTest(basis)([Query(a, b, frozenset({DOMAIN})) for a, b in combinations(names, 2)])
+    dependent = {answer.query.pair for answer in answers if answer.p_value < SCREENING_ALPHA}
+    possible = screen_parents(basis, names)
     assert {frozenset((a, b)) for a, others in possible.items() for b in others} == dependent
     assert "v003" in possible["copy"]
 
@@ -48,7 +53,7 @@ def test_up_to_a_hundred_variables_a_pair_is_possible_if_it_looks_dependent():
 def cancelling() -> Basis:
     """cause → y and cause → between → y; the two ways cancel each other, so that cause and y look independent."""
     return basis_of(
-        MANY + 1,
+        MAX_PAIRWISE_VARIABLES + 1,
         between=lambda table, noise: table["v000"] + noise,
         y=lambda table, noise: table["between"] - table["v000"] + noise,
     )
@@ -57,26 +62,26 @@ def cancelling() -> Basis:
 def test_a_cause_that_is_seen_only_beside_another_stays_possible():
     basis = cancelling()
     names = names_of(basis)
-    (alone,) = RegressionTest(basis)([Question("y", "v000", frozenset({DOMAIN}))])
-    assert alone.p_value > parent_screening.SOUGHT / len(names)
-    assert {"v000", "between"} <= screened(basis, names)["y"]
+    (alone,) = RegressionTest(basis)([Query("y", "v000", frozenset({DOMAIN}))])
+    assert alone.p_value > parent_screening.EXPECTED_FALSE_COMPANIONS / len(names)
+    assert {"v000", "between"} <= screen_parents(basis, names)["y"]
 
 
 def test_candidates_go_both_ways_and_do_not_depend_on_the_order_of_names():
     basis = cancelling()
     names = names_of(basis)
-    possible = screened(basis, names)
+    possible = screen_parents(basis, names)
     assert {(a, b) for a, others in possible.items() for b in others} == {
         (b, a) for a, others in possible.items() for b in others
     }
     assert not any(name in others for name, others in possible.items())
-    assert screened(basis, names[::-1]) == possible
+    assert screen_parents(basis, names[::-1]) == possible
 
 
 def test_chance_does_not_leave_more_candidates_among_more_variables():
     few, many = (
-        np.mean([len(others) for others in screened(basis, names_of(basis)).values()])
-        for basis in (basis_of(MANY + 5), basis_of(3 * MANY))
+        np.mean([len(others) for others in screen_parents(basis, names_of(basis)).values()])
+        for basis in (basis_of(MAX_PAIRWISE_VARIABLES + 5), basis_of(3 * MAX_PAIRWISE_VARIABLES))
     )
     assert many < 1.5 * few
-    assert many < SCREEN * 3 * MANY
+    assert many < SCREENING_ALPHA * 3 * MAX_PAIRWISE_VARIABLES

@@ -213,10 +213,10 @@ def test_too_many_missing_values_are_refused(share, allowed):
     tables = with_gaps(base(sizes=(60, 50)), "v2", share)
     lost = round(share * 60)
     with pytest.raises(
-        DataError, match=rf"'site0' would lose {lost} of 60 rows.*'v2' \({lost} missing\).*max_dropped="
+        DataError, match=rf"'site0' would lose {lost} of 60 rows.*'v2' \({lost} missing\).*max_missing_share="
     ):
-        discover(tables, max_dropped=allowed)
-    assert studies.found(tables, max_dropped=share + 0.01).cohort.total.rows == 110 - lost
+        discover(tables, max_missing_share=allowed)
+    assert studies.found(tables, max_missing_share=share + 0.01).cohort.total.rows == 110 - lost
 
 
 @every_method
@@ -358,7 +358,7 @@ def test_a_client_without_rows_is_refused():
 
 @every_method
 def test_more_columns_than_rows(method):
-    studies.found(studies.numbers(5, sizes=(8, 9), count=12), method=method, max_conditioning=2)
+    studies.found(studies.numbers(5, sizes=(8, 9), count=12), method=method, max_conditioning_size=2)
 
 
 @every_method
@@ -473,13 +473,15 @@ def test_four_hospitals(method):
     frame = read("heart_4hospitals")
     with pytest.raises(DataError, match=r"'switzerland' would lose 123 of 123 rows.*'chol' \(123 missing\)"):
         discover(frame, domain="domain", method=method)
-    with pytest.raises(DataError, match=r"'switzerland' would lose 77 of 123 rows.*'fbs' \(75 missing\).*max_dropped="):
+    with pytest.raises(
+        DataError, match=r"'switzerland' would lose 77 of 123 rows.*'fbs' \(75 missing\).*max_missing_share="
+    ):
         discover(frame, domain="domain", method=method, variables=[*HEART, "fbs"], kinds=KINDS)
     result = studies.found(frame, domain="domain", method=method, variables=HEART, kinds=KINDS)
     assert result.cohort.clients == ("cleveland", "hungary", "switzerland", "va_longbeach")
     assert result.cohort.total.rows == 851
     assert any("va_longbeach: 60 of 200 rows left out" in note for note in result.notes)
-    assert studies.found(frame, domain="domain", method=method, variables=[*HEART, "fbs"], max_dropped=0.7)
+    assert studies.found(frame, domain="domain", method=method, variables=[*HEART, "fbs"], max_missing_share=0.7)
     parts = {hospital: part.drop(columns="domain") for hospital, part in frame.groupby("domain")}
     assert studies.same_findings(studies.found(parts, variables=HEART, kinds=KINDS, method=method), result, within=0.0)
 
@@ -489,7 +491,7 @@ def test_nine_experiments_on_cells(method):
     frame = read("sachs")
     proteins = [name for name in frame.columns if name != "domain"]
     frame[proteins] = np.log(frame[proteins])
-    result = studies.found(frame, domain="domain", method=method, max_conditioning=2)
+    result = studies.found(frame, domain="domain", method=method, max_conditioning_size=2)
     assert result.cohort.total.rows == 7466
     assert len(result.cohort.clients) == 9
     assert result.changing  # inhibitors were given

@@ -23,12 +23,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcdh.messages.signing import SigningKey, fingerprint, sign
-from fedcdh.messages.summary_file import SummaryMessage, pack
+from fedcdh.messages.signing import SigningKey, key_fingerprint, sign
+from fedcdh.messages.summary_file import SummaryMessage, pack_summary
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.features import Hermite
 from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
-from fedcdh.summaries.summary import GRID, ROWS_AT_MOST, Summary
+from fedcdh.summaries.summary import GRID, MAX_ROWS, Summary
 
 PAGE = Path(__file__).parents[2] / "docs" / "file-format.md"
 PLAN = StudyPlan(
@@ -45,7 +45,7 @@ def example() -> tuple[bytes, Summary]:
         "smoker": [row["smoker"] for row in cells],
     }
     summary = summarize(table, PLAN, "north")
-    return pack(SummaryMessage(summary, software="fedcdh 0.1.0"), PLAN), summary
+    return pack_summary(SummaryMessage(summary, software="fedcdh 0.1.0"), PLAN), summary
 
 
 def hexdump(blob: bytes) -> str:
@@ -79,7 +79,7 @@ def test_the_page_shows_what_the_code_writes():
     page, (blob, _) = PAGE.read_text(encoding="utf-8"), example()
     assert on_page(page) == blocks(), "run python tests/test_file_format.py, and read what it changed"
     assert f"all {len(blob)} bytes of it" in page
-    assert f"`{fingerprint(KEY.public)}`" in page
+    assert f"`{key_fingerprint(KEY.public)}`" in page
 
 
 # A second reader, from the words of the page: no numpy, nothing of fedcdh
@@ -143,7 +143,7 @@ def test_a_reader_made_from_the_page_agrees(data):
     client, software = data.draw(names), data.draw(st.from_regex(r"[A-Za-z0-9 .+!_-]{1,64}", fullmatch=True))
     variables = [Categorical(f"v{name}", tuple("abcd"[:k])) for name, k in zip(called, levels, strict=True)]
     plan = StudyPlan(tuple(variables), (client, client + "2"))
-    rows = data.draw(st.one_of(st.integers(1, ROWS_AT_MOST), st.sampled_from([7, 8, 2047, 2048, 524287, 524288])))
+    rows = data.draw(st.one_of(st.integers(1, MAX_ROWS), st.sampled_from([7, 8, 2047, 2048, 524287, 524288])))
     lost = data.draw(st.integers(0, 2**40))
     missing = {name: data.draw(st.integers(0, lost)) for name in plan.names} | {plan.names[0]: lost}
     moments = np.random.default_rng(rows).integers(-rows * GRID**2, rows * GRID**2 + 1, (plan.columns,) * 2)
@@ -153,7 +153,7 @@ def test_a_reader_made_from_the_page_agrees(data):
     of = hashlib.sha256(data.draw(st.binary(max_size=4))).hexdigest() if copy else ""
     summary = Summary(plan.fingerprint, (client,), moments, rows + lost, missing, copy, of)
     assert summary.digest == summary_digest(summary.plan, rows + lost, missing, moments.tolist())
-    blob = pack(SummaryMessage(summary, research, software), plan)
+    blob = pack_summary(SummaryMessage(summary, research, software), plan)
     metadata, matrix = read_summary(blob)
     assert matrix == moments.tolist()
     assert metadata == {
@@ -216,7 +216,7 @@ def test_the_library_finds_the_metadata(tmp_path):
 
 def test_the_example_would_notice_a_change():
     blob, summary = example()
-    assert pack(SummaryMessage(replace(summary, rows_read=4), True, "fedcdh 0.1.0"), PLAN) != blob
+    assert pack_summary(SummaryMessage(replace(summary, rows_read=4), True, "fedcdh 0.1.0"), PLAN) != blob
 
 
 def rewrite() -> None:
@@ -227,7 +227,7 @@ def rewrite() -> None:
         )
     page = re.sub(r"(?<=all )\S+(?= bytes of it)", str(len(blob)), page)
     page = re.sub(r"(?<=say in `of` that they belong to\n`)[^`]+(?=`)", summary.digest, page)
-    page = re.sub(r"(?<=whose fingerprint is\n`)[^`]+(?=`)", fingerprint(KEY.public), page)
+    page = re.sub(r"(?<=whose fingerprint is\n`)[^`]+(?=`)", key_fingerprint(KEY.public), page)
     PAGE.write_text(page, encoding="utf-8")
 
 

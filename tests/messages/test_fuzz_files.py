@@ -19,10 +19,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from redigested import redigested
 
 import fedcdh
-from fedcdh._io.strict_json import canonical
-from fedcdh.errors import FedCDHError, NotASummary, SignatureError
+from fedcdh._io.strict_json import to_canonical_json
+from fedcdh.errors import FedCDHError, SignatureError, SummaryFormatError
 from fedcdh.messages.signing import SigningKey, sign, verify
-from fedcdh.messages.summary_file import SummaryMessage, pack, peek, unpack
+from fedcdh.messages.summary_file import SummaryMessage, pack_summary, read_summary_header, unpack_summary
 from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
 from fedcdh.summaries.summary import GRID, Summary
 
@@ -40,8 +40,8 @@ def summary_of(client: str, rows: int, seed: int) -> Summary:
 
 
 ORIGINAL = SummaryMessage(summary_of("north", 50, 0))
-BLOBS = [pack(ORIGINAL, PLAN), pack(SummaryMessage(summary_of("south", 50, 1), True), PLAN)]
-BLOBS.append(pack(SummaryMessage(summary_of("north", 3000, 2)), PLAN))
+BLOBS = [pack_summary(ORIGINAL, PLAN), pack_summary(SummaryMessage(summary_of("south", 50, 1), True), PLAN)]
+BLOBS.append(pack_summary(SummaryMessage(summary_of("north", 3000, 2)), PLAN))
 BLOB, SIGNATURE = BLOBS[0], sign(SITE, "summary", BLOBS[0])
 
 
@@ -54,7 +54,7 @@ def split(blob: bytes) -> tuple[dict, dict, bytes]:
     return header, json.loads(header["__metadata__"]["fedcdh"]), blob[start:]
 
 
-def joined(header: dict, inner: dict | str, data: bytes, spelled: Callable[..., str] = canonical) -> bytes:
+def joined(header: dict, inner: dict | str, data: bytes, spelled: Callable[..., str] = to_canonical_json) -> bytes:
     text = inner if isinstance(inner, str) else spelled(inner)
     padded = spelled({**header, "__metadata__": {"fedcdh": text}}).encode("utf-8", "surrogatepass")
     padded += b" " * (-len(padded) % 8)
@@ -162,9 +162,9 @@ def spelled(rng: random.Random) -> bytes:
         lambda found: json.dumps(found),
         lambda found: json.dumps(dict(reversed(found.items())), separators=(",", ":")),
         lambda found: json.dumps(dict(rng.sample(list(found.items()), len(found))), separators=(",", ":")),
-        lambda found: canonical(found).replace("o", "\\u006f", 1),
-        lambda found: canonical(found).replace("{", '{"rows":50,', 1),
-        lambda found: " " * rng.randrange(1, 9) + canonical(found),
+        lambda found: to_canonical_json(found).replace("o", "\\u006f", 1),
+        lambda found: to_canonical_json(found).replace("{", '{"rows":50,', 1),
+        lambda found: " " * rng.randrange(1, 9) + to_canonical_json(found),
     ]
     return joined(header, inner, data, rng.choice(ways))
 
@@ -178,7 +178,7 @@ def bomb(rng: random.Random) -> bytes:
     return struct.pack("<Q", len(text)) + text.encode() + data
 
 
-REFUSALS = ("NotASummary", "PlanMismatch", "UnknownClient", "RowsInconsistent", "OutOfBounds")
+REFUSALS = ("SummaryFormatError", "PlanMismatchError", "UnknownClientError", "RowCountError", "MomentBoundsError")
 MUTATIONS = (
     bits,
     bits_in_header,
@@ -211,11 +211,11 @@ def damaged_signature(rng: random.Random, blob: bytes) -> str:
         case 1:
             return sign(SITE, "result", blob)
         case 2:
-            return canonical({**json.loads(sign(INTRUDER, "summary", blob)), "key": SITE.public})
+            return to_canonical_json({**json.loads(sign(INTRUDER, "summary", blob)), "key": SITE.public})
     field = rng.choice(list(document))
     letters = list(document[field])
     letters[rng.randrange(len(letters))] = rng.choice("0aZ+/= \u00e9")
-    return canonical({**document, field: "".join(letters)})
+    return to_canonical_json({**document, field: "".join(letters)})
 
 
 # What happens to them
@@ -224,10 +224,10 @@ def damaged_signature(rng: random.Random, blob: bytes) -> str:
 def outcome(blob: bytes) -> str:
     """The refusal by name. What is accepted must be the one file of what was found in it."""
     try:
-        found = unpack(blob, PLAN)
+        found = unpack_summary(blob, PLAN)
     except FedCDHError as refusal:
         return type(refusal).__name__
-    assert pack(found, PLAN) == blob
+    assert pack_summary(found, PLAN) == blob
     assert (found == ORIGINAL) == (blob == BLOB)
     return "unchanged" if found == ORIGINAL else "accepted"
 
@@ -266,8 +266,8 @@ def fuzz(number: int, seed: int = 20_260_101) -> Counter[str]:
         false = damaged_signature(rng, blob)
         assert not vouched(blob, false) or false == SIGNATURE
         try:
-            assert peek(blob).columns >= 0
-        except NotASummary:
+            assert read_summary_header(blob).columns >= 0
+        except SummaryFormatError:
             assert result not in ("accepted", "unchanged")
     return seen
 

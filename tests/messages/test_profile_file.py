@@ -16,12 +16,12 @@ from strategies import mutated
 
 from fedcdh._io.text import is_key
 from fedcdh.errors import DataError, FedCDHError
-from fedcdh.messages.profile_file import FORMAT, ProfileMessage, from_text, to_text
+from fedcdh.messages.profile_file import FORMAT, ProfileMessage, profile_from_json, profile_to_json
 from fedcdh.summaries.profiles import Profile, profile
 
 KEY = "ed25519:" + base64.b64encode(bytes(range(32))).decode()
 MESSAGE = ProfileMessage(profile(studies.mixed(1, (40,))["clinic a"], "north"), "0f" * 32, KEY, "fedcdh 0.1.0")
-TEXT = to_text(MESSAGE)
+TEXT = profile_to_json(MESSAGE)
 
 printable = st.characters(exclude_categories=["C", "Zl", "Zp"])
 label = st.text(printable, max_size=6)
@@ -43,10 +43,12 @@ def table(columns: dict) -> dict:
 @given(st.dictionaries(names, st.one_of(numbers, labels), min_size=1, max_size=4), names, st.booleans())
 def test_what_is_written_is_read_back(columns, client, keyed):
     message = ProfileMessage(profile(table(columns), client), "ab" * 32 if keyed else None, KEY if keyed else None)
-    text = to_text(message)
-    assert from_text(text) == from_text(text.encode()) == message
-    assert to_text(from_text(text)) == text
-    assert list(from_text(text).profile.columns) == list(message.profile.columns), "the order of columns is kept"
+    text = profile_to_json(message)
+    assert profile_from_json(text) == profile_from_json(text.encode()) == message
+    assert profile_to_json(profile_from_json(text)) == text
+    assert list(profile_from_json(text).profile.columns) == list(message.profile.columns), (
+        "the order of columns is kept"
+    )
 
 
 def test_the_text_is_for_people_and_says_what_it_is():
@@ -66,10 +68,10 @@ def test_a_changed_byte_is_refused_or_is_another_message():
     for _ in range(4000):
         damaged = mutated(blob, rng)
         try:
-            found = from_text(damaged)
+            found = profile_from_json(damaged)
         except DataError:
             continue
-        assert to_text(found).encode() == damaged
+        assert profile_to_json(found).encode() == damaged
         assert (found == MESSAGE) == (damaged == blob)
         read += damaged != blob
     assert read < 1500
@@ -150,14 +152,14 @@ UNREADABLE = ["n" * 201, "n" * 120_000, "a\n", "\x1b[2J", "\x9b", "a\u200bb", "\
 )
 def test_what_is_damaged_is_refused_with_advice(text, reason):
     with pytest.raises(DataError, match=r"ask the site for the file again") as refused:
-        from_text(text)
+        profile_from_json(text)
     assert reason in str(refused.value)
     assert len(str(refused.value)) < 600
 
 
 def test_what_is_too_long_is_refused_before_it_is_read():
     with pytest.raises(DataError, match="longer than"):
-        from_text(b" " * 16_000_001)
+        profile_from_json(b" " * 16_000_001)
 
 
 def test_half_a_letter_cannot_be_written():
@@ -173,7 +175,7 @@ def test_half_a_letter_cannot_be_written():
 def test_a_column_without_values_and_a_constant_can_be_written():
     empty = {"x": np.full(4, np.nan), "y": np.full(4, 1e-200), "z": np.array([0.0, 1e-170, 0, 0]), "w": [0.1] * 4}
     message = ProfileMessage(profile(empty, "north"))
-    assert from_text(to_text(message)) == message
+    assert profile_from_json(profile_to_json(message)) == message
 
 
 @pytest.mark.parametrize("key", [KEY[:-1], KEY + "=", KEY[:-2] + "9=", KEY.replace("A", "é", 1), "ed25519:", 7, None])

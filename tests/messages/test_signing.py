@@ -14,10 +14,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcdh._io.strict_json import canonical
+from fedcdh._io.strict_json import to_canonical_json
 from fedcdh.errors import SignatureError
 from fedcdh.messages import signing
-from fedcdh.messages.signing import KINDS, SigningKey, fingerprint, private_enough, sign, verify
+from fedcdh.messages.signing import SIGNED_KINDS, SigningKey, is_private_file, key_fingerprint, sign, verify
 
 KEY = SigningKey(Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
 BLOB = b"a summary"
@@ -26,7 +26,7 @@ ORDER = 2**252 + 27742317777372353535851937790883648493  # of the group
 
 
 @settings(deadline=None, max_examples=40)
-@given(st.binary(max_size=100), st.sampled_from(KINDS))
+@given(st.binary(max_size=100), st.sampled_from(SIGNED_KINDS))
 def test_what_is_signed_is_verified_by_its_key_alone(blob, kind):
     document = sign(KEY, kind, blob)
     assert verify(kind, blob, document) == verify(kind, blob, document.encode()) == KEY.public
@@ -45,7 +45,7 @@ def test_a_signature_is_what_the_page_says():
 
 
 def edited(**fields: object) -> str:
-    return canonical({**json.loads(DOCUMENT), **fields})
+    return to_canonical_json({**json.loads(DOCUMENT), **fields})
 
 
 def shifted(signature: str) -> str:
@@ -71,7 +71,7 @@ MALFORMED = {
     "not an object": "[]",
     "a number": edited(key=7),
     "a field too many": edited(note="x"),
-    "a field too few": canonical({name: FIELDS[name] for name in FIELDS if name != "kind"}),
+    "a field too few": to_canonical_json({name: FIELDS[name] for name in FIELDS if name != "kind"}),
     "another format": edited(format="fedcdh-signature-2"),
     "a space": DOCUMENT.replace(":", ": ", 1),
     "a line break": DOCUMENT + "\n",
@@ -163,7 +163,7 @@ def test_keys_that_cannot_be_used_are_refused_with_advice():
 
 def test_a_private_key_does_not_show_itself():
     secret = bytes(range(32))
-    for shown in (repr(KEY), str(KEY), KEY.public, fingerprint(KEY.public), DOCUMENT):
+    for shown in (repr(KEY), str(KEY), KEY.public, key_fingerprint(KEY.public), DOCUMENT):
         assert base64.b64encode(secret).decode() not in shown
         assert secret.hex() not in shown
         assert repr(secret) not in shown
@@ -171,12 +171,12 @@ def test_a_private_key_does_not_show_itself():
 
 def test_a_fingerprint_is_short_and_tells_keys_apart():
     raw = base64.b64decode(KEY.public.removeprefix("ed25519:"))
-    found = fingerprint(KEY.public)
+    found = key_fingerprint(KEY.public)
     assert found.replace(" ", "") == hashlib.sha256(raw).hexdigest()[:32]
     assert [len(group) for group in found.split(" ")] == [4] * 8
-    assert fingerprint(SigningKey.generate().public) != found
+    assert key_fingerprint(SigningKey.generate().public) != found
     with pytest.raises(SignatureError, match="a public key starts with 'ed25519:'"):
-        fingerprint("rsa:AAAA")
+        key_fingerprint("rsa:AAAA")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="modes of POSIX")
@@ -187,4 +187,4 @@ def test_private_is_what_no_other_may_read_or_write(tmp_path, mode, private):
     path = tmp_path / "key.pem"
     path.write_bytes(KEY.to_pem())
     path.chmod(mode)
-    assert private_enough(path) == private
+    assert is_private_file(path) == private

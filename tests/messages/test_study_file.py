@@ -16,18 +16,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import mutated, plans
 
-from fedcdh._io.strict_json import canonical
-from fedcdh._io.strict_toml import only, suggestion
-from fedcdh._io.text import readable
+from fedcdh._io.strict_json import to_canonical_json
+from fedcdh._io.strict_toml import expect_table, suggest_name
+from fedcdh._io.text import to_readable_json
 from fedcdh.errors import FedCDHError, KnowledgeError, PlanError
 from fedcdh.evaluation.demo import hospital_study
 from fedcdh.evaluation.simulation import AUTHORS, PAPER, simulate
 from fedcdh.federation.planning.declaration import Declaration
-from fedcdh.federation.planning.study_from_profiles import study_from
-from fedcdh.federation.planning.unit_consistency import CONVERSIONS, doubt
+from fedcdh.federation.planning.study_from_profiles import plan_study
+from fedcdh.federation.planning.unit_consistency import CONVERSIONS, find_unit_mismatch
 from fedcdh.graphs.knowledge import Knowledge
-from fedcdh.messages.profile_file import ProfileMessage, to_text
-from fedcdh.messages.study_file import CLIENTS_AT_MOST, FORMAT, KNOWN_AT_MOST, Study
+from fedcdh.messages.profile_file import ProfileMessage, profile_to_json
+from fedcdh.messages.study_file import FORMAT, MAX_CLIENTS, MAX_KNOWLEDGE_ENTRIES, Study
 from fedcdh.protocols import DOMAIN
 from fedcdh.summaries.features import Fourier, Hermite
 from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
@@ -77,8 +77,8 @@ def test_the_file_is_for_people_and_for_other_programs():
     assert document["knowledge"]["tiers"] == [["age", "sex"], ["bmi"]]
     assert document["knowledge"]["required"] == [[DOMAIN, "bmi"], ["age", "bmi"]]
     digest = document.pop("digest")
-    assert digest == hashlib.sha256(canonical(document).encode()).hexdigest()
-    assert hashlib.sha256(canonical(document["plan"]).encode()).hexdigest() == PLAN.fingerprint
+    assert digest == hashlib.sha256(to_canonical_json(document).encode()).hexdigest()
+    assert hashlib.sha256(to_canonical_json(document["plan"]).encode()).hexdigest() == PLAN.fingerprint
 
 
 def test_any_changed_byte_is_refused():
@@ -95,7 +95,7 @@ def signed(change) -> str:
     document = json.loads(STUDY.to_json())
     del document["digest"]
     change(document)
-    return readable({**document, "digest": hashlib.sha256(canonical(document).encode()).hexdigest()})
+    return to_readable_json({**document, "digest": hashlib.sha256(to_canonical_json(document).encode()).hexdigest()})
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_a_study_makes_sense_or_is_refused():
     with pytest.raises(KnowledgeError, match="unknown variables: height"):
         Study(PLAN, Knowledge(forbidden=[("age", "height")]))
     with pytest.raises(PlanError, match="at most"):
-        Study(replace(PLAN, clients=tuple(map(str, range(CLIENTS_AT_MOST + 1)))))
+        Study(replace(PLAN, clients=tuple(map(str, range(MAX_CLIENTS + 1)))))
     with pytest.raises(TypeError):
         STUDY.keys["south"] = KEY
 
@@ -148,10 +148,10 @@ def test_a_study_makes_sense_or_is_refused():
 @pytest.mark.parametrize(
     "known",
     [
-        Knowledge(required=[("age", str(k)) for k in range(KNOWN_AT_MOST // 2 + 1)]),
-        Knowledge(forbidden=[("age", str(k)) for k in range(KNOWN_AT_MOST // 2 + 1)]),
-        Knowledge(tiers=[["age"] * KNOWN_AT_MOST]),
-        Knowledge(tiers=[[]] * (KNOWN_AT_MOST + 1)),
+        Knowledge(required=[("age", str(k)) for k in range(MAX_KNOWLEDGE_ENTRIES // 2 + 1)]),
+        Knowledge(forbidden=[("age", str(k)) for k in range(MAX_KNOWLEDGE_ENTRIES // 2 + 1)]),
+        Knowledge(tiers=[["age"] * MAX_KNOWLEDGE_ENTRIES]),
+        Knowledge(tiers=[[]] * (MAX_KNOWLEDGE_ENTRIES + 1)),
     ],
 )
 def test_a_study_knows_a_bounded_number_of_things(known):
@@ -181,10 +181,10 @@ def test_what_a_file_says_that_is_wrong_fits_into_a_few_lines():
 def test_words_too_long_to_be_names_are_not_compared():
     long, known = "ab" * 60_000, ["ba" * 60_000, "bmi"]
     with patience():
-        assert suggestion(long, known) == ""
-    assert suggestion("bmj", known) == ", did you mean 'bmi'?"
+        assert suggest_name(long, known) == ""
+    assert suggest_name("bmj", known) == ", did you mean 'bmi'?"
     with pytest.raises(PlanError, match="unknown key 'abab") as refused:
-        only({long: 1}, known[1:], "the table", refuse=PlanError)
+        expect_table({long: 1}, known[1:], "the table", refuse=PlanError)
     assert len(str(refused.value)) < 200
 
 
@@ -200,14 +200,14 @@ TABLES = studies.mixed(2, (60, 45, 30))
 
 def test_profiles_make_the_plan_they_always_made():
     sent = messages(TABLES, key=KEY)
-    study = study_from(sent)
+    study = plan_study(sent)
     assert study.plan == studies.plan_of(TABLES)
     assert set(study.keys.values()) == {KEY}
     for _, message in sent:
-        digest = hashlib.sha256(to_text(message).encode()).hexdigest()
+        digest = hashlib.sha256(profile_to_json(message).encode()).hexdigest()
         assert study.profiles[message.profile.client] == digest
-    assert study_from(sent[::-1]) == study
-    assert study_from(sent, family=Fourier(6)).plan.family == Fourier(6)
+    assert plan_study(sent[::-1]) == study
+    assert plan_study(sent, family=Fourier(6)).plan.family == Fourier(6)
     assert Study.from_json(study.to_json()) == study
 
 
@@ -223,7 +223,7 @@ tiers = [["sex"], ["age"]]
 [features]
 width = 3
 """)
-    study = study_from(declaration=declared)
+    study = plan_study(declaration=declared)
     expected = (Continuous("age", 59, 82 / 12**0.5), Categorical("sex", ("f", "m")))
     assert study.plan == StudyPlan(expected, ("north", "south"), Hermite(3))
     assert study.knowledge.tiers == (("sex",), ("age",))
@@ -243,7 +243,7 @@ levels = ["low", "middle", "high", "none"]
 [variables.sex]
 kind = "categorical"
 """)
-    plan = study_from(messages(TABLES), declared).plan
+    plan = plan_study(messages(TABLES), declared).plan
     whole = {variable.name: variable for variable in studies.plan_of(TABLES).variables}
     assert plan.names == ("flag", "age", "group", "dose", "sex"), "only what is listed, in that order"
     assert plan.variables[0] == Categorical("flag", ("0", "1"))
@@ -290,25 +290,25 @@ LABELS = np.array(["50", "n/a", *["61"] * 43])
 )
 def test_contradictions_are_told_with_names_and_advice(tables, text, reason):
     with pytest.raises(FedCDHError, match=reason):
-        study_from(messages(tables), Declaration.from_toml(text))
+        plan_study(messages(tables), Declaration.from_toml(text))
 
 
 def test_one_client_one_profile_and_one_draft():
     sent = messages(TABLES)
     with pytest.raises(PlanError, match=r"'clinic a' sent two profiles \(clinic a.json and again.json\)"):
-        study_from([*sent, ("again.json", sent[0][1])])
+        plan_study([*sent, ("again.json", sent[0][1])])
     mixed = [*messages({FIRST: TABLES[FIRST]}, plan="ab" * 32), *sent[1:]]
     with pytest.raises(PlanError, match=r"different draft plans .*plan abababababab.*no plan"):
-        study_from(mixed)
-    assert study_from(messages(TABLES, plan="ab" * 32)).plan == studies.plan_of(TABLES)
+        plan_study(mixed)
+    assert plan_study(messages(TABLES, plan="ab" * 32)).plan == studies.plan_of(TABLES)
 
 
 def test_labels_can_be_settled_by_declaring_levels():
     tables = {"a": {"x": np.array([0.0, 1.0] * 20)}, "b": {"x": np.array(["0", "1"] * 20)}}
     with pytest.raises(PlanError, match=r"list its levels in \[variables.x\]"):
-        study_from(messages(tables))
+        plan_study(messages(tables))
     declared = Declaration.from_toml("[variables.x]\nlevels = [0, 1]")
-    assert study_from(messages(tables), declared).plan.variables == (Categorical("x", ("0", "1")),)
+    assert plan_study(messages(tables), declared).plan.variables == (Categorical("x", ("0", "1")),)
 
 
 # Units
@@ -339,21 +339,21 @@ def drawn(seed: int, location: float = 5.4, scale: float = 1.1, apart: float = 0
 @pytest.mark.parametrize("wrong", [1, 2])
 def test_other_units_are_found_and_explained(location, scale, factor, offset, units, wrong):
     tables = drawn(3, location, scale, 0.1 if factor < 3 else 0.3)  # small factors take more alike clients
-    assert study_from(messages(tables))
+    assert plan_study(messages(tables))
     for client in list(tables)[:wrong]:
         tables[client] = {"q": factor * tables[client]["q"] + offset}
     with pytest.raises(PlanError, match="same quantity in other units") as refused:
-        study_from(messages(tables))
+        plan_study(messages(tables))
     message = str(refused.value)
     assert units in message
-    for said in ("'site 0'", "'site 3'", "median", "Convert it at the site", "--accept-ranges q"):
+    for said in ("'site 0'", "'site 3'", "median", "Convert it at the site", "--accept-differences q"):
         assert said in message
-    assert study_from(messages(tables), accept_ranges=["q"]).plan == studies.plan_of(tables)
+    assert plan_study(messages(tables), accept_differences=["q"]).plan == studies.plan_of(tables)
 
 
 def test_accepting_names_a_variable():
     with pytest.raises(PlanError, match=r"'agee' are accepted, but .* did you mean 'age'"):
-        study_from(messages(TABLES), accept_ranges=["agee"])
+        plan_study(messages(TABLES), accept_differences=["agee"])
 
 
 def test_other_units_are_found_in_nineteen_of_twenty_cases():
@@ -362,7 +362,9 @@ def test_other_units_are_found_in_nineteen_of_twenty_cases():
         tables = drawn(seed)
         tables["site 0"] = {"q": 18.02 * tables["site 0"]["q"]}
         found += (
-            doubt("q", {c: m.profile.columns["q"] for c, (_, m) in zip(tables, messages(tables), strict=True)})
+            find_unit_mismatch(
+                "q", {c: m.profile.columns["q"] for c, (_, m) in zip(tables, messages(tables), strict=True)}
+            )
             is not None
         )
     assert found >= 95
@@ -370,7 +372,11 @@ def test_other_units_are_found_in_nineteen_of_twenty_cases():
 
 def doubts(tables) -> list[str]:
     profiles: list[Profile] = [profile(table, client) for client, table in tables.items()]
-    return [name for name in profiles[0].columns if doubt(name, {one.client: one.columns[name] for one in profiles})]
+    return [
+        name
+        for name in profiles[0].columns
+        if find_unit_mismatch(name, {one.client: one.columns[name] for one in profiles})
+    ]
 
 
 @pytest.mark.parametrize("model", ["linear", "general"])

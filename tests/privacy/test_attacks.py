@@ -28,11 +28,11 @@ from fedcdh.errors import PlanError, SummaryError
 from fedcdh.federation import simulate_federation
 from fedcdh.messages.study_file import Study
 from fedcdh.privacy.disclosure.policy import Policy
-from fedcdh.privacy.disclosure.thresholds import rows_needed
+from fedcdh.privacy.disclosure.thresholds import required_rows
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 from fedcdh.summaries.plan import Continuous, StudyPlan
-from fedcdh.summaries.validation import admit
+from fedcdh.summaries.validation import admit_summaries
 
 
 def attacked(n: int, d: int, seed: int = 0) -> tuple[dict, Attacker, np.ndarray, np.random.Generator]:
@@ -61,7 +61,7 @@ def test_few_rows_are_recovered_at_once():
 
 
 def test_at_the_limit_of_the_policy_rows_are_hit_no_oftener_than_by_chance():
-    n = rows_needed(attacked(50, 3)[1].plan)
+    n = required_rows(attacked(50, 3)[1].plan)
     tables = (attacked(n, 3, seed) for seed in range(50))
     table, attacker, true, rng = next(one for one in tables if not refusal(one[0], one[1].plan))
     summary = summary_of(table, attacker.plan)
@@ -102,8 +102,8 @@ def test_the_few_with_a_label_whose_number_is_no_spike_are_read_off_and_refused(
             plan, summary, attacker.numbers[0], np.random.default_rng(0), spiked=True, starts=30
         )
         found.append(np.abs(guess - true).max() < 0.01)
-        assert "that few share, with 'yes' of 'label'" in refusal(table, plan, Policy(loneliest=1.0))
-        assert not refusal(table, plan, Policy(few_values=0, loneliest=1.0))
+        assert "that few share, with 'yes' of 'label'" in refusal(table, plan, Policy(max_leverage=1.0))
+        assert not refusal(table, plan, Policy(few_values=0, max_leverage=1.0))
     assert any(found)
 
 
@@ -180,23 +180,27 @@ def test_a_forged_edge_is_found_and_the_forger_named(method):
 
 def test_a_plan_may_limit_the_rows_of_one_client():
     variables, clients = tuple(map(Continuous, "abce")), ("s0", "s1", "s2")
-    plan = StudyPlan(variables, clients, most_rows=100)
+    plan = StudyPlan(variables, clients, max_rows_per_client=100)
     assert StudyPlan.from_json(plan.to_json()) == plan
-    assert replace(plan, most_rows=0).fingerprint == StudyPlan(variables, clients).fingerprint != plan.fingerprint
+    assert (
+        replace(plan, max_rows_per_client=0).fingerprint
+        == StudyPlan(variables, clients).fingerprint
+        != plan.fingerprint
+    )
     rows = {client: poison.honest(100, np.random.default_rng(k)) for k, client in enumerate(clients)}
     fair = [summarize(table, plan, client) for client, table in rows.items()]
-    assert admit(fair, plan).client_rows == (100, 100, 100)
+    assert admit_summaries(fair, plan).client_rows == (100, 100, 100)
     large = summarize(poison.honest(101, np.random.default_rng(5)), plan, "s0")
     with pytest.raises(SummaryError, match="101 rows, and the plan lets a client have 100"):
-        admit([large, *fair[1:]], plan)
+        admit_summaries([large, *fair[1:]], plan)
     with pytest.raises(SummaryError, match="'s0' counts 101 rows in the sum"):
         Aggregate.of(Cohort(plan, (large, *fair[1:])))
     together = dict.fromkeys(clients, "all")
     with pytest.raises(SummaryError, match="'all' counts 301 rows"):
         Aggregate.of(Cohort(plan, (large, *fair[1:])), together)
     for wrong in (-1, True, 2.5):
-        with pytest.raises(PlanError, match="most_rows"):
-            StudyPlan(variables, clients, most_rows=wrong)  # type: ignore[arg-type]
+        with pytest.raises(PlanError, match="max_rows_per_client"):
+            StudyPlan(variables, clients, max_rows_per_client=wrong)  # type: ignore[arg-type]
 
 
 # Nothing but where it must be
@@ -241,7 +245,7 @@ def test_by_file_no_value_of_a_row_is_anywhere_but_in_the_table(tmp_path, monkey
     for path, out in zip(tables, profiles, strict=True):
         wanted = [word for name in ("age", "pulse", "ward") for word in ("--variables", name)]
         assert main(["profile", str(path), "--client", path.stem, *wanted, "-o", out]) == 0
-    assert main(["plan", *profiles, "--most-rounds", "1", "--most-rows", "5000", "-o", plan]) == 0
+    assert main(["plan", *profiles, "--max-rounds", "1", "--max-rows-per-client", "5000", "-o", plan]) == 0
     for path in tables:
         out = str(tmp_path / f"{path.stem}.summary")
         assert main(["summarize", plan, str(path), "--client", path.stem, "-o", out]) == 0

@@ -15,15 +15,21 @@ from oracle import obeys, random_dag, true_knowledge
 from fedcdh.discovery import algorithm
 from fedcdh.discovery.api import discover
 from fedcdh.evaluation.simulation import simulate
-from fedcdh.graphs.equivalence import cpdag
-from fedcdh.graphs.knowledge import NOTHING_KNOWN, Knowledge
-from fedcdh.graphs.partial_graph import PartialGraph, ends
-from fedcdh.inference.evidence.family_score import Evidence
+from fedcdh.graphs.equivalence import to_cpdag
+from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
+from fedcdh.graphs.partial_graph import PartialGraph, sort_pair
+from fedcdh.inference.evidence.family_score import FamilyScore
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.protocols import DOMAIN, Family
 from fedcdh.search import edge_support
-from fedcdh.search.edge_support import as_skeleton, colliders_of, direction_evidence, follow, supports
-from fedcdh.search.orientation import Directions, Orientation, orient, point_by_evidence
+from fedcdh.search.edge_support import (
+    edge_supports,
+    make_dag_collider_rule,
+    measure_directions,
+    orient_like,
+    to_skeleton,
+)
+from fedcdh.search.orientation import DirectionEvidence, Orientation, orient_by_evidence, orient_skeleton
 
 
 def hashed(seed: int) -> Callable[[Sequence[Family]], list[float]]:
@@ -65,15 +71,15 @@ def covered(dag: PartialGraph) -> list[tuple[str, str]]:
 
 
 def reported(dag: PartialGraph, knowledge: Knowledge) -> Orientation:
-    return orient(as_skeleton(dag), colliders_of(dag), knowledge)
+    return orient_skeleton(to_skeleton(dag), make_dag_collider_rule(dag), knowledge)
 
 
 @pytest.mark.parametrize("seed", range(150))
 def test_a_dag_is_reported_as_its_class(seed):
     rng, dag = drawn(seed, 10)
-    for knowledge in (NOTHING_KNOWN, true_knowledge(rng, dag)):
+    for knowledge in (NO_KNOWLEDGE, true_knowledge(rng, dag)):
         found = reported(dag, knowledge)
-        assert found.graph == cpdag(dag, knowledge)
+        assert found.graph == to_cpdag(dag, knowledge)
         assert found.conflicts == ()
 
 
@@ -85,11 +91,11 @@ def test_turning_a_covered_edge_never_changes_what_is_reported():
         for arrow in covered(dag):
             other = turned(dag, *arrow)
             assert other.is_dag()
-            assert reported(other, NOTHING_KNOWN).graph == reported(dag, NOTHING_KNOWN).graph
+            assert reported(other, NO_KNOWLEDGE).graph == reported(dag, NO_KNOWLEDGE).graph
             told += 1
             if obeys(other, knowledge):
                 assert reported(other, knowledge).graph == reported(dag, knowledge).graph
-                known += knowledge != NOTHING_KNOWN
+                known += knowledge != NO_KNOWLEDGE
     assert told > 100
     assert known > 50
 
@@ -99,7 +105,7 @@ def test_turning_a_covered_edge_never_changes_what_is_reported():
 
 def members(graph: PartialGraph, knowledge: Knowledge) -> Iterator[PartialGraph]:
     """Every DAG of the class, by trying all directions of the lines."""
-    lines = [ends(line) for line in graph.lines]
+    lines = [sort_pair(line) for line in graph.lines]
     for turns in product((False, True), repeat=len(lines)):
         arrows = {(b, a) if turn else (a, b) for (a, b), turn in zip(lines, turns, strict=True)}
         dag = PartialGraph(graph.nodes, graph.arrows | arrows)
@@ -111,11 +117,11 @@ def test_direction_evidence_is_that_of_the_best_members():
     lines = 0
     for seed in range(120):
         rng, dag = drawn(seed, 6)
-        for knowledge in (NOTHING_KNOWN, true_knowledge(rng, dag)):
-            graph = cpdag(dag, knowledge)
+        for knowledge in (NO_KNOWLEDGE, true_knowledge(rng, dag)):
+            graph = to_cpdag(dag, knowledge)
             curved, straight = hashed(seed), hashed(seed + 1000)
             totals = [(one, total(curved, one) - total(straight, one)) for one in members(graph, knowledge)]
-            found = direction_evidence(graph, curved, straight, knowledge)
+            found = measure_directions(graph, curved, straight, knowledge)
             assert {frozenset(arrow) for arrow in found} == graph.lines
             for (tail, head), strength in found.items():
                 forward = max(value for one, value in totals if (tail, head) in one.arrows)
@@ -130,11 +136,11 @@ def test_what_curves_as_straight_tells_no_direction():
     lines = 0
     for seed in range(60):
         _, dag = drawn(seed)
-        graph, score = cpdag(dag), hashed(seed)
-        found = direction_evidence(graph, score, score)
+        graph, score = to_cpdag(dag), hashed(seed)
+        found = measure_directions(graph, score, score)
         assert len(found) == len(graph.lines)
         assert set(found.values()) <= {0.0}
-        pointed = point_by_evidence(Orientation(graph), Directions(found, 3.0, "evidence"), NOTHING_KNOWN)
+        pointed = orient_by_evidence(Orientation(graph), DirectionEvidence(found, 3.0, "evidence"), NO_KNOWLEDGE)
         assert pointed.graph == graph
         assert not pointed.reasons
         lines += len(graph.lines)
@@ -144,11 +150,11 @@ def test_what_curves_as_straight_tells_no_direction():
 def test_strong_evidence_points_and_weak_evidence_does_not():
     graph = PartialGraph(("a", "b", "c", "d"), lines=frozenset({frozenset("ab"), frozenset("cd")}))
     factors = {("a", "b"): 3.1, ("d", "c"): 2.9}
-    found = point_by_evidence(Orientation(graph), Directions(factors, 3.0, "evidence"), NOTHING_KNOWN)
+    found = orient_by_evidence(Orientation(graph), DirectionEvidence(factors, 3.0, "evidence"), NO_KNOWLEDGE)
     assert found.graph.arrows == {("a", "b")}
     assert found.reasons == {("a", "b"): "evidence"}
-    refused = point_by_evidence(
-        Orientation(graph), Directions(factors, 2.0, "evidence"), Knowledge(forbidden=[("a", "b")])
+    refused = orient_by_evidence(
+        Orientation(graph), DirectionEvidence(factors, 2.0, "evidence"), Knowledge(forbidden=[("a", "b")])
     )
     assert refused.graph.arrows == {("d", "c")}
     assert [conflict.arrows for conflict in refused.conflicts] == [(("a", "b"),)]
@@ -159,7 +165,7 @@ def test_the_strongest_evidence_comes_first():
     graph = PartialGraph(("a", "b", "c"), lines=frozenset({frozenset("ab"), frozenset("bc")}))
     for strength, expected in ((9.0, {("a", "b"), ("b", "c")}), (4.0, {("c", "b"), ("b", "a")})):
         factors = {("a", "b"): strength, ("c", "b"): 6.0}
-        found = point_by_evidence(Orientation(graph), Directions(factors, 3.0, "evidence"), NOTHING_KNOWN)
+        found = orient_by_evidence(Orientation(graph), DirectionEvidence(factors, 3.0, "evidence"), NO_KNOWLEDGE)
         assert found.graph.arrows == expected
 
 
@@ -168,12 +174,12 @@ def test_a_part_with_too_many_members_keeps_its_lines(monkeypatch):
     lines = frozenset(frozenset(pair) for pair in [*combinations("abcd", 2), ("x", "y")])
     graph = PartialGraph(nodes, lines=lines)
     curved, straight = hashed(1), hashed(2)
-    found = direction_evidence(graph, curved, straight)
+    found = measure_directions(graph, curved, straight)
     assert {frozenset(arrow) for arrow in found} == lines
-    monkeypatch.setattr(edge_support, "MEMBERS_AT_MOST", 24)  # 4! orders of a clique
-    assert direction_evidence(graph, curved, straight) == found
-    monkeypatch.setattr(edge_support, "MEMBERS_AT_MOST", 23)
-    assert {frozenset(arrow) for arrow in direction_evidence(graph, curved, straight)} == {frozenset("xy")}
+    monkeypatch.setattr(edge_support, "MAX_CLASS_MEMBERS", 24)  # 4! orders of a clique
+    assert measure_directions(graph, curved, straight) == found
+    monkeypatch.setattr(edge_support, "MAX_CLASS_MEMBERS", 23)
+    assert {frozenset(arrow) for arrow in measure_directions(graph, curved, straight)} == {frozenset("xy")}
 
 
 PAIR = PartialGraph(("x", "y"), lines=frozenset({frozenset("xy")}))
@@ -192,7 +198,7 @@ def directed(mechanism, seed: int, clients: int = 3, rows: int = 150) -> dict[tu
         tables[f"c{k}"] = {"x": x, "y": mechanism(x, noise)}
     cohort = studies.cohort_of(tables)
     basis = Basis.of(cohort)
-    return direction_evidence(PAIR, Evidence.of(cohort, basis), Evidence.of(cohort, basis, curved=False))
+    return measure_directions(PAIR, FamilyScore.of(cohort, basis), FamilyScore.of(cohort, basis, curved=False))
 
 
 @pytest.mark.parametrize("clients", [2, 3])
@@ -230,7 +236,7 @@ def test_binary_columns_have_only_the_arrows_of_their_class():
         }
         kinds = dict.fromkeys(tables["client01"], "continuous")
         result = discover(tables, method="evidence", kinds=kinds)
-        assert result.augmented == cpdag(result.findings.best)
+        assert result.augmented == to_cpdag(result.search_result.best)
         assert reasons(result) <= {"collider", "meek-1", "meek-2", "meek-3"}
         arrows += len(result.augmented.skeleton)
     assert arrows > 10
@@ -240,12 +246,12 @@ def test_without_curvature_no_arrow_is_there_by_evidence(monkeypatch):
     studied = [tables_of(seed, variables=5, clients=1, rows=400, changing=0) for seed in range(4)]
     curved = [discover(tables, method="evidence") for tables in studied]
     assert any("evidence" in reasons(result) for result in curved)
-    of = Evidence.of
-    monkeypatch.setattr(algorithm.Evidence, "of", lambda known, basis, curved=False: of(known, basis, curved=False))
+    of = FamilyScore.of
+    monkeypatch.setattr(algorithm.FamilyScore, "of", lambda known, basis, curved=False: of(known, basis, curved=False))
     for tables in studied:
         result = discover(tables, method="evidence")
         assert "evidence" not in reasons(result)
-        assert result.augmented == cpdag(result.findings.best)
+        assert result.augmented == to_cpdag(result.search_result.best)
 
 
 # One member of the class
@@ -254,21 +260,21 @@ def test_without_curvature_no_arrow_is_there_by_evidence(monkeypatch):
 def test_following_a_dag_gives_it_back():
     for seed in range(120):
         rng, dag = drawn(seed)
-        for knowledge in (NOTHING_KNOWN, true_knowledge(rng, dag)):
-            assert follow(cpdag(dag, knowledge), dag, knowledge) == dag
+        for knowledge in (NO_KNOWLEDGE, true_knowledge(rng, dag)):
+            assert orient_like(to_cpdag(dag, knowledge), dag, knowledge) == dag
 
 
 def test_following_another_dag_stays_in_the_class():
     moved = 0
     for seed in range(120):
         rng, dag = drawn(seed)
-        graph = cpdag(dag)
+        graph = to_cpdag(dag)
         order = rng.sample(dag.nodes, len(dag.nodes))
         other = PartialGraph.from_dag(
             dag.nodes,
             [tuple(sorted(pair, key=lambda node: (node != DOMAIN, order.index(node)))) for pair in dag.skeleton],
         )
-        found = follow(graph, other)
+        found = orient_like(graph, other)
         assert found.is_dag()
         assert found.arrows >= graph.arrows
         assert found.skeleton == graph.skeleton
@@ -281,9 +287,9 @@ def test_to_dag_directs_lines_as_in_the_best_dag():
     lines = 0
     for seed in range(6):
         result = discover(tables_of(seed, "linear", variables=5, clients=3), method="evidence")
-        dag, best = result.to_dag(), result.findings.best
+        dag, best = result.to_dag(), result.search_result.best
         assert dag.is_dag()
-        if not result.findings.orientation.conflicts and result.augmented == cpdag(best):
+        if not result.search_result.orientation.conflicts and result.augmented == to_cpdag(best):
             assert dag == best.drop(DOMAIN)
             lines += len(result.graph.lines)
     assert lines > 0
@@ -298,14 +304,14 @@ def test_supports_are_differences_of_total_scores():
         _, dag = drawn(seed, 6)
         score = hashed(seed)
         pairs = {frozenset(pair) for pair in combinations(dag.nodes, 2)}
-        found = supports(dag, score, pairs)
+        found = edge_supports(dag, score, pairs)
         assert found.keys() == pairs
         here = total(score, dag)
         for pair, support in found.items():
-            arrow = next((one for one in (ends(pair), ends(pair)[::-1]) if one in dag.arrows), None)
+            arrow = next((one for one in (sort_pair(pair), sort_pair(pair)[::-1]) if one in dag.arrows), None)
             kinds["domain"] += DOMAIN in pair
             if arrow is None:
-                added = [with_arrow(dag, *one) for one in (ends(pair), ends(pair)[::-1]) if one[1] != DOMAIN]
+                added = [with_arrow(dag, *one) for one in (sort_pair(pair), sort_pair(pair)[::-1]) if one[1] != DOMAIN]
                 best = max(total(score, one) for one in added if one.is_acyclic())
                 assert support.presence == pytest.approx(here - best, abs=1e-9)
                 assert support.direction is None
@@ -324,7 +330,7 @@ def test_supports_are_differences_of_total_scores():
 
 def test_a_reversal_that_closes_a_cycle_has_no_direction():
     dag = PartialGraph.from_dag(("a", "b", "c"), [("a", "b"), ("b", "c"), ("a", "c")])
-    found = supports(dag, hashed(3), [frozenset(pair) for pair in combinations("abc", 2)])
+    found = edge_supports(dag, hashed(3), [frozenset(pair) for pair in combinations("abc", 2)])
     assert found[frozenset("ac")].direction is None
     assert found[frozenset("ab")].direction is not None
     assert found[frozenset("bc")].direction is not None
@@ -338,7 +344,7 @@ def test_supports_ask_in_one_batch_and_each_family_once():
         return hashed(0)(families)
 
     _, dag = drawn(5)
-    supports(dag, score, [frozenset(pair) for pair in combinations(dag.nodes, 2)])
+    edge_supports(dag, score, [frozenset(pair) for pair in combinations(dag.nodes, 2)])
     assert len(asked) == 1
     assert len(set(asked[0])) == len(asked[0])
     assert all(family.node != DOMAIN for family in asked[0])
@@ -346,7 +352,7 @@ def test_supports_ask_in_one_batch_and_each_family_once():
 
 def test_what_a_result_says_of_its_edges_is_how_sure_they_are():
     result = discover(tables_of(3, "linear", variables=5), method="evidence")
-    best, edges = result.findings.best, result.edges()
+    best, edges = result.search_result.best, result.edges()
     assert len(edges) == 15
     for edge in edges:
         assert edge.log_bayes_presence is not None
@@ -399,7 +405,7 @@ def test_tiers_are_obeyed_true_or_not(chain, turn):
     place = {name: i for i, tier in enumerate(tiers) for name in tier}
     assert all(place[tail] <= place[head] for tail, head in graph.drop(DOMAIN).arrows)
     assert graph.adjacent("v3", "v4")
-    assert not graph.undirected("v3", "v4")
+    assert not graph.has_line("v3", "v4")
 
 
 def test_no_edges_within_a_tier(chain):

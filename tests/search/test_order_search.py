@@ -20,13 +20,13 @@ from oracle import obeys, random_dag, shuffled, topological_order, true_knowledg
 
 import fedcdh.search.order_search
 from fedcdh.discovery.api import discover_from
-from fedcdh.errors import AnswerError, GraphError, KnowledgeError
-from fedcdh.graphs.knowledge import NOTHING_KNOWN, Knowledge
+from fedcdh.errors import GraphError, InvalidAnswerError, KnowledgeError
+from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
 from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.protocols import DOMAIN, Family
 from fedcdh.search.exact_search import exact_search
 from fedcdh.search.order_search import best_dag, order_search
-from fedcdh.search.parent_sets import Scores, Space
+from fedcdh.search.parent_sets import ParentSpace, ScoreCache
 from fedcdh.summaries.aggregation import Aggregate, add_up
 
 
@@ -131,7 +131,7 @@ def test_exact_search_finds_the_best_of_all_dags(seed):
     rng = random.Random(seed)
     nodes = SMALL[seed % len(SMALL)]
     score = noise(seed, rng.choice([0.0, 0.1, 0.3]))
-    knowledge = true_knowledge(rng, rng.choice(all_dags(nodes))) if seed % 3 else NOTHING_KNOWN
+    knowledge = true_knowledge(rng, rng.choice(all_dags(nodes))) if seed % 3 else NO_KNOWLEDGE
     limits = restrictions(rng, nodes)
     found = exact_search(nodes, score, knowledge, **limits)
     best = max(total(dag, score) for dag in all_dags(nodes) if allowed(dag, knowledge, **limits))
@@ -151,11 +151,13 @@ def gaussian_problem(seed, most=7):
 def test_a_variable_moves_to_the_best_of_all_places(seed):
     rng = random.Random(seed)
     dag = random_dag(rng, 8, 2, 0.3 * (seed % 2))
-    knowledge = true_knowledge(rng, dag) if seed % 3 == 2 else NOTHING_KNOWN
-    space = Space.of(dag.nodes, knowledge, **restrictions(rng, dag.nodes))
-    scores = Scores(space, noise(seed, 0.2))
+    knowledge = true_knowledge(rng, dag) if seed % 3 == 2 else NO_KNOWLEDGE
+    space = ParentSpace.of(dag.nodes, knowledge, **restrictions(rng, dag.nodes))
+    scores = ScoreCache(space, noise(seed, 0.2))
     search = fedcdh.search.order_search._OrderSearch(space, scores)
-    order = fedcdh.search.order_search._sorted_by(space.required, rng.sample(space.variables, len(space.variables)))
+    order = fedcdh.search.order_search._topological_order(
+        space.required, rng.sample(space.variables, len(space.variables))
+    )
 
     def total_of(order):
         return scores.answer(search._outcome(order)).total
@@ -173,7 +175,7 @@ def test_a_variable_moves_to_the_best_of_all_places(seed):
 @pytest.mark.parametrize("seed", range(200))
 def test_order_search_agrees_with_exact_search(seed):
     rng, dag, score = gaussian_problem(seed)
-    knowledge = true_knowledge(rng, dag) if seed % 4 == 3 else NOTHING_KNOWN
+    knowledge = true_knowledge(rng, dag) if seed % 4 == 3 else NO_KNOWLEDGE
     limits = restrictions(rng, dag.nodes) if seed % 4 >= 2 else {}
     exact = exact_search(dag.nodes, score, knowledge, **limits)
     found = order_search(dag.nodes, score, knowledge, **limits)
@@ -336,12 +338,12 @@ def test_sixteen_variables_with_few_candidates_are_searched_exactly():
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
 def test_a_score_that_is_none_is_an_error(value):
-    with pytest.raises(AnswerError, match=f"score of a given no parents is {value}"):
+    with pytest.raises(InvalidAnswerError, match=f"score of a given no parents is {value}"):
         best_dag("ab", lambda families: [value for _ in families])
 
 
 def test_missing_scores_are_an_error():
-    with pytest.raises(AnswerError, match="about 4 families and gave 3"):
+    with pytest.raises(InvalidAnswerError, match="about 4 families and gave 3"):
         best_dag("ab", lambda families: noise(0)(families[1:]))
 
 
@@ -375,8 +377,8 @@ def test_how_large_scores_are_changes_nothing(seed):
 @given(st.lists(st.floats(-1, 1), min_size=2, max_size=40), st.floats(0, 1e13), st.randoms(use_true_random=False))
 def test_sums_of_scores_are_exact_however_large(values, size, rng):
     names = tuple(f"v{j:02}" for j in range(len(values)))
-    space = Space.of(names, NOTHING_KNOWN, None, None)
-    scores = Scores(space, lambda families: [size * values[names.index(family.node)] for family in families])
+    space = ParentSpace.of(names, NO_KNOWLEDGE, None, None)
+    scores = ScoreCache(space, lambda families: [size * values[names.index(family.node)] for family in families])
     scores.ask((node, 0) for node in space.variables)
     known = [scores.of(node)[0] for node in space.variables]
     assert known == pytest.approx([size * value for value in values], abs=max(1e-9, 40 * size * 1e-12))

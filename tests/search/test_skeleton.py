@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracle import noise, random_dag, shuffled, true_knowledge
 
-from fedcdh.errors import AnswerError, GraphError, KnowledgeError
-from fedcdh.graphs.d_separation import separated, separation_in
+from fedcdh.errors import GraphError, InvalidAnswerError, KnowledgeError
+from fedcdh.graphs.d_separation import is_d_separated, make_d_separation_test
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import PartialGraph
-from fedcdh.protocols import DOMAIN, Answer, Question
-from fedcdh.search.conditioning_sets import Remembering, count_about, most_independent, questions_about
-from fedcdh.search.edge_removal import every_separation, without_contradiction
+from fedcdh.protocols import DOMAIN, Answer, Query
+from fedcdh.search.conditioning_sets import CachedTest, count_queries, generate_queries, select_most_independent
+from fedcdh.search.edge_removal import remove_all, remove_consistent
 from fedcdh.search.skeleton import find_skeleton
 
 
@@ -34,13 +34,13 @@ def test_a_perfect_test_finds_the_skeleton(seed):
     rng = random.Random(seed)
     dag = random_dag(rng, rng.randint(1, 12), rng.uniform(0.5, 4), rng.choice([0, 0.4]))
     knowledge = true_knowledge(rng, dag) if seed % 2 else Knowledge()
-    found = find_skeleton(dag.nodes, separation_in(dag), 0.05, knowledge)
+    found = find_skeleton(dag.nodes, make_d_separation_test(dag), 0.05, knowledge)
     assert found.graph.skeleton == dag.skeleton
     assert not found.graph.arrows
     assert found.strongest.keys() == dag.skeleton
     for pair, answer in found.separators.items():
-        assert answer.question.pair == pair
-        assert separated(dag, answer.question.x, answer.question.y, answer.question.given)
+        assert answer.query.pair == pair
+        assert is_d_separated(dag, answer.query.x, answer.query.y, answer.query.given)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -54,8 +54,8 @@ def test_questions_come_in_levels_without_repetition(seed):
     assert [{len(question.given) for question in batch} for batch in test.batches] == [
         {level} for level in range(len(test.batches))
     ]
-    assert found.questions_per_level == tuple(map(len, test.batches))
-    assert progress == list(enumerate(found.questions_per_level))
+    assert found.queries_per_level == tuple(map(len, test.batches))
+    assert progress == list(enumerate(found.queries_per_level))
     for question in asked:
         assert question.pair.isdisjoint(question.given)
         assert question.y != DOMAIN
@@ -69,7 +69,7 @@ def test_the_record_holds_the_largest_p_value(seed):
     found = find_skeleton([*"abcdef", DOMAIN], test, 0.3)
     answers = noise(seed)([question for batch in test.batches for question in batch])
     for pair, answer in (found.separators | found.strongest).items():
-        assert answer == most_independent(other for other in answers if other.question.pair == pair)
+        assert answer == select_most_independent(other for other in answers if other.query.pair == pair)
         assert (answer.p_value > 0.3) == (pair not in found.graph.lines)
     assert found.separators.keys() | found.strongest.keys() == set(map(frozenset, combinations([*"abcdef", DOMAIN], 2)))
 
@@ -84,7 +84,7 @@ def test_the_order_of_nodes_does_not_matter(seed):
     assert test.batches == again.batches
 
 
-@pytest.mark.parametrize("removal", [every_separation, without_contradiction])
+@pytest.mark.parametrize("removal", [remove_all, remove_consistent])
 @pytest.mark.parametrize("seed", range(20))
 def test_how_many_questions_are_asked_at_once_does_not_matter(seed, removal):
     rng = random.Random(seed)
@@ -94,9 +94,9 @@ def test_how_many_questions_are_asked_at_once_does_not_matter(seed, removal):
     whole = find_skeleton(dag.nodes, noise(seed), 0.2, **asked)
     for at_once in (1, 7):
         test = Recorded(noise(seed))
-        assert find_skeleton(dag.nodes, test, 0.2, **asked, at_once=at_once) == whole
+        assert find_skeleton(dag.nodes, test, 0.2, **asked, max_batch_queries=at_once) == whole
         assert max(map(len, test.batches)) <= at_once
-        assert sum(map(len, test.batches)) == sum(whole.questions_per_level)
+        assert sum(map(len, test.batches)) == sum(whole.queries_per_level)
 
 
 @given(st.frozensets(st.sampled_from("cdefgh")), st.frozensets(st.sampled_from("cdefgh")), st.integers(0, 4))
@@ -104,9 +104,9 @@ def test_how_many_questions_are_asked_at_once_does_not_matter(seed, removal):
 def test_questions_are_counted_without_being_listed(few, of_a, of_b, size):
     pair, parents = frozenset("ab"), {"a": of_a | {"b"}, "b": of_b | {"a"}}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fedcdh.search.conditioning_sets._FEW", few)
-        listed = list(questions_about(pair, parents, size, frozenset({"h"})))
-    assert len(listed) == count_about(pair, parents, size, frozenset({"h"}))
+        patch.setattr("fedcdh.search.conditioning_sets._MAX_SORTED_SETS", few)
+        listed = list(generate_queries(pair, parents, size, frozenset({"h"})))
+    assert len(listed) == count_queries(pair, parents, size, frozenset({"h"}))
     sets = {frozenset(chosen) for members in (of_a, of_b) for chosen in combinations(members - {"h"}, size)}
     assert [question.given for question in listed] == sorted(
         (one | {"h"} for one in sets), key=lambda s: sorted(s - {"h"})
@@ -116,8 +116,8 @@ def test_questions_are_counted_without_being_listed(few, of_a, of_b, size):
 @pytest.mark.parametrize("most", [0, 3, 1000])
 def test_answers_are_the_same_however_many_are_remembered(most):
     test = Recorded(noise(4))
-    remembering = Remembering(test, most)
-    questions = [Question("a", letter) for letter in "bcdefgb"]
+    remembering = CachedTest(test, most)
+    questions = [Query("a", letter) for letter in "bcdefgb"]
     for _ in range(2):
         assert remembering(questions) == noise(4)(questions)
     assert [len(batch) for batch in test.batches] == ([6, 6 - most] if most < 6 else [6])
@@ -125,22 +125,22 @@ def test_answers_are_the_same_however_many_are_remembered(most):
 
 def test_most_independent_prefers_few_conditions_then_names():
     def answer(given, p_value):
-        return Answer(Question("x", "y", frozenset(given)), 0.0, p_value, 1)
+        return Answer(Query("x", "y", frozenset(given)), 0.0, p_value, 1)
 
     answers = [answer("ab", 0.5), answer("b", 0.5), answer("a", 0.5), answer("", 0.4)]
-    assert most_independent(answers).question.given == frozenset("a")
+    assert select_most_independent(answers).query.given == frozenset("a")
 
 
 def test_conditioning_sets_have_a_limit():
     test = Recorded(noise(1))
-    find_skeleton("abcdef", test, 0.9, max_conditioning=1)
+    find_skeleton("abcdef", test, 0.9, max_conditioning_size=1)
     assert len(test.batches) == 2
-    assert find_skeleton("abcdef", noise(1), 0.9, max_conditioning=0).questions_per_level == (15,)
+    assert find_skeleton("abcdef", noise(1), 0.9, max_conditioning_size=0).queries_per_level == (15,)
 
 
 def test_the_domain_is_separated_by_neighbours_of_the_other_end_alone():
     dag = PartialGraph.from_dag([DOMAIN, *"abcd"], [(DOMAIN, "a"), (DOMAIN, "b"), ("a", "c"), ("c", "d")])
-    test = Recorded(separation_in(dag))
+    test = Recorded(make_d_separation_test(dag))
     find_skeleton(dag.nodes, test, 0.05)
     about_d = [question for batch in test.batches for question in batch if question.pair == {DOMAIN, "d"}]
     assert {given for question in about_d for given in question.given} <= set("abc")
@@ -160,15 +160,15 @@ def test_excluded_pairs_are_absent_and_not_asked_about():
 def test_an_excluded_pair_is_separated_where_a_direction_hinges_on_it():
     dag = PartialGraph.from_dag("abc", [("a", "b"), ("c", "b")])
     apart = Knowledge(forbidden=[("a", "c"), ("c", "a")])
-    found = find_skeleton("abc", separation_in(dag), 0.05, apart)
-    assert found.separators[frozenset("ac")].question == Question("a", "c")
+    found = find_skeleton("abc", make_d_separation_test(dag), 0.05, apart)
+    assert found.separators[frozenset("ac")].query == Query("a", "c")
     settled = Knowledge(tiers=[["a", "c"], ["b"]], forbid_within_tier=[0])
-    assert frozenset("ac") not in find_skeleton("abc", separation_in(dag), 0.05, settled).separators
+    assert frozenset("ac") not in find_skeleton("abc", make_d_separation_test(dag), 0.05, settled).separators
 
 
 def test_required_pairs_stay_and_their_evidence_is_recorded():
     empty = PartialGraph(("a", "b", "c"))
-    found = find_skeleton("abc", separation_in(empty), 0.05, Knowledge(required=[("a", "b")]))
+    found = find_skeleton("abc", make_d_separation_test(empty), 0.05, Knowledge(required=[("a", "b")]))
     assert found.graph.skeleton == {frozenset("ab")}
     assert found.strongest[frozenset("ab")].p_value == 1.0
 
@@ -176,14 +176,14 @@ def test_required_pairs_stay_and_their_evidence_is_recorded():
 def test_what_cannot_be_a_parent_is_not_conditioned_on():
     test = Recorded(noise(5))
     find_skeleton("abc", test, 0.99, Knowledge(tiers=[["a", "b"], ["c"]]))
-    assert Question("a", "b", frozenset("c")) not in [question for batch in test.batches for question in batch]
+    assert Query("a", "b", frozenset("c")) not in [question for batch in test.batches for question in batch]
 
 
 def test_changes_known_and_known_to_be_absent():
     knowledge = Knowledge(required=[(DOMAIN, "a")], forbidden=[(DOMAIN, "b")])
-    found = find_skeleton([DOMAIN, "a", "b"], separation_in(PartialGraph((DOMAIN, "a", "b"))), 0.05, knowledge)
+    found = find_skeleton([DOMAIN, "a", "b"], make_d_separation_test(PartialGraph((DOMAIN, "a", "b"))), 0.05, knowledge)
     assert found.graph.skeleton == {frozenset((DOMAIN, "a"))}
-    alone = find_skeleton("ab", separation_in(PartialGraph(("a", "b"))), 0.05, knowledge)
+    alone = find_skeleton("ab", make_d_separation_test(PartialGraph(("a", "b"))), 0.05, knowledge)
     assert alone.graph == PartialGraph(("a", "b"))
 
 
@@ -195,20 +195,20 @@ def test_a_p_value_that_is_none_is_an_error(p_value):
     def broken(questions):
         return [Answer(question, 0.0, p_value, 1) for question in questions]
 
-    with pytest.raises(AnswerError, match="p-value of a ⫫ b is"):
+    with pytest.raises(InvalidAnswerError, match="p-value of a ⫫ b is"):
         find_skeleton("ab", broken, 0.05)
 
 
 def test_missing_answers_are_an_error():
-    with pytest.raises(AnswerError, match="asked 3 questions and gave 2"):
+    with pytest.raises(InvalidAnswerError, match="asked 3 questions and gave 2"):
         find_skeleton("abc", lambda questions: noise(0)(questions[1:]), 0.05)
 
 
 def test_impossible_arguments_are_refused():
     with pytest.raises(ValueError, match="alpha is 5"):
         find_skeleton("ab", noise(0), 5)
-    with pytest.raises(ValueError, match="max_conditioning is -1"):
-        find_skeleton("ab", noise(0), 0.05, max_conditioning=-1)
+    with pytest.raises(ValueError, match="max_conditioning_size is -1"):
+        find_skeleton("ab", noise(0), 0.05, max_conditioning_size=-1)
     with pytest.raises(GraphError, match="more than once: a"):
         find_skeleton("aba", noise(0), 0.05)
     with pytest.raises(KnowledgeError, match="unknown variables: z"):
@@ -217,9 +217,11 @@ def test_impossible_arguments_are_refused():
 
 @pytest.mark.parametrize("nodes", [(), ("a",), ("a", "b")])
 def test_tiny_graphs(nodes):
-    assert find_skeleton(nodes, separation_in(PartialGraph(nodes)), 0.05).graph == PartialGraph(nodes)
+    assert find_skeleton(nodes, make_d_separation_test(PartialGraph(nodes)), 0.05).graph == PartialGraph(nodes)
 
 
 def test_a_hundred_variables_are_no_burden():
     dag = random_dag(random.Random(0), 100, 2.0, 0.1)
-    assert find_skeleton(dag.nodes, separation_in(dag), 0.05, max_conditioning=0).questions_per_level == (5050,)
+    assert find_skeleton(dag.nodes, make_d_separation_test(dag), 0.05, max_conditioning_size=0).queries_per_level == (
+        5050,
+    )

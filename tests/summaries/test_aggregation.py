@@ -10,12 +10,12 @@ import pytest
 import studies
 
 from fedcdh.discovery.api import discover, discover_from
-from fedcdh.errors import FedCDHError, PlanMismatch, SettingsError, SummaryError
-from fedcdh.inference.evidence.family_score import Evidence
+from fedcdh.errors import FedCDHError, PlanMismatchError, SettingsError, SummaryError
+from fedcdh.inference.evidence.family_score import FamilyScore
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.protocols import DOMAIN, Family
 from fedcdh.reporting.html.methods_section import methods_paragraph
-from fedcdh.reporting.result_files import result_json
+from fedcdh.reporting.result_files import render_result_json
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Aggregate, add_up
 from fedcdh.summaries.encoder import GRID
@@ -51,8 +51,8 @@ def test_clients_are_not_known_apart(sizes):
     assert aggregate.client_rows == cohort.client_rows == sizes
     assert aggregate.moments.shape[0] == 1
     assert aggregate.summaries == (cohort.total,)
-    assert Basis.of(cohort).knows_clients
-    assert Basis.of(aggregate).knows_clients == (len(sizes) == 1)
+    assert Basis.of(cohort).has_client_scatter
+    assert Basis.of(aggregate).has_client_scatter == (len(sizes) == 1)
 
 
 def test_the_order_in_which_summaries_come_does_not_matter():
@@ -142,10 +142,10 @@ def test_what_all_clients_share_is_scored_alike():
     families = [
         Family(node, frozenset(parents)) for node, parents in (("v1", ()), ("v2", ("v1",)), ("v4", ("v1", "v3")))
     ]
-    mine, theirs = (Evidence.of(known, Basis.of(known))(families) for known in (aggregate, cohort))
+    mine, theirs = (FamilyScore.of(known, Basis.of(known))(families) for known in (aggregate, cohort))
     assert mine == pytest.approx(theirs, rel=1e-9)
     changing = [Family(family.node, family.parents | {DOMAIN}) for family in families]
-    mine, theirs = (Evidence.of(known, Basis.of(known))(changing) for known in (aggregate, cohort))
+    mine, theirs = (FamilyScore.of(known, Basis.of(known))(changing) for known in (aggregate, cohort))
     assert all(abs(a - b) > 1e-3 for a, b in zip(mine, theirs, strict=True))
 
 
@@ -171,7 +171,7 @@ def test_tests_need_the_clients_themselves(method):
 
 
 def damaged(aggregate: Aggregate, change) -> np.ndarray:
-    firsts = aggregate.firsts.copy()
+    firsts = aggregate.first_moments.copy()
     return change(firsts)
 
 
@@ -237,11 +237,11 @@ def test_parts_of_rows_are_refused():
 
 def test_another_plan_is_refused():
     aggregate, other = aggregate_of(studies.numbers(0)), studies.plan_of(studies.numbers(1))
-    with pytest.raises(PlanMismatch, match="plan"):
+    with pytest.raises(PlanMismatchError, match="plan"):
         discover_from(aggregate, other, method="evidence")
-    with pytest.raises(PlanMismatch, match="plan"):
-        Aggregate(other, aggregate.total, aggregate.firsts)
-    with pytest.raises(PlanMismatch, match="plan"):
+    with pytest.raises(PlanMismatchError, match="plan"):
+        Aggregate(other, aggregate.total, aggregate.first_moments)
+    with pytest.raises(PlanMismatchError, match="plan"):
         replace(aggregate, plan=other)
 
 
@@ -272,7 +272,7 @@ def test_a_report_counts_sites_and_groups(tmp_path):
     cohort = studies.cohort_of(changed("level", 6))
     labels = dict(zip(cohort.clients, ("low", "high") * 3, strict=True))
     result = discover_from(Aggregate.of(cohort, labels), cohort.plan)
-    document = json.loads(result_json(result))
+    document = json.loads(render_result_json(result))
     assert document["clients"][0] == {"client": "high", "rows": 300, "members": ["c1", "c3", "c5"]}
     assert "6 sites in 2 groups" in methods_paragraph(document)
     pytest.importorskip("igraph", reason="igraph is not installed")

@@ -15,25 +15,25 @@ from effort import steps
 
 from fedcdh._io import storage
 from fedcdh.cli import main
-from fedcdh.cli._bootstrap_files import copies_of_all
+from fedcdh.cli._bootstrap_files import collect_replicates
 from fedcdh.cli._console import Output
-from fedcdh.cli._summaries import CopyFile, Receiving
+from fedcdh.cli._summaries import ReplicateFile, SummaryReader
 from fedcdh.data.readers import open_tables
 from fedcdh.discovery.api import discover_from
-from fedcdh.errors import FedCDHError, PolicyRefusal, SettingsError, SummaryError
+from fedcdh.errors import DisclosureError, FedCDHError, SettingsError, SummaryError
 from fedcdh.messages.study_file import Study
-from fedcdh.messages.summary_file import unpack
+from fedcdh.messages.summary_file import unpack_summary
 from fedcdh.privacy import releases
-from fedcdh.privacy.disclosure.leverage import WatchedCopies, leverages
+from fedcdh.privacy.disclosure.leverage import ReplicateLeverage, compute_leverages
 from fedcdh.privacy.disclosure.policy import Policy
-from fedcdh.privacy.disclosure.row_scan import Wanted, look_at
-from fedcdh.privacy.disclosure.thresholds import level_needed, rows_needed
-from fedcdh.reporting.result_files import stability_document
+from fedcdh.privacy.disclosure.row_scan import ScanOptions, scan_rows
+from fedcdh.privacy.disclosure.thresholds import required_cell_count, required_rows
+from fedcdh.reporting.result_files import stability_to_dict
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Aggregate, add_up
 from fedcdh.summaries.bootstrap import bootstrap_summaries
 from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
-from fedcdh.summaries.validation import admit, admit_copies, check_copy
+from fedcdh.summaries.validation import admit_replicates, admit_summaries, validate_replicate
 
 SITES = {"north": 400, "south": 420, "coast": 380}
 TABLES = studies.mixed(0, (120, 90, 60))
@@ -110,7 +110,7 @@ def test_copies_by_file_are_those_in_process(study, tmp_path, monkeypatch, capsy
     assert said["bytes_in_all"] == sum(path.stat().st_size for path in tmp_path.iterdir())
     expected = bootstrap_summaries(open_tables(study / "north" / "data.csv"), plan, "north", 2, 7 * 128)
     for number, copy in enumerate(expected, start=1):
-        assert unpack((tmp_path / f"north.boot-00{number}.summary").read_bytes(), plan).summary == copy
+        assert unpack_summary((tmp_path / f"north.boot-00{number}.summary").read_bytes(), plan).summary == copy
     assert (tmp_path / "north.summary").read_bytes() == (study / "north.summary").read_bytes()
 
 
@@ -138,10 +138,10 @@ def test_copies_say_how_stable_a_result_is_and_change_nothing_else(study, tmp_pa
     assert both.pop("stability")["kind"] == "leave-one-out"
     assert both == without
     plan = Study.from_json((study / "study.plan.json").read_bytes()).plan
-    received = [unpack(path.read_bytes(), plan).summary for path in files]
+    received = [unpack_summary(path.read_bytes(), plan).summary for path in files]
     result = discover_from([summary for summary in received if not summary.copy], plan)
     copies = [[summary for summary in received if summary.copy == number] for number in (2, 1)]
-    expected = stability_document(result.stability(copies=copies))
+    expected = stability_to_dict(result.stability(replicates=copies))
     assert found == json.loads(json.dumps(expected))
     assert main(["report", str(tmp_path / "b"), "-o", str(tmp_path / "study.html"), "-q"]) == 0
     page = (tmp_path / "study.html").read_text("utf-8")
@@ -174,8 +174,10 @@ def test_copies_that_not_all_sites_sent_are_left_out_and_named(study, tmp_path, 
 def test_work_to_find_who_did_not_send_copies_grows_with_the_sites(capsys):
     def work(sites: int) -> int:
         cohort = studies.cohort_of({f"site {k:03}": {"x": np.arange(3.0) + k} for k in range(sites)})
-        sent = [CopyFile(Path("copy"), client, number, False) for client in cohort.clients[1:] for number in (1, 2)]
-        return steps(lambda: copies_of_all(sent, cohort, Receiving(Study(cohort.plan)), Output()))
+        sent = [
+            ReplicateFile(Path("copy"), client, number, False) for client in cohort.clients[1:] for number in (1, 2)
+        ]
+        return steps(lambda: collect_replicates(sent, cohort, SummaryReader(Study(cohort.plan)), Output()))
 
     assert work(200) < 5 * work(50)
     assert (
@@ -262,15 +264,15 @@ def test_every_message_needs_its_figures(people, rows):
     table = {name: rng.standard_normal(rows) for name in "abc"}
     table["l"] = np.where(np.arange(rows) < people, "x", "y")
     summary, policy = summarize(table, plan, "north"), Policy()
-    least = min(rows // rows_needed(plan), min(people, rows - people) // level_needed(plan))
+    least = min(rows // required_rows(plan), min(people, rows - people) // required_cell_count(plan))
     if least == 0:
-        with pytest.raises(PolicyRefusal, match="the summary alone must not leave"):
+        with pytest.raises(DisclosureError, match="the summary alone must not leave"):
             policy.check_summary(summary, plan, copies=1)
         return
     policy.check_summary(summary, plan, copies=least - 1)
     told = f"with up to {least - 1} bootstrap copies the" if least > 1 else "without bootstrap copies the"
     for more in (least, least + 20):
-        with pytest.raises(PolicyRefusal, match=told):
+        with pytest.raises(DisclosureError, match=told):
             policy.check_summary(summary, plan, copies=more)
 
 
@@ -279,18 +281,20 @@ def test_who_hides_behind_a_neighbour_is_found_in_the_copy_without_them():
     plan = StudyPlan((Continuous("a"), Continuous("b")), ("north", "south"))
     rng = np.random.default_rng(5)
     table = {"a": np.append(rng.standard_normal(400), [25.0, 25.0]), "b": rng.standard_normal(402)}
-    found = look_at(table, plan, "north", Wanted())
+    found = scan_rows(table, plan, "north", ScanOptions())
     summary = found.summary(0.5)
-    seen = WatchedCopies(plan, summary)
-    assert leverages(summary, plan, found.outermost.values)["a"] < 0.51
+    seen = ReplicateLeverage(plan, summary)
+    assert compute_leverages(summary, plan, found.outermost.values)["a"] < 0.51
     told = []
-    copies = bootstrap_summaries(table, plan, "north", 30, 1, watch=lambda *block: (seen(*block), told.append(block)))
+    copies = bootstrap_summaries(
+        table, plan, "north", 30, 1, observer=lambda *block: (seen(*block), told.append(block))
+    )
     times = dict(enumerate(np.hstack([counts for _, counts in told])[:, -2:], start=1))
     policy, refused = Policy(), set()
     for copy in copies:
         try:
             policy.check_copy(copy, plan, seen.outermost[copy.copy], seen.times[copy.copy])
-        except PolicyRefusal:
+        except DisclosureError:
             refused.add(copy.copy)
     assert refused == {number for number, (one, other) in times.items() if (one > 0) != (other > 0)}
     assert 0 < len(refused) < 30
@@ -300,15 +304,15 @@ def test_who_hides_behind_a_neighbour_is_found_in_the_copy_without_them():
 
 def test_the_outermost_values_of_a_copy_are_those_of_its_rows(monkeypatch):
     table = {name: column[:60] for name, column in TABLES["clinic a"].items()}
-    seen, told = WatchedCopies(PLAN, summarize(table, PLAN, "clinic a")), {}
-    monkeypatch.setattr("fedcdh.summaries.bootstrap._BLOCK", 7)
+    seen, told = ReplicateLeverage(PLAN, summarize(table, PLAN, "clinic a")), {}
+    monkeypatch.setattr("fedcdh.summaries.bootstrap._BLOCK_ROWS", 7)
 
     def watch(rows, times):
         seen(rows, times)
         for number, counts in enumerate(times, start=1):
             told.setdefault(number, []).append((rows.columns["age"].values, counts))
 
-    bootstrap_summaries(table, PLAN, "clinic a", 3, 1, watch=watch)
+    bootstrap_summaries(table, PLAN, "clinic a", 3, 1, observer=watch)
     for number, blocks in told.items():
         ages, times = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
         there = ages[times > 0]
@@ -340,30 +344,30 @@ def test_the_weights_that_were_drawn_count_and_not_their_average():
     plan, copies = StudyPlan((Continuous("a"), Continuous("b")), ("north", "south")), 4
     rng = np.random.default_rng(5)
     table = {"a": np.append(rng.standard_normal(500), 6.0), "b": rng.standard_normal(501)}
-    found = look_at(table, plan, "north", Wanted())
+    found = scan_rows(table, plan, "north", ScanOptions())
     summary = found.summary(0.5)
-    alone = leverages(summary, plan, found.outermost.values)["a"]
+    alone = compute_leverages(summary, plan, found.outermost.values)["a"]
     odds, limit = alone / (1 - alone), 7.5
-    policy = Policy(loneliest=limit * odds / (1 + limit * odds))
+    policy = Policy(max_leverage=limit * odds / (1 + limit * odds))
     policy.check_summary(summary, plan, found.outermost.values, copies=copies)
     refused, expected = set(), set()
     for seed in range(60):
-        seen, told = WatchedCopies(plan, summary), []
+        seen, told = ReplicateLeverage(plan, summary), []
 
         def watch(*block, seen=seen, told=told):
             seen(*block)
             told.append(block)
 
-        bootstrap_summaries(table, plan, "north", copies, seed, watch=watch)
+        bootstrap_summaries(table, plan, "north", copies, seed, observer=watch)
         grown = 1 + ((told[-1][1][:, -1] - 1) ** 2).sum()
         assert seen.together["a"] == pytest.approx(odds * grown / (1 + odds * grown), abs=1e-9)
         if grown > limit:
             expected.add(seed)
         try:
-            policy.check_together(seen.together)
-        except PolicyRefusal:
+            policy.check_replicates(seen.together)
+        except DisclosureError:
             refused.add(seed)
-        replace(policy, research=True).check_together(seen.together)
+        replace(policy, research=True).check_replicates(seen.together)
     assert refused == expected
     assert 0 < len(refused) < 60
 
@@ -378,20 +382,20 @@ def test_no_honest_copy_is_refused(seed):
     plan = studies.plan_of(tables)
     cohort = add_up((summarize(table, plan, client) for client, table in tables.items()), plan)
     copies = [copy for drawn in copies_of(tables, plan, 8, seed) for copy in drawn]
-    assert [drawn.summaries[0].copy for drawn in admit_copies(copies, cohort)] == list(range(1, 9))
+    assert [drawn.summaries[0].copy for drawn in admit_replicates(copies, cohort)] == list(range(1, 9))
 
 
 def test_copies_and_summaries_are_kept_apart():
     ((one, *others),) = copies_of(TABLES, PLAN, 1)
     for mixed in ([one, *COHORT.summaries[1:]], [*COHORT.summaries, one]):
         with pytest.raises(SummaryError, match="bootstrap copy 1"):
-            admit(mixed, PLAN)
+            admit_summaries(mixed, PLAN)
         with pytest.raises(SummaryError, match="came together"):
             add_up(mixed, PLAN)
     with pytest.raises(SummaryError, match="expected the summary"):
-        admit([one, *others], PLAN)
+        admit_summaries([one, *others], PLAN)
     with pytest.raises(SummaryError, match="expected bootstrap copy 2"):
-        admit([one, *others], PLAN, copy=2)
+        admit_summaries([one, *others], PLAN, copy=2)
     with pytest.raises(SummaryError, match="same draw"):
         _ = one + COHORT.summaries[0]
     with pytest.raises(SummaryError, match="not summaries of the rows themselves"):
@@ -405,21 +409,21 @@ def test_copies_of_other_rows_or_of_no_draw_are_refused():
     (foreign, *_), _ = copies_of(other, PLAN, 2)
     foreign = replace(foreign, of=COHORT.summaries[0].digest)  # as one says who means harm
     with pytest.raises(SummaryError, match="not drawn from the rows of its summary"):
-        admit_copies([foreign, *first[1:]], COHORT)
+        admit_replicates([foreign, *first[1:]], COHORT)
     lacking = replace(first[0], rows_read=first[0].rows_read + 150, missing={**first[0].missing, PLAN.names[0]: 150})
     with pytest.raises(SummaryError, match="not drawn from the rows"):
-        check_copy(lacking, COHORT.summaries[0])
+        validate_replicate(lacking, COHORT.summaries[0])
     alike = {**TABLES, "clinic a": {name: column[::-1][:-1] for name, column in TABLES["clinic a"].items()}}
     (similar, *_), _ = copies_of(alike, PLAN, 2)
     with pytest.raises(SummaryError, match="belongs to another summary"):
-        admit_copies([similar, *first[1:]], COHORT)
+        admit_replicates([similar, *first[1:]], COHORT)
     with pytest.raises(SettingsError, match="copy 1 of clinic a was not drawn from the rows of the result"):
-        discover_from(COHORT, PLAN).stability(copies=[[similar, *first[1:]]])
+        discover_from(COHORT, PLAN).stability(replicates=[[similar, *first[1:]]])
     again = [replace(first[0], copy=2), *second[1:]]
     with pytest.raises(SummaryError, match="bootstrap copy 2 and bootstrap copy 1 of client 'clinic a' hold the same"):
-        admit_copies([*first, *again], COHORT)
+        admit_replicates([*first, *again], COHORT)
     with pytest.raises(SummaryError, match="bootstrap copy 1 and its summary"):
-        admit_copies([replace(whole := COHORT.summaries[0], copy=1, of=whole.digest), *first[1:]], COHORT)
+        admit_replicates([replace(whole := COHORT.summaries[0], copy=1, of=whole.digest), *first[1:]], COHORT)
 
 
 def test_a_study_without_a_client_has_copies_without_it():
@@ -427,18 +431,18 @@ def test_a_study_without_a_client_has_copies_without_it():
     tables = {client: TABLES[client] for client in there}
     cohort = add_up((summarize(table, PLAN, client) for client, table in tables.items()), PLAN, without={"clinic b"})
     all_of_them, of_two = copies_of(TABLES, PLAN, 2), copies_of(tables, PLAN, 2)
-    admitted = admit_copies([copy for drawn in all_of_them for copy in drawn], cohort)
+    admitted = admit_replicates([copy for drawn in all_of_them for copy in drawn], cohort)
     assert [drawn.summaries for drawn in admitted] == of_two
     result = discover_from(cohort, PLAN)
-    stability = result.stability(copies=admitted)
-    assert result.stability(copies=of_two) == stability
+    stability = result.stability(replicates=admitted)
+    assert result.stability(replicates=of_two) == stability
     assert [run.clients for run in stability.runs] == [tuple(there)] * 2
     with pytest.raises(SettingsError, match="expected those of the clients of the result, clinic a, clinic c,"):
-        result.stability(copies=all_of_them)
+        result.stability(replicates=all_of_them)
     whole = discover_from(COHORT, PLAN)
     for copies in (of_two, admitted):
         with pytest.raises(SettingsError, match=r"copies of clinic a, clinic c; expected .*clinic b, clinic c, and"):
-            whole.stability(copies=copies)
+            whole.stability(replicates=copies)
 
 
 # What the copies tell
@@ -448,16 +452,16 @@ def test_a_study_without_a_client_has_copies_without_it():
 def test_a_run_is_the_discovery_of_a_copy(method):
     result, copies = discover_from(COHORT, PLAN, method=method), copies_of(TABLES, PLAN, 2)
     seen = []
-    stability = result.stability(copies=copies, progress=lambda *done: seen.append(done))
+    stability = result.stability(replicates=copies, progress=lambda *done: seen.append(done))
     assert seen == [(1, 2), (2, 2)]
-    assert (stability.kind, stability.seed, stability.blame) == ("row-bootstrap", None, {})
+    assert (stability.kind, stability.seed, stability.changes_without) == ("row-bootstrap", None, {})
     for run, copy in zip(stability.runs, copies, strict=True):
         alone = discover_from([replace(summary, copy=0) for summary in copy], PLAN, method=method)
         assert (run.arrows, run.lines, run.changing) == (alone.graph.arrows, alone.graph.lines, alone.changing)
         assert (run.clients, run.left_out) == (COHORT.clients, ())
     assert all(edge.gone_without == edge.turned_without == () for edge in stability.edges)
     turned = [add_up(copy, PLAN) for copy in copies[::-1]]
-    assert result.stability(copies=turned) == stability
+    assert result.stability(replicates=turned) == stability
 
 
 def test_copies_are_looked_at_one_after_the_other_and_let_go():
@@ -470,15 +474,15 @@ def test_copies_are_looked_at_one_after_the_other_and_let_go():
             made.append(weakref.ref(drawn.summaries[0]))
             del drawn
 
-    assert len(result.stability(copies=arriving()).runs) == 4
+    assert len(result.stability(replicates=arriving()).runs) == 4
 
 
 def test_sums_have_sums_for_copies_and_one_client_has_copies_too():
     result = discover_from(Aggregate.of(COHORT), PLAN)
     copies = [Aggregate.of(add_up(copy, PLAN)) for copy in copies_of(TABLES, PLAN, 2)]
-    assert len(result.stability(copies=copies).runs) == 2
+    assert len(result.stability(replicates=copies).runs) == 2
     alone = studies.cohort_of(tables := studies.numbers(0, (60,)))
-    stability = discover_from(alone, alone.plan).stability(copies=copies_of(tables, alone.plan, 2))
+    stability = discover_from(alone, alone.plan).stability(replicates=copies_of(tables, alone.plan, 2))
     assert [run.changing for run in stability.runs] == [None, None]
     assert stability.notes == ()
 
@@ -493,10 +497,10 @@ def test_what_are_no_copies_is_refused():
     ):
         searched: list[int] = []
         with pytest.raises(SettingsError, match=match):
-            result.stability(copies=copies, progress=lambda done, total, searched=searched: searched.append(done))
+            result.stability(replicates=copies, progress=lambda done, total, searched=searched: searched.append(done))
         assert not searched
     with pytest.raises(SettingsError, match="one of them"):
-        result.stability(3, copies=[first])
+        result.stability(3, replicates=[first])
     for copies in ([first[:-1]], [[*first[:-1], second[-1]]]):
         with pytest.raises(FedCDHError):
-            result.stability(copies=copies)
+            result.stability(replicates=copies)

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from scipy import stats
 from strategies import plans
 
-from fedcdh._io.text import LETTERS_AT_MOST
+from fedcdh._io.text import MAX_NAME_LENGTH
 from fedcdh.discovery.api import discover
 from fedcdh.errors import DataError, PlanError
 from fedcdh.protocols import DOMAIN
-from fedcdh.summaries.column_profiles import LEVELS_AT_MOST
+from fedcdh.summaries.column_profiles import MAX_LEVELS
 from fedcdh.summaries.features import Fourier, Hermite
-from fedcdh.summaries.plan import COLUMNS_AT_MOST, Categorical, Continuous, StudyPlan
-from fedcdh.summaries.profiles import QUANTILES, merge, profile
+from fedcdh.summaries.plan import MAX_COLUMNS, Categorical, Continuous, StudyPlan
+from fedcdh.summaries.profiles import QUANTILES, merge_profiles, profile
 
 
 @settings(deadline=None, max_examples=60)
@@ -250,7 +250,7 @@ def test_whatever_happens_to_a_plan_is_refused_or_harmless(data):
 
 READABLE = [
     "می\u200cروم",
-    "a" * LETTERS_AT_MOST,
+    "a" * MAX_NAME_LENGTH,
     "größe ☃",
     '"y" \\',
     "גובה",
@@ -261,7 +261,7 @@ READABLE = [
     "%s {x}",
 ]
 UNREADABLE = [
-    "a" * (LETTERS_AT_MOST + 1),
+    "a" * (MAX_NAME_LENGTH + 1),
     "a\n",
     "\t",
     "\0",
@@ -306,15 +306,15 @@ def test_a_table_with_a_hidden_letter_is_refused_by_name():
 
 
 def test_levels_are_as_few_as_in_profiles():
-    assert len(Categorical("g", tuple(map(str, range(LEVELS_AT_MOST)))).levels) == LEVELS_AT_MOST
+    assert len(Categorical("g", tuple(map(str, range(MAX_LEVELS)))).levels) == MAX_LEVELS
     with pytest.raises(PlanError, match="'g' has 100000 levels, expected at most 100; group them"):
         Categorical("g", tuple(map(str, range(100_000))))
 
 
 def test_a_plan_fits_into_memory():
-    columns = [Continuous(f"v{k}") for k in range((COLUMNS_AT_MOST - 1) // 4)]
+    columns = [Continuous(f"v{k}") for k in range((MAX_COLUMNS - 1) // 4)]
     plan = StudyPlan(tuple(columns), ("north",), Hermite(2))
-    assert plan.columns <= COLUMNS_AT_MOST
+    assert plan.columns <= MAX_COLUMNS
     with pytest.raises(PlanError, match="columns of features, expected at most 20000; leave variables out"):
         replace(plan, family=Hermite(3))
 
@@ -355,7 +355,7 @@ def test_pooled_location_and_scale_are_those_of_the_pooled_rows(parts, offset, r
     pooled = np.concatenate([table["x"] for table in tables.values()]).astype(np.longdouble)
     mean, spread = float(pooled.mean()), float(pooled.std())
     (variable,) = plan.variables
-    q1, q3 = merge(profiles)["x"].quantiles[1:4:2]
+    q1, q3 = merge_profiles(profiles)["x"].quantiles[1:4:2]
     if 0 < 10 * (q3 - q1) / 1.349 < spread:  # single values distort the moments: see below
         return
     largest = float(np.abs(pooled).max())
@@ -373,10 +373,10 @@ def test_pooled_quantiles_do_not_hang_on_how_many_values_are_looked_at_at_once(s
     for k in range(clients):
         x = np.round(rng.normal(rng.choice([0, 0, 9]), rng.choice([0, 1, 5]), 30), int(rng.integers(0, 3)))
         parts.append(profile({"x": x}, f"c{k}"))
-    whole = merge(parts)["x"].quantiles
+    whole = merge_profiles(parts)["x"].quantiles
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys.modules["fedcdh.summaries.profiles"], "VALUES_AT_ONCE", at_once)
-        assert merge(parts)["x"].quantiles == whole
+        assert merge_profiles(parts)["x"].quantiles == whole
 
 
 def test_pooled_location_and_scale_to_the_last_digits():
@@ -420,7 +420,7 @@ def test_a_profile_says_no_more_than_it_needs():
 
 def test_merged_levels_are_the_union_with_their_counts():
     parts = [profile({"g": list(labels)}, client) for client, labels in (("s", "ab"), ("n", "bcc"))]
-    merged = merge(parts)["g"]
+    merged = merge_profiles(parts)["g"]
     assert dict(zip(merged.levels, merged.counts, strict=True)) == {"a": 1, "b": 2, "c": 2}
     assert merged.count == 5
 
@@ -526,6 +526,6 @@ def test_counted_from_the_other_end_the_bulk_is_the_same(parts):
 def test_pooled_quantiles_are_near_those_of_the_pooled_rows():
     rng = np.random.default_rng(1)
     parts = [rng.normal(k, 1 + k / 3, 300 + 100 * k) for k in range(4)]
-    found = merge([profile({"x": part}, f"c{k}") for k, part in enumerate(parts)])["x"].quantiles
+    found = merge_profiles([profile({"x": part}, f"c{k}") for k, part in enumerate(parts)])["x"].quantiles
     pooled = np.concatenate(parts)
     assert found == pytest.approx(np.quantile(pooled, QUANTILES), abs=0.25 * pooled.std())

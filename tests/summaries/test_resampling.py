@@ -15,7 +15,7 @@ from fedcdh.discovery.api import discover_from
 from fedcdh.errors import FedCDHError, SettingsError
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import add_up
-from fedcdh.summaries.bootstrap import bootstrap_summaries, check_copies
+from fedcdh.summaries.bootstrap import bootstrap_summaries, check_replicate_count
 from fedcdh.summaries.plan import Continuous, StudyPlan
 from fedcdh.summaries.summary import Summary
 
@@ -38,7 +38,7 @@ def test_batches_do_not_matter(cuts, seed):
 
 def test_blocks_do_not_matter(monkeypatch):
     whole = bootstrap_summaries(TABLES[CLIENT], PLAN, CLIENT, 3, 1)
-    monkeypatch.setattr("fedcdh.summaries.bootstrap._BLOCK", 7)
+    monkeypatch.setattr("fedcdh.summaries.bootstrap._BLOCK_ROWS", 7)
     assert bootstrap_summaries(TABLES[CLIENT], PLAN, CLIENT, 3, 1) == whole
 
 
@@ -117,11 +117,11 @@ def test_a_copy_says_what_it_is_a_copy_of_and_anything_else_has_another_digest(d
 def test_copies_that_no_memory_holds_are_refused_before_a_row_is_read():
     plan = StudyPlan(tuple(Continuous(f"v{k}") for k in range(100)), ("north",))
     most = 2**30 // (8 * plan.columns**2)
-    check_copies(plan, most)
+    check_replicate_count(plan, most)
     with pytest.raises(SettingsError, match=f"2.9 GB of memory.* up to {most} copies"):
         bootstrap_summaries(None, plan, "north", 1000, 0)
     with pytest.raises(SettingsError, match="do without copies"):
-        check_copies(replace(plan, variables=tuple(Continuous(f"v{k}") for k in range(2000))), 1)
+        check_replicate_count(replace(plan, variables=tuple(Continuous(f"v{k}") for k in range(2000))), 1)
 
 
 @pytest.mark.parametrize(

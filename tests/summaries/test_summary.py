@@ -14,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedcdh.discovery.api import discover_from
-from fedcdh.errors import DataError, PlanError, PlanMismatch, SummaryError
+from fedcdh.errors import DataError, PlanError, PlanMismatchError, SummaryError
 from fedcdh.summaries import accumulator as summing_module
 from fedcdh.summaries import summary as summary_module
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import add_up
 from fedcdh.summaries.features import Fourier, Hermite
 from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
-from fedcdh.summaries.summary import GRID, ROWS_AT_MOST, Summary
+from fedcdh.summaries.summary import GRID, MAX_ROWS, Summary
 
 row = st.tuples(
     st.one_of(
@@ -44,7 +44,7 @@ def columns(rows) -> dict[str, list]:
 
 
 def part(rows, plan, client="north") -> Summary:
-    return summarize(columns(rows), plan, client, max_dropped=1.0)
+    return summarize(columns(rows), plan, client, max_missing_share=1.0)
 
 
 def identical(first: Summary, second: Summary) -> bool:
@@ -82,7 +82,7 @@ def test_the_size_of_blocks_does_not_matter(monkeypatch, block):
     plan = studies.plan_of({"a": table})
     whole = summarize(table, plan, "a")
     monkeypatch.setattr(summing_module, "_block_rows", lambda plan: block)
-    monkeypatch.setattr(summing_module, "_EXACT", max(1, block // 2))
+    monkeypatch.setattr(summing_module, "_MAX_EXACT_ROWS", max(1, block // 2))
     assert identical(summarize(table, plan, "a"), whole)
 
 
@@ -178,12 +178,14 @@ def of_rows(plan: StudyPlan, rows: int, client: str = "north") -> Summary:
 def test_a_hundred_million_rows_fit():
     largest = np.iinfo(np.int64).max
     assert largest >= GRID**2 * 10**8
-    assert largest >= GRID**2 * ROWS_AT_MOST
-    assert ROWS_AT_MOST >= 10**8
-    assert summing_module._EXACT * GRID**2 <= 2**53  # block sums are exact in float64
-    wide = summing_module.Sums(StudyPlan(tuple(Continuous(f"x{number}") for number in range(2000)), ("a",)))
+    assert largest >= GRID**2 * MAX_ROWS
+    assert MAX_ROWS >= 10**8
+    assert summing_module._MAX_EXACT_ROWS * GRID**2 <= 2**53  # block sums are exact in float64
+    wide = summing_module.MomentAccumulator(
+        StudyPlan(tuple(Continuous(f"x{number}") for number in range(2000)), ("a",))
+    )
     wide.used = 10**8
-    assert wide._watched() <= summing_module._EXACT
+    assert wide._watched() <= summing_module._MAX_EXACT_ROWS
     plan = plan_for()
     both = of_rows(plan, 5 * 10**7) + of_rows(plan, 5 * 10**7, "south")
     assert both.rows == 10**8
@@ -193,25 +195,25 @@ def test_a_hundred_million_rows_fit():
 
 def test_too_many_rows_are_refused_not_wrapped_around(monkeypatch):
     plan = plan_for()
-    assert (of_rows(plan, ROWS_AT_MOST - 1) + of_rows(plan, 1)).rows == ROWS_AT_MOST
-    with pytest.raises(SummaryError, match=f"{ROWS_AT_MOST + 1} rows are more than the {ROWS_AT_MOST}.*random part"):
-        of_rows(plan, ROWS_AT_MOST) + of_rows(plan, 1)
+    assert (of_rows(plan, MAX_ROWS - 1) + of_rows(plan, 1)).rows == MAX_ROWS
+    with pytest.raises(SummaryError, match=f"{MAX_ROWS + 1} rows are more than the {MAX_ROWS}.*random part"):
+        of_rows(plan, MAX_ROWS) + of_rows(plan, 1)
     with pytest.raises(SummaryError, match="rows are more than"):
-        add_up([of_rows(plan, ROWS_AT_MOST), of_rows(plan, 1, "south")], plan)
-    monkeypatch.setattr(summary_module, "ROWS_AT_MOST", 3)
+        add_up([of_rows(plan, MAX_ROWS), of_rows(plan, 1, "south")], plan)
+    monkeypatch.setattr(summary_module, "MAX_ROWS", 3)
     assert part([(1.0, "a", 1.0)] * 3, plan).rows == 3
     with pytest.raises(SummaryError, match="4 rows are more than the 3"):
         part([(1.0, "a", 1.0)] * 4, plan)
 
 
-@pytest.mark.parametrize("rows", [1, 2, 1000, 10**8, ROWS_AT_MOST])
+@pytest.mark.parametrize("rows", [1, 2, 1000, 10**8, MAX_ROWS])
 def test_centring_is_exact_however_many_rows(rows):
     """Half of the rows at one end of the range, half at the other; and a feature that never varies."""
     plan = StudyPlan((Categorical("g", ("a", "b", "c")),), ("north",))
     a, b = rows // 2, rows - rows // 2
     moments = np.diag([rows, a, b, 0]) * GRID**2
     moments[0, 1:3] = moments[1:3, 0] = np.array([a, b]) * GRID**2
-    means, scatter = Summary(plan.fingerprint, ("north",), moments, rows, {"g": 0}).centred()
+    means, scatter = Summary(plan.fingerprint, ("north",), moments, rows, {"g": 0}).means_and_scatter()
     assert means == pytest.approx([1, a / rows, b / rows, 0], rel=1e-15)
     spread = a * b / rows
     expected = np.array([[0, 0, 0, 0], [0, spread, -spread, 0], [0, -spread, spread, 0], [0, 0, 0, 0]])
@@ -223,7 +225,7 @@ def test_centring_is_exact_however_many_rows(rows):
 def test_centring_agrees_with_the_rows(rows):
     plan = plan_for()
     features = np.array([part([cells], plan).moments[0] / GRID**2 for cells in rows if cells[2] is not None])
-    means, scatter = part(rows, plan).centred()
+    means, scatter = part(rows, plan).means_and_scatter()
     assert means == pytest.approx(features.mean(axis=0), rel=1e-12, abs=1e-14)
     about = features - features.mean(axis=0)
     assert scatter == pytest.approx(about.T @ about, rel=1e-9, abs=1e-12)
@@ -245,11 +247,13 @@ def test_nan_is_missing_and_never_gets_in():
 
 def test_too_many_missing_values_are_refused_with_advice():
     rows = [(1.0, "a", None)] * 6 + [(1.0, "a", 1.0)] * 4
-    with pytest.raises(DataError, match=r"client 'north' would lose 6 of 10 rows.*'y' \(6 missing\).*max_dropped="):
+    with pytest.raises(
+        DataError, match=r"client 'north' would lose 6 of 10 rows.*'y' \(6 missing\).*max_missing_share="
+    ):
         summarize(columns(rows), plan_for(), "north")
-    assert summarize(columns(rows), plan_for(), "north", max_dropped=0.6).rows == 4
+    assert summarize(columns(rows), plan_for(), "north", max_missing_share=0.6).rows == 4
     with pytest.raises(DataError, match="no complete row is left"):
-        summarize(columns([(1.0, "a", None)] * 3), plan_for(), "north", max_dropped=1.0)
+        summarize(columns([(1.0, "a", None)] * 3), plan_for(), "north", max_missing_share=1.0)
     with pytest.raises(DataError, match="client 'north' has no rows; leave it out"):
         summarize(columns([]), plan_for(), "north")
 
@@ -281,9 +285,9 @@ def test_strangers_are_refused():
 def test_only_summaries_of_one_plan_add_up():
     one, other = plan_for(), replace(plan_for(), clip=5.0)
     rows = [(1.0, "a", 1.0)]
-    with pytest.raises(PlanMismatch, match=r"different plans.*same plan file"):
+    with pytest.raises(PlanMismatchError, match=r"different plans.*same plan file"):
         part(rows, one) + part(rows, other)
-    with pytest.raises(PlanMismatch, match=r"summary of north follows plan.*make it again"):
+    with pytest.raises(PlanMismatchError, match=r"summary of north follows plan.*make it again"):
         add_up([part(rows, one)], other)
 
 
@@ -347,10 +351,10 @@ def test_a_summary_is_a_value():
 
 def test_some_rows_of_the_scatter_are_rows_of_the_scatter():
     for summary in studies.cohort_of(studies.mixed(3)).summaries:
-        whole = summary.centred()[1]
+        whole = summary.means_and_scatter()[1]
         assert np.array_equal(whole, whole.T)
         assert np.array_equal(summary.scatter(slice(2, 5)), whole[2:5])
-        assert np.array_equal(summary.centred(slice(3, 7))[1], whole[3:7, 3:7])
+        assert np.array_equal(summary.means_and_scatter(slice(3, 7))[1], whole[3:7, 3:7])
 
 
 @pytest.mark.parametrize("place", [(0, -1), (600, 3)])

@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from threading import Lock
 from unittest import mock
 
-
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "same")
 
 

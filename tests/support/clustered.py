@@ -12,7 +12,7 @@ import pandas as pd
 from threadpoolctl import threadpool_info
 
 from fedcdh.data.sources import TableSource
-from fedcdh.messages.summary_file import SummaryMessage, pack
+from fedcdh.messages.summary_file import SummaryMessage, pack_summary
 from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
 from fedcdh.summaries.summary import Summary
 
@@ -64,7 +64,7 @@ def awkward_parts(frame: pd.DataFrame) -> list[pd.DataFrame]:
 
 
 def packed(summary: Summary) -> bytes:
-    return pack(SummaryMessage(summary, False), PLAN)
+    return pack_summary(SummaryMessage(summary, False), PLAN)
 
 
 def where(source: TableSource) -> frozenset[int]:

@@ -18,20 +18,23 @@ from typing import Any
 
 from killing import killer
 
-from fedcdh.cli.aggregate import add_command
+from fedcdh.cli.aggregate import aggregate_command
 from fedcdh.federation.streaming import aggregate_files
 
-WRITERS = ("adding.py", "running_sum.py", "disk.py", "places.py")
+WRITERS = ("aggregate_files.py", "running_sum.py", "storage.py", "_inputs.py")
 
 
 def add(plan: str, summaries: str, target: Path) -> None:
-    add_command(Path(plan), [Path(summaries)], target, quiet=True)
+    aggregate_command(Path(plan), [Path(summaries)], target, quiet=True)
 
 
 def run(plan: str, summaries: str, folder: Path, stride: int) -> dict[str, Any]:
     """Kills at every so many lines, each time in a folder of its own; the last run is not killed any more."""
     os.fsync = lambda handle: None  # slow, and of no use to a process that dies while its system lives
-    aggregate_files.Adding.__init__.__defaults__ = (None, 0.0)  # what was added is written after every file
+    aggregate_files.StreamingAggregation.__init__.__defaults__ = (
+        None,
+        0.0,
+    )  # what was added is written after every file
     add(plan, summaries, folder / "warm")  # fills the caches
     digests, journals = set(), 0
     for killed, step in enumerate(range(1, 100_000, stride)):

@@ -16,7 +16,7 @@ from killing import killer
 
 from fedcdh.privacy.ledger import Release, ReleaseLedger
 
-WRITERS = ("book.py", "disk.py")
+WRITERS = ("ledger_file.py", "storage.py")
 
 
 def released(number: int) -> Release:

@@ -13,19 +13,19 @@ import studies
 from fedcdh.messages.signing import SigningKey
 from fedcdh.messages.study_file import Study
 from fedcdh.privacy.secure_aggregation import server
-from fedcdh.privacy.secure_aggregation.client import Member, Site
+from fedcdh.privacy.secure_aggregation.client import SecAggClient, SecAggMember
 from fedcdh.privacy.secure_aggregation.messages import (
-    Confirmations,
-    Confirmed,
-    Delivery,
-    Keys,
-    Masked,
-    Opened,
-    Present,
+    ConfirmedSurvivors,
+    MaskedVector,
+    PublicKeys,
     Roster,
-    Shares,
-    Signed,
-    Terms,
+    SealedShares,
+    SecAggTerms,
+    ShareDelivery,
+    SignedMessage,
+    SurvivorConfirmation,
+    SurvivorList,
+    UnmaskingShares,
 )
 from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
 
@@ -68,18 +68,18 @@ class Room:
     threshold: int | None = None
     seed: object = None
     gone: Mapping[str, str] = field(default_factory=dict)
-    states: dict[str, Member | None] = field(default_factory=dict)
+    states: dict[str, SecAggMember | None] = field(default_factory=dict)
     replies: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, sites: int, count: int = 1, **settings: Any) -> Room:
         return cls(*a_study(sites, count), **settings)
 
-    def site(self, client: str) -> Site:
+    def site(self, client: str) -> SecAggClient:
         given = {} if self.seed is None else {"random": chance((self.seed, client))}
-        return Site(self.study, client, self.keys[client], **given)
+        return SecAggClient(self.study, client, self.keys[client], **given)
 
-    def ask(self, client: str, request: Any) -> Signed:
+    def ask(self, client: str, request: Any) -> SignedMessage:
         """One site's answer; it remembers."""
         summary = self.cohort.summaries[self.cohort.clients.index(client)]
         state, reply = self.site(client).answer(request, self.states.get(client), lambda: (summary, False))
@@ -94,41 +94,41 @@ class Room:
 
     # round by round, as far as a test wants
 
-    def terms(self) -> Terms:
-        return Terms.of(self.study, threshold=self.threshold, groups=self.groups)
+    def terms(self) -> SecAggTerms:
+        return SecAggTerms.of(self.study, threshold=self.threshold, groups=self.groups)
 
-    def roster(self, terms: Terms | None = None) -> Roster:
+    def roster(self, terms: SecAggTerms | None = None) -> Roster:
         terms = terms or self.terms()
-        keys: dict[str, Keys] = self.all(terms, self.study.plan.clients, "keys")
-        return server.roster_of(self.study, terms, keys.values())
+        keys: dict[str, PublicKeys] = self.all(terms, self.study.plan.clients, "keys")
+        return server.build_roster(self.study, terms, keys.values())
 
-    def delivery(self, roster: Roster) -> Delivery:
-        shares: dict[str, Shares] = self.all(roster, roster.clients, "shares")
+    def delivery(self, roster: Roster) -> ShareDelivery:
+        shares: dict[str, SealedShares] = self.all(roster, roster.clients, "shares")
         for one in shares.values():
             server.check_shares(self.study, roster, one)
-        return server.delivery_of(roster, shares.values())
+        return server.build_delivery(roster, shares.values())
 
-    def present(self, roster: Roster, delivery: Delivery) -> Present:
-        masked: dict[str, Masked] = self.all(delivery, delivery.clients, "masked")
+    def present(self, roster: Roster, delivery: ShareDelivery) -> SurvivorList:
+        masked: dict[str, MaskedVector] = self.all(delivery, delivery.clients, "masked")
         for one in masked.values():
             server.check_masked(self.study, roster, delivery, one)
-        return server.present_of(roster, masked)
+        return server.list_survivors(roster, masked)
 
-    def confirmations(self, roster: Roster, present: Present) -> Confirmations:
-        confirmed: dict[str, Confirmed] = self.all(present, present.clients, "confirmed")
+    def confirmations(self, roster: Roster, present: SurvivorList) -> ConfirmedSurvivors:
+        confirmed: dict[str, SurvivorConfirmation] = self.all(present, present.clients, "confirmed")
         for one in confirmed.values():
             server.check_confirmed(self.study, roster, present, one)
-        return server.confirmations_of(self.study, roster, present, confirmed.values())
+        return server.collect_confirmations(self.study, roster, present, confirmed.values())
 
-    def opened(self, roster: Roster, delivery: Delivery, confirmations: Confirmations) -> Aggregate:
-        opened: dict[str, Opened] = self.all(confirmations, confirmations.present.clients, "opened")
+    def opened(self, roster: Roster, delivery: ShareDelivery, confirmations: ConfirmedSurvivors) -> Aggregate:
+        opened: dict[str, UnmaskingShares] = self.all(confirmations, confirmations.present.clients, "opened")
         for one in opened.values():
             server.check_opened(self.study, roster, delivery, confirmations.present, one)
         return self.sum(roster, confirmations.present)
 
-    def sum(self, roster: Roster, present: Present) -> Aggregate:
+    def sum(self, roster: Roster, present: SurvivorList) -> Aggregate:
         masked, shares, opened = (self.replies[round_] for round_ in ("masked", "shares", "opened"))
-        return server.sum_of(self.study, roster, shares, masked.values(), present, list(opened.values()))
+        return server.unmask_sum(self.study, roster, shares, masked.values(), present, list(opened.values()))
 
     def run(self) -> Aggregate:
         """All rounds."""
@@ -147,6 +147,6 @@ def same(one: Aggregate, other: Aggregate) -> bool:
     """Bit for bit."""
     assert one.total == other.total
     assert one.total.moments.tobytes() == other.total.moments.tobytes()
-    assert one.firsts.tobytes() == other.firsts.tobytes()
+    assert one.first_moments.tobytes() == other.first_moments.tobytes()
     assert one.groups == other.groups
     return one.total.digest == other.total.digest

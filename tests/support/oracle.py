@@ -7,11 +7,11 @@ import random
 from collections.abc import Sequence
 from itertools import product
 
-from fedcdh.errors import NoExtension
-from fedcdh.graphs.equivalence import consistent_extension
-from fedcdh.graphs.knowledge import NOTHING_KNOWN, Knowledge
-from fedcdh.graphs.partial_graph import Arrow, PartialGraph, ends
-from fedcdh.protocols import DOMAIN, Answer, ModuleDependence, Question
+from fedcdh.errors import NoConsistentExtensionError
+from fedcdh.graphs.equivalence import find_consistent_extension
+from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
+from fedcdh.graphs.partial_graph import Arrow, PartialGraph, sort_pair
+from fedcdh.protocols import DOMAIN, Answer, ModuleDependence, Query
 
 
 def random_dag(rng: random.Random, size: int, degree: float, changing: float = 0.0) -> PartialGraph:
@@ -53,9 +53,9 @@ def obeys(dag: PartialGraph, knowledge: Knowledge) -> bool:
     return required <= dag.arrows and not any(knowledge.forbids(*arrow) for arrow in dag.arrows)
 
 
-def class_by_enumeration(dag: PartialGraph, knowledge: Knowledge = NOTHING_KNOWN) -> PartialGraph:
+def class_by_enumeration(dag: PartialGraph, knowledge: Knowledge = NO_KNOWLEDGE) -> PartialGraph:
     """Direct the skeleton in every possible way, keep the equivalent DAGs, see where they agree."""
-    pairs = [ends(pair) for pair in sorted(dag.skeleton, key=ends)]
+    pairs = [sort_pair(pair) for pair in sorted(dag.skeleton, key=sort_pair)]
     members: list[frozenset[Arrow]] = []
     for turned in product((False, True), repeat=len(pairs)):
         arrows = frozenset((b, a) if turn else (a, b) for (a, b), turn in zip(pairs, turned, strict=True))
@@ -68,7 +68,7 @@ def class_by_enumeration(dag: PartialGraph, knowledge: Knowledge = NOTHING_KNOWN
     return PartialGraph(dag.nodes, agreed, dag.skeleton - {frozenset(arrow) for arrow in agreed})
 
 
-def class_by_extension(dag: PartialGraph, knowledge: Knowledge = NOTHING_KNOWN) -> PartialGraph:
+def class_by_extension(dag: PartialGraph, knowledge: Knowledge = NO_KNOWLEDGE) -> PartialGraph:
     """An arrow of the DAG is compelled iff no DAG of the class has it the other way round."""
     given = {arrow for arrow in dag.arrows if knowledge.forbids(arrow[1], arrow[0])}
     given |= {(a, middle) for pair, middle in dag.colliders for a in pair}
@@ -80,15 +80,15 @@ def _can_turn(dag: PartialGraph, arrow: Arrow, given: set[Arrow]) -> bool:
     arrows = given | {(arrow[1], arrow[0])}
     pattern = PartialGraph(dag.nodes, frozenset(arrows), dag.skeleton - {frozenset(known) for known in arrows})
     try:
-        return pattern.colliders == dag.colliders and consistent_extension(pattern).colliders == dag.colliders
-    except NoExtension:
+        return pattern.colliders == dag.colliders and find_consistent_extension(pattern).colliders == dag.colliders
+    except NoConsistentExtensionError:
         return False
 
 
 def noise(seed: int):  # type: ignore[no-untyped-def]
     """A test that answers at random, though always the same to the same question."""
 
-    def test(questions: Sequence[Question], /) -> list[Answer]:
+    def test(questions: Sequence[Query], /) -> list[Answer]:
         return [Answer(question, 0.0, _uniform(seed, str(question)) ** 4, 100) for question in questions]
 
     return test

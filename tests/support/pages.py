@@ -12,7 +12,7 @@ from pathlib import Path
 from unittest import mock
 
 import fedcdh
-from fedcdh.errors import MissingLibrary
+from fedcdh.errors import MissingDependencyError
 
 ROOT = Path(fedcdh.__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -79,7 +79,7 @@ def play(page: Path, *, commands: bool) -> list[str]:
         if language == "python":
             try:
                 exec(compile(text, page.name, "exec"), names)
-            except (ModuleNotFoundError, MissingLibrary) as lacking:
+            except (ModuleNotFoundError, MissingDependencyError) as lacking:
                 missing.append(str(lacking))
         elif language == "console" and commands:
             for command, shown in steps(text):

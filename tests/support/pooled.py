@@ -15,7 +15,7 @@ import numpy as np
 from scipy import stats
 
 from fedcdh.inference.batched_regression import JITTER
-from fedcdh.protocols import DOMAIN, Question
+from fedcdh.protocols import DOMAIN, Query
 from fedcdh.summaries.features import Hermite
 from fedcdh.summaries.plan import Categorical, StudyPlan
 
@@ -196,14 +196,14 @@ def combine(p_values: list[float]) -> float:
 # The regression test
 
 
-def regression_p(rows: Rows, question: Question) -> float:
+def regression_p(rows: Rows, question: Query) -> float:
     if DOMAIN in question.pair:
         (name,) = question.pair - {DOMAIN}
         return mechanism_p(rows, name, question.given)
     return pair_p(rows, question)
 
 
-def pair_p(rows: Rows, question: Question) -> float:
+def pair_p(rows: Rows, question: Query) -> float:
     given = rows.side_by_side(question.given - {DOMAIN})
     x, y = rows.predictors[question.x], rows.predictors[question.y]
     if not x.shape[1] or not y.shape[1]:
@@ -370,7 +370,7 @@ def kernel_p(x: np.ndarray, y: np.ndarray, z: np.ndarray, ridge: float) -> float
     return gamma_p(x.T @ left_y / count, x.T @ left_x / count, y.T @ left_y / count, count)
 
 
-def paper_p(rows: Rows, question: Question, domain: np.ndarray, ridge: float = 1e-3) -> float:
+def paper_p(rows: Rows, question: Query, domain: np.ndarray, ridge: float = 1e-3) -> float:
     """FCIT and FUIT as printed: the features of several variables are added up (Eqs. 40-43)."""
     features = rows.kernel_features(domain)
     width = max(columns.shape[1] for columns in features.values())
@@ -379,13 +379,13 @@ def paper_p(rows: Rows, question: Question, domain: np.ndarray, ridge: float = 1
     return kernel_p(padded[question.x] + z, padded[question.y], z, ridge)
 
 
-def concatenated_p(rows: Rows, question: Question) -> float:
+def concatenated_p(rows: Rows, question: Query) -> float:
     features = rows.kernel_features(np.eye(len(rows.clients)))
     z = rows.side_by_side(question.given, features)
     return kernel_p(np.concatenate([features[question.x], z], axis=1), features[question.y], z, 0.1 / rows.count)
 
 
-def product_p(rows: Rows, question: Question) -> float:
+def product_p(rows: Rows, question: Query) -> float:
     """The product kernel of the client and Z against the residual features of x, one row at a time."""
     (name,) = question.pair - {DOMAIN}
     features = rows.kernel_features(np.eye(len(rows.clients)))

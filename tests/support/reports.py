@@ -48,7 +48,7 @@ def document(names: Sequence[str], seed: int = 0, **more: Any) -> dict[str, Any]
             "method": "evidence",
             "alpha": 0.05,
             "knowledge": {"required": [], "forbidden": [], "tiers": [], "forbid_within_tier": []},
-            "max_conditioning": None,
+            "max_conditioning_size": None,
             "seed": 0,
         },
         "clients": [
@@ -82,7 +82,7 @@ def _edge(source: str, target: str, mark: str, random: Random) -> dict[str, Any]
 
 def by_tests(made: Mapping[str, Any]) -> dict[str, Any]:
     """The same result as a search by tests would have it: p-values, separating sets and independent change."""
-    settings = {**made["settings"], "method": "constraint", "max_conditioning": 2}
+    settings = {**made["settings"], "method": "constraint", "max_conditioning_size": 2}
     first = made["variables"][0]
     edges = [
         {

@@ -22,7 +22,7 @@ def test_given_z_the_pair_is_independent_unless_coupled(mechanism: str, conditio
         common = truth(mechanism, np.reshape(z, (conditioning, len(x))).T)
         p_values[dependence] = stats.pearsonr(x - common, y - common).pvalue
         assert instance.independent == (dependence == 0)
-        assert instance.question.given == set(instance.study.names[2:])
+        assert instance.query.given == set(instance.study.names[2:])
         assert (("x", "y") in instance.study.arrows) == (dependence > 0)
     assert p_values[0.0] > 1e-3
     assert p_values[0.3] < 1e-6
@@ -54,7 +54,7 @@ def test_causes_shift_and_the_mechanism_only_as_told(changes: dict[str, float], 
     assert (stats.levene(*left).pvalue < 1e-6) == differs["spread"]
     assert stats.f_oneway(*(table[:, 1] for table in tables)).pvalue < 1e-6
     assert instance.independent == (not changes)
-    assert instance.question.pair == {DOMAIN, "x"}
+    assert instance.query.pair == {DOMAIN, "x"}
     assert instance.study.changing == {"z1", "z2"} | ({"x"} if changes else set())
 
 

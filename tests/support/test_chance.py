@@ -31,7 +31,7 @@ def test_a_name_draws_the_same_keys_and_bits_again_and_another_name_others():
 @pytest.mark.skipif(PROFILE != "same", reason="this run looks for what chance brings")
 def test_each_test_has_chance_of_its_own():
     first = secrets.token_bytes(16)
-    with repeated("tests/test_chance.py::test_each_test_has_chance_of_its_own"):
+    with repeated("tests/support/test_chance.py::test_each_test_has_chance_of_its_own"):
         assert secrets.token_bytes(16) == first
 
 

@@ -23,11 +23,11 @@ from fedcdh.errors import DataError
 if sys.platform != "win32":
     import fcntl
 
-_ABANDONED = 3600.0  # seconds; only where there are no locks
-_NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP}  # some network file systems cannot, and do it by themselves
+_STALE_DRAFT_SECONDS = 3600.0  # seconds; only where there are no locks
+_UNSUPPORTED_SYNC_ERRNOS = {errno.EINVAL, errno.ENOTSUP}  # some network file systems cannot, and do it by themselves
 
 
-def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> None:
+def write_atomically(path: Path, content: str | bytes, *, private: bool = False) -> None:
     """Writes the content in one step: a crash at any moment leaves the old file or none, or all of the new one.
 
     The file may be read by whom the umask says, though never by more than could read the file it replaces; a private
@@ -35,15 +35,15 @@ def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> N
     """
     data = content.encode("utf-8") if isinstance(content, str) else content
     path.parent.mkdir(parents=True, exist_ok=True)
-    sweep(path)
-    mode = 0o600 if private else _mode_of(path)
-    while not _written(path, data, mode):
+    remove_stale_drafts(path)
+    mode = 0o600 if private else _permissions_of(path)
+    while not _write_draft(path, data, mode):
         pass
     _sync_folder(path.parent)
 
 
-def write_together(contents: Sequence[tuple[Path, bytes]], instead_of: Iterable[Path] = ()) -> None:
-    """Writes files of one folder in this order, all or none; those that they stand `instead_of` go first.
+def write_files_atomically(contents: Sequence[tuple[Path, bytes]], replacing: Iterable[Path] = ()) -> None:
+    """Writes files of one folder in this order, all or none; those that they stand `replacing` go first.
 
     All are written aside before anything moves. What stops the moves, ctrl-C included, undoes them: then there is what
     was there before. Only a process that dies on the spot leaves the first files without the last, and in a hidden
@@ -55,10 +55,10 @@ def write_together(contents: Sequence[tuple[Path, bytes]], instead_of: Iterable[
         older, newer = Path(aside) / "older", Path(aside) / "newer"
         older.mkdir()
         for path, content in contents:
-            mode = _mode_of(path)
-            write_whole(newer / path.name, content)
+            mode = _permissions_of(path)
+            write_atomically(newer / path.name, content)
             (newer / path.name).chmod(stat.S_IMODE((newer / path.name).lstat().st_mode) & mode)
-        gone = dict.fromkeys([*instead_of, *(path for path, _ in contents)])
+        gone = dict.fromkeys([*replacing, *(path for path, _ in contents)])
         moves = [(path, older / path.name) for path in gone if os.path.lexists(path)]
         _move_all([*moves, *((newer / path.name, path) for path, _ in contents)])
     _sync_folder(folder)
@@ -78,8 +78,8 @@ def _move_all(moves: Sequence[tuple[Path, Path]]) -> None:
 
 
 @contextlib.contextmanager
-def locked(path: Path, *, otherwise: Callable[[], Exception] | None = None) -> Iterator[None]:
-    """Alone, by a lock on this file, which dies with the process; who comes second waits, or raises `otherwise`.
+def hold_lock(path: Path, *, if_locked: Callable[[], Exception] | None = None) -> Iterator[None]:
+    """Alone, by a lock on this file, which dies with the process; who comes second waits, or raises `if_locked`.
 
     What is there already stays as it is, and a link is not followed: the folder may be one that others write to.
     """
@@ -88,40 +88,42 @@ def locked(path: Path, *, otherwise: Callable[[], Exception] | None = None) -> I
     with os.fdopen(os.open(path, flags, 0o666), "r+b", buffering=0) as lock:
         if sys.platform != "win32":
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | (fcntl.LOCK_NB if otherwise else 0))
+                fcntl.flock(lock, fcntl.LOCK_EX | (fcntl.LOCK_NB if if_locked else 0))
             except BlockingIOError:
-                if otherwise is None:
+                if if_locked is None:
                     raise
-                raise otherwise() from None
+                raise if_locked() from None
         yield
 
 
-def sweep(path: Path) -> None:
+def remove_stale_drafts(path: Path) -> None:
     """Removes the drafts of this file that no living process is writing."""
     ours = re.compile(re.escape(f".{path.name}.") + r"[0-9a-f]{16}\.draft")
     for name in [name for name in os.listdir(path.parent) if ours.fullmatch(name)]:  # noqa: PTH208 (names, not paths)
         with contextlib.suppress(OSError):  # another sweeper was quicker, or the draft is not ours to remove
-            _remove_abandoned(path.parent / name)
+            _remove_stale(path.parent / name)
 
 
-def read_regular(path: Path, at_most: int, what: str, *, refuse: Callable[[str], Exception] = DataError) -> bytes:
+def read_regular_file(
+    path: Path, max_bytes: int, expected: str, *, refuse: Callable[[str], Exception] = DataError
+) -> bytes:
     """All bytes of an ordinary file of at most so many bytes; links to one are followed.
 
-    Folders, pipes, devices and larger files are refused before a byte is read; `what` names what was expected.
+    Folders, pipes, devices and larger files are refused before a byte is read; `expected` names what was expected.
     """
     try:
         nature = path.stat()  # before opening: that alone can set a device in motion
     except (FileNotFoundError, NotADirectoryError, ValueError):
-        raise refuse(f"there is no file {str(path)!r}; expected {what} there: check the name") from None
-    _check_regular(nature, path, what, refuse)
+        raise refuse(f"there is no file {str(path)!r}; expected {expected} there: check the name") from None
+    _check_regular(nature, path, expected, refuse)
     # not blocking: should a pipe have taken the file's place just now, opening it must not wait for a writer
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
     with os.fdopen(os.open(path, flags), "rb") as file:
         nature = os.fstat(file.fileno())
-        _check_regular(nature, path, what, refuse)
-        if nature.st_size > at_most:
+        _check_regular(nature, path, expected, refuse)
+        if nature.st_size > max_bytes:
             raise refuse(
-                f"{str(path)!r} has {nature.st_size} bytes, {what} has at most {at_most}; check that it is the right "
+                f"{str(path)!r} has {nature.st_size} bytes, {expected} has at most {max_bytes}; check that it is the right "
                 "file, made with the same plan"
             )
         content = file.read(nature.st_size + 1)
@@ -137,7 +139,7 @@ def _check_regular(nature: os.stat_result, path: Path, what: str, refuse: Callab
         raise refuse(f"{str(path)!r} is a pipe, socket or device; expected {what}: save it as an ordinary file first")
 
 
-def _mode_of(path: Path) -> int:
+def _permissions_of(path: Path) -> int:
     """Permissions to ask for; whatever they are, the system takes away what the umask forbids."""
     try:
         return stat.S_IMODE(path.lstat().st_mode) & 0o666 if not path.is_symlink() else 0o666
@@ -145,14 +147,14 @@ def _mode_of(path: Path) -> int:
         return 0o666
 
 
-def _written(path: Path, data: bytes, mode: int) -> bool:
+def _write_draft(path: Path, data: bytes, mode: int) -> bool:
     """Whether the content now stands at the path; False if a sweeper took the draft before it could be locked."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.draft")
     try:
         with open(draft, "xb", buffering=0, opener=lambda name, flags: os.open(name, flags, mode)) as file:
-            if not _claimed(file.fileno()):
+            if not _lock_draft(file.fileno()):
                 return False
-            _fill(file.fileno(), data)
+            _write_all(file.fileno(), data)
             if sys.platform == "win32":
                 file.close()  # an open file cannot be moved there
             os.replace(draft, path)  # noqa: PTH105 (one call, so that tests can make it fail)
@@ -161,7 +163,7 @@ def _written(path: Path, data: bytes, mode: int) -> bool:
     return True
 
 
-def _fill(handle: int, data: bytes) -> None:
+def _write_all(handle: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(handle, rest) :]
@@ -170,12 +172,12 @@ def _fill(handle: int, data: bytes) -> None:
 
 if sys.platform == "win32":
 
-    def _claimed(handle: int) -> bool:
+    def _lock_draft(handle: int) -> bool:
         return True
 
-    def _remove_abandoned(draft: Path) -> None:
+    def _remove_stale(draft: Path) -> None:
         """An open file cannot be removed there; the age covers the moment between closing a draft and moving it."""
-        if time.time() - draft.lstat().st_mtime > _ABANDONED:
+        if time.time() - draft.lstat().st_mtime > _STALE_DRAFT_SECONDS:
             draft.unlink()
 
     def _sync_folder(folder: Path) -> None:
@@ -183,7 +185,7 @@ if sys.platform == "win32":
 
 else:
 
-    def _claimed(handle: int) -> bool:
+    def _lock_draft(handle: int) -> bool:
         """Locks a new draft; False if a sweeper saw it first. Where locks do not work, no sweeper gets one either."""
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -193,7 +195,7 @@ else:
             return True
         return os.fstat(handle).st_nlink > 0
 
-    def _remove_abandoned(draft: Path) -> None:
+    def _remove_stale(draft: Path) -> None:
         handle = os.open(draft, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises if its writer lives
@@ -207,7 +209,7 @@ else:
         try:
             os.fsync(handle)
         except OSError as problem:
-            if problem.errno not in _NO_FOLDER_SYNC:
+            if problem.errno not in _UNSUPPORTED_SYNC_ERRNOS:
                 raise
         finally:
             os.close(handle)

@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-DEPTH_AT_MOST = 32
-DIGITS_AT_MOST = 40
+MAX_DEPTH = 32
+MAX_DIGITS = 40
 """In a row: 64-bit integers have up to 19, the shortest decimals of a float up to 21 after the point."""
 
 Refuse = Callable[[str], Exception]
@@ -23,34 +23,34 @@ Refuse = Callable[[str], Exception]
 # again. So the time grows with the length of a text, whatever it holds.
 _TOKEN = re.compile(
     r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|(?P<opens>[\[{])|(?P<closes>[\]}])'
-    rf"|(?P<digits>[0-9]{{{DIGITS_AT_MOST + 1},}})",
+    rf"|(?P<digits>[0-9]{{{MAX_DIGITS + 1},}})",
     re.DOTALL,
 )
-_HALF_OF_A_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
+_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-class _Refused(Exception):  # noqa: N818 (never leaves this module)
+class _JsonRefusedError(Exception):
     """Carries a reason out of the callbacks of the JSON reader."""
 
 
-def canonical(document: Any) -> str:
+def to_canonical_json(document: Any) -> str:
     """The one text of a document: keys sorted by code point, no spaces, nothing escaped that need not be."""
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
-def parse(text: str | bytes, *, refuse: Refuse) -> Any:
+def parse_json(text: str | bytes, *, refuse: Refuse) -> Any:
     """The document of a JSON text; whatever is wrong with it, `refuse(reason)` is raised.
 
-    >>> parse('{"rows": 3}', refuse=ValueError)
+    >>> parse_json('{"rows": 3}', refuse=ValueError)
     {'rows': 3}
-    >>> parse('{"rows": 3, "rows": 4}', refuse=ValueError)
+    >>> parse_json('{"rows": 3, "rows": 4}', refuse=ValueError)
     Traceback (most recent call last):
     ...
     ValueError: the key 'rows' stands twice in one object
     """
     try:
-        return _parsed(_as_text(text))
-    except _Refused as refused:
+        return _load(_decode(text))
+    except _JsonRefusedError as refused:
         reason = str(refused)
     except json.JSONDecodeError as problem:
         reason = f"it is not JSON ({problem})"
@@ -58,32 +58,34 @@ def parse(text: str | bytes, *, refuse: Refuse) -> Any:
     raise refuse(reason)
 
 
-def _parsed(text: str) -> Any:
-    _check_shape(text)
-    document = json.loads(text, object_pairs_hook=_object, parse_float=_finite, parse_constant=_no_constant)
-    if _HALF_OF_A_PAIR.search(text):  # escaped pairs are fine, escaped halves are text that no file can hold
-        _check_text(canonical(document))
+def _load(text: str) -> Any:
+    _check_limits(text)
+    document = json.loads(
+        text, object_pairs_hook=_build_object, parse_float=_parse_finite, parse_constant=_refuse_constant
+    )
+    if _ESCAPED_SURROGATE.search(text):  # escaped pairs are fine, escaped halves are text that no file can hold
+        _check_unicode(to_canonical_json(document))
     return document
 
 
-def _as_text(text: str | bytes) -> str:
+def _decode(text: str | bytes) -> str:
     if isinstance(text, str):
-        _check_text(text)
+        _check_unicode(text)
         return text
     try:
         return text.decode("utf-8")
     except UnicodeDecodeError as problem:
-        raise _Refused(f"it is not UTF-8 (byte {problem.start})") from None
+        raise _JsonRefusedError(f"it is not UTF-8 (byte {problem.start})") from None
 
 
-def _check_text(text: str) -> None:
+def _check_unicode(text: str) -> None:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        raise _Refused("it holds half of a surrogate pair, which is not a character") from None
+        raise _JsonRefusedError("it holds half of a surrogate pair, which is not a character") from None
 
 
-def _check_shape(text: str) -> None:
+def _check_limits(text: str) -> None:
     """Depth and digits, without recursion: up to its first mistake, a text has the same tokens here as in a parser."""
     depth = 0
     for token in _TOKEN.finditer(text):
@@ -92,26 +94,28 @@ def _check_shape(text: str) -> None:
         elif token["closes"]:
             depth -= 1
         elif token["digits"]:
-            raise _Refused(f"it holds a number with {len(token['digits'])} digits, expected at most {DIGITS_AT_MOST}")
-        if depth > DEPTH_AT_MOST:
-            raise _Refused(f"it is nested more than {DEPTH_AT_MOST} deep")
+            raise _JsonRefusedError(
+                f"it holds a number with {len(token['digits'])} digits, expected at most {MAX_DIGITS}"
+            )
+        if depth > MAX_DEPTH:
+            raise _JsonRefusedError(f"it is nested more than {MAX_DEPTH} deep")
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise _Refused(f"the key {key[:40]!r} stands twice in one object")
+            raise _JsonRefusedError(f"the key {key[:40]!r} stands twice in one object")
         found[key] = value
     return found
 
 
-def _finite(digits: str) -> float:
+def _parse_finite(digits: str) -> float:
     number = float(digits)
     if not math.isfinite(number):
-        raise _Refused("it holds a number beyond the range of 64-bit floats")
+        raise _JsonRefusedError("it holds a number beyond the range of 64-bit floats")
     return number
 
 
-def _no_constant(name: str) -> None:
-    raise _Refused(f"it holds {name}, which is not a JSON number")
+def _refuse_constant(name: str) -> None:
+    raise _JsonRefusedError(f"it holds {name}, which is not a JSON number")

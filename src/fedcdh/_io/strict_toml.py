@@ -11,25 +11,25 @@ import tomllib
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from fedcdh._io.text import LETTERS_AT_MOST
+from fedcdh._io.text import MAX_NAME_LENGTH
 from fedcdh.errors import FedCDHError
 
-BYTES_AT_MOST = 1_000_000
-POINTS_AT_MOST = 200
+MAX_BYTES = 1_000_000
+MAX_DOTS_PER_LINE = 200
 """In one line: the time to read a dotted key grows with the square of its points, 90 seconds for 49,000."""
 
 Refuse = Callable[[str], FedCDHError]
 
 
-def parse(text: str | bytes, *, refuse: Refuse) -> dict[str, Any]:
+def parse_toml(text: str | bytes, *, refuse: Refuse) -> dict[str, Any]:
     """The table of a TOML text; whatever is wrong with it, `refuse(reason)` is raised."""
-    if len(text) > BYTES_AT_MOST:
-        raise refuse(f"it is longer than {BYTES_AT_MOST} letters")
+    if len(text) > MAX_BYTES:
+        raise refuse(f"it is longer than {MAX_BYTES} letters")
     try:
         # `.encode` refuses what no file can hold: half of a surrogate pair
         lines = (text if isinstance(text, bytes) else text.encode()).decode().replace("\r\n", "\n")
-        if max(line.count(".") for line in lines.split("\n")) > POINTS_AT_MOST:
-            raise ValueError(f"one of its lines holds more than {POINTS_AT_MOST} points; break the line")
+        if max(line.count(".") for line in lines.split("\n")) > MAX_DOTS_PER_LINE:
+            raise ValueError(f"one of its lines holds more than {MAX_DOTS_PER_LINE} points; break the line")
         return tomllib.loads(lines)
     except UnicodeError:
         reason = "it is not UTF-8 text"
@@ -40,57 +40,57 @@ def parse(text: str | bytes, *, refuse: Refuse) -> dict[str, Any]:
     raise refuse(reason)
 
 
-def only(table: Any, known: Collection[str] | None, where: str, *, refuse: Refuse) -> dict[str, Any]:
+def expect_table(table: Any, known: Collection[str] | None, where: str, *, refuse: Refuse) -> dict[str, Any]:
     """The table, if it is one and has no other keys than the known ones; None: any keys."""
     if not isinstance(table, dict):
-        raise refuse(f"{where} should be a table, found {shown(table)}")
+        raise refuse(f"{where} should be a table, found {abbreviate(table)}")
     for key in table:
         if known is not None and key not in known:
-            near = suggestion(key, known)
-            raise refuse(f"{where} has the unknown key {shown(key)}{near}; known are {', '.join(known)}")
+            near = suggest_name(key, known)
+            raise refuse(f"{where} has the unknown key {abbreviate(key)}{near}; known are {', '.join(known)}")
     return table
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
+def suggest_name(name: str, known: Iterable[str]) -> str:
     """`, did you mean 'bmi'?` for the nearest known name, ignoring case; nothing if none is near.
 
     Texts beyond the length of a name are left out: the time to compare two grows with the product of their lengths.
     """
-    if len(name) > LETTERS_AT_MOST:
+    if len(name) > MAX_NAME_LENGTH:
         return ""
-    by_fold = {one.casefold(): one for one in known if len(one) <= LETTERS_AT_MOST}
+    by_fold = {one.casefold(): one for one in known if len(one) <= MAX_NAME_LENGTH}
     near = difflib.get_close_matches(name.casefold(), list(by_fold), n=1, cutoff=0.6)
     return f", did you mean {by_fold[near[0]]!r}?" if near else ""
 
 
-def texts(found: Any, where: str, *, refuse: Refuse) -> tuple[str, ...]:
+def expect_strings(found: Any, where: str, *, refuse: Refuse) -> tuple[str, ...]:
     """A list of texts."""
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise refuse(f'{where} should be a list of texts such as ["north", "south"], found {shown(found)}')
+        raise refuse(f'{where} should be a list of texts such as ["north", "south"], found {abbreviate(found)}')
     return tuple(found)
 
 
-def number(found: Any, where: str, *, refuse: Refuse) -> float:
+def expect_number(found: Any, where: str, *, refuse: Refuse) -> float:
     """A finite number; true and false are none."""
-    if not isinstance(found, int | float) or isinstance(found, bool) or not _finite(found):
-        raise refuse(f"{where} should be a finite number, found {shown(found)}")
+    if not isinstance(found, int | float) or isinstance(found, bool) or not _is_finite(found):
+        raise refuse(f"{where} should be a finite number, found {abbreviate(found)}")
     return float(found)
 
 
-def whole(found: Any, where: str, *, refuse: Refuse) -> int:
+def expect_integer(found: Any, where: str, *, refuse: Refuse) -> int:
     """A whole number from 0 upwards, written without a point; it may be as large as a 64-bit integer."""
     if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found < 1 << 63:
-        raise refuse(f"{where} should be a whole number from 0 upwards, found {shown(found)}")
+        raise refuse(f"{where} should be a whole number from 0 upwards, found {abbreviate(found)}")
     return found
 
 
-def shown(found: Any) -> str:
+def abbreviate(found: Any) -> str:
     """What was found, cut to a line."""
     text = repr(found)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def _finite(found: float) -> bool:
+def _is_finite(found: float) -> bool:
     try:
         return math.isfinite(found)
     except OverflowError:  # an integer beyond all floats

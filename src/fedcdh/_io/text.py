@@ -10,18 +10,18 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
-LETTERS_AT_MOST = 200
+MAX_NAME_LENGTH = 200
 """Of a name or a label: what fits into a message, and can be compared with others in no time."""
-_UNREADABLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+_UNPRINTABLE_CATEGORIES = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 _JOINERS = "\u200c\u200d"
 
 
-def some_of(names: Iterable[str], most: int = 20) -> str:
+def abbreviate_list(names: Iterable[str], most: int = 20) -> str:
     """Names in a sentence; of very many the first ones, and how many more there are.
 
-    >>> some_of(["north", "south"])
+    >>> abbreviate_list(["north", "south"])
     'north, south'
-    >>> some_of(map(str, range(1, 10_001)), 3)
+    >>> abbreviate_list(map(str, range(1, 10_001)), 3)
     '1, 2, 3 and 9997 more'
     """
     found = list(names)
@@ -29,23 +29,23 @@ def some_of(names: Iterable[str], most: int = 20) -> str:
     return ", ".join(found) if rest <= 0 else f"{', '.join(found[:most])} and {rest} more"
 
 
-def wrong_with(text: object) -> str:
+def describe_text_problem(text: object) -> str:
     r"""What keeps people from reading a name or a label in one line; nothing if nothing does.
 
     All spaces count as readable, no-break spaces too, and so do the joiners of Persian and Indic scripts; control
     characters, marks that turn the direction of writing, and halves of surrogate pairs do not.
 
-    >>> wrong_with("größe\u00a0in cm")
+    >>> describe_text_problem("größe\u00a0in cm")
     ''
-    >>> wrong_with("size\u202e")
+    >>> describe_text_problem("size\u202e")
     "'size\\u202e' holds the character U+202E, which cannot be printed"
     """
     if not isinstance(text, str):
         return f"{cut_repr(text)} is no text"
-    if len(text) > LETTERS_AT_MOST:
-        return f"{cut_repr(text)} has {len(text)} letters, expected at most {LETTERS_AT_MOST}"
+    if len(text) > MAX_NAME_LENGTH:
+        return f"{cut_repr(text)} has {len(text)} letters, expected at most {MAX_NAME_LENGTH}"
     for letter in text:
-        if unicodedata.category(letter) in _UNREADABLE and letter not in _JOINERS:
+        if unicodedata.category(letter) in _UNPRINTABLE_CATEGORIES and letter not in _JOINERS:
             return f"{cut_repr(text)} holds the character U+{ord(letter):04X}, which cannot be printed"
     return ""
 
@@ -56,7 +56,7 @@ def cut_repr(found: object) -> str:
     return text if len(text) <= 200 else text[:197] + "..."
 
 
-def readable(document: Any) -> str:
+def to_readable_json(document: Any) -> str:
     """JSON for people, and still one text per document."""
     return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -79,4 +79,4 @@ def is_key(found: object) -> bool:
 
 def is_name(found: object) -> bool:
     """Whether this is a text that is not empty and that people can read in one line."""
-    return found != "" and not wrong_with(found)
+    return found != "" and not describe_text_problem(found)

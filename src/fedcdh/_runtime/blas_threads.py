@@ -15,7 +15,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 
-class ForAll:
+class ProcessWideContext:
     """A setting of the whole process: the first thread to come in makes it, the last one to leave takes it back.
 
     If each did both for itself, the last would put back what the first had set.
@@ -41,29 +41,29 @@ class ForAll:
 
 
 @contextmanager
-def _one_blas_thread() -> Iterator[None]:
-    limited = _blas().limit(limits=1, user_api="blas")
-    _let_go()
+def _limit_blas_threads() -> Iterator[None]:
+    limited = _blas_controller().limit(limits=1, user_api="blas")
+    _release_thread_control()
     try:
         yield
     finally:
         limited.restore_original_limits()
-        _let_go()
+        _release_thread_control()
 
 
-def _let_go() -> None:
+def _release_thread_control() -> None:
     """Any thread may set the number of threads again: threadpoolctl, from 3.8 on, lets only the one that set it last
     do so, and whoever leaves last need not be the one that came first."""
-    for library in _blas().lib_controllers:
+    for library in _blas_controller().lib_controllers:
         getattr(library, "clear_controlling_thread", lambda: None)()
 
 
-one_blas_thread = ForAll(_one_blas_thread)
+single_blas_thread = ProcessWideContext(_limit_blas_threads)
 """While this lasts, BLAS computes in one thread, in all threads of this process."""
 
 
 @cache
-def _blas() -> ThreadpoolController:
+def _blas_controller() -> ThreadpoolController:
     """Also has the C library keep the memory of freed arrays, as it does once a large one was freed, here of 24 MB.
 
     Else it gives that of every block back to the system and asks for it again, a quarter of the time.

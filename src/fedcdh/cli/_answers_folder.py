@@ -6,25 +6,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedcdh._io.storage import read_regular
+from fedcdh._io.storage import read_regular_file
 from fedcdh.cli._console import Output
-from fedcdh.cli._inputs import blaming, replaceable, signed_by, write_signed
-from fedcdh.errors import AnswersNeeded, NotASummary
+from fedcdh.cli._inputs import check_replaceable, check_signer, naming_file, write_signed
+from fedcdh.errors import PendingAnswersError, SummaryFormatError
 from fedcdh.messages.round_files import (
-    ANSWER_ENDING,
-    REQUEST_NAME,
+    ANSWER_SUFFIX,
+    REQUEST_FILE_NAME,
     AnswerMessage,
-    answer_bytes_at_most,
-    request_text,
-    requests_in,
+    max_answer_bytes,
+    read_requests,
+    request_to_json,
     unpack_answer,
 )
 from fedcdh.messages.signing import SigningKey
 from fedcdh.messages.study_file import Study
 from fedcdh.summaries.aggregation import Cohort
-from fedcdh.summaries.joint import JointRequest, JointSummary, answers_to, requests_for
+from fedcdh.summaries.joint import JointRequest, JointSummary, plan_requests, select_answers
 
-Answers = Sequence[JointSummary]
+ClientAnswers = Sequence[JointSummary]
 
 
 @dataclass(frozen=True)
@@ -37,47 +37,49 @@ class AnswersFolder:
     key: SigningKey | None
     out: Output
 
-    def ask(self, wanted: JointRequest, /) -> Mapping[str, Answers]:
-        """The answers in the folder; AnswersNeeded, with a request written there, while some are missing."""
-        before, rows = requests_in(self.folder, self.study.plan), max(self.cohort.client_rows)
-        requests = requests_for(wanted, before, self.study.plan, rows)
+    def ask(self, wanted: JointRequest, /) -> Mapping[str, ClientAnswers]:
+        """The answers in the folder; PendingAnswersError, with a request written there, while some are missing."""
+        before, rows = read_requests(self.folder, self.study.plan), max(self.cohort.client_rows)
+        requests = plan_requests(wanted, before, self.study.plan, rows)
         for request in requests:
             if request not in before:
                 path = self._path(request)
-                replaceable(path, "request")
-                write_signed(path, request_text(request).encode(), "request", self.key)
+                check_replaceable(path, "request")
+                write_signed(path, request_to_json(request).encode(), "request", self.key)
         received = [self._received(request) for request in requests]
         for request, found in zip(requests, received, strict=True):
             if lacking := [client for client in self.cohort.clients if client not in found]:
-                raise AnswersNeeded(self._needed(request, lacking))
-        return answers_to(wanted, received)
+                raise PendingAnswersError(self._needed(request, lacking))
+        return select_answers(wanted, received)
 
-    def _received(self, request: JointRequest) -> dict[str, Answers]:
-        found: dict[str, Answers] = {}
-        for path in sorted(self.folder.glob(f"*{ANSWER_ENDING.format(request.number)}")):
+    def _received(self, request: JointRequest) -> dict[str, ClientAnswers]:
+        found: dict[str, ClientAnswers] = {}
+        for path in sorted(self.folder.glob(f"*{ANSWER_SUFFIX.format(request.number)}")):
             message = self._read(path, request)
             if message.client in found:
-                raise NotASummary(f"{path} is a second answer of {message.client} to one request; leave one there")
+                raise SummaryFormatError(
+                    f"{path} is a second answer of {message.client} to one request; leave one there"
+                )
             found[message.client] = message.answers
         return {client: answers for client, answers in found.items() if client in self.cohort.clients}
 
     def _read(self, path: Path, request: JointRequest) -> AnswerMessage:
-        most = answer_bytes_at_most(self.study.plan, request)
-        content = read_regular(path, most, "an answer to this request", refuse=NotASummary)
-        with blaming(path):
+        most = max_answer_bytes(self.study.plan, request)
+        content = read_regular_file(path, most, "an answer to this request", refuse=SummaryFormatError)
+        with naming_file(path):
             message = unpack_answer(content, self.study.plan, request)
-        if signed_by(path, content, "answer", self.study.keys.get(message.client)) is None:
+        if check_signer(path, content, "answer", self.study.keys.get(message.client)) is None:
             self.out.warn(f"{path} is not signed: that it comes from {message.client} is known only by the way it came")
         if message.research:
             self.out.warn(f"{path} was made for research, without privacy")
         return message
 
     def _path(self, request: JointRequest) -> Path:
-        return self.folder / REQUEST_NAME.format(request.number)
+        return self.folder / REQUEST_FILE_NAME.format(request.number)
 
     def _needed(self, request: JointRequest, lacking: Sequence[str]) -> str:
         return (
             f"answers of {', '.join(lacking)} are needed to {self._path(request)}, about {len(request.sets)} sets of "
-            f"variables; send it to the sites, put their answers (NAME{ANSWER_ENDING.format(request.number)}) into "
+            f"variables; send it to the sites, put their answers (NAME{ANSWER_SUFFIX.format(request.number)}) into "
             f"{self.folder}, and run this again"
         )

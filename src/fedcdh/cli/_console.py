@@ -17,10 +17,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-LINES_EVERY = 10.0
+SECONDS_BETWEEN_LINES = 10.0
 """Seconds, where nobody watches."""
 
-Advance = Callable[[int, float], None]
+RowProgress = Callable[[int, float], None]
 """Called with the rows of a batch and the share of all work that is done."""
 
 
@@ -35,17 +35,17 @@ class Output:
         """Sentences for a person."""
         if not (self.quiet or self.as_json):
             for sentence in sentences:
-                _write(f"{plain(sentence)}\n")
+                _write(f"{to_printable(sentence)}\n")
 
     def warn(self, sentence: str, *, always: bool = False) -> None:
         """What a person should know, though nothing went wrong; goes to the error stream, never to a pipe."""
         if always or not self.quiet:
-            sys.stderr.write(f"fedcdh: note: {in_one_line(sentence)}\n")
+            sys.stderr.write(f"fedcdh: note: {to_single_line(sentence)}\n")
 
     def table(self, heads: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Columns under their heads, numbers to the right."""
         numeric = [all(isinstance(cell, (int, float, NoneType)) for cell in cells) for cells in zip(*rows, strict=True)]
-        texts = [list(heads), *([_shown(cell) for cell in row] for row in rows)]
+        texts = [list(heads), *([_format_cell(cell) for cell in row] for row in rows)]
         widths = [max(map(len, cells)) for cells in zip(*texts, strict=True)]
         for row in texts:
             cells = [
@@ -61,12 +61,12 @@ class Output:
             _write(f"{text}\n")
 
     @contextmanager
-    def progress(self, doing: str) -> Iterator[Advance]:
+    def progress(self, doing: str) -> Iterator[RowProgress]:
         """A bar with rows per second and the time left, from the start again for every pass over the rows."""
         if not self._watched:
-            yield _nothing
+            yield _ignore_progress
             return
-        columns = (TextColumn("{task.description}"), BarColumn(), _Rate(), TimeRemainingColumn())
+        columns = (TextColumn("{task.description}"), BarColumn(), _RowRate(), TimeRemainingColumn())
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
             task, passes, last = bar.add_task(doing, total=1.0, rows=0), 1, 0.0
 
@@ -95,7 +95,7 @@ class Output:
         if self.quiet or self.as_json:
             yield lambda done: None
         elif not self._watched:
-            yield _Lines(doing, total)
+            yield _ProgressLines(doing, total)
         else:
             columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
             with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
@@ -107,19 +107,19 @@ class Output:
         return not (self.quiet or self.as_json) and sys.stderr.isatty()
 
 
-class _Lines:
+class _ProgressLines:
     """How far it has come, every ten seconds."""
 
     def __init__(self, doing: str, total: int) -> None:
         self.doing, self.total, self.last = doing, total, time.monotonic()
 
     def __call__(self, done: int) -> None:
-        if (now := time.monotonic()) - self.last >= LINES_EVERY:
+        if (now := time.monotonic()) - self.last >= SECONDS_BETWEEN_LINES:
             self.last = now
             sys.stderr.write(f"fedcdh: {self.doing}, {done} of {self.total}\n")
 
 
-class _Rate(ProgressColumn):
+class _RowRate(ProgressColumn):
     """Rows so far, and per second."""
 
     def render(self, task: Task) -> Text:
@@ -128,19 +128,19 @@ class _Rate(ProgressColumn):
         return Text(f"{rows:,} rows, {rows / seconds:,.0f}/s" if seconds else f"{rows:,} rows")
 
 
-def _nothing(rows: int, share: float) -> None:
+def _ignore_progress(rows: int, share: float) -> None:
     """Progress that nobody watches."""
 
 
-def plain(text: str) -> str:
+def to_printable(text: str) -> str:
     """Text that does nothing to a terminal: names come from other people's files."""
     return "".join(letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
-def in_one_line(text: str) -> str:
+def to_single_line(text: str) -> str:
     r"""Text whose lines are ours alone: the name of a file may hold anything.
 
-    >>> in_one_line("new\nline.summary")
+    >>> to_single_line("new\nline.summary")
     'new\\nline.summary'
     """
     return "".join(
@@ -148,8 +148,8 @@ def in_one_line(text: str) -> str:
     )
 
 
-def _shown(cell: object) -> str:
-    return plain(f"{cell:.4g}" if isinstance(cell, float) else "" if cell is None else str(cell))
+def _format_cell(cell: object) -> str:
+    return to_printable(f"{cell:.4g}" if isinstance(cell, float) else "" if cell is None else str(cell))
 
 
 def _write(text: str) -> None:
@@ -161,7 +161,7 @@ def _write(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def never_fail_on_letters() -> None:
+def tolerate_encoding_errors() -> None:
     """A terminal without arrows shows question marks, and all the rest."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -10,13 +10,13 @@ from typing import ParamSpec
 
 import typer
 
-from fedcdh.cli._console import plain
+from fedcdh.cli._console import to_printable
 from fedcdh.errors import ExitCode, FedCDHError
 
 Parameters = ParamSpec("Parameters")
 
 
-def speaking(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
+def report_errors(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
     """The same command, whose refusals are sentences and exit codes."""
 
     @functools.wraps(command)
@@ -24,25 +24,25 @@ def speaking(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
         try:
             command(*args, **kwargs)
         except FedCDHError as refusal:
-            _stop(str(refusal), refusal.exit_code)
+            _exit_with(str(refusal), refusal.exit_code)
         except KeyboardInterrupt:
-            _stop("interrupted; nothing half-written is left, run the command again", ExitCode.INTERRUPTED)
+            _exit_with("interrupted; nothing half-written is left, run the command again", ExitCode.INTERRUPTED)
         except OSError as problem:
-            _stop(_about_files(problem), ExitCode.FILES)
+            _exit_with(_describe_file_error(problem), ExitCode.FILES)
         except MemoryError:
-            _stop("there is not enough memory for this", ExitCode.FILES)
+            _exit_with("there is not enough memory for this", ExitCode.FILES)
         except Exception as problem:
             if os.environ.get("FEDCDH_DEBUG"):
                 raise
             what = (
                 f"{type(problem).__name__}, a mistake of this program; set FEDCDH_DEBUG=1 to see where, and report it"
             )
-            _stop(what, ExitCode.INTERNAL)
+            _exit_with(what, ExitCode.INTERNAL)
 
     return guarded
 
 
-def _about_files(problem: OSError) -> str:
+def _describe_file_error(problem: OSError) -> str:
     where = f" {problem.filename}" if problem.filename else ""
     room = "see to the rights there" if isinstance(problem, PermissionError) else "make room there"
     return f"cannot read or write{where} ({problem.strerror or problem}); choose another place, or {room}"
@@ -52,7 +52,7 @@ IN_PYTHON = {
     "variables=[...]": "--variables A,B,...",
     'kinds={...: "categorical"}': "--kind NAME=categorical",
     "kinds=": "--kind ",
-    "max_dropped=": "--max-dropped SHARE",
+    "max_missing_share=": "--max-missing-share SHARE",
     "family=Fourier(width=5)": "--method paper",
     "method='evidence'": "--method evidence",
     ", 1, 2, ... or None": ", 1, 2, ...",
@@ -60,8 +60,8 @@ IN_PYTHON = {
 """What messages call things by that are called otherwise here."""
 
 
-def _stop(sentence: str, code: int) -> None:
+def _exit_with(sentence: str, code: int) -> None:
     for python, here in IN_PYTHON.items():
         sentence = sentence.replace(python, here)
-    sys.stderr.write(f"fedcdh: {plain(sentence)}\n")
+    sys.stderr.write(f"fedcdh: {to_printable(sentence)}\n")
     raise typer.Exit(code)

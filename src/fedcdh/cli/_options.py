@@ -7,17 +7,17 @@ from typing import Annotated, Any
 
 import typer
 
-from fedcdh._runtime.cpu_count import WORKERS_AT_MOST
-from fedcdh.cli._console import Advance
-from fedcdh.data.readers import MISSING, CsvStyle, TableFiles, open_tables, read_renames
+from fedcdh._runtime.cpu_count import MAX_WORKERS
+from fedcdh.cli._console import RowProgress
+from fedcdh.data.readers import MISSING_VALUES, CsvStyle, TableFiles, open_tables, read_column_map
 from fedcdh.errors import SettingsError
 
-_CSV = "How CSV files are written"
+_CSV_PANEL = "How CSV files are written"
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
-Client = Annotated[str, typer.Option(help="The name of this site in the study.", metavar="NAME")]
-Files = Annotated[
+ClientName = Annotated[str, typer.Option(help="The name of this site in the study.", metavar="NAME")]
+DataFiles = Annotated[
     list[str], typer.Argument(help="CSV (also .gz), Parquet or Arrow files, folders or patterns.", metavar="DATA...")
 ]
 PlanFile = Annotated[Path, typer.Argument(help="The study's plan file.", metavar="PLAN")]
@@ -41,7 +41,7 @@ PolicyFile = Annotated[
         metavar="FILE",
     ),
 ]
-OnlyCheck = Annotated[
+DryRun = Annotated[
     bool, typer.Option("--check", help="Ask policy and ledger whether it may leave; write and note nothing.")
 ]
 LedgerFile = Annotated[
@@ -52,14 +52,14 @@ LedgerFile = Annotated[
         metavar="FILE",
     ),
 ]
-Research = Annotated[
+NoDisclosureControl = Annotated[
     bool,
     typer.Option(
         "--research",
         help="Simulated or public data: no smallest numbers of rows or people; a summary says so.",
     ),
 ]
-Renames = Annotated[
+ColumnMapFile = Annotated[
     Path | None,
     typer.Option("--map", help='Names of columns: TOML with "theirs" = "study\'s", or CSV.', metavar="FILE"),
 ]
@@ -67,22 +67,22 @@ Workers = Annotated[
     int | None,
     typer.Option(
         min=1,
-        max=WORKERS_AT_MOST,
+        max=MAX_WORKERS,
         help="Threads that share the work; else one for each processor that may be used. The result is the same.",
         metavar="N",
     ),
 ]
 Delimiter = Annotated[
-    str | None, typer.Option(help="Between cells; else a comma, in .tsv files a tab.", rich_help_panel=_CSV)
+    str | None, typer.Option(help="Between cells; else a comma, in .tsv files a tab.", rich_help_panel=_CSV_PANEL)
 ]
-Decimal = Annotated[str, typer.Option(help="In numbers: a point, or a comma.", rich_help_panel=_CSV)]
-Encoding = Annotated[str, typer.Option(help="Of the letters, such as latin-1.", rich_help_panel=_CSV)]
+Decimal = Annotated[str, typer.Option(help="In numbers: a point, or a comma.", rich_help_panel=_CSV_PANEL)]
+Encoding = Annotated[str, typer.Option(help="Of the letters, such as latin-1.", rich_help_panel=_CSV_PANEL)]
 Missing = Annotated[
     list[str] | None,
     typer.Option(
         "--missing",
-        help=f"A cell that means no value; may be repeated; else {', '.join(filter(None, MISSING))} and empty.",
-        rich_help_panel=_CSV,
+        help=f"A cell that means no value; may be repeated; else {', '.join(filter(None, MISSING_VALUES))} and empty.",
+        rich_help_panel=_CSV_PANEL,
         metavar="TEXT",
     ),
 ]
@@ -92,13 +92,13 @@ def open_data(
     files: list[str],
     renames: Path | None,
     style: CsvStyle,
-    progress: Advance | None = None,
+    progress: RowProgress | None = None,
 ) -> TableFiles:
     """The site's files, with the study's names for their columns."""
-    return open_tables(files, rename=read_renames(renames) if renames else None, style=style, progress=progress)
+    return open_tables(files, rename=read_column_map(renames) if renames else None, style=style, progress=progress)
 
 
-def csv_style(delimiter: str | None, decimal: str, encoding: str, missing: list[str] | None) -> CsvStyle:
+def build_csv_style(delimiter: str | None, decimal: str, encoding: str, missing: list[str] | None) -> CsvStyle:
     """How CSV files are written, from options; what is not given is as usual."""
     given: dict[str, Any] = {"decimal": decimal, "encoding": encoding}
     if delimiter is not None:
@@ -108,7 +108,7 @@ def csv_style(delimiter: str | None, decimal: str, encoding: str, missing: list[
     return CsvStyle(**given)
 
 
-def pairs(given: list[str] | None, option: str, expected: str) -> dict[str, str]:
+def parse_pairs(given: list[str] | None, option: str, expected: str) -> dict[str, str]:
     """NAME=VALUE, as often as it was given."""
     found: dict[str, str] = {}
     for text in given or ():
@@ -119,7 +119,7 @@ def pairs(given: list[str] | None, option: str, expected: str) -> dict[str, str]
     return found
 
 
-def not_an_input(output: Path, inputs: list[Path]) -> None:
+def refuse_input_as_output(output: Path, inputs: list[Path]) -> None:
     """Refuses to write where something is read from."""
     for path in inputs:
         if path.exists() and output.exists() and path.samefile(output):

@@ -14,29 +14,36 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from fedcdh._io.storage import read_regular, write_whole
-from fedcdh._io.text import some_of
-from fedcdh.cli._console import Output, in_one_line
-from fedcdh.cli._errors import speaking
-from fedcdh.cli._inputs import named, read_trusted, replaceable, the_key, write_signed, writing
-from fedcdh.cli._options import AsJson, KeyFile, PlanFile, PlanKey, Quiet, not_an_input
-from fedcdh.cli._summaries import FILES, Receiving
-from fedcdh.errors import DuplicateClient, FedCDHError, SettingsError, SummaryError
-from fedcdh.federation.streaming.aggregate_files import Adding, Outcome
-from fedcdh.messages.aggregate_file import AggregateMessage, aggregate_bytes_at_most, pack_aggregate, unpack_aggregate
-from fedcdh.messages.summary_file import most_bytes
+from fedcdh._io.storage import read_regular_file, write_atomically
+from fedcdh._io.text import abbreviate_list
+from fedcdh.cli._console import Output, to_single_line
+from fedcdh.cli._errors import report_errors
+from fedcdh.cli._inputs import (
+    check_replaceable,
+    expand_paths,
+    load_signing_key,
+    naming_output,
+    read_trusted_study,
+    write_signed,
+)
+from fedcdh.cli._options import AsJson, KeyFile, PlanFile, PlanKey, Quiet, refuse_input_as_output
+from fedcdh.cli._summaries import SUMMARY_PATTERN, SummaryReader
+from fedcdh.errors import DuplicateClientError, FedCDHError, SettingsError, SummaryError
+from fedcdh.federation.streaming.aggregate_files import AggregationReport, StreamingAggregation
+from fedcdh.messages.aggregate_file import AggregateMessage, max_aggregate_bytes, pack_aggregate, unpack_aggregate
+from fedcdh.messages.summary_file import max_summary_bytes
 from fedcdh.summaries.plan import StudyPlan
 
-GROUPS_AT_MOST = 1 << 24
+MAX_GROUPS_BYTES = 1 << 24
 """Bytes of a file of groups."""
-SHOWN = 20
+MAX_SHOWN = 20
 """Refusals that are given one by one on the screen; all of them are in a file."""
-REFUSED = ".refused.csv"
+REFUSALS_SUFFIX = ".refused.csv"
 """What the name of that file ends in, after that of the sum."""
-_HEADING = ["client", "group"]
+_GROUPS_HEADER = ["client", "group"]
 
 
-class Refusal(NamedTuple):
+class FileRefusal(NamedTuple):
     """What was refused, each part in one line; the names are the headings in the file of them."""
 
     file: str  # or nothing, if it is about a client and not one file
@@ -44,8 +51,8 @@ class Refusal(NamedTuple):
     problem: str
 
 
-@speaking
-def add_command(
+@report_errors
+def aggregate_command(
     plan: PlanFile,
     summaries: Annotated[
         list[Path],
@@ -76,39 +83,43 @@ def add_command(
       fedcdh discover study.plan.json study.aggregate
     """
     out = Output(quiet, as_json)
-    study = read_trusted(plan, plan_key, out)
-    paths, signing = named(summaries, FILES), the_key(key, out)
-    replaceable(output, "aggregate")
-    not_an_input(output, paths)
-    adding = Adding.beside(output, study, None if groups is None else read_groups(groups))
-    receiving = Receiving(study)
-    with _stopped_in_order(), adding.alone():
-        _forget(listed := output.with_name(output.name + REFUSED))
-        with out.counting("adding summaries", len(paths)) as progress, writing(adding.journal):
-            outcome = adding.of(paths, most_bytes(study.plan), receiving.opened, progress)
+    study = read_trusted_study(plan, plan_key, out)
+    paths, signing = expand_paths(summaries, SUMMARY_PATTERN), load_signing_key(key, out)
+    check_replaceable(output, "aggregate")
+    refuse_input_as_output(output, paths)
+    adding = StreamingAggregation.beside(output, study, None if groups is None else read_groups(groups))
+    receiving = SummaryReader(study)
+    with _interrupt_on_sigterm(), adding.alone():
+        _remove_old_list(listed := output.with_name(output.name + REFUSALS_SUFFIX))
+        with out.counting("adding summaries", len(paths)) as progress, naming_output(adding.journal):
+            outcome = adding.of(paths, max_summary_bytes(study.plan), receiving.opened, progress)
         receiving.note(out)
-        _say(out, outcome, adding.journal)
-        if refused := _refusals(outcome):
-            _list(listed, refused)
-            out.result({**_found(outcome, refused), "files": [str(listed)]})
-            raise _refusal(outcome, refused, adding.journal, listed)
+        _say_progress(out, outcome, adding.journal)
+        if refused := _list_refusals(outcome):
+            _write_refusals(listed, refused)
+            out.result({**_to_document(outcome, refused), "files": [str(listed)]})
+            raise _build_refusal(outcome, refused, adding.journal, listed)
         if (lacking := outcome.sums.lacking) and not (go_on and outcome.sums.added):
-            out.result({**_found(outcome), "files": []})
-            raise _too_few(outcome, adding.journal)
-        message = _message(outcome, adding.journal)
-        _check_nobody_lost(output, message.aggregate.total.clients, study.plan)
+            out.result({**_to_document(outcome), "files": []})
+            raise _build_missing_error(outcome, adding.journal)
+        message = _build_message(outcome, adding.journal)
+        _check_no_client_lost(output, message.aggregate.total.clients, study.plan)
         written = write_signed(output, pack_aggregate(message), "aggregate", signing)
         if not lacking:
             adding.done()
     total = message.aggregate.total
     out.say(
         f"Clients in the sum: {len(total.clients)}, with {total.rows} rows. Wrote {' and '.join(map(str, written))}.",
-        *([f"Without {some_of(lacking)}, who can still be added: {adding.journal} is kept."] if lacking else []),
+        *(
+            [f"Without {abbreviate_list(lacking)}, who can still be added: {adding.journal} is kept."]
+            if lacking
+            else []
+        ),
         f"Now: fedcdh discover {plan} {output}",
     )
     out.result(
         {
-            **_found(outcome),
+            **_to_document(outcome),
             "groups": len(message.aggregate.groups),
             "rows": total.rows,
             "files": list(map(str, written)),
@@ -116,7 +127,7 @@ def add_command(
     )
 
 
-def _say(out: Output, outcome: Outcome, journal: Path) -> None:
+def _say_progress(out: Output, outcome: AggregationReport, journal: Path) -> None:
     out.say(f"Summaries added now, each checked: {outcome.new}.")
     if kept := len(outcome.sums.added) - outcome.new:
         again = f"; named again, and unchanged: {outcome.before}" if outcome.before else ""
@@ -125,7 +136,7 @@ def _say(out: Output, outcome: Outcome, journal: Path) -> None:
         out.warn(f"{len(outcome.copies)} bootstrap copies are left aside: a sum has no place for them")
 
 
-def _message(outcome: Outcome, journal: Path) -> AggregateMessage:
+def _build_message(outcome: AggregationReport, journal: Path) -> AggregateMessage:
     try:
         return outcome.sums.message()
     except SummaryError as problem:
@@ -137,41 +148,43 @@ def _message(outcome: Outcome, journal: Path) -> AggregateMessage:
         ) from None
 
 
-def _check_nobody_lost(output: Path, clients: Sequence[str], plan: StudyPlan) -> None:
+def _check_no_client_lost(output: Path, clients: Sequence[str], plan: StudyPlan) -> None:
     """Refuses to replace a sum of others: the files it was made of, and what it was made in, may be gone."""
     if not output.exists():
         return
     try:
-        blob = read_regular(output, aggregate_bytes_at_most(plan), "a sum of this plan")
+        blob = read_regular_file(output, max_aggregate_bytes(plan), "a sum of this plan")
         older = unpack_aggregate(blob, plan).aggregate.total.clients
     except FedCDHError:  # of another plan, or damaged
         return
     if lost := sorted(set(older) - set(clients)):
         raise SettingsError(
-            f"{output} is a sum in which there are also {some_of(lost)}, and is not overwritten by one without them; "
+            f"{output} is a sum in which there are also {abbreviate_list(lost)}, and is not overwritten by one without them; "
             "name their summaries as well, choose another name with -o, or remove it first"
         )
 
 
-def _refusals(outcome: Outcome) -> list[Refusal]:
+def _list_refusals(outcome: AggregationReport) -> list[FileRefusal]:
     """All files that were refused, and after them the clients who have to be asked before there is a sum."""
     found = []
     for path, problem in outcome.refused:
-        name, text = in_one_line(str(path)), in_one_line(str(problem))
-        found.append(Refusal(name, type(problem).__name__, text if name in text else f"{name}: {text}"))
+        name, text = to_single_line(str(path)), to_single_line(str(problem))
+        found.append(FileRefusal(name, type(problem).__name__, text if name in text else f"{name}: {text}"))
     for client in outcome.sums.contested:
         text = f"which summary of client {client!r} holds is not known: two came that cannot both hold"
-        found.append(Refusal("", DuplicateClient.__name__, text))
+        found.append(FileRefusal("", DuplicateClientError.__name__, text))
     return found
 
 
-def _refusal(outcome: Outcome, refused: Sequence[Refusal], journal: Path, listed: Path) -> Exception:
+def _build_refusal(
+    outcome: AggregationReport, refused: Sequence[FileRefusal], journal: Path, listed: Path
+) -> Exception:
     """All that was refused at once, since each takes a letter to a site; it goes by the first."""
     admitted, contested = len(outcome.sums.added), outcome.sums.contested
-    rest = [f"... and {len(refused) - SHOWN} more"] if len(refused) > SHOWN else []
+    rest = [f"... and {len(refused) - MAX_SHOWN} more"] if len(refused) > MAX_SHOWN else []
     if contested:
         advice = (
-            f"no sum is written before it is known which summary of {some_of(contested)} holds: ask them, then remove "
+            f"no sum is written before it is known which summary of {abbreviate_list(contested)} holds: ask them, then remove "
             f"{journal}, and run this again with all files, but of these clients only those that hold"
         )
     else:
@@ -179,24 +192,30 @@ def _refusal(outcome: Outcome, refused: Sequence[Refusal], journal: Path, listed
         if admitted:
             advice += f": what was admitted ({admitted}) is kept in {journal}; remove that to begin from nothing"
     heading = f"refused files: {len(outcome.refused) or 'none of these'}"
-    lines = [heading, *(one.problem for one in refused[:SHOWN]), *rest, f"all of this is listed in {listed}", advice]
-    kind = type(outcome.refused[0][1]) if outcome.refused else DuplicateClient
-    return kind("\n".join(map(in_one_line, lines)))
+    lines = [
+        heading,
+        *(one.problem for one in refused[:MAX_SHOWN]),
+        *rest,
+        f"all of this is listed in {listed}",
+        advice,
+    ]
+    kind = type(outcome.refused[0][1]) if outcome.refused else DuplicateClientError
+    return kind("\n".join(map(to_single_line, lines)))
 
 
-def _too_few(outcome: Outcome, journal: Path) -> SummaryError:
+def _build_missing_error(outcome: AggregationReport, journal: Path) -> SummaryError:
     if not outcome.sums.added:
         return SummaryError(
             f"nothing was added: what was named ({len(outcome.copies)}) is bootstrap copies, which have no place in a "
             "sum; name the summaries that they belong to"
         )
     return SummaryError(
-        f"no summary from client {some_of(outcome.sums.lacking)}; what was added is kept in {journal}: run this again "
+        f"no summary from client {abbreviate_list(outcome.sums.lacking)}; what was added is kept in {journal}: run this again "
         "when more have come (what is in it need not be named again), or with --go-on without them"
     )
 
 
-def _found(outcome: Outcome, refused: Sequence[Refusal] = ()) -> dict[str, Any]:
+def _to_document(outcome: AggregationReport, refused: Sequence[FileRefusal] = ()) -> dict[str, Any]:
     """What programs are told, whether there is a sum or not."""
     return {
         "clients": len(outcome.sums.added),
@@ -206,18 +225,18 @@ def _found(outcome: Outcome, refused: Sequence[Refusal] = ()) -> dict[str, Any]:
     }
 
 
-def _list(path: Path, refused: Sequence[Refusal]) -> None:
+def _write_refusals(path: Path, refused: Sequence[FileRefusal]) -> None:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([Refusal._fields, *refused])
-    with writing(path):
-        write_whole(path, text.getvalue())
+    csv.writer(text, lineterminator="\n").writerows([FileRefusal._fields, *refused])
+    with naming_output(path):
+        write_atomically(path, text.getvalue())
 
 
-def _forget(path: Path) -> None:
+def _remove_old_list(path: Path) -> None:
     """Removes the list of an earlier run, of which nothing need be true any more; and nothing else."""
     if not os.path.lexists(path):
         return
-    heading, found = ",".join(Refusal._fields).encode(), b""
+    heading, found = ",".join(FileRefusal._fields).encode(), b""
     if path.is_file():
         with path.open("rb") as file:
             found = file.read(len(heading))
@@ -227,7 +246,7 @@ def _forget(path: Path) -> None:
 
 
 @contextmanager
-def _stopped_in_order() -> Iterator[None]:
+def _interrupt_on_sigterm() -> Iterator[None]:
     """Lets SIGTERM, by which clusters end what takes too long, stop it as ctrl-C does: what was added is then kept."""
     mine = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     if mine:
@@ -242,11 +261,11 @@ def _stopped_in_order() -> Iterator[None]:
 def read_groups(path: Path) -> dict[str, str]:
     """The group of every client, from CSV (client,group)."""
     try:
-        text = read_regular(path, GROUPS_AT_MOST, "a file of groups", refuse=SettingsError).decode("utf-8-sig")
+        text = read_regular_file(path, MAX_GROUPS_BYTES, "a file of groups", refuse=SettingsError).decode("utf-8-sig")
         rows = [row for row in csv.reader(text.splitlines(keepends=True), strict=True) if row]
     except (UnicodeDecodeError, csv.Error) as problem:
         raise SettingsError(f"{path} is not CSV in UTF-8 ({problem}); expected two columns, client,group") from None
-    if not rows or rows[0] != _HEADING or any(len(row) != 2 or not all(row) for row in rows):
+    if not rows or rows[0] != _GROUPS_HEADER or any(len(row) != 2 or not all(row) for row in rows):
         raise SettingsError(f"{path} is not a file of groups; expected the heading client,group and two cells a row")
     found = dict(rows[1:])
     if len(found) != len(rows) - 1:

@@ -7,57 +7,57 @@ from typing import Annotated
 
 import typer
 
-from fedcdh._io.storage import read_regular
+from fedcdh._io.storage import read_regular_file
 from fedcdh.cli._console import Output
-from fedcdh.cli._errors import speaking
-from fedcdh.cli._inputs import blaming, file_name, replaceable, signer_of, write_signed
+from fedcdh.cli._errors import report_errors
+from fedcdh.cli._inputs import check_replaceable, default_file_name, find_signer, naming_file, write_signed
 from fedcdh.cli._options import (
     AsJson,
-    Client,
+    ClientName,
+    ColumnMapFile,
+    DataFiles,
     Decimal,
     Delimiter,
     Encoding,
-    Files,
     KeyFile,
     LedgerFile,
     Missing,
+    NoDisclosureControl,
     PlanFile,
     PolicyFile,
     Quiet,
-    Renames,
-    Research,
-    csv_style,
-    not_an_input,
+    build_csv_style,
     open_data,
+    refuse_input_as_output,
 )
-from fedcdh.cli._site_setup import invited
-from fedcdh.errors import NotASummary
+from fedcdh.cli._site_setup import set_up_site
+from fedcdh.errors import SummaryFormatError
 from fedcdh.messages.round_files import (
-    ANSWER_ENDING,
-    TEXT_AT_MOST,
+    ANSWER_SUFFIX,
+    MAX_TEXT_BYTES,
     AnswerMessage,
     pack_answer,
-    read_request,
+    request_from_json,
 )
-from fedcdh.privacy.ledger.gate import told_in_rounds
-from fedcdh.privacy.releases import checked_answer
+from fedcdh.privacy.ledger.gate import spent_round_budget
+from fedcdh.privacy.releases import release_answer
 
 
-@speaking
+@report_errors
 def answer_command(
     plan: PlanFile,
     request: Annotated[Path, typer.Argument(help="The coordinator's request.", metavar="REQUEST")],
-    files: Files,
-    client: Client,
+    files: DataFiles,
+    client: ClientName,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="The answer; else NAME.answer-001.")] = None,
-    renames: Renames = None,
+    renames: ColumnMapFile = None,
     delimiter: Delimiter = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
     missing: Missing = None,
     policy: PolicyFile = None,
     ledger: LedgerFile = None,
-    research: Research = False,
+    research: NoDisclosureControl = False,
     key: KeyFile = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -71,25 +71,25 @@ def answer_command(
       fedcdh answer study.plan.json request-001.json data.parquet --client north
     """
     out = Output(quiet, as_json)
-    study, _, rules, signing, gate, own = invited(
+    study, _, rules, signing, gate, own = set_up_site(
         plan, client, out, policy=policy, research=research, ledger=ledger, key=key, renames=renames
     )
-    content = read_regular(request, TEXT_AT_MOST, "a request", refuse=NotASummary)
-    with blaming(request):
-        asked = read_request(content, study.plan)
-        rules.check_request(signer_of(request, content, "request"))
-    target = output or file_name(client, ANSWER_ENDING.format(asked.number))
-    spent = told_in_rounds(gate.ledger.entries(), study.plan)
+    content = read_regular_file(request, MAX_TEXT_BYTES, "a request", refuse=SummaryFormatError)
+    with naming_file(request):
+        asked = request_from_json(content, study.plan)
+        rules.check_request(find_signer(request, content, "request"))
+    target = output or default_file_name(client, ANSWER_SUFFIX.format(asked.number))
+    spent = spent_round_budget(gate.ledger.entries(), study.plan)
     with out.progress("answer") as advance:
-        source = open_data(files, renames, csv_style(delimiter, decimal, encoding, missing), advance)
-        not_an_input(target, [plan, request, *(file.path for file in source.files)])
-        replaceable(target, "answer")
-        answers, told = checked_answer(source, study.plan, client, rules, asked, spent, own, gate=gate)
+        source = open_data(files, renames, build_csv_style(delimiter, decimal, encoding, missing), advance)
+        refuse_input_as_output(target, [plan, request, *(file.path for file in source.files)])
+        check_replaceable(target, "answer")
+        answers, told = release_answer(source, study.plan, client, rules, asked, spent, own, gate=gate)
     message = pack_answer(AnswerMessage(asked.digest, answers, rules.research), study.plan)
     written = write_signed(target, message, "answer", signing)
     out.say(
         f"{len(asked.sets)} sets of variables; the answer has {len(message)} bytes. So far {told.rounds} of "
-        f"{study.plan.most_rounds} rounds and {told.bytes} of {study.plan.most_bytes} bytes are used up.",
+        f"{study.plan.max_rounds} rounds and {told.bytes} of {study.plan.max_bytes} bytes are used up.",
         f"Wrote {' and '.join(map(str, written))}.",
     )
     out.result(

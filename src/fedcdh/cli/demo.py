@@ -12,19 +12,19 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from fedcdh._io.storage import write_whole
+from fedcdh._io.storage import write_atomically
 from fedcdh.cli._console import Output
-from fedcdh.cli._errors import speaking
+from fedcdh.cli._errors import report_errors
 from fedcdh.cli._options import AsJson, Quiet
 from fedcdh.discovery.api import discover
-from fedcdh.errors import MissingLibrary, SettingsError
+from fedcdh.errors import MissingDependencyError, SettingsError
 from fedcdh.evaluation.demo import hospital_study
-from fedcdh.evaluation.simulation import AUTHORS, PAPER, Model, simulate
+from fedcdh.evaluation.simulation import AUTHORS, PAPER, MechanismModel, simulate
 from fedcdh.graphs.metrics import Score, compare, compare_changing
-from fedcdh.reporting.result_files import read_claims, write_result
+from fedcdh.reporting.result_files import read_graph_claims, write_result
 
 
-@speaking
+@report_errors
 def demo_command(
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder for the report.")] = Path("fedcdh-demo"),
     seed: Annotated[int, typer.Option(min=0, help="Another seed, other patients.")] = 0,
@@ -44,23 +44,25 @@ def demo_command(
     out.say(str(result), "")
     score = compare(result.graph.arrows, study.arrows, result.graph.lines).skeleton
     changing = compare_changing(result.changing, study.changing)
-    out.say(f"Against the truth of this simulation: {_found(score)} edges, {_found(changing)} changing mechanisms.")
+    out.say(
+        f"Against the truth of this simulation: {_format_score(score)} edges, {_format_score(changing)} changing mechanisms."
+    )
     written = list(write_result(result, output))
     try:
         written.append(result.report(output / "report.html"))
         out.say(
             f"The report: {output / 'report.html'}, to be opened in a browser; {output / 'edges.csv'} has every pair."
         )
-    except MissingLibrary as lacking:
+    except MissingDependencyError as lacking:
         out.say(f"The report: {output / 'graph.txt'}, and {output / 'edges.csv'} with the evidence for every pair.")
         out.warn(str(lacking))
-    out.result({"files": list(map(str, written)), "edges": _scored(score), "changing": _scored(changing)})
+    out.result({"files": list(map(str, written)), "edges": _to_document(score), "changing": _to_document(changing)})
 
 
-@speaking
+@report_errors
 def simulate_command(
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder: one folder per site, and truth.json.")],
-    model: Annotated[str, typer.Option(help=f"The mechanisms: {' or '.join(get_args(Model))}.")] = "linear",
+    model: Annotated[str, typer.Option(help=f"The mechanisms: {' or '.join(get_args(MechanismModel))}.")] = "linear",
     variables: Annotated[int, typer.Option(min=1, help="How many variables.")] = 6,
     sites: Annotated[
         str | None, typer.Option(help="Names of the sites, separated by commas.", metavar="A,B,...")
@@ -92,7 +94,7 @@ def simulate_command(
             model,  # type: ignore[arg-type]  # refused there if it is none
             variables=variables,
             clients=count,
-            rows=_rows(rows, count),
+            rows=_parse_rows(rows, count),
             edges=edges,
             changing=changing,
             seed=seed,
@@ -102,16 +104,16 @@ def simulate_command(
         raise SettingsError(str(problem)) from None
     written = []
     for name, table in zip(names or study.tables, study.tables.values(), strict=True):
-        write_whole(output / name / "data.csv", as_csv(study.names, table.tolist()))
+        write_atomically(output / name / "data.csv", to_csv(study.names, table.tolist()))
         written.append(output / name / "data.csv")
     truth = {"edges": sorted(study.arrows), "nodes": study.names, "changing": sorted(study.changing)}
-    write_whole(output / "truth.json", json.dumps(truth, indent=2, sort_keys=True) + "\n")
+    write_atomically(output / "truth.json", json.dumps(truth, indent=2, sort_keys=True) + "\n")
     out.say(*(f"Wrote {path} ({len(table)} rows)" for path, table in zip(written, study.tables.values(), strict=True)))
     out.say(f"Wrote {output / 'truth.json'} ({len(study.arrows)} edges, {len(study.changing)} changing mechanisms)")
     out.result({"files": [*map(str, written), str(output / "truth.json")], **truth})
 
 
-@speaking
+@report_errors
 def compare_command(
     result: Annotated[Path, typer.Argument(help="A result's folder, or its result.json.", metavar="RESULT")],
     truth: Annotated[Path, typer.Argument(help="truth.json: edges and changing variables.", metavar="TRUTH")],
@@ -125,7 +127,7 @@ def compare_command(
       fedcdh compare result/ study/truth.json
     """
     out = Output(quiet, as_json)
-    found, true = read_claims(result), read_claims(truth)
+    found, true = read_graph_claims(result), read_graph_claims(truth)
     try:
         scores = compare(found.arrows, true.arrows, found.lines)
     except ValueError as problem:
@@ -138,19 +140,19 @@ def compare_command(
         heads,
         [(name, s.correct, s.claimed, s.true, s.precision, s.recall, s.f1, s.shd) for name, s in rows.items()],
     )
-    out.result({name: _scored(score) for name, score in rows.items()})
+    out.result({name: _to_document(score) for name, score in rows.items()})
 
 
-def _found(score: Score) -> str:
+def _format_score(score: Score) -> str:
     return f"{score.correct} of {score.true} (and {score.claimed - score.correct} false)"
 
 
-def _scored(score: Score) -> dict[str, Any]:
+def _to_document(score: Score) -> dict[str, Any]:
     names = ("correct", "claimed", "true", "precision", "recall", "f1", "shd")
     return {name: getattr(score, name) for name in names}
 
 
-def _rows(text: str, sites: int) -> int | list[int]:
+def _parse_rows(text: str, sites: int) -> int | list[int]:
     try:
         numbers = [int(part) for part in text.split(",")]
     except ValueError:
@@ -164,7 +166,7 @@ def _is_folder_name(name: str) -> bool:
     return bool(name) and name not in (".", "..") and Path(name).name == name and name != "truth.json"
 
 
-def as_csv(names: Iterable[str], rows: Iterable[Iterable[float]]) -> str:
+def to_csv(names: Iterable[str], rows: Iterable[Iterable[float]]) -> str:
     """Rows as CSV, every number to its last digit."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

@@ -7,28 +7,28 @@ from typing import Annotated
 
 import typer
 
-from fedcdh._io.storage import write_whole
+from fedcdh._io.storage import write_atomically
 from fedcdh.cli._console import Output
-from fedcdh.cli._errors import speaking
+from fedcdh.cli._errors import report_errors
 from fedcdh.cli._options import AsJson, Quiet
-from fedcdh.cli.demo import as_csv
+from fedcdh.cli.demo import to_csv
 from fedcdh.errors import SettingsError
 from fedcdh.evaluation.simulation import simulate
-from fedcdh.federation.flower.app_folder import toml, write_app
-from fedcdh.federation.flower.local_trial import Trial, program
+from fedcdh.federation.flower.app_folder import to_toml_value, write_app
+from fedcdh.federation.flower.local_trial import LocalTrial, find_program
 
-flower = typer.Typer(
+flower_app = typer.Typer(
     no_args_is_help=True,
     help="Studies of sites that are online, over Flower.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-Folder = Annotated[Path, typer.Argument(help="A new folder.", metavar="FOLDER")]
+NewFolder = Annotated[Path, typer.Argument(help="A new folder.", metavar="FOLDER")]
 
 
-@flower.command("init")
-@speaking
+@flower_app.command("init")
+@report_errors
 def init_command(
-    folder: Folder,
+    folder: NewFolder,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Where results go; else a folder beside it.")
     ] = None,
@@ -48,10 +48,10 @@ def init_command(
     out.result({"files": list(map(str, written))})
 
 
-@flower.command("trial")
-@speaking
+@flower_app.command("trial")
+@report_errors
 def trial_command(
-    folder: Folder,
+    folder: NewFolder,
     sites: Annotated[str, typer.Option(help="Names of the sites.", metavar="A,B,...")] = "north,south,coast",
     rows: Annotated[int, typer.Option(min=1, help="Rows of each site.")] = 600,
     seed: Annotated[int, typer.Option(min=0, help="Of the simulated data.")] = 0,
@@ -72,9 +72,9 @@ def trial_command(
         raise SettingsError(f"--sites {sites}: expected different names of letters and digits")
     if folder.exists() and any(folder.iterdir()):
         raise SettingsError(f"{folder} is not empty; choose another folder")
-    program("flower-superlink")
+    find_program("flower-superlink")
     _write_sites(folder, names, rows, seed)
-    with Trial(folder, say=lambda line: out.say(f"$ {line}")) as trial:
+    with LocalTrial(folder, say=lambda line: out.say(f"$ {line}")) as trial:
         trial.prepare()
         trial.start_link()
         for name in names:
@@ -89,5 +89,5 @@ def trial_command(
 def _write_sites(folder: Path, names: list[str], rows: int, seed: int) -> None:
     study = simulate(clients=len(names), rows=rows, seed=seed)
     for name, table in zip(names, study.tables.values(), strict=True):
-        write_whole(folder / "sites" / name / "data.csv", as_csv(study.names, table.tolist()))
-        write_whole(folder / "sites" / name / "site.toml", f'client = {toml(name)}\ndata = "data.csv"\n')
+        write_atomically(folder / "sites" / name / "data.csv", to_csv(study.names, table.tolist()))
+        write_atomically(folder / "sites" / name / "site.toml", f'client = {to_toml_value(name)}\ndata = "data.csv"\n')

@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from fedcdh.cli._console import Output
-from fedcdh.cli._errors import speaking
-from fedcdh.cli._inputs import replaceable
-from fedcdh.cli._options import AsJson, Quiet, not_an_input
+from fedcdh.cli._errors import report_errors
+from fedcdh.cli._inputs import check_replaceable
+from fedcdh.cli._options import AsJson, Quiet, refuse_input_as_output
 from fedcdh.reporting.html import read_document, write_report
 
 
-@speaking
+@report_errors
 def report_command(
     result: Annotated[Path, typer.Argument(help="A result's folder, or its result.json.", metavar="RESULT")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The HTML file.")] = Path("report.html"),
@@ -28,8 +28,8 @@ def report_command(
       fedcdh report result/ -o study.html
     """
     out = Output(quiet, as_json)
-    not_an_input(output, [result])
-    replaceable(output, "report")
+    refuse_input_as_output(output, [result])
+    check_replaceable(output, "report")
     written = write_report(read_document(result), output)
     out.say(f"Wrote {written} ({written.stat().st_size:,} bytes). Open it in a browser, also without a network.")
     out.result({"files": [str(written)], "bytes": written.stat().st_size})

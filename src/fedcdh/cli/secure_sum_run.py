@@ -10,21 +10,21 @@ from typing import Annotated
 import typer
 
 from fedcdh.cli._console import Output
-from fedcdh.cli._errors import speaking
-from fedcdh.cli._inputs import read_study, replaceable, the_key, write_signed
-from fedcdh.cli._options import AsJson, KeyFile, PlanFile, Quiet, pairs
-from fedcdh.errors import MaskingError
+from fedcdh.cli._errors import report_errors
+from fedcdh.cli._inputs import check_replaceable, load_signing_key, read_study, write_signed
+from fedcdh.cli._options import AsJson, KeyFile, PlanFile, Quiet, parse_pairs
+from fedcdh.errors import SecureAggregationError
 from fedcdh.messages.aggregate_file import pack_aggregate
-from fedcdh.privacy.secure_aggregation.messages import Request, Terms
-from fedcdh.privacy.secure_aggregation.session import NAMES, Answer, Check, RoundsFolder, conducted
+from fedcdh.privacy.secure_aggregation.messages import SecAggRequest, SecAggTerms
+from fedcdh.privacy.secure_aggregation.session import REQUEST_FILE_NAMES, ReplyCheck, ReplyT, SessionFolder, run_session
 
 
-class AnswersMissing(Exception):  # noqa: N818 (no error: the coordinator waits, as it should)
+class WaitingForAnswers(Exception):  # noqa: N818 (no error: the coordinator waits, as it should)
     """Sites have to answer before the next round."""
 
 
-@speaking
-def masked_command(
+@report_errors
+def run_command(
     plan: PlanFile,
     folder: Annotated[Path, typer.Argument(help="The folder for the rounds and the sites' answers.", metavar="FOLDER")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The sum, once it is open.")] = Path("study.aggregate"),
@@ -55,17 +55,19 @@ def masked_command(
     """
     out = Output(quiet, as_json)
     study, _ = read_study(plan)
-    groups = pairs(group, "--group", "CLIENT=GROUP")
-    terms = Terms.of(study, threshold=threshold, groups=groups, attempt=attempt)
-    replaceable(output, "aggregate")
-    signing = the_key(key, out)
-    rounds = RoundsFolder(folder, study, signing)
-    before = rounds.request(Terms)
+    groups = parse_pairs(group, "--group", "CLIENT=GROUP")
+    terms = SecAggTerms.of(study, threshold=threshold, groups=groups, attempt=attempt)
+    check_replaceable(output, "aggregate")
+    signing = load_signing_key(key, out)
+    rounds = SessionFolder(folder, study, signing)
+    before = rounds.request(SecAggTerms)
     if before is not None and before != terms and (threshold is not None or groups or attempt > 1):
-        raise MaskingError(f"{folder} holds a sum with other terms; choose another folder for another attempt")
+        raise SecureAggregationError(
+            f"{folder} holds a sum with other terms; choose another folder for another attempt"
+        )
     try:
-        message = conducted(study, terms, _ByMail(rounds, out, go_on))
-    except AnswersMissing as missing:
+        message = run_session(study, terms, _FileTransport(rounds, out, go_on))
+    except WaitingForAnswers as missing:
         out.say(str(missing))
         out.result({"more": True})
         return
@@ -81,10 +83,10 @@ def masked_command(
 
 
 @dataclass(frozen=True)
-class _ByMail:
+class _FileTransport:
     """Answers come as files; until they have come, the coordinator waits."""
 
-    folder: RoundsFolder
+    folder: SessionFolder
     out: Output
     go_on: bool  # without those who are missing; not in a round that has begun only now
     new: list[str] = field(default_factory=list)
@@ -95,13 +97,13 @@ class _ByMail:
         self.out.say(f"Wrote {path}. Send it to the sites.")
 
     def answers(
-        self, kind: type[Answer], request: Request, clients: Collection[str], check: Check
-    ) -> dict[str, Answer]:
+        self, kind: type[ReplyT], request: SecAggRequest, clients: Collection[str], check: ReplyCheck
+    ) -> dict[str, ReplyT]:
         """What is in the folder; AnswersMissing if that is not all, unless the coordinator goes on with it."""
         found = self.folder.replies(kind, check)
         if (lacking := [client for client in clients if client not in found]) and (self.new or not self.go_on):
-            path = self.folder.folder / NAMES[type(request)]
-            raise AnswersMissing(
+            path = self.folder.folder / REQUEST_FILE_NAMES[type(request)]
+            raise WaitingForAnswers(
                 f"answers of {', '.join(lacking)} to {path} are missing; put them into {self.folder.folder} and run "
                 "this again (with --go-on, it goes on without them)"
             )

@@ -7,52 +7,60 @@ from typing import Annotated
 
 import typer
 
-from fedcdh._runtime.cpu_count import usual_workers
-from fedcdh.cli._bootstrap_files import copies_beside, copy_paths, not_named_like_a_copy, write_with_copies
+from fedcdh._runtime.cpu_count import default_workers
+from fedcdh.cli._bootstrap_files import find_replicates, refuse_replicate_name, replicate_paths, write_with_replicates
 from fedcdh.cli._console import Output
-from fedcdh.cli._errors import speaking
-from fedcdh.cli._inputs import file_name, read_study, replaceable, the_gate, the_key, the_policy, write_signed
+from fedcdh.cli._errors import report_errors
+from fedcdh.cli._inputs import (
+    check_replaceable,
+    default_file_name,
+    load_policy,
+    load_signing_key,
+    open_gate,
+    read_study,
+    write_signed,
+)
 from fedcdh.cli._options import (
     AsJson,
-    Client,
+    ClientName,
+    ColumnMapFile,
+    DataFiles,
     Decimal,
     Delimiter,
+    DryRun,
     Encoding,
-    Files,
     KeyFile,
     LedgerFile,
     Missing,
-    OnlyCheck,
+    NoDisclosureControl,
     PlanFile,
     PolicyFile,
     Quiet,
-    Renames,
-    Research,
     Workers,
-    csv_style,
-    not_an_input,
+    build_csv_style,
     open_data,
-    pairs,
+    parse_pairs,
+    refuse_input_as_output,
 )
-from fedcdh.cli._site_setup import invited, own_columns
-from fedcdh.data.sources import Kind
-from fedcdh.errors import PolicyRefusal, SettingsError
-from fedcdh.messages.profile_file import to_text
-from fedcdh.messages.signing import fingerprint
-from fedcdh.messages.summary_file import SummaryMessage, pack
-from fedcdh.privacy.releases import checked_profile, checked_summary
-from fedcdh.summaries.bootstrap import COPIES_AT_MOST
+from fedcdh.cli._site_setup import read_own_columns, set_up_site
+from fedcdh.data.sources import ColumnKind
+from fedcdh.errors import DisclosureError, SettingsError
+from fedcdh.messages.profile_file import profile_to_json
+from fedcdh.messages.signing import key_fingerprint
+from fedcdh.messages.summary_file import SummaryMessage, pack_summary
+from fedcdh.privacy.releases import release_profile, release_summary
+from fedcdh.summaries.bootstrap import MAX_REPLICATES
 from fedcdh.summaries.column_profiles import ColumnProfile
 from fedcdh.summaries.profiles import Profile
 from fedcdh.summaries.summary import Summary
 
-KINDS: dict[str, Kind] = {"continuous": "continuous", "categorical": "categorical"}
+KIND_NAMES: dict[str, ColumnKind] = {"continuous": "continuous", "categorical": "categorical"}
 
 
-@speaking
+@report_errors
 def profile_command(
-    files: Files,
-    client: Client,
+    files: DataFiles,
+    client: ClientName,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="The profile; else NAME.profile.json.")] = None,
     variables: Annotated[
         str | None, typer.Option(help="The columns of the study, separated by commas; else all.", metavar="A,B,...")
@@ -70,15 +78,15 @@ def profile_command(
             "--complete", help="Only rows without a missing value, as in a summary: then both are of the same."
         ),
     ] = False,
-    renames: Renames = None,
+    renames: ColumnMapFile = None,
     delimiter: Delimiter = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
     missing: Missing = None,
     policy: PolicyFile = None,
     ledger: LedgerFile = None,
-    check: OnlyCheck = False,
-    research: Research = False,
+    check: DryRun = False,
+    research: NoDisclosureControl = False,
     key: KeyFile = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -94,12 +102,14 @@ def profile_command(
       fedcdh profile data.parquet --client north --check
     """
     out = Output(quiet, as_json)
-    target = output or file_name(client, ".profile.json")
-    rules, signing = the_policy(policy, research, out), the_key(key, out)
-    gate = the_gate(ledger, signing, out, only_asking=check)
+    target = output or default_file_name(client, ".profile.json")
+    rules, signing = load_policy(policy, research, out), load_signing_key(key, out)
+    gate = open_gate(ledger, signing, out, only_asking=check)
     names = [name.strip() for name in variables.split(",")] if variables is not None else None
-    kinds: dict[str, Kind] = {name: _kind(name, text) for name, text in pairs(kind, "--kind", "NAME=KIND").items()}
-    own, draft = own_columns(renames), None
+    kinds: dict[str, ColumnKind] = {
+        name: _parse_kind(name, text) for name, text in parse_pairs(kind, "--kind", "NAME=KIND").items()
+    }
+    own, draft = read_own_columns(renames), None
     if plan is not None:
         study, signer = read_study(plan)
         rules.check_plan(study.plan, signer, own)
@@ -107,10 +117,10 @@ def profile_command(
         names = list(study.plan.names) if names is None else names
         kinds = {name: found for name, found in study.plan.kinds.items() if name in names} | kinds
     with out.progress("profile") as advance:
-        source = open_data(files, renames, csv_style(delimiter, decimal, encoding, missing), advance)
-        not_an_input(target, [file.path for file in source.files])
-        replaceable(target, "profile")
-        message = checked_profile(
+        source = open_data(files, renames, build_csv_style(delimiter, decimal, encoding, missing), advance)
+        refuse_input_as_output(target, [file.path for file in source.files])
+        check_replaceable(target, "profile")
+        message = release_profile(
             source,
             client,
             rules,
@@ -122,36 +132,36 @@ def profile_command(
             key=signing,
             gate=gate,
         )
-    content, found = to_text(message).encode("utf-8"), message.profile
+    content, found = profile_to_json(message).encode("utf-8"), message.profile
     _show_profile(out, found)
     if check:
-        _may_leave(out, "profile", found.client, found.rows)
+        _say_may_leave(out, "profile", found.client, found.rows)
         return
     out.say("", f"{found.rows} rows read. The profile has {len(content)} bytes; nothing else leaves.")
     written = write_signed(target, content, "profile", signing)
-    _wrote(out, written, signing.public if signing else None)
+    _say_written(out, written, signing.public if signing else None)
     out.result({"client": client, "rows": found.rows, "bytes": len(content), "files": list(map(str, written))})
 
 
-@speaking
+@report_errors
 def summarize_command(
     plan: PlanFile,
-    files: Files,
-    client: Client,
+    files: DataFiles,
+    client: ClientName,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="The message; else NAME.summary.")] = None,
-    renames: Renames = None,
+    renames: ColumnMapFile = None,
     delimiter: Delimiter = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
     missing: Missing = None,
-    max_dropped: Annotated[
+    max_missing_share: Annotated[
         float, typer.Option(help="The share of rows that may be left out for missing values.", metavar="SHARE")
     ] = 0.5,
     bootstrap: Annotated[
         int,
         typer.Option(
             min=0,
-            max=COPIES_AT_MOST,
+            max=MAX_REPLICATES,
             help="So many copies more, with rows drawn anew; B copies need B + 1 times as many rows.",
             metavar="B",
         ),
@@ -159,8 +169,8 @@ def summarize_command(
     workers: Workers = None,
     policy: PolicyFile = None,
     ledger: LedgerFile = None,
-    check: OnlyCheck = False,
-    research: Research = False,
+    check: DryRun = False,
+    research: NoDisclosureControl = False,
     key: KeyFile = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -176,9 +186,9 @@ def summarize_command(
       fedcdh summarize study.plan.json export.csv.gz --client north --map names.toml -o to-send/north.summary
     """
     out = Output(quiet, as_json)
-    target = output or file_name(client, ".summary")
-    not_named_like_a_copy(target)
-    study, signer, rules, signing, gate, own = invited(
+    target = output or default_file_name(client, ".summary")
+    refuse_replicate_name(target)
+    study, signer, rules, signing, gate, own = set_up_site(
         plan,
         client,
         out,
@@ -189,44 +199,44 @@ def summarize_command(
         renames=renames,
         only_asking=check,
     )
-    out.say(f"Plan {study.plan.fingerprint[:12]}, {_signature(signer)}: {len(study.plan.names)} variables.")
+    out.say(f"Plan {study.plan.fingerprint[:12]}, {_describe_signature(signer)}: {len(study.plan.names)} variables.")
     if study.plan.noise is not None and study.plan.noise.shared == "together":
         raise SettingsError("in this plan sites add noise together, for masked sums only; take part with fedcdh mask")
     with out.progress("summarize") as advance:
-        source = open_data(files, renames, csv_style(delimiter, decimal, encoding, missing), advance)
-        for path in (target, *copy_paths(target, bootstrap)):
-            not_an_input(path, [plan, *(file.path for file in source.files)])
-            replaceable(path, "summary")
-        older = copies_beside(target, client)
+        source = open_data(files, renames, build_csv_style(delimiter, decimal, encoding, missing), advance)
+        for path in (target, *replicate_paths(target, bootstrap)):
+            refuse_input_as_output(path, [plan, *(file.path for file in source.files)])
+            check_replaceable(path, "summary")
+        older = find_replicates(target, client)
         try:
-            summary, copies = checked_summary(
+            summary, copies = release_summary(
                 source,
                 study.plan,
                 client,
                 rules,
                 own,
-                max_dropped=max_dropped,
+                max_missing_share=max_missing_share,
                 copies=bootstrap,
                 gate=gate,
-                workers=workers or usual_workers(study.plan.columns),
+                workers=workers or default_workers(study.plan.columns),
             )
-        except PolicyRefusal as refusal:
+        except DisclosureError as refusal:
             there = f"\n{target} is an older file; do not send it in place of this one" if target.exists() else ""
-            raise PolicyRefusal(f"{refusal}{there}") from None
+            raise DisclosureError(f"{refusal}{there}") from None
     _show_missing(out, summary)
     if check:
-        _may_leave(out, "summary", client, summary.rows)
+        _say_may_leave(out, "summary", client, summary.rows)
         return
-    content, *further = [pack(SummaryMessage(one, rules.research), study.plan) for one in (summary, *copies)]
+    content, *further = [pack_summary(SummaryMessage(one, rules.research), study.plan) for one in (summary, *copies)]
     entries, total = study.plan.columns * (study.plan.columns + 1) // 2, len(content) + sum(map(len, further))
     more = f", and with {bootstrap} bootstrap copies {total} bytes in {bootstrap + 1} files" if copies else ""
     out.say(
         f"The message has {len(content)} bytes: {entries} sums over {summary.rows} rows{more}; nothing else leaves."
     )
-    written = write_with_copies(target, content, further, older, signing)
+    written = write_with_replicates(target, content, further, older, signing)
     if gone := [path for path in older if not path.exists()]:
         out.say(f"Removed {len(gone)} older bootstrap copies, which belong to the summary that is replaced.")
-    _wrote(out, written, signing.public if signing else None)
+    _say_written(out, written, signing.public if signing else None)
     out.say(f"See what it tells: fedcdh inspect {target}")
     out.result(
         {
@@ -244,34 +254,34 @@ def summarize_command(
     )
 
 
-def _may_leave(out: Output, what: str, client: str, rows: int) -> None:
+def _say_may_leave(out: Output, what: str, client: str, rows: int) -> None:
     out.say(f"This {what} may leave, say the policy and the ledger of this site. Nothing was written or noted.")
     out.result({"client": client, "rows": rows, "may_leave": True, "files": []})
 
 
-def _kind(name: str, text: str) -> Kind:
-    if text not in KINDS:
-        raise SettingsError(f"--kind says {name!r} is {text!r}; choose one of {', '.join(KINDS)}")
-    return KINDS[text]
+def _parse_kind(name: str, text: str) -> ColumnKind:
+    if text not in KIND_NAMES:
+        raise SettingsError(f"--kind says {name!r} is {text!r}; choose one of {', '.join(KIND_NAMES)}")
+    return KIND_NAMES[text]
 
 
-def _signature(signer: str | None) -> str:
-    return "not signed" if signer is None else f"signed by {fingerprint(signer)}"
+def _describe_signature(signer: str | None) -> str:
+    return "not signed" if signer is None else f"signed by {key_fingerprint(signer)}"
 
 
-def _wrote(out: Output, written: list[Path], public: str | None) -> None:
+def _say_written(out: Output, written: list[Path], public: str | None) -> None:
     shown = [str(path) for path in written]
     if len(shown) > 4:
         shown = [*shown[:2], f"{len(shown) - 2} more up to {shown[-1]}"]
-    out.say(f"Wrote {' and '.join(shown)}" + (f", signed by {fingerprint(public)}." if public else "."))
+    out.say(f"Wrote {' and '.join(shown)}" + (f", signed by {key_fingerprint(public)}." if public else "."))
 
 
 def _show_profile(out: Output, found: Profile) -> None:
-    rows = [(name, column.kind, column.missing, _content(column)) for name, column in found.columns.items()]
+    rows = [(name, column.kind, column.missing, _describe_column(column)) for name, column in found.columns.items()]
     out.table(("variable", "kind", "missing", "mean ± spread, or labels"), rows)
 
 
-def _content(column: ColumnProfile) -> str:
+def _describe_column(column: ColumnProfile) -> str:
     if not column.count:
         return "no values"
     return f"{column.mean:.4g} ± {column.scale:.4g}" if column.kind == "continuous" else ", ".join(column.levels)

@@ -13,10 +13,10 @@ from typing import Any, Literal, Protocol, TypeGuard, TypeVar, runtime_checkable
 import narwhals as nw
 import numpy as np
 
-from fedcdh.data.table import Column, Table, Texts, as_table
+from fedcdh.data.table import CategoricalColumn, Column, Table, to_table
 from fedcdh.errors import DataError
 
-Kind = Literal["continuous", "categorical"]
+ColumnKind = Literal["continuous", "categorical"]
 Result = TypeVar("Result")
 
 
@@ -24,10 +24,10 @@ Result = TypeVar("Result")
 class TableSource(Protocol):
     """Rows in batches."""
 
-    def kinds(self) -> Mapping[str, Kind]:
+    def kinds(self) -> Mapping[str, ColumnKind]:
         """Every column, in order, and what it is by itself: numbers are continuous, labels categorical."""
 
-    def batches(self, kinds: Mapping[str, Kind]) -> Iterator[Table]:
+    def batches(self, kinds: Mapping[str, ColumnKind]) -> Iterator[Table]:
         """All rows, once: the columns named, in that order, each read as its kind says.
 
         A categorical column that holds numbers may come as numbers. A continuous one that holds text is a DataError.
@@ -35,7 +35,7 @@ class TableSource(Protocol):
 
 
 @runtime_checkable
-class Spread(Protocol):
+class PartitionedSource(Protocol):
     """A source whose rows lie in parts, each of which is worked on where it lies: in a thread, on another machine."""
 
     def spread(self, work: Callable[[TableSource], Result], add: Callable[[Result, Result], Result]) -> Result:
@@ -43,7 +43,7 @@ class Spread(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class InMemory:
+class InMemorySource:
     """Tables that are here already, as batches of one."""
 
     tables: Iterable[Any]
@@ -51,12 +51,12 @@ class InMemory:
     names: Sequence[str] | None = None  # of the columns of plain arrays
     only: Collection[str] | None = None  # columns besides these are not looked at
 
-    def kinds(self) -> Mapping[str, Kind]:
+    def kinds(self) -> Mapping[str, ColumnKind]:
         """A column is one of labels as soon as one batch holds a label in it."""
-        check_read_again(self.tables, self.owner, "a profile")
-        found: dict[str, Kind] | None = None
+        check_rereadable(self.tables, self.owner, "a profile")
+        found: dict[str, ColumnKind] | None = None
         for table in self._read(self.only):
-            here = {name: _kind(column) for name, column in table.columns.items()}
+            here = {name: _kind_of(column) for name, column in table.columns.items()}
             found = here if found is None else found
             if set(found) != set(here):
                 odd = sorted(set(found) ^ set(here))
@@ -64,27 +64,27 @@ class InMemory:
             found |= {name: kind for name, kind in here.items() if kind == "categorical"}
         return found or {}
 
-    def batches(self, kinds: Mapping[str, Kind]) -> Iterator[Table]:
+    def batches(self, kinds: Mapping[str, ColumnKind]) -> Iterator[Table]:
         """The tables; each column as it is, since number or label is for the reader of the values to say."""
         for table in self._read(kinds):
             yield table.select(list(kinds), self.owner)
 
     def _read(self, only: Collection[str] | None) -> Iterator[Table]:
-        return (as_table(table, self.names, only=only, owner=self.owner) for table in self.tables)
+        return (to_table(table, self.names, only=only, owner=self.owner) for table in self.tables)
 
 
 @dataclass(frozen=True, eq=False)
-class CompleteRows:
+class CompleteCaseSource:
     """Of another source, the rows in which none of these columns is missing: those that a summary would be of."""
 
     source: TableSource
-    columns: Mapping[str, Kind]
+    columns: Mapping[str, ColumnKind]
 
-    def kinds(self) -> Mapping[str, Kind]:
+    def kinds(self) -> Mapping[str, ColumnKind]:
         """These columns."""
         return dict(self.columns)
 
-    def batches(self, kinds: Mapping[str, Kind]) -> Iterator[Table]:
+    def batches(self, kinds: Mapping[str, ColumnKind]) -> Iterator[Table]:
         """Whichever columns are asked for, all of them have to be there."""
         for table in self.source.batches({**self.columns, **kinds}):
             complete = np.ones(table.rows, dtype=np.bool_)
@@ -93,20 +93,20 @@ class CompleteRows:
             yield table.where(complete).select(list(kinds), "the table")
 
 
-def source_of(
+def to_source(
     data: Any, owner: str, *, names: Sequence[str] | None = None, only: Collection[str] | None = None
 ) -> TableSource:
     """A source of rows from a table, from an iterable of tables (batches), or the source itself."""
     if _is_table(data):
-        return InMemory([data], owner, names, only)
+        return InMemorySource([data], owner, names, only)
     if isinstance(data, TableSource):
         return data
     if isinstance(data, Iterable) and not isinstance(data, (str, bytes)):
-        return InMemory(data, owner, names, only)
-    return InMemory([data], owner, names, only)  # which says what is wrong with it
+        return InMemorySource(data, owner, names, only)
+    return InMemorySource([data], owner, names, only)  # which says what is wrong with it
 
 
-def check_read_again(data: Any, owner: str, what: str) -> None:
+def check_rereadable(data: Any, owner: str, what: str) -> None:
     """Refuses an iterator of batches, before anything is taken from it, where rows are read more than once."""
     if isinstance(data, Iterator):
         raise DataError(
@@ -115,13 +115,13 @@ def check_read_again(data: Any, owner: str, what: str) -> None:
         )
 
 
-def is_spread(data: Any) -> TypeGuard[Spread]:
+def is_partitioned(data: Any) -> TypeGuard[PartitionedSource]:
     """Whether the rows lie in parts; a data frame may have a column of that name, and is none."""
-    return not _is_table(data) and isinstance(data, Spread)
+    return not _is_table(data) and isinstance(data, PartitionedSource)
 
 
-def _kind(column: Column) -> Kind:
-    return "categorical" if isinstance(column, Texts) and column.levels else "continuous"
+def _kind_of(column: Column) -> ColumnKind:
+    return "categorical" if isinstance(column, CategoricalColumn) and column.levels else "continuous"
 
 
 def _is_table(data: Any) -> bool:

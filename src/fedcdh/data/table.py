@@ -20,11 +20,11 @@ from fedcdh.errors import DataError
 
 Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
-_EXACT = 2**53  # from here on, not every whole number is a float
+_MAX_EXACT_INTEGER = 2**53  # from here on, not every whole number is a float
 
 
 @dataclass(frozen=True)
-class Numbers:
+class NumericColumn:
     """A numeric column; NaN where the value is missing."""
 
     values: Array
@@ -36,36 +36,36 @@ class Numbers:
     def missing(self) -> npt.NDArray[np.bool_]:
         return np.isnan(self.values)
 
-    def cut(self, rows: slice) -> Numbers:
-        return Numbers(self.values[rows])
+    def cut(self, rows: slice) -> NumericColumn:
+        return NumericColumn(self.values[rows])
 
-    def take(self, rows: npt.NDArray[Any]) -> Numbers:
-        return Numbers(self.values[rows])
+    def take(self, rows: npt.NDArray[Any]) -> NumericColumn:
+        return NumericColumn(self.values[rows])
 
-    def as_texts(self, what: str = "a column of labels") -> Texts:
+    def to_categorical(self, what: str = "a column of labels") -> CategoricalColumn:
         """The same column read as labels: 3.0 and 3 are the label "3"; what is too large to be exact is refused."""
         present = ~self.missing
         values, codes = np.unique(self.values[present], return_inverse=True)
-        if (np.isfinite(values) & (np.abs(values) >= _EXACT)).any():
+        if (np.isfinite(values) & (np.abs(values) >= _MAX_EXACT_INTEGER)).any():
             raise DataError(
                 f"{what} holds numbers of 16 digits and more, which as numbers are not exact, so that two labels may "
                 "become one; turn the column into text (in pandas, astype(str)), and read it again"
             )
-        labels = Texts.of([_label(value) for value in values.tolist()])
+        labels = CategoricalColumn.of([_to_level(value) for value in values.tolist()])
         places = np.full(len(self), -1, dtype=np.int64)
         places[present] = labels.codes[codes]
-        return Texts(labels.levels, places)
+        return CategoricalColumn(labels.levels, places)
 
 
 @dataclass(frozen=True)
-class Texts:
+class CategoricalColumn:
     """A column of labels: the position of each row's label in `levels` (sorted), -1 where it is missing."""
 
     levels: tuple[str, ...]
     codes: Codes
 
     @classmethod
-    def of(cls, labels: Sequence[str | None]) -> Texts:
+    def of(cls, labels: Sequence[str | None]) -> CategoricalColumn:
         levels = tuple(sorted({label for label in labels if label is not None}))
         position: dict[str | None, int] = {level: i for i, level in enumerate(levels)}
         return cls(levels, np.fromiter((position.get(label, -1) for label in labels), np.int64, len(labels)))
@@ -77,23 +77,23 @@ class Texts:
     def missing(self) -> npt.NDArray[np.bool_]:
         return np.asarray(self.codes < 0)
 
-    def cut(self, rows: slice) -> Texts:
+    def cut(self, rows: slice) -> CategoricalColumn:
         """These rows, with all levels."""
-        return Texts(self.levels, self.codes[rows])
+        return CategoricalColumn(self.levels, self.codes[rows])
 
-    def take(self, rows: npt.NDArray[Any]) -> Texts:
+    def take(self, rows: npt.NDArray[Any]) -> CategoricalColumn:
         """These rows, with the levels that occur in them."""
         codes = self.codes[rows]
         present = np.flatnonzero(np.bincount(codes + 1, minlength=len(self.levels) + 1)[1:])
         place = np.full(len(self.levels) + 1, -1, dtype=np.int64)  # the last one for the missing, whose code is -1
         place[present] = np.arange(len(present))
-        return Texts(tuple(self.levels[code] for code in present), place[codes])
+        return CategoricalColumn(tuple(self.levels[code] for code in present), place[codes])
 
-    def as_texts(self, what: str = "") -> Texts:
+    def to_categorical(self, what: str = "") -> CategoricalColumn:
         return self
 
 
-Column = Numbers | Texts
+Column = NumericColumn | CategoricalColumn
 
 
 @dataclass(frozen=True)
@@ -114,10 +114,10 @@ class Table:
         """These columns only; an error that names the owner (a client) and the columns it lacks."""
         lacking = [name for name in names if name not in self.columns]
         if lacking:
-            raise no_column(lacking, self.names, owner)
+            raise missing_column_error(lacking, self.names, owner)
         return Table({name: self.columns[name] for name in names})
 
-    def rows_from(self, start: int, count: int) -> Table:
+    def slice_rows(self, start: int, count: int) -> Table:
         """At most so many rows from a position on; nothing is copied."""
         rows = slice(start, start + count)
         return Table({name: column.cut(rows) for name, column in self.columns.items()})
@@ -129,8 +129,8 @@ class Table:
     def split(self, by: str) -> dict[str, Table]:
         """One table per value of the column `by`, without that column."""
         if by not in self.columns:
-            raise DataError(f"domain={by!r} names no column of the table; it has {_quoted(self.names)}")
-        labels = self.select([by], "the table").columns[by].as_texts(f"column {by!r}")
+            raise DataError(f"domain={by!r} names no column of the table; it has {_quote_names(self.names)}")
+        labels = self.select([by], "the table").columns[by].to_categorical(f"column {by!r}")
         if labels.missing.any():
             raise DataError(
                 f"column {by!r} says which client a row belongs to, but is empty in {int(labels.missing.sum())} rows; "
@@ -143,7 +143,7 @@ class Table:
         }
 
 
-def as_table(
+def to_table(
     data: Any,
     names: Sequence[str] | None = None,
     *,
@@ -157,22 +157,24 @@ def as_table(
     if isinstance(data, Table):
         return data
     try:
-        return _read(data, names, only)
+        return _read_table(data, names, only)
     except DataError as problem:
         raise DataError(f"{owner}: {problem}") from None
 
 
-def _read(data: Any, names: Sequence[str] | None, only: Collection[str] | None) -> Table:
+def _read_table(data: Any, names: Sequence[str] | None, only: Collection[str] | None) -> Table:
     if isinstance(data, np.ndarray) and data.dtype.names is None:
         cells = dict(_array_columns(data, names))
     elif isinstance(data, Mapping):
-        cells = _named(data.items())
+        cells = _name_columns(data.items())
     else:
-        cells = _named(_frame_columns(data))
+        cells = _name_columns(_frame_columns(data))
     if only is not None and (lacking := [name for name in only if name not in cells]):
-        raise no_column(lacking, list(cells))
+        raise missing_column_error(lacking, list(cells))
     columns = {
-        name: _from_series(name, values) if isinstance(values := cells[name], nw.Series) else _from_values(name, values)
+        name: _column_from_series(name, values)
+        if isinstance(values := cells[name], nw.Series)
+        else _column_from_values(name, values)
         for name in (cells if only is None else only)
     }
     if len(lengths := {len(column) for column in columns.values()}) > 1:
@@ -180,11 +182,11 @@ def _read(data: Any, names: Sequence[str] | None, only: Collection[str] | None) 
     return Table(columns)
 
 
-def _named(columns: Iterable[tuple[object, Any]]) -> dict[str, Any]:
+def _name_columns(columns: Iterable[tuple[object, Any]]) -> dict[str, Any]:
     listed = [(str(name), values) for name, values in columns]
     names = [name for name, _ in listed]
     if twins := sorted({name for name in names if names.count(name) > 1}):
-        raise DataError(f"two columns are called {_quoted(twins)}; rename one of them")
+        raise DataError(f"two columns are called {_quote_names(twins)}; rename one of them")
     return dict(listed)
 
 
@@ -214,46 +216,48 @@ def _frame_columns(data: Any) -> Iterator[tuple[str, nw.Series[Any]]]:
         yield series.name, series
 
 
-def _from_series(name: str, series: nw.Series[Any]) -> Column:
+def _column_from_series(name: str, series: nw.Series[Any]) -> Column:
     if series.dtype.is_integer() or series.dtype.is_float():
         try:
             numbers = series.cast(nw.Float64).fill_null(float("nan")).to_numpy()
         except Exception:  # each library has its own for integers beyond 2⁵³, which float64 has to round
-            return _from_values(name, series.to_list())
-        return Numbers(np.asarray(numbers, dtype=np.float64))
+            return _column_from_values(name, series.to_list())
+        return NumericColumn(np.asarray(numbers, dtype=np.float64))
     if series.dtype == nw.Decimal:  # libraries convert these with an error in the last digit
-        return _from_values(name, series.to_list())
+        return _column_from_values(name, series.to_list())
     if series.dtype in (nw.Categorical, nw.Enum):  # labels, also where they look like numbers
-        return Texts.of([None if _is_missing(value) else _label(value) for value in series.to_list()])
+        return CategoricalColumn.of([None if _is_missing(value) else _to_level(value) for value in series.to_list()])
     if series.dtype in (nw.String, nw.Boolean, nw.Object) or series.is_null().all():
-        return _from_values(name, series.to_list())
-    raise _unsupported(name, str(series.dtype))
+        return _column_from_values(name, series.to_list())
+    raise _unsupported_type_error(name, str(series.dtype))
 
 
-def _from_values(name: object, values: Any) -> Column:
+def _column_from_values(name: object, values: Any) -> Column:
     array = values if isinstance(values, np.ndarray) else np.asarray(values, dtype=object)
     if array.ndim != 1:
         raise DataError(f"column {name!r} has {array.ndim} dimensions instead of one")
     if array.dtype.kind in "fiu":
-        return Numbers(np.asarray(np.ma.filled(array.astype(np.float64), np.nan)))
+        return NumericColumn(np.asarray(np.ma.filled(array.astype(np.float64), np.nan)))
     if array.dtype.kind in "mMcV":
-        raise _unsupported(name, str(array.dtype))
+        raise _unsupported_type_error(name, str(array.dtype))
     cells = array.tolist()
-    if (texts := _all_texts(cells)) is not None:
+    if (texts := _categorical_or_none(cells)) is not None:
         return texts
     items = [None if _is_missing(value) else value for value in cells]
     present = [value for value in items if value is not None]
-    if odd := [type(value).__name__ for value in present if not isinstance(value, _CELLS)]:
-        raise _unsupported(name, odd[0])
+    if odd := [type(value).__name__ for value in present if not isinstance(value, _CELL_TYPES)]:
+        raise _unsupported_type_error(name, odd[0])
     if all(isinstance(value, (Real, Decimal)) and not isinstance(value, bool) for value in present):
-        return Numbers(np.array([np.nan if value is None else _number(value) for value in items], dtype=np.float64))
-    return Texts.of([None if value is None else _label(value) for value in items])
+        return NumericColumn(
+            np.array([np.nan if value is None else _to_float(value) for value in items], dtype=np.float64)
+        )
+    return CategoricalColumn.of([None if value is None else _to_level(value) for value in items])
 
 
-_CELLS = (str, bool, np.bool_, Real, Decimal)
+_CELL_TYPES = (str, bool, np.bool_, Real, Decimal)
 
 
-def _all_texts(cells: list[Any]) -> Texts | None:
+def _categorical_or_none(cells: list[Any]) -> CategoricalColumn | None:
     """The column if every cell is a text or missing, and some are texts: values are looked at, not every cell."""
     try:
         distinct = set(cells)
@@ -262,7 +266,7 @@ def _all_texts(cells: list[Any]) -> Texts | None:
     labels = {value: str(value) if isinstance(value, str) else None for value in distinct}
     if not any(labels.values()) or not all(label is not None or _is_missing(value) for value, label in labels.items()):
         return None
-    return Texts.of([labels[cell] for cell in cells])
+    return CategoricalColumn.of([labels[cell] for cell in cells])
 
 
 def _is_missing(value: object) -> bool:
@@ -272,33 +276,35 @@ def _is_missing(value: object) -> bool:
     return isinstance(value, (Real, Decimal)) and bool(value != value)
 
 
-def _number(value: Any) -> float:
+def _to_float(value: Any) -> float:
     try:
         return float(value)
     except OverflowError:  # an integer of more than 308 digits; refused later, with the client's name
         return np.inf
 
 
-def _label(value: object) -> str:
+def _to_level(value: object) -> str:
     if isinstance(value, (float, np.floating)) and value.is_integer():
         return str(int(value))
     return str(value)
 
 
-def no_column(lacking: Sequence[str], names: Sequence[str], owner: str | None = None) -> DataError:
+def missing_column_error(lacking: Sequence[str], names: Sequence[str], owner: str | None = None) -> DataError:
     """What to say where columns are asked for that are not there."""
     return DataError(
-        f"{owner}: " * (owner is not None) + f"there is no column {_quoted(lacking)} (there are {_quoted(names)}); "
+        f"{owner}: "
+        * (owner is not None)
+        + f"there is no column {_quote_names(lacking)} (there are {_quote_names(names)}); "
         "add or rename it there, or leave it out of the study with variables=[...]"
     )
 
 
-def _unsupported(name: object, kind: str) -> DataError:
+def _unsupported_type_error(name: object, kind: str) -> DataError:
     return DataError(
         f"column {name!r} holds {kind}, which is neither a number nor a label; turn it into one "
         "(a date, for example, into days since a fixed day) or leave it out with variables=[...]"
     )
 
 
-def _quoted(names: Sequence[str]) -> str:
+def _quote_names(names: Sequence[str]) -> str:
     return ", ".join(repr(name) for name in names)

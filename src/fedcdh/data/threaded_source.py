@@ -14,27 +14,27 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from fedcdh._runtime.blas_threads import one_blas_thread
-from fedcdh._runtime.cpu_count import WORKERS_AT_MOST
-from fedcdh.data.sources import Kind, Result, Spread, TableSource, is_spread, source_of
+from fedcdh._runtime.blas_threads import single_blas_thread
+from fedcdh._runtime.cpu_count import MAX_WORKERS
+from fedcdh.data.sources import ColumnKind, PartitionedSource, Result, TableSource, is_partitioned, to_source
 from fedcdh.data.table import Table
 from fedcdh.errors import SettingsError
 
-_ROWS, _CELLS = 1 << 16, 1 << 20
+_MAX_PIECE_ROWS, _MAX_PIECE_CELLS = 1 << 16, 1 << 20
 """Rows, and cells, that a thread takes at a time: few enough for all threads to end together."""
 
 
-def spread_of(
+def partition(
     table: Any, owner: str, *, workers: int = 1, names: Sequence[str] | None = None, only: Collection[str] | None = None
-) -> Spread:
+) -> PartitionedSource:
     """The rows in parts: those of a source that says itself where they lie, or one part for each of these workers."""
-    if not isinstance(workers, int) or not 1 <= workers <= WORKERS_AT_MOST:
-        raise SettingsError(f"workers is {workers!r}; expected a whole number from 1 to {WORKERS_AT_MOST}")
-    return table if is_spread(table) else Threads(source_of(table, owner, names=names, only=only), workers)
+    if not isinstance(workers, int) or not 1 <= workers <= MAX_WORKERS:
+        raise SettingsError(f"workers is {workers!r}; expected a whole number from 1 to {MAX_WORKERS}")
+    return table if is_partitioned(table) else ThreadedSource(to_source(table, owner, names=names, only=only), workers)
 
 
 @dataclass(frozen=True)
-class Threads:
+class ThreadedSource:
     """A source whose rows are shared out among threads; the one that calls is one of them."""
 
     source: TableSource
@@ -42,18 +42,18 @@ class Threads:
 
     def spread(self, work: Callable[[TableSource], Result], add: Callable[[Result, Result], Result]) -> Result:
         """The sum of what all threads found; or the problem that one of them alone would have met first."""
-        rows = _Rows(self.source)
-        shares = [_Share(rows) for _ in range(self.workers)]
+        rows = _SharedRows(self.source)
+        shares = [_ThreadShare(rows) for _ in range(self.workers)]
         found: list[Result] = []
 
-        def run(share: _Share) -> None:
+        def run(share: _ThreadShare) -> None:
             try:
                 found.append(work(share))
             except BaseException as problem:
                 rows.stopped, share.problem = True, problem
 
         others = [threading.Thread(target=run, args=(share,), daemon=True) for share in shares[1:]]
-        with one_blas_thread():
+        with single_blas_thread():
             try:
                 for thread in others:
                     thread.start()
@@ -70,17 +70,17 @@ class Threads:
         return reduce(add, found)
 
 
-class _Rows:
+class _SharedRows:
     """All rows of a source, a few at a time, for whichever thread asks next."""
 
     def __init__(self, source: TableSource) -> None:
         self.source, self.lock, self.stopped, self.given = source, threading.Lock(), False, 0
         self._pieces: Generator[Table, None, None] | None = None
 
-    def following(self, kinds: Mapping[str, Kind]) -> Table | None:
+    def following(self, kinds: Mapping[str, ColumnKind]) -> Table | None:
         """The next rows, if there are any and nothing went wrong elsewhere."""
         if self._pieces is None:
-            self._pieces = _pieces(self.source, kinds)
+            self._pieces = _iterate_pieces(self.source, kinds)
         return None if self.stopped else next(self._pieces, None)
 
     def close(self) -> None:
@@ -89,25 +89,25 @@ class _Rows:
             self._pieces.close()
 
 
-def _pieces(source: TableSource, kinds: Mapping[str, Kind]) -> Generator[Table, None, None]:
-    count = min(_ROWS, max(1, _CELLS // max(1, len(kinds))))
+def _iterate_pieces(source: TableSource, kinds: Mapping[str, ColumnKind]) -> Generator[Table, None, None]:
+    count = min(_MAX_PIECE_ROWS, max(1, _MAX_PIECE_CELLS // max(1, len(kinds))))
     for batch in source.batches(kinds):
         for start in range(0, batch.rows, count):
-            yield batch.rows_from(start, count)
+            yield batch.slice_rows(start, count)
 
 
-class _Share:
+class _ThreadShare:
     """The rows that one thread gets to see."""
 
-    def __init__(self, rows: _Rows) -> None:
+    def __init__(self, rows: _SharedRows) -> None:
         self._rows, self.last = rows, 0
         self.problem: BaseException | None = None
 
-    def kinds(self) -> Mapping[str, Kind]:
+    def kinds(self) -> Mapping[str, ColumnKind]:
         """Those of the source."""
         return self._rows.source.kinds()
 
-    def batches(self, kinds: Mapping[str, Kind]) -> Iterator[Table]:
+    def batches(self, kinds: Mapping[str, ColumnKind]) -> Iterator[Table]:
         """The next rows, and again the next, until there are none."""
         while True:
             with self._rows.lock:

@@ -6,21 +6,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from fedcdh._runtime.blas_threads import one_blas_thread
-from fedcdh.data.sources import Kind
-from fedcdh.data.table import Table, as_table
-from fedcdh.discovery.methods import adaptive, check_rounds, engine_for, method_for
+from fedcdh._runtime.blas_threads import single_blas_thread
+from fedcdh.data.sources import ColumnKind
+from fedcdh.data.table import Table, to_table
+from fedcdh.discovery.methods import adaptive_method, check_rounds, get_method, resolve_method_name
 from fedcdh.discovery.result import Discovery
-from fedcdh.discovery.settings import LEVEL, Progress, Settings, usual_level
-from fedcdh.errors import DataError, PlanMismatch, SettingsError, SummaryError
-from fedcdh.graphs.knowledge import NOTHING_KNOWN, Knowledge
+from fedcdh.discovery.settings import DEFAULT_ALPHA, Progress, Settings, default_alpha
+from fedcdh.errors import DataError, PlanMismatchError, SettingsError, SummaryError
+from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
-from fedcdh.summaries.joint import SummarySource, TablesSource
+from fedcdh.summaries.joint import AnswerSource, LocalAnswerSource
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary, check_noise
 
-MOST_ROUNDS, MOST_BYTES = 20, 10_000_000
+MAX_ROUNDS, MAX_BYTES = 20, 10_000_000
 """What `discover` lets a client answer in further rounds: it is all in one process."""
 
 
@@ -31,10 +31,10 @@ def discover_from(
     method: str = "auto",
     alpha: float | None = None,
     knowledge: Knowledge | None = None,
-    max_conditioning: int | None = None,
+    max_conditioning_size: int | None = None,
     seed: int = 0,
     progress: Progress | None = None,
-    source: SummarySource | None = None,
+    source: AnswerSource | None = None,
     workers: int = 1,
 ) -> Discovery:
     """The causal graph, from the clients' summaries alone (Algorithm 1, server side).
@@ -53,33 +53,33 @@ def discover_from(
     """
     rounds = "one" if source is None else "adaptive"
     noisy = plan.noise is not None
-    name = method_for(method, noisy=noisy)
-    level = usual_level(name, len(plan.names)) if alpha is None else alpha
-    settings = Settings(name, level, knowledge or NOTHING_KNOWN, max_conditioning, seed, rounds, workers)
-    engine = engine_for(method, noisy=noisy) if source is None else adaptive(name, source)
+    name = resolve_method_name(method, noisy=noisy)
+    level = default_alpha(name, len(plan.names)) if alpha is None else alpha
+    settings = Settings(name, level, knowledge or NO_KNOWLEDGE, max_conditioning_size, seed, rounds, workers)
+    engine = get_method(method, noisy=noisy) if source is None else adaptive_method(name, source)
     engine.check(plan.family)
     settings.knowledge.check(plan.names)
-    with one_blas_thread():
-        known = _received(summaries, plan)  # step 2: n = Σ n_k, C = Σ C_k
-        _check_draw(known)
+    with single_blas_thread():
+        known = _to_cohort(summaries, plan)  # step 2: n = Σ n_k, C = Σ C_k
+        _refuse_replicates(known)
         findings = engine.search(known, settings, progress)  # steps 3 to 5: `algorithm`
     return Discovery(known, settings, findings)
 
 
-def _received(summaries: Iterable[Summary] | Cohort | Aggregate, plan: StudyPlan) -> Cohort | Aggregate:
+def _to_cohort(summaries: Iterable[Summary] | Cohort | Aggregate, plan: StudyPlan) -> Cohort | Aggregate:
     if isinstance(summaries, Cohort):  # whoever made it knows who is not in it
         return add_up(summaries.summaries, plan, without=set(plan.clients) - set(summaries.clients))
     if not isinstance(summaries, Aggregate):
         return add_up(summaries, plan)
     if summaries.plan.fingerprint != plan.fingerprint:
-        raise PlanMismatch(
+        raise PlanMismatchError(
             "the sum of the summaries follows another plan than this one; pass the plan it was made with"
         )
     check_noise(summaries.total, plan)
     return summaries
 
 
-def _check_draw(known: Cohort | Aggregate) -> None:
+def _refuse_replicates(known: Cohort | Aggregate) -> None:
     """A graph is found from the rows themselves; their copies tell how sure it is."""
     if number := known.summaries[0].copy:
         raise SummaryError(
@@ -94,12 +94,12 @@ def discover(
     domain: str | None = None,
     names: Sequence[str] | None = None,
     variables: Sequence[str] | None = None,
-    kinds: Mapping[str, Kind] | None = None,
+    kinds: Mapping[str, ColumnKind] | None = None,
     method: str = "auto",
     alpha: float | None = None,
     knowledge: Knowledge | None = None,
-    max_conditioning: int | None = None,
-    max_dropped: float = 0.5,
+    max_conditioning_size: int | None = None,
+    max_missing_share: float = 0.5,
     seed: int = 0,
     progress: Progress | None = None,
     rounds: str = "one",
@@ -115,10 +115,10 @@ def discover(
     - `method`: "auto", the one with the best record ("evidence"); "evidence", which weighs graphs by their marginal
       likelihood; "constraint", our tests; or "paper", the paper's own tests.
     - `alpha`: the level of the tests; if left out 0.05 and, for "constraint" with more than 30 variables, the less the
-      more pairs there are (`fedcdh.discovery.settings.usual_level`).
+      more pairs there are (`fedcdh.discovery.settings.default_alpha`).
     - `knowledge`: required and forbidden arrows, tiers.
-    - `max_conditioning`: the largest number of variables to condition on, or of causes, besides the domain.
-    - `max_dropped`: the share of a client's rows that may be left out for missing values.
+    - `max_conditioning_size`: the largest number of variables to condition on, or of causes, besides the domain.
+    - `max_missing_share`: the share of a client's rows that may be left out for missing values.
     - `seed`: of the random features of "paper", and of the orders that "evidence" starts from where there are many
       variables; "constraint" has nothing random.
     - `rounds`: "adaptive" lets the tests of "constraint" ask clients again, how conditioning variables act together;
@@ -133,14 +133,18 @@ def discover(
     >>> result.changing == study.changing
     True
     """
-    level = LEVEL if alpha is None else alpha
-    Settings(method, level, knowledge or NOTHING_KNOWN, max_conditioning, seed, rounds, workers)  # before data is read
+    level = DEFAULT_ALPHA if alpha is None else alpha
+    Settings(
+        method, level, knowledge or NO_KNOWLEDGE, max_conditioning_size, seed, rounds, workers
+    )  # before data is read
     check_rounds(method, rounds)
-    family = engine_for(method).family(seed)
-    plan = StudyPlan.from_tables(tables := client_tables(data, domain, names, variables), kinds=kinds, family=family)
+    family = get_method(method).family(seed)
+    plan = StudyPlan.from_tables(tables := split_by_client(data, domain, names, variables), kinds=kinds, family=family)
     if rounds == "adaptive":
-        plan = replace(plan, most_rounds=MOST_ROUNDS, most_bytes=MOST_BYTES)
-    summaries = [summarize(table, plan, client, max_dropped=max_dropped) for client, table in tables.items()]  # step 1
+        plan = replace(plan, max_rounds=MAX_ROUNDS, max_bytes=MAX_BYTES)
+    summaries = [
+        summarize(table, plan, client, max_missing_share=max_missing_share) for client, table in tables.items()
+    ]  # step 1
     cohort = add_up(summaries, plan)
     return discover_from(
         cohort,
@@ -148,15 +152,15 @@ def discover(
         method=method,
         alpha=alpha,
         knowledge=knowledge,
-        max_conditioning=max_conditioning,
+        max_conditioning_size=max_conditioning_size,
         seed=seed,
         progress=progress,
-        source=TablesSource(tables, plan, cohort) if rounds == "adaptive" else None,
+        source=LocalAnswerSource(tables, plan, cohort) if rounds == "adaptive" else None,
         workers=workers,
     )
 
 
-def client_tables(
+def split_by_client(
     data: Any, domain: str | None, names: Sequence[str] | None, variables: Sequence[str] | None
 ) -> dict[str, Table]:
     """One table per client, from one table with a column that says whose a row is, or from a mapping."""
@@ -167,10 +171,10 @@ def client_tables(
         raise SettingsError("one table per client needs no domain=; leave it out, or pass one table of all rows")
     if domain is not None:
         only = None if variables is None else [*variables, domain]
-        return as_table(data, names, only=only).split(domain)
+        return to_table(data, names, only=only).split(domain)
     if per_client:
         return {
-            str(client): as_table(table, names, only=variables, owner=f"client {client!r}")
+            str(client): to_table(table, names, only=variables, owner=f"client {client!r}")
             for client, table in data.items()
         }
     raise DataError(

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import isfinite
 
 from fedcdh.errors import SettingsError
-from fedcdh.inference.heterogeneity.client_regressions import ClientFits
-from fedcdh.inference.heterogeneity.deviations import Comparison, Estimates, compare
+from fedcdh.inference.heterogeneity.client_regressions import ClientRegressions
+from fedcdh.inference.heterogeneity.deviations import ClientComparison, Estimates, compare_clients
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 
 
@@ -40,7 +40,7 @@ class Drift:
     note: str = ""
 
 
-def drift_of(
+def estimate_drift(
     cohort: Cohort | Aggregate, parents: Mapping[str, Iterable[str]], variables: Iterable[str] | None = None
 ) -> tuple[Drift, ...]:
     """Every quantity of the mechanisms of these variables (of all that `parents` names causes of) at every client."""
@@ -57,11 +57,11 @@ def drift_of(
     wanted = sorted({*parents} if variables is None else {*variables})
     if unknown := [name for name in wanted if name not in parents]:
         raise SettingsError(f"there is no variable {unknown[0]!r}; choose among {', '.join(map(repr, parents))}")
-    fits = ClientFits.of(cohort)
-    return tuple(record for name in wanted for record in _mechanism(fits, cohort.clients, name, parents[name]))
+    fits = ClientRegressions.of(cohort)
+    return tuple(record for name in wanted for record in _mechanism_drift(fits, cohort.clients, name, parents[name]))
 
 
-def drift_map(drifts: Iterable[Drift]) -> dict[str, dict[str, Drift | None]]:
+def tabulate_drift(drifts: Iterable[Drift]) -> dict[str, dict[str, Drift | None]]:
     """Variables × clients: what deviates most there, None where nothing can be compared; rows of a heat map."""
     found: dict[str, dict[str, Drift | None]] = {}
     for drift in drifts:
@@ -72,29 +72,31 @@ def drift_map(drifts: Iterable[Drift]) -> dict[str, dict[str, Drift | None]]:
     return found
 
 
-def _mechanism(fits: ClientFits, clients: tuple[str, ...], name: str, parents: Iterable[str]) -> Iterator[Drift]:
+def _mechanism_drift(
+    fits: ClientRegressions, clients: tuple[str, ...], name: str, parents: Iterable[str]
+) -> Iterator[Drift]:
     quantities = list(fits.estimates(name, parents))
-    for quantity, compared in zip(quantities, compare(quantities), strict=True):
+    for quantity, compared in zip(quantities, compare_clients(quantities), strict=True):
         yield from _records(name, clients, quantity, compared)
 
 
-def _records(name: str, clients: tuple[str, ...], quantity: Estimates, compared: Comparison) -> Iterator[Drift]:
+def _records(name: str, clients: tuple[str, ...], quantity: Estimates, compared: ClientComparison) -> Iterator[Drift]:
     low, high = quantity.interval()
     for k, client in enumerate(clients):
         yield Drift(
             name,
             client,
             quantity.quantity,
-            estimate=_told(quantity.values[k]),
-            low=_told(low[k]),
-            high=_told(high[k]),
-            pooled=_told(compared.pooled),
-            deviation=_told(compared.deviation[k]),
-            p_value=_told(compared.p_value[k]),
+            estimate=_finite_or_none(quantity.values[k]),
+            low=_finite_or_none(low[k]),
+            high=_finite_or_none(high[k]),
+            pooled=_finite_or_none(compared.pooled),
+            deviation=_finite_or_none(compared.deviation[k]),
+            p_value=_finite_or_none(compared.p_value[k]),
             flagged=bool(compared.flagged[k]),
             note=quantity.notes[k],
         )
 
 
-def _told(number: float) -> float | None:
+def _finite_or_none(number: float) -> float | None:
     return float(number) if isfinite(number) else None

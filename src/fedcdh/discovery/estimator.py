@@ -14,20 +14,20 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from fedcdh._runtime.optional_imports import needing
-from fedcdh.data.sources import Kind
-from fedcdh.data.table import Table, as_table
+from fedcdh._runtime.optional_imports import optional_import
+from fedcdh.data.sources import ColumnKind
+from fedcdh.data.table import Table, to_table
 from fedcdh.discovery.api import discover
 from fedcdh.errors import DataError
-from fedcdh.graphs.convert.adjacency_matrix import adjacency
+from fedcdh.graphs.convert.adjacency_matrix import to_adjacency
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.protocols import DOMAIN
 
-with needing("scikit-learn", extra="sklearn"):
+with optional_import("scikit-learn", extra="sklearn"):
     from sklearn.base import BaseEstimator
     from sklearn.utils.validation import check_array
 
-ONE_CLIENT = "all"
+DEFAULT_CLIENT = "all"
 """What a table without a domain is called: it is the only client."""
 
 
@@ -49,18 +49,18 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
         method: str = "auto",
         alpha: float | None = None,
         knowledge: Knowledge | None = None,
-        max_conditioning: int | None = None,
-        kinds: Mapping[str, Kind] | None = None,
-        max_dropped: float = 0.5,
+        max_conditioning_size: int | None = None,
+        kinds: Mapping[str, ColumnKind] | None = None,
+        max_missing_share: float = 0.5,
         seed: int = 0,
         n_jobs: int | None = None,
     ) -> None:
         self.method = method
         self.alpha = alpha
         self.knowledge = knowledge
-        self.max_conditioning = max_conditioning
+        self.max_conditioning_size = max_conditioning_size
         self.kinds = kinds
-        self.max_dropped = max_dropped
+        self.max_missing_share = max_missing_share
         self.seed = seed
         self.n_jobs = n_jobs
 
@@ -78,14 +78,14 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
             method=self.method,
             alpha=self.alpha,
             knowledge=self.knowledge,
-            max_conditioning=self.max_conditioning,
-            max_dropped=self.max_dropped,
+            max_conditioning_size=self.max_conditioning_size,
+            max_missing_share=self.max_missing_share,
             seed=self.seed,
             workers=1 if self.n_jobs is None else self.n_jobs,
         )
         self.result_ = result
         self.graph_, self.augmented_, self.changing_ = result.graph, result.augmented, result.changing
-        self.edges_, self.adjacency_ = result.edges(), adjacency(result.graph, "from-to")
+        self.edges_, self.adjacency_ = result.edges(), to_adjacency(result.graph, "from-to")
         self.n_features_in_ = len(result.cohort.plan.names)
         if _has_names(X):
             self.feature_names_in_ = np.array(result.cohort.plan.names, dtype=object)
@@ -95,7 +95,7 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True  # rows with missing values are left out, up to max_dropped
+        tags.input_tags.allow_nan = True  # rows with missing values are left out, up to max_missing_share
         tags.input_tags.string = True  # labels are a kind of data here
         tags.input_tags.categorical = True
         return tags
@@ -104,12 +104,12 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
 def _with_domain(X: Any, domain: Any) -> tuple[Any, str | None]:
     """The data and the name of the column that says which client a row belongs to, as `discover` takes them."""
     if domain is None:
-        return (X, None) if _is_per_client(X) else ({ONE_CLIENT: _one_table(X)}, None)
+        return (X, None) if _is_per_client(X) else ({DEFAULT_CLIENT: _to_table(X)}, None)
     if _is_per_client(X):
         raise DataError("X has one table per client, which says it all; leave domain= out")
     if isinstance(domain, str):
         return X, domain
-    table, labels = _one_table(X), as_table({DOMAIN: np.asarray(domain)}, owner="domain=").columns[DOMAIN]
+    table, labels = _to_table(X), to_table({DOMAIN: np.asarray(domain)}, owner="domain=").columns[DOMAIN]
     if DOMAIN in table.columns:
         raise DataError(f"X has a column {DOMAIN!r}, a name that is taken; rename it, or pass domain={DOMAIN!r}")
     if len(labels) != table.rows:
@@ -117,14 +117,14 @@ def _with_domain(X: Any, domain: Any) -> tuple[Any, str | None]:
     return Table({**table.columns, DOMAIN: labels}), DOMAIN
 
 
-def _one_table(X: Any) -> Table:
+def _to_table(X: Any) -> Table:
     """A table, checked as scikit-learn does where it is an array or a list of rows."""
     if _has_names(X):
-        table = as_table(X)
+        table = to_table(X)
         if table.rows < 2:
             raise DataError(f"found {table.rows} rows; expected at least 2 (n_samples = {table.rows})")
         return table
-    return as_table(check_array(X, dtype=None, ensure_all_finite="allow-nan", ensure_min_samples=2))
+    return to_table(check_array(X, dtype=None, ensure_all_finite="allow-nan", ensure_min_samples=2))
 
 
 def _has_names(X: Any) -> bool:

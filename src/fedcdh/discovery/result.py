@@ -9,21 +9,21 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from fedcdh._io.text import some_of
-from fedcdh.discovery.algorithm import Findings
-from fedcdh.discovery.drift import Drift, drift_of
+from fedcdh._io.text import abbreviate_list
+from fedcdh.discovery.algorithm import SearchResult
+from fedcdh.discovery.drift import Drift, estimate_drift
 from fedcdh.discovery.settings import Progress, Settings
-from fedcdh.discovery.stability import Copy, Stability, stability_of
-from fedcdh.errors import KnowledgeError, MissingLibrary, NoExtension
-from fedcdh.graphs.equivalence import consistent_extension, extend
-from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph, ends
+from fedcdh.discovery.stability import Replicate, Stability, assess_stability
+from fedcdh.errors import KnowledgeError, MissingDependencyError, NoConsistentExtensionError
+from fedcdh.graphs.equivalence import extend_to_dag, find_consistent_extension
+from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph, sort_pair
 from fedcdh.protocols import DOMAIN
-from fedcdh.search.edge_support import follow
+from fedcdh.search.edge_support import orient_like
 from fedcdh.search.orientation import Orientation
 from fedcdh.search.skeleton import Skeleton
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 
-FEW_ROWS = 7
+MIN_INFORMATIVE_ROWS = 7
 """With fewer, a client cannot even have a mean and a slope of its own."""
 
 
@@ -63,15 +63,15 @@ class Discovery:
 
     cohort: Cohort | Aggregate
     settings: Settings
-    findings: Findings
+    search_result: SearchResult
 
     @property
     def skeleton(self) -> Skeleton:
-        return self.findings.skeleton
+        return self.search_result.skeleton
 
     @property
     def orientation(self) -> Orientation:
-        return self.findings.orientation
+        return self.search_result.orientation
 
     @property
     def augmented(self) -> PartialGraph:
@@ -87,7 +87,7 @@ class Discovery:
         return self.augmented.children(DOMAIN) if DOMAIN in self.augmented.nodes else frozenset()
 
     @property
-    def nothing_changing(self) -> str:
+    def no_change_reason(self) -> str:
         """What to say where no variable is `changing`: that it was asked in vain is not that it could not be asked."""
         return "none found" if len(self.cohort.clients) > 1 else f"could not be asked: only one {self._whom}"
 
@@ -96,8 +96,8 @@ class Discovery:
 
         Where evidence was weighed, what the graph leaves open is directed as in the graph with the highest evidence.
         """
-        best, knowledge = self.findings.best, self.settings.knowledge
-        dag = extend(self.augmented if best is None else follow(self.augmented, best, knowledge))
+        best, knowledge = self.search_result.best, self.settings.knowledge
+        dag = extend_to_dag(self.augmented if best is None else orient_like(self.augmented, best, knowledge))
         if wrong := sorted(arrow for arrow in dag.arrows if self.settings.knowledge.forbids(*arrow)):
             shown = ", ".join(f"{tail} → {head}" for tail, head in wrong)
             raise KnowledgeError(
@@ -108,12 +108,12 @@ class Discovery:
 
     def edges(self) -> tuple[Edge, ...]:
         """Every pair of nodes, adjacent ones first; `fedcdh.reporting.data_frames.to_pandas(result.edges())`."""
-        pairs = sorted(combinations(self.augmented.nodes, 2), key=lambda pair: ends(frozenset(pair)))
+        pairs = sorted(combinations(self.augmented.nodes, 2), key=lambda pair: sort_pair(frozenset(pair)))
         found = [self._edge(frozenset(pair)) for pair in pairs]
         return tuple(sorted(found, key=lambda edge: not edge.mark))
 
     def _edge(self, pair: Pair) -> Edge:
-        source, target = ends(pair)
+        source, target = sort_pair(pair)
         if (target, source) in self.augmented.arrows:
             source, target = target, source
         arrow: Arrow = (source, target)
@@ -123,13 +123,13 @@ class Discovery:
         values = (change.forward, change.backward) if change else (None, None)
         if change and change.tail != source:
             values = values[::-1]
-        support = self.findings.supports.get(pair)
+        support = self.search_result.supports.get(pair)
         return Edge(
             source,
             target,
             mark="→" if arrow in self.augmented.arrows else "—" if adjacent else "",
             p_value=answer.p_value if answer else None,
-            separating_set=tuple(sorted(answer.question.given)) if answer and not adjacent else None,
+            separating_set=tuple(sorted(answer.query.given)) if answer and not adjacent else None,
             oriented_by=self.orientation.reasons.get(arrow),
             change_forward=values[0],
             change_backward=values[1],
@@ -139,7 +139,7 @@ class Discovery:
 
     def _direction(self, arrow: Arrow) -> float | None:
         """The log Bayes factor of an arrow against its reverse, whichever of them the best graph has."""
-        support, best = self.findings.supports.get(frozenset(arrow)), self.findings.best
+        support, best = self.search_result.supports.get(frozenset(arrow)), self.search_result.best
         if support is None or best is None or support.direction is None:
             return None
         return support.direction if arrow in best.arrows else -support.direction
@@ -152,33 +152,33 @@ class Discovery:
         """
         dag = self.to_dag()
         parents = {name: dag.parents(name) for name in dag.nodes}
-        return drift_of(self.cohort, parents, self.changing if variables is None else variables)
+        return estimate_drift(self.cohort, parents, self.changing if variables is None else variables)
 
     def stability(
         self,
         runs: int | None = None,
         *,
-        copies: Iterable[Copy] | None = None,
+        replicates: Iterable[Replicate] | None = None,
         seed: int = 0,
         progress: Progress | None = None,
     ) -> Stability:
         """How much of this result the same search finds without one client after the other; needs no new message.
 
-        With `runs`, in so many draws of as many clients with replacement instead; with `copies`, in rows drawn anew
+        With `runs`, in so many draws of as many clients with replacement instead; with `replicates`, in rows drawn anew
         within every client, from summaries that clients made for that (`resampling.bootstrap_summaries`), all clients'
         first copies first. `progress` is called with (searches done, searches).
         """
-        study = self.cohort, self.settings, self.findings
-        return stability_of(*study, runs=runs, copies=copies, seed=seed, progress=progress)
+        study = self.cohort, self.settings, self.search_result
+        return assess_stability(*study, runs=runs, replicates=replicates, seed=seed, progress=progress)
 
     # Looked at by people: what is needed for that is imported when it is asked for
 
     def report(self, path: Path | str) -> Path:
         """Writes the HTML report: one file with the graph, its evidence and tables, that works offline."""
         from fedcdh.reporting.html import write_report
-        from fedcdh.reporting.result_files import result_json
+        from fedcdh.reporting.result_files import render_result_json
 
-        return write_report(result_json(self), path)
+        return write_report(render_result_json(self), path)
 
     def plot(self, ax: Any = None, *, legend: bool = True) -> Any:
         """Draws the graph with matplotlib, into the axes given or new ones, and returns them."""
@@ -188,17 +188,17 @@ class Discovery:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: picture, edges, notes."""
-        from fedcdh.reporting.notebook import html
+        from fedcdh.reporting.notebook import render_html
 
-        return html(self)
+        return render_html(self)
 
     def _repr_svg_(self) -> str | None:
         """What shows pictures only gets one, unless the library for layouts is not installed."""
-        from fedcdh.reporting.graph_drawing.svg import svg
+        from fedcdh.reporting.graph_drawing.svg import render_svg
 
         try:
-            return svg(self)
-        except MissingLibrary:
+            return render_svg(self)
+        except MissingDependencyError:
             return None
 
     @property
@@ -212,16 +212,19 @@ class Discovery:
         return tuple(self._notes())
 
     def _notes(self) -> Iterator[str]:
-        clients, small = len(self.cohort.clients), [rows for rows in self.cohort.client_rows if rows < FEW_ROWS]
+        clients, small = (
+            len(self.cohort.clients),
+            [rows for rows in self.cohort.client_rows if rows < MIN_INFORMATIVE_ROWS],
+        )
         if clients == 1:
             yield f"only one {self._whom}: which mechanisms differ between clients cannot be asked"
         elif 2 * len(small) > clients:
-            found = f"{len(small)} of {clients} {self._whom}s have fewer than {FEW_ROWS} rows"
+            found = f"{len(small)} of {clients} {self._whom}s have fewer than {MIN_INFORMATIVE_ROWS} rows"
             yield f"{found}: is the domain the right column?"
         there = frozenset(self.cohort.total.clients)
         gone = [client for client in self.cohort.plan.clients if client not in there]
         if len(gone) > 20:
-            yield f"clients {some_of(gone)} are named in the plan, but dropped out: nothing here is about their rows"
+            yield f"clients {abbreviate_list(gone)} are named in the plan, but dropped out: nothing here is about their rows"
         else:
             for client in gone:
                 yield f"client {client} is named in the plan, but dropped out: nothing here is about its rows"
@@ -230,17 +233,17 @@ class Discovery:
                 named = ", ".join(f"{name} {count}" for name, count in summary.missing.items() if count)
                 whose = f"client {summary.clients[0]}" if len(summary.clients) == 1 else "all clients"
                 yield f"{whose}: {dropped} of {summary.rows_read} rows left out (missing: {named})"
-        yield from self.findings.notes
+        yield from self.search_result.notes
         for name in self.cohort.total.constant(self.cohort.plan):
             yield f"variable {name} is constant: it has no edges but required ones"
         for answer in self.skeleton.refused:
-            asked, p_value = _shown(str(answer.question)), f"{answer.p_value:.2g}"
+            asked, p_value = _display(str(answer.query)), f"{answer.p_value:.2g}"
             yield f"an edge stays although {asked} has p = {p_value}, which cannot hold together with other answers"
         for conflict in self.orientation.conflicts:
-            yield f"contradiction: {_shown(str(conflict))}"
+            yield f"contradiction: {_display(str(conflict))}"
         try:
-            consistent_extension(self.augmented)
-        except NoExtension:
+            find_consistent_extension(self.augmented)
+        except NoConsistentExtensionError:
             yield "no DAG has just these arrows and edges without further colliders; to_dag() adds as few as it can"
 
     def __repr__(self) -> str:
@@ -248,20 +251,20 @@ class Discovery:
 
     def __str__(self) -> str:
         total = self.cohort.total
-        level = f", alpha {self.settings.alpha:g}" if self.findings.best is None else ""  # evidence has no level
+        level = f", alpha {self.settings.alpha:g}" if self.search_result.best is None else ""  # evidence has no level
         lines = [
-            f"{_count(len(self.cohort.plan.names), 'variable')}, {_count(len(self.cohort.clients), self._whom)}, "
-            f"{_count(total.rows, 'row')} "
+            f"{_count_noun(len(self.cohort.plan.names), 'variable')}, {_count_noun(len(self.cohort.clients), self._whom)}, "
+            f"{_count_noun(total.rows, 'row')} "
             f"(method {self.settings.method}{level})",
             str(self.graph),
-            "mechanisms that differ between clients: " + (", ".join(sorted(self.changing)) or self.nothing_changing),
+            "mechanisms that differ between clients: " + (", ".join(sorted(self.changing)) or self.no_change_reason),
         ]
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
 
-def _count(number: int, thing: str) -> str:
+def _count_noun(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
-def _shown(text: str) -> str:
+def _display(text: str) -> str:
     return text.replace(DOMAIN, "℧")

@@ -25,24 +25,24 @@ from operator import length_hint
 from random import Random
 from typing import Literal
 
-from fedcdh._io.text import some_of
-from fedcdh._runtime.blas_threads import one_blas_thread
-from fedcdh.discovery.algorithm import Findings
-from fedcdh.discovery.methods import engine_for
+from fedcdh._io.text import abbreviate_list
+from fedcdh._runtime.blas_threads import single_blas_thread
+from fedcdh.discovery.algorithm import SearchResult
+from fedcdh.discovery.methods import get_method
 from fedcdh.discovery.settings import Progress, Settings
 from fedcdh.errors import SettingsError
-from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph, ends
+from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph, sort_pair
 from fedcdh.protocols import DOMAIN
 from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary
 
-Kind = Literal["leave-one-out", "bootstrap", "row-bootstrap"]
-Copy = Iterable[Summary] | Cohort | Aggregate
+StabilityKind = Literal["leave-one-out", "bootstrap", "row-bootstrap"]
+Replicate = Iterable[Summary] | Cohort | Aggregate
 
 
 @dataclass(frozen=True)
-class Run:
+class StabilityRun:
     """One repetition: the clients that took part (one named twice counted twice), and what was found.
 
     Where rows were drawn anew, all clients take part in every run, and nobody is left out.
@@ -92,7 +92,7 @@ class ChangeStability:
     variable: str
     changing: bool  # in the result
     share: float | None  # of the runs in which it changes
-    otherwise_without: tuple[str, ...]  # clients without whom the opposite is found
+    differs_without: tuple[str, ...]  # clients without whom the opposite is found
 
 
 @dataclass(frozen=True)
@@ -120,16 +120,16 @@ class Stability:
     Pairs that are never adjacent are not listed.
     """
 
-    kind: Kind
+    kind: StabilityKind
     seed: int | None  # of the draws
     edges: tuple[EdgeStability, ...]  # of the result first, the firmest first
     changing: tuple[ChangeStability, ...]
-    runs: tuple[Run, ...]
+    runs: tuple[StabilityRun, ...]
     notes: tuple[str, ...]
     influence: tuple[Influence, ...] = ()  # of every client that was left out, the largest first
 
     @cached_property
-    def blame(self) -> dict[str, tuple[str, ...]]:
+    def changes_without(self) -> dict[str, tuple[str, ...]]:
         """For every client that matters: what is otherwise without it, in words."""
         found: dict[str, list[str]] = {}
         for edge in self.edges:
@@ -139,34 +139,38 @@ class Stability:
             for client in edge.turned_without:
                 found.setdefault(client, []).append(f"{shown} points otherwise")
         for change in self.changing:
-            for client in change.otherwise_without:
+            for client in change.differs_without:
                 how = "does not change" if change.changing else "changes"
                 found.setdefault(client, []).append(f"mechanism of {change.variable} {how}")
         return {client: tuple(found[client]) for client in sorted(found)}
 
 
-def stability_of(
+def assess_stability(
     known: Cohort | Aggregate,
     settings: Settings,
-    findings: Findings,
+    search_result: SearchResult,
     *,
     runs: int | None = None,
-    copies: Iterable[Copy] | None = None,
+    replicates: Iterable[Replicate] | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Stability:
     """The search of these findings, repeated without one client after the other, or with clients drawn at random.
 
-    With `copies`, on the bootstrap copies of the clients' summaries instead: one set of them a run, looked at one
+    With `replicates`, on the bootstrap copies of the clients' summaries instead: one set of them a run, looked at one
     after the other, so that they may be read from files when their turn comes.
     """
-    if copies is not None:
+    if replicates is not None:
         if runs is not None:
             raise SettingsError("runs= draws clients, copies= are rows drawn anew; ask for one of them at a time")
-        if isinstance(copies, Sequence):  # they are there: what is wrong with the last is told before the first search
-            copies = list(_drawn_anew(known, copies))
-        repetitions = ((copy.summaries[0].copy, known.clients, copy) for copy in _drawn_anew(known, copies))
-        return _repeated("row-bootstrap", None, known, settings, findings, repetitions, length_hint(copies), progress)
+        if isinstance(
+            replicates, Sequence
+        ):  # they are there: what is wrong with the last is told before the first search
+            replicates = list(_check_replicates(known, replicates))
+        repetitions = ((copy.summaries[0].copy, known.clients, copy) for copy in _check_replicates(known, replicates))
+        return _repeat_search(
+            "row-bootstrap", None, known, settings, search_result, repetitions, length_hint(replicates), progress
+        )
     if isinstance(known, Aggregate):
         raise SettingsError(
             "stability needs the summary of every client, but only their sum is known: no client can be taken out of "
@@ -176,19 +180,19 @@ def stability_of(
         raise SettingsError("there is only one client: nothing is left without it; stability needs two or more")
     if runs is not None and (not isinstance(runs, int) or runs < 1):
         raise SettingsError(f"runs is {runs!r}; expected 1, 2, 3, ... draws, or None to leave each client out once")
-    kind: Kind = "leave-one-out" if runs is None else "bootstrap"
-    draws = _without_each(known.clients) if runs is None else _drawn(known.clients, runs, seed)
+    kind: StabilityKind = "leave-one-out" if runs is None else "bootstrap"
+    draws = _leave_one_out(known.clients) if runs is None else _draw_clients(known.clients, runs, seed)
     repetitions = ((number, clients, known.drawn(clients)) for number, clients in enumerate(draws))
-    study = known, settings, findings
-    return _repeated(kind, None if runs is None else seed, *study, repetitions, len(draws), progress)
+    study = known, settings, search_result
+    return _repeat_search(kind, None if runs is None else seed, *study, repetitions, len(draws), progress)
 
 
-def _repeated(
-    kind: Kind,
+def _repeat_search(
+    kind: StabilityKind,
     seed: int | None,
     known: Cohort | Aggregate,
     settings: Settings,
-    findings: Findings,
+    findings: SearchResult,
     repetitions: Iterator[tuple[int, tuple[str, ...], Cohort | Aggregate]],
     total: int,
     progress: Progress | None,
@@ -202,34 +206,36 @@ def _repeated(
             "this result rests on further rounds of questions, which nobody is there to answer again; look at the "
             "stability of the same discovery without rounds='adaptive'"
         )
-    search = engine_for(settings.method, noisy=known.plan.noise is not None).search
-    numbered: dict[int, Run] = {}
-    with one_blas_thread():
+    search = get_method(settings.method, noisy=known.plan.noise is not None).search
+    numbered: dict[int, StabilityRun] = {}
+    with single_blas_thread():
         for number, clients, data in repetitions:
-            numbered[number] = _as_run(known.clients, clients, search(data, settings, None))
+            numbered[number] = _to_run(known.clients, clients, search(data, settings, None))
             if progress:
                 progress(len(numbered), max(len(numbered), total))
     done = [numbered[number] for number in sorted(numbered)]
-    whole = _as_run(known.clients, known.clients, findings)
-    edges, changes = tuple(_edges(whole, done)), tuple(_changes(whole, done))
+    whole = _to_run(known.clients, known.clients, findings)
+    edges, changes = tuple(_edge_stability_table(whole, done)), tuple(_change_stability(whole, done))
     shares = {client: rows / known.total.rows for client, rows in zip(known.clients, known.client_rows, strict=True)}
-    influence = sorted(_influence(whole, done, edges, changes, shares), key=lambda one: (-abs(one.largest), one.client))
+    influence = sorted(
+        _client_influence(whole, done, edges, changes, shares), key=lambda one: (-abs(one.largest), one.client)
+    )
     return Stability(kind, seed, edges, changes, tuple(done), tuple(_notes(done)), tuple(influence))
 
 
-def _drawn_anew(known: Cohort | Aggregate, copies: Iterable[Copy]) -> Iterator[Cohort | Aggregate]:
+def _check_replicates(known: Cohort | Aggregate, copies: Iterable[Replicate]) -> Iterator[Cohort | Aggregate]:
     """Every copy once, known as the summaries are: one by one, or as their sum, of the same clients."""
     found: set[int] = set()
     for copy in copies:
-        drawn = copy if isinstance(copy, Aggregate) else _added_up(copy, known.plan)
+        drawn = copy if isinstance(copy, Aggregate) else _add_up_replicate(copy, known.plan)
         if type(drawn) is not type(known) or drawn.plan.fingerprint != known.plan.fingerprint:
             raise SettingsError(
                 "copies should follow the plan of the result, and be single summaries or sums as it has"
             )
         if drawn.clients != known.clients:
             raise SettingsError(
-                f"found copies of {some_of(drawn.clients)}; expected those of the clients of the result, "
-                f"{some_of(known.clients)}, and of nobody else"
+                f"found copies of {abbreviate_list(drawn.clients)}; expected those of the clients of the result, "
+                f"{abbreviate_list(known.clients)}, and of nobody else"
             )
         number = drawn.summaries[0].copy
         if not number or number in found:
@@ -252,16 +258,16 @@ def _check_origin(known: Cohort | Aggregate, drawn: Cohort | Aggregate) -> None:
             )
 
 
-def _added_up(copy: Iterable[Summary] | Cohort, plan: StudyPlan) -> Cohort:
+def _add_up_replicate(copy: Iterable[Summary] | Cohort, plan: StudyPlan) -> Cohort:
     """Whoever is in it: who should be is for the caller to say."""
     return add_up(copy.summaries if isinstance(copy, Cohort) else copy, plan, without=plan.clients)
 
 
-def _without_each(clients: tuple[str, ...]) -> list[tuple[str, ...]]:
+def _leave_one_out(clients: tuple[str, ...]) -> list[tuple[str, ...]]:
     return [tuple(other for other in clients if other != client) for client in clients]
 
 
-def _drawn(clients: tuple[str, ...], runs: int, seed: int) -> list[tuple[str, ...]]:
+def _draw_clients(clients: tuple[str, ...], runs: int, seed: int) -> list[tuple[str, ...]]:
     """Keyed by seed and number of the run: more runs leave the earlier ones as they were."""
     found = []
     for run in range(runs):
@@ -270,17 +276,17 @@ def _drawn(clients: tuple[str, ...], runs: int, seed: int) -> list[tuple[str, ..
     return found
 
 
-def _as_run(everybody: tuple[str, ...], clients: tuple[str, ...], findings: Findings) -> Run:
+def _to_run(everybody: tuple[str, ...], clients: tuple[str, ...], findings: SearchResult) -> StabilityRun:
     graph = findings.orientation.graph
     asked = DOMAIN in graph.nodes
     variables = graph.drop(DOMAIN) if asked else graph
     there = frozenset(clients)
     left_out = tuple(client for client in everybody if client not in there)
     changing = graph.children(DOMAIN) if asked and len(there) > 1 else None
-    return Run(clients, left_out, variables.arrows, variables.lines, changing, _weights(findings, variables))
+    return StabilityRun(clients, left_out, variables.arrows, variables.lines, changing, _weights(findings, variables))
 
 
-def _weights(findings: Findings, graph: PartialGraph) -> dict[Pair, float]:
+def _weights(findings: SearchResult, graph: PartialGraph) -> dict[Pair, float]:
     """What speaks for a link between two variables: by evidence where it was weighed, else by the p-value believed."""
     pairs, best = list(combinations(graph.nodes, 2)), findings.best
     if best is not None:
@@ -299,17 +305,17 @@ def _weights(findings: Findings, graph: PartialGraph) -> dict[Pair, float]:
     }
 
 
-def _edges(whole: Run, runs: Sequence[Run]) -> list[EdgeStability]:
+def _edge_stability_table(whole: StabilityRun, runs: Sequence[StabilityRun]) -> list[EdgeStability]:
     pairs = {pair for run in (whole, *runs) for pair in run.lines | {frozenset(arrow) for arrow in run.arrows}}
-    found = [_edge(whole, runs, *ends(pair)) for pair in pairs]
+    found = [_edge_stability(whole, runs, *sort_pair(pair)) for pair in pairs]
     return sorted(found, key=lambda e: (not e.mark, -e.adjacent, -e.same, e.source, e.target))
 
 
-def _edge(whole: Run, runs: Sequence[Run], source: str, target: str) -> EdgeStability:
+def _edge_stability(whole: StabilityRun, runs: Sequence[StabilityRun], source: str, target: str) -> EdgeStability:
     if (target, source) in whole.arrows:
         source, target = target, source
     mark, marks = whole.mark(source, target), [run.mark(source, target) for run in runs]
-    alone = [(run.left_out, there) for run, there in zip(runs, marks, strict=True) if _leaves_one(run)]
+    alone = [(run.left_out, there) for run, there in zip(runs, marks, strict=True) if _leaves_one_out(run)]
     return EdgeStability(
         source,
         target,
@@ -323,7 +329,7 @@ def _edge(whole: Run, runs: Sequence[Run], source: str, target: str) -> EdgeStab
     )
 
 
-def _changes(whole: Run, runs: Sequence[Run]) -> Iterator[ChangeStability]:
+def _change_stability(whole: StabilityRun, runs: Sequence[StabilityRun]) -> Iterator[ChangeStability]:
     asked = [(run, run.changing) for run in runs if run.changing is not None]
     here = whole.changing or frozenset()
     for variable in sorted(here.union(*(changing for _, changing in asked))):
@@ -334,23 +340,25 @@ def _changes(whole: Run, runs: Sequence[Run]) -> Iterator[ChangeStability]:
             tuple(
                 run.left_out[0]
                 for run, changing in asked
-                if _leaves_one(run) and (variable in changing) != (variable in here)
+                if _leaves_one_out(run) and (variable in changing) != (variable in here)
             ),
         )
 
 
-def _influence(
-    whole: Run,
-    runs: Sequence[Run],
+def _client_influence(
+    whole: StabilityRun,
+    runs: Sequence[StabilityRun],
     edges: Sequence[EdgeStability],
     changes: Sequence[ChangeStability],
     shares: Mapping[str, float],
 ) -> Iterator[Influence]:
     for run in runs:
-        if not _leaves_one(run):
+        if not _leaves_one_out(run):
             continue
         (client,) = run.left_out
-        moved = {ends(pair): whole.weights[pair] - run.weights[pair] for pair in whole.weights.keys() & run.weights}
+        moved = {
+            sort_pair(pair): whole.weights[pair] - run.weights[pair] for pair in whole.weights.keys() & run.weights
+        }
         link = max(sorted(moved), key=lambda pair: abs(moved[pair]), default=None)
         yield Influence(
             client,
@@ -359,11 +367,11 @@ def _influence(
             link=link,
             total=math.fsum(map(abs, moved.values())),
             otherwise=sum(client in (*edge.gone_without, *edge.turned_without) for edge in edges)
-            + sum(client in change.otherwise_without for change in changes),
+            + sum(client in change.differs_without for change in changes),
         )
 
 
-def _leaves_one(run: Run) -> bool:
+def _leaves_one_out(run: StabilityRun) -> bool:
     """Whether a run differs from the whole study by one client, and by nothing else."""
     return len(run.left_out) == 1 and len(set(run.clients)) == len(run.clients)
 
@@ -372,7 +380,7 @@ def _share(found: Sequence[bool]) -> float:
     return sum(found) / len(found)
 
 
-def _notes(runs: Sequence[Run]) -> Iterator[str]:
+def _notes(runs: Sequence[StabilityRun]) -> Iterator[str]:
     if alone := sum(run.changing is None and bool(run.left_out) for run in runs):
         yield (
             f"in {alone} of {len(runs)} runs only one client was left: which mechanisms differ between clients could "

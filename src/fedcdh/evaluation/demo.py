@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedcdh.evaluation.simulation import generator
+from fedcdh.evaluation.simulation import keyed_generator
 from fedcdh.protocols import DOMAIN
 
-Column = NDArray[Any]
-Table = dict[str, Column]
+ColumnArray = NDArray[Any]
+HospitalTable = dict[str, ColumnArray]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ ARROWS = frozenset(
     }
 )
 
-MISSING = {"exercise": 0.02, "bmi": 0.01, "cholesterol": 0.015, "smoker": 0.01}
+MISSING_SHARES = {"exercise": 0.02, "bmi": 0.01, "cholesterol": 0.015, "smoker": 0.01}
 """The share of entries lost, at random: nobody wrote them down."""
 
 DESCRIPTION = (
@@ -64,10 +64,10 @@ DESCRIPTION = (
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
+class HospitalStudy:
     """One table per hospital, and the truth that made them."""
 
-    tables: Mapping[str, Table]  # hospital → column name → entries; missing numbers are nan, missing words None
+    tables: Mapping[str, HospitalTable]  # hospital → column name → entries; missing numbers are nan, missing words None
     arrows: frozenset[tuple[str, str]]
     changing: frozenset[str]
     description: str
@@ -81,36 +81,36 @@ class Study:
         """The arrows, and one from the domain to every variable whose mechanism differs between hospitals."""
         return self.arrows | {(DOMAIN, name) for name in self.changing}
 
-    def columns(self, site: str = "hospital") -> Table:
-        """All patients in one table, as columns a data frame accepts; the column `site` names the hospital."""
+    def columns(self, client_column: str = "hospital") -> HospitalTable:
+        """All patients in one table, as columns a data frame accepts; the column `client_column` names the hospital."""
         tables = self.tables.values()
         sizes = [len(table["age"]) for table in tables]
         pooled = {name: np.concatenate([table[name] for table in tables]) for name in self.names}
-        return {site: np.repeat(list(self.tables), sizes), **pooled}
+        return {client_column: np.repeat(list(self.tables), sizes), **pooled}
 
 
-def hospital_study(seed: int = 0) -> Study:
+def hospital_study(seed: int = 0) -> HospitalStudy:
     """Five hospitals of unequal size, eight variables of two kinds, two mechanisms that differ, a few gaps."""
-    return Study(
-        tables={name: _table(name, hospital, seed) for name, hospital in HOSPITALS.items()},
+    return HospitalStudy(
+        tables={name: _draw_table(name, hospital, seed) for name, hospital in HOSPITALS.items()},
         arrows=ARROWS,
         changing=frozenset({"systolic_pressure", "medication"}),
         description=DESCRIPTION,
     )
 
 
-def _table(name: str, hospital: Hospital, seed: int) -> Table:
+def _draw_table(name: str, hospital: Hospital, seed: int) -> HospitalTable:
     def draw(variable: str) -> np.random.Generator:
-        return generator(seed, "hospital study", name, variable)
+        return keyed_generator(seed, "hospital study", name, variable)
 
-    patients = _patients(hospital, draw)
-    recorded = {column: _recorded(patients[column], column, draw(f"missing {column}")) for column in patients}
+    patients = _draw_patients(hospital, draw)
+    recorded = {column: _lose_entries(patients[column], column, draw(f"missing {column}")) for column in patients}
     for column in recorded.values():
         column.setflags(write=False)
     return recorded
 
 
-def _patients(hospital: Hospital, draw: Callable[[str], np.random.Generator]) -> Table:
+def _draw_patients(hospital: Hospital, draw: Callable[[str], np.random.Generator]) -> HospitalTable:
     """Eight additive mechanisms, causes before effects; units are those of the clinic, z-scores in between."""
 
     def noise(variable: str) -> NDArray[np.float64]:
@@ -139,7 +139,7 @@ def _patients(hospital: Hospital, draw: Callable[[str], np.random.Generator]) ->
     }
 
 
-def _prescribe(hospital: Hospital, cholesterol: NDArray[np.float64], draw: np.random.Generator) -> Column:
+def _prescribe(hospital: Hospital, cholesterol: NDArray[np.float64], draw: np.random.Generator) -> ColumnArray:
     """A drug by multinomial choice: the more cholesterol, the likelier a statin; where it sets in is the hospital's."""
     drugs = np.array(["none", "statin", "other"], dtype=object)
     statin = 2.5 * (cholesterol - hospital.statin_threshold)
@@ -147,8 +147,8 @@ def _prescribe(hospital: Hospital, cholesterol: NDArray[np.float64], draw: np.ra
     return np.asarray(drugs[np.argmax(appeal + draw.gumbel(size=appeal.shape), axis=1)])
 
 
-def _recorded(column: Column, name: str, draw: np.random.Generator) -> Column:
+def _lose_entries(column: ColumnArray, name: str, draw: np.random.Generator) -> ColumnArray:
     """The column with some entries lost: None among words, nan among numbers."""
-    lost = draw.random(len(column)) < MISSING.get(name, 0.0)
+    lost = draw.random(len(column)) < MISSING_SHARES.get(name, 0.0)
     gap = np.array(None if column.dtype == object else np.nan, dtype=column.dtype)
     return np.where(lost, gap, column)

@@ -22,9 +22,9 @@ from fedcdh.protocols import DOMAIN
 
 Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
-Owner = tuple[str, ...]
-Sampler = Callable[[np.random.Generator, int], Array]
-Model = Literal["linear", "general"]
+FunctionKey = tuple[str, ...]
+NoiseSampler = Callable[[np.random.Generator, int], Array]
+MechanismModel = Literal["linear", "general"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,9 @@ class Dialect:
 
     functions: tuple[Function, ...]  # what f_i is chosen from in the general model
     deviation: Callable[[float], float]  # from the number drawn from U(1, 2) to the noise's standard deviation
-    function_owner: Callable[[Owner], Owner]  # what keeps one function: the variable, or the variable at one client
+    function_key: Callable[
+        [FunctionKey], FunctionKey
+    ]  # what keeps one function: the variable, or the variable at one client
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,13 +52,15 @@ class Simulation:
         """The arrows, and one from the domain to every variable whose mechanism changes."""
         return self.arrows | {(DOMAIN, name) for name in self.changing}
 
-    def columns(self, site: str = "site") -> dict[str, NDArray[Any]]:
-        """All rows in one table, as columns a data frame accepts; the column `site` says where a row comes from."""
-        if site in self.names:
-            raise ValueError(f"a variable is already called {site!r}; choose another name for the column of clients")
+    def columns(self, client_column: str = "site") -> dict[str, NDArray[Any]]:
+        """All rows in one table, as columns a data frame accepts; the column `client_column` says where a row comes from."""
+        if client_column in self.names:
+            raise ValueError(
+                f"a variable is already called {client_column!r}; choose another name for the column of clients"
+            )
         pooled = np.concatenate(list(self.tables.values()))
         clients = np.repeat(list(self.tables), [len(table) for table in self.tables.values()])
-        return {site: clients, **{name: pooled[:, i] for i, name in enumerate(self.names)}}
+        return {client_column: clients, **{name: pooled[:, i] for i, name in enumerate(self.names)}}
 
     def standardised(self) -> Simulation:
         """The same study with every variable at mean 0 and variance 1 over the rows of all clients.
@@ -70,7 +74,7 @@ class Simulation:
         constant = [name for name, spread in zip(self.names, scale, strict=True) if spread == 0]
         if constant:
             raise ValueError(f"{', '.join(constant)} does not vary and has no scale; simulate at least two rows")
-        tables = {client: read_only((table - location) / scale) for client, table in self.tables.items()}
+        tables = {client: make_read_only((table - location) / scale) for client, table in self.tables.items()}
         return replace(self, tables=tables)
 
 
@@ -84,35 +88,35 @@ def sinc(x: Array) -> Array:
     return np.asarray(np.sinc(x / np.pi))
 
 
-def variance(drawn: float) -> float:
+def interpret_as_variance(drawn: float) -> float:
     """The number drawn is a variance."""
     return float(np.sqrt(drawn))
 
 
-def standard_deviation(drawn: float) -> float:
+def interpret_as_deviation(drawn: float) -> float:
     """The number drawn is a standard deviation already."""
     return drawn
 
 
-def of_the_variable(owner: Owner) -> Owner:
+def key_by_variable(owner: FunctionKey) -> FunctionKey:
     """One function for a variable at all clients."""
     return owner[:1]
 
 
-def of_the_mechanism(owner: Owner) -> Owner:
+def key_by_mechanism(owner: FunctionKey) -> FunctionKey:
     """One function for a mechanism: a variable that changes gets another function at every client."""
     return owner
 
 
-PAPER = Dialect((identity, np.square, sinc, np.tanh), variance, of_the_variable)
+PAPER = Dialect((identity, np.square, sinc, np.tanh), interpret_as_variance, key_by_variable)
 """The paper's text: linear, square, sinc, tanh; U(1, 2) is a variance; a change alters strengths and noise only."""
 
-AUTHORS = Dialect((identity, np.square, np.sin, np.tanh), standard_deviation, of_the_mechanism)
+AUTHORS = Dialect((identity, np.square, np.sin, np.tanh), interpret_as_deviation, key_by_mechanism)
 """The authors' program: sin for sinc; U(1, 2) is a standard deviation; a change alters the function, too."""
 
 
 def simulate(
-    model: Model = "linear",
+    model: MechanismModel = "linear",
     *,
     variables: int = 6,
     clients: int = 10,
@@ -134,16 +138,16 @@ def simulate(
     >>> len(study.arrows), len(study.changing), [len(table) for table in study.tables.values()]
     (4, 2, [50, 60, 70])
     """
-    counts = _rows_per_client(rows, clients)
-    labels = _labels(names, variables)
-    edges = min(variables, _room_for_edges(variables)) if edges is None else edges
-    if model not in get_args(Model):
-        raise ValueError(f"found model {model!r}, expected one of {', '.join(get_args(Model))}")
+    counts = _count_rows(rows, clients)
+    labels = _name_variables(names, variables)
+    edges = min(variables, _max_edges(variables)) if edges is None else edges
+    if model not in get_args(MechanismModel):
+        raise ValueError(f"found model {model!r}, expected one of {', '.join(get_args(MechanismModel))}")
     _check_sizes(variables, clients, edges, changing, seed)
 
-    order, pairs = _random_dag(variables, edges, seed)
-    chosen = frozenset(generator(seed, "changing").permutation(variables)[:changing].tolist())
-    recipe = _Recipe(model, dialect, seed, order, pairs, chosen)
+    order, pairs = _draw_dag(variables, edges, seed)
+    chosen = frozenset(keyed_generator(seed, "changing").permutation(variables)[:changing].tolist())
+    recipe = _StructuralModel(model, dialect, seed, order, pairs, chosen)
     tables = {name: recipe.table(name, count) for name, count in counts.items()}
     _check_finite(tables, seed)
     return Simulation(
@@ -155,10 +159,10 @@ def simulate(
 
 
 @dataclass(frozen=True)
-class _Recipe:
+class _StructuralModel:
     """All that is fixed before the first row is drawn. Variables are numbers here: names never touch the draws."""
 
-    model: Model
+    model: MechanismModel
     dialect: Dialect
     seed: int
     order: tuple[int, ...]
@@ -170,74 +174,74 @@ class _Recipe:
         with np.errstate(over="ignore", invalid="ignore"):  # squares of squares; refused by `_check_finite`
             for variable in self.order:
                 table[:, variable] = self._column(variable, client, table)
-        return read_only(table)
+        return make_read_only(table)
 
     def _column(self, variable: int, client: str, table: Array) -> Array:
         """Σ_j σ_ij f_i(V_j) + γ ε_i for one variable at one client."""
-        owner: Owner = (str(variable), client) if variable in self.changing else (str(variable),)
+        owner: FunctionKey = (str(variable), client) if variable in self.changing else (str(variable),)
         function = self._function(owner)
-        noise = self._noise(variable)(generator(self.seed, "noise", str(variable), client), len(table))
+        noise = self._noise(variable)(keyed_generator(self.seed, "noise", str(variable), client), len(table))
         column = self._noise_scale(owner) * noise
         for parent in sorted(tail for tail, head in self.pairs if head == variable):
-            strength = generator(self.seed, "strength", str(parent), *owner).uniform(0.5, 2.5)
+            strength = keyed_generator(self.seed, "strength", str(parent), *owner).uniform(0.5, 2.5)
             column = column + strength * function(table[:, parent])
         return column
 
-    def _function(self, owner: Owner) -> Function:
+    def _function(self, owner: FunctionKey) -> Function:
         choices = {"linear": (identity,), "general": self.dialect.functions}[self.model]
-        drawn = generator(self.seed, "function", *self.dialect.function_owner(owner)).integers(len(choices))
+        drawn = keyed_generator(self.seed, "function", *self.dialect.function_key(owner)).integers(len(choices))
         return choices[drawn]
 
-    def _noise_scale(self, owner: Owner) -> float:
+    def _noise_scale(self, owner: FunctionKey) -> float:
         at_one_client = len(owner) > 1
-        return generator(self.seed, "noise scale", *owner).uniform(1, 3) if at_one_client else 1.0
+        return keyed_generator(self.seed, "noise scale", *owner).uniform(1, 3) if at_one_client else 1.0
 
-    def _noise(self, variable: int) -> Sampler:
-        choose = generator(self.seed, "noise kind", str(variable))
-        return {"linear": _unequal_gaussian, "general": _uniform_or_gaussian}[self.model](choose, self.dialect)
+    def _noise(self, variable: int) -> NoiseSampler:
+        choose = keyed_generator(self.seed, "noise kind", str(variable))
+        return {"linear": _make_gaussian_noise, "general": _make_mixed_noise}[self.model](choose, self.dialect)
 
 
-def _unequal_gaussian(choose: np.random.Generator, dialect: Dialect) -> Sampler:
+def _make_gaussian_noise(choose: np.random.Generator, dialect: Dialect) -> NoiseSampler:
     """Gaussian noise of a variance (or deviation: ask the dialect) drawn from U(1, 2)."""
     deviation = dialect.deviation(choose.uniform(1, 2))
     return lambda draw, rows: deviation * draw.standard_normal(rows)
 
 
-def _uniform_or_gaussian(choose: np.random.Generator, _: Dialect) -> Sampler:
+def _make_mixed_noise(choose: np.random.Generator, _: Dialect) -> NoiseSampler:
     """U(−0.5, 0.5) or N(0, 1), by the toss of a coin."""
-    samplers: tuple[Sampler, Sampler] = (
+    samplers: tuple[NoiseSampler, NoiseSampler] = (
         lambda draw, rows: draw.uniform(-0.5, 0.5, rows),
         lambda draw, rows: draw.standard_normal(rows),
     )
     return samplers[choose.integers(2)]
 
 
-def _random_dag(variables: int, edges: int, seed: int) -> tuple[tuple[int, ...], frozenset[tuple[int, int]]]:
+def _draw_dag(variables: int, edges: int, seed: int) -> tuple[tuple[int, ...], frozenset[tuple[int, int]]]:
     """Exactly `edges` arrows, drawn evenly from all pairs, each pointing down a random order of the variables."""
-    order = tuple(generator(seed, "order").permutation(variables).tolist())
+    order = tuple(keyed_generator(seed, "order").permutation(variables).tolist())
     pairs = list(combinations(order, 2))
-    drawn = generator(seed, "pairs").permutation(len(pairs))[:edges]
+    drawn = keyed_generator(seed, "pairs").permutation(len(pairs))[:edges]
     return order, frozenset(pairs[i] for i in drawn)
 
 
-def generator(seed: int, *purpose: str) -> np.random.Generator:
+def keyed_generator(seed: int, *purpose: str) -> np.random.Generator:
     """A generator keyed by what it is for, so that the order of draws never changes a number."""
     digest = hashlib.sha256("\0".join(purpose).encode()).digest()
     return np.random.default_rng([seed, *digest])
 
 
-def read_only(table: Array) -> Array:
+def make_read_only(table: Array) -> Array:
     """The same array, closed to writing: a simulation is a value."""
     table.setflags(write=False)
     return table
 
 
-def client_names(clients: int) -> tuple[str, ...]:
+def name_clients(clients: int) -> tuple[str, ...]:
     """client01, client02, …; a client keeps its name, and so its draws, when others join."""
     return tuple(f"client{k:02d}" for k in range(1, clients + 1))
 
 
-def _rows_per_client(rows: int | Sequence[int], clients: int) -> dict[str, int]:
+def _count_rows(rows: int | Sequence[int], clients: int) -> dict[str, int]:
     if clients < 1:
         raise ValueError(f"found {clients} clients, expected at least 1")
     counts = [int(rows)] * clients if isinstance(rows, int | np.integer) else list(rows)
@@ -245,10 +249,10 @@ def _rows_per_client(rows: int | Sequence[int], clients: int) -> dict[str, int]:
         raise ValueError(f"found {len(counts)} row counts for {clients} clients; give one number, or one per client")
     if min(counts) < 1:
         raise ValueError(f"found a client with {min(counts)} rows; every client needs at least 1")
-    return dict(zip(client_names(clients), counts, strict=True))
+    return dict(zip(name_clients(clients), counts, strict=True))
 
 
-def _labels(names: Sequence[str] | None, variables: int) -> tuple[str, ...]:
+def _name_variables(names: Sequence[str] | None, variables: int) -> tuple[str, ...]:
     labels = tuple(f"v{i}" for i in range(1, variables + 1)) if names is None else tuple(names)
     if len(labels) != variables:
         raise ValueError(f"found {len(labels)} names for {variables} variables; give one name for each")
@@ -257,12 +261,12 @@ def _labels(names: Sequence[str] | None, variables: int) -> tuple[str, ...]:
     return labels
 
 
-def _room_for_edges(variables: int) -> int:
+def _max_edges(variables: int) -> int:
     return variables * (variables - 1) // 2
 
 
 def _check_sizes(variables: int, clients: int, edges: int, changing: int, seed: int) -> None:
-    most = _room_for_edges(variables)
+    most = _max_edges(variables)
     if variables < 1:
         raise ValueError(f"found {variables} variables, expected at least 1")
     if not 0 <= edges <= most:

@@ -14,56 +14,61 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from fedcdh._io.storage import locked, write_whole
-from fedcdh._runtime.blas_threads import one_blas_thread
-from fedcdh.data.sources import Kind
-from fedcdh.discovery.api import MOST_BYTES, MOST_ROUNDS, discover_from
-from fedcdh.discovery.methods import check_rounds, engine_for, method_for
+from fedcdh._io.storage import hold_lock, write_atomically
+from fedcdh._runtime.blas_threads import single_blas_thread
+from fedcdh.data.sources import ColumnKind
+from fedcdh.discovery.api import MAX_BYTES, MAX_ROUNDS, discover_from
+from fedcdh.discovery.methods import check_rounds, get_method, resolve_method_name
 from fedcdh.discovery.result import Discovery
-from fedcdh.discovery.settings import LEVEL, Progress, Settings
+from fedcdh.discovery.settings import DEFAULT_ALPHA, Progress, Settings
 from fedcdh.errors import (
-    DuplicateClient,
-    NotAMessage,
+    DuplicateClientError,
+    MessageFormatError,
+    QuorumError,
     SettingsError,
     SignatureError,
-    TooFewSites,
-    UnknownClient,
+    UnknownClientError,
 )
-from fedcdh.federation.adaptive_rounds import Dropped, FurtherRounds
-from fedcdh.federation.exchange import Transport, ask_all, check_signature
-from fedcdh.federation.journal import Journal, Stored
+from fedcdh.federation.adaptive_rounds import AdaptiveRounds, ClientsDroppedError
+from fedcdh.federation.exchange import Transport, check_signature, collect_replies
+from fedcdh.federation.journal import Journal, StoredFile
 from fedcdh.federation.participation import Participation
 from fedcdh.federation.planning.declaration import Declaration
-from fedcdh.federation.planning.study_from_profiles import study_from
-from fedcdh.federation.secure_sum import MaskedRounds, Masking
+from fedcdh.federation.planning.study_from_profiles import plan_study
+from fedcdh.federation.secure_sum import SecureSumOptions, SecureSumRounds
 from fedcdh.messages import profile_file, study_file
 from fedcdh.messages.aggregate_file import pack_aggregate
-from fedcdh.messages.envelope import MASKING, PROFILE, SUMMARY, Envelope, Wanted
+from fedcdh.messages.envelope import MASKING, PROFILE, SUMMARY, Envelope, ProfileRequest
 from fedcdh.messages.profile_file import ProfileMessage
 from fedcdh.messages.signing import SigningKey, sign
 from fedcdh.messages.study_file import Study
-from fedcdh.messages.summary_file import most_bytes, unpack
-from fedcdh.privacy.secure_aggregation.session import RoundsFolder, conducted
+from fedcdh.messages.summary_file import max_summary_bytes, unpack_summary
+from fedcdh.privacy.secure_aggregation.session import SessionFolder, run_session
 from fedcdh.reporting.result_files import write_result
 from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
 from fedcdh.summaries.summary import Summary
-from fedcdh.summaries.validation import admit, check
+from fedcdh.summaries.validation import admit_summaries, validate_summary
 
-JOURNAL, RECORD, LOCK, AGGREGATE = "journal", "participation.json", "conducting.lock", "study.aggregate"
+JOURNAL_FOLDER, PARTICIPATION_FILE, LOCK_FILE, AGGREGATE_FILE = (
+    "journal",
+    "participation.json",
+    "conducting.lock",
+    "study.aggregate",
+)
 
 
 @dataclass(frozen=True)
-class Terms:
+class StudyTerms:
     """What the coordinator decides. Time-outs are in seconds, and for each round."""
 
     method: str = "auto"
     alpha: float | None = None  # as for `discover`
-    max_conditioning: int | None = None
+    max_conditioning_size: int | None = None
     seed: int = 0
     variables: tuple[str, ...] | None = None  # None: those of the declaration, or else what the sites bring along
-    kinds: Mapping[str, Kind] = field(default_factory=dict)
+    kinds: Mapping[str, ColumnKind] = field(default_factory=dict)
     declaration: Declaration = field(default_factory=Declaration)  # may name the clients: strangers are then refused
-    accept_ranges: Collection[str] = ()
+    accept_differences: Collection[str] = ()
     study: str = ""
     key: SigningKey | None = None  # signs requests and the plan
     site_keys: Mapping[str, str] = field(default_factory=dict)  # public keys that were agreed on beforehand
@@ -71,41 +76,41 @@ class Terms:
     expected: int = 0  # sites to wait for at the start; at least the minimum, and as many as were declared
     timeout: float = 600.0
     rounds: str = "one"  # or "adaptive": tests may ask sites again, within what the plan then states:
-    most_rounds: int = MOST_ROUNDS  # that a site answers
-    most_bytes: int = MOST_BYTES  # that a site sends in them
-    masked: Masking | None = None  # summaries come under masks, and only their sum is seen
+    max_rounds: int = MAX_ROUNDS  # that a site answers
+    max_bytes: int = MAX_BYTES  # that a site sends in them
+    masked: SecureSumOptions | None = None  # summaries come under masks, and only their sum is seen
 
     def __post_init__(self) -> None:
-        level = LEVEL if self.alpha is None else self.alpha
-        Settings(self.method, level, self.declaration.knowledge, self.max_conditioning, self.seed, self.rounds)
+        level = DEFAULT_ALPHA if self.alpha is None else self.alpha
+        Settings(self.method, level, self.declaration.knowledge, self.max_conditioning_size, self.seed, self.rounds)
         check_rounds(self.method, self.rounds)
         if self.minimum < 1 or not self.timeout > 0:
             raise SettingsError(
                 f"the minimum of sites is {self.minimum} and the time-out {self.timeout:g} s; expected at least 1, and "
                 "a positive number"
             )
-        if self.rounds == "adaptive" and (self.most_rounds < 1 or self.most_bytes < 1):
+        if self.rounds == "adaptive" and (self.max_rounds < 1 or self.max_bytes < 1):
             raise SettingsError(
-                f"sites are to answer {self.most_rounds} further rounds with {self.most_bytes} bytes; expected at "
+                f"sites are to answer {self.max_rounds} further rounds with {self.max_bytes} bytes; expected at "
                 "least 1 of each, or rounds = 'one'"
             )
 
-        if self.masked is not None and (method_for(self.method) != "evidence" or self.rounds != "one"):
+        if self.masked is not None and (resolve_method_name(self.method) != "evidence" or self.rounds != "one"):
             raise SettingsError(
                 f"method {self.method!r} with rounds = {self.rounds!r} needs the summary of every site, which masks "
                 "hide; use method = 'evidence' and rounds = 'one'"
             )
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> ProfileRequest:
         """The variables and kinds to ask for."""
         declared = self.declaration.variables
         names = self.variables or tuple(one.name for one in declared) or None
-        return Wanted(names, {**{one.name: one.kind for one in declared if one.kind is not None}, **self.kinds})
+        return ProfileRequest(names, {**{one.name: one.kind for one in declared if one.kind is not None}, **self.kinds})
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StudyOutcome:
     """What came of an online study: the result, the study as it was agreed on, and who took part."""
 
     result: Discovery
@@ -118,7 +123,9 @@ class Outcome:
         return self.participation.missing
 
 
-def conduct(transport: Transport, terms: Terms, folder: Path | str, *, progress: Progress | None = None) -> Outcome:
+def conduct_study(
+    transport: Transport, terms: StudyTerms, folder: Path | str, *, progress: Progress | None = None
+) -> StudyOutcome:
     """Conducts a study; the result and `participation.json` go into the folder, all that was received into a journal.
 
     Called again with the same folder, it goes on from there: by the same plan, asking only those who are missing.
@@ -126,35 +133,37 @@ def conduct(transport: Transport, terms: Terms, folder: Path | str, *, progress:
     record = Participation()
     folder = Path(folder)
     busy = f"another program conducts a study in {folder}; wait for its end, or choose another folder for the result"
-    with locked(folder / LOCK, otherwise=lambda: SettingsError(busy)):
+    with hold_lock(folder / LOCK_FILE, if_locked=lambda: SettingsError(busy)):
         try:
-            with one_blas_thread():
-                return _Coordinator(transport, terms, Journal(folder / JOURNAL), record).conduct(folder, progress)
+            with single_blas_thread():
+                return _Coordinator(transport, terms, Journal(folder / JOURNAL_FOLDER), record).conduct(
+                    folder, progress
+                )
         finally:
-            write_whole(folder / RECORD, record.to_json())
+            write_atomically(folder / PARTICIPATION_FILE, record.to_json())
 
 
 @dataclass(frozen=True)
 class _Coordinator:
     transport: Transport
-    terms: Terms
+    terms: StudyTerms
     journal: Journal
     record: Participation
     research: set[str] = field(default_factory=set)  # clients whose summaries say that nothing was held back
 
-    def conduct(self, folder: Path, progress: Progress | None) -> Outcome:
-        study = self._stored_study() or self._agreed()
+    def conduct(self, folder: Path, progress: Progress | None) -> StudyOutcome:
+        study = self._load_study() or self._plan_from_profiles()
         known = self._cohort(study) if self.terms.masked is None else self._sum(study, self.terms.masked)
         result = self._found(study, known, progress)
         write_result(result, folder, research=self.research & {*result.cohort.total.clients})
-        return Outcome(result, study, self.record)
+        return StudyOutcome(result, study, self.record)
 
-    def _sum(self, study: Study, masking: Masking) -> Aggregate:
+    def _sum(self, study: Study, masking: SecureSumOptions) -> Aggregate:
         """The sum over those who stay, as it is opened; of single summaries nothing is seen."""
         sites = self._addresses(study)
-        rounds = MaskedRounds(
+        rounds = SecureSumRounds(
             self.transport,
-            RoundsFolder(self.journal.folder / f"masking-{masking.attempt}", study, self.terms.key),
+            SessionFolder(self.journal.folder / f"masking-{masking.attempt}", study, self.terms.key),
             self.record,
             study,
             self._sent_plan(study),
@@ -162,18 +171,18 @@ class _Coordinator:
             self.terms.timeout,
             self._signed,
         )
-        message = conducted(study, masking.terms(study), rounds)
+        message = run_session(study, masking.terms(study), rounds)
         there = message.aggregate.total.clients
         for client in there:
             self.record.note(MASKING, sites[client], "accepted")
         self.research.update(message.research)
         self._enough(there, "are in the sum")
-        write_whole(self.journal.folder / AGGREGATE, pack_aggregate(message))
+        write_atomically(self.journal.folder / AGGREGATE_FILE, pack_aggregate(message))
         return message.aggregate
 
     def _found(self, study: Study, cohort: Cohort | Aggregate, progress: Progress | None) -> Discovery:
         """The result with all sites that answer what is asked on the way."""
-        source = self._further(study, cohort) if self._asks_again and isinstance(cohort, Cohort) else None
+        source = self._further(study, cohort) if self._is_adaptive and isinstance(cohort, Cohort) else None
         while True:
             try:
                 return discover_from(
@@ -182,12 +191,12 @@ class _Coordinator:
                     method=self.terms.method,
                     alpha=self.terms.alpha,
                     knowledge=study.knowledge,
-                    max_conditioning=self.terms.max_conditioning,
+                    max_conditioning_size=self.terms.max_conditioning_size,
                     seed=self.terms.seed,
                     progress=progress,
                     source=source,
                 )
-            except Dropped as gone:
+            except ClientsDroppedError as gone:
                 left = [one for one in cohort.summaries if not {*one.clients} & {*gone.clients}]
                 asked = f'answered request {gone.number} (a study with rounds = "one" asks for no answers)'
                 self._enough([one.clients[0] for one in left], asked)
@@ -196,10 +205,10 @@ class _Coordinator:
 
     # Profiles, and the plan
 
-    def _agreed(self) -> Study:
+    def _plan_from_profiles(self) -> Study:
         """Asks everybody who is there for a profile, and makes the plan of those that come."""
         sites = self._stored_profiles()
-        there = self.transport.sites(max(self._hoped_for, self.terms.minimum), self.terms.timeout)
+        there = self.transport.sites(max(self._expected_clients, self.terms.minimum), self.terms.timeout)
         wanted = self.terms.wanted.to_bytes()
         request = Envelope(PROFILE, wanted, self._signed("request", wanted)).to_bytes()
         contested: set[str] = set()
@@ -210,20 +219,20 @@ class _Coordinator:
             self.record.clients[site] = client
             if client in contested or sites.get(client, site) != site:
                 contested.add(client)
-                raise DuplicateClient(f"{client!r} is claimed by more than one site; ask all of them who they are")
+                raise DuplicateClientError(f"{client!r} is claimed by more than one site; ask all of them who they are")
             self.journal.keep(PROFILE, client, reply.content, reply.signature)
             sites[client] = site
-            self.journal.keep_sites(sites)
+            self.journal.write_addresses(sites)
             return message
 
         def withdraw(site: str) -> None:
             client = self.record.clients[site]
             self.journal.forget(PROFILE, client)
             sites.pop(client)
-            self.journal.keep_sites(sites)
+            self.journal.write_addresses(sites)
 
         asked = {site: request for site in there if site not in sites.values()}
-        ask_all(self.transport, PROFILE, asked, self.terms.timeout, accept, self.record, withdraw=withdraw)
+        collect_replies(self.transport, PROFILE, asked, self.terms.timeout, accept, self.record, withdraw=withdraw)
         for client in contested & sites.keys():
             self.record.note(PROFILE, sites[client], "refused", 0, f"{client!r} is claimed by more than one site")
             withdraw(sites[client])
@@ -234,17 +243,17 @@ class _Coordinator:
         return self._plan(sites)
 
     @property
-    def _hoped_for(self) -> int:
+    def _expected_clients(self) -> int:
         return max(self.terms.expected, len(self.terms.declaration.clients))
 
     def _stored_profiles(self) -> dict[str, str]:
         sites = {}
         for client, site in self.journal.sites().items():
-            stored = self.journal.stored(PROFILE, client, profile_file.BYTES_AT_MOST)
+            stored = self.journal.stored(PROFILE, client, profile_file.MAX_PROFILE_BYTES)
             if stored is not None:
-                with self.journal.blaming(PROFILE, client):
+                with self.journal.naming_file(PROFILE, client):
                     if self._profile(stored.content, stored.signature).profile.client != client:
-                        raise NotAMessage(f"it is not of {client!r}")
+                        raise MessageFormatError(f"it is not of {client!r}")
                 self.record.clients[site] = client
                 self.record.note(PROFILE, site, "stored")
                 sites[client] = site
@@ -252,10 +261,12 @@ class _Coordinator:
 
     def _profile(self, content: bytes, signature: bytes) -> ProfileMessage:
         """A profile, signed by the key that it names and that the coordinator knows, if there are such keys."""
-        message = profile_file.from_text(content)
+        message = profile_file.profile_from_json(content)
         client = message.profile.client
         if (declared := self.terms.declaration.clients) and client not in declared:
-            raise UnknownClient(f"there is a profile of {client!r}, but the declaration names {', '.join(declared)}")
+            raise UnknownClientError(
+                f"there is a profile of {client!r}, but the declaration names {', '.join(declared)}"
+            )
         known = self.terms.site_keys.get(client, message.key)
         if message.key != known:
             raise SignatureError(f"the profile of {client!r} does not name the key that is known of this client")
@@ -265,24 +276,24 @@ class _Coordinator:
     def _plan(self, sites: Iterable[str]) -> Study:
         messages = []
         for client in sorted(sites):
-            stored = self.journal.stored(PROFILE, client, profile_file.BYTES_AT_MOST)
+            stored = self.journal.stored(PROFILE, client, profile_file.MAX_PROFILE_BYTES)
             if stored is None:
                 raise SettingsError(f"the profile of {client!r} has gone from {self.journal.folder}; begin anew")
-            messages.append((f"the site of {client}", profile_file.from_text(stored.content)))
+            messages.append((f"the site of {client}", profile_file.profile_from_json(stored.content)))
         terms = self.terms
         declared = replace(terms.declaration, clients=())  # those who are not here cannot be waited for
-        family = terms.declaration.family or engine_for(terms.method).family(terms.seed)
-        study = study_from(messages, declared, family=family, accept_ranges=terms.accept_ranges)
+        family = terms.declaration.family or get_method(terms.method).family(terms.seed)
+        study = plan_study(messages, declared, family=family, accept_differences=terms.accept_differences)
         plan = replace(study.plan, study=terms.study)
-        if self._asks_again:
-            plan = replace(plan, most_rounds=terms.most_rounds, most_bytes=terms.most_bytes)
+        if self._is_adaptive:
+            plan = replace(plan, max_rounds=terms.max_rounds, max_bytes=terms.max_bytes)
         study = replace(study, plan=plan)
         content = study.to_json().encode()
-        self.journal.keep_plan(content, self._signed("plan", content))
+        self.journal.write_plan(content, self._signed("plan", content))
         return study
 
-    def _stored_study(self) -> Study | None:
-        stored = self.journal.plan(study_file.BYTES_AT_MOST)
+    def _load_study(self) -> Study | None:
+        stored = self.journal.plan(study_file.MAX_STUDY_BYTES)
         if stored is None:
             return None
         study = Study.from_json(stored.content)
@@ -291,7 +302,7 @@ class _Coordinator:
                 f"{self.journal.folder} holds the study {study.plan.study!r}, not {self.terms.study!r}; choose another "
                 "folder for the result"
             )
-        if self._asks_again and not study.plan.most_rounds:
+        if self._is_adaptive and not study.plan.max_rounds:
             raise SettingsError(
                 f"by the plan in {self.journal.folder}, sites answer no further rounds; choose another folder for the "
                 "result, or rounds = 'one'"
@@ -319,34 +330,38 @@ class _Coordinator:
 
         request = Envelope(SUMMARY, plan.content, plan.signature).to_bytes()
         asked = {site: request for client, site in sites.items() if client not in found}
-        answers = ask_all(self.transport, SUMMARY, asked, self.terms.timeout, accept, self.record, withdraw=withdraw)
+        answers = collect_replies(
+            self.transport, SUMMARY, asked, self.terms.timeout, accept, self.record, withdraw=withdraw
+        )
         found |= {self.record.clients[site]: summary for site, summary in answers.items()}
-        found = self._without_copies(found, study, sites)
+        found = self._drop_duplicates(found, study, sites)
         self._enough(found, "sent a summary")
         return add_up(found.values(), study.plan, without=set(study.plan.clients) - found.keys())
 
     def _stored_summaries(self, study: Study, sites: Mapping[str, str]) -> dict[str, Summary]:
         found = {}
         for client, site in sites.items():
-            stored = self.journal.stored(SUMMARY, client, most_bytes(study.plan))
+            stored = self.journal.stored(SUMMARY, client, max_summary_bytes(study.plan))
             if stored is not None:
-                with self.journal.blaming(SUMMARY, client):
+                with self.journal.naming_file(SUMMARY, client):
                     found[client] = self._summary(study, client, stored.content, stored.signature)
                 self.record.note(SUMMARY, site, "stored")
         return found
 
     def _summary(self, study: Study, client: str, content: bytes, signature: bytes) -> Summary:
-        message = unpack(content, study.plan)
+        message = unpack_summary(content, study.plan)
         summary = message.summary
         if summary.clients != (client,) or summary.copy:
-            raise NotAMessage(f"the site of {client!r} sent the summary of {summary.clients[0]!r}, or a copy of one")
+            raise MessageFormatError(
+                f"the site of {client!r} sent the summary of {summary.clients[0]!r}, or a copy of one"
+            )
         check_signature("summary", content, signature, study.keys.get(client), client)
-        check(summary, study.plan)
+        validate_summary(summary, study.plan)
         if message.research:
             self.research.add(client)
         return summary
 
-    def _without_copies(
+    def _drop_duplicates(
         self, found: Mapping[str, Summary], study: Study, sites: Mapping[str, str]
     ) -> dict[str, Summary]:
         """Clients with the same sums to the last digit are left out, all of them: nobody can tell whose they are."""
@@ -358,8 +373,8 @@ class _Coordinator:
             if len(clients) == 1:
                 continue
             try:
-                admit([found[client] for client in clients], study.plan, without=study.plan.clients)
-            except DuplicateClient as problem:
+                admit_summaries([found[client] for client in clients], study.plan, without=study.plan.clients)
+            except DuplicateClientError as problem:
                 for client in clients:
                     self.record.note(SUMMARY, sites[client], "refused", 0, str(problem))
                     self.journal.forget(SUMMARY, client)
@@ -369,11 +384,11 @@ class _Coordinator:
     # What all rounds need
 
     @property
-    def _asks_again(self) -> bool:
+    def _is_adaptive(self) -> bool:
         return self.terms.rounds == "adaptive"
 
-    def _further(self, study: Study, cohort: Cohort) -> FurtherRounds:
-        return FurtherRounds(
+    def _further(self, study: Study, cohort: Cohort) -> AdaptiveRounds:
+        return AdaptiveRounds(
             self.transport,
             self.journal,
             self.record,
@@ -388,9 +403,9 @@ class _Coordinator:
     def _addresses(self, study: Study) -> dict[str, str]:
         return {client: site for client, site in self.journal.sites().items() if client in study.plan.clients}
 
-    def _sent_plan(self, study: Study) -> Stored:
-        stored = self.journal.plan(study_file.BYTES_AT_MOST)
-        return Stored(study.to_json().encode(), stored.signature if stored else b"")
+    def _sent_plan(self, study: Study) -> StoredFile:
+        stored = self.journal.plan(study_file.MAX_STUDY_BYTES)
+        return StoredFile(study.to_json().encode(), stored.signature if stored else b"")
 
     def _signed(self, kind: str, content: bytes) -> bytes:
         return sign(self.terms.key, kind, content).encode() if self.terms.key else b""
@@ -398,7 +413,7 @@ class _Coordinator:
     def _enough(self, clients: Collection[str], what: str) -> None:
         if len(clients) < self.terms.minimum:
             reasons = "".join(f"\n- {site}: {reason}" for site, reason in self.record.missing.items())
-            raise TooFewSites(
+            raise QuorumError(
                 f"{len(clients)} sites {what}, expected at least {self.terms.minimum}; start the study again in the "
                 f"same folder, and only those who are missing are asked{reasons}"
             )

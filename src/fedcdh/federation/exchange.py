@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from fedcdh.errors import ExitCode, FedCDHError, NotAMessage, SignatureError
+from fedcdh.errors import ExitCode, FedCDHError, MessageFormatError, SignatureError
 from fedcdh.federation.participation import Participation
-from fedcdh.messages.envelope import REFUSAL, Envelope, digest
-from fedcdh.messages.signing import fingerprint, verify
+from fedcdh.messages.envelope import REFUSAL, Envelope, sha256_hex
+from fedcdh.messages.signing import key_fingerprint, verify
 
 Answer = TypeVar("Answer")
 
@@ -26,7 +26,7 @@ class Transport(Protocol):
         """
 
 
-def ask_all(
+def collect_replies(
     transport: Transport,
     kind: str,
     requests: Mapping[str, bytes],
@@ -45,7 +45,7 @@ def ask_all(
     called = round_ or kind
     answers: dict[str, Answer] = {}
     heard: dict[str, bytes | None] = {}
-    expected = {site: digest(request) for site, request in requests.items()}
+    expected = {site: sha256_hex(request) for site, request in requests.items()}
     for site, request in requests.items():
         record.note(called, site, "sent", len(request))
     for site, reply in transport.ask(requests, timeout) if requests else ():
@@ -62,18 +62,18 @@ def ask_all(
             )
         else:
             try:
-                envelope = _opened(reply)
+                envelope = _open_reply(reply)
                 if envelope.about != expected[site]:
                     record.note(called, site, "ignored", size, "late: the answer to another request")
                     continue
                 heard[site] = reply
-                answers[site] = accept(site, _content(envelope, kind))
+                answers[site] = accept(site, _check_reply(envelope, kind))
                 record.note(called, site, "accepted", size)
             except OSError:  # a full disk of ours is not the fault of a site
                 raise
             except Exception as problem:  # no reply, however made, brings the server down
                 heard[site] = reply
-                record.note(called, site, "refused", size, _said(problem))
+                record.note(called, site, "refused", size, _describe_problem(problem))
     for site in requests:
         if site not in heard:
             record.note(called, site, "missing", 0, "did not answer in time")
@@ -84,25 +84,27 @@ def check_signature(kind: str, content: bytes, signature: bytes, expected: str |
     """Whoever has a key has signed with it; a signature by a key that nobody named is none."""
     signer = verify(kind, content, signature) if signature else None
     if signer != expected:
-        found = f"signed by {fingerprint(signer)}" if signer else "not signed"
-        named = f"by {fingerprint(expected)}" if expected else "no signature, as its profile names no key"
+        found = f"signed by {key_fingerprint(signer)}" if signer else "not signed"
+        named = f"by {key_fingerprint(expected)}" if expected else "no signature, as its profile names no key"
         raise SignatureError(f"the {kind} of {client!r} is {found}, expected {named}; ask the site")
 
 
-def _opened(reply: bytes | None) -> Envelope:
+def _open_reply(reply: bytes | None) -> Envelope:
     if reply is None:
-        raise NotAMessage("the network reports that the site failed; look into the log of the site")
+        raise MessageFormatError("the network reports that the site failed; look into the log of the site")
     return Envelope.from_bytes(reply)
 
 
-def _content(envelope: Envelope, kind: str) -> Envelope:
+def _check_reply(envelope: Envelope, kind: str) -> Envelope:
     if envelope.kind == REFUSAL:
         meaning = ExitCode(envelope.code).meaning if envelope.code in set(ExitCode) else "unknown here"
-        raise NotAMessage(f"the site refuses with code {envelope.code} ({meaning}); its log says more, to the site")
+        raise MessageFormatError(
+            f"the site refuses with code {envelope.code} ({meaning}); its log says more, to the site"
+        )
     if envelope.kind != kind:
-        raise NotAMessage(f"answered with a {envelope.kind[:40]!r}, expected a {kind!r}")
+        raise MessageFormatError(f"answered with a {envelope.kind[:40]!r}, expected a {kind!r}")
     return envelope
 
 
-def _said(problem: Exception) -> str:
+def _describe_problem(problem: Exception) -> str:
     return str(problem) if isinstance(problem, FedCDHError) else f"cannot be read ({type(problem).__name__})"

@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
-from fedcdh._io.text import readable
+from fedcdh._io.text import to_readable_json
 
 FORMAT = "fedcdh-participation-1"
-What = Literal["sent", "accepted", "ignored", "refused", "missing", "stored"]
+EventKind = Literal["sent", "accepted", "ignored", "refused", "missing", "stored"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Event:
     round: str
     site: str
     client: str  # empty until it is known
-    what: What
+    what: EventKind
     bytes: int = 0
     reason: str = ""
 
@@ -36,7 +36,7 @@ class Participation:
     events: list[Event] = field(default_factory=list)
     clients: dict[str, str] = field(default_factory=dict)  # by address
 
-    def note(self, round_: str, site: str, what: What, size: int = 0, reason: str = "") -> None:
+    def note(self, round_: str, site: str, what: EventKind, size: int = 0, reason: str = "") -> None:
         """Adds what happened, with the time of day."""
         time = datetime.now(UTC).isoformat(timespec="milliseconds")
         self.events.append(Event(time, round_, site, self.clients.get(site, ""), what, size, reason))
@@ -70,6 +70,6 @@ class Participation:
 
     def to_json(self) -> str:
         """For the file beside the result."""
-        return readable(
+        return to_readable_json(
             {"format": FORMAT, "missing": dict(self.missing), "events": [asdict(event) for event in self.events]}
         )

@@ -6,26 +6,29 @@ from collections.abc import Sequence
 
 from fedcdh.errors import GraphError
 from fedcdh.graphs.partial_graph import PartialGraph
-from fedcdh.protocols import Answer, IndependenceTest, Question
+from fedcdh.protocols import Answer, IndependenceTest, Query
 
 
-def separation_in(dag: PartialGraph) -> IndependenceTest:
+def make_d_separation_test(dag: PartialGraph) -> IndependenceTest:
     """The perfect independence test of a DAG: p-value 1 for what is d-separated, 0 for what is not."""
     if not dag.is_dag():
         raise GraphError("d-separation is read off a DAG, but this graph has lines or a cycle; extend() it first")
 
-    def test(questions: Sequence[Question], /) -> list[Answer]:
-        return [_answer(question, separated(dag, question.x, question.y, question.given)) for question in questions]
+    def test(questions: Sequence[Query], /) -> list[Answer]:
+        return [
+            _make_answer(question, is_d_separated(dag, question.x, question.y, question.given))
+            for question in questions
+        ]
 
     return test
 
 
-def separated(dag: PartialGraph, x: str, y: str, given: frozenset[str]) -> bool:
+def is_d_separated(dag: PartialGraph, x: str, y: str, given: frozenset[str]) -> bool:
     """x ⫫ y | given in the graph: no path from x to y on which a ball would roll.
 
     The ball passes an ordinary node unless it is given, and a collider only if it or a descendant is given.
     """
-    opened = _with_ancestors(dag, given)
+    opened = _add_ancestors(dag, given)
     waiting = [(x, False)]  # (node, whether the ball came down an arrow into it)
     seen = set(waiting)
     while waiting:
@@ -41,7 +44,7 @@ def separated(dag: PartialGraph, x: str, y: str, given: frozenset[str]) -> bool:
     return (y, True) not in seen and (y, False) not in seen
 
 
-def _with_ancestors(dag: PartialGraph, nodes: frozenset[str]) -> frozenset[str]:
+def _add_ancestors(dag: PartialGraph, nodes: frozenset[str]) -> frozenset[str]:
     seen, waiting = set(nodes), list(nodes)
     while waiting:
         fresh = dag.parents(waiting.pop()) - seen
@@ -50,6 +53,6 @@ def _with_ancestors(dag: PartialGraph, nodes: frozenset[str]) -> frozenset[str]:
     return frozenset(seen)
 
 
-def _answer(question: Question, apart: bool) -> Answer:
+def _make_answer(question: Query, apart: bool) -> Answer:
     # No rows stand behind a graph, and the statistic only repeats the verdict.
     return Answer(question, statistic=0.0 if apart else 1.0, p_value=1.0 if apart else 0.0, rows=0)

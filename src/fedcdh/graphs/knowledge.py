@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fedcdh.errors import KnowledgeError
-from fedcdh.graphs.partial_graph import Arrow, Pair, ends
+from fedcdh.graphs.partial_graph import Arrow, Pair, sort_pair
 from fedcdh.protocols import DOMAIN
 
-LINES_AT_MOST = 30
+MAX_PROBLEMS = 30
 """Complaints, and names in one of them: enough to begin with, and not a book."""
-LETTERS_AT_MOST = 10_000
+MAX_MESSAGE_LENGTH = 10_000
 """Of all complaints together: names in an arrow may be anything, as long as they are not those of variables."""
 
 
@@ -47,9 +47,9 @@ class Knowledge:
         forbid_within_tier: Iterable[int] = (),
     ) -> None:
         # A frozen dataclass fills its fields this way; lists (from a file, say) become hashable values here.
-        object.__setattr__(self, "required", frozenset(map(_arrow, required)))
-        object.__setattr__(self, "forbidden", frozenset(map(_arrow, forbidden)))
-        object.__setattr__(self, "tiers", tuple(map(_tier, tiers)))
+        object.__setattr__(self, "required", frozenset(map(_to_arrow, required)))
+        object.__setattr__(self, "forbidden", frozenset(map(_to_arrow, forbidden)))
+        object.__setattr__(self, "tiers", tuple(map(_to_tier, tiers)))
         object.__setattr__(self, "forbid_within_tier", frozenset(forbid_within_tier))
 
     # What the search asks
@@ -69,7 +69,7 @@ class Knowledge:
 
     def excludes(self, pair: Pair) -> bool:
         """Whether the two cannot be adjacent: both directions are forbidden."""
-        a, b = ends(pair)
+        a, b = sort_pair(pair)
         return self.forbids(a, b) and self.forbids(b, a)
 
     def directs(self, tail: str, head: str) -> bool:
@@ -78,7 +78,7 @@ class Knowledge:
 
     def leaves_open(self, pair: Pair, middle: str) -> bool:
         """Whether a → middle ← b is possible but not known already; never so for the domain in the middle."""
-        a, b = ends(pair)
+        a, b = sort_pair(pair)
         possible = not self.forbids(a, middle) and not self.forbids(b, middle)
         return possible and not (self.directs(a, middle) and self.directs(b, middle))
 
@@ -92,11 +92,11 @@ class Knowledge:
         """
         complaints = list(self._complaints(frozenset(names) | {DOMAIN}))
         if complaints:
-            lines = [_line(complaint) for complaint in complaints[:LINES_AT_MOST]]
-            if len(complaints) > LINES_AT_MOST:
-                lines.append(f"and {len(complaints) - LINES_AT_MOST} more")
+            lines = [_to_printable_line(complaint) for complaint in complaints[:MAX_PROBLEMS]]
+            if len(complaints) > MAX_PROBLEMS:
+                lines.append(f"and {len(complaints) - MAX_PROBLEMS} more")
             raise KnowledgeError(
-                "this knowledge cannot be used; correct it:\n- " + "\n- ".join(lines)[:LETTERS_AT_MOST]
+                "this knowledge cannot be used; correct it:\n- " + "\n- ".join(lines)[:MAX_MESSAGE_LENGTH]
             )
 
     def _against_tiers(self, tail: str, head: str) -> bool:
@@ -125,7 +125,7 @@ class Knowledge:
         mentioned = {name for arrow in self.required | self.forbidden for name in arrow}
         unknown = mentioned.union(*self.tiers) - known
         if unknown:
-            yield f"unknown variables: {_first(unknown)}; known are {_first(known - {DOMAIN})}"
+            yield f"unknown variables: {_list_names(unknown)}; known are {_list_names(known - {DOMAIN})}"
         for name in sorted({tail for tail, head in self.required if tail == head}):
             yield f"{name} → {name} is required, but nothing causes itself"
 
@@ -145,7 +145,7 @@ class Knowledge:
         for tail, head in self.required:
             if tail != head:
                 children.setdefault(tail, set()).add(head)
-        circling, ends_of = _on_cycles(children), self._earliest_ends(children)
+        circling, ends_of = _find_cycle_nodes(children), self._earliest_ends(children)
         for start in sorted(children):
             if start in circling:
                 yield f"required arrows lead from {start} back to {start}; a cause cannot be its own effect"
@@ -162,7 +162,7 @@ class Knowledge:
         between them; so nothing is missed by looking no farther. From each end backwards, the earliest first: whoever
         comes by first has found the end of all it meets.
         """
-        parents = _reversed(children)
+        parents = _reverse_edges(children)
         found: dict[str, tuple[int, str]] = {}
         for end in sorted((self._tier_of[name], name) for name in parents if name in self._tier_of):
             waiting = [end[1]]
@@ -174,16 +174,16 @@ class Knowledge:
         return found
 
 
-def _on_cycles(children: Mapping[str, Iterable[str]]) -> frozenset[str]:
+def _find_cycle_nodes(children: Mapping[str, Iterable[str]]) -> frozenset[str]:
     """The nodes that arrows lead back to; no node is its own child.
 
     Two walks over all arrows, after Kosaraju: taken in the reverse of the order in which a first walk leaves them,
     a walk against the arrows from a node meets those, of the ones not met before, that lie on a cycle with it.
     """
-    parents = _reversed(children)
+    parents = _reverse_edges(children)
     met: set[str] = set()
     circling: set[str] = set()
-    for start in reversed(_as_left(children)):
+    for start in reversed(_postorder(children)):
         if start not in met:
             together = {start}
             waiting = [start]
@@ -196,7 +196,7 @@ def _on_cycles(children: Mapping[str, Iterable[str]]) -> frozenset[str]:
     return frozenset(circling)
 
 
-def _as_left(children: Mapping[str, Iterable[str]]) -> list[str]:
+def _postorder(children: Mapping[str, Iterable[str]]) -> list[str]:
     """All nodes, each once everything that it leads to has been visited: a walk in depth, without recursion."""
     left: list[str] = []
     visited: set[str] = set()
@@ -215,7 +215,7 @@ def _as_left(children: Mapping[str, Iterable[str]]) -> list[str]:
     return left
 
 
-def _reversed(children: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+def _reverse_edges(children: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
     parents: dict[str, list[str]] = {}
     for tail, heads in children.items():
         for head in heads:
@@ -223,30 +223,30 @@ def _reversed(children: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
     return parents
 
 
-def _first(names: Iterable[str]) -> str:
+def _list_names(names: Iterable[str]) -> str:
     listed = sorted(names)
-    more = f" and {len(listed) - LINES_AT_MOST} more" if len(listed) > LINES_AT_MOST else ""
-    return ", ".join(name[:80] for name in listed[:LINES_AT_MOST]) + more
+    more = f" and {len(listed) - MAX_PROBLEMS} more" if len(listed) > MAX_PROBLEMS else ""
+    return ", ".join(name[:80] for name in listed[:MAX_PROBLEMS]) + more
 
 
-def _line(complaint: str) -> str:
+def _to_printable_line(complaint: str) -> str:
     """One line, whatever the names in it: what cannot be printed stands as its number."""
-    printable = (letter if letter.isprintable() else ascii(letter)[1:-1] for letter in complaint[:LETTERS_AT_MOST])
+    printable = (letter if letter.isprintable() else ascii(letter)[1:-1] for letter in complaint[:MAX_MESSAGE_LENGTH])
     return "".join(printable)
 
 
-def _arrow(given: Iterable[str]) -> Arrow:
+def _to_arrow(given: Iterable[str]) -> Arrow:
     found = (given,) if isinstance(given, str) else tuple(given)
     if len(found) != 2:
         raise KnowledgeError(f"an arrow is written (tail, head), found {repr(given)[:80]}")
     return found[0], found[1]
 
 
-def _tier(given: Iterable[str]) -> tuple[str, ...]:
+def _to_tier(given: Iterable[str]) -> tuple[str, ...]:
     if isinstance(given, str):  # it would fall apart into letters
         raise KnowledgeError(f"a tier is a list of variables, found {given[:80]!r}; write [{given[:80]!r}]")
     return tuple(given)
 
 
-NOTHING_KNOWN = Knowledge()
+NO_KNOWLEDGE = Knowledge()
 """No knowledge beyond that the domain has no causes."""

@@ -64,24 +64,28 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class GraphComparison:
     """The paper's two views of one graph: which variables are linked, and which way the links point."""
 
     skeleton: Score
     direction: Score
 
 
-def compare(arrows: Iterable[Arrow], true_arrows: Iterable[Arrow], lines: Iterable[Iterable[str]] = ()) -> Comparison:
+def compare(
+    arrows: Iterable[Arrow], true_arrows: Iterable[Arrow], lines: Iterable[Iterable[str]] = ()
+) -> GraphComparison:
     """Estimated arrows (and lines) against the arrows of the true DAG."""
-    estimated, true = _marks(arrows, lines), _marks(true_arrows, ())
+    estimated, true = _edge_marks(arrows, lines), _edge_marks(true_arrows, ())
     claimed = set(estimated.values()) - {None}
-    return Comparison(
+    return GraphComparison(
         skeleton=_score_sets(set(estimated), set(true)),
-        direction=Score(len(claimed & set(true.values())), len(claimed), len(true), _differing(estimated, true)),
+        direction=Score(
+            len(claimed & set(true.values())), len(claimed), len(true), _count_differences(estimated, true)
+        ),
     )
 
 
-def compare_graph(estimated: GraphLike, true_arrows: Iterable[Arrow]) -> Comparison:
+def compare_graph(estimated: GraphLike, true_arrows: Iterable[Arrow]) -> GraphComparison:
     """`compare` for an object that holds its arrows and lines."""
     return compare(estimated.arrows, true_arrows, estimated.lines)
 
@@ -93,14 +97,14 @@ def compare_changing(estimated: Iterable[str], true: Iterable[str]) -> Score:
 
 def cpdag_shd(first: GraphLike, second: GraphLike) -> int:
     """Pairs whose marks differ between two partially directed graphs: an arrow is not a line, nor its reverse."""
-    return _differing(_marks(first.arrows, first.lines), _marks(second.arrows, second.lines))
+    return _count_differences(_edge_marks(first.arrows, first.lines), _edge_marks(second.arrows, second.lines))
 
 
 def _score_sets(claimed: Set[object], true: Set[object]) -> Score:
     return Score(len(claimed & true), len(claimed), len(true), len(claimed ^ true))
 
 
-def _marks(arrows: Iterable[Arrow], lines: Iterable[Iterable[str]]) -> dict[Pair, Arrow | None]:
+def _edge_marks(arrows: Iterable[Arrow], lines: Iterable[Iterable[str]]) -> dict[Pair, Arrow | None]:
     """Every linked pair with its arrow, or None for a line; pairs with the domain are left out."""
     marks: dict[Pair, Arrow | None] = {}
     for ends, arrow in [*((a, a) for a in arrows), *((tuple(line), None) for line in lines)]:
@@ -113,7 +117,7 @@ def _marks(arrows: Iterable[Arrow], lines: Iterable[Iterable[str]]) -> dict[Pair
     return {pair: arrow for pair, arrow in marks.items() if DOMAIN not in pair}
 
 
-def _differing(first: dict[Pair, Arrow | None], second: dict[Pair, Arrow | None]) -> int:
+def _count_differences(first: dict[Pair, Arrow | None], second: dict[Pair, Arrow | None]) -> int:
     either = first.keys() | second.keys()
     absent = ("", "")  # no pair's arrow, and not None, which stands for a line
     return sum(first.get(pair, absent) != second.get(pair, absent) for pair in either)

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, TypeAlias
 
-from fedcdh.errors import GraphError, NotAnUndirectedEdge
+from fedcdh.errors import GraphError, UndirectedEdgeError
 from fedcdh.protocols import DOMAIN
 
 if TYPE_CHECKING:
@@ -25,12 +25,12 @@ Pair: TypeAlias = frozenset[str]
 """Two nodes, whichever comes first."""
 
 
-def by_name(node: str) -> tuple[bool, str]:
+def node_sort_key(node: str) -> tuple[bool, str]:
     """Sorting key of nodes: the domain first, then alphabetically."""
     return node != DOMAIN, node
 
 
-def ends(pair: Pair) -> tuple[str, str]:
+def sort_pair(pair: Pair) -> tuple[str, str]:
     """The two nodes of a pair in their canonical order: sorted, the domain always first."""
     a, b = pair
     return (b, a) if b == DOMAIN or (a != DOMAIN and b < a) else (a, b)
@@ -49,7 +49,7 @@ class PartialGraph:
     lines: frozenset[Pair] = frozenset()
 
     def __post_init__(self) -> None:
-        _refuse_unless_simple(self)
+        _check_simple(self)
 
     @classmethod
     def complete(cls, nodes: Iterable[str]) -> PartialGraph:
@@ -71,7 +71,7 @@ class PartialGraph:
         """Whether an edge of any kind joins the two."""
         return b in self._neighbours[a]
 
-    def undirected(self, a: str, b: str) -> bool:
+    def has_line(self, a: str, b: str) -> bool:
         """Whether a — b is there."""
         return frozenset((a, b)) in self.lines
 
@@ -107,11 +107,11 @@ class PartialGraph:
 
     def has_path(self, start: str, end: str) -> bool:
         """Whether arrows lead from start to end; every node reaches itself."""
-        return end in reachable(self._children, start)
+        return end in find_reachable(self._children, start)
 
     def is_acyclic(self) -> bool:
         """Whether the arrows, lines left aside, contain no directed cycle."""
-        return not closing_cycles(self.arrows, self.arrows)
+        return not find_cycle_arrows(self.arrows, self.arrows)
 
     def is_dag(self) -> bool:
         """Whether every edge is an arrow and none of them lies on a directed cycle."""
@@ -127,8 +127,8 @@ class PartialGraph:
         """The same graph with the line of each of these arrows turned into it."""
         arrows = frozenset(arrows)
         for tail, head in sorted(arrows):
-            if not self.undirected(tail, head):
-                raise NotAnUndirectedEdge(f"{tail} — {head} is not an undirected edge of this graph")
+            if not self.has_line(tail, head):
+                raise UndirectedEdgeError(f"{tail} — {head} is not an undirected edge of this graph")
         return replace(self, arrows=self.arrows | arrows, lines=self.lines.difference(map(frozenset, arrows)))
 
     def without(self, *pairs: Pair) -> PartialGraph:
@@ -154,7 +154,7 @@ class PartialGraph:
         graph = networkx.DiGraph()
         graph.add_nodes_from(self.nodes)
         graph.add_edges_from(sorted(self.arrows), mark="arrow")
-        for a, b in sorted(map(ends, self.lines)):
+        for a, b in sorted(map(sort_pair, self.lines)):
             graph.add_edges_from([(a, b), (b, a)], mark="line")
         return graph
 
@@ -168,12 +168,12 @@ class PartialGraph:
 
     def __str__(self) -> str:
         """One edge per line, isolated nodes last."""
-        arrows = sorted((by_name(tail), by_name(head)) for tail, head in self.arrows)
-        lines = sorted((by_name(a), by_name(b)) for a, b in map(ends, self.lines))
-        alone = sorted((node for node in self.nodes if not self.neighbours(node)), key=by_name)
-        rows = [f"{_shown(tail)} → {_shown(head)}" for (_, tail), (_, head) in arrows]
-        rows += [f"{_shown(a)} — {_shown(b)}" for (_, a), (_, b) in lines]
-        return "\n".join(rows + [_shown(node) for node in alone])
+        arrows = sorted((node_sort_key(tail), node_sort_key(head)) for tail, head in self.arrows)
+        lines = sorted((node_sort_key(a), node_sort_key(b)) for a, b in map(sort_pair, self.lines))
+        alone = sorted((node for node in self.nodes if not self.neighbours(node)), key=node_sort_key)
+        rows = [f"{_display_name(tail)} → {_display_name(head)}" for (_, tail), (_, head) in arrows]
+        rows += [f"{_display_name(a)} — {_display_name(b)}" for (_, a), (_, b) in lines]
+        return "\n".join(rows + [_display_name(node) for node in alone])
 
     # Indices, built when first needed
 
@@ -183,19 +183,19 @@ class PartialGraph:
 
     @cached_property
     def _parents(self) -> Mapping[str, frozenset[str]]:
-        return _index(self.nodes, ((head, tail) for tail, head in self.arrows))
+        return _build_index(self.nodes, ((head, tail) for tail, head in self.arrows))
 
     @cached_property
     def _children(self) -> Mapping[str, frozenset[str]]:
-        return _index(self.nodes, self.arrows)
+        return _build_index(self.nodes, self.arrows)
 
     @cached_property
     def _neighbours(self) -> Mapping[str, frozenset[str]]:
         both_ways = [(a, b) for a, b in map(tuple, self.skeleton)]
-        return _index(self.nodes, both_ways + [(b, a) for a, b in both_ways])
+        return _build_index(self.nodes, both_ways + [(b, a) for a, b in both_ways])
 
 
-def reachable(children: Mapping[str, Iterable[str]], start: str) -> frozenset[str]:
+def find_reachable(children: Mapping[str, Iterable[str]], start: str) -> frozenset[str]:
     """The nodes that arrows lead to from start, start itself among them."""
     seen, waiting = {start}, [start]
     while waiting:
@@ -205,33 +205,33 @@ def reachable(children: Mapping[str, Iterable[str]], start: str) -> frozenset[st
     return frozenset(seen)
 
 
-def closing_cycles(existing: Iterable[Arrow], added: Iterable[Arrow]) -> frozenset[Arrow]:
+def find_cycle_arrows(existing: Iterable[Arrow], added: Iterable[Arrow]) -> frozenset[Arrow]:
     """Those added arrows that lie on a directed cycle once all of them stand beside the existing ones."""
     added = frozenset(added)
     children: dict[str, set[str]] = {}
     for tail, head in added.union(existing):
         children.setdefault(tail, set()).add(head)
-    reach = {head: reachable(children, head) for head in {head for _, head in added}}
+    reach = {head: find_reachable(children, head) for head in {head for _, head in added}}
     return frozenset((tail, head) for tail, head in added if tail in reach[head])
 
 
-def _index(nodes: Iterable[str], links: Iterable[tuple[str, str]]) -> Mapping[str, frozenset[str]]:
+def _build_index(nodes: Iterable[str], links: Iterable[tuple[str, str]]) -> Mapping[str, frozenset[str]]:
     index: dict[str, set[str]] = {node: set() for node in nodes}
     for key, value in links:
         index[key].add(value)
     return {node: frozenset(linked) for node, linked in index.items()}
 
 
-def _shown(node: str) -> str:
+def _display_name(node: str) -> str:
     return "℧" if node == DOMAIN else node
 
 
-def _refuse_unless_simple(graph: PartialGraph) -> None:
-    for complaint in _complaints(graph):
+def _check_simple(graph: PartialGraph) -> None:
+    for complaint in _find_problems(graph):
         raise GraphError(complaint)
 
 
-def _complaints(graph: PartialGraph) -> Iterator[str]:
+def _find_problems(graph: PartialGraph) -> Iterator[str]:
     known = frozenset(graph.nodes)
     if len(known) < len(graph.nodes):
         twice = sorted(node for node in known if graph.nodes.count(node) > 1)

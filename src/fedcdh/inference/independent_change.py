@@ -21,7 +21,7 @@ from fedcdh.protocols import DOMAIN, ModuleDependence
 
 Array = npt.NDArray[np.float64]
 
-TOGETHER = 1000
+MAX_CLIENTS_PER_KERNEL = 1000
 """Clients whose similarities are looked at in pairs."""
 
 
@@ -60,7 +60,7 @@ class OperatorChange:
     distribution of X, the pooled one, in which our coordinates are orthonormal: what CD-NOD means by the underlined
     joint. Δ_{X→Y} is the normalised HSIC of the two with Gaussian kernels, tr(M N)/√(tr M² · tr N²) after centring.
 
-    Kernels are of all pairs of clients, up to `TOGETHER` of them. More clients are compared in groups of about equal
+    Kernels are of all pairs of clients, up to `MAX_CLIENTS_PER_KERNEL` of them. More clients are compared in groups of about equal
     size, drawn by lot, and the traces of all groups added up: work and memory that grow with clients, not with their
     pairs.
     """
@@ -80,7 +80,9 @@ class OperatorChange:
         means = self.basis.means[:, x]
         intercepts = self.basis.means[:, y] - (means[:, None, :] @ operators)[:, 0]
         mechanisms = np.concatenate([intercepts, operators.reshape(len(operators), -1)], axis=1)
-        both, first, second = np.sum([_traces(means[some], mechanisms[some]) for some in _groups(len(means))], axis=0)
+        both, first, second = np.sum(
+            [_kernel_traces(means[some], mechanisms[some]) for some in _client_groups(len(means))], axis=0
+        )
         return float(both / max(np.sqrt(first * second), np.finfo(float).tiny))
 
     def _leading(self, name: str) -> npt.NDArray[np.intp]:
@@ -88,19 +90,22 @@ class OperatorChange:
         return self.basis.spans[name][: max(3, len(self.basis.targets[name]))]
 
 
-def _groups(clients: int) -> list[npt.NDArray[np.intp]]:
+def _client_groups(clients: int) -> list[npt.NDArray[np.intp]]:
     """Each once, always by the same lot: clients are sorted by names, in which one kind may take turns with another."""
-    lot, groups = np.array(Random(0).sample(range(clients), clients), dtype=np.intp), -(-clients // TOGETHER)
+    lot, groups = (
+        np.array(Random(0).sample(range(clients), clients), dtype=np.intp),
+        -(-clients // MAX_CLIENTS_PER_KERNEL),
+    )
     return [np.sort(lot[group::groups]) for group in range(groups)]
 
 
-def _traces(first: Array, second: Array) -> Array:
+def _kernel_traces(first: Array, second: Array) -> Array:
     """tr M N, tr M² and tr N² of the similarities of some clients, in two respects."""
-    m, n = _similarity(first), _similarity(second)
+    m, n = _centred_kernel(first), _centred_kernel(second)
     return np.array([(m * n).sum(), (m**2).sum(), (n**2).sum()])
 
 
-def _similarity(points: Array) -> Array:
+def _centred_kernel(points: Array) -> Array:
     """The centred Gaussian kernel matrix of the clients' points, with the median distance as bandwidth."""
     apart = pdist(points, "sqeuclidean")
     width = float(np.median(apart)) if len(apart) else 0.0

@@ -17,25 +17,25 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcdh.errors import SettingsError
-from fedcdh.inference.batched_regression import Matrices, pillai, safe, solved
+from fedcdh.inference.batched_regression import Matrices, add_jitter, pillai_test, solve_regularized
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 from fedcdh.summaries.plan import Categorical
-from fedcdh.summaries.summary import CONSTANT
+from fedcdh.summaries.summary import MAX_CONSTANT_VARIANCE
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Chosen = npt.NDArray[np.bool_]
 
-NEW_VARIANCE = 1e-6
+MIN_NEW_VARIANCE = 1e-6
 """A feature is kept if at least this share of its variance is not explained by the features before it. The rounding of
 features to the grid leaves less, 5e-7 in the square of a normal variable."""
-CURVED = 0.05
+CURVATURE_ALPHA = 0.05
 """Level at which a variable counts as having nonlinear effects; `benchmarks.bench_choices` shows what others do."""
-_AT_A_TIME = 64  # variables
-_SUMS = 2  # of clients that are kept: they are asked for again and again, and may be large
+_VARIABLES_PER_BLOCK = 64  # variables
+_MAX_CACHED_SUMS = 2  # of clients that are kept: they are asked for again and again, and may be large
 
 
-class Turn(NamedTuple):
+class BlockTransform(NamedTuple):
     """Where the features of a variable stand in the plan, where its columns stand here, and what these are made of."""
 
     features: slice
@@ -55,7 +55,9 @@ class Basis:
     scatter: Array  # (clients, columns, columns): Σ over the client's rows, about the *client's* mean; or one for all
     means: Array  # (clients, columns): the client's mean; pooled means are zero
     levels: dict[str, Array]  # of a categorical variable, its standardised indicators in terms of its columns
-    turns: dict[str, Turn]  # of each variable: from features, less their pooled means, to these coordinates
+    transforms: dict[
+        str, BlockTransform
+    ]  # of each variable: from features, less their pooled means, to these coordinates
 
     @classmethod
     def of(cls, cohort: Cohort | Aggregate) -> Basis:
@@ -68,22 +70,22 @@ class Basis:
         turns, spans, targets, squares, levels, columns = {}, {}, {}, {}, {}, 0
         for variable in cohort.plan.variables:
             name, categorical = variable.name, isinstance(variable, Categorical)
-            centre, scatter = cohort.total.centred(places[name])
+            centre, scatter = cohort.total.means_and_scatter(places[name])
             covariance = scatter / cohort.total.rows
-            found = _orthonormal(covariance)
+            found = _orthonormalize(covariance)
             place = slice(columns, columns := columns + len(found))
-            turns[name] = Turn(places[name], place, np.array(found).reshape(len(found), len(centre)))
+            turns[name] = BlockTransform(places[name], place, np.array(found).reshape(len(found), len(centre)))
             spans[name] = np.arange(place.start, place.stop)
             targets[name] = spans[name] if categorical else spans[name][:1]
-            squares[name] = (0.0, 0.0) if categorical else _square(found, covariance, centre)
+            squares[name] = (0.0, 0.0) if categorical else _square_coefficients(found, covariance, centre)
             if categorical:
-                levels[name] = _indicators(found, covariance)
-        scatter = _turned(cohort, list(turns.values()))
+                levels[name] = _standardize_indicators(found, covariance)
+        scatter = _transform_scatter(cohort, list(turns.values()))
         sizes = np.array(cohort.client_rows, dtype=np.float64)
         apart = cohort.means - cohort.total.means
         means = np.concatenate([apart[:, turn.features] @ turn.weights.T for turn in turns.values()], axis=1)
         basis = cls(spans, targets, {}, squares, sizes, scatter, means, levels, turns)
-        basis.predictors.update(_predictors(basis.within, spans, targets, basis.total_rows - len(sizes)))
+        basis.predictors.update(_select_predictors(basis.within, spans, targets, basis.total_rows - len(sizes)))
         return basis
 
     def can_regress(self, conditions: int) -> Chosen:
@@ -95,7 +97,7 @@ class Basis:
         return float(self.rows.sum())
 
     @property
-    def knows_clients(self) -> bool:
+    def has_client_scatter(self) -> bool:
         """Whether the scatter of every client is known, or only that of all clients together."""
         return len(self.scatter) == len(self.rows)
 
@@ -105,7 +107,7 @@ class Basis:
             return self.scatter
         return [scatter for scatter, chosen in zip(self.scatter, clients, strict=True) if chosen]
 
-    def all_of(self, clients: Chosen) -> Array:
+    def pool_scatter(self, clients: Chosen) -> Array:
         """The scatter of these clients together, each about its own mean."""
         if clients.all():
             return self.within
@@ -113,7 +115,7 @@ class Basis:
         found = self._sums.get(asked)
         if found is None:
             found = np.asarray(sum(self.each(clients), start=np.zeros(self.scatter.shape[1:])))
-            for old in list(self._sums)[: 1 - _SUMS]:  # threads may be here at the same time
+            for old in list(self._sums)[: 1 - _MAX_CACHED_SUMS]:  # threads may be here at the same time
                 self._sums.pop(old, None)
             self._sums[asked] = found
         return found
@@ -126,7 +128,7 @@ class Basis:
     @cached_property
     def change(self) -> Array:
         """From features, less their pooled means, to these coordinates: (columns, columns of the plan)."""
-        turns = list(self.turns.values())
+        turns = list(self.transforms.values())
         found = np.zeros((turns[-1].columns.stop, turns[-1].features.stop))
         for turn in turns:
             found[turn.columns, turn.features] = turn.weights
@@ -135,12 +137,12 @@ class Basis:
     @cached_property
     def moments(self) -> Array:
         """Σ of products of [1, coordinates], per client where clients are known apart, else of all in one."""
-        rows = self.rows if self.knows_clients else np.array([self.total_rows])
+        rows = self.rows if self.has_client_scatter else np.array([self.total_rows])
         columns = 1 + self.means.shape[1]
         found = np.zeros((len(rows), columns, columns))
         found[:, 1:, 1:] = self.scatter
         for client, (count, means) in enumerate(zip(self.rows, self.means, strict=True)):
-            place = found[client if self.knows_clients else 0]
+            place = found[client if self.has_client_scatter else 0]
             place[0, 0] += count
             place[0, 1:] += count * means
             place[1:, 0] += count * means
@@ -160,38 +162,38 @@ class Basis:
         return np.asarray(self.scatter.sum(axis=0))
 
 
-def _orthonormal(covariance: Array) -> list[Array]:
+def _orthonormalize(covariance: Array) -> list[Array]:
     """Gram-Schmidt in the given order, in the geometry of the covariance; twice, which is enough for full accuracy."""
     found: list[Array] = []
     for j, variance in enumerate(np.diag(covariance)):
-        if variance <= CONSTANT:
+        if variance <= MAX_CONSTANT_VARIANCE:
             continue
         direction = np.zeros(len(covariance))
         direction[j] = 1 / np.sqrt(variance)
         for _ in range(2):
             for earlier in found:
                 direction = direction - (earlier @ covariance @ direction) * earlier
-        if (left := direction @ covariance @ direction) > NEW_VARIANCE:
+        if (left := direction @ covariance @ direction) > MIN_NEW_VARIANCE:
             found.append(direction / np.sqrt(left))
     return found
 
 
-def _indicators(found: list[Array], covariance: Array) -> Array:
+def _standardize_indicators(found: list[Array], covariance: Array) -> Array:
     """Every level's indicator, standardised, in the basis found: (levels that vary, directions)."""
     deviation = np.sqrt(np.diag(covariance))
-    varying = deviation**2 > CONSTANT
+    varying = deviation**2 > MAX_CONSTANT_VARIANCE
     return np.asarray(
         (covariance @ np.array(found).T)[varying] / deviation[varying, None] if found else np.zeros((0, 0))
     )
 
 
-def _predictors(
+def _select_predictors(
     within: Array, spans: dict[str, Indices], targets: dict[str, Indices], freedom: float
 ) -> dict[str, Indices]:
     """A variable's nonlinear columns stay only if they help to predict the mean of some other variable.
 
     Where all is linear, they would cost every regression degrees of freedom for nothing. The F tests, one for each
-    other variable, are held to a joint level of `CURVED`; curvature too small to be seen here is too small to matter.
+    other variable, are held to a joint level of `CURVATURE_ALPHA`; curvature too small to be seen here is too small to matter.
     """
     owner = np.repeat(np.arange(len(targets)), [len(columns) for columns in targets.values()])
     means = np.concatenate([np.zeros(0, dtype=np.intp), *targets.values()])
@@ -202,24 +204,24 @@ def _predictors(
         if len(targets[name]) == len(columns) or not len(others):
             chosen[name] = columns
             continue
-        p_values = _bends(within, size, columns, others, freedom)
-        chosen[name] = columns if p_values.min() * len(others) < CURVED else targets[name]
+        p_values = _curvature_p_values(within, size, columns, others, freedom)
+        chosen[name] = columns if p_values.min() * len(others) < CURVATURE_ALPHA else targets[name]
     return chosen
 
 
-def _bends(within: Array, size: float, columns: Indices, others: Indices, freedom: float) -> Array:
+def _curvature_p_values(within: Array, size: float, columns: Indices, others: Indices, freedom: float) -> Array:
     """p-values of the F tests whether, given its first column, the other columns help to predict each of the others."""
     first, bends = columns[0], columns[1:]
     every = np.concatenate([others, bends])
-    slopes = within[first, every] / safe(within[first, first], size)
+    slopes = within[first, every] / add_jitter(within[first, first], size)
     left = within[others, others] - slopes[: len(others)] * within[first, others]
     beside = within[np.ix_(bends, every)] - np.outer(within[bends, first], slopes)
     cross, inner = beside[:, : len(others)], beside[:, len(others) :]
-    explained = (cross * solved(inner, cross)).sum(axis=0)
-    return pillai(explained[:, None, None], left[:, None, None], len(bends), freedom - len(columns))[1]
+    explained = (cross * solve_regularized(inner, cross)).sum(axis=0)
+    return pillai_test(explained[:, None, None], left[:, None, None], len(bends), freedom - len(columns))[1]
 
 
-def _turned(cohort: Cohort | Aggregate, turns: Sequence[Turn]) -> Array:
+def _transform_scatter(cohort: Cohort | Aggregate, turns: Sequence[BlockTransform]) -> Array:
     """Every client's scatter in the new coordinates, (clients, columns, columns).
 
     Of a few variables at a time, since all of it may be large, with themselves and those after them, since it is
@@ -227,24 +229,24 @@ def _turned(cohort: Cohort | Aggregate, turns: Sequence[Turn]) -> Array:
     """
     columns = turns[-1].columns.stop
     found = np.empty((len(cohort.summaries), columns, columns))
-    for first in range(0, len(turns), _AT_A_TIME):
-        some, start = turns[first : first + _AT_A_TIME], turns[first].features.start
+    for first in range(0, len(turns), _VARIABLES_PER_BLOCK):
+        some, start = turns[first : first + _VARIABLES_PER_BLOCK], turns[first].features.start
         here, beyond = slice(some[0].columns.start, some[-1].columns.stop), slice(some[-1].columns.stop, None)
         part = slice(start, None), slice(start, some[-1].features.stop)
         for out, scatter in zip(found, cohort.scatters(*part), strict=True):
-            half = np.concatenate([scatter[:, _from(start, turn)] @ turn.weights.T for turn in some], axis=1)
+            half = np.concatenate([scatter[:, _offset_slice(start, turn)] @ turn.weights.T for turn in some], axis=1)
             for turn in turns[first:]:
-                np.matmul(turn.weights, half[_from(start, turn)], out=out[turn.columns, here])
+                np.matmul(turn.weights, half[_offset_slice(start, turn)], out=out[turn.columns, here])
             out[here, beyond] = out[beyond, here].T
     return found
 
 
-def _from(start: int, turn: Turn) -> slice:
+def _offset_slice(start: int, turn: BlockTransform) -> slice:
     """Where the features of a variable are, counted from there."""
     return slice(turn.features.start - start, turn.features.stop - start)
 
 
-def _square(found: list[Array], covariance: Array, centre: Array) -> tuple[float, float]:
+def _square_coefficients(found: list[Array], covariance: Array, centre: Array) -> tuple[float, float]:
     """The coefficients of e₁² on e₁ and e₂, where e₁ is the standardised linear feature l and s = l² is the second.
 
     e₁² = (l − l̄)²/σ² = (s − 2 l̄ l)/σ² + const, and s = cov(s, e₁) e₁ + cov(s, e₂) e₂ + const by orthonormality.

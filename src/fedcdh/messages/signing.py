@@ -27,12 +27,12 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from fedcdh._io.strict_json import canonical, parse
+from fedcdh._io.strict_json import parse_json, to_canonical_json
 from fedcdh.errors import SignatureError
 
 FORMAT = "fedcdh-signature-1"
-KINDS = ("summary", "plan", "profile", "result", "request", "answer", "masking", "aggregate", "release")
-SIGNATURE_AT_MOST = 1024
+SIGNED_KINDS = ("summary", "plan", "profile", "result", "request", "answer", "masking", "aggregate", "release")
+MAX_SIGNATURE_BYTES = 1024
 """Bytes of a signature document; what is longer is none."""
 _SCHEME = "ed25519:"
 _FIELDS = {"format", "kind", "key", "digest", "signature"}
@@ -104,25 +104,25 @@ def sign(key: SigningKey, kind: str, blob: bytes) -> str:
     >>> verify("summary", b"bytes", sign(key, "summary", b"bytes")) == key.public
     True
     """
-    if kind not in KINDS:
-        raise SignatureError(f"files of kind {kind!r} are not signed; expected one of {', '.join(KINDS)}")
-    signature = base64.b64encode(bare_signature(key, kind, blob)).decode("ascii")
-    return _document(kind, key.public, hashlib.sha256(blob).hexdigest(), signature)
+    if kind not in SIGNED_KINDS:
+        raise SignatureError(f"files of kind {kind!r} are not signed; expected one of {', '.join(SIGNED_KINDS)}")
+    signature = base64.b64encode(sign_raw(key, kind, blob)).decode("ascii")
+    return _to_document(kind, key.public, hashlib.sha256(blob).hexdigest(), signature)
 
 
-def bare_signature(key: SigningKey, kind: str, blob: bytes) -> bytes:
+def sign_raw(key: SigningKey, kind: str, blob: bytes) -> bytes:
     """The 64 bytes of a signature, for messages that carry it themselves."""
-    return key._key.sign(_signed(kind, hashlib.sha256(blob).digest()))
+    return key._key.sign(_signed_bytes(kind, hashlib.sha256(blob).digest()))
 
 
-def signed_with(public: str, kind: str, blob: bytes, signature: bytes) -> bool:
+def is_signed_by(public: str, kind: str, blob: bytes, signature: bytes) -> bool:
     """Whether these 64 bytes are the signature of this key."""
-    return _holds(public, kind, hashlib.sha256(blob).digest(), signature)
+    return _is_valid(public, kind, hashlib.sha256(blob).digest(), signature)
 
 
-def _holds(public: str, kind: str, digest: bytes, signature: bytes) -> bool:
+def _is_valid(public: str, kind: str, digest: bytes, signature: bytes) -> bool:
     try:
-        Ed25519PublicKey.from_public_bytes(_raw_key(public)).verify(signature, _signed(kind, digest))
+        Ed25519PublicKey.from_public_bytes(_public_key_bytes(public)).verify(signature, _signed_bytes(kind, digest))
     except InvalidSignature:
         return False
     return True
@@ -130,7 +130,7 @@ def _holds(public: str, kind: str, digest: bytes, signature: bytes) -> bool:
 
 def verify(kind: str, blob: bytes, document: str | bytes) -> str:
     """The public key that signed this file as one of this kind. The caller decides whether it is the right one."""
-    found = _read(document)
+    found = _parse_document(document)
     if found["kind"] != kind:
         raise SignatureError(
             f"this is the signature of a {found['kind'][:40]!r} file, expected that of a {kind!r} file; pass the "
@@ -142,68 +142,68 @@ def verify(kind: str, blob: bytes, document: str | bytes) -> str:
             "this signature belongs to another file, or the file was changed after it was signed; ask the sender for "
             "the file and its signature again"
         )
-    if not _holds(found["key"], kind, digest, _decoded(found["signature"], 64, "signature")):
+    if not _is_valid(found["key"], kind, digest, _decode_base64(found["signature"], 64, "signature")):
         raise SignatureError(
-            f"the signature is false: the key {fingerprint(found['key'])} did not sign this file; do not use the file, "
+            f"the signature is false: the key {key_fingerprint(found['key'])} did not sign this file; do not use the file, "
             "and ask the sender"
         )
     return found["key"]
 
 
-def fingerprint(public: str) -> str:
+def key_fingerprint(public: str) -> str:
     """A public key for people to compare, by telephone if need be: 128 bits of its SHA-256 in groups of four."""
-    digest = hashlib.sha256(_raw_key(public)).hexdigest()
+    digest = hashlib.sha256(_public_key_bytes(public)).hexdigest()
     return " ".join(digest[start : start + 4] for start in range(0, 32, 4))
 
 
-def private_enough(path: Path) -> bool:
+def is_private_file(path: Path) -> bool:
     """Whether nobody but its owner may read or write this file. Where files have no such modes, nothing is said."""
     return os.name == "nt" or not stat.S_IMODE(path.stat().st_mode) & 0o077
 
 
-def _signed(kind: str, digest: bytes) -> bytes:
+def _signed_bytes(kind: str, digest: bytes) -> bytes:
     return b"\0".join((FORMAT.encode("ascii"), kind.encode("ascii"), digest))
 
 
-def _document(kind: str, key: str, digest: str, signature: str) -> str:
-    return canonical({"format": FORMAT, "kind": kind, "key": key, "digest": digest, "signature": signature})
+def _to_document(kind: str, key: str, digest: str, signature: str) -> str:
+    return to_canonical_json({"format": FORMAT, "kind": kind, "key": key, "digest": digest, "signature": signature})
 
 
-def _read(document: str | bytes) -> dict[str, str]:
+def _parse_document(document: str | bytes) -> dict[str, str]:
     """The fields of a signature document, which are all texts; it has but one spelling."""
-    if len(document) > SIGNATURE_AT_MOST:
-        raise _malformed(f"it is {len(document)} long, expected at most {SIGNATURE_AT_MOST}")
-    found = parse(document, refuse=_malformed)
+    if len(document) > MAX_SIGNATURE_BYTES:
+        raise _format_error(f"it is {len(document)} long, expected at most {MAX_SIGNATURE_BYTES}")
+    found = parse_json(document, refuse=_format_error)
     if type(found) is not dict or found.keys() != _FIELDS or not all(type(value) is str for value in found.values()):
-        raise _malformed(f"expected the texts {', '.join(sorted(_FIELDS))} and nothing else")
+        raise _format_error(f"expected the texts {', '.join(sorted(_FIELDS))} and nothing else")
     if found["format"] != FORMAT:
-        raise _malformed(f"expected the format {FORMAT!r}")
+        raise _format_error(f"expected the format {FORMAT!r}")
     text = document if isinstance(document, str) else document.decode("utf-8")
-    if text != canonical(found):
-        raise _malformed("it was written again by some other program, with other spaces or in another order")
+    if text != to_canonical_json(found):
+        raise _format_error("it was written again by some other program, with other spaces or in another order")
     return found
 
 
-def _malformed(reason: str) -> SignatureError:
+def _format_error(reason: str) -> SignatureError:
     return SignatureError(f"this is not a signature of fedcdh: {reason}; ask the sender for the signature file again")
 
 
-def _raw_key(public: str) -> bytes:
+def _public_key_bytes(public: str) -> bytes:
     """The 32 bytes of a public key; refused if they are a second spelling of a point, or one without a secret."""
     if not public.startswith(_SCHEME):
-        raise _malformed(f"a public key starts with {_SCHEME!r}")
-    raw = _decoded(public.removeprefix(_SCHEME), 32, "public key")
+        raise _format_error(f"a public key starts with {_SCHEME!r}")
+    raw = _decode_base64(public.removeprefix(_SCHEME), 32, "public key")
     y = int.from_bytes(raw, "little") & ((1 << 255) - 1)
     if y >= _PRIME or y in _SMALL_ORDER:
-        raise _malformed("its public key is none that anyone can own")
+        raise _format_error("its public key is none that anyone can own")
     return raw
 
 
-def _decoded(text: str, length: int, what: str) -> bytes:
+def _decode_base64(text: str, length: int, what: str) -> bytes:
     try:
         raw = base64.b64decode(text.encode("ascii"), validate=True)
     except (UnicodeEncodeError, binascii.Error):
         raw = b""
     if len(raw) != length or base64.b64encode(raw).decode("ascii") != text:  # the last digit has bits to spare
-        raise _malformed(f"its {what} is not the base64 of {length} bytes")
+        raise _format_error(f"its {what} is not the base64 of {length} bytes")
     return raw

@@ -12,20 +12,20 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from fedcdh._io.strict_json import canonical, parse
-from fedcdh._io.text import is_digest, is_key, readable
+from fedcdh._io.strict_json import parse_json, to_canonical_json
+from fedcdh._io.text import is_digest, is_key, to_readable_json
 from fedcdh.errors import FedCDHError, PlanError
-from fedcdh.graphs.knowledge import NOTHING_KNOWN, Knowledge
+from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
 from fedcdh.summaries.plan import StudyPlan
 
 FORMAT = "fedcdh-study-1"
-BYTES_AT_MOST = 16_000_000
-VARIABLES_AT_MOST = 10_000
-CLIENTS_AT_MOST = 10_000
-KNOWN_AT_MOST = 1_000_000
+MAX_STUDY_BYTES = 16_000_000
+MAX_VARIABLES = 10_000
+MAX_CLIENTS = 10_000
+MAX_KNOWLEDGE_ENTRIES = 1_000_000
 """Names in arrows and tiers, and positions of tiers: a second's work to check."""
-_FIELDS = {"format", "plan", "fingerprint", "knowledge", "keys", "profiles", "digest"}
-_KNOWN = ("required", "forbidden", "tiers", "forbid_within_tier")
+_KEYS = {"format", "plan", "fingerprint", "knowledge", "keys", "profiles", "digest"}
+_KNOWLEDGE_KEYS = ("required", "forbidden", "tiers", "forbid_within_tier")
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Study:
     """
 
     plan: StudyPlan
-    knowledge: Knowledge = NOTHING_KNOWN
+    knowledge: Knowledge = NO_KNOWLEDGE
     keys: Mapping[str, str] = field(default_factory=dict)  # client → public key that must have signed its summary
     profiles: Mapping[str, str] = field(default_factory=dict)  # client → SHA-256 of the profile file it was made from
 
@@ -47,9 +47,9 @@ class Study:
         object.__setattr__(self, "keys", MappingProxyType(dict(self.keys)))
         object.__setattr__(self, "profiles", MappingProxyType(dict(self.profiles)))
         variables, clients = len(self.plan.variables), len(self.plan.clients)
-        if variables > VARIABLES_AT_MOST or clients > CLIENTS_AT_MOST:
+        if variables > MAX_VARIABLES or clients > MAX_CLIENTS:
             raise PlanError(
-                f"a study has at most {VARIABLES_AT_MOST} variables and {CLIENTS_AT_MOST} clients, found {variables} "
+                f"a study has at most {MAX_VARIABLES} variables and {MAX_CLIENTS} clients, found {variables} "
                 f"and {clients}; leave variables out, or put small clients together"
             )
         _check_size(self.knowledge)
@@ -66,13 +66,13 @@ class Study:
     def to_json(self) -> str:
         """The one text of a study: JSON with sorted keys, two spaces a level and a newline at the end."""
         document = self._document()
-        return readable({**document, "digest": _digest(document)})
+        return to_readable_json({**document, "digest": _digest(document)})
 
     def _document(self) -> dict[str, Any]:
         known = self.knowledge
         return {
             "format": FORMAT,
-            "plan": parse(self.plan.to_json(), refuse=_not_a_study),
+            "plan": parse_json(self.plan.to_json(), refuse=_format_error),
             "fingerprint": self.plan.fingerprint,
             "knowledge": {
                 "required": sorted(map(list, known.required)),
@@ -87,24 +87,24 @@ class Study:
     @classmethod
     def from_json(cls, text: str | bytes) -> Study:
         """The study that `to_json` wrote; PlanError for anything else."""
-        if len(text) > BYTES_AT_MOST:
-            raise _not_a_study(f"it is longer than {BYTES_AT_MOST} bytes")
-        document = parse(text, refuse=_not_a_study)
+        if len(text) > MAX_STUDY_BYTES:
+            raise _format_error(f"it is longer than {MAX_STUDY_BYTES} bytes")
+        document = parse_json(text, refuse=_format_error)
         if not isinstance(document, dict) or document.get("format") != FORMAT:
-            raise _not_a_study(f"it does not say that its format is {FORMAT!r}")
-        if set(document) != _FIELDS or document.pop("digest") != _digest(document):
-            raise _not_a_study("its digest is not that of its content: it was changed after it was made")
+            raise _format_error(f"it does not say that its format is {FORMAT!r}")
+        if set(document) != _KEYS or document.pop("digest") != _digest(document):
+            raise _format_error("its digest is not that of its content: it was changed after it was made")
         try:
-            study = _read(document)
+            study = _study_from_document(document)
         except (FedCDHError, LookupError, TypeError, AttributeError, ValueError) as problem:
             reason = str(problem) if isinstance(problem, FedCDHError) else repr(problem)[:200]
-            raise _not_a_study(reason) from None
+            raise _format_error(reason) from None
         if study.to_json().encode() != (text.encode() if isinstance(text, str) else text):
-            raise _not_a_study("it is not written the way this program writes one: changed by hand, or on the way")
+            raise _format_error("it is not written the way this program writes one: changed by hand, or on the way")
         return study
 
 
-def _not_a_study(reason: str) -> PlanError:
+def _format_error(reason: str) -> PlanError:
     return PlanError(
         f"this is not a plan file as the coordinator made it ({reason}); ask the coordinator for the file again, as "
         "an attachment: mail programs change texts"
@@ -113,23 +113,23 @@ def _not_a_study(reason: str) -> PlanError:
 
 def _check_size(known: Knowledge) -> None:
     names = 2 * (len(known.required) + len(known.forbidden)) + sum(map(len, known.tiers))
-    if names + len(known.tiers) + len(known.forbid_within_tier) > KNOWN_AT_MOST:
+    if names + len(known.tiers) + len(known.forbid_within_tier) > MAX_KNOWLEDGE_ENTRIES:
         raise PlanError(
             f"the knowledge of this study names {names} variables in {len(known.required)} required and "
-            f"{len(known.forbidden)} forbidden arrows and {len(known.tiers)} tiers, expected at most {KNOWN_AT_MOST} "
+            f"{len(known.forbidden)} forbidden arrows and {len(known.tiers)} tiers, expected at most {MAX_KNOWLEDGE_ENTRIES} "
             "in all; say it with tiers instead of single arrows"
         )
 
 
 def _digest(document: Mapping[str, Any]) -> str:
-    return hashlib.sha256(canonical(document).encode()).hexdigest()
+    return hashlib.sha256(to_canonical_json(document).encode()).hexdigest()
 
 
-def _read(document: Mapping[str, Any]) -> Study:
+def _study_from_document(document: Mapping[str, Any]) -> Study:
     known = document["knowledge"]
     return Study(
-        StudyPlan.from_json(canonical(document["plan"])),
-        Knowledge(**{key: known[key] for key in _KNOWN}),
+        StudyPlan.from_json(to_canonical_json(document["plan"])),
+        Knowledge(**{key: known[key] for key in _KNOWLEDGE_KEYS}),
         dict(document["keys"]),
         dict(document["profiles"]),
     )

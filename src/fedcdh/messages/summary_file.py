@@ -13,27 +13,34 @@ from math import isqrt
 
 import numpy as np
 
-from fedcdh._io.text import some_of
-from fedcdh.errors import NotASummary, OutOfBounds, PlanMismatch, RowsInconsistent, SummaryError, UnknownClient
+from fedcdh._io.text import abbreviate_list
+from fedcdh.errors import (
+    MomentBoundsError,
+    PlanMismatchError,
+    RowCountError,
+    SummaryError,
+    SummaryFormatError,
+    UnknownClientError,
+)
 from fedcdh.messages import SOFTWARE
 from fedcdh.messages.summary_header import (
-    AGAIN,
-    COUNT_AT_MOST,
-    DIGEST,
-    HEADER_AT_MOST,
-    LENGTH,
-    NO_DIGEST,
-    SOFTWARE_NAME,
-    Header,
-    header_at_most,
-    opened,
+    DIGEST_PATTERN,
+    LENGTH_PREFIX,
+    MAX_COUNT,
+    MAX_HEADER_BYTES,
+    PLACEHOLDER_DIGEST,
+    RESEND_ADVICE,
+    SOFTWARE_PATTERN,
+    SummaryHeader,
+    max_header_bytes,
+    parse_header,
 )
-from fedcdh.summaries.bootstrap import COPIES_AT_MOST
+from fedcdh.summaries.bootstrap import MAX_REPLICATES
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.plan import StudyPlan
-from fedcdh.summaries.summary import ROWS_AT_MOST, Integers, Summary, rows_of_triangle
+from fedcdh.summaries.summary import MAX_ROWS, Integers, Summary, iter_triangle_rows
 
-_BLOCK = 256  # rows that are mirrored at a time: blocks of this size and their transposes share the cache
+_BLOCK_ROWS = 256  # rows that are mirrored at a time: blocks of this size and their transposes share the cache
 
 
 @dataclass(frozen=True)
@@ -45,34 +52,34 @@ class SummaryMessage:
     software: str = SOFTWARE
 
 
-def pack(message: SummaryMessage, plan: StudyPlan) -> bytes:
-    """The file of a client's summary. Same message, same bytes; what `unpack` would refuse is refused here."""
-    header, moments = _header_of(message), message.summary.moments
+def pack_summary(message: SummaryMessage, plan: StudyPlan) -> bytes:
+    """The file of a client's summary. Same message, same bytes; what `unpack_summary` would refuse is refused here."""
+    header, moments = _build_header(message), message.summary.moments
     _check_with_plan(header, plan)
     _check_rows(header, moments)
     planes = np.empty((header.width, header.entries), dtype=np.uint8)
-    for row, place in rows_of_triangle(header.columns):
+    for row, place in iter_triangle_rows(header.columns):
         entries = np.ascontiguousarray(moments[row, row:], dtype="<i8")
         planes[:, place] = entries.view(np.uint8).reshape(-1, 8)[:, : header.width].T
-    return b"".join((header.rendered(header.digest(planes.data)), planes.data))
+    return b"".join((header.render(header.digest(planes.data)), planes.data))
 
 
-def unpack(blob: bytes, plan: StudyPlan) -> SummaryMessage:
+def unpack_summary(blob: bytes, plan: StudyPlan) -> SummaryMessage:
     """The message in a file, checked for all that bytes and plan can tell; not whether any rows have these moments."""
-    if len(blob) > (most := most_bytes(plan)):
-        raise NotASummary(
+    if len(blob) > (most := max_summary_bytes(plan)):
+        raise SummaryFormatError(
             f"the file has {len(blob)} bytes, a summary with this plan has at most {most}; if it is a summary, it was "
-            f"made with another plan: {AGAIN}"
+            f"made with another plan: {RESEND_ADVICE}"
         )
-    header, start = opened(blob, header_at_most(plan))
+    header, start = parse_header(blob, max_header_bytes(plan))
     _check_with_plan(header, plan)
-    moments = _matrix(blob, start, header)
+    moments = _unpack_moments(blob, start, header)
     _check_rows(header, moments)
     most_moment = header.rows * GRID**2
     if not header.noise and (moments.max() > most_moment or moments.min() < -most_moment):
-        raise OutOfBounds(
+        raise MomentBoundsError(
             f"the summary of {header.client!r} has an entry larger than {header.rows} rows of features in [-1, 1] can "
-            f"make it; {AGAIN}"
+            f"make it; {RESEND_ADVICE}"
         )
     in_order = {name: header.missing[name] for name in plan.names}  # the file sorts by name
     said = header.rows_read, in_order, header.copy, header.of, header.noise**2
@@ -80,12 +87,12 @@ def unpack(blob: bytes, plan: StudyPlan) -> SummaryMessage:
     return SummaryMessage(summary, header.research, header.software)
 
 
-def peek(blob: bytes) -> Header:
+def read_summary_header(blob: bytes) -> SummaryHeader:
     """What the header of a summary file says. Without a plan nothing tells whether it is true."""
-    return opened(blob, HEADER_AT_MOST)[0]
+    return parse_header(blob, MAX_HEADER_BYTES)[0]
 
 
-def size(
+def summary_file_size(
     plan: StudyPlan,
     client: str,
     rows: int,
@@ -96,34 +103,36 @@ def size(
     software: str = SOFTWARE,
     copy: int = 0,
 ) -> int:
-    """The exact length of the file that `pack` will give, in bytes; nothing is missing unless said so."""
+    """The exact length of the file that `pack_summary` will give, in bytes; nothing is missing unless said so."""
     counts = dict.fromkeys(plan.names, 0) if missing is None else missing
     read = rows if rows_read is None else rows_read
-    of = NO_DIGEST if copy else ""
+    of = PLACEHOLDER_DIGEST if copy else ""
     noise = 0 if plan.noise is None else plan.noise.deviation
-    header = Header(plan.fingerprint, client, rows, read, counts, plan.columns, research, software, copy, of, noise)
-    return len(header.rendered(NO_DIGEST)) + header.data_bytes
+    header = SummaryHeader(
+        plan.fingerprint, client, rows, read, counts, plan.columns, research, software, copy, of, noise
+    )
+    return len(header.render(PLACEHOLDER_DIGEST)) + header.data_bytes
 
 
-def most_bytes(plan: StudyPlan) -> int:
+def max_summary_bytes(plan: StudyPlan) -> int:
     """No summary file with this plan is longer: what to read at most before looking at any of it."""
-    return LENGTH.size + header_at_most(plan) + 8 * (plan.columns * (plan.columns + 1) // 2)
+    return LENGTH_PREFIX.size + max_header_bytes(plan) + 8 * (plan.columns * (plan.columns + 1) // 2)
 
 
 # What a header must say, and the moments
 
 
-def _header_of(message: SummaryMessage) -> Header:
+def _build_header(message: SummaryMessage) -> SummaryHeader:
     summary = message.summary
     if len(summary.clients) != 1:
         raise SummaryError(
             f"this is the sum of clients {', '.join(summary.clients)}; a file holds the summary of one: write each"
         )
-    if not SOFTWARE_NAME.fullmatch(message.software):
+    if not SOFTWARE_PATTERN.fullmatch(message.software):
         raise SummaryError(f"software {message.software!r} cannot be named in a file; expected up to 64 plain letters")
-    if not 0 <= summary.copy <= COPIES_AT_MOST:
-        raise SummaryError(f"the summary is bootstrap copy {summary.copy}; a file holds one from 1 to {COPIES_AT_MOST}")
-    if not (DIGEST.fullmatch(summary.of) if summary.copy else summary.of == ""):
+    if not 0 <= summary.copy <= MAX_REPLICATES:
+        raise SummaryError(f"the summary is bootstrap copy {summary.copy}; a file holds one from 1 to {MAX_REPLICATES}")
+    if not (DIGEST_PATTERN.fullmatch(summary.of) if summary.copy else summary.of == ""):
         raise SummaryError(
             f"of is {summary.of!r}; expected nothing for the summary itself, and for a bootstrap copy the digest of "
             "the summary it was drawn from: set of=summary.digest"
@@ -131,19 +140,19 @@ def _header_of(message: SummaryMessage) -> Header:
     missing = {name: int(count) for name, count in summary.missing.items()}
     counts, columns = (summary.rows, int(summary.rows_read), missing), len(summary.moments)
     said, drawn = (bool(message.research), message.software), (int(summary.copy), summary.of)
-    return Header(summary.plan, summary.clients[0], *counts, columns, *said, *drawn, isqrt(summary.noise))
+    return SummaryHeader(summary.plan, summary.clients[0], *counts, columns, *said, *drawn, isqrt(summary.noise))
 
 
-def _check_with_plan(header: Header, plan: StudyPlan) -> None:
+def _check_with_plan(header: SummaryHeader, plan: StudyPlan) -> None:
     """Also that it has the noise of the plan, all of it and no less: without, it must not be in any file."""
     if header.plan != plan.fingerprint:
-        raise PlanMismatch(
+        raise PlanMismatchError(
             f"the summary of {header.client[:80]!r} follows plan {header.plan[:12]}, not this plan "
             f"({plan.fingerprint[:12]}); send the site this plan, and have it make the summary again"
         )
     if header.client not in plan.client_set:
-        raise UnknownClient(
-            f"there is a summary of {header.client[:80]!r}, but the plan names {some_of(plan.clients)}; correct the "
+        raise UnknownClientError(
+            f"there is a summary of {header.client[:80]!r}, but the plan names {abbreviate_list(plan.clients)}; correct the "
             "name at the site, or make a plan with it for all"
         )
     if header.noise != (0 if plan.noise is None else plan.noise.deviation) or (
@@ -155,38 +164,38 @@ def _check_with_plan(header: Header, plan: StudyPlan) -> None:
             "has sites add noise together)"
         )
     if header.columns != plan.columns or header.missing.keys() != set(plan.names):
-        raise NotASummary(
+        raise SummaryFormatError(
             f"the summary of {header.client!r} names this plan, but has {header.columns} columns of "
             f"{len(header.missing)} variables where the plan has {plan.columns} of {len(plan.names)}, or names other "
-            f"variables; {AGAIN}"
+            f"variables; {RESEND_ADVICE}"
         )
 
 
-def _check_rows(header: Header, moments: Integers) -> None:
+def _check_rows(header: SummaryHeader, moments: Integers) -> None:
     """Σ 1·1 counts the rows; and each row left out lacks one value or more, no more than one of each variable."""
     rows, read, missing = header.rows, header.rows_read, header.missing.values()
-    if not 1 <= rows <= min(read, ROWS_AT_MOST) or int(moments[0, 0]) != rows * GRID**2:
-        raise RowsInconsistent(
-            f"the summary of {header.client!r} claims {rows} of {read} rows, but expected are 1 to {ROWS_AT_MOST} "
-            f"rows, no more than were read, and as many as its moments count; {AGAIN}"
+    if not 1 <= rows <= min(read, MAX_ROWS) or int(moments[0, 0]) != rows * GRID**2:
+        raise RowCountError(
+            f"the summary of {header.client!r} claims {rows} of {read} rows, but expected are 1 to {MAX_ROWS} "
+            f"rows, no more than were read, and as many as its moments count; {RESEND_ADVICE}"
         )
-    if read > COUNT_AT_MOST or min(missing) < 0 or not max(missing) <= read - rows <= sum(missing):
-        raise RowsInconsistent(
+    if read > MAX_COUNT or min(missing) < 0 or not max(missing) <= read - rows <= sum(missing):
+        raise RowCountError(
             f"the summary of {header.client!r} left out {read - rows} of {read} rows, which does not fit its "
-            f"{sum(missing)} missing values, at most {max(missing)} of them in one variable; {AGAIN}"
+            f"{sum(missing)} missing values, at most {max(missing)} of them in one variable; {RESEND_ADVICE}"
         )
 
 
-def _matrix(blob: bytes, start: int, header: Header) -> Integers:
+def _unpack_moments(blob: bytes, start: int, header: SummaryHeader) -> Integers:
     """Bytes go to the high end of each entry; shifting them down then carries the sign along."""
     planes = np.frombuffer(blob, dtype=np.uint8, offset=start).reshape(header.width, header.entries)
     moments = np.zeros((header.columns, header.columns), dtype="<i8")
     unused = 8 - header.width
-    for row, place in rows_of_triangle(header.columns):
+    for row, place in iter_triangle_rows(header.columns):
         moments[row, row:].view(np.uint8).reshape(-1, 8)[:, unused:] = planes[:, place].T
     moments >>= 8 * unused
-    for first in range(0, header.columns, _BLOCK):
-        last = min(first + _BLOCK, header.columns)
+    for first in range(0, header.columns, _BLOCK_ROWS):
+        last = min(first + _BLOCK_ROWS, header.columns)
         corner = moments[first:last, first:last]
         corner += np.triu(corner, 1).T
         moments[last:, first:last] = moments[first:last, last:].T

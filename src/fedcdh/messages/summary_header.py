@@ -11,27 +11,27 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from fedcdh._io.strict_json import canonical, parse
-from fedcdh._io.text import LETTERS_AT_MOST, wrong_with
-from fedcdh.errors import NotASummary
-from fedcdh.summaries.bootstrap import COPIES_AT_MOST
+from fedcdh._io.strict_json import parse_json, to_canonical_json
+from fedcdh._io.text import MAX_NAME_LENGTH, describe_text_problem
+from fedcdh.errors import SummaryFormatError
+from fedcdh.summaries.bootstrap import MAX_REPLICATES
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.plan import StudyPlan
-from fedcdh.summaries.summary import ROWS_AT_MOST
+from fedcdh.summaries.summary import MAX_ROWS
 
 FORMAT = "fedcdh-summary-1"
-COUNT_AT_MOST = (1 << 53) - 1
+MAX_COUNT = (1 << 53) - 1
 """Readers in other languages may hold JSON numbers as float64; up to here these are exact."""
-HEADER_AT_MOST = 1 << 24
+MAX_HEADER_BYTES = 1 << 24
 """Bytes; with a plan at hand, its own, much smaller bound is used."""
-SOFTWARE_NAME = re.compile(r"[A-Za-z0-9 .+!_-]{1,64}")
-LENGTH = struct.Struct("<Q")
-AGAIN = "ask the site to send its summary again, as it was written"
-NO_DIGEST = "0" * 64
+SOFTWARE_PATTERN = re.compile(r"[A-Za-z0-9 .+!_-]{1,64}")
+LENGTH_PREFIX = struct.Struct("<Q")
+RESEND_ADVICE = "ask the site to send its summary again, as it was written"
+PLACEHOLDER_DIGEST = "0" * 64
 """Stands for a digest where only the length of a header is asked for."""
-DIGEST = re.compile(r"[0-9a-f]{64}")
-_NOTHING = re.compile("")
-_FIELDS = (
+DIGEST_PATTERN = re.compile(r"[0-9a-f]{64}")
+_EMPTY_PATTERN = re.compile("")
+_KEYS = (
     "client",
     "columns",
     "copy",
@@ -48,7 +48,7 @@ _FIELDS = (
 
 
 @dataclass(frozen=True)
-class Header:
+class SummaryHeader:
     """All that a summary file says besides the moments."""
 
     plan: str  # fingerprint
@@ -84,13 +84,13 @@ class Header:
 
     def digest(self, data: bytes | memoryview) -> str:
         """SHA-256 of what is said and of the data: finds accidents. Who means harm can compute it: that is for keys."""
-        said = hashlib.sha256(canonical(self._fields()).encode("utf-8"))
+        said = hashlib.sha256(to_canonical_json(self._fields()).encode("utf-8"))
         said.update(b"\0")
         said.update(data)
         return said.hexdigest()
 
     def _fields(self) -> dict[str, Any]:
-        named = {name: getattr(self, name) for name in _FIELDS if name not in ("digest", "format", "missing")}
+        named = {name: getattr(self, name) for name in _KEYS if name not in ("digest", "format", "missing")}
         return {
             "format": FORMAT,
             "missing": dict(self.missing),
@@ -98,117 +98,119 @@ class Header:
             **({"noise": self.noise} if self.noise else {}),
         }
 
-    def rendered(self, digest: str) -> bytes:
+    def render(self, digest: str) -> bytes:
         """The file up to its data: length, JSON, and spaces up to a multiple of 8."""
         document = {
-            "__metadata__": {"fedcdh": canonical({**self._fields(), "digest": digest})},
+            "__metadata__": {"fedcdh": to_canonical_json({**self._fields(), "digest": digest})},
             "moments": {"dtype": "U8", "shape": [self.width, self.entries], "data_offsets": [0, self.data_bytes]},
         }
-        text = canonical(document).encode("utf-8")
+        text = to_canonical_json(document).encode("utf-8")
         text += b" " * (-len(text) % 8)
-        return LENGTH.pack(len(text)) + text
+        return LENGTH_PREFIX.pack(len(text)) + text
 
 
 @lru_cache(maxsize=8)
-def header_at_most(plan: StudyPlan) -> int:
+def max_header_bytes(plan: StudyPlan) -> int:
     """The length of the JSON part with the longest client and all counts as large as they may be."""
-    client = max(plan.clients, key=lambda name: len(canonical(canonical(name)).encode("utf-8")))
-    counts = dict.fromkeys(plan.names, COUNT_AT_MOST)
-    longest = Header(
+    client = max(plan.clients, key=lambda name: len(to_canonical_json(to_canonical_json(name)).encode("utf-8")))
+    counts = dict.fromkeys(plan.names, MAX_COUNT)
+    longest = SummaryHeader(
         plan=plan.fingerprint,
         client=client,
-        rows=ROWS_AT_MOST,
-        rows_read=COUNT_AT_MOST,
+        rows=MAX_ROWS,
+        rows_read=MAX_COUNT,
         missing=counts,
         columns=plan.columns,
         research=False,
         software="x" * 64,
-        copy=COPIES_AT_MOST,
-        of=NO_DIGEST,
-        noise=0 if plan.noise is None else COUNT_AT_MOST,
+        copy=MAX_REPLICATES,
+        of=PLACEHOLDER_DIGEST,
+        noise=0 if plan.noise is None else MAX_COUNT,
     )
-    return min(len(longest.rendered(NO_DIGEST)) - LENGTH.size, HEADER_AT_MOST)
+    return min(len(longest.render(PLACEHOLDER_DIGEST)) - LENGTH_PREFIX.size, MAX_HEADER_BYTES)
 
 
-def opened(blob: bytes, header_at_most: int) -> tuple[Header, int]:
+def parse_header(blob: bytes, max_bytes: int) -> tuple[SummaryHeader, int]:
     """The header, and where the data start. Each length is compared before what it measures is looked at."""
-    length = LENGTH.unpack_from(blob)[0] if len(blob) >= LENGTH.size else 0
-    start = LENGTH.size + length
-    if not 0 < length <= header_at_most or start > len(blob):
-        raise NotASummary(
+    length = LENGTH_PREFIX.unpack_from(blob)[0] if len(blob) >= LENGTH_PREFIX.size else 0
+    start = LENGTH_PREFIX.size + length
+    if not 0 < length <= max_bytes or start > len(blob):
+        raise SummaryFormatError(
             f"this is not a summary file, or not a whole one: of its {len(blob)} bytes, {length} are said to be "
-            f"header, expected at most {header_at_most}; {AGAIN}"
+            f"header, expected at most {max_bytes}; {RESEND_ADVICE}"
         )
-    header, digest = _parsed(blob[LENGTH.size : start])
+    header, digest = _header_from_json(blob[LENGTH_PREFIX.size : start])
     if len(blob) != (whole := start + header.data_bytes):
-        raise NotASummary(f"the summary file has {len(blob)} bytes, its header announces {whole}; {AGAIN}")
-    if header.digest(memoryview(blob)[start:]) != digest:
-        raise NotASummary(
-            f"the summary of {header.client[:80]!r} was damaged on the way: its digest is another; {AGAIN}"
+        raise SummaryFormatError(
+            f"the summary file has {len(blob)} bytes, its header announces {whole}; {RESEND_ADVICE}"
         )
-    if blob[:start] != header.rendered(digest):
-        raise _no_header("it contradicts itself, or is not written in the one way it can be")
+    if header.digest(memoryview(blob)[start:]) != digest:
+        raise SummaryFormatError(
+            f"the summary of {header.client[:80]!r} was damaged on the way: its digest is another; {RESEND_ADVICE}"
+        )
+    if blob[:start] != header.render(digest):
+        raise _header_error("it contradicts itself, or is not written in the one way it can be")
     return header, start
 
 
-def _parsed(text: bytes) -> tuple[Header, str]:
-    outer = _object(parse(text, refuse=_no_header), ("__metadata__", "moments"))
-    inner = _object(outer["__metadata__"], ("fedcdh",))["fedcdh"]
+def _header_from_json(text: bytes) -> tuple[SummaryHeader, str]:
+    outer = _require_object(parse_json(text, refuse=_header_error), ("__metadata__", "moments"))
+    inner = _require_object(outer["__metadata__"], ("fedcdh",))["fedcdh"]
     if type(inner) is not str:
-        raise _no_header("its metadata are not a text")
-    document = parse(inner, refuse=_no_header)
+        raise _header_error("its metadata are not a text")
+    document = parse_json(inner, refuse=_header_error)
     if type(document) is dict and document.get("format") != FORMAT:
-        raise NotASummary(
+        raise SummaryFormatError(
             f"the summary was written in the format {str(document.get('format'))[:40]!r}, expected {FORMAT!r}; use the "
             "same version of fedcdh at all sites"
         )
     noisy = type(document) is dict and "noise" in document
-    found = _object(document, (*_FIELDS, "noise") if noisy else _FIELDS)
+    found = _require_object(document, (*_KEYS, "noise") if noisy else _KEYS)
     if type(found["missing"]) is not dict or type(found["research"]) is not bool:
-        raise _no_header("'missing' is not an object, or 'research' neither true nor false")
-    copy = _whole(found, "copy", COPIES_AT_MOST)
-    header = Header(
-        plan=_text(found, "plan", DIGEST),
-        client=_name(found["client"]),
-        rows=_whole(found, "rows", ROWS_AT_MOST),
-        rows_read=_whole(found, "rows_read", COUNT_AT_MOST),
-        missing={_name(name): _whole(found["missing"], name, COUNT_AT_MOST) for name in found["missing"]},
-        columns=_whole(found, "columns", COUNT_AT_MOST),
+        raise _header_error("'missing' is not an object, or 'research' neither true nor false")
+    copy = _require_whole(found, "copy", MAX_REPLICATES)
+    header = SummaryHeader(
+        plan=_require_text(found, "plan", DIGEST_PATTERN),
+        client=_require_name(found["client"]),
+        rows=_require_whole(found, "rows", MAX_ROWS),
+        rows_read=_require_whole(found, "rows_read", MAX_COUNT),
+        missing={_require_name(name): _require_whole(found["missing"], name, MAX_COUNT) for name in found["missing"]},
+        columns=_require_whole(found, "columns", MAX_COUNT),
         research=found["research"],
-        software=_text(found, "software", SOFTWARE_NAME),
+        software=_require_text(found, "software", SOFTWARE_PATTERN),
         copy=copy,
-        of=_text(found, "of", DIGEST if copy else _NOTHING),
-        noise=_whole(found, "noise", COUNT_AT_MOST) if noisy else 0,
+        of=_require_text(found, "of", DIGEST_PATTERN if copy else _EMPTY_PATTERN),
+        noise=_require_whole(found, "noise", MAX_COUNT) if noisy else 0,
     )
-    return header, _text(found, "digest", DIGEST)
+    return header, _require_text(found, "digest", DIGEST_PATTERN)
 
 
-def _no_header(reason: str) -> NotASummary:
-    return NotASummary(f"the header of the summary file cannot be read: {reason}; {AGAIN}")
+def _header_error(reason: str) -> SummaryFormatError:
+    return SummaryFormatError(f"the header of the summary file cannot be read: {reason}; {RESEND_ADVICE}")
 
 
-def _object(found: Any, keys: tuple[str, ...]) -> dict[str, Any]:
+def _require_object(found: Any, keys: tuple[str, ...]) -> dict[str, Any]:
     if type(found) is not dict or found.keys() != set(keys):
-        raise _no_header(f"expected an object with {', '.join(keys)} and nothing else")
+        raise _header_error(f"expected an object with {', '.join(keys)} and nothing else")
     return found
 
 
-def _whole(fields: Mapping[str, Any], name: str, most: int) -> int:
+def _require_whole(fields: Mapping[str, Any], name: str, most: int) -> int:
     found = fields[name]
     if type(found) is not int or not 0 <= found <= most:  # not isinstance: True is no number here
-        raise _no_header(f"{name[:40]!r} is not a whole number from 0 to {most}")
+        raise _header_error(f"{name[:40]!r} is not a whole number from 0 to {most}")
     return found
 
 
-def _name(found: Any) -> str:
-    if not found or wrong_with(found):
-        reason = f"a name should have 1 to {LETTERS_AT_MOST} letters that can be printed, found {str(found)[:40]!r}"
-        raise _no_header(reason)
+def _require_name(found: Any) -> str:
+    if not found or describe_text_problem(found):
+        reason = f"a name should have 1 to {MAX_NAME_LENGTH} letters that can be printed, found {str(found)[:40]!r}"
+        raise _header_error(reason)
     return str(found)
 
 
-def _text(fields: Mapping[str, Any], name: str, pattern: re.Pattern[str]) -> str:
+def _require_text(fields: Mapping[str, Any], name: str, pattern: re.Pattern[str]) -> str:
     found = fields[name]
     if type(found) is not str or not pattern.fullmatch(found):
-        raise _no_header(f"{name!r} is not such a text as belongs there")
+        raise _header_error(f"{name!r} is not such a text as belongs there")
     return found

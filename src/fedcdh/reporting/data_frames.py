@@ -7,7 +7,7 @@ from dataclasses import fields
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
-from fedcdh._runtime.optional_imports import needing
+from fedcdh._runtime.optional_imports import optional_import
 from fedcdh.errors import SettingsError
 
 
@@ -17,9 +17,9 @@ def to_pandas(records: Iterable[Any], kind: type | None = None) -> Any:
     `to_pandas(result.edges())`, `to_pandas(result.drift(), Drift)`, `to_pandas(result.stability().edges)`. The kind of
     record is asked for only where there may be none: a frame without rows has its columns all the same.
     """
-    with needing("pandas", extra="conversions"):
+    with optional_import("pandas", extra="conversions"):
         import pandas
-    kinds, columns = _columns(records, kind)
+    kinds, columns = _typed_columns(records, kind)
     types = {float: "float64", bool: "bool", str: "object"}
     return pandas.DataFrame(
         {name: pandas.Series(values, dtype=types.get(kinds[name], "object")) for name, values in columns.items()}
@@ -28,9 +28,9 @@ def to_pandas(records: Iterable[Any], kind: type | None = None) -> Any:
 
 def to_polars(records: Iterable[Any], kind: type | None = None) -> Any:
     """A `polars.DataFrame`, one row for each record; tuples of names are lists of strings."""
-    with needing("polars", extra="conversions"):
+    with optional_import("polars", extra="conversions"):
         import polars
-    kinds, columns = _columns(records, kind)
+    kinds, columns = _typed_columns(records, kind)
     types: dict[type, Any] = {
         float: polars.Float64,
         bool: polars.Boolean,
@@ -46,7 +46,7 @@ def to_polars(records: Iterable[Any], kind: type | None = None) -> Any:
     return polars.DataFrame(listed, schema={name: types[kind] for name, kind in kinds.items()})
 
 
-def _columns(records: Iterable[Any], kind: type | None) -> tuple[dict[str, type], dict[str, list[Any]]]:
+def _typed_columns(records: Iterable[Any], kind: type | None) -> tuple[dict[str, type], dict[str, list[Any]]]:
     """What kind of values each field has, and the values."""
     found = list(records)
     if not found and kind is None:
@@ -56,12 +56,12 @@ def _columns(records: Iterable[Any], kind: type | None) -> tuple[dict[str, type]
     kind = kind or type(found[0])
     hints, names = get_type_hints(kind), [field.name for field in fields(kind)]
     return (
-        {name: _kind(hints[name]) for name in names},
+        {name: _column_type(hints[name]) for name in names},
         {name: [getattr(record, name) for record in found] for name in names},
     )
 
 
-def _kind(hint: Any) -> type:
+def _column_type(hint: Any) -> type:
     """str, float, bool or tuple; of `float | None`, float."""
     options = [option for option in get_args(hint) if option is not NoneType] if NoneType in get_args(hint) else [hint]
     origin: type = getattr(options[0], "__origin__", options[0])

@@ -10,17 +10,26 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from fedcdh._runtime.optional_imports import needing
+from fedcdh._runtime.optional_imports import optional_import
 from fedcdh.discovery.result import Discovery
 from fedcdh.errors import SettingsError
 from fedcdh.graphs.partial_graph import PartialGraph
-from fedcdh.reporting.graph_drawing.scene import CUT, FONT, HEAD, LETTER, Curve, Node, Sketch, sketch
-from fedcdh.reporting.graph_drawing.svg import CHANGING, INK, OPEN, PLAIN
+from fedcdh.reporting.graph_drawing.scene import (
+    ARROWHEAD_LENGTH,
+    CHARACTER_WIDTH,
+    CORNER_CUT,
+    FONT_SIZE,
+    EdgeCurve,
+    NodeBox,
+    Scene,
+    build_scene,
+)
+from fedcdh.reporting.graph_drawing.svg import CHANGING_BOX_COLOURS, INK_COLOUR, OPEN_EDGE_COLOUR, PLAIN_BOX_COLOURS
 
-POINTS = 9.0
+FONT_POINTS = 9.0
 """Of the letters, where the figure is made here: what journals ask for, and 30 variables on a page across."""
 MARGIN = 12.0
-LEGEND, SIGN = 40.0, 36.0  # the height of the legend, below the graph, and the width of a sign in it
+LEGEND_HEIGHT, LEGEND_KEY_WIDTH = 40.0, 36.0  # the height of the legend, below the graph, and the width of a sign in it
 FORMATS = ("svg", "pdf", "png")
 
 
@@ -37,15 +46,15 @@ def plot(
     between clients have cut corners. Without `ax`, a figure as large as the graph needs is made; with it, the graph is
     made to fit the size that the axes have now.
     """
-    with needing("matplotlib", extra="plot"):
+    with optional_import("matplotlib", extra="plot"):
         from matplotlib import pyplot
-    made = sketch(drawn, changing)
-    entries = _legend(made) if legend else []
-    below = LEGEND if entries else 0.0
+    made = build_scene(drawn, changing)
+    entries = _legend_entries(made) if legend else []
+    below = LEGEND_HEIGHT if entries else 0.0
     width = max(made.width, sum(_entry_width(text) for _, text in entries)) + 2 * MARGIN
     height = made.height + 2 * MARGIN + below
     if ax is None:
-        inches = POINTS / FONT / 72
+        inches = FONT_POINTS / FONT_SIZE / 72
         figure = pyplot.figure(figsize=(width * inches, height * inches))
         ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     ax.set_axis_off()
@@ -74,7 +83,7 @@ def save(
     kind = path.suffix.lstrip(".").lower()
     if kind not in FORMATS:
         raise SettingsError(f"{path.name} ends in {path.suffix!r}; expected one of .{', .'.join(FORMATS)}")
-    with needing("matplotlib", extra="plot"):
+    with optional_import("matplotlib", extra="plot"):
         from matplotlib import pyplot, rc_context
     no_date = {"svg": {"Date": None}, "pdf": {"CreationDate": None, "ModDate": None}, "png": {}}[kind]
     # svg.hashsalt: ids in the file are otherwise drawn at random
@@ -94,28 +103,28 @@ def _points_per_pixel(ax: Any) -> float:
     return float((right - left) * 72 / ax.figure.dpi)
 
 
-def _draw_curve(ax: Any, curve: Curve, scale: float) -> None:
+def _draw_curve(ax: Any, curve: EdgeCurve, scale: float) -> None:
     from matplotlib.patches import PathPatch, Polygon
     from matplotlib.path import Path as Way
 
     points = [curve.start, *(point for piece in curve.pieces for point in piece)]
     codes = [Way.MOVETO, *[Way.CURVE4] * (len(points) - 1)]
-    colour = INK if curve.tip else OPEN
+    colour = INK_COLOUR if curve.tip else OPEN_EDGE_COLOUR
     ax.add_patch(PathPatch(Way(points, codes), fill=False, edgecolor=colour, linewidth=1.5 * scale, zorder=1))
     if curve.tip:
-        ax.add_patch(Polygon(curve.tip, facecolor=INK, edgecolor="none", zorder=2))
+        ax.add_patch(Polygon(curve.tip, facecolor=INK_COLOUR, edgecolor="none", zorder=2))
 
 
-def _draw_node(ax: Any, node: Node, scale: float) -> None:
+def _draw_node(ax: Any, node: NodeBox, scale: float) -> None:
     from matplotlib.patches import Polygon
 
-    inside, border = CHANGING if node.changing else PLAIN
+    inside, border = CHANGING_BOX_COLOURS if node.changing else PLAIN_BOX_COLOURS
     weight = (2.4 if node.changing else 1.2) * scale
     ax.add_patch(Polygon(node.outline, facecolor=inside, edgecolor=border, linewidth=weight, zorder=3))
-    _write(ax, node.x, node.y, node.label, scale, "center")
+    _draw_text(ax, node.x, node.y, node.label, scale, "center")
 
 
-def _legend(made: Sketch) -> list[tuple[str, str]]:
+def _legend_entries(made: Scene) -> list[tuple[str, str]]:
     """The signs that occur, and what they mean."""
     found = {
         "arrow": any(curve.tip for curve in made.curves),
@@ -127,7 +136,7 @@ def _legend(made: Sketch) -> list[tuple[str, str]]:
 
 
 def _entry_width(text: str) -> float:
-    return SIGN + len(text) * LETTER + 28
+    return LEGEND_KEY_WIDTH + len(text) * CHARACTER_WIDTH + 28
 
 
 def _draw_legend(ax: Any, entries: Sequence[tuple[str, str]], y: float, scale: float) -> None:
@@ -135,15 +144,35 @@ def _draw_legend(ax: Any, entries: Sequence[tuple[str, str]], y: float, scale: f
     x = 0.0
     for sign, text in entries:
         if sign == "box":
-            _draw_node(ax, Node("", "", x + SIGN / 2, y, SIGN, 2.4 * CUT, True), scale)
+            _draw_node(
+                ax, NodeBox("", "", x + LEGEND_KEY_WIDTH / 2, y, LEGEND_KEY_WIDTH, 2.4 * CORNER_CUT, True), scale
+            )
         else:
-            tip = ((x + SIGN, y), (x + SIGN - HEAD, y - 4.5), (x + SIGN - HEAD, y + 4.5)) if sign == "arrow" else None
-            stop = (x + SIGN - (HEAD - 1 if tip else 0), y)
-            _draw_curve(ax, Curve("", "", (x, y), (((x, y), stop, stop),), tip), scale)
-        _write(ax, x + SIGN + 8, y, text, scale, "left")
+            tip = (
+                (
+                    (x + LEGEND_KEY_WIDTH, y),
+                    (x + LEGEND_KEY_WIDTH - ARROWHEAD_LENGTH, y - 4.5),
+                    (x + LEGEND_KEY_WIDTH - ARROWHEAD_LENGTH, y + 4.5),
+                )
+                if sign == "arrow"
+                else None
+            )
+            stop = (x + LEGEND_KEY_WIDTH - (ARROWHEAD_LENGTH - 1 if tip else 0), y)
+            _draw_curve(ax, EdgeCurve("", "", (x, y), (((x, y), stop, stop),), tip), scale)
+        _draw_text(ax, x + LEGEND_KEY_WIDTH + 8, y, text, scale, "left")
         x += _entry_width(text)
 
 
-def _write(ax: Any, x: float, y: float, text: str, scale: float, side: str) -> None:
+def _draw_text(ax: Any, x: float, y: float, text: str, scale: float, side: str) -> None:
     # parse_math=False: a dollar sign in a name is a dollar sign
-    ax.text(x, y, text, ha=side, va="center_baseline", fontsize=FONT * scale, color=INK, zorder=4, parse_math=False)
+    ax.text(
+        x,
+        y,
+        text,
+        ha=side,
+        va="center_baseline",
+        fontsize=FONT_SIZE * scale,
+        color=INK_COLOUR,
+        zorder=4,
+        parse_math=False,
+    )

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from fedcdh._io.storage import read_regular, write_whole
-from fedcdh._io.strict_json import parse
+from fedcdh._io.storage import read_regular_file, write_atomically
+from fedcdh._io.strict_json import parse_json
 from fedcdh.discovery.result import Discovery, Edge
 from fedcdh.discovery.settings import Settings
 from fedcdh.discovery.stability import Stability
@@ -24,7 +24,7 @@ from fedcdh.messages import SOFTWARE
 from fedcdh.summaries.aggregation import Cohort
 
 FORMAT = "fedcdh-result-1"
-RESULT_AT_MOST = 1 << 28
+MAX_RESULT_BYTES = 1 << 28
 """Bytes of a result.json that is read: a thousand variables have half a million pairs."""
 
 
@@ -45,16 +45,16 @@ def write_result(
     contents = {
         "graph.txt": f"{result}\n",
         "graph.dot": to_dot(result.graph, result.changing),
-        "edges.csv": edges_csv(result),
-        "result.json": result_json(result, stability, row_stability, research=research),
+        "edges.csv": render_edges_csv(result),
+        "result.json": render_result_json(result, stability, row_stability, research=research),
     }
     written = tuple(Path(folder) / name for name in contents)
     for path, content in zip(written, contents.values(), strict=True):
-        write_whole(path, content)
+        write_atomically(path, content)
     return written
 
 
-def result_json(
+def render_result_json(
     result: Discovery,
     stability: Stability | None = None,
     row_stability: Stability | None = None,
@@ -66,29 +66,29 @@ def result_json(
         "format": FORMAT,
         "software": SOFTWARE,
         "plan": result.cohort.plan.fingerprint,
-        "settings": _settings(result.settings),
-        "clients": list(_clients(result)),
+        "settings": _settings_to_dict(result.settings),
+        "clients": list(_client_records(result)),
         "variables": result.cohort.plan.names,
-        "graph": _edges_of(result.graph),
+        "graph": _graph_to_dict(result.graph),
         "changing": sorted(result.changing),
-        "dag": _dag(result),
-        "edges": [_finite(asdict(edge)) for edge in result.edges()],
-        "drift": _drift(result),
+        "dag": _dag_arrows(result),
+        "edges": [_finite_or_none(asdict(edge)) for edge in result.edges()],
+        "drift": _drift_records(result),
         "notes": result.notes,
-        **({} if stability is None else {"stability": stability_document(stability)}),
-        **({} if row_stability is None else {"row_stability": stability_document(row_stability)}),
+        **({} if stability is None else {"stability": stability_to_dict(stability)}),
+        **({} if row_stability is None else {"row_stability": stability_to_dict(row_stability)}),
         **({"research": sorted(research)} if research else {}),
     }
     return json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _settings(settings: Settings) -> dict[str, Any]:
+def _settings_to_dict(settings: Settings) -> dict[str, Any]:
     """How the graph was searched for; not by how many workers, which makes no difference."""
     said = {key: value for key, value in asdict(settings).items() if key != "workers"}
-    return {**said, "knowledge": knowledge_document(settings.knowledge)}
+    return {**said, "knowledge": knowledge_to_dict(settings.knowledge)}
 
 
-def knowledge_document(knowledge: Knowledge) -> dict[str, Any]:
+def knowledge_to_dict(knowledge: Knowledge) -> dict[str, Any]:
     """Knowledge as lists, in one order."""
     return {
         "required": sorted(knowledge.required),
@@ -98,7 +98,7 @@ def knowledge_document(knowledge: Knowledge) -> dict[str, Any]:
     }
 
 
-def _clients(result: Discovery) -> Iterator[dict[str, Any]]:
+def _client_records(result: Discovery) -> Iterator[dict[str, Any]]:
     """Rows of every client; what it left out, where its own summary is known."""
     if isinstance(result.cohort, Cohort):
         for summary in result.cohort.summaries:
@@ -113,18 +113,18 @@ def _clients(result: Discovery) -> Iterator[dict[str, Any]]:
             yield {"client": client, "rows": rows, **({"members": members} if members != (client,) else {})}
 
 
-def _edges_of(graph: PartialGraph) -> dict[str, Any]:
+def _graph_to_dict(graph: PartialGraph) -> dict[str, Any]:
     return {"arrows": sorted(graph.arrows), "lines": sorted(sorted(line) for line in graph.lines)}
 
 
-def _dag(result: Discovery) -> list[tuple[str, str]] | None:
+def _dag_arrows(result: Discovery) -> list[tuple[str, str]] | None:
     try:
         return sorted(result.to_dag().arrows)
     except KnowledgeError:  # the notes of the result say so
         return None
 
 
-def _drift(result: Discovery) -> list[dict[str, Any]] | None:
+def _drift_records(result: Discovery) -> list[dict[str, Any]] | None:
     """What differs where; None where it cannot be told: without single summaries, with noise, or without a DAG."""
     if not isinstance(result.cohort, Cohort) or result.cohort.total.noise:
         return None
@@ -134,14 +134,14 @@ def _drift(result: Discovery) -> list[dict[str, Any]] | None:
         return None
 
 
-def stability_document(stability: Stability) -> dict[str, Any]:
+def stability_to_dict(stability: Stability) -> dict[str, Any]:
     """Stability as lists, in one order."""
     return {
         "kind": stability.kind,
         "seed": stability.seed,
         "edges": [asdict(edge) for edge in stability.edges],
         "changing": [asdict(change) for change in stability.changing],
-        "blame": stability.blame,
+        "blame": stability.changes_without,
         "influence": [asdict(one) for one in stability.influence],
         "runs": [
             {
@@ -157,7 +157,7 @@ def stability_document(stability: Stability) -> dict[str, Any]:
     }
 
 
-def _finite(fields_: Mapping[str, Any]) -> dict[str, Any]:
+def _finite_or_none(fields_: Mapping[str, Any]) -> dict[str, Any]:
     """JSON knows no infinity; there is nothing to say where a number is none."""
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value
@@ -165,25 +165,25 @@ def _finite(fields_: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def edges_csv(result: Discovery) -> str:
+def render_edges_csv(result: Discovery) -> str:
     """One row per pair of nodes, with a heading; empty cells where there is nothing to say."""
     columns = [field.name for field in fields(Edge)]
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(columns)
     for edge in result.edges():
-        writer.writerow([_cell(getattr(edge, column)) for column in columns])
+        writer.writerow([_to_cell(getattr(edge, column)) for column in columns])
     return out.getvalue()
 
 
-def _cell(value: object) -> object:
+def _to_cell(value: object) -> object:
     if isinstance(value, tuple):
         return "; ".join(value)
     return "" if value is None else value
 
 
 @dataclass(frozen=True)
-class Claims:
+class GraphClaims:
     """What a result or a truth says, as far as it can be scored."""
 
     arrows: frozenset[tuple[str, str]]
@@ -191,18 +191,18 @@ class Claims:
     changing: frozenset[str] | None  # None: nothing is said about it
 
 
-def read_claims(path: Path) -> Claims:
+def read_graph_claims(path: Path) -> GraphClaims:
     """The claims of a result.json (or the folder that holds it), or of a truth.json with edges and changing."""
     path = path / "result.json" if path.is_dir() else path
-    text = read_regular(path, RESULT_AT_MOST, "a result or a truth")
-    document = parse(text, refuse=lambda reason: DataError(f"{path} is not a result or a truth: {reason}"))
+    text = read_regular_file(path, MAX_RESULT_BYTES, "a result or a truth")
+    document = parse_json(text, refuse=lambda reason: DataError(f"{path} is not a result or a truth: {reason}"))
     try:
         graph = document["graph"] if "graph" in document else {"arrows": document["edges"], "lines": []}
         changing = document.get("changing")
-        return Claims(
-            frozenset(_pair(arrow) for arrow in graph["arrows"]),
-            frozenset(frozenset(_pair(line)) for line in graph["lines"]),
-            None if changing is None else frozenset(map(_name, changing)),
+        return GraphClaims(
+            frozenset(_to_pair(arrow) for arrow in graph["arrows"]),
+            frozenset(frozenset(_to_pair(line)) for line in graph["lines"]),
+            None if changing is None else frozenset(map(_to_name, changing)),
         )
     except FedCDHError:
         raise
@@ -213,12 +213,12 @@ def read_claims(path: Path) -> Claims:
         ) from None
 
 
-def _pair(found: Any) -> tuple[str, str]:
+def _to_pair(found: Any) -> tuple[str, str]:
     tail, head = found
-    return _name(tail), _name(head)
+    return _to_name(tail), _to_name(head)
 
 
-def _name(found: Any) -> str:
+def _to_name(found: Any) -> str:
     if not isinstance(found, str):
         raise TypeError(f"expected a name, found {found!r}")
     return found

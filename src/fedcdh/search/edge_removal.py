@@ -13,15 +13,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from fedcdh.graphs.partial_graph import Pair, ends
+from fedcdh.graphs.partial_graph import Pair, sort_pair
 from fedcdh.protocols import Answer
 
-CLEAR = 0.01
+CLEAR_P_VALUE = 0.01
 """A dependence with p-values below this calls for an explanation; `benchmarks.bench_choices` shows what others do."""
 
 
 @dataclass(frozen=True)
-class SoFar:
+class PriorFindings:
     """What the levels before have found."""
 
     separators: Mapping[Pair, Answer]  # of pairs that are gone
@@ -32,34 +32,34 @@ class SoFar:
 class RemovalRule(Protocol):
     """Chooses the separation that removes each pair, among those that one level of the search has found."""
 
-    def __call__(self, separations: Iterable[Answer], so_far: SoFar, /) -> Mapping[Pair, Answer]: ...
+    def __call__(self, separations: Iterable[Answer], so_far: PriorFindings, /) -> Mapping[Pair, Answer]: ...
 
 
-def _surest_first(answer: Answer) -> tuple[float, int, list[str], tuple[str, str]]:
-    given = sorted(answer.question.given)
-    return (-answer.p_value, len(given), given, ends(answer.question.pair))
+def _certainty_key(answer: Answer) -> tuple[float, int, list[str], tuple[str, str]]:
+    given = sorted(answer.query.given)
+    return (-answer.p_value, len(given), given, sort_pair(answer.query.pair))
 
 
-def every_separation(separations: Iterable[Answer], so_far: SoFar, /) -> Mapping[Pair, Answer]:
+def remove_all(separations: Iterable[Answer], so_far: PriorFindings, /) -> Mapping[Pair, Answer]:
     """The textbook's rule, and the paper's: a pair goes with its surest separation, whatever the others say."""
     chosen: dict[Pair, Answer] = {}
-    for answer in sorted(separations, key=_surest_first):
-        chosen.setdefault(answer.question.pair, answer)
+    for answer in sorted(separations, key=_certainty_key):
+        chosen.setdefault(answer.query.pair, answer)
     return chosen
 
 
-def without_contradiction(separations: Iterable[Answer], so_far: SoFar, /) -> Mapping[Pair, Answer]:
+def remove_consistent(separations: Iterable[Answer], so_far: PriorFindings, /) -> Mapping[Pair, Answer]:
     """The surest separations first; one that contradicts a separation already believed removes nothing.
 
     x ⫫ y | S with z in S contradicts x ⫫ z | T with y in T. A perfect test never gives both, since sets are tried from
     small to large: what is needed to keep x from y is then not itself kept from x by y. A dependence that was never
-    clear needs no explanation, so pairs whose p-value has not always been below `CLEAR` go all the same.
+    clear needs no explanation, so pairs whose p-value has not always been below `CLEAR_P_VALUE` go all the same.
     """
     chosen: dict[Pair, Answer] = {}
     believed = ChainMap(chosen, dict(so_far.separators))
-    for answer in sorted(separations, key=_surest_first):
-        pair = answer.question.pair
-        clear = pair in so_far.strongest and so_far.strongest[pair].p_value < CLEAR
+    for answer in sorted(separations, key=_certainty_key):
+        pair = answer.query.pair
+        clear = pair in so_far.strongest and so_far.strongest[pair].p_value < CLEAR_P_VALUE
         if pair not in chosen and not (clear and _contradicts(answer, believed, so_far.always_given)):
             chosen[pair] = answer
     return chosen
@@ -67,9 +67,9 @@ def without_contradiction(separations: Iterable[Answer], so_far: SoFar, /) -> Ma
 
 def _contradicts(answer: Answer, believed: Mapping[Pair, Answer], always_given: frozenset[str]) -> bool:
     """Whether some z in the set was itself separated from one end of the pair by the other end."""
-    x, y = answer.question.x, answer.question.y
+    x, y = answer.query.x, answer.query.y
     return any(
-        (other := believed.get(frozenset((end, z)))) is not None and blocker in other.question.given
-        for z in answer.question.given - always_given
+        (other := believed.get(frozenset((end, z)))) is not None and blocker in other.query.given
+        for z in answer.query.given - always_given
         for end, blocker in ((x, y), (y, x))
     )

@@ -2,7 +2,7 @@
 
 Sets of nodes are whole numbers here, one bit per node in the order of names: searches look up and compare millions of
 them. A search is written as a generator that yields the families whose scores it needs next. Many of them then run
-in step (`together`), and each round is one batch for all.
+in step (`run_in_step`), and each round is one batch for all.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias, TypeVar
 
-from fedcdh.errors import AnswerError, SettingsError
+from fedcdh.errors import InvalidAnswerError, SettingsError
 from fedcdh.graphs.knowledge import Knowledge
-from fedcdh.graphs.partial_graph import PartialGraph, by_name
+from fedcdh.graphs.partial_graph import PartialGraph, node_sort_key
 from fedcdh.protocols import DOMAIN, Family, LocalScore
 
-TIE = 1e-9
+TIE_TOLERANCE = 1e-9
 """Scores closer than this are equal: what the order of a sum does to its last digits must not choose a graph."""
 
-_FINEST, _DIGITS = 2.0**-34, 44
+_MIN_GRID_STEP, _GRID_BITS = 2.0**-34, 44
 """Steps on which scores lie: far below a tie; with very many rows, so many binary digits below the total of a graph."""
 
 NodeSet: TypeAlias = int
 """A set of nodes, as bits."""
 
-Request: TypeAlias = tuple[int, NodeSet]
+FamilyRequest: TypeAlias = tuple[int, NodeSet]
 """A node and its parents, in numbers."""
 
 T = TypeVar("T")
-Asking: TypeAlias = Generator[list[Request], None, T]
+ScoreCoroutine: TypeAlias = Generator[list[FamilyRequest], None, T]
 """A computation that yields the families it needs scored before it goes on, and returns its result."""
 
 Progress: TypeAlias = Callable[[int, int], None]
@@ -39,7 +39,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Found:
+class ScoredDag:
     """The DAG a search ends with."""
 
     dag: PartialGraph
@@ -51,7 +51,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Space:
+class ParentSpace:
     """Which parents each node may have. Nodes are numbered by name, the domain first."""
 
     nodes: tuple[str, ...]
@@ -67,12 +67,14 @@ class Space:
         knowledge: Knowledge,
         candidates: Mapping[str, frozenset[str]] | None,
         max_parents: int | None,
-    ) -> Space:
+    ) -> ParentSpace:
         """What knowledge, the candidates and the limit leave; a node without candidates named is not restricted."""
-        names = tuple(sorted(PartialGraph(tuple(nodes)).nodes, key=by_name))  # the graph refuses names given twice
+        names = tuple(
+            sorted(PartialGraph(tuple(nodes)).nodes, key=node_sort_key)
+        )  # the graph refuses names given twice
         knowledge.check(names)
         candidates = candidates or {}
-        _refuse_unless_possible(names, candidates, max_parents)
+        _check_settings(names, candidates, max_parents)
 
         def parents_where(allowed: Callable[[str, str], bool]) -> tuple[NodeSet, ...]:
             return tuple(
@@ -112,7 +114,7 @@ class Space:
     def parent_sets(self, node: int, available: NodeSet) -> Iterator[NodeSet]:
         """Every set of parents that the node may have among those available."""
         required = self.required[node]
-        for chosen in subsets(self.optional[node] & available):
+        for chosen in iterate_subsets(self.optional[node] & available):
             counted = chosen & ~self.roots
             if not counted or ((required & ~self.roots) | counted).bit_count() <= self.max_parents:
                 yield required | chosen
@@ -132,7 +134,7 @@ class Space:
             [
                 (self.nodes[tail.bit_length() - 1], self.nodes[head])
                 for head, tails in parents.items()
-                for tail in bits(tails)
+                for tail in iterate_members(tails)
             ],
         )
 
@@ -143,7 +145,7 @@ class Space:
         return with_domain * sum(math.comb(free, size) for size in range(min(free, room) + 1))
 
 
-class Scores:
+class ScoreCache:
     """Asks for the score of each family once and remembers it, on a grid.
 
     Scores grow with the rows, and so do their last digits. On a grid, sums and differences of scores are exact
@@ -151,7 +153,7 @@ class Scores:
     circles. The scores that are asked for first tell how fine the grid can be.
     """
 
-    def __init__(self, space: Space, score: LocalScore, progress: Progress | None = None) -> None:
+    def __init__(self, space: ParentSpace, score: LocalScore, progress: Progress | None = None) -> None:
         self._space, self._score, self._progress = space, score, progress
         self._known: list[dict[NodeSet, float]] = [{} for _ in space.nodes]
         self._step = 0.0
@@ -164,7 +166,7 @@ class Scores:
     def count(self) -> int:
         return sum(map(len, self._known))
 
-    def ask(self, requests: Iterable[Request]) -> None:
+    def ask(self, requests: Iterable[FamilyRequest]) -> None:
         """Have all of these scored that are not known yet, as one batch in a fixed order."""
         new = sorted({(node, parents) for node, parents in requests if parents not in self._known[node]})
         if not new:
@@ -172,11 +174,11 @@ class Scores:
         if self._progress is not None:
             self._progress(self.count, len(new))
         values = self._answers([self._family(*request) for request in new])
-        self._step = self._step or _step_for(len(self._space.nodes) * max(map(abs, values)))
+        self._step = self._step or _grid_step(len(self._space.nodes) * max(map(abs, values)))
         for (node, parents), value in zip(new, values, strict=True):
             self._known[node][parents] = round(value / self._step) * self._step
 
-    def answer(self, asking: Asking[T]) -> T:
+    def answer(self, asking: ScoreCoroutine[T]) -> T:
         """Run a computation to its end, one batch per round."""
         try:
             while True:
@@ -185,7 +187,7 @@ class Scores:
             result: T = finished.value
             return result
 
-    def needs(self, node: int, parent_sets: Iterable[NodeSet]) -> Asking[None]:
+    def needs(self, node: int, parent_sets: Iterable[NodeSet]) -> ScoreCoroutine[None]:
         """Go on once all of these are known: at once if they are."""
         known = self._known[node]
         missing = [(node, parents) for parents in parent_sets if parents not in known]
@@ -194,33 +196,35 @@ class Scores:
 
     def _family(self, node: int, parents: NodeSet) -> Family:
         names = self._space.nodes
-        return Family(names[node], frozenset(names[parent.bit_length() - 1] for parent in bits(parents)))
+        return Family(names[node], frozenset(names[parent.bit_length() - 1] for parent in iterate_members(parents)))
 
     def _answers(self, families: list[Family]) -> Sequence[float]:
         values = self._score(families)
         if len(values) != len(families):
-            raise AnswerError(
+            raise InvalidAnswerError(
                 f"the score was asked about {len(families)} families and gave {len(values)} values; a score answers"
                 " for each family of a batch, in order"
             )
         for family, value in zip(families, values, strict=True):
             if not math.isfinite(value):
-                parents = ", ".join(sorted(family.parents, key=by_name)) or "no parents"
-                raise AnswerError(f"the score of {family.node} given {parents} is {value}; expected a finite number")
+                parents = ", ".join(sorted(family.parents, key=node_sort_key)) or "no parents"
+                raise InvalidAnswerError(
+                    f"the score of {family.node} given {parents} is {value}; expected a finite number"
+                )
         return values
 
 
-def _step_for(total: float) -> float:
+def _grid_step(total: float) -> float:
     """A power of two, of which numbers as large as this have few enough for their sums to be exact."""
-    return max(_FINEST, 2.0 ** (math.frexp(total)[1] - _DIGITS))
+    return max(_MIN_GRID_STEP, 2.0 ** (math.frexp(total)[1] - _GRID_BITS))
 
 
-def together(askings: Iterable[Asking[T]]) -> Asking[list[T]]:
+def run_in_step(askings: Iterable[ScoreCoroutine[T]]) -> ScoreCoroutine[list[T]]:
     """Run computations in step: what they need next is one batch for all of them."""
     waiting = list(enumerate(askings))
     results: dict[int, T] = {}
     while waiting:
-        needed: list[Request] = []
+        needed: list[FamilyRequest] = []
         unfinished = []
         for position, asking in waiting:
             try:
@@ -234,7 +238,7 @@ def together(askings: Iterable[Asking[T]]) -> Asking[list[T]]:
     return [results[position] for position in sorted(results)]
 
 
-def bits(members: NodeSet) -> Iterator[NodeSet]:
+def iterate_members(members: NodeSet) -> Iterator[NodeSet]:
     """The members as sets of one, by name."""
     while members:
         first = members & -members
@@ -242,7 +246,7 @@ def bits(members: NodeSet) -> Iterator[NodeSet]:
         members ^= first
 
 
-def subsets(members: NodeSet) -> Iterator[NodeSet]:
+def iterate_subsets(members: NodeSet) -> Iterator[NodeSet]:
     """All subsets, every one after its own subsets."""
     chosen = 0
     while True:
@@ -252,21 +256,19 @@ def subsets(members: NodeSet) -> Iterator[NodeSet]:
             return
 
 
-def preferred(options: Iterable[NodeSet], scores: Mapping[NodeSet, float]) -> NodeSet:
+def select_best(options: Iterable[NodeSet], scores: Mapping[NodeSet, float]) -> NodeSet:
     """The parents with the highest score; among equals the fewest, then the first by name."""
     options = list(options)
-    enough = max(map(scores.__getitem__, options)) - TIE
+    enough = max(map(scores.__getitem__, options)) - TIE_TOLERANCE
     equals = [option for option in options if scores[option] >= enough]
-    return equals[0] if len(equals) == 1 else min(equals, key=_by_size_and_name)
+    return equals[0] if len(equals) == 1 else min(equals, key=_size_and_name_key)
 
 
-def _by_size_and_name(members: NodeSet) -> tuple[int, list[int]]:
-    return members.bit_count(), list(bits(members))
+def _size_and_name_key(members: NodeSet) -> tuple[int, list[int]]:
+    return members.bit_count(), list(iterate_members(members))
 
 
-def _refuse_unless_possible(
-    names: tuple[str, ...], candidates: Mapping[str, frozenset[str]], max_parents: int | None
-) -> None:
+def _check_settings(names: tuple[str, ...], candidates: Mapping[str, frozenset[str]], max_parents: int | None) -> None:
     unknown = frozenset(candidates).union(*candidates.values()) - frozenset(names) - {DOMAIN}
     if unknown:
         raise SettingsError(f"candidates name unknown nodes: {', '.join(sorted(unknown))}; known: {', '.join(names)}")

@@ -8,12 +8,12 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-FEW = 4096
+MAX_BUFFERED = 4096
 """Up to so many numbers are kept as they are: `math.fsum` adds few of them faster than integers do."""
 
-_ORDINARY = 1e300  # `math.fsum` fails where a sum on the way is too large for a number
-_HALF = 27  # bits: sums of half mantissas of up to 2²⁶ numbers stay whole in float64
-_AT_ONCE = 1 << 26
+_MAX_FSUM_VALUE = 1e300  # `math.fsum` fails where a sum on the way is too large for a number
+_HALF_BITS = 27  # bits: sums of half mantissas of up to 2²⁶ numbers stay whole in float64
+_MAX_CHUNK = 1 << 26
 _EXPONENTS = 2200  # frexp gives exponents from -1073 to 1024
 _OFFSET = 1100
 
@@ -33,14 +33,18 @@ class ExactSum:
 
     def add(self, values: npt.NDArray[np.float64]) -> None:
         """Adds finite numbers."""
-        if self._many is None and len(self._few) + len(values) <= FEW and np.all(np.abs(values) < _ORDINARY):
+        if (
+            self._many is None
+            and len(self._few) + len(values) <= MAX_BUFFERED
+            and np.all(np.abs(values) < _MAX_FSUM_VALUE)
+        ):
             self._few += values.tolist()
             return
         if self._many is None:
             self._many = np.zeros(_EXPONENTS, dtype=np.int64), np.zeros(_EXPONENTS, dtype=np.int64)
             self._add(np.array(self._few, dtype=np.float64), *self._many)
-        for start in range(0, len(values), _AT_ONCE):
-            self._add(values[start : start + _AT_ONCE], *self._many)
+        for start in range(0, len(values), _MAX_CHUNK):
+            self._add(values[start : start + _MAX_CHUNK], *self._many)
 
     @property
     def value(self) -> float:
@@ -49,7 +53,7 @@ class ExactSum:
             return math.fsum(self._few)
         high, low = self._many
         scaled = sum(
-            ((int(high[place]) << _HALF) + int(low[place])) << int(place) for place in np.flatnonzero(high | low)
+            ((int(high[place]) << _HALF_BITS) + int(low[place])) << int(place) for place in np.flatnonzero(high | low)
         )
         return float(Fraction(scaled, 1 << (_OFFSET + 53)))
 
@@ -58,7 +62,7 @@ class ExactSum:
         fractions, exponents = np.frexp(values)
         mantissas = np.ldexp(fractions, 53).astype(np.int64)
         places = exponents.astype(np.intp) + _OFFSET
-        high = mantissas >> _HALF
-        low = mantissas - (high << _HALF)
+        high = mantissas >> _HALF_BITS
+        low = mantissas - (high << _HALF_BITS)
         highs += np.bincount(places, weights=high, minlength=_EXPONENTS).astype(np.int64)
         lows += np.bincount(places, weights=low, minlength=_EXPONENTS).astype(np.int64)

@@ -9,11 +9,19 @@ from functools import cached_property
 
 import numpy as np
 
-from fedcdh._io.text import some_of
-from fedcdh.errors import PlanMismatch, SettingsError, SummaryError
+from fedcdh._io.text import abbreviate_list
+from fedcdh.errors import PlanMismatchError, SettingsError, SummaryError
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.plan import StudyPlan
-from fedcdh.summaries.summary import Array, Integers, Summary, check_capacity, check_noise, drawn_as, sum_of
+from fedcdh.summaries.summary import (
+    Array,
+    Integers,
+    Summary,
+    check_noise,
+    check_row_capacity,
+    describe_summary,
+    sum_summaries,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +34,7 @@ class Cohort:
     @cached_property
     def total(self) -> Summary:
         """The sum of all clients: what the server would know in the aggregate mode of trust."""
-        return sum_of(self.summaries)
+        return sum_summaries(self.summaries)
 
     @property
     def clients(self) -> tuple[str, ...]:
@@ -88,29 +96,31 @@ class Aggregate:
 
     plan: StudyPlan
     total: Summary
-    firsts: Integers  # (groups, columns): the first row of the moments of each, in the order of the groups
+    first_moments: Integers  # (groups, columns): the first row of the moments of each, in the order of the groups
     groups: tuple[tuple[str, tuple[str, ...]], ...] = ()  # name and clients; empty: every client of the plan by itself
 
     def __post_init__(self) -> None:
         if not self.groups:
             object.__setattr__(self, "groups", tuple((client, (client,)) for client in self.plan.clients))
-        whole = np.can_cast(np.asarray(self.firsts).dtype, np.int64)
-        firsts = np.array(self.firsts, dtype=np.int64) if whole else np.zeros(0, dtype=np.int64)
+        whole = np.can_cast(np.asarray(self.first_moments).dtype, np.int64)
+        firsts = np.array(self.first_moments, dtype=np.int64) if whole else np.zeros(0, dtype=np.int64)
         firsts.setflags(write=False)
         object.__setattr__(self, "firsts", firsts)
         shape = (len(self.groups), self.plan.columns)
         if self.total.plan != self.plan.fingerprint:
-            raise PlanMismatch("the sum of the summaries follows another plan; make it again with this plan")
-        if self.firsts.shape != shape or not np.array_equal(self.firsts.sum(axis=0), self.total.moments[0]):
+            raise PlanMismatchError("the sum of the summaries follows another plan; make it again with this plan")
+        if self.first_moments.shape != shape or not np.array_equal(
+            self.first_moments.sum(axis=0), self.total.moments[0]
+        ):
             raise SummaryError("the clients' first moments do not add up to those of the sum; ask for both again")
-        rows = self.firsts[:, :1]
+        rows = self.first_moments[:, :1]
         if (rows <= 0).any():
             raise SummaryError("a client has no rows in the sum; wait for it, or make a plan without it for all others")
         if self.total.noise and len(self.groups) > 1:
             raise SummaryError("with noise in the sum only, first moments of single clients are not known")
-        if (rows % GRID**2).any() or ((np.abs(self.firsts) > rows).any() and not self.total.noise):
+        if (rows % GRID**2).any() or ((np.abs(self.first_moments) > rows).any() and not self.total.noise):
             raise SummaryError("the clients' first moments are damaged: no rows can have them; ask for them again")
-        if self.plan.most_rows and not self.total.noise and not self.total.copy:
+        if self.plan.max_rows_per_client and not self.total.noise and not self.total.copy:
             self._check_rows()
         members = sorted(client for _, group in self.groups for client in group)
         if tuple(members) != self.total.clients:
@@ -133,16 +143,16 @@ class Aggregate:
         return cls(cohort.plan, cohort.total, np.array([firsts[group] for group in named]), together)
 
     @classmethod
-    def of_sum(cls, total: Summary, plan: StudyPlan) -> Aggregate:
+    def from_total(cls, total: Summary, plan: StudyPlan) -> Aggregate:
         """A sum of which nothing is known by client: all of them are one group."""
         return cls(plan, total, total.moments[:1], (("all clients", total.clients),))
 
     def _check_rows(self) -> None:
         for (name, members), rows in zip(self.groups, self.client_rows, strict=True):
-            if rows > self.plan.most_rows * len(members):
+            if rows > self.plan.max_rows_per_client * len(members):
                 raise SummaryError(
                     f"{name!r} counts {rows} rows in the sum, and the plan lets each of its {len(members)} clients "
-                    f"have {self.plan.most_rows}; ask for them again, or make a plan with a higher most_rows for all"
+                    f"have {self.plan.max_rows_per_client}; ask for them again, or make a plan with a higher max_rows_per_client for all"
                 )
 
     @property
@@ -156,7 +166,7 @@ class Aggregate:
 
     @property
     def client_rows(self) -> tuple[int, ...]:
-        return tuple(int(first) // GRID**2 for first in self.firsts[:, 0])
+        return tuple(int(first) // GRID**2 for first in self.first_moments[:, 0])
 
     @cached_property
     def moments(self) -> Array:
@@ -166,7 +176,7 @@ class Aggregate:
     @property
     def means(self) -> Array:
         """The means of φ, (clients, columns)."""
-        return np.asarray(self.firsts / self.firsts[:, :1])
+        return np.asarray(self.first_moments / self.first_moments[:, :1])
 
     def scatters(self, rows: slice, columns: slice) -> Iterator[Array]:
         """A part of the scatter of φ within clients, of all clients together."""
@@ -193,11 +203,11 @@ def add_up(summaries: Iterable[Summary], plan: StudyPlan, *, without: Collection
         first = first or summary
         if summary.copy != first.copy:
             raise SummaryError(
-                f"{drawn_as(first)} and {drawn_as(summary)} came together: a bootstrap copy counts rows again that are "
+                f"{describe_summary(first)} and {describe_summary(summary)} came together: a bootstrap copy counts rows again that are "
                 "counted already; pass summaries of the same draw, and copies to result.stability(copies=...)"
             )
         if summary.plan != plan.fingerprint:
-            raise PlanMismatch(
+            raise PlanMismatchError(
                 f"the summary of {', '.join(summary.clients)} follows plan {summary.plan[:12]}, not this plan "
                 f"({plan.fingerprint[:12]}); make it again with this plan"
             )
@@ -227,8 +237,8 @@ def add_up(summaries: Iterable[Summary], plan: StudyPlan, *, without: Collection
     there = {*parts, *without}
     if (lacking := [client for client in plan.clients if client not in there]) or not parts:
         raise SummaryError(
-            f"no summary from client {some_of(lacking)}; wait for it, or make a plan without it for all others"
+            f"no summary from client {abbreviate_list(lacking)}; wait for it, or make a plan without it for all others"
         )
-    cohort = Cohort(plan, tuple(sum_of(parts[client]) for client in sorted(parts)))
-    check_capacity(sum(summary.rows for summary in cohort.summaries))
+    cohort = Cohort(plan, tuple(sum_summaries(parts[client]) for client in sorted(parts)))
+    check_row_capacity(sum(summary.rows for summary in cohort.summaries))
     return cohort

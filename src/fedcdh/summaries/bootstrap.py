@@ -23,32 +23,32 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from fedcdh._runtime.blas_threads import one_blas_thread
-from fedcdh.data.sources import source_of
+from fedcdh._runtime.blas_threads import single_blas_thread
+from fedcdh.data.sources import to_source
 from fedcdh.data.table import Table
 from fedcdh.errors import DataError, SettingsError, SummaryError
 from fedcdh.summaries.encoder import Encoder
 from fedcdh.summaries.plan import StudyPlan
-from fedcdh.summaries.summary import ROWS_AT_MOST, Summary
+from fedcdh.summaries.summary import MAX_ROWS, Summary
 
 Array = npt.NDArray[np.float64]
-Watch = Callable[[Table, Array], None]
+ReplicateObserver = Callable[[Table, Array], None]
 
-COPIES_AT_MOST = 1000
-BYTES_AT_MOST = 1 << 30
+MAX_REPLICATES = 1000
+MAX_BOOTSTRAP_BYTES = 1 << 30
 """Of memory for the sums of all copies of a client: they are made in one pass over the rows, side by side."""
-_BLOCK = 2048  # rows at a time
-_TIMES = stats.poisson.cdf(np.arange(16), 1.0)
+_BLOCK_ROWS = 2048  # rows at a time
+_POISSON_CDF = stats.poisson.cdf(np.arange(16), 1.0)
 """P(at most 0, 1, ... times). More than 15 times, which has probability 2 · 10⁻¹⁴, counts as 16: then a block's 2048
 products of up to 16 · 2³⁶ add up to at most 2⁵¹, exact in float64."""
 
 
 def bootstrap_summaries(
-    table: Any, plan: StudyPlan, client: str, copies: int, seed: int, *, watch: Watch | None = None
+    table: Any, plan: StudyPlan, client: str, replicates: int, seed: int, *, observer: ReplicateObserver | None = None
 ) -> tuple[Summary, ...]:
     """So many summaries of the client's rows, each with every row counted Poisson(1) times.
 
-    `watch` sees who is in which copy: for every block of rows it is called with the complete rows, and how often each
+    `observer` sees who is in which copy: for every block of rows it is called with the complete rows, and how often each
     of them counts in each copy, (copies, rows). It is for the site to look at, and for nobody else.
 
     >>> from fedcdh.summaries.plan import Continuous
@@ -56,41 +56,41 @@ def bootstrap_summaries(
     >>> [copy.rows for copy in bootstrap_summaries({"age": range(40, 80)}, plan, "north", 3, seed=1)]
     [33, 38, 28]
     """
-    check_copies(plan, copies)
+    check_replicate_count(plan, replicates)
     if not isinstance(seed, int) or seed < 0:
         raise SettingsError(f"seed is {seed!r}; expected a whole number from 0 up")
     if client not in plan.clients:
         raise DataError(f"client {client!r} is not part of the plan, which names {', '.join(plan.clients)}")
-    source = source_of(table, f"client {client!r}", names=plan.names, only=plan.names)
-    encode, whole = Encoder(plan, client), _Copy(plan, client, seed, 0)
-    drawn = [_Copy(plan, client, seed, number) for number in range(1, copies + 1)]
-    with one_blas_thread():
+    source = to_source(table, f"client {client!r}", names=plan.names, only=plan.names)
+    encode, whole = Encoder(plan, client), _ReplicateSums(plan, client, seed, 0)
+    drawn = [_ReplicateSums(plan, client, seed, number) for number in range(1, replicates + 1)]
+    with single_blas_thread():
         for batch in source.batches(plan.kinds):
-            for start in range(0, batch.rows, _BLOCK):
-                _add(batch.rows_from(start, _BLOCK), encode, whole, drawn, watch)
+            for start in range(0, batch.rows, _BLOCK_ROWS):
+                _add_block(batch.slice_rows(start, _BLOCK_ROWS), encode, whole, drawn, observer)
     if empty := sum(not copy.moments[0, 0] for copy in drawn):
-        raise DataError(f"client {client!r} has too few complete rows: {empty} of {copies} copies are empty")
+        raise DataError(f"client {client!r} has too few complete rows: {empty} of {replicates} copies are empty")
     of = whole.summary(plan, client).digest
     drawn.reverse()
-    return tuple(drawn.pop().summary(plan, client, of) for _ in range(copies))  # each goes before the next is made
+    return tuple(drawn.pop().summary(plan, client, of) for _ in range(replicates))  # each goes before the next is made
 
 
-def check_copies(plan: StudyPlan, copies: int) -> None:
-    """Refuses numbers of copies that are none, or whose sums take more memory than `BYTES_AT_MOST`."""
-    if not isinstance(copies, int) or not 1 <= copies <= COPIES_AT_MOST:
-        raise SettingsError(f"copies is {copies!r}; expected a whole number from 1 to {COPIES_AT_MOST}")
+def check_replicate_count(plan: StudyPlan, replicates: int) -> None:
+    """Refuses numbers of copies that are none, or whose sums take more memory than `MAX_BOOTSTRAP_BYTES`."""
+    if not isinstance(replicates, int) or not 1 <= replicates <= MAX_REPLICATES:
+        raise SettingsError(f"copies is {replicates!r}; expected a whole number from 1 to {MAX_REPLICATES}")
     if plan.noise is not None:
         raise SettingsError("every bootstrap copy would spend the plan's epsilon again; ask for none with noise")
     each = 8 * plan.columns**2
-    if copies * each > BYTES_AT_MOST:
-        advice = f"ask for up to {most} copies" if (most := BYTES_AT_MOST // each) else "do without copies"
+    if replicates * each > MAX_BOOTSTRAP_BYTES:
+        advice = f"ask for up to {most} copies" if (most := MAX_BOOTSTRAP_BYTES // each) else "do without copies"
         raise SettingsError(
-            f"{copies} copies of the sums of {plan.columns} columns take {copies * each / 1e9:.1f} GB of memory, "
-            f"expected at most {BYTES_AT_MOST / 1e9:.1f} GB; {advice}, or leave variables out of the plan"
+            f"{replicates} copies of the sums of {plan.columns} columns take {replicates * each / 1e9:.1f} GB of memory, "
+            f"expected at most {MAX_BOOTSTRAP_BYTES / 1e9:.1f} GB; {advice}, or leave variables out of the plan"
         )
 
 
-class _Copy:
+class _ReplicateSums:
     """What is added up for one copy while rows come by; number 0 is the rows themselves."""
 
     def __init__(self, plan: StudyPlan, client: str, seed: int, number: int) -> None:
@@ -104,14 +104,16 @@ class _Copy:
         """How often each of the next rows counts; one number of the generator for each, wherever batches end."""
         if not self.number:
             return np.ones(rows)
-        return np.searchsorted(_TIMES, self._generator.random(rows)).astype(np.float64)
+        return np.searchsorted(_POISSON_CDF, self._generator.random(rows)).astype(np.float64)
 
     def summary(self, plan: StudyPlan, client: str, of: str = "") -> Summary:
         """What came of it; `of` is the digest of that of the rows themselves."""
         return Summary(plan.fingerprint, (client,), self.moments, self.read, self.missing, self.number, of)
 
 
-def _add(block: Table, encode: Encoder, whole: _Copy, drawn: list[_Copy], watch: Watch | None) -> None:
+def _add_block(
+    block: Table, encode: Encoder, whole: _ReplicateSums, drawn: list[_ReplicateSums], watch: ReplicateObserver | None
+) -> None:
     missing = {name: column.missing for name, column in block.columns.items()}
     complete = ~np.logical_or.reduce(list(missing.values()))
     used = block if complete.all() else block.where(complete)
@@ -120,8 +122,8 @@ def _add(block: Table, encode: Encoder, whole: _Copy, drawn: list[_Copy], watch:
     for copy in (whole, *drawn):
         times = copy.times(block.rows)
         copy.read += int(times.sum())
-        if copy.read > ROWS_AT_MOST:
-            raise SummaryError(f"more rows than the {ROWS_AT_MOST} whose sums are exact; use a random part of the rows")
+        if copy.read > MAX_ROWS:
+            raise SummaryError(f"more rows than the {MAX_ROWS} whose sums are exact; use a random part of the rows")
         for name, lacking in missing.items():
             copy.missing[name] += int(times[lacking].sum())
         copy.moments += ((features * times[complete]) @ features.T).astype(np.int64)

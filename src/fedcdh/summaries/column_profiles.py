@@ -14,18 +14,18 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from fedcdh.data.labels import as_whole, looks_like_number
-from fedcdh.data.sources import Kind
-from fedcdh.data.table import Column, Numbers
+from fedcdh.data.labels import looks_like_number, strip_zero_decimals
+from fedcdh.data.sources import ColumnKind
+from fedcdh.data.table import Column, NumericColumn
 from fedcdh.errors import DataError
 from fedcdh.summaries._exact_sum import ExactSum
-from fedcdh.summaries._order_statistics import Selection
+from fedcdh.summaries._order_statistics import RankSelection
 
 Array = npt.NDArray[np.float64]
 
-LEVELS_AT_MOST = 100
+MAX_LEVELS = 100
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # no minimum, no maximum: those are single people's values
-DISTORTED = 10.0
+MAX_DEVIATION_RATIO = 10.0
 """The standard deviation is not believed beyond this many times what the quartiles suggest."""
 
 
@@ -33,7 +33,7 @@ DISTORTED = 10.0
 class ColumnProfile:
     """Count, mean and sum of squared deviations with a few quantiles, or the levels with their counts."""
 
-    kind: Kind
+    kind: ColumnKind
     count: int
     missing: int
     mean: float = 0.0
@@ -50,7 +50,7 @@ class ColumnProfile:
     @property
     def scale(self) -> float:
         """The standard deviation, as far as the quartiles make it believable; 1 for a constant, or without values."""
-        return DISTORTED * self._by_quartiles if self._distorted else self._deviation or 1.0
+        return MAX_DEVIATION_RATIO * self._by_quartiles if self._distorted else self._deviation or 1.0
 
     @property
     def centre(self) -> float:
@@ -73,10 +73,10 @@ class ColumnProfile:
     @property
     def _distorted(self) -> bool:
         """One cell of 1e9 among a thousand ordinary ones must not squeeze all others into one point."""
-        return 0 < DISTORTED * self._by_quartiles < self._deviation
+        return 0 < MAX_DEVIATION_RATIO * self._by_quartiles < self._deviation
 
 
-class LabelReader:
+class CategoricalProfiler:
     """Counts the levels of a column, in one pass."""
 
     def __init__(self, name: str, client: str) -> None:
@@ -86,17 +86,17 @@ class LabelReader:
 
     def add(self, column: Column) -> None:
         """Some of the rows."""
-        texts = column.as_texts(f"column {self._name!r} at {self._owner}")
+        texts = column.to_categorical(f"column {self._name!r} at {self._owner}")
         counts = np.bincount(texts.codes[texts.codes >= 0], minlength=len(texts.levels)).tolist()
         for level, count in zip(texts.levels, counts, strict=True):
             if count:
                 self._counts[level] = self._counts.get(level, 0) + count
         self._missing += int(texts.missing.sum())
-        check_levels(self._name, self._owner, self._counts)
+        check_level_count(self._name, self._owner, self._counts)
 
     def finish(self) -> ColumnProfile:
         """The profile, once all rows have come by; where all labels are numbers, 3.0 is the label 3."""
-        spelt = as_whole if all(map(looks_like_number, self._counts)) else str
+        spelt = strip_zero_decimals if all(map(looks_like_number, self._counts)) else str
         merged: dict[str, int] = {}
         for level, count in self._counts.items():
             merged[spelt(level)] = merged.get(spelt(level), 0) + count
@@ -105,13 +105,13 @@ class LabelReader:
         return ColumnProfile("categorical", sum(counts), self._missing, levels=levels, counts=counts)
 
 
-class NumberReader:
+class ContinuousProfiler:
     """Count and mean in a first pass, squares about the mean in a second; quantiles meanwhile, or in further ones."""
 
     def __init__(self, name: str, client: str) -> None:
         self._name, self._client = name, client
         self._count, self._missing = 0, 0
-        self._sum, self._squares, self._selection = ExactSum(), ExactSum(), Selection()
+        self._sum, self._squares, self._selection = ExactSum(), ExactSum(), RankSelection()
         self._mean: float | None = None
         self._spread: float | None = None
         self._ranked: dict[int, float] | None = None
@@ -133,7 +133,7 @@ class NumberReader:
         """The profile, or None if all rows have to come by once more."""
         if not self._count:
             return ColumnProfile("continuous", 0, self._missing)
-        places, ranks = _places(self._count)
+        places, ranks = _quantile_positions(self._count)
         if self._ranked is None:
             self._ranked = self._selection.narrow(ranks)
         if self._mean is None:
@@ -142,11 +142,11 @@ class NumberReader:
         self._spread = self._squares.value
         if self._ranked is None:
             return None
-        quantiles = tuple(_between(self._ranked, place) for place in places)
+        quantiles = tuple(_interpolate(self._ranked, place) for place in places)
         return ColumnProfile("continuous", self._count, self._missing, self._mean, self._spread, quantiles)
 
     def _present(self, column: Column) -> Array:
-        if isinstance(column, Numbers):
+        if isinstance(column, NumericColumn):
             return column.values[~column.missing]
         if column.levels:
             raise DataError(
@@ -157,31 +157,31 @@ class NumberReader:
 
 
 @lru_cache(maxsize=64)
-def _places(count: int) -> tuple[tuple[float, ...], tuple[int, ...]]:
+def _quantile_positions(count: int) -> tuple[tuple[float, ...], tuple[int, ...]]:
     """Where the quantiles of so many numbers lie, and the ranks beside them."""
     places = tuple(share * (count - 1) for share in QUANTILES)
     return places, tuple(sorted({min(int(place) + more, count - 1) for place in places for more in (0, 1)}))
 
 
-def _between(ranked: Mapping[int, float], place: float) -> float:
+def _interpolate(ranked: Mapping[int, float], place: float) -> float:
     """The number at a place between two ranks."""
     low = ranked[int(place)]
     high = ranked.get(int(place) + 1, low)
     return min(low + (high - low) * (place - int(place)), high)  # rounding must not pass the next number
 
 
-def check_levels(name: str, owner: str, levels: Collection[str]) -> None:
+def check_level_count(name: str, owner: str, levels: Collection[str]) -> None:
     """Refuses labels that are as many as names or dates."""
-    if len(levels) > LEVELS_AT_MOST:
+    if len(levels) > MAX_LEVELS:
         numbers = sum(map(looks_like_number, levels))
-        advice = _for_numbers(name, numbers, len(levels)) if 2 * numbers > len(levels) else "group them"
+        advice = _numeric_advice(name, numbers, len(levels)) if 2 * numbers > len(levels) else "group them"
         raise DataError(
-            f"column {name!r} has more than {LEVELS_AT_MOST} different labels at {owner} (fewer make sense as "
+            f"column {name!r} has more than {MAX_LEVELS} different labels at {owner} (fewer make sense as "
             f"levels); {advice}, or leave it out with variables=[...]"
         )
 
 
-def _for_numbers(name: str, numbers: int, labels: int) -> str:
+def _numeric_advice(name: str, numbers: int, labels: int) -> str:
     """Advice for a column of numbers that was taken for one of labels."""
     return (
         f"{numbers} of the {labels} found so far look like numbers: are decimals written with a comma (decimal=',' or "

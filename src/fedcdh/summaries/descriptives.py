@@ -12,9 +12,9 @@ from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
 from fedcdh.summaries.summary import Summary
 
 
-def moments_of(summary: Summary, plan: StudyPlan) -> dict[str, tuple[float, float]]:
+def descriptive_statistics(summary: Summary, plan: StudyPlan) -> dict[str, tuple[float, float]]:
     """Mean and standard deviation of every continuous variable, clipped as the plan says."""
-    means, scatter = summary.centred()
+    means, scatter = summary.means_and_scatter()
     found, spans = {}, plan.spans()
     for variable in plan.variables:
         if isinstance(variable, Continuous):
@@ -24,9 +24,9 @@ def moments_of(summary: Summary, plan: StudyPlan) -> dict[str, tuple[float, floa
     return found
 
 
-def counts_of(summary: Summary, plan: StudyPlan) -> dict[str, dict[str, int]]:
+def level_counts(summary: Summary, plan: StudyPlan) -> dict[str, dict[str, int]]:
     """Rows with each level of every categorical variable; with noise, roughly, as rows drawn in count for less."""
-    one = GRID**2 if plan.noise is None else GRID**2 * bounded.LABEL / plan.unit
+    one = GRID**2 if plan.noise is None else GRID**2 * bounded.INDICATOR_WEIGHT / plan.unit
     rows, spans = [round(sum_ / one) for sum_ in summary.moments[0].tolist()], plan.spans()
     return {
         variable.name: dict(zip(variable.levels, rows[spans[variable.name]], strict=True))
@@ -35,9 +35,9 @@ def counts_of(summary: Summary, plan: StudyPlan) -> dict[str, dict[str, int]]:
     }
 
 
-def numbers_csv(summary: Summary, plan: StudyPlan) -> str:
+def summary_to_csv(summary: Summary, plan: StudyPlan) -> str:
     """Every sum of a summary, with the two features whose products it adds up."""
-    names = list(_features(plan))
+    names = list(_feature_names(plan))
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(("feature", "times", "sum", "sum_as_sent"))
@@ -47,7 +47,7 @@ def numbers_csv(summary: Summary, plan: StudyPlan) -> str:
     return out.getvalue()
 
 
-def _features(plan: StudyPlan) -> Iterator[str]:
+def _feature_names(plan: StudyPlan) -> Iterator[str]:
     yield "1"
     for variable in plan.variables:
         if isinstance(variable, Categorical):

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import numpy.typing as npt
 
-from fedcdh.data.labels import as_whole
-from fedcdh.data.table import Codes, Column, Numbers, Table
+from fedcdh.data.labels import strip_zero_decimals
+from fedcdh.data.table import Codes, Column, NumericColumn, Table
 from fedcdh.errors import DataError
 from fedcdh.summaries.column_profiles import check_finite
 from fedcdh.summaries.features import bounded
-from fedcdh.summaries.plan import POWERS, Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import POWER_COLUMNS, Categorical, Continuous, StudyPlan
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -20,9 +20,12 @@ Indices = npt.NDArray[np.intp]
 GRID = 1 << 18
 """Steps of the grid in [0, 1]. Rounding moves a feature by at most 2⁻¹⁹, far below what n rows can resolve."""
 
-_FAR = 1e150  # where every feature is 0 already; infinity would make a few of them nothing at all
-_TIE = 1e-7  # of a step: with a feature so near the middle between two, numpy's own arcsinh has to decide
-_SMOOTH, _WIDEST = 0.25, 16  # bandwidth, and width: beyond, a change in the last place may move features by more
+_MAX_ARGUMENT = 1e150  # where every feature is 0 already; infinity would make a few of them nothing at all
+_TIE_TOLERANCE = 1e-7  # of a step: with a feature so near the middle between two, numpy's own arcsinh has to decide
+_MIN_SMOOTH_BANDWIDTH, _MAX_SMOOTH_WIDTH = (
+    0.25,
+    16,
+)  # bandwidth, and width: beyond, a change in the last place may move features by more
 
 
 class Encoder:
@@ -36,13 +39,13 @@ class Encoder:
         self._labels = [variable for variable in plan.variables if isinstance(variable, Categorical)]
         places = [np.arange(plan.columns)[self._spans[variable.name]] for variable in self._continuous]
         # feature by feature, each for all variables: the order in which they are computed
-        width = plan.width(self._continuous[0]) if self._continuous else POWERS
+        width = plan.width(self._continuous[0]) if self._continuous else POWER_COLUMNS
         self._places = np.array(places, dtype=np.intp).reshape(len(places), width).T
-        self._location = _column(variable.location for variable in self._continuous)
-        self._scale = _column(variable.scale for variable in self._continuous)
-        self._shift = _column(variable.location - variable.bulk[0] for variable in self._continuous)
-        self._spread = _column(variable.bulk[1] for variable in self._continuous)
-        self._smooth = plan.family.bandwidth >= _SMOOTH and plan.family.width <= _WIDEST
+        self._location = _as_column(variable.location for variable in self._continuous)
+        self._scale = _as_column(variable.scale for variable in self._continuous)
+        self._shift = _as_column(variable.location - variable.centre_and_spread[0] for variable in self._continuous)
+        self._spread = _as_column(variable.centre_and_spread[1] for variable in self._continuous)
+        self._smooth = plan.family.bandwidth >= _MIN_SMOOTH_BANDWIDTH and plan.family.width <= _MAX_SMOOTH_WIDTH
 
     def __call__(self, table: Table, numbers: Array | None = None) -> Array:
         """Columns × rows, the constant first: a feature's values lie side by side, where they are computed fastest.
@@ -58,7 +61,7 @@ class Encoder:
         if self._continuous:
             self._numbers(numbers, block)
         for variable in self._labels:
-            codes = level_codes(variable, self._client, table.columns[variable.name])
+            codes = encode_levels(variable, self._client, table.columns[variable.name])
             levels = np.arange(len(variable.levels))
             np.multiply(codes == levels[:, None], float(GRID), out=block[self._spans[variable.name]])
         return block
@@ -67,8 +70,8 @@ class Encoder:
         """The values of the continuous variables, which have to be finite numbers: variables × rows."""
         values = np.empty((len(self._continuous), table.rows))
         for place, variable in enumerate(self._continuous):
-            values[place] = _values(variable, self._client, table)
-        if not np.abs(values).max(initial=0.0) < _FAR:
+            values[place] = _numeric_values(variable, self._client, table)
+        if not np.abs(values).max(initial=0.0) < _MAX_ARGUMENT:
             for variable, column in zip(self._continuous, values, strict=True):
                 check_finite(column, variable.name, self._client)
         return values
@@ -77,14 +80,19 @@ class Encoder:
         """Features whose squares add up to G² at most, exactly: whole numbers below G² + 1 do, and rounding towards
         zero lengthens no row."""
         if self._continuous:
-            for places, feature in zip(self._places, bounded.columns(self._standardised(numbers), degree), strict=True):
+            for places, feature in zip(
+                self._places, bounded.power_features(self._standardised(numbers), degree), strict=True
+            ):
                 block[places - 1] = feature
         for variable in self._labels:
-            codes, span = level_codes(variable, self._client, table.columns[variable.name]), self._spans[variable.name]
+            codes, span = (
+                encode_levels(variable, self._client, table.columns[variable.name]),
+                self._spans[variable.name],
+            )
             indicators = codes == np.arange(len(variable.levels))[:, None]
-            np.multiply(indicators, bounded.LABEL, out=block[span.start - 1 : span.stop - 1])
+            np.multiply(indicators, bounded.INDICATOR_WEIGHT, out=block[span.start - 1 : span.stop - 1])
         block /= self._unit
-        bounded.inside(block)
+        bounded.project_into_ball(block)
         block *= GRID
         np.trunc(block, out=block)
 
@@ -95,13 +103,16 @@ class Encoder:
 
     def _numbers(self, numbers: Array, block: Array) -> None:
         values, family = self._standardised(numbers), self._plan.family
-        powers, further = self._places[:POWERS], self._places[POWERS:]
-        if not family.bent:
-            _round(family.features(values), further, block)
-        elif not (self._smooth and _round(family.features(self._bent(values, _arcsinh)), further, block, _TIE)):
-            _round(family.features(self._bent(values, np.arcsinh)), further, block)
+        powers, further = self._places[:POWER_COLUMNS], self._places[POWER_COLUMNS:]
+        if not family.compresses_tails:
+            _round_to_grid(family.features(values), further, block)
+        elif not (
+            self._smooth
+            and _round_to_grid(family.features(self._bent(values, _arcsinh)), further, block, _TIE_TOLERANCE)
+        ):
+            _round_to_grid(family.features(self._bent(values, np.arcsinh)), further, block)
         linear = values / self._plan.clip
-        _round((linear, linear**2), powers, block)
+        _round_to_grid((linear, linear**2), powers, block)
 
     def _bent(self, values: Array, arcsinh: Callable[[Array], Array]) -> Array:
         """Straight in the bulk of the values, logarithmic in the tails: features see both, however heavy these are."""
@@ -109,11 +120,11 @@ class Encoder:
         bent += self._shift
         with np.errstate(over="ignore"):  # in plans made by hand, with a spread that is next to nothing
             bent /= self._spread
-        np.clip(bent, -_FAR, _FAR, out=bent)
+        np.clip(bent, -_MAX_ARGUMENT, _MAX_ARGUMENT, out=bent)
         return arcsinh(bent)
 
 
-def _round(features: Iterable[Array], places: Indices, block: Array, tie: float = 0.0) -> bool:
+def _round_to_grid(features: Iterable[Array], places: Indices, block: Array, tie: float = 0.0) -> bool:
     """Puts features on the grid; False as soon as one of them lies next to the middle between two steps."""
     for place, feature in zip(places, features, strict=True):
         feature *= GRID
@@ -128,7 +139,7 @@ def _round(features: Iterable[Array], places: Indices, block: Array, tie: float 
 def _arcsinh(values: Array) -> Array:
     """As numpy's to within a few units in the last place, of 1 where it is smaller, at a third of the time.
 
-    Features then differ by some 10⁻⁹ of a step, a few hundredths of `_TIE`: on the grid they are those of numpy's own.
+    Features then differ by some 10⁻⁹ of a step, a few hundredths of `_TIE_TOLERANCE`: on the grid they are those of numpy's own.
     """
     size = np.abs(values)
     root = size * size
@@ -140,20 +151,20 @@ def _arcsinh(values: Array) -> Array:
     return root
 
 
-def _column(numbers: Iterable[float]) -> Array:
+def _as_column(numbers: Iterable[float]) -> Array:
     return np.array(list(numbers), dtype=np.float64)[:, None]
 
 
-def numbers_of(variable: Continuous, client: str, table: Table) -> Array:
+def continuous_values(variable: Continuous, client: str, table: Table) -> Array:
     """The values of a continuous variable, which have to be finite numbers."""
-    values = _values(variable, client, table)
+    values = _numeric_values(variable, client, table)
     check_finite(values, variable.name, client)
     return values
 
 
-def _values(variable: Continuous, client: str, table: Table) -> Array:
+def _numeric_values(variable: Continuous, client: str, table: Table) -> Array:
     column = table.columns[variable.name]
-    if not isinstance(column, Numbers):
+    if not isinstance(column, NumericColumn):
         raise DataError(
             f"column {variable.name!r} at client {client!r} holds text, but the plan says continuous; turn it into "
             "numbers"
@@ -161,11 +172,11 @@ def _values(variable: Continuous, client: str, table: Table) -> Array:
     return column.values
 
 
-def level_codes(variable: Categorical, client: str, column: Column) -> Codes:
+def encode_levels(variable: Categorical, client: str, column: Column) -> Codes:
     """The positions of the rows' labels among the plan's levels."""
-    texts = column.as_texts(f"column {variable.name!r} at client {client!r}")
+    texts = column.to_categorical(f"column {variable.name!r} at client {client!r}")
     position = {level: code for code, level in enumerate(variable.levels)}
-    places = [position.get(level, position.get(as_whole(level), -1)) for level in texts.levels]
+    places = [position.get(level, position.get(strip_zero_decimals(level), -1)) for level in texts.levels]
     codes = np.array(places, dtype=np.int64)[texts.codes]
     if len(codes) and codes.min() < 0:
         unknown = sorted({texts.levels[code] for code in texts.codes[codes < 0]})

@@ -12,23 +12,23 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from fedcdh.errors import MaskingError, SummaryError
+from fedcdh.errors import SecureAggregationError, SummaryError
 from fedcdh.summaries.aggregation import Aggregate
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.plan import StudyPlan
-from fedcdh.summaries.summary import ROWS_AT_MOST, Integers, Summary, rows_of_triangle
-from fedcdh.summaries.validation import check
+from fedcdh.summaries.summary import MAX_ROWS, Integers, Summary, iter_triangle_rows
+from fedcdh.summaries.validation import validate_summary
 
 Words = npt.NDArray[np.uint64]
 
-COUNT_AT_MOST = 1 << 48
+MAX_ROWS_READ = 1 << 48
 """Of rows that one site reads: then those of 1000 sites stay below 2⁶³."""
 
 Groups = tuple[tuple[str, tuple[str, ...]], ...]
 """Whose first moments stand together: names of groups, sorted, with their clients."""
 
 
-def grouped(groups: Mapping[str, str], clients: Iterable[str]) -> Groups:
+def group_clients(groups: Mapping[str, str], clients: Iterable[str]) -> Groups:
     """The groups of these clients, each by itself where there are none."""
     found: dict[str, list[str]] = {}
     for client in sorted(clients):
@@ -36,46 +36,48 @@ def grouped(groups: Mapping[str, str], clients: Iterable[str]) -> Groups:
     return tuple((name, tuple(found[name])) for name in sorted(found))
 
 
-def words_of(plan: StudyPlan, groups: int) -> int:
+def vector_length(plan: StudyPlan, groups: int) -> int:
     """How many numbers a site sends."""
     return 2 + len(plan.names) + plan.columns * (plan.columns + 1) // 2 + groups * plan.columns
 
 
-def encoded(summary: Summary, plan: StudyPlan, groups: Groups) -> Words:
+def encode_summary(summary: Summary, plan: StudyPlan, groups: Groups) -> Words:
     """The numbers of one site."""
     if summary.copy or len(summary.clients) != 1:
-        raise MaskingError("only the summary of one client's own rows is masked, no copy of it and no sum")
-    if summary.noise != _noise_of_one(plan):
-        raise MaskingError("the summary has not the noise that the plan asks of one site; use privacy.noise.share")
+        raise SecureAggregationError("only the summary of one client's own rows is masked, no copy of it and no sum")
+    if summary.noise != _client_noise_variance(plan):
+        raise SecureAggregationError(
+            "the summary has not the noise that the plan asks of one site; use privacy.noise.share"
+        )
     if plan.noise is not None and plan.noise.shared == "together" and len(groups) > 1:
-        raise MaskingError(
+        raise SecureAggregationError(
             "sites add noise together in this plan, so that only the sum of all has enough of it, not first moments of "
             "single groups; put all sites into one group"
         )
-    if summary.rows_read > COUNT_AT_MOST:
-        raise MaskingError(f"{summary.rows_read} rows were read; expected at most {COUNT_AT_MOST}")
+    if summary.rows_read > MAX_ROWS_READ:
+        raise SecureAggregationError(f"{summary.rows_read} rows were read; expected at most {MAX_ROWS_READ}")
     firsts = np.zeros((len(groups), plan.columns), dtype=np.int64)
     firsts[[summary.clients[0] in members for _, members in groups].index(True)] = summary.moments[0]
-    return _row(summary, plan, firsts)
+    return _to_vector(summary, plan, firsts)
 
 
-def encoded_sum(aggregate: Aggregate) -> Words:
+def encode_aggregate(aggregate: Aggregate) -> Words:
     """The numbers of a sum, as they are kept in a file."""
-    return _row(aggregate.total, aggregate.plan, aggregate.firsts)
+    return _to_vector(aggregate.total, aggregate.plan, aggregate.first_moments)
 
 
-def decoded(words: Words, plan: StudyPlan, groups: Groups) -> Aggregate:
+def decode_aggregate(words: Words, plan: StudyPlan, groups: Groups) -> Aggregate:
     """The sum that these numbers are of, checked as a summary is; SummaryError for what no rows can have given.
 
     A site that lies cannot be named: what it sent is known to nobody.
     """
-    if len(words) != words_of(plan, len(groups)):
-        raise SummaryError(f"the sum has {len(words)} numbers, expected {words_of(plan, len(groups))}")
+    if len(words) != vector_length(plan, len(groups)):
+        raise SummaryError(f"the sum has {len(words)} numbers, expected {vector_length(plan, len(groups))}")
     variables, columns = len(plan.names), plan.columns
     rows, read = int(words[0]), int(words[1])
-    if not 1 <= rows <= ROWS_AT_MOST:
+    if not 1 <= rows <= MAX_ROWS:
         raise SummaryError(
-            f"the sum is of {rows} rows, and sums are exact for 1 to {ROWS_AT_MOST}; let sites use a random part of "
+            f"the sum is of {rows} rows, and sums are exact for 1 to {MAX_ROWS}; let sites use a random part of "
             "their rows, or look for a site that sends something else than its summary"
         )
     numbers = words.astype(np.uint64).view(np.int64)
@@ -85,8 +87,10 @@ def decoded(words: Words, plan: StudyPlan, groups: Groups) -> Aggregate:
     if int(moments[0, 0]) != rows * GRID**2:
         raise SummaryError(f"the sum counts {rows} rows, its moments another number; a site sent what is no summary")
     clients = tuple(sorted(client for _, members in groups for client in members))
-    total = Summary(plan.fingerprint, clients, moments, read, missing, noise=len(clients) * _noise_of_one(plan))
-    check(total, plan)
+    total = Summary(
+        plan.fingerprint, clients, moments, read, missing, noise=len(clients) * _client_noise_variance(plan)
+    )
+    validate_summary(total, plan)
     return Aggregate(plan, total, numbers[len(numbers) - len(groups) * columns :].reshape(-1, columns), groups)
 
 
@@ -98,17 +102,17 @@ def to_triangle(moments: Integers) -> Integers:
 def from_triangle(triangle: Integers, columns: int) -> Integers:
     """The matrix of these entries; row by row, since their places would take more memory than they do."""
     moments = np.empty((columns, columns), dtype=np.int64)
-    for row, place in rows_of_triangle(columns):
+    for row, place in iter_triangle_rows(columns):
         moments[row, row:] = moments[row:, row] = triangle[place]
     return moments
 
 
-def _noise_of_one(plan: StudyPlan) -> int:
+def _client_noise_variance(plan: StudyPlan) -> int:
     """σ² of what every site adds."""
     return 0 if plan.noise is None else plan.noise.share**2
 
 
-def _row(summary: Summary, plan: StudyPlan, firsts: Integers) -> Words:
+def _to_vector(summary: Summary, plan: StudyPlan, firsts: Integers) -> Words:
     counts = [summary.rows, summary.rows_read, *(int(summary.missing[name]) for name in plan.names)]
     row: Integers = np.concatenate([np.array(counts, dtype=np.int64), to_triangle(summary.moments), firsts.ravel()])
     return row.view(np.uint64)

@@ -10,15 +10,21 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 
-from fedcdh.data.sources import Kind, source_of
-from fedcdh.data.table import no_column
+from fedcdh.data.sources import ColumnKind, to_source
+from fedcdh.data.table import missing_column_error
 from fedcdh.errors import DataError, PlanError
-from fedcdh.summaries.column_profiles import QUANTILES, ColumnProfile, LabelReader, NumberReader, check_levels
+from fedcdh.summaries.column_profiles import (
+    QUANTILES,
+    CategoricalProfiler,
+    ColumnProfile,
+    ContinuousProfiler,
+    check_level_count,
+)
 
 Array = npt.NDArray[np.float64]
 
-_SAME = 1e-12  # of the rows: rounding must not decide between the ends of a flat stretch
-VALUES_AT_ONCE = 4096
+_SHARE_TOLERANCE = 1e-12  # of the rows: rounding must not decide between the ends of a flat stretch
+MAX_VALUES_PER_PASS = 4096
 """At which the distribution functions of all clients are taken: ten thousand clients tell of fifty thousand values."""
 
 
@@ -32,7 +38,7 @@ class Profile:
 
 
 def profile(
-    table: Any, client: str, *, variables: Sequence[str] | None = None, kinds: Mapping[str, Kind] | None = None
+    table: Any, client: str, *, variables: Sequence[str] | None = None, kinds: Mapping[str, ColumnKind] | None = None
 ) -> Profile:
     """The profile of one client's table; numbers are continuous and labels categorical unless `kinds` says otherwise.
 
@@ -41,10 +47,11 @@ def profile(
     >>> profile({"age": [30, 40], "sex": ["f", "m"]}, "north").columns["age"].mean
     35.0
     """
-    source = source_of(table, f"client {client!r}", only=variables)
-    chosen = _chosen(source.kinds(), client, variables, kinds or {})
-    columns: dict[str, LabelReader | NumberReader] = {
-        name: (LabelReader if kind == "categorical" else NumberReader)(name, client) for name, kind in chosen.items()
+    source = to_source(table, f"client {client!r}", only=variables)
+    chosen = _select_columns(source.kinds(), client, variables, kinds or {})
+    columns: dict[str, CategoricalProfiler | ContinuousProfiler] = {
+        name: (CategoricalProfiler if kind == "categorical" else ContinuousProfiler)(name, client)
+        for name, kind in chosen.items()
     }
     finished: dict[str, ColumnProfile] = {}
     rows = 0
@@ -60,21 +67,21 @@ def profile(
     return Profile(client, rows, {name: finished[name] for name in chosen})
 
 
-def _chosen(
-    found: Mapping[str, Kind], client: str, variables: Sequence[str] | None, kinds: Mapping[str, Kind]
-) -> dict[str, Kind]:
+def _select_columns(
+    found: Mapping[str, ColumnKind], client: str, variables: Sequence[str] | None, kinds: Mapping[str, ColumnKind]
+) -> dict[str, ColumnKind]:
     """The columns of the study and what they are; refuses what is neither here nor a kind."""
     if lacking := [name for name in variables or () if name not in found]:
-        raise no_column(lacking, list(found), f"client {client!r}")
+        raise missing_column_error(lacking, list(found), f"client {client!r}")
     for name, kind in kinds.items():
-        if kind not in get_args(Kind):
-            raise DataError(f"kinds= says {name!r} is {kind!r}; choose one of {', '.join(get_args(Kind))}")
+        if kind not in get_args(ColumnKind):
+            raise DataError(f"kinds= says {name!r} is {kind!r}; choose one of {', '.join(get_args(ColumnKind))}")
         if name not in found or (variables is not None and name not in variables):
             raise DataError(f"kinds= names {name!r}, but client {client!r} has no such column; it has {list(found)}")
     return {name: kinds.get(name, found[name]) for name in (found if variables is None else variables)}
 
 
-def merge(profiles: Iterable[Profile]) -> dict[str, ColumnProfile]:
+def merge_profiles(profiles: Iterable[Profile]) -> dict[str, ColumnProfile]:
     """Pooled count, mean, squares and levels per variable, in the first client's order of columns.
 
     Σ(x−m)² = Σ_k [Σ(x−m_k)² + n_k (m_k−m)²], with exactly rounded sums: the order of the clients does not matter.
@@ -110,7 +117,7 @@ def _merge_column(name: str, profiles: Sequence[Profile]) -> ColumnProfile:
         raise PlanError(f"variable {name!r} has no value at any client; leave it out with variables=[...]")
     if "categorical" in by_kind:
         levels = tuple(sorted({level for column in columns for level in column.levels}))
-        check_levels(name, "all clients together", levels)
+        check_level_count(name, "all clients together", levels)
         totals = dict.fromkeys(levels, 0)
         for column in columns:
             for level, number in zip(column.levels, column.counts, strict=True):
@@ -118,10 +125,10 @@ def _merge_column(name: str, profiles: Sequence[Profile]) -> ColumnProfile:
         return ColumnProfile("categorical", count, missing, levels=levels, counts=tuple(totals.values()))
     mean = math.fsum(column.count * column.mean for column in columns) / count
     squares = math.fsum(column.squares + column.count * (column.mean - mean) ** 2 for column in columns)
-    return ColumnProfile("continuous", count, missing, mean, squares, _pooled_quantiles(columns))
+    return ColumnProfile("continuous", count, missing, mean, squares, _pool_quantiles(columns))
 
 
-def _pooled_quantiles(columns: Sequence[ColumnProfile]) -> tuple[float, ...]:
+def _pool_quantiles(columns: Sequence[ColumnProfile]) -> tuple[float, ...]:
     """Quantiles of the mixture of the clients' distribution functions, each taken as linear between its quantiles.
 
     Where quantiles of a client are one value, its function jumps, and so does the mixture: both sides of each value
@@ -130,28 +137,28 @@ def _pooled_quantiles(columns: Sequence[ColumnProfile]) -> tuple[float, ...]:
     present = [column for column in columns if column.count]
     values = np.unique([value for column in present for value in column.quantiles])
     levels = np.array(QUANTILES)
-    while len(values) > VALUES_AT_ONCE:
-        some = np.unique(np.linspace(0, len(values) - 1, VALUES_AT_ONCE // 4).astype(np.intp))
-        sides = _both_sides(present, values[some])
-        below = (sides[:, 1, None] < levels - _SAME).sum(axis=0) - 1
-        above = len(some) - (sides[:, 0, None] > levels + _SAME).sum(axis=0)
+    while len(values) > MAX_VALUES_PER_PASS:
+        some = np.unique(np.linspace(0, len(values) - 1, MAX_VALUES_PER_PASS // 4).astype(np.intp))
+        sides = _evaluate_mixture(present, values[some])
+        below = (sides[:, 1, None] < levels - _SHARE_TOLERANCE).sum(axis=0) - 1
+        above = len(some) - (sides[:, 0, None] > levels + _SHARE_TOLERANCE).sum(axis=0)
         spans = zip(some[np.maximum(below, 0)], some[np.minimum(above, len(some) - 1)], strict=True)
         near = np.unique(np.concatenate([np.arange(low, high + 1) for low, high in spans]))
         if len(near) == len(values):
             break
         values = values[near]
-    sides = np.maximum.accumulate(_both_sides(present, values).ravel())
-    return tuple(_at_level(level, sides, np.repeat(values, 2)) for level in QUANTILES)
+    sides = np.maximum.accumulate(_evaluate_mixture(present, values).ravel())
+    return tuple(_invert_distribution(level, sides, np.repeat(values, 2)) for level in QUANTILES)
 
 
-def _at_level(level: float, shares: Array, values: Array) -> float:
+def _invert_distribution(level: float, shares: Array, values: Array) -> float:
     """Where a distribution function with these shares at these values reaches a level; where it stays, the middle."""
-    if len(there := values[np.abs(shares - level) <= _SAME]):
+    if len(there := values[np.abs(shares - level) <= _SHARE_TOLERANCE]):
         return float(there[0] + (there[-1] - there[0]) / 2)
     return float(np.interp(level, shares, values))
 
 
-def _both_sides(columns: Sequence[ColumnProfile], values: Array) -> Array:
+def _evaluate_mixture(columns: Sequence[ColumnProfile], values: Array) -> Array:
     """The mixture just below and at each value, (values, 2).
 
     A client's function jumps from 0 to its first quantile, and from its last one to 1: what lies beyond is not known.

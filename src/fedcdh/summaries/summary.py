@@ -18,20 +18,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fedcdh.errors import PlanMismatch, SummaryError
+from fedcdh.errors import PlanMismatchError, SummaryError
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.plan import StudyPlan
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-ROWS_AT_MOST = (1 << 27) - 1
+MAX_ROWS = (1 << 27) - 1
 """|φ_i φ_j| ≤ 2³⁶ on the grid, so this many rows fit into a signed 64-bit integer."""
-NOISY_AT_MOST = 1 << 61
+MAX_NOISY_ENTRY = 1 << 61
 """Size of an entry with noise, which no bound of features holds: sums of a few then still fit."""
-CONSTANT = 1e-10
+MAX_CONSTANT_VARIANCE = 1e-10
 """Variance of a feature up to which it counts as constant: rounding to the grid alone leaves up to 2⁻³⁶/4."""
-_TILE = 512  # rows or columns of a matrix worked on at a time, where all of it would be a copy too many
+_TILE_SIZE = 512  # rows or columns of a matrix worked on at a time, where all of it would be a copy too many
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,10 +49,10 @@ class Summary:
 
     def __post_init__(self) -> None:
         whole = np.can_cast(np.asarray(self.moments).dtype, np.int64)
-        moments = _held(self.moments) if whole else np.zeros(0, dtype=np.int64)
+        moments = _freeze(self.moments) if whole else np.zeros(0, dtype=np.int64)
         object.__setattr__(self, "moments", moments)
         object.__setattr__(self, "missing", MappingProxyType(dict(self.missing)))
-        if not _symmetric(moments) or not self._within_bounds():
+        if not _is_symmetric(moments) or not self._within_bounds():
             raise SummaryError(f"the summary of {', '.join(self.clients)} is damaged; make it again from the table")
 
     def __reduce__(self) -> tuple[type[Summary], tuple[object, ...]]:
@@ -79,14 +79,14 @@ class Summary:
         if self.noise:
             return ()
         means, squares = self.moments[0] / self.moments[0, 0], self.moments.diagonal() / self.moments[0, 0]
-        varying = squares - means**2 > CONSTANT
+        varying = squares - means**2 > MAX_CONSTANT_VARIANCE
         return tuple(name for name, span in plan.spans().items() if not varying[span].any())
 
     def _within_bounds(self) -> bool:
         """Whether features in [-1, 1] can have given these moments: then as many rows as we allow cannot overflow."""
         most, least, largest = int(self.moments[0, 0]), int(self.moments.min()), int(self.moments.max())
         if self.noise:
-            return -NOISY_AT_MOST < least <= largest < NOISY_AT_MOST
+            return -MAX_NOISY_ENTRY < least <= largest < MAX_NOISY_ENTRY
         return 0 <= self.rows <= self.rows_read and -most <= least <= largest <= most
 
     @property
@@ -95,7 +95,7 @@ class Summary:
         shift, rest = self._shift()
         return np.asarray((shift + rest / self.rows) / GRID)
 
-    def centred(self, span: slice = slice(None)) -> tuple[Array, Array]:
+    def means_and_scatter(self, span: slice = slice(None)) -> tuple[Array, Array]:
         """The means of φ, and its scatter Σ(φ − mean)(φ − mean)ᵀ, as real numbers; of all columns, or of this span."""
         return self.means[span], self.scatter(span, span)
 
@@ -122,7 +122,7 @@ class Summary:
         return shift, (sums - self.rows * shift).astype(np.float64)
 
     def __add__(self, other: Summary) -> Summary:
-        return sum_of((self, other))
+        return sum_summaries((self, other))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Summary):
@@ -150,14 +150,14 @@ def check_noise(summary: Summary, plan: StudyPlan) -> None:
         raise SummaryError(f"the summary of {', '.join(summary.clients)} has noise, and the plan asks for none")
 
 
-def sum_of(summaries: Sequence[Summary]) -> Summary:
+def sum_summaries(summaries: Sequence[Summary]) -> Summary:
     """The sum of one or more summaries, added into one matrix: there may be ten thousand, or large ones."""
     first, *others = summaries
     if not others:
         return first
     for other in others:
-        _check_alike(first, other)
-    check_capacity(sum(summary.rows for summary in summaries))
+        _check_addable(first, other)
+    check_row_capacity(sum(summary.rows for summary in summaries))
     moments = first.moments.copy()
     for other in others:
         moments += other.moments
@@ -174,22 +174,24 @@ def sum_of(summaries: Sequence[Summary]) -> Summary:
     )
 
 
-def _check_alike(one: Summary, other: Summary) -> None:
+def _check_addable(one: Summary, other: Summary) -> None:
     """Refuses to add what does not belong together."""
     if one.plan != other.plan:
-        raise PlanMismatch(
+        raise PlanMismatchError(
             f"summaries follow different plans ({one.plan[:12]} and {other.plan[:12]}); "
             "send every client the same plan file"
         )
     if one.copy != other.copy:
         raise SummaryError(
-            f"{drawn_as(one)} and {drawn_as(other)} cannot be added: they are not of the same draw of rows"
+            f"{describe_summary(one)} and {describe_summary(other)} cannot be added: they are not of the same draw of rows"
         )
     if bool(one.noise) != bool(other.noise):
-        raise SummaryError(f"of {drawn_as(one)} and {drawn_as(other)} only one has noise; one of them must not be here")
+        raise SummaryError(
+            f"of {describe_summary(one)} and {describe_summary(other)} only one has noise; one of them must not be here"
+        )
 
 
-def _held(moments: Any) -> Integers:
+def _freeze(moments: Any) -> Integers:
     """The moments as nobody can change them: as they are if they cannot be written to already, else a copy."""
     ours = type(moments) is np.ndarray and moments.dtype == np.int64 and moments.base is None
     if ours and not moments.flags.writeable:
@@ -199,31 +201,31 @@ def _held(moments: Any) -> Integers:
     return held
 
 
-def _symmetric(moments: Integers) -> bool:
+def _is_symmetric(moments: Integers) -> bool:
     """Whether this is a symmetric matrix; looked at in tiles, since it may be larger than what a cache holds."""
     if moments.ndim != 2 or moments.size == 0 or moments.shape[0] != moments.shape[1]:
         return False
-    starts = range(0, len(moments), _TILE)
-    tiles = ((slice(a, a + _TILE), slice(b, b + _TILE)) for a in starts for b in starts if a <= b)
+    starts = range(0, len(moments), _TILE_SIZE)
+    tiles = ((slice(a, a + _TILE_SIZE), slice(b, b + _TILE_SIZE)) for a in starts for b in starts if a <= b)
     return all(np.array_equal(moments[rows, columns], moments[columns, rows].T) for rows, columns in tiles)
 
 
-def rows_of_triangle(columns: int) -> Iterator[tuple[int, slice]]:
+def iter_triangle_rows(columns: int) -> Iterator[tuple[int, slice]]:
     """Each row of the moments, and where its entries from the diagonal on stand among all of these, row after row."""
     start = 0
     for row in range(columns):
         yield row, slice(start, start := start + columns - row)
 
 
-def drawn_as(summary: Summary) -> str:
+def describe_summary(summary: Summary) -> str:
     """What a summary is, in messages: of the rows themselves, or of a bootstrap copy."""
     which = f"bootstrap copy {summary.copy}" if summary.copy else "the summary"
     return f"{which} of {', '.join(summary.clients)}"
 
 
-def check_capacity(rows: int) -> None:
+def check_row_capacity(rows: int) -> None:
     """Refuses more rows than sums are exact for."""
-    if rows > ROWS_AT_MOST:
+    if rows > MAX_ROWS:
         raise SummaryError(
-            f"{rows} rows are more than the {ROWS_AT_MOST} whose sums are exact; use a random part of the rows"
+            f"{rows} rows are more than the {MAX_ROWS} whose sums are exact; use a random part of the rows"
         )

@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from threadpoolctl import ThreadpoolController
 
 from fedcdh.data.clusters import DaskRows, RayRows, partitions
-from fedcdh.data.sources import InMemory, Spread, TableSource
-from fedcdh.errors import DataError, MissingLibrary, SettingsError
+from fedcdh.data.sources import InMemorySource, PartitionedSource, TableSource
+from fedcdh.errors import DataError, MissingDependencyError, SettingsError
 from fedcdh.privacy.ledger import ReleaseLedger
 from fedcdh.privacy.releases import release
 from fedcdh.summaries.accumulator import summarize
@@ -95,8 +95,8 @@ def test_a_column_is_what_it_is_in_all_partitions():
     frames = [pd.DataFrame(table).astype({"mixed": object, "nothing": object}) for table in tables]
     source = DaskRows(frame_of(frames))
     assert isinstance(source, TableSource)
-    assert isinstance(source, Spread)
-    assert source.kinds() == InMemory(frames, "north").kinds()
+    assert isinstance(source, PartitionedSource)
+    assert source.kinds() == InMemorySource(frames, "north").kinds()
     assert list(source.kinds()) == ["number", "mixed", "nothing", "yes", "7"]
     assert profile(source, "north") == profile(frames, "north")
 
@@ -142,9 +142,9 @@ def test_after_a_refusal_the_rest_is_not_waited_for():
 def test_rows_that_are_not_enough_are_refused_as_on_one_core():
     source = DaskRows(dd.from_pandas(TABLE, npartitions=3))
     with pytest.raises(DataError, match=r"would lose .* of 400 rows to missing values") as refused:
-        summarize(source, PLAN, "north", max_dropped=0.01)
+        summarize(source, PLAN, "north", max_missing_share=0.01)
     with pytest.raises(DataError) as expected:
-        summarize(TABLE, PLAN, "north", max_dropped=0.01)
+        summarize(TABLE, PLAN, "north", max_missing_share=0.01)
     assert str(refused.value) == str(expected.value)
     with pytest.raises(DataError, match="client 'north' has no rows"):
         summarize(DaskRows(dd.from_pandas(TABLE.iloc[:0], npartitions=1)), PLAN, "north")
@@ -155,18 +155,18 @@ def test_other_tables_and_missing_libraries_say_what_to_do(monkeypatch):
         DaskRows(TABLE)
     monkeypatch.setitem(sys.modules, "ray.data", None)
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingLibrary, match=r"pip install 'fedcdh\[ray\]'"):
+    with pytest.raises(MissingDependencyError, match=r"pip install 'fedcdh\[ray\]'"):
         RayRows(TABLE)
     monkeypatch.setitem(sys.modules, "dask.dataframe", None)
-    with pytest.raises(MissingLibrary, match=r"pip install 'fedcdh\[dask\]'"):
+    with pytest.raises(MissingDependencyError, match=r"pip install 'fedcdh\[dask\]'"):
         DaskRows(TABLE)
 
 
 def test_a_worker_with_another_version_is_refused(monkeypatch):
-    given_out = partitions.on_part(clustered.where, "the table")
-    monkeypatch.setattr(partitions, "PROGRAM", "0.0.1")
+    given_out = partitions.make_task(clustered.where, "the table")
+    monkeypatch.setattr(partitions, "FEDCDH_VERSION", "0.0.1")
     with pytest.raises(SettingsError, match=r"a worker of the cluster has fedcdh 0\.0\.1, but the work came from"):
-        partitions.settled(given_out(TABLE))
+        partitions.has_converged(given_out(TABLE))
 
 
 @given(st.integers(1, 600))
@@ -185,7 +185,7 @@ def test_sums_are_made_of_few_at_a_time(leaves):
             held = max(held, waiting)
             yield 1
 
-    assert partitions.in_tree(coming(), join) == leaves
+    assert partitions.tree_reduce(coming(), join) == leaves
     assert most <= partitions.FAN_IN
     assert held <= partitions.FAN_IN * 4  # levels of 8: 600 leaves are fewer than 8⁴
 
@@ -213,7 +213,7 @@ def test_threads_of_a_worker_leave_its_linear_algebra_as_it_was(two_blas_threads
         return clustered.threads(source)
 
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(partitions.on_part(work, "the table"), [TABLE] * 8)) == [1] * 8
+        assert list(pool.map(partitions.make_task(work, "the table"), [TABLE] * 8)) == [1] * 8
     assert clustered.threads(None) == before
 
 

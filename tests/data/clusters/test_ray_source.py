@@ -19,14 +19,14 @@ import pytest
 import studies
 from clustered import PLAN, packed, rows
 
-from fedcdh._runtime.worker_pool import crew_of
+from fedcdh._runtime.worker_pool import make_worker_pool
 from fedcdh.data.clusters import RayRows
-from fedcdh.data.sources import InMemory, Spread, TableSource
+from fedcdh.data.sources import InMemorySource, PartitionedSource, TableSource
 from fedcdh.errors import DataError
 from fedcdh.inference.independence.regression_test import RegressionTest
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.privacy.releases import release
-from fedcdh.protocols import DOMAIN, Question
+from fedcdh.protocols import DOMAIN, Query
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.profiles import profile
 
@@ -56,7 +56,7 @@ def arrow(frame) -> pa.Table:
 def test_two_workers_give_the_bytes_of_one_core(made):
     source = RayRows(made(clustered.cut(TABLE, *range(20, 400, 20))))
     assert isinstance(source, TableSource)
-    assert isinstance(source, Spread)
+    assert isinstance(source, PartitionedSource)
     assert packed(summarize(source, PLAN, "north")) == ONE_CORE
     assert profile(source, "north", variables=PLAN.names) == profile(TABLE, "north", variables=PLAN.names)
 
@@ -88,7 +88,7 @@ def test_a_column_is_what_it_is_in_all_blocks():
         pa.table({"number": [1.5, None], "label": ["b", "c"], "nothing": pa.nulls(2), "yes": [True, True]}),
     ]
     source = RayRows(data.from_arrow(tables))
-    assert source.kinds() == InMemory(tables, "north").kinds()
+    assert source.kinds() == InMemorySource(tables, "north").kinds()
     assert profile(source, "north") == profile(tables, "north")
     with pytest.raises(DataError, match="blocks of the Ray dataset do not fit together"):
         RayRows(data.from_arrow([tables[0], tables[0].set_column(0, "number", [["a", "b"]])])).kinds()
@@ -134,20 +134,20 @@ def by_ray():
     joblib = pytest.importorskip("joblib")
     pytest.importorskip("ray.util.joblib").register_ray()
     with joblib.parallel_config(backend="ray"):
-        yield crew_of(2)
+        yield make_worker_pool(2)
 
 
 def test_tests_are_answered_by_ray_and_the_answers_are_the_same(by_ray, monkeypatch):
     monkeypatch.setattr(
-        "fedcdh.inference.batched_regression._ELEMENTS", 2_000
+        "fedcdh.inference.batched_regression._MAX_ELEMENTS", 2_000
     )  # so few numbers at a time that there are many parts
     basis = Basis.of(studies.cohort_of(studies.mixed(4)))
     conditions = [frozenset[str](), frozenset({DOMAIN}), frozenset({"flag"})]
     questions = [
-        Question(x, y, given) for x, y in combinations(sorted(set(basis.spans) - {"flag"}), 2) for given in conditions
+        Query(x, y, given) for x, y in combinations(sorted(set(basis.spans) - {"flag"}), 2) for given in conditions
     ]
-    questions += [Question(DOMAIN, "age", frozenset({"dose"})), Question(DOMAIN, "group")]
-    assert RegressionTest(basis, crew=by_ray)(questions) == RegressionTest(basis)(questions)
+    questions += [Query(DOMAIN, "age", frozenset({"dose"})), Query(DOMAIN, "group")]
+    assert RegressionTest(basis, pool=by_ray)(questions) == RegressionTest(basis)(questions)
 
 
 def test_what_all_parts_share_does_not_go_along_with_each(by_ray):

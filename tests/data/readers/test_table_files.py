@@ -25,11 +25,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import feather
 
-from fedcdh.data.readers import MISSING, CsvStyle, open_tables, read_renames
+from fedcdh.data.readers import MISSING_VALUES, CsvStyle, open_tables, read_column_map
 from fedcdh.data.readers import csv_file as csv_module
 from fedcdh.data.readers import table_files as table_module
 from fedcdh.data.sources import TableSource
-from fedcdh.data.table import Numbers, as_table
+from fedcdh.data.table import NumericColumn, to_table
 from fedcdh.errors import DataError, SettingsError
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.plan import StudyPlan
@@ -43,7 +43,7 @@ def values(tables) -> dict[str, list[object]]:
     found: dict[str, list[object]] = {}
     for table in tables:
         for name, column in table.columns.items():
-            if isinstance(column, Numbers):
+            if isinstance(column, NumericColumn):
                 cells = [None if math.isnan(value) else value for value in column.values.tolist()]
             else:
                 assert list(column.levels) == sorted(set(column.levels))
@@ -79,7 +79,7 @@ letters = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 labels = st.one_of(
     st.none(),
     st.sampled_from("abc"),
-    st.text(letters, min_size=1, max_size=5).filter(lambda t: t.strip() not in MISSING),
+    st.text(letters, min_size=1, max_size=5).filter(lambda t: t.strip() not in MISSING_VALUES),
 )
 rows = st.lists(st.tuples(numbers, labels), max_size=30)
 
@@ -175,7 +175,7 @@ def test_files_give_the_profile_and_the_summary_of_the_table(tmp_path):
 def test_blocks_of_bytes_change_nothing(tmp_path, monkeypatch):
     content = [(float(i), f"l\n{i % 7}") for i in range(500)]
     path = write(tmp_path / "a.csv", as_csv(content))
-    monkeypatch.setattr(csv_module, "BLOCK", 64)
+    monkeypatch.setattr(csv_module, "BLOCK_BYTES", 64)
     assert read(path) == {"x": [x for x, _ in content], "g": [g for _, g in content]}
     assert read(path, rename={"x": "y"}, batch_rows=2)["y"] == [x for x, _ in content]
 
@@ -183,7 +183,7 @@ def test_blocks_of_bytes_change_nothing(tmp_path, monkeypatch):
 def test_batches_are_no_larger_than_asked_for(tmp_path, monkeypatch):
     path = save(tmp_path / "a.parquet", {"x": np.arange(100.0), "g": ["a"] * 100})
     assert [table.rows for table in open_tables(path, batch_rows=40).batches(KINDS)] == [40, 40, 20]
-    monkeypatch.setattr(table_module, "CELLS_AT_MOST", 100)
+    monkeypatch.setattr(table_module, "MAX_BATCH_CELLS", 100)
     assert [table.rows for table in open_tables(path).batches(KINDS)] == [50, 50]
 
 
@@ -358,7 +358,7 @@ def test_a_cell_that_is_no_number_is_found_but_not_told(row, batch, cell):
     cells = ["1"] * 401
     cells[row] = f'"{cell}"'
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csv_module, "BLOCK", 256)
+        patch.setattr(csv_module, "BLOCK_BYTES", 256)
         path = write(Path(folder) / "a.csv", "g,x\n" + "".join(f'"a\n",{one}\n\n' for one in cells))
         source = open_tables(path, batch_rows=batch)
         assert source.kinds()["x"] == "categorical"
@@ -424,7 +424,7 @@ def test_an_empty_cell_counts_also_where_it_is_all_of_a_row(tmp_path, ending):
 def test_a_file_reads_like_the_table_in_memory(content):
     types = {"x": pa.float64(), "g": pa.string(), "b": pa.bool_()}
     table = pa.table({name: pa.array([row[j] for row in content], types[name]) for j, name in enumerate(types)})
-    kept = as_table(table)
+    kept = to_table(table)
     with TemporaryDirectory() as folder:
         assert read(save(Path(folder) / "a.parquet", table), dict.fromkeys(types, "categorical")) == values([kept])
 
@@ -433,7 +433,7 @@ def test_numbers_as_labels_come_as_numbers(tmp_path):
     path = save(tmp_path / "a.parquet", {"g": [3.0, None, 2.5]})
     (table,) = open_tables(path).batches({"g": "categorical"})
     assert values([table]) == {"g": [3.0, None, 2.5]}
-    assert table.columns["g"].as_texts().levels == ("2.5", "3")
+    assert table.columns["g"].to_categorical().levels == ("2.5", "3")
 
 
 @pytest.mark.parametrize("values_of", [[3, 1, 3], [1.0, None, 2.0], ["a", "b", None]])
@@ -562,7 +562,7 @@ def test_renames_are_read(tmp_path):
     wanted = {"their name": "age", "a.b": "größe"}
     toml = write(tmp_path / "a.toml", '"their name" = "age"\n"a.b" = "größe"\n')
     table = write(tmp_path / "a.csv", '\ufeffcolumn,variable\r\n"their name",age\r\n\r\na.b,größe\r\n')
-    assert read_renames(toml) == read_renames(str(table)) == wanted
+    assert read_column_map(toml) == read_column_map(str(table)) == wanted
 
 
 @pytest.mark.parametrize(
@@ -581,20 +581,20 @@ def test_renames_are_read(tmp_path):
 )
 def test_renames_that_cannot_be_read_are_refused(tmp_path, name, content, complaint):
     with pytest.raises(DataError, match=complaint):
-        read_renames(write(tmp_path / name, content))
+        read_column_map(write(tmp_path / name, content))
 
 
 def test_a_file_of_renames_has_to_exist(tmp_path):
     with pytest.raises(DataError, match=r"there is no file .*none\.toml'; expected a file of names"):
-        read_renames(tmp_path / "none.toml")
+        read_column_map(tmp_path / "none.toml")
 
 
 def test_a_file_of_renames_is_an_ordinary_small_file(tmp_path):
     os.mkfifo(tmp_path / "pipe.toml")
     with pytest.raises(DataError, match="is a pipe, socket or device; expected a file of names"):
-        read_renames(tmp_path / "pipe.toml")
+        read_column_map(tmp_path / "pipe.toml")
     with pytest.raises(DataError, match="1000001 bytes, a file of names has at most 1000000"):
-        read_renames(write(tmp_path / "large.toml", "#" * 1_000_001))
+        read_column_map(write(tmp_path / "large.toml", "#" * 1_000_001))
 
 
 # Which files

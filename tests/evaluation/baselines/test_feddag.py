@@ -9,19 +9,25 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from fedcdh.errors import BaselineFailed, DataError, SettingsError
-from fedcdh.evaluation.baselines.feddag import MASKED, UNMASKED, Training, acyclicity, feddag
-from fedcdh.evaluation.baselines.feddag_networks import Linear, Networks, Weights
+from fedcdh.errors import BaselineError, DataError, SettingsError
+from fedcdh.evaluation.baselines.feddag import (
+    MASKED_TRAINING,
+    UNMASKED_TRAINING,
+    FedDagTraining,
+    acyclicity_of_mask,
+    run_feddag,
+)
+from fedcdh.evaluation.baselines.feddag_networks import LinearMechanism, NetworkMechanism, WeightsMechanism
 from fedcdh.evaluation.simulation import simulate
 from fedcdh.graphs.metrics import compare
 
 MODULE = sys.modules["fedcdh.evaluation.baselines.feddag"]  # the package may well call the method by the same name
 KINDS = ("mlp", "linear", "weights")
 VARIANTS = [("graph", "mlp"), ("all", "mlp"), ("graph", "linear"), ("all", "linear"), ("all", "weights")]
-SHORT = Training(sparsity=0.05, temperature=0.5, steps=20, steps_alone=8, updates=2, rho=1.0, layers=2, width=4)
+SHORT = FedDagTraining(sparsity=0.05, temperature=0.5, steps=20, local_steps=8, updates=2, rho=1.0, layers=2, width=4)
 
 
-def server_of(tables, sharing: str = "graph", mechanism: str = "mlp", training: Training = SHORT, seed: int = 0):
+def server_of(tables, sharing: str = "graph", mechanism: str = "mlp", training: FedDagTraining = SHORT, seed: int = 0):
     return MODULE._Server(tables, sharing, mechanism, training, seed)
 
 
@@ -45,7 +51,11 @@ def steepest(function, point: np.ndarray) -> np.ndarray:
 
 
 def mechanism_of(kind: str):
-    return {"linear": Linear, "weights": Weights, "mlp": lambda table: Networks(table, 3, 5, np.float64)}[kind](rows())
+    return {
+        "linear": LinearMechanism,
+        "weights": WeightsMechanism,
+        "mlp": lambda table: NetworkMechanism(table, 3, 5, np.float64),
+    }[kind](rows())
 
 
 def point(mechanism, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -93,7 +103,7 @@ def test_the_local_loss_is_made_of_the_four_parts():
     client = MODULE._Client("a", rows(), "linear", replace(SHORT, sparsity=0.2), seed=0)
     noise = np.random.default_rng(5).logistic(size=(4, 4))
     mask = mask_of(client.logits, noise, 0.5)
-    circles, _ = acyclicity(mask)
+    circles, _ = acyclicity_of_mask(mask)
     fit = 0.5 * rows().var(axis=0).sum()  # nothing is predicted yet
     assert client.slopes(noise, 0.7, 2.0).loss == pytest.approx(fit + 0.2 * mask.sum() + 0.7 * circles + circles**2)
 
@@ -101,7 +111,7 @@ def test_the_local_loss_is_made_of_the_four_parts():
 def test_single_precision_gives_the_slopes_of_double():
     double = mechanism_of("mlp")
     parameters, mask = point(double)
-    single = Networks(rows(), 3, 5).slopes(parameters.astype(np.float32), mask)
+    single = NetworkMechanism(rows(), 3, 5).slopes(parameters.astype(np.float32), mask)
     assert single.parameters.dtype == np.float32
     np.testing.assert_allclose(single.parameters, double.slopes(parameters, mask).parameters, rtol=1e-3, atol=1e-4)
 
@@ -110,7 +120,7 @@ def test_single_precision_gives_the_slopes_of_double():
 def test_what_the_mask_hides_does_not_matter(kind):
     shown, hidden = rows(), rows()
     hidden[:, 2] += 5 * np.random.default_rng(9).standard_normal(len(hidden))
-    build = Linear if kind == "linear" else lambda table: Networks(table, 3, 5, np.float64)
+    build = LinearMechanism if kind == "linear" else lambda table: NetworkMechanism(table, 3, 5, np.float64)
     first, second = build(shown), build(hidden)
     parameters, mask = point(first)
     mask[2] = 0
@@ -133,21 +143,23 @@ def test_h_is_zero_for_every_dag_and_for_nothing_else():
     for _ in range(20):
         order = draw.permutation(6)
         mask = np.triu(draw.random((6, 6)), 1)[np.ix_(order, order)]
-        assert acyclicity(mask)[0] == pytest.approx(0, abs=1e-12)
+        assert acyclicity_of_mask(mask)[0] == pytest.approx(0, abs=1e-12)
         effect, cause = draw.choice(np.argwhere(mask > 0.1))
         mask[cause, effect] = 0.1
-        assert acyclicity(mask)[0] > 1e-5
+        assert acyclicity_of_mask(mask)[0] > 1e-5
 
 
 def test_h_counts_a_circle_by_its_length():
     circle = np.roll(np.identity(3), 1, axis=1)
     closed_walks = sum(3 / np.prod(np.arange(1, n + 1)) for n in (3, 6, 9, 12))
-    assert acyclicity(circle)[0] == pytest.approx(closed_walks)
+    assert acyclicity_of_mask(circle)[0] == pytest.approx(closed_walks)
 
 
 def test_slope_of_h():
     mask = mask_of(np.zeros((4, 4)), np.random.default_rng(2).logistic(size=(4, 4)), 1.0)
-    np.testing.assert_allclose(acyclicity(mask)[1], steepest(lambda m: acyclicity(m)[0], mask), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(
+        acyclicity_of_mask(mask)[1], steepest(lambda m: acyclicity_of_mask(m)[0], mask), rtol=1e-6, atol=1e-8
+    )
 
 
 def test_masks_are_drawn_with_the_probability_of_the_logits():
@@ -171,7 +183,7 @@ def test_alpha_and_rho_grow_as_long_as_circles_stay():
             return next(self.left) if noise else 0.0
 
     server = Stubborn()
-    MODULE._without_circles(server, replace(MASKED, rho=1.0))
+    MODULE._without_circles(server, replace(MASKED_TRAINING, rho=1.0))
     # h: 2, then 1 and 0.4 (the first is no fall to a quarter), then none, and none for long enough
     assert server.seen == [(0, 1), (2, 1), (2, 10), (6, 10), (6, 10)]
 
@@ -216,7 +228,7 @@ def test_what_is_not_shared_stays_different():
 @pytest.mark.parametrize(("sharing", "mechanism"), VARIANTS)
 def test_traffic_is_logits_and_for_all_shared_the_parameters(sharing, mechanism):
     study = simulate(clients=3, rows=20, seed=2)
-    found = feddag(study.tables, study.names, sharing=sharing, mechanism=mechanism, training=SHORT).traffic
+    found = run_feddag(study.tables, study.names, sharing=sharing, mechanism=mechanism, training=SHORT).traffic
     networks = 6 * (4 * 6 + 4 + 4 * 4 + 4 + 4 + 1) * 4  # bytes of six networks in single precision
     parameters = {"linear": 6 * 6 * 8, "mlp": networks, "weights": 0}[mechanism] if sharing == "all" else 0
     rounds, none_left = divmod(found.messages_up, 3 * kinds_of_messages(sharing, mechanism))
@@ -258,16 +270,16 @@ def test_the_seed_makes_the_draws_and_clients_draw_for_themselves():
 def test_what_cannot_be_done_is_refused():
     study = simulate(clients=2, rows=10, changing=0)
     with pytest.raises(SettingsError, match="sharing is 'nothing'; expected one of 'graph', 'all'"):
-        feddag(study.tables, study.names, sharing="nothing")
+        run_feddag(study.tables, study.names, sharing="nothing")
     with pytest.raises(SettingsError, match="mechanism is 'trees'"):
-        feddag(study.tables, study.names, mechanism="trees")
+        run_feddag(study.tables, study.names, mechanism="trees")
     with pytest.raises(DataError, match=r"'client01' has shape \(10, 6\); expected rows × 2 variables"):
-        feddag(study.tables, ("a", "b"))
+        run_feddag(study.tables, ("a", "b"))
     with pytest.raises(DataError, match="no client"):
-        feddag({}, study.names)
+        run_feddag({}, study.names)
     vast = {client: table * 1e30 for client, table in study.tables.items()}
-    with pytest.raises(BaselineFailed, match="standardise"):
-        feddag(vast, study.names, training=SHORT)
+    with pytest.raises(BaselineError, match="standardise"):
+        run_feddag(vast, study.names, training=SHORT)
 
 
 # What it is known to do
@@ -288,22 +300,22 @@ CHAIN = frozenset({("a", "b"), ("b", "c")})
 
 @pytest.mark.parametrize("sharing", ["graph", "all"])
 def test_masks_find_a_linear_chain(sharing):
-    quick = replace(MASKED, steps=100, steps_alone=25)
-    found = feddag(chain(lambda x: 2 * x), "abc", sharing=sharing, mechanism="linear", training=quick)
+    quick = replace(MASKED_TRAINING, steps=100, local_steps=25)
+    found = run_feddag(chain(lambda x: 2 * x), "abc", sharing=sharing, mechanism="linear", training=quick)
     assert CHAIN <= found.directed <= CHAIN | {("a", "c")}
 
 
 def test_weights_find_a_linear_chain():
-    quick = replace(UNMASKED, steps=200, steps_alone=50, rate=0.01)
-    assert feddag(chain(lambda x: 2 * x), "abc", mechanism="weights", training=quick).directed == CHAIN
+    quick = replace(UNMASKED_TRAINING, steps=200, local_steps=50, rate=0.01)
+    assert run_feddag(chain(lambda x: 2 * x), "abc", mechanism="weights", training=quick).directed == CHAIN
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sharing", ["graph", "all"])
 def test_networks_find_a_chain_where_correlations_show_nothing(sharing):
     tables = chain(lambda x: x**2 - 1, count=200)
-    assert feddag(tables, "abc", sharing=sharing).directed >= CHAIN
-    assert not feddag(tables, "abc", sharing=sharing, mechanism="linear").directed >= CHAIN
+    assert run_feddag(tables, "abc", sharing=sharing).directed >= CHAIN
+    assert not run_feddag(tables, "abc", sharing=sharing, mechanism="linear").directed >= CHAIN
 
 
 @pytest.mark.slow
@@ -312,7 +324,7 @@ def test_does_well_on_raw_rows_of_like_clients_and_lives_on_their_scales():
     for seed in (1, 2):
         study = simulate(variables=5, clients=4, rows=200, changing=0, seed=seed)
         for scores, seen in ((raw, study), (standardised, study.standardised())):
-            found = feddag(seen.tables, seen.names, seed, sharing="all", mechanism="weights")
+            found = run_feddag(seen.tables, seen.names, seed, sharing="all", mechanism="weights")
             scores.append(compare(found.directed, study.arrows).direction.f1)
     assert np.mean(raw) > 0.9
     assert np.mean(standardised) < np.mean(raw) - 0.2

@@ -15,14 +15,14 @@ from flwr.app import ArrayRecord, ConfigRecord, Context, Error, Message, RecordD
 import fedcdh
 from fedcdh.cli import main as run
 from fedcdh.discovery.api import discover
-from fedcdh.errors import ExitCode, SettingsError, TooFewSites
+from fedcdh.errors import ExitCode, QuorumError, SettingsError
 from fedcdh.federation.flower import client_app, server_app
-from fedcdh.federation.flower.payload import NAME, loaded, unloaded
-from fedcdh.federation.site_config import read_site
+from fedcdh.federation.flower.payload import RECORD_NAME, read_payload, to_record
+from fedcdh.federation.site_config import read_site_config
 from fedcdh.messages.aggregate_file import unpack_aggregate
-from fedcdh.messages.envelope import PROFILE, Envelope, Wanted
+from fedcdh.messages.envelope import PROFILE, Envelope, ProfileRequest
 from fedcdh.messages.signing import SigningKey
-from fedcdh.reporting.result_files import result_json
+from fedcdh.reporting.result_files import render_result_json
 
 SITES = ("coast", "north", "south")
 CANARY = "canary-51e0"
@@ -80,9 +80,9 @@ class FakeGrid:
 
     def _reply(self, message):
         node = message.metadata.dst_node_id
-        kind = Envelope.from_bytes(unloaded(message)).kind
+        kind = Envelope.from_bytes(read_payload(message)).kind
         if (node, kind) not in self.odd:
-            return client_app.answer(message, context(node, {"site": str(self.settings[node])}))
+            return client_app.answer_query(message, context(node, {"site": str(self.settings[node])}))
         odd = self.odd[node, kind]
         if isinstance(odd, list):  # one after the other
             odd = odd.pop(0)
@@ -92,9 +92,9 @@ class FakeGrid:
 
 
 def conducted(grid, tmp_path, **given):
-    settings = server_app._settings({"output": str(tmp_path), "timeout": 1, **given})
-    transport = server_app.OverFlower(grid, poll=0.01)
-    return fedcdh.federation.conduct(transport, server_app.terms_of(settings), tmp_path)
+    settings = server_app._run_settings({"output": str(tmp_path), "timeout": 1, **given})
+    transport = server_app.FlowerTransport(grid, poll=0.01)
+    return fedcdh.federation.conduct(transport, server_app.to_study_terms(settings), tmp_path)
 
 
 def nodes(folder: Path) -> dict[int, Path]:
@@ -109,7 +109,7 @@ def in_process(folder: Path, names=SITES, **given) -> str:
         }
         for name, table in tables.items()
     }
-    return result_json(discover(columns, **given))
+    return render_result_json(discover(columns, **given))
 
 
 def test_a_study_over_the_grid_gives_the_same_bytes(folder, tmp_path):
@@ -119,11 +119,11 @@ def test_a_study_over_the_grid_gives_the_same_bytes(folder, tmp_path):
 
 
 def test_further_rounds_over_the_grid_give_the_same_bytes(folder, tmp_path):
-    given = {"expected-sites": 3, "method": "constraint", "rounds": "adaptive", "max-conditioning": 2}
+    given = {"expected-sites": 3, "method": "constraint", "rounds": "adaptive", "max-conditioning-size": 2}
     outcome = conducted(FakeGrid(nodes(folder)), tmp_path, **given)
     assert not outcome.missing
-    assert outcome.result.findings.spent.rounds > 0
-    expected = in_process(folder, method="constraint", rounds="adaptive", max_conditioning=2)
+    assert outcome.result.search_result.spent.rounds > 0
+    expected = in_process(folder, method="constraint", rounds="adaptive", max_conditioning_size=2)
     assert (tmp_path / "result.json").read_text(encoding="utf-8") == expected
     assert len(list((folder / "north").glob("*.ledger.json"))) == 1
 
@@ -145,8 +145,8 @@ def test_a_masked_sum_over_the_grid_is_the_plain_one(folder, tmp_path):
     cohort = fedcdh.add_up([fedcdh.summarize(table, plan, name) for name, table in tables.items()], plan)
     plain = fedcdh.Aggregate.of(cohort)
     found = unpack_aggregate((tmp_path / "out" / "journal" / "study.aggregate").read_bytes(), plan).aggregate
-    assert (found.total, found.firsts.tobytes()) == (plain.total, plain.firsts.tobytes())
-    expected = result_json(fedcdh.discover_from(plain, plan))
+    assert (found.total, found.first_moments.tobytes()) == (plain.total, plain.first_moments.tobytes())
+    expected = render_result_json(fedcdh.discover_from(plain, plan))
     assert (tmp_path / "out" / "result.json").read_text(encoding="utf-8") == expected
 
 
@@ -162,9 +162,9 @@ ODD = {
     "nothing": None,
     "an error of Flower's": Error(code=1, reason="<class 'ValueError'>"),
     "another record": RecordDict({"stats": ConfigRecord({"n": 3})}),
-    "a record without bytes": RecordDict({NAME: ArrayRecord()}),
-    "other bytes": loaded(b"\x93NUMPY"),
-    "no bytes": loaded(b""),
+    "a record without bytes": RecordDict({RECORD_NAME: ArrayRecord()}),
+    "other bytes": to_record(b"\x93NUMPY"),
+    "no bytes": to_record(b""),
 }
 
 
@@ -176,12 +176,12 @@ def test_an_odd_reply_is_refused_and_named(odd, kind, folder, tmp_path):
     assert list(outcome.missing) == ["12" if kind == "profile" else "north"]
     assert outcome.result.cohort.clients == ("coast", "south")
     if kind == "profile":
-        assert result_json(outcome.result) == in_process(folder, ("coast", "south"))
+        assert render_result_json(outcome.result) == in_process(folder, ("coast", "south"))
 
 
 @pytest.mark.parametrize("odd", ["nothing", "an error of Flower's", "other bytes"])
 def test_an_odd_reply_in_a_further_round_is_refused_and_named(odd, folder, tmp_path):
-    given = {"expected-sites": 3, "method": "constraint", "rounds": "adaptive", "max-conditioning": 2}
+    given = {"expected-sites": 3, "method": "constraint", "rounds": "adaptive", "max-conditioning-size": 2}
     outcome = conducted(FakeGrid(nodes(folder), {(12, "answer"): ODD[odd]}), tmp_path, **given)
     assert list(outcome.missing) == ["north"]
     assert outcome.missing["north"].startswith("answer 1: ")
@@ -192,7 +192,7 @@ def test_a_node_out_of_reach_for_a_moment_is_asked_again(folder, tmp_path):
     moment = [Error(code=code, reason="") for code in (5, 3, 4)]
     outcome = conducted(FakeGrid(nodes(folder), {(12, "summary"): moment}), tmp_path, **{"expected-sites": 3})
     assert not outcome.missing
-    assert result_json(outcome.result) == in_process(folder)
+    assert render_result_json(outcome.result) == in_process(folder)
 
 
 def test_a_node_out_of_reach_for_good_is_named(folder, tmp_path):
@@ -201,7 +201,7 @@ def test_a_node_out_of_reach_for_good_is_named(folder, tmp_path):
 
 
 def test_too_few_nodes_are_waited_for_and_then_given_up(folder, tmp_path):
-    with pytest.raises(TooFewSites, match="1 sites sent a profile, expected at least 2"):
+    with pytest.raises(QuorumError, match="1 sites sent a profile, expected at least 2"):
         conducted(FakeGrid({11: nodes(folder)[11]}), tmp_path, timeout=0.1)
 
 
@@ -213,7 +213,9 @@ def test_two_nodes_with_one_name_are_refused(folder, tmp_path):
 
 
 def test_a_node_says_codes_and_nothing_else(folder, tmp_path):
-    request = Message(loaded(Envelope(PROFILE, Wanted().to_bytes()).to_bytes()), dst_node_id=1, message_type="query")
+    request = Message(
+        to_record(Envelope(PROFILE, ProfileRequest().to_bytes()).to_bytes()), dst_node_id=1, message_type="query"
+    )
     broken = tmp_path / f"{CANARY}.toml"
     broken.write_text(f'client = "{CANARY}"\ndata = "{CANARY}.csv"\n', encoding="utf-8")
     held = tmp_path / "held.toml"
@@ -226,23 +228,23 @@ def test_a_node_says_codes_and_nothing_else(folder, tmp_path):
         ({"site": str(broken)}, ExitCode.DATA),
         ({"site": str(held)}, ExitCode.POLICY),
     ):
-        reply = client_app.answer(request, context(1, config))
+        reply = client_app.answer_query(request, context(1, config))
         assert not reply.has_error()
-        assert Envelope.from_bytes(unloaded(reply)).code == code
-        assert CANARY.encode() not in unloaded(reply)
+        assert Envelope.from_bytes(read_payload(reply)).code == code
+        assert CANARY.encode() not in read_payload(reply)
 
 
 def test_bytes_are_carried_as_they_are():
     for content in (b"", b"\0\n\xff", bytes(range(256)) * 40_000):
-        assert unloaded(Message(loaded(content), dst_node_id=1, message_type="query")) == content
+        assert read_payload(Message(to_record(content), dst_node_id=1, message_type="query")) == content
 
 
 def test_in_simulation_nodes_have_numbers(folder, monkeypatch):
-    monkeypatch.setenv(client_app.SIMULATED, str(folder))
-    found = [read_site(client_app.settings_file({"partition-id": number})).client for number in range(3)]
+    monkeypatch.setenv(client_app.SIMULATED_SITES_VARIABLE, str(folder))
+    found = [read_site_config(client_app.find_site_config({"partition-id": number})).client for number in range(3)]
     assert found == list(SITES)
     with pytest.raises(SettingsError, match="does not know its site"):
-        client_app.settings_file({"partition-id": 3})
+        client_app.find_site_config({"partition-id": 3})
 
 
 @pytest.mark.parametrize(
@@ -255,4 +257,4 @@ def test_in_simulation_nodes_have_numbers(folder, monkeypatch):
 )
 def test_a_slip_in_the_run_configuration_is_said(given, said):
     with pytest.raises(SettingsError, match=said):
-        server_app._settings({"output": "/x", **given})
+        server_app._run_settings({"output": "/x", **given})

@@ -15,8 +15,8 @@ from fedcdh.cli import main
 from fedcdh.data.readers import open_tables
 from fedcdh.discovery.api import discover
 from fedcdh.federation.flower.app_folder import write_app
-from fedcdh.federation.flower.local_trial import Trial
-from fedcdh.reporting.result_files import result_json
+from fedcdh.federation.flower.local_trial import LocalTrial
+from fedcdh.reporting.result_files import render_result_json
 
 pytestmark = pytest.mark.slow
 SITES = ("coast", "north", "south")
@@ -31,7 +31,7 @@ def trial(tmp_path_factory):
     for name in SITES:
         settings = f'client = "{name}"\ndata = "data.csv"\nplans_at_most = 99\n'
         (folder / "sites" / name / "site.toml").write_text(settings, encoding="utf-8")
-    with Trial(folder) as started:
+    with LocalTrial(folder) as started:
         started.prepare()
         started.start_link()
         for name in SITES:
@@ -39,7 +39,7 @@ def trial(tmp_path_factory):
         yield started
 
 
-def columns(trial: Trial, names=SITES):
+def columns(trial: LocalTrial, names=SITES):
     found = {}
     for name in names:
         files = open_tables(trial.folder / "sites" / name / "data.csv")
@@ -48,7 +48,7 @@ def columns(trial: Trial, names=SITES):
     return found
 
 
-def conducted(trial: Trial, output: Path, app: Path | None = None, **given) -> tuple[bytes, dict[str, str]]:
+def conducted(trial: LocalTrial, output: Path, app: Path | None = None, **given) -> tuple[bytes, dict[str, str]]:
     """The result and who is missing; a run without a result says why."""
     settings = {"output": str(output), "expected-sites": 3, "timeout": PATIENCE}
     said = trial.run({**settings, **{name.replace("_", "-"): value for name, value in given.items()}}, app)
@@ -67,16 +67,16 @@ def wait_until(there) -> None:
 def test_a_study_over_the_network_gives_the_bytes_of_one_in_process(trial, tmp_path):
     result, missing = conducted(trial, tmp_path)
     assert not missing
-    assert result.decode() == result_json(discover(columns(trial)))
+    assert result.decode() == render_result_json(discover(columns(trial)))
 
 
 def test_further_rounds_over_the_network_give_the_bytes_of_one_in_process(trial, tmp_path):
     """Under the safe policy, with TLS and node keys; and each site has its ledger."""
-    given = {"method": "constraint", "rounds": "adaptive", "max_conditioning": 2}
+    given = {"method": "constraint", "rounds": "adaptive", "max_conditioning_size": 2}
     result, missing = conducted(trial, tmp_path, **given)
     assert not missing
     assert (tmp_path / "journal" / "rounds" / "request-001.json").exists()
-    assert result.decode() == result_json(discover(columns(trial), **given))
+    assert result.decode() == render_result_json(discover(columns(trial), **given))
     for name in SITES:
         assert list((trial.folder / "sites" / name).glob("*.ledger.json"))
 
@@ -139,4 +139,4 @@ def test_a_site_killed_in_the_middle_leaves_a_study_that_names_it(trial, tmp_pat
     assert [client["client"] for client in json.loads(result)["clients"]] == ["coast", "south"]
     again, missing = conducted(trial, tmp_path)
     assert not missing
-    assert again.decode() == result_json(discover(columns(trial)))
+    assert again.decode() == render_result_json(discover(columns(trial)))

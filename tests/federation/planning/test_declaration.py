@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedcdh.errors import FedCDHError, PlanError
-from fedcdh.federation.planning.declaration import Declaration, Declared
-from fedcdh.graphs.knowledge import NOTHING_KNOWN, Knowledge
+from fedcdh.federation.planning.declaration import Declaration, VariableDeclaration
+from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
 from fedcdh.protocols import DOMAIN
 from fedcdh.summaries.features import Fourier, Hermite
 from fedcdh.summaries.plan import Categorical, Continuous
@@ -67,10 +67,12 @@ def test_everything_said_is_understood():
 
 def test_nothing_has_to_be_said():
     assert Declaration.from_toml("") == Declaration()
-    assert Declaration().knowledge == NOTHING_KNOWN
+    assert Declaration().knowledge == NO_KNOWLEDGE
     assert Declaration.from_toml("[features]").family == Hermite()
     assert Declaration.from_toml("[features]\nwidth = 3").family == Hermite(3)
-    assert Declaration.from_toml('[variables.x]\nkind = "categorical"').variables == (Declared("x", "categorical"),)
+    assert Declaration.from_toml('[variables.x]\nkind = "categorical"').variables == (
+        VariableDeclaration("x", "categorical"),
+    )
 
 
 @settings(deadline=None)

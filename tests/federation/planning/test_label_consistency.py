@@ -12,8 +12,8 @@ from fedcdh.data.readers import open_tables
 from fedcdh.errors import PlanError
 from fedcdh.evaluation.demo import hospital_study
 from fedcdh.federation.planning.declaration import Declaration
-from fedcdh.federation.planning.label_consistency import folded, spellings, strangers
-from fedcdh.federation.planning.study_from_profiles import study_from
+from fedcdh.federation.planning.label_consistency import find_disjoint_labels, find_spelling_variants, fold_label
+from fedcdh.federation.planning.study_from_profiles import plan_study
 from fedcdh.messages.profile_file import ProfileMessage
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.plan import Categorical
@@ -28,7 +28,7 @@ def messages(labels: dict[str, str], rows: int = 60, name: str = "s") -> list[tu
 
 def refusal(labels: dict[str, str], **more) -> str:
     with pytest.raises(PlanError) as refused:
-        study_from(messages(labels, **more))
+        plan_study(messages(labels, **more))
     return str(refused.value)
 
 
@@ -46,7 +46,7 @@ def test_four_ways_to_say_yes_and_no_make_no_plan():
     assert "'Yes' at 'b', 'yes' at 'a'" in message
     assert "no label in common at 'a', 'b' ('no', 'yes') and 'c', 'd' ('false', 'true')" in message
     assert "declare its levels to settle it" in message
-    assert "--accept-ranges s" in message
+    assert "--accept-differences s" in message
 
 
 @pytest.mark.parametrize(
@@ -80,15 +80,15 @@ def test_the_message_brings_a_declaration_of_one_spelling_each():
 def test_declared_levels_settle_it():
     sent = messages({"a": "yes,no", "b": "Yes,No"})
     declared = Declaration.from_toml('[variables.s]\nlevels = ["no", "yes", "No", "Yes"]')
-    assert study_from(sent, declared).plan.variables == (Categorical("s", ("no", "yes", "No", "Yes")),)
+    assert plan_study(sent, declared).plan.variables == (Categorical("s", ("no", "yes", "No", "Yes")),)
     with pytest.raises(PlanError, match=r"level 'No' at client 'b', which is not declared, did you mean 'no'"):
-        study_from(sent, Declaration.from_toml('[variables.s]\nlevels = ["no", "yes"]'))
+        plan_study(sent, Declaration.from_toml('[variables.s]\nlevels = ["no", "yes"]'))
 
 
 def test_whole_numbers_with_decimals_are_the_declared_levels_without():
     labels = {"a": "1,2,k.A.", "b": "1.0,2.0,k.A."}
     declared = declared_in(refusal(labels))
-    plan = study_from(messages(labels), declared).plan
+    plan = plan_study(messages(labels), declared).plan
     assert plan.variables == (Categorical("s", ("1", "2", "k.A.")),)
     tables = [{"s": text.split(",") * 20} for text in labels.values()]
     assert np.array_equal(*(summarize(t, plan, c).moments for t, c in zip(tables, labels, strict=True)))
@@ -104,15 +104,15 @@ def test_sites_without_a_label_in_common_are_refused_unless_that_is_accepted(our
     assert "spelling" not in message
     sent = messages(labels)
     levels = tuple(sorted({*ours.split(","), *theirs.split(",")}))
-    assert study_from(sent, accept_ranges=["s"]).plan.variables == (Categorical("s", levels),)
+    assert plan_study(sent, accept_differences=["s"]).plan.variables == (Categorical("s", levels),)
     declared = Declaration.from_toml(f"[variables.s]\nlevels = {list(levels)}")
-    assert study_from(sent, declared).plan.variables == (Categorical("s", levels),)
+    assert plan_study(sent, declared).plan.variables == (Categorical("s", levels),)
     assert declared_in(message).variables[0].levels == tuple(sorted(ours.split(","))), "those of most rows"
 
 
 def test_accepting_does_not_accept_spellings():
     with pytest.raises(PlanError, match="differ only in their spelling") as refused:
-        study_from(messages(FOUR), accept_ranges=["s"])
+        plan_study(messages(FOUR), accept_differences=["s"])
     assert "no label in common" not in str(refused.value)
 
 
@@ -123,7 +123,7 @@ def test_all_doubts_come_at_once():
         "b": {"s": ["ja", "nein"] * 30, "q": 1000 * (5 + rng.standard_normal(60))},
     }
     with pytest.raises(PlanError, match="no label in common") as refused:
-        study_from([(c, ProfileMessage(profile(t, c))) for c, t in tables.items()])
+        plan_study([(c, ProfileMessage(profile(t, c))) for c, t in tables.items()])
     assert "other units" in str(refused.value)
 
 
@@ -138,17 +138,17 @@ def test_all_doubts_come_at_once():
     ],
 )
 def test_ordinary_labels_accuse_nobody(labels):
-    assert study_from(messages(labels))
+    assert plan_study(messages(labels))
 
 
 def test_few_rows_accuse_nobody():
-    assert study_from(messages({"a": "yes,no", "b": "true,false"}, rows=19))
+    assert plan_study(messages({"a": "yes,no", "b": "true,false"}, rows=19))
     assert "no label in common" in refusal({"a": "yes,no", "b": "true,false"}, rows=20)
 
 
 def test_a_site_without_values_accuses_nobody():
     tables = {"a": {"s": ["yes", "no"] * 30}, "b": {"s": [None] * 60}}
-    assert study_from([(c, ProfileMessage(profile(t, c))) for c, t in tables.items()])
+    assert plan_study([(c, ProfileMessage(profile(t, c))) for c, t in tables.items()])
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -157,8 +157,8 @@ def test_hospitals_of_the_demo_and_of_the_tests_accuse_nobody(seed):
         profiles = [profile(table, client) for client, table in tables.items()]
         for name in profiles[0].columns:
             columns = {one.client: one.columns[name] for one in profiles}
-            assert spellings(name, columns) is None
-            assert strangers(name, columns) is None
+            assert find_spelling_variants(name, columns) is None
+            assert find_disjoint_labels(name, columns) is None
 
 
 words = st.sampled_from(["yes", "Yes", " yes", "no", "true", "1", "1.0", "2"])
@@ -169,16 +169,18 @@ def test_the_order_of_clients_does_not_matter(sites, random):
     labels = {f"site {k}": ",".join(sorted(site)) for k, site in enumerate(sites)}
     columns = {client: one.profile.columns["s"] for client, (_, one) in zip(labels, messages(labels), strict=True)}
     shuffled = dict(random.sample(list(columns.items()), len(columns)))
-    assert strangers("s", shuffled) == strangers("s", columns)
-    assert spellings("s", shuffled) == spellings("s", columns)
+    assert find_disjoint_labels("s", shuffled) == find_disjoint_labels("s", columns)
+    assert find_spelling_variants("s", shuffled) == find_spelling_variants("s", columns)
     levels = {level for column in columns.values() for level in column.levels}
-    assert (spellings("s", columns) is None) == (len({folded(level) for level in levels}) == len(levels))
+    assert (find_spelling_variants("s", columns) is None) == (
+        len({fold_label(level) for level in levels}) == len(levels)
+    )
 
 
 @given(st.text())
 def test_folding_twice_is_folding_once(text):
-    assert folded(folded(text)) == folded(text)
-    assert folded(f" {text}\t") == folded(text)
+    assert fold_label(fold_label(text)) == fold_label(text)
+    assert fold_label(f" {text}\t") == fold_label(text)
 
 
 def test_csv_with_gaps_gives_the_labels_of_csv_without(tmp_path):
@@ -188,6 +190,6 @@ def test_csv_with_gaps_gives_the_labels_of_csv_without(tmp_path):
         ProfileMessage(profile(open_tables(tmp_path / f"{c}.csv"), c, variables=["sex"], kinds={"sex": "categorical"}))
         for c in "ab"
     ]
-    plan = study_from([(one.profile.client, one) for one in sent]).plan
+    plan = plan_study([(one.profile.client, one) for one in sent]).plan
     assert plan.variables == (Categorical("sex", ("1", "2")),)
     assert summarize(open_tables(tmp_path / "b.csv"), plan, "b").rows == 60

@@ -21,34 +21,34 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedcdh.cli import _console, main
-from fedcdh.cli._summaries import Receiving
+from fedcdh.cli._summaries import SummaryReader
 from fedcdh.discovery.api import discover_from
 from fedcdh.errors import (
-    DuplicateClient,
-    IdentityViolated,
-    NotASummary,
-    PlanMismatch,
+    DuplicateClientError,
+    MomentIdentityError,
+    PlanMismatchError,
     SettingsError,
     SignatureError,
     SummaryError,
+    SummaryFormatError,
 )
-from fedcdh.federation.streaming.aggregate_files import Adding, Outcome
-from fedcdh.federation.streaming.running_sum import FORMAT, RunningSum, _rendered
+from fedcdh.federation.streaming.aggregate_files import AggregationReport, StreamingAggregation
+from fedcdh.federation.streaming.running_sum import FORMAT, RunningSum, _to_container
 from fedcdh.messages.aggregate_file import AggregateMessage, pack_aggregate, unpack_aggregate
 from fedcdh.messages.signing import SigningKey, sign
 from fedcdh.messages.study_file import Study
-from fedcdh.messages.summary_file import SummaryMessage, most_bytes, pack, unpack
-from fedcdh.privacy.differential.mechanism import noisy
+from fedcdh.messages.summary_file import SummaryMessage, max_summary_bytes, pack_summary, unpack_summary
+from fedcdh.privacy.differential.mechanism import add_noise
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Aggregate
 from fedcdh.summaries.bootstrap import bootstrap_summaries
-from fedcdh.summaries.dp_parameters import Noise
+from fedcdh.summaries.dp_parameters import DPParameters
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.features import bounded
-from fedcdh.summaries.integer_vectors import words_of
+from fedcdh.summaries.integer_vectors import vector_length
 from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
 from fedcdh.summaries.summary import Summary
-from fedcdh.summaries.validation import admit
+from fedcdh.summaries.validation import admit_summaries
 
 CLIENTS = tuple(f"site {letter}" for letter in "abcdefg")
 PLAN = StudyPlan((Continuous("x"), Categorical("g", ("no", "yes")), Continuous("y", 0.0, 2.0)), CLIENTS)
@@ -69,7 +69,7 @@ SUMMARIES = {client: summary_of(client) for client in CLIENTS}
 
 def write(folder: Path, client: str, summary: Summary | None = None, name: str = "", **said: object) -> Path:
     """The file of a client's summary, and its signature where the plan asks for one."""
-    content = pack(SummaryMessage(summary or SUMMARIES[client], **said), PLAN)
+    content = pack_summary(SummaryMessage(summary or SUMMARIES[client], **said), PLAN)
     folder.mkdir(exist_ok=True)
     path = folder / f"{name or client}.summary"
     path.write_bytes(content)
@@ -99,16 +99,20 @@ def files(inbox: Path) -> list[Path]:
     return sorted((inbox / "sent").glob("*.summary"))
 
 
-def take(adding: Adding, paths: list[Path]) -> Outcome:
-    return adding.of(paths, most_bytes(PLAN), Receiving(STUDY).opened)
+def take(adding: StreamingAggregation, paths: list[Path]) -> AggregationReport:
+    return adding.of(paths, max_summary_bytes(PLAN), SummaryReader(STUDY).opened)
 
 
 def all_at_once(groups: dict[str, str] | None = None) -> Aggregate:
-    return Aggregate.of(admit(SUMMARIES.values(), PLAN), groups)
+    return Aggregate.of(admit_summaries(SUMMARIES.values(), PLAN), groups)
 
 
 def same(first: Aggregate, second: Aggregate) -> bool:
-    return first.total == second.total and first.groups == second.groups and np.array_equal(first.firsts, second.firsts)
+    return (
+        first.total == second.total
+        and first.groups == second.groups
+        and np.array_equal(first.first_moments, second.first_moments)
+    )
 
 
 def add(inbox: Path, target: Path, *more: object) -> int:
@@ -122,7 +126,7 @@ def add(inbox: Path, target: Path, *more: object) -> int:
 @given(order=st.permutations(range(len(CLIENTS))), stops=st.sets(st.integers(1, len(CLIENTS) - 1)), again=st.booleans())
 @settings(max_examples=30, deadline=None)
 def test_any_order_and_any_portions_give_the_sum_of_all(inbox, tmp_path_factory, order, stops, again):
-    adding = Adding.beside(tmp_path_factory.mktemp("sums") / "total", STUDY)
+    adding = StreamingAggregation.beside(tmp_path_factory.mktemp("sums") / "total", STUDY)
     paths = [files(inbox)[place] for place in order]
     edges = [0, *sorted(stops), len(paths)]
     for start, stop in pairwise(edges):
@@ -136,7 +140,7 @@ def test_any_order_and_any_portions_give_the_sum_of_all(inbox, tmp_path_factory,
         client: hashlib.sha256(path.read_bytes()).hexdigest()
         for client, path in zip(CLIENTS, files(inbox), strict=True)
     }
-    straight = take(Adding.beside(tmp_path_factory.mktemp("sums") / "total", STUDY), files(inbox))
+    straight = take(StreamingAggregation.beside(tmp_path_factory.mktemp("sums") / "total", STUDY), files(inbox))
     assert pack_aggregate(message) == pack_aggregate(straight.sums.message())
 
 
@@ -152,15 +156,15 @@ def test_groups_are_those_of_an_aggregate(names):
 
 
 def test_noise_adds_up_and_all_clients_stand_together():
-    plan = replace(PLAN, clients=CLIENTS[::-1], noise=Noise(1.0, 1e-6, rows=500), clip=bounded.CLIP)
+    plan = replace(PLAN, clients=CLIENTS[::-1], noise=DPParameters(1.0, 1e-6, rows=500), clip=bounded.BOUNDED_CLIP)
     study, sums = Study(plan), RunningSum(Study(plan))
-    sent = [noisy(summary_of(client, plan), plan) for client in CLIENTS]
+    sent = [add_noise(summary_of(client, plan), plan) for client in CLIENTS]
     for number, summary in enumerate(sent):
         sums.add(SummaryMessage(summary), f"{number:064x}")
     sums = RunningSum.from_bytes(sums.to_bytes(), study)
-    cohort = admit(sent, plan)
+    cohort = admit_summaries(sent, plan)
     message = sums.message()
-    assert same(message.aggregate, Aggregate.of_sum(cohort.total, plan))
+    assert same(message.aggregate, Aggregate.from_total(cohort.total, plan))
     assert unpack_aggregate(pack_aggregate(message), plan).aggregate.total == cohort.total
     with pytest.raises(SettingsError, match="leave the groups out"):
         RunningSum(study, dict.fromkeys(CLIENTS, "all"))
@@ -241,19 +245,19 @@ def test_every_file_that_is_refused_is_named_and_the_others_are_kept(inbox, tmp_
 
 
 def test_each_check_of_arrival_is_made(inbox, tmp_path):
-    adding = Adding.beside(tmp_path / "total", STUDY)
+    adding = StreamingAggregation.beside(tmp_path / "total", STUDY)
     other = replace(PLAN, study="another")
     wrong_plan = tmp_path / "plan.summary"
-    wrong_plan.write_bytes(pack(SummaryMessage(summary_of("site g", other)), other))
+    wrong_plan.write_bytes(pack_summary(SummaryMessage(summary_of("site g", other)), other))
     cases = [
         (write(tmp_path, "site c"), None),
-        (write(tmp_path, "site c", name="site c.twice"), DuplicateClient),  # the same file twice
-        (write(tmp_path, "site d"), DuplicateClient),  # and another of the same client
-        (write(tmp_path, "site d", summary_of("site d", seed=1), name="second"), DuplicateClient),
-        (write(tmp_path, "site e"), DuplicateClient),  # and a copy of it
-        (write(tmp_path, "site g", replace(SUMMARIES["site e"], clients=("site g",))), DuplicateClient),
-        (wrong_plan, PlanMismatch),
-        (write(tmp_path, "site f", more_rows(SUMMARIES["site f"])), IdentityViolated),
+        (write(tmp_path, "site c", name="site c.twice"), DuplicateClientError),  # the same file twice
+        (write(tmp_path, "site d"), DuplicateClientError),  # and another of the same client
+        (write(tmp_path, "site d", summary_of("site d", seed=1), name="second"), DuplicateClientError),
+        (write(tmp_path, "site e"), DuplicateClientError),  # and a copy of it
+        (write(tmp_path, "site g", replace(SUMMARIES["site e"], clients=("site g",))), DuplicateClientError),
+        (wrong_plan, PlanMismatchError),
+        (write(tmp_path, "site f", more_rows(SUMMARIES["site f"])), MomentIdentityError),
         (tmp_path / "nowhere.summary", SummaryError),
     ]
     forged = write(tmp_path, "site a", name="forged")
@@ -281,14 +285,16 @@ def test_which_of_two_summaries_holds_is_decided_by_no_order(inbox, tmp_path_fac
         write(folder, "site d", summary_of("site d", seed=1), name="other d"),
         write(folder, "site f", replace(SUMMARIES["site e"], clients=("site f",))),
     ]
-    paths, adding = [*settled, *contested], Adding.beside(folder / "total", STUDY)
+    paths, adding = [*settled, *contested], StreamingAggregation.beside(folder / "total", STUDY)
     for start, stop in pairwise([0, *sorted(stops), len(paths)]):
         take(adding, [paths[place] for place in order[start:stop]])
     for named, refused in ((settled, []), (paths, contested)):  # not forgotten, and told of with the files at hand
         outcome = take(adding, named)
         assert outcome.sums.contested == ("site d", "site e", "site f")
         assert [path for path, _ in outcome.refused] == sorted(refused)
-        with pytest.raises(DuplicateClient, match="which summary holds is not known of client site d, site e, site f"):
+        with pytest.raises(
+            DuplicateClientError, match="which summary holds is not known of client site d, site e, site f"
+        ):
             outcome.sums.message()
 
 
@@ -302,7 +308,7 @@ def test_a_third_summary_is_judged_by_both_others_in_any_order(tmp_path_factory,
         write(folder, "site f"),
         write(folder, "site f", replace(SUMMARIES["site e"], clients=("site f",)), name="other f"),
     ]
-    adding = Adding.beside(folder / "total", STUDY)
+    adding = StreamingAggregation.beside(folder / "total", STUDY)
     for start, stop in pairwise([0, *sorted(stops), len(paths)]):
         take(adding, [paths[place] for place in order[start:stop]])
     outcome = take(adding, paths)
@@ -311,10 +317,10 @@ def test_a_third_summary_is_judged_by_both_others_in_any_order(tmp_path_factory,
 
 
 def test_whoever_sends_ever_more_summaries_fills_no_disk(tmp_path):
-    adding, sums = Adding.beside(tmp_path / "total", STUDY), RunningSum(STUDY)
+    adding, sums = StreamingAggregation.beside(tmp_path / "total", STUDY), RunningSum(STUDY)
     for number in range(6 * len(CLIENTS) + 100):
         message = SummaryMessage(replace(summary_of("site a", seed=number % 7), clients=("site a",)))
-        with nullcontext() if not number else pytest.raises(DuplicateClient):
+        with nullcontext() if not number else pytest.raises(DuplicateClientError):
             sums.add(message, f"{number:064x}")
     adding.journal.write_bytes(sums.to_bytes())
     assert adding.begun().contested == ("site a",)
@@ -323,7 +329,7 @@ def test_whoever_sends_ever_more_summaries_fills_no_disk(tmp_path):
 def test_one_summary_is_added_once():
     sums, message = RunningSum(STUDY), SummaryMessage(SUMMARIES["site a"])
     sums.add(message, "0" * 64)
-    with pytest.raises(DuplicateClient, match="in the sum already"):
+    with pytest.raises(DuplicateClientError, match="in the sum already"):
         sums.add(message, "0" * 64)
     assert sums.contested == ()
 
@@ -351,7 +357,7 @@ def test_what_cannot_be_true_contests_nothing(inbox, tmp_path, first):
         "true": write(tmp_path, "site d", name="true"),
         "false": write(tmp_path, "site d", more_rows(SUMMARIES["site d"]), name="false"),
     }
-    adding = Adding.beside(tmp_path / "total", STUDY)
+    adding = StreamingAggregation.beside(tmp_path / "total", STUDY)
     for path in (sent.pop(first), *sent.values()):
         outcome = take(adding, [path])
     assert outcome.sums.contested == ()
@@ -370,7 +376,7 @@ def test_however_many_are_refused_all_are_listed(inbox, tmp_path, capsys):
     with listed.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["file"] for row in rows] == list(map(str, wrong))
-    assert {row["kind"] for row in rows} == {"NotASummary"}
+    assert {row["kind"] for row in rows} == {"SummaryFormatError"}
     document = json.loads(said.out)
     assert document["refused"] == rows
     assert document["without"] == list(CLIENTS)
@@ -407,7 +413,7 @@ def test_what_is_refused_leaves_no_trace():
     assert sums.to_bytes() == before
     sums.add(SummaryMessage(SUMMARIES["site a"]), "0" * 64)
     before = sums.to_bytes()
-    with pytest.raises(DuplicateClient):
+    with pytest.raises(DuplicateClientError):
         sums.add(SummaryMessage(SUMMARIES["site a"]), "0" * 64)
     assert sums.to_bytes() == before  # the same once more contests nothing
 
@@ -421,7 +427,7 @@ def test_clients_who_are_missing_are_waited_for_or_left_out(inbox, tmp_path, cap
     assert json.loads(capsys.readouterr().out)["without"] == ["site g"]
     found = unpack_aggregate(target.read_bytes(), PLAN).aggregate
     rest = [SUMMARIES[client] for client in CLIENTS[:-1]]
-    assert same(found, Aggregate.of(admit(rest, PLAN, without=["site g"])))
+    assert same(found, Aggregate.of(admit_summaries(rest, PLAN, without=["site g"])))
     assert add(inbox, target, files(inbox)[6]) == 0  # who comes late is added to what was kept
     assert same(unpack_aggregate(target.read_bytes(), PLAN).aggregate, all_at_once())
     assert not (tmp_path / "total.adding").exists()
@@ -459,7 +465,7 @@ def test_what_stops_the_writing_is_told_with_the_name_of_the_file(inbox, tmp_pat
             raise OSError(number, os.strerror(number))
 
         with monkeypatch.context() as full:
-            full.setattr("fedcdh._io.storage._fill", refused)
+            full.setattr("fedcdh._io.storage._write_all", refused)
             assert add(inbox, tmp_path / "total", inbox / "sent") == 8
         said = f"{tmp_path / 'total.adding'} ({os.strerror(number)}); choose another place, or {advice}"
         assert f"cannot read or write {said}" in capsys.readouterr().err
@@ -479,9 +485,9 @@ def test_a_file_that_cannot_be_read_is_refused_like_any_other(inbox, tmp_path):
     def opened(path: Path, content: bytes) -> SummaryMessage:
         if path.stem == "site b":
             raise PermissionError(13, "Permission denied", f"{path}.sig")
-        return Receiving(STUDY).opened(path, content)
+        return SummaryReader(STUDY).opened(path, content)
 
-    outcome = Adding.beside(tmp_path / "total", STUDY).of(files(inbox), most_bytes(PLAN), opened)
+    outcome = StreamingAggregation.beside(tmp_path / "total", STUDY).of(files(inbox), max_summary_bytes(PLAN), opened)
     ((path, problem),) = outcome.refused
     assert path.stem == "site b"
     assert str(problem).startswith(f"{path}.sig cannot be read (Permission denied)")
@@ -490,7 +496,7 @@ def test_a_file_that_cannot_be_read_is_refused_like_any_other(inbox, tmp_path):
 
 def test_a_sum_of_several_clients_is_no_summary():
     sums = RunningSum(STUDY)
-    pair = admit([SUMMARIES["site a"], SUMMARIES["site b"]], PLAN, without=CLIENTS[2:]).total
+    pair = admit_summaries([SUMMARIES["site a"], SUMMARIES["site b"]], PLAN, without=CLIENTS[2:]).total
     with pytest.raises(SummaryError, match="expected the summary of one client"):
         sums.add(SummaryMessage(pair), "0" * 64)
     assert sums.lacking == CLIENTS
@@ -509,7 +515,7 @@ def test_a_pattern_that_fits_nothing_and_a_plan_by_another_are_refused(inbox, tm
 def test_very_many_who_are_missing_take_one_note_of_the_result():
     plan = replace(PLAN, clients=(*CLIENTS, *(f"gone {number}" for number in range(30))))
     some = [summary_of(client, plan) for client in CLIENTS[:2]]
-    cohort = admit(some, plan, without=[client for client in plan.clients if client not in CLIENTS[:2]])
+    cohort = admit_summaries(some, plan, without=[client for client in plan.clients if client not in CLIENTS[:2]])
     notes = [note for note in discover_from(Aggregate.of(cohort), plan).notes if "dropped out" in note]
     assert len(notes) == 1
     assert "and 15 more" in notes[0]
@@ -538,7 +544,7 @@ def test_of_nothing_but_copies_nothing_is_said_to_be_kept(inbox, tmp_path, capsy
 
 
 def test_research_is_remembered_through_a_stop(inbox, tmp_path):
-    adding = Adding.beside(tmp_path / "total", STUDY)
+    adding = StreamingAggregation.beside(tmp_path / "total", STUDY)
     take(adding, [write(tmp_path, "site f", research=True)])
     outcome = take(adding, files(inbox)[:5])
     assert outcome.sums.message().research == ("site f",)
@@ -559,8 +565,8 @@ def test_a_file_that_changed_since_it_was_added_is_named(inbox, tmp_path, capsys
 
 
 def test_a_stop_in_the_middle_keeps_what_was_added(inbox, tmp_path):
-    adding = Adding.beside(tmp_path / "total", STUDY)
-    receiving, opened = Receiving(STUDY), []
+    adding = StreamingAggregation.beside(tmp_path / "total", STUDY)
+    receiving, opened = SummaryReader(STUDY), []
 
     def stopped(path: Path, content: bytes) -> SummaryMessage:
         if len(opened) == 4:
@@ -569,38 +575,38 @@ def test_a_stop_in_the_middle_keeps_what_was_added(inbox, tmp_path):
         return receiving.opened(path, content)
 
     with pytest.raises(KeyboardInterrupt):
-        adding.of(files(inbox), most_bytes(PLAN), stopped)
+        adding.of(files(inbox), max_summary_bytes(PLAN), stopped)
     assert set(adding.begun().added) == set(CLIENTS[:4])
     assert same(take(adding, files(inbox)[4:]).sums.message().aggregate, all_at_once())
 
 
 def test_a_request_to_end_keeps_what_was_added(inbox, tmp_path, capsys, monkeypatch):
     """As timeout, Slurm and Kubernetes send it."""
-    opened, before = Receiving.opened, signal.SIG_DFL
+    opened, before = SummaryReader.opened, signal.SIG_DFL
     inherited = signal.signal(signal.SIGTERM, before)  # whoever runs the tests may have set another
 
-    def ended(self: Receiving, path: Path, content: bytes) -> SummaryMessage:
+    def ended(self: SummaryReader, path: Path, content: bytes) -> SummaryMessage:
         if path.stem == "site e":
             assert signal.getsignal(signal.SIGTERM) is not before  # else it would end the tests
             signal.raise_signal(signal.SIGTERM)
         return opened(self, path, content)
 
     with monkeypatch.context() as ending:
-        ending.setattr(Receiving, "opened", ended)
+        ending.setattr(SummaryReader, "opened", ended)
         assert add(inbox, tmp_path / "total") == 130
     assert "run the command again" in capsys.readouterr().err
     assert signal.signal(signal.SIGTERM, inherited) is before
-    assert set(Adding.beside(tmp_path / "total", STUDY).begun().added) == set(CLIENTS[:4])
+    assert set(StreamingAggregation.beside(tmp_path / "total", STUDY).begun().added) == set(CLIENTS[:4])
     assert add(inbox, tmp_path / "total") == 0
 
 
 def test_half_a_summary_is_never_kept(inbox, tmp_path, monkeypatch):
     """A stop between two of the numbers that belong together: what is on disk is as it was before."""
-    adding = Adding.beside(tmp_path / "total", STUDY)
+    adding = StreamingAggregation.beside(tmp_path / "total", STUDY)
     take(adding, files(inbox)[:2])
     before, sums = adding.journal.read_bytes(), adding.begun()
     sums._place.clear()  # the second of the numbers then finds no place
-    monkeypatch.setattr(Adding, "begun", lambda self: sums)
+    monkeypatch.setattr(StreamingAggregation, "begun", lambda self: sums)
     with pytest.raises(KeyError):
         take(adding, files(inbox)[2:3])
     assert adding.journal.read_bytes() == before
@@ -626,7 +632,7 @@ def test_killed_at_any_line_it_goes_on_to_the_same_bytes(inbox, tmp_path):
 def test_any_changed_bit_of_what_was_left_is_found(place, bit):
     blob = bytearray(_left_behind())
     blob[place % len(blob)] ^= 1 << bit
-    with pytest.raises((SummaryError, SettingsError, PlanMismatch)):
+    with pytest.raises((SummaryError, SettingsError, PlanMismatchError)):
         RunningSum.from_bytes(bytes(blob), STUDY)
 
 
@@ -644,7 +650,7 @@ def _left_behind() -> bytes:
     sums = RunningSum(STUDY)
     for client in CLIENTS[:3]:
         sums.add(SummaryMessage(SUMMARIES[client]), hashlib.sha256(client.encode()).hexdigest())
-    with pytest.raises(DuplicateClient):
+    with pytest.raises(DuplicateClientError):
         sums.add(SummaryMessage(summary_of(CLIENTS[0], seed=1)), "0" * 64)
     assert RunningSum.from_bytes(sums.to_bytes(), STUDY).to_bytes() == sums.to_bytes()
     return sums.to_bytes()
@@ -669,20 +675,20 @@ def test_only_clients_of_the_plan_are_contested(kind, clients):
         "shared": [],
         kind: clients,
     }
-    forged = _rendered(said, bytes(8 * words_of(PLAN, len(CLIENTS))))
+    forged = _to_container(said, bytes(8 * vector_length(PLAN, len(CLIENTS))))
     with pytest.raises(SummaryError, match="what is no client"):
         RunningSum.from_bytes(forged, STUDY)
 
 
 def test_what_was_left_belongs_to_one_study_and_its_groups(inbox, tmp_path, capsys):
-    take(Adding.beside(tmp_path / "total", STUDY), files(inbox)[:2])
+    take(StreamingAggregation.beside(tmp_path / "total", STUDY), files(inbox)[:2])
     other = Study(replace(PLAN, study="another"))
-    with pytest.raises(PlanMismatch, match=r"total\.adding cannot be gone on from: it holds sums by the plan"):
-        Adding.beside(tmp_path / "total", other).begun()
-    with pytest.raises(PlanMismatch, match="other keys"):
-        Adding.beside(tmp_path / "total", Study(PLAN)).begun()
+    with pytest.raises(PlanMismatchError, match=r"total\.adding cannot be gone on from: it holds sums by the plan"):
+        StreamingAggregation.beside(tmp_path / "total", other).begun()
+    with pytest.raises(PlanMismatchError, match="other keys"):
+        StreamingAggregation.beside(tmp_path / "total", Study(PLAN)).begun()
     with pytest.raises(SettingsError, match="other groups"):
-        Adding.beside(tmp_path / "total", STUDY, dict.fromkeys(CLIENTS, "all")).begun()
+        StreamingAggregation.beside(tmp_path / "total", STUDY, dict.fromkeys(CLIENTS, "all")).begun()
     (tmp_path / "total.adding").write_bytes(b"something else")
     assert add(inbox, tmp_path / "total") == 5
     assert "remove it to begin again" in capsys.readouterr().err
@@ -690,7 +696,7 @@ def test_what_was_left_belongs_to_one_study_and_its_groups(inbox, tmp_path, caps
 
 def test_a_sum_that_no_rows_give_is_traced_to_what_was_kept(inbox, tmp_path, capsys):
     """Whoever can write to it can make its digest fit; what cannot be true is refused all the same."""
-    adding = Adding.beside(tmp_path / "total", STUDY)
+    adding = StreamingAggregation.beside(tmp_path / "total", STUDY)
     sums = take(adding, files(inbox)[:2]).sums
     sums._triangle, sums._firsts = 2 * sums._triangle, 2 * sums._firsts
     adding.journal.write_bytes(sums.to_bytes())
@@ -701,7 +707,7 @@ def test_a_sum_that_no_rows_give_is_traced_to_what_was_kept(inbox, tmp_path, cap
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no locks there")
 def test_two_at_once_are_refused(inbox, tmp_path, capsys):
-    with Adding.beside(tmp_path / "total", STUDY).alone():
+    with StreamingAggregation.beside(tmp_path / "total", STUDY).alone():
         assert add(inbox, tmp_path / "total") == 2
     assert "another process is adding" in capsys.readouterr().err
     assert add(inbox, tmp_path / "total") == 0
@@ -711,7 +717,7 @@ def test_two_at_once_are_refused(inbox, tmp_path, capsys):
 
 
 def test_a_sum_names_its_files_in_one_way(inbox, tmp_path):
-    message = take(Adding.beside(tmp_path / "total", STUDY), files(inbox)).sums.message()
+    message = take(StreamingAggregation.beside(tmp_path / "total", STUDY), files(inbox)).sums.message()
     blob = pack_aggregate(message)
     assert pack_aggregate(unpack_aggregate(blob, PLAN)) == blob
     with pytest.raises(SummaryError, match="names files of"):
@@ -719,28 +725,28 @@ def test_a_sum_names_its_files_in_one_way(inbox, tmp_path):
     with pytest.raises(SummaryError, match="no session"):
         pack_aggregate(replace(message, session="0" * 64))
     for name, groups in (("order", reversed(message.aggregate.groups)), ("twice", [("a", (c,)) for c in CLIENTS])):
-        other = Aggregate(PLAN, message.aggregate.total, message.aggregate.firsts, tuple(groups))
-        with pytest.raises(NotASummary, match=name):
+        other = Aggregate(PLAN, message.aggregate.total, message.aggregate.first_moments, tuple(groups))
+        with pytest.raises(SummaryFormatError, match=name):
             unpack_aggregate(pack_aggregate(replace(message, aggregate=other)), PLAN)
     masked = pack_aggregate(AggregateMessage(message.aggregate, "ab" * 32, 5))
     assert unpack_aggregate(masked, PLAN).masked
     for place in range(0, len(blob), 97):
         damaged = bytearray(blob)
         damaged[place] ^= 4
-        with pytest.raises((NotASummary, PlanMismatch, SummaryError)):
+        with pytest.raises((SummaryFormatError, PlanMismatchError, SummaryError)):
             unpack_aggregate(bytes(damaged), PLAN)
 
 
 def test_very_many_are_told_of_in_few_words(inbox, tmp_path, capsys, monkeypatch):
     """Progress as lines where nobody watches, and one note for all."""
-    monkeypatch.setattr(_console, "LINES_EVERY", 0.0)
+    monkeypatch.setattr(_console, "SECONDS_BETWEEN_LINES", 0.0)
     plan = replace(PLAN, clients=tuple(f"c{number:03d}" for number in range(40)))
     path = tmp_path / "study.plan.json"
     path.write_text(Study(plan).to_json(), encoding="utf-8")
     (tmp_path / "sent").mkdir()
     for number, client in enumerate(plan.clients):
         table = {"x": [0.5 * number, 1.0], "g": ["no", "yes"], "y": [1.0, 2.0]}
-        blob = pack(SummaryMessage(summarize(table, plan, client)), plan)
+        blob = pack_summary(SummaryMessage(summarize(table, plan, client)), plan)
         (tmp_path / "sent" / f"{client}.summary").write_bytes(blob)
     assert main(["add", str(path), str(tmp_path / "sent"), "-o", str(tmp_path / "total")]) == 0
     said = capsys.readouterr().err
@@ -749,7 +755,7 @@ def test_very_many_are_told_of_in_few_words(inbox, tmp_path, capsys, monkeypatch
     assert said.count("not signed") == 1
     assert main(["add", str(path), str(tmp_path / "sent"), "-o", str(tmp_path / "total"), "-q"]) == 0
     assert capsys.readouterr().err == ""
-    assert unpack(blob, plan).summary.clients == ("c039",)
+    assert unpack_summary(blob, plan).summary.clients == ("c039",)
 
 
 def test_inspect_tells_what_a_sum_holds(inbox, tmp_path, capsys):

@@ -15,10 +15,10 @@ from strategies import PLAIN, graphs
 from studies import mixed
 
 import fedcdh
-from fedcdh.errors import GraphError, MissingLibrary, SettingsError
+from fedcdh.errors import GraphError, MissingDependencyError, SettingsError
 from fedcdh.graphs import convert
-from fedcdh.graphs.convert import CONVENTIONS, Adjacency, adjacency
-from fedcdh.graphs.equivalence import cpdag
+from fedcdh.graphs.convert import CONVENTIONS, Adjacency, to_adjacency
+from fedcdh.graphs.equivalence import to_cpdag
 from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.protocols import DOMAIN
 from fedcdh.reporting import data_frames, result_files
@@ -38,13 +38,13 @@ def same(one: PartialGraph, other: PartialGraph) -> bool:
 @given(graphs(), st.sampled_from(list(CONVENTIONS)))
 @settings(deadline=None)
 def test_every_convention_can_be_read_back(graph, convention):
-    assert same(adjacency(graph, convention).to_graph(), graph)
+    assert same(to_adjacency(graph, convention).to_graph(), graph)
 
 
 @given(graphs())
 @settings(deadline=None)
 def test_conventions_differ_as_their_libraries_do(graph):
-    matrices = {name: adjacency(graph, name).matrix for name in CONVENTIONS}
+    matrices = {name: to_adjacency(graph, name).matrix for name in CONVENTIONS}
     assert (matrices["from-to"] == matrices["to-from"].T).all()
     assert (matrices["pcalg"] == matrices["to-from"]).all()
     for tail, head in graph.arrows:
@@ -55,7 +55,7 @@ def test_conventions_differ_as_their_libraries_do(graph):
 
 
 def test_an_adjacency_has_names_and_cannot_be_changed():
-    made = adjacency(CHAIN, "from-to", order=["c", "b", "a", DOMAIN])
+    made = to_adjacency(CHAIN, "from-to", order=["c", "b", "a", DOMAIN])
     assert made.names == ("c", "b", "a", DOMAIN)
     assert made.to_graph() == CHAIN
     assert "c" in str(made)
@@ -90,9 +90,9 @@ def test_what_is_no_graph_is_refused(names, matrix, convention, message):
 
 def test_an_unknown_convention_or_order_is_refused():
     with pytest.raises(SettingsError, match="expected one of from-to"):
-        adjacency(CHAIN, "lingam")
+        to_adjacency(CHAIN, "lingam")
     with pytest.raises(GraphError, match="every node once"):
-        adjacency(CHAIN, "from-to", order=["a"])
+        to_adjacency(CHAIN, "from-to", order=["a"])
 
 
 # networkx
@@ -124,7 +124,7 @@ def test_causal_learn(graph):
     pytest.importorskip("causallearn", reason="causal-learn is not installed")
     made = convert.to_causal_learn(graph)
     assert same(convert.from_causal_learn(made), graph)
-    assert (made.graph == adjacency(graph, "causal-learn").matrix).all()
+    assert (made.graph == to_adjacency(graph, "causal-learn").matrix).all()
     nodes = {node.get_name(): node for node in made.get_nodes()}
     for tail, head in graph.arrows:
         assert made.is_parent_of(nodes[tail], nodes[head])
@@ -184,9 +184,9 @@ def test_pgmpy_dags(graph):
 
 def test_pgmpy_completes_our_pattern_to_a_dag():
     pytest.importorskip("pgmpy.base", reason="pgmpy is not installed")
-    pattern = cpdag(PartialGraph.from_dag("abcd", [("a", "b"), ("b", "c"), ("d", "c")]))
+    pattern = to_cpdag(PartialGraph.from_dag("abcd", [("a", "b"), ("b", "c"), ("d", "c")]))
     dag = convert.from_pgmpy(convert.to_pgmpy(pattern).to_dag())
-    assert cpdag(dag) == pattern
+    assert to_cpdag(dag) == pattern
 
 
 def test_dags_only_where_dags_are_needed():
@@ -334,7 +334,7 @@ def result():
 
 
 def test_the_graph_of_a_result_file(result):
-    assert convert.from_json(result_files.result_json(result)) == result.graph
+    assert convert.from_json(result_files.render_result_json(result)) == result.graph
 
 
 FRAMES = {"pandas": data_frames.to_pandas, "polars": data_frames.to_polars}
@@ -391,7 +391,7 @@ def test_drift_and_stability_as_frames(result, library):
         ("causallearn", lambda: convert.to_causal_learn(CHAIN), "conversions"),
         ("pgmpy", lambda: convert.to_pgmpy(CHAIN), "conversions"),
         ("pydot", lambda: convert.from_dot("digraph {}"), "conversions"),
-        ("pandas", lambda: adjacency(CHAIN, "from-to").frame(), "conversions"),
+        ("pandas", lambda: to_adjacency(CHAIN, "from-to").frame(), "conversions"),
         ("polars", lambda: data_frames.to_polars([]), "conversions"),
     ],
 )
@@ -399,5 +399,5 @@ def test_what_is_not_installed_is_named_with_its_extra(module, call, extra, monk
     for loaded in [name for name in sys.modules if name.split(".")[0] == module]:
         monkeypatch.delitem(sys.modules, loaded)
     monkeypatch.setitem(sys.modules, module, None)  # as if it were not there
-    with pytest.raises(MissingLibrary, match=rf"pip install 'fedcdh\[{extra}\]'"):
+    with pytest.raises(MissingDependencyError, match=rf"pip install 'fedcdh\[{extra}\]'"):
         call()

@@ -22,8 +22,16 @@ from fedcdh.evaluation.simulation import simulate
 from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.inference.evidence import family_score as scores
 from fedcdh.inference.evidence import gaussian
-from fedcdh.inference.evidence.family_score import Evidence
-from fedcdh.inference.evidence.gaussian import FAR, FREEDOM, RARELY, ROUGHNESS, SHIFTS, SIZES, GaussianEvidence
+from fedcdh.inference.evidence.family_score import FamilyScore
+from fedcdh.inference.evidence.gaussian import (
+    LARGE_SHIFT_PROBABILITY,
+    LARGE_SHIFT_VARIANCES,
+    NOISE_FREEDOM,
+    PRIOR_VARIANCES,
+    ROUGHNESS_DECAY,
+    SHIFT_VARIANCES,
+    GaussianScore,
+)
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.protocols import DOMAIN, Family
 from fedcdh.summaries.accumulator import summarize
@@ -63,7 +71,7 @@ class Study:
             plain = self.rows.means_of(parent).shape[1]
             chosen = self.rows.predictors[parent] if curved else self.rows.means_of(parent)
             columns.append(chosen)
-            variances.append(np.array([ROUGHNESS ** max(0, j + 1 - plain) for j in range(chosen.shape[1])]))
+            variances.append(np.array([ROUGHNESS_DECAY ** max(0, j + 1 - plain) for j in range(chosen.shape[1])]))
         return np.concatenate(columns, axis=1), np.concatenate(variances)
 
     def membership(self) -> np.ndarray:
@@ -90,20 +98,22 @@ def log_mean(values: list[float]) -> float:
 
 def invariant(study: Study, one: Family, curved: bool) -> float:
     y, (design, variances) = study.rows.coordinates[one.node][:, 0], study.design(one.parents, curved)
-    return log_mean([dense(y, design, size * variances) for size in SIZES])
+    return log_mean([dense(y, design, size * variances) for size in PRIOR_VARIANCES])
 
 
 def shifted(study: Study, one: Family, curved: bool) -> float:
     """Every client has an intercept of its own; the best of the sizes pays for having been chosen."""
     y, (design, variances) = study.rows.coordinates[one.node][:, 0], study.design(one.parents, curved)
-    best = max(SIZES, key=lambda size: dense(y, design, size * variances))
+    best = max(PRIOR_VARIANCES, key=lambda size: dense(y, design, size * variances))
     own = study.membership()
     columns = np.concatenate([design, own], axis=1)
     near, far = (
         log_mean([dense(y, columns, np.append(best * variances, np.full(own.shape[1], share))) for share in shares])
-        for shares in (SHIFTS, FAR)
+        for shares in (SHIFT_VARIANCES, LARGE_SHIFT_VARIANCES)
     )
-    return float(logsumexp([near, far], b=[1 - RARELY, RARELY])) - np.log(len(SIZES))
+    return float(logsumexp([near, far], b=[1 - LARGE_SHIFT_PROBABILITY, LARGE_SHIFT_PROBABILITY])) - np.log(
+        len(PRIOR_VARIANCES)
+    )
 
 
 def mean_of_both(reference, study: Study, one: Family) -> float:
@@ -114,7 +124,7 @@ def mean_of_both(reference, study: Study, one: Family) -> float:
 
 def test_shared_mechanisms_equal_those_of_the_pooled_rows(study):
     assert len(study.families) == 48
-    straight, curved = (GaussianEvidence(study.basis, curved)(study.families) for curved in (False, True))
+    straight, curved = (GaussianScore(study.basis, curved)(study.families) for curved in (False, True))
     for one, (first, _), (second, _) in zip(study.families, straight, curved, strict=True):
         assert first == pytest.approx(invariant(study, one, curved=False), rel=1e-9)
         assert second == pytest.approx(mean_of_both(invariant, study, one), rel=1e-9)
@@ -123,7 +133,7 @@ def test_shared_mechanisms_equal_those_of_the_pooled_rows(study):
 def test_shifted_levels_equal_those_of_the_pooled_rows(study):
     """Where only sums over clients are known, a change is a change of level and nothing else."""
     basis = Basis.of(Aggregate.of(study.cohort))
-    straight, curved = (GaussianEvidence(basis, curved)(study.families) for curved in (False, True))
+    straight, curved = (GaussianScore(basis, curved)(study.families) for curved in (False, True))
     for one, (same, first), (_, second) in zip(study.families, straight, curved, strict=True):
         assert same == pytest.approx(invariant(study, one, curved=False), rel=1e-8)
         assert first == pytest.approx(shifted(study, one, curved=False), rel=1e-8)
@@ -144,9 +154,9 @@ def drawn(seed: int, clients: int, rows: int, width: int, spread: float) -> tupl
     ]
 
 
-def sums_of(designs: Rows, targets: Rows) -> gaussian._Sums:
+def sums_of(designs: Rows, targets: Rows) -> gaussian._RegressionSums:
     """One family at all clients."""
-    return gaussian._Sums(
+    return gaussian._RegressionSums(
         np.array([[x.T @ x for x in designs]]),
         np.array([[x.T @ y for x, y in zip(designs, targets, strict=True)]]),
         np.array([[y @ y for y in targets]]),
@@ -158,7 +168,7 @@ def test_own_weights_with_common_noise_equal_those_of_the_rows(width):
     designs, targets = drawn(0, 3, 15, width, 0.3)
     prior, own = np.linspace(1, 3, width), np.linspace(0.2, 0.7, width)
     sums = sums_of(designs, targets).with_own_weights(own[None])
-    found = gaussian._exact(sums.pooled(), prior[None], 45.0)
+    found = gaussian._exact_evidence(sums.pooled(), prior[None], 45.0)
     blocks = np.zeros((45, 3 * width))
     for k, design in enumerate(designs):
         blocks[15 * k : 15 * (k + 1), width * k : width * (k + 1)] = design
@@ -172,14 +182,16 @@ def test_own_weights_with_common_noise_equal_those_of_the_rows(width):
 def test_clients_in_parts_are_clients_one_at_a_time(clients, width, numbers):
     """However many of them the cache holds, and to the last digit."""
     sums = [sums_of(*drawn(seed, clients, 6, width, 0.5)) for seed in range(2)]
-    both = gaussian._Sums(*(np.concatenate([getattr(one, n) for one in sums]) for n in ("gram", "cross", "square")))
+    both = gaussian._RegressionSums(
+        *(np.concatenate([getattr(one, n) for one in sums]) for n in ("gram", "cross", "square"))
+    )
     own = np.linspace(0.1, 2, 2 * width).reshape(2, width)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(gaussian, "_IN_CACHE", numbers)
+        patched.setattr(gaussian, "_MAX_CACHED_ELEMENTS", numbers)
         found = both.with_own_weights(own)
     for family, one in enumerate(sums):
         for k in range(clients):
-            alone = gaussian._own_weights(
+            alone = gaussian._integrate_deviations(
                 one.gram[:, k], one.cross[:, k], one.square[:, k], 1 / own[family : family + 1]
             )
             for all_of_them, this in zip((found.gram, found.cross, found.square, found.cost), alone, strict=True):
@@ -188,9 +200,9 @@ def test_clients_in_parts_are_clients_one_at_a_time(clients, width, numbers):
 
 def test_columns_of_zeros_change_no_score(study, monkeypatch):
     basis = Basis.of(study.cohort)
-    few = GaussianEvidence(basis)(study.families)
-    monkeypatch.setattr(gaussian, "_MANY", 0)
-    many = GaussianEvidence(basis)(study.families)
+    few = GaussianScore(basis)(study.families)
+    monkeypatch.setattr(gaussian, "_MAX_PADDED_CLIENTS", 0)
+    many = GaussianScore(basis)(study.families)
     assert np.array(many) == pytest.approx(np.array(few), rel=1e-11)
 
 
@@ -204,11 +216,11 @@ def integrated(designs: Rows, targets: Rows, prior: float, own: float) -> float:
         x = design[:, 0]
         left = y @ metric @ y - 2 * w * (x @ metric @ y) + w**2 * (x @ metric @ x)
         total = total + (
-            gammaln((len(y) + FREEDOM) / 2)
-            - gammaln(FREEDOM / 2)
-            + FREEDOM / 2 * np.log(FREEDOM * scale)
+            gammaln((len(y) + NOISE_FREEDOM) / 2)
+            - gammaln(NOISE_FREEDOM / 2)
+            + NOISE_FREEDOM / 2 * np.log(NOISE_FREEDOM * scale)
             - len(y) / 2 * np.log(np.pi)
-            - (len(y) + FREEDOM) / 2 * np.log(FREEDOM * scale + left)
+            - (len(y) + NOISE_FREEDOM) / 2 * np.log(NOISE_FREEDOM * scale + left)
             + np.linalg.slogdet(metric)[1] / 2
         )
     return float(logsumexp(total) + np.log((weights[1] - weights[0]) * (logs[1] - logs[0])))
@@ -223,7 +235,7 @@ def test_noise_per_client_is_close_to_the_integral(clients, rows, spread):
         sums, sizes = sums_of(designs, targets), np.full(clients, float(rows))
         for own, within in ((0.0, 0.3), (0.5, 0.15)):
             used = sums.with_own_weights(np.array([[own]])) if own else sums
-            found = gaussian._reweighted(used, np.ones((1, 1)), sizes, np.ones(1)).evidence[0]
+            found = gaussian._laplace_evidence(used, np.ones((1, 1)), sizes, np.ones(1)).evidence[0]
             assert found == pytest.approx(integrated(designs, targets, 1.0, own), abs=within)
 
 
@@ -231,7 +243,7 @@ def test_noise_per_client_is_close_to_the_integral(clients, rows, spread):
 
 
 def raw_scores(cohort: Cohort, families: list[Family], curved: bool = True) -> list[float]:
-    return Evidence.of(cohort, Basis.of(cohort), curved=curved)(families)
+    return FamilyScore.of(cohort, Basis.of(cohort), curved=curved)(families)
 
 
 @pytest.fixture(scope="module")
@@ -296,8 +308,8 @@ def test_a_score_does_not_depend_on_the_batch(sizes):
     families = every_family((DOMAIN, *cohort.plan.names))
     together = raw_scores(cohort, families)
     basis = Basis.of(cohort)
-    assert [Evidence.of(cohort, basis)([one])[0] for one in families] == together
-    once = Evidence.of(cohort, basis)
+    assert [FamilyScore.of(cohort, basis)([one])[0] for one in families] == together
+    once = FamilyScore.of(cohort, basis)
     assert once(families[::-1]) == together[::-1]
     assert once(families + families) == together + together  # what is remembered is what was computed
     assert once([]) == []
@@ -306,7 +318,7 @@ def test_a_score_does_not_depend_on_the_batch(sizes):
 def test_what_is_asked_without_change_is_the_same_as_with_it(tables):
     """The shared mechanism is weighed without looking at single clients, and to the last digit as if one had."""
     cohort = studies.cohort_of(tables)
-    evidence = GaussianEvidence(Basis.of(cohort))
+    evidence = GaussianScore(Basis.of(cohort))
     families = every_family(cohort.plan.names)
     assert evidence.same(families) == [same for same, _ in evidence(families)]
 
@@ -316,21 +328,21 @@ def test_it_does_not_matter_in_which_order_changes_are_asked_about(tables):
     basis, families = Basis.of(cohort), every_family((DOMAIN, *cohort.plan.names))
     changing = [one for one in families if DOMAIN in one.parents]
     others = [one for one in families if DOMAIN not in one.parents]
-    first, second = Evidence.of(cohort, basis), Evidence.of(cohort, basis)
+    first, second = FamilyScore.of(cohort, basis), FamilyScore.of(cohort, basis)
     assert [first(others), first(changing)] == [second(changing), second(others)][::-1]
 
 
 def test_straight_evidence_may_share_its_moments_with_the_curved(tables):
     cohort = studies.cohort_of(tables)
     basis, families = Basis.of(cohort), every_family((DOMAIN, *cohort.plan.names))
-    assert Evidence.of(cohort, basis).straight(families) == Evidence.of(cohort, basis, curved=False)(families)
+    assert FamilyScore.of(cohort, basis).linear(families) == FamilyScore.of(cohort, basis, curved=False)(families)
 
 
 @pytest.mark.parametrize("known_apart", [True, False])
 def test_moments_of_numbers_alone_are_those_of_the_basis(known_apart):
     cohort = studies.cohort_of(studies.numbers())
     basis = Basis.of(cohort if known_apart else Aggregate.of(cohort))
-    moments = gaussian.Moments(basis)
+    moments = gaussian.StackedMoments(basis)
     np.testing.assert_allclose(moments.apart[:, :-1, :-1], basis.moments, rtol=1e-12, atol=1e-9)
     assert not moments.apart[:, -1].any()
     assert not moments.apart[:, :, -1].any()
@@ -338,7 +350,7 @@ def test_moments_of_numbers_alone_are_those_of_the_basis(known_apart):
 
 def test_a_family_that_is_asked_for_twice_is_answered_twice():
     cohort = studies.cohort_of(studies.mixed(1, (30, 20, 25)))
-    evidence = GaussianEvidence(Basis.of(cohort))
+    evidence = GaussianScore(Basis.of(cohort))
     families = every_family(cohort.plan.names, nodes=("age", "score"))
     assert evidence(families + families) == evidence(families) * 2
 
@@ -347,11 +359,11 @@ def test_the_prior_is_counted_once_per_arrow(tables):
     cohort = studies.cohort_of(tables)
     basis = Basis.of(cohort)
     families = every_family((DOMAIN, *cohort.plan.names), nodes=("score",))
-    for one, score in zip(families, Evidence.of(cohort, basis)(families), strict=True):
+    for one, score in zip(families, FamilyScore.of(cohort, basis)(families), strict=True):
         bare = Family(one.node, one.parents - {DOMAIN})
-        alike, different = GaussianEvidence(basis)([bare])[0]
+        alike, different = GaussianScore(basis)([bare])[0]
         prior = -np.log(6) * len(bare.parents)
-        assert score == (different + prior + scores.CHANGE if DOMAIN in one.parents else alike + prior)
+        assert score == (different + prior + scores.LOG_PRIOR_CHANGE if DOMAIN in one.parents else alike + prior)
 
 
 # Fair between models
@@ -377,7 +389,7 @@ def mean_gains(count: int, clients: int, rows: int, change: str, *pairs: tuple[F
     bare = {one: Family(one.node, one.parents - {DOMAIN}) for pair in pairs for one in pair}
     asked, found = list(dict.fromkeys(bare.values())), []
     for seed in range(count):
-        evidence = GaussianEvidence(Basis.of(simulated(seed, clients, rows, change)))
+        evidence = GaussianScore(Basis.of(simulated(seed, clients, rows, change)))
         known = dict(zip(asked, evidence(asked), strict=True))
         value = {one: known[bare[one]][DOMAIN in one.parents] for one in bare}
         found.append([value[second] - value[first] for first, second in pairs])
@@ -464,7 +476,7 @@ def test_an_effect_may_be_as_exact_as_it_likes_without_changing(clients, rows, d
         for k in range(clients):
             x, noise = rng.standard_normal((2, rows))
             tables[f"c{k}"] = {"x": x, "y": x + deviation * noise}
-        ((alike, different),) = GaussianEvidence(Basis.of(studies.cohort_of(tables)))([family("y", "x")])
+        ((alike, different),) = GaussianScore(Basis.of(studies.cohort_of(tables)))([family("y", "x")])
         gains.append(different - alike)
     assert np.mean(gains) < 0, gains
 

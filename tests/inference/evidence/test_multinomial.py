@@ -10,8 +10,8 @@ import studies
 from scipy.special import gammaln
 
 from fedcdh.inference.evidence import multinomial
-from fedcdh.inference.evidence.gaussian import GaussianEvidence
-from fedcdh.inference.evidence.multinomial import PRIOR, CountEvidence, complete
+from fedcdh.inference.evidence.gaussian import GaussianScore
+from fedcdh.inference.evidence.multinomial import PRIOR_ROWS, MultinomialScore, complete_tables
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.protocols import Family
 from fedcdh.summaries.accumulator import summarize
@@ -39,12 +39,12 @@ def as_labels(table: studies.Table) -> dict[str, object]:
     return {name: LETTERS[column] if column.dtype.kind == "i" else column for name, column in table.items()}
 
 
-def evidence_of(tables: studies.Tables, levels: int | dict[str, int] = 3) -> CountEvidence:
+def evidence_of(tables: studies.Tables, levels: int | dict[str, int] = 3) -> MultinomialScore:
     cohort = cohort_of(tables, levels)
-    return CountEvidence.of(cohort, GaussianEvidence(Basis.of(cohort), noisy=False))
+    return MultinomialScore.of(cohort, GaussianScore(Basis.of(cohort), noisy=False))
 
 
-def score(evidence: CountEvidence, node: str, parents: str = "") -> tuple[float, float]:
+def score(evidence: MultinomialScore, node: str, parents: str = "") -> tuple[float, float]:
     return evidence([Family(node, frozenset(parents))])[0]
 
 
@@ -73,7 +73,7 @@ def table_of(tables: studies.Tables, names: str, levels: int) -> np.ndarray:
 
 def bdeu(table: np.ndarray) -> float:
     """Of a table (levels, configurations), cell by cell."""
-    cell, total = PRIOR / table.size, 0.0
+    cell, total = PRIOR_ROWS / table.size, 0.0
     for column in table.T:
         total += gammaln(cell * len(column)) - gammaln(cell * len(column) + column.sum())
         total += sum(gammaln(cell + count) - gammaln(cell) for count in column)
@@ -112,7 +112,7 @@ def test_tables_without_interactions_are_completed_exactly():
     for kept in itertools.combinations(range(3), 2):
         table = table * rng.uniform(0.3, 3.0, [size if axis in kept else 1 for axis, size in enumerate(shape)])
     table *= 500 / table.sum()
-    assert complete(margins(table))[..., 0] == pytest.approx(table, abs=1e-3)
+    assert complete_tables(margins(table))[..., 0] == pytest.approx(table, abs=1e-3)
 
 
 def test_or_is_completed_exactly():
@@ -120,13 +120,13 @@ def test_or_is_completed_exactly():
     a, b = (rng.random((2, 400)) < 0.3).astype(int)
     table = np.zeros((2, 2, 2))
     np.add.at(table, (a | b, a, b), 1)
-    assert complete(margins(table))[..., 0] == pytest.approx(table, abs=1e-3)
+    assert complete_tables(margins(table))[..., 0] == pytest.approx(table, abs=1e-3)
 
 
 def test_every_pair_of_a_completed_table_has_its_counts():
     rng = np.random.default_rng(3)
     table = rng.poisson(0.7, (3, 2, 3, 2)).astype(float)
-    completed = complete(margins(table))[..., 0]
+    completed = complete_tables(margins(table))[..., 0]
     for pair, wanted in margins(table).items():
         assert margins(completed)[pair] == pytest.approx(wanted, abs=0.01 * table.sum())
 
@@ -135,9 +135,9 @@ def test_a_table_does_not_depend_on_the_others_of_its_batch():
     rng = np.random.default_rng(4)
     several = [rng.poisson(mean, (3, 3, 3)).astype(float) for mean in (0.5, 5, 50)]
     together = {pair: np.concatenate([margins(t)[pair] for t in several], axis=-1) for pair in margins(several[0])}
-    at_once = complete(together)
+    at_once = complete_tables(together)
     for place, table in enumerate(several):
-        assert np.array_equal(at_once[..., place], complete(margins(table))[..., 0])
+        assert np.array_equal(at_once[..., place], complete_tables(margins(table))[..., 0])
 
 
 # What must not matter
@@ -182,8 +182,8 @@ def test_parts_of_a_client_add_up():
         for place in (slice(0, 11), slice(11, None))
     ]
     added = add_up(parts, whole.plan)
-    first = CountEvidence.of(whole, GaussianEvidence(Basis.of(whole), noisy=False))(FAMILIES)
-    assert CountEvidence.of(added, GaussianEvidence(Basis.of(added), noisy=False))(FAMILIES) == first
+    first = MultinomialScore.of(whole, GaussianScore(Basis.of(whole), noisy=False))(FAMILIES)
+    assert MultinomialScore.of(added, GaussianScore(Basis.of(added), noisy=False))(FAMILIES) == first
 
 
 def test_levels_that_no_row_has_do_not_matter():
@@ -221,7 +221,7 @@ def test_tables_too_large_are_no_way_out(monkeypatch):
     for table in tables.values():
         table["y"] = np.where(rng.random(80) < 0.7, table["a"], table["y"])
     evidence = evidence_of(tables)
-    monkeypatch.setattr(multinomial, "CELLS", 27)
+    monkeypatch.setattr(multinomial, "MAX_CELLS", 27)
     large, best = score(evidence, "y", "abcd"), score(evidence, "y", "a")
     within = [score(evidence, "y", "a" + other) for other in "bcd"]
     assert all(value < max(other[place] for other in within) for place, value in enumerate(large))

@@ -12,7 +12,7 @@ from scipy import stats
 from benchmarks.calibration_data import Instance, calibration_domain, calibration_pair
 from fedcdh.inference.independence.regression_test import RegressionTest
 from fedcdh.inference.orthonormal_basis import Basis
-from fedcdh.protocols import DOMAIN, Question
+from fedcdh.protocols import DOMAIN, Query
 
 ALPHA = 0.05
 ALLOWED = 0.08
@@ -34,8 +34,8 @@ def answers(instance: Instance, *more: frozenset[str]) -> list[float]:
     tables = {
         client: {name: table[:, j] for j, name in enumerate(names)} for client, table in instance.study.tables.items()
     }
-    asked = instance.question
-    questions = [Question(asked.x, asked.y, asked.given | given) for given in more]
+    asked = instance.query
+    questions = [Query(asked.x, asked.y, asked.given | given) for given in more]
     return [answer.p_value for answer in RegressionTest(Basis.of(studies.cohort_of(tables)))(questions)]
 
 
@@ -77,7 +77,7 @@ def binary_study(seed: int, share: float, slope: float, as_text: bool, clients: 
 @pytest.mark.parametrize("slope", [0.0, 1.0])
 @pytest.mark.parametrize("share", [0.5, 0.2])
 def test_the_domain_holds_its_level_for_binary_variables(share, slope, as_text):
-    question = Question(DOMAIN, "x", frozenset({"z"}))
+    question = Query(DOMAIN, "x", frozenset({"z"}))
     p_values = [
         RegressionTest(Basis.of(studies.cohort_of(binary_study(seed, share, slope, as_text))))([question])[0].p_value
         for seed in range(COUNT)
@@ -101,7 +101,7 @@ def test_the_domain_holds_its_level_roughly():
 
 @pytest.mark.parametrize("as_text", [True, False], ids=["text", "number"])
 def test_the_domain_holds_its_level_roughly_for_binary_variables(as_text):
-    questions = [Question(DOMAIN, "x"), Question(DOMAIN, "x", frozenset({"z"}))]
+    questions = [Query(DOMAIN, "x"), Query(DOMAIN, "x", frozenset({"z"}))]
     rejected = np.zeros(2, dtype=int)
     for seed in range(40):
         for k, slope in enumerate((0.0, 1.0)):  # without an effect of z, it need not be given

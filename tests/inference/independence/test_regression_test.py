@@ -12,23 +12,23 @@ import studies
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcdh.inference.batched_regression import Left
+from fedcdh.inference.batched_regression import ResidualScatter
 from fedcdh.inference.independence import stratum_pooling
-from fedcdh.inference.independence.kernel_test import KernelTest, gamma_tail, random_delta
+from fedcdh.inference.independence.kernel_test import KernelTest, gamma_tail, random_domain_features
 from fedcdh.inference.independence.product_kernel_test import ProductKernelTest
-from fedcdh.inference.independence.query_batch import Together
+from fedcdh.inference.independence.query_batch import JointColumns
 from fedcdh.inference.independence.regression_test import RegressionTest
 from fedcdh.inference.orthonormal_basis import Basis
-from fedcdh.protocols import DOMAIN, Question
+from fedcdh.protocols import DOMAIN, Query
 from fedcdh.summaries.aggregation import Cohort
 from fedcdh.summaries.features import Fourier, Hermite
 
 TOLERANCE = 1e-9
 
 
-def every_question(names: tuple[str, ...], largest: int = 2) -> list[Question]:
+def every_question(names: tuple[str, ...], largest: int = 2) -> list[Query]:
     return [
-        Question(x, y, frozenset(chosen))
+        Query(x, y, frozenset(chosen))
         for x, y in combinations(names, 2)
         for size in range(largest + 1)
         for chosen in combinations([name for name in names if name not in (x, y)], size)
@@ -37,11 +37,11 @@ def every_question(names: tuple[str, ...], largest: int = 2) -> list[Question]:
 
 def compare(test, questions, direct) -> None:
     answers = test(questions)
-    assert [answer.question for answer in answers] == questions
+    assert [answer.query for answer in answers] == questions
     different = [
-        (str(answer.question), answer.p_value, expected)
+        (str(answer.query), answer.p_value, expected)
         for answer in answers
-        if abs(answer.p_value - (expected := direct(answer.question))) > TOLERANCE
+        if abs(answer.p_value - (expected := direct(answer.query))) > TOLERANCE
     ]
     assert not different, f"{len(different)} of {len(questions)} differ, such as {different[:3]}"
 
@@ -67,7 +67,7 @@ def study_of_paper() -> Study:
     return Study(1, Fourier(5, 1.0, 3))
 
 
-def kinds(question: Question) -> str:
+def kinds(question: Query) -> str:
     return "domain" if DOMAIN in question.pair else "within" if DOMAIN in question.given else "plain"
 
 
@@ -88,18 +88,18 @@ def test_regressions_equal_those_of_the_pooled_rows_at_clients_of_any_size(seed,
     rng = np.random.default_rng(seed)
     chosen = [study.questions[i] for i in rng.choice(len(study.questions), 25, replace=False)]
     for answer in RegressionTest(Basis.of(study.cohort))(chosen):
-        if DOMAIN in answer.question.pair and len(sizes) == 1:
+        if DOMAIN in answer.query.pair and len(sizes) == 1:
             assert answer.p_value >= 0.89  # one client differs from none
             continue
         # small clients may be nearly collinear: what is exact in integers then loses digits in the inverse
-        assert answer.p_value == pytest.approx(pooled.regression_p(study.rows, answer.question), abs=1e-6)
+        assert answer.p_value == pytest.approx(pooled.regression_p(study.rows, answer.query), abs=1e-6)
 
 
 def pair_by_pair(strata, freedom, targets, others):
     """What `pooled_alone` is to give, looked up for every question."""
     columns = np.concatenate([targets, others], axis=1)
-    left = Left(strata, columns)
-    return stratum_pooling.pooled(left, freedom, *np.split(np.arange(columns.shape[1]), [targets.shape[1]]))
+    left = ResidualScatter(strata, columns)
+    return stratum_pooling.pool_strata(left, freedom, *np.split(np.arange(columns.shape[1]), [targets.shape[1]]))
 
 
 @settings(deadline=None, max_examples=40)
@@ -114,7 +114,7 @@ def test_where_nothing_is_given_a_variable_is_read_once(seed, strata, widths, pa
     rows = rng.standard_normal((strata, 9, 12)) * rng.choice([0.0, 1e-5, 1.0], (strata, 1, 12), p=[0.1, 0.1, 0.8])
     scatter, freedom = rows.swapaxes(1, 2) @ rows, rng.choice([-1.0, 0.0, 8.0], (strata, 1), p=[0.1, 0.1, 0.8])
     targets, others = (3 * np.array(pairs)[:, [end]] + np.arange(width) for end, width in enumerate(widths))
-    found = stratum_pooling.pooled_alone([*scatter], freedom, targets, others)
+    found = stratum_pooling.pool_unconditional([*scatter], freedom, targets, others)
     expected = pair_by_pair([*scatter], freedom, targets, others)
     size = np.abs(expected.scatter).max(axis=(1, 2), keepdims=True)
     assert (np.abs(found.scatter - expected.scatter) <= 1e-12 * size).all()
@@ -136,13 +136,13 @@ def odd_study(seed: int, sizes: tuple[int, ...]) -> Cohort:
 
 @pytest.mark.parametrize("curves", ["as seen", "none", "all"])
 @pytest.mark.parametrize("sizes", [(60, 45, 30, 14, 5), (40, 3, 1), (80,)], ids=str)
-@pytest.mark.parametrize("together", [Together(), Together(closely=True)], ids=["plain", "closely"])
+@pytest.mark.parametrize("together", [JointColumns(), JointColumns(with_squares=True)], ids=["plain", "closely"])
 def test_reading_variables_once_changes_no_answer(monkeypatch, curves, sizes, together):
     basis = Basis.of(odd_study(3, sizes))
     basis = replace(basis, predictors={"as seen": basis.predictors, "none": basis.targets, "all": basis.spans}[curves])
     nodes = (DOMAIN, *basis.spans)
     questions = [
-        Question(x, y, given)
+        Query(x, y, given)
         for x, y in combinations(nodes, 2)
         for given in {frozenset[str](), frozenset({DOMAIN}) - {x, y}}
     ]
@@ -154,10 +154,10 @@ def test_reading_variables_once_changes_no_answer(monkeypatch, curves, sizes, to
 
 
 def test_the_papers_test_equals_that_of_the_pooled_rows(study_of_paper):
-    domain = random_delta(study_of_paper.cohort, 5)
+    domain = random_domain_features(study_of_paper.cohort, 5)
     assert domain.shape == (5, 5)
     test = KernelTest.of_paper(study_of_paper.cohort, seed=5)
-    turned = [Question(q.y, q.x, q.given) for q in study_of_paper.questions]  # the roles of x and y differ in print
+    turned = [Query(q.y, q.x, q.given) for q in study_of_paper.questions]  # the roles of x and y differ in print
     compare(test, study_of_paper.questions + turned, lambda q: pooled.paper_p(study_of_paper.rows, q, domain))
 
 
@@ -204,7 +204,7 @@ def test_nor_where_conditions_act_together_in_the_same_way_everywhere():
     study = Study(3, sizes=(30,) * 12)
     basis = Basis.of(study.cohort)
     last = max(basis.spans, key=lambda name: len(basis.spans[name]))
-    test = RegressionTest(basis, Together(common=basis.spans[last][-2:]))
+    test = RegressionTest(basis, JointColumns(common=basis.spans[last][-2:]))
     questions = [q for q in study.questions if DOMAIN in q.given and last not in q.pair | q.given]
     assert len(questions) > 20
     assert [test([question])[0] for question in questions] == test(questions)
@@ -216,7 +216,7 @@ def test_more_conditions_than_rows_can_bear(test_of, sizes):
     tables = studies.numbers(8, sizes, count=9)
     nodes = (DOMAIN, *tables["site0"])
     questions = [
-        Question(x, y, frozenset([name for name in nodes if name not in (x, y)][:size]))
+        Query(x, y, frozenset([name for name in nodes if name not in (x, y)][:size]))
         for x, y in combinations(nodes, 2)
         for size in range(9)
     ]
@@ -227,7 +227,7 @@ def test_more_conditions_than_rows_can_bear(test_of, sizes):
 
 def test_regressions_treat_both_ends_of_a_question_alike(study):
     test = RegressionTest(Basis.of(study.cohort))
-    turned = test([Question(q.y, q.x, q.given) for q in study.questions])
+    turned = test([Query(q.y, q.x, q.given) for q in study.questions])
     for answer, other in zip(test(study.questions), turned, strict=True):
         assert answer.p_value == pytest.approx(other.p_value, abs=TOLERANCE)
 
@@ -235,9 +235,13 @@ def test_regressions_treat_both_ends_of_a_question_alike(study):
 def test_only_the_names_of_clients_key_the_domains_features():
     tables = studies.numbers(1)
     turned = dict(reversed(tables.items()))
-    assert np.array_equal(random_delta(studies.cohort_of(tables)), random_delta(studies.cohort_of(turned)))
+    assert np.array_equal(
+        random_domain_features(studies.cohort_of(tables)), random_domain_features(studies.cohort_of(turned))
+    )
     renamed = {f"other {client}": table for client, table in tables.items()}
-    assert not np.array_equal(random_delta(studies.cohort_of(tables)), random_delta(studies.cohort_of(renamed)))
+    assert not np.array_equal(
+        random_domain_features(studies.cohort_of(tables)), random_domain_features(studies.cohort_of(renamed))
+    )
 
 
 @pytest.mark.parametrize("test_of", [TESTS["regression"], TESTS["concatenated"], TESTS["product"]])
@@ -245,7 +249,7 @@ def test_what_is_there_is_seen(test_of):
     """Strong effects are found by every test, of number on number, label on number, and between clients."""
     test = test_of(studies.cohort_of(studies.mixed(0, sizes=(200, 200, 200))))
     seen = [("age", "score"), ("dose", "group"), ("group", "score"), (DOMAIN, "dose")]
-    assert max(answer.p_value for answer in test([Question(x, y) for x, y in seen])) < 1e-4
+    assert max(answer.p_value for answer in test([Query(x, y) for x, y in seen])) < 1e-4
 
 
 def test_effects_that_differ_in_sign_between_clients_are_seen_within_them():
@@ -255,7 +259,7 @@ def test_effects_that_differ_in_sign_between_clients_are_seen_within_them():
         x = rng.standard_normal(100)
         tables[client] = {"x": x, "y": slope * x + rng.standard_normal(100)}
     test = RegressionTest(Basis.of(studies.cohort_of(tables)))
-    (inside,) = test([Question("x", "y", frozenset({DOMAIN}))])
+    (inside,) = test([Query("x", "y", frozenset({DOMAIN}))])
     assert inside.p_value < 1e-6
 
 
@@ -272,7 +276,7 @@ def test_changed_mechanisms_are_seen(cell, changed):
         f"c{k}": {"x": cell(np.random.default_rng(k), k), "y": np.random.default_rng(k + 9).standard_normal(80)}
         for k in range(3)
     }
-    (answer,) = RegressionTest(Basis.of(studies.cohort_of(tables)))([Question(DOMAIN, "x")])
+    (answer,) = RegressionTest(Basis.of(studies.cohort_of(tables)))([Query(DOMAIN, "x")])
     assert answer.p_value < 1e-4, changed
 
 
@@ -285,7 +289,7 @@ def test_changed_effects_are_seen(change):
         rng = np.random.default_rng(k)
         z = rng.standard_normal(150)
         tables[f"c{k}"] = {"x": change(z, k) + rng.standard_normal(150), "z": z}
-    (answer,) = RegressionTest(Basis.of(studies.cohort_of(tables)))([Question(DOMAIN, "x", frozenset({"z"}))])
+    (answer,) = RegressionTest(Basis.of(studies.cohort_of(tables)))([Query(DOMAIN, "x", frozenset({"z"}))])
     assert answer.p_value < 1e-4
 
 

@@ -16,50 +16,69 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from fedcdh.cli import main
-from fedcdh.data.table import as_table
+from fedcdh.data.table import to_table
 from fedcdh.discovery.api import discover_from
-from fedcdh.errors import DataError, Indefinite, OutOfBounds, PlanError, PolicyRefusal, SettingsError, SummaryError
-from fedcdh.inference.independence.noisy_moments_test import NINE_IN_TEN, NoisyMoments, NoisyTest, least_found
+from fedcdh.errors import (
+    DataError,
+    DisclosureError,
+    MomentBoundsError,
+    NotPositiveSemidefiniteError,
+    PlanError,
+    SettingsError,
+    SummaryError,
+)
+from fedcdh.inference.independence.noisy_moments_test import (
+    POWER_90_DISTANCE,
+    NoisyMoments,
+    NoisyMomentsTest,
+    detectable_correlation,
+)
 from fedcdh.inference.orthonormal_basis import Basis
-from fedcdh.messages.summary_file import SummaryMessage, pack, peek, unpack
+from fedcdh.messages.summary_file import SummaryMessage, pack_summary, read_summary_header, unpack_summary
 from fedcdh.privacy.differential import mechanism as sampling
-from fedcdh.privacy.differential.mechanism import deviations, discrete_gaussian, noisy, released, share
+from fedcdh.privacy.differential.mechanism import (
+    add_noise,
+    add_noise_share,
+    clip_noisy_rows,
+    discrete_gaussian,
+    noise_deviations,
+)
 from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.ledger import ReleaseLedger
-from fedcdh.privacy.ledger.gate import Gate
-from fedcdh.privacy.releases import checked_summary
-from fedcdh.protocols import DOMAIN, Question
-from fedcdh.reporting.result_files import result_json
+from fedcdh.privacy.ledger.gate import ReleaseGate
+from fedcdh.privacy.releases import release_summary
+from fedcdh.protocols import DOMAIN, Query
+from fedcdh.reporting.result_files import render_result_json
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Aggregate, add_up
 from fedcdh.summaries.bootstrap import bootstrap_summaries
-from fedcdh.summaries.descriptives import moments_of, numbers_csv
+from fedcdh.summaries.descriptives import descriptive_statistics, summary_to_csv
 from fedcdh.summaries.dp_parameters import (
-    COLUMNS_AT_MOST,
+    MAX_NOISY_COLUMNS,
+    PRODUCT_STEPS,
     SENSITIVITY,
-    STEPS,
-    Noise,
-    delta_of,
-    deviation_for,
-    root_above,
-    spent,
+    DPParameters,
+    calibrate_deviation,
+    ceil_sqrt,
+    compose_releases,
+    gaussian_delta,
 )
 from fedcdh.summaries.encoder import GRID, Encoder
 from fedcdh.summaries.features import Fourier, Hermite
-from fedcdh.summaries.integer_vectors import decoded, encoded, grouped
+from fedcdh.summaries.integer_vectors import decode_aggregate, encode_summary, group_clients
 from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
 from fedcdh.summaries.summary import Summary
-from fedcdh.summaries.validation import admit, check
+from fedcdh.summaries.validation import admit_summaries, validate_summary
 
 CLIENTS = ("east", "north", "south")
-USUAL = Noise(1, 1e-6)
+USUAL = DPParameters(1, 1e-6)
 
 
 def bits(seed: int = 0) -> Callable[[int], bytes]:
     return np.random.default_rng(seed).bytes
 
 
-def a_plan(noise: Noise | None = USUAL, names: str = "abc", clients: tuple[str, ...] = CLIENTS) -> StudyPlan:
+def a_plan(noise: DPParameters | None = USUAL, names: str = "abc", clients: tuple[str, ...] = CLIENTS) -> StudyPlan:
     return StudyPlan(tuple(Continuous(name) for name in names), clients, clip=6, noise=noise)
 
 
@@ -72,7 +91,7 @@ def chain(rows: int, seed: int = 0) -> dict[str, np.ndarray]:
 
 def noisy_chains(plan: StudyPlan, rows: int, seed: int = 0) -> list[Summary]:
     draw = bits(seed)
-    return [noisy(summarize(chain(rows, 100 * seed + k), plan, c), plan, draw) for k, c in enumerate(plan.clients)]
+    return [add_noise(summarize(chain(rows, 100 * seed + k), plan, c), plan, draw) for k, c in enumerate(plan.clients)]
 
 
 # How much
@@ -115,7 +134,7 @@ def exact_delta(epsilon: float, deviation: float) -> Decimal:
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 4.0, 10.0])
 @pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-10])
 def test_the_deviation_is_right_to_nine_digits(epsilon, delta):
-    found = deviation_for(epsilon, delta)
+    found = calibrate_deviation(epsilon, delta)
     assert exact_delta(epsilon, found * (1 + 1e-9)) < Decimal(delta) < exact_delta(epsilon, found * (1 - 1e-9))
 
 
@@ -126,26 +145,26 @@ def test_delta_is_the_mass_by_which_one_curve_exceeds_the_other():
         return max(stats.norm.pdf(x, 1, deviation) - math.exp(epsilon) * stats.norm.pdf(x, 0, deviation), 0.0)
 
     start = epsilon * deviation**2 + 0.5  # where the two are equal
-    assert delta_of(epsilon, deviation) == pytest.approx(integrate.quad(excess, start, 60)[0], rel=1e-8)
+    assert gaussian_delta(epsilon, deviation) == pytest.approx(integrate.quad(excess, start, 60)[0], rel=1e-8)
 
 
 def test_steps_are_those_of_the_grid():
-    assert STEPS == GRID**2
-    noise = Noise(1, 1e-5)
-    exact = deviation_for(1, 1e-5) * SENSITIVITY * STEPS
+    assert PRODUCT_STEPS == GRID**2
+    noise = DPParameters(1, 1e-5)
+    exact = calibrate_deviation(1, 1e-5) * SENSITIVITY * PRODUCT_STEPS
     assert exact < noise.deviation < exact * 1.001
 
 
 @given(st.integers(1, 10**40))
 def test_roots_are_rounded_up(square):
-    assert (root_above(square) - 1) ** 2 < square <= root_above(square) ** 2
+    assert (ceil_sqrt(square) - 1) ** 2 < square <= ceil_sqrt(square) ** 2
 
 
 def test_whole_steps_are_as_good_as_a_bell_curve():
     """Their total variation is at most 1/(8σ²) an entry (`docs/noise.md`): together a thousandth of delta at most."""
     for epsilon, delta in ((10.0, 1e-10), (0.01, 1e-10), (10.0, 1e-2)):
-        entries = COLUMNS_AT_MOST * (COLUMNS_AT_MOST + 1) // 2
-        apart = entries / (8 * Noise(epsilon, delta).deviation ** 2)
+        entries = MAX_NOISY_COLUMNS * (MAX_NOISY_COLUMNS + 1) // 2
+        apart = entries / (8 * DPParameters(epsilon, delta).deviation ** 2)
         assert (1 + math.exp(epsilon)) * apart < 1e-3 * delta
     sigma, places = 2.0, np.arange(-60, 61)
     whole = np.exp(-(places**2) / (2 * sigma**2))
@@ -155,13 +174,13 @@ def test_whole_steps_are_as_good_as_a_bell_curve():
 
 def test_parts_of_the_honest_add_up_to_all_of_it():
     for honest in (1, 3, 7):
-        noise = Noise(0.7, 1e-6, shared="together", honest=honest)
+        noise = DPParameters(0.7, 1e-6, shared="together", honest=honest)
         assert noise.deviation**2 <= honest * noise.share**2 <= noise.deviation**2 * (1 + 1e-9)
-    assert Noise(0.7, 1e-6).share == Noise(0.7, 1e-6).deviation
+    assert DPParameters(0.7, 1e-6).share == DPParameters(0.7, 1e-6).deviation
 
 
 def test_releases_add_up():
-    assert spent([Noise(0.25, 1e-6), Noise(0.5, 1e-7)]) == (0.75, pytest.approx(1.1e-6))
+    assert compose_releases([DPParameters(0.25, 1e-6), DPParameters(0.5, 1e-7)]) == (0.75, pytest.approx(1.1e-6))
 
 
 # Drawn how
@@ -200,22 +219,22 @@ def test_close_decisions_are_made_with_more_bits(tail, below):
         context.prec = 60
         first = int(Decimal(-1).exp() * (1 << 53))
     words = iter([(first << 11).to_bytes(8, "little")])
-    found = sampling._below_exp(np.ones(1), lambda i: Fraction(1), lambda count: next(words, tail * count))
+    found = sampling._is_below_exp(np.ones(1), lambda i: Fraction(1), lambda count: next(words, tail * count))
     assert found.tolist() == [below]
 
 
 def test_the_same_bits_give_the_same_noise_and_others_another():
     plan = a_plan()
     exact = summarize(chain(500), plan, "north")
-    assert noisy(exact, plan, bits(1)) == noisy(exact, plan, bits(1))
-    assert noisy(exact, plan, bits(1)) != noisy(exact, plan, bits(2))
-    assert noisy(exact, plan) != noisy(exact, plan)  # from the operating system
+    assert add_noise(exact, plan, bits(1)) == add_noise(exact, plan, bits(1))
+    assert add_noise(exact, plan, bits(1)) != add_noise(exact, plan, bits(2))
+    assert add_noise(exact, plan) != add_noise(exact, plan)  # from the operating system
 
 
 def test_noise_in_a_summary_has_the_deviations_that_the_proof_needs():
-    plan = a_plan(Noise(2, 1e-5, degree=1), names="ab")
+    plan = a_plan(DPParameters(2, 1e-5, degree=1), names="ab")
     exact, draw = summarize({"a": [0.1, 2], "b": [1, -3]}, plan, "north"), bits()
-    raw = np.array([sampling._with(exact, 1 << 40, draw).moments - exact.moments for _ in range(600)])
+    raw = np.array([sampling._add_discrete_noise(exact, 1 << 40, draw).moments - exact.moments for _ in range(600)])
     assert raw.std(axis=0) / (1 << 40) == pytest.approx(
         np.sqrt([[18, 3, 3], [3, 2, 1], [3, 1, 2]]), rel=6 / math.sqrt(2 * 600)
     )
@@ -236,10 +255,10 @@ def extreme_rows(rng: np.random.Generator, rows: int, names: str) -> dict[str, n
 @pytest.mark.parametrize("degree", [1, 2, 3])
 def test_no_row_of_100_000_is_outside_of_the_ball(degree):
     rng = np.random.default_rng(degree)
-    plan = a_plan(Noise(1, 1e-6, degree=degree), names="abcdef")
+    plan = a_plan(DPParameters(1, 1e-6, degree=degree), names="abcdef")
     longest = 0
     for _ in range(10):
-        features = Encoder(plan, "north")(as_table(extreme_rows(rng, 10_000, "abcdef"))).astype(np.int64)
+        features = Encoder(plan, "north")(to_table(extreme_rows(rng, 10_000, "abcdef"))).astype(np.int64)
         assert (features[0] == GRID).all()
         longest = max(longest, int((features[1:] ** 2).sum(axis=0).max()))
     assert 0.9999 * GRID**2 < longest <= GRID**2
@@ -254,7 +273,7 @@ def test_no_row_of_100_000_is_outside_of_the_ball(degree):
 )
 def test_one_row_moves_the_sums_by_no_more_than_the_sensitivity(values, label, epsilon, degree):
     """In whole numbers: Σ (entry/its deviation)² ≤ (Δ/σ)², of the row that is added."""
-    noise = Noise(epsilon, 1e-6, degree=degree)
+    noise = DPParameters(epsilon, 1e-6, degree=degree)
     variables = (*(Continuous(name) for name in "abc"), Categorical("d", ("no", "yes")))
     plan = StudyPlan(variables, ("north",), clip=6, noise=noise)
     row = {**{name: [value] for name, value in zip("abc", values, strict=True)}, "d": [label]}
@@ -262,25 +281,25 @@ def test_one_row_moves_the_sums_by_no_more_than_the_sensitivity(values, label, e
     without = summarize(others, plan, "north")
     moved = (without + summarize(row, plan, "north")).moments - without.moments
     upper = np.triu_indices(len(moved))
-    sizes = deviations(len(moved), noise.deviation)[upper].tolist()
+    sizes = noise_deviations(len(moved), noise.deviation)[upper].tolist()
     total = sum(Fraction(int(entry) ** 2, size**2) for entry, size in zip(moved[upper], sizes, strict=True))
-    assert total <= Fraction(8, 9) * Fraction(STEPS, noise.deviation) ** 2
+    assert total <= Fraction(8, 9) * Fraction(PRODUCT_STEPS, noise.deviation) ** 2
 
 
 def test_the_sensitivity_is_nearly_attained():
-    noise = Noise(1, 1e-6, degree=1)
+    noise = DPParameters(1, 1e-6, degree=1)
     plan = a_plan(noise, names="a", clients=("north",))
     moved = summarize({"a": [6.0]}, plan, "north").moments
     upper = np.triu_indices(2)
-    size = math.sqrt(((moved[upper] / deviations(2, noise.deviation)[upper]) ** 2).sum())
-    assert 0.999 < size / (SENSITIVITY * STEPS / noise.deviation) <= 1
+    size = math.sqrt(((moved[upper] / noise_deviations(2, noise.deviation)[upper]) ** 2).sum())
+    assert 0.999 < size / (SENSITIVITY * PRODUCT_STEPS / noise.deviation) <= 1
 
 
-def audited(noise: Noise, deviation: int, draws: int = 40_000) -> float:
+def audited(noise: DPParameters, deviation: int, draws: int = 40_000) -> float:
     """A lower bound on epsilon: what the best test of a table against its neighbour finds, four errors less."""
     plan = a_plan(noise, names="a", clients=("north",))
     moved = summarize({"a": [6.0]}, plan, "north").moments[np.triu_indices(2)]
-    sizes = deviations(2, deviation)[np.triu_indices(2)]
+    sizes = noise_deviations(2, deviation)[np.triu_indices(2)]
     without = discrete_gaussian(np.tile(sizes, (draws, 1)), bits(1))
     with_it = discrete_gaussian(np.tile(sizes, (draws, 1)), bits(2)) + moved
     scores = [(drawn / sizes) @ (moved / sizes) for drawn in (without, with_it)]
@@ -296,12 +315,12 @@ def audited(noise: Noise, deviation: int, draws: int = 40_000) -> float:
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
 def test_an_audit_finds_no_more_epsilon_than_was_claimed(epsilon):
-    noise = Noise(epsilon, 1e-3, degree=1)
+    noise = DPParameters(epsilon, 1e-3, degree=1)
     assert epsilon / 4 < audited(noise, noise.deviation) < epsilon
 
 
 def test_the_audit_would_find_too_little_noise():
-    noise = Noise(1.0, 1e-3, degree=1)
+    noise = DPParameters(1.0, 1e-3, degree=1)
     assert audited(noise, noise.deviation // 2) > 1.0
 
 
@@ -312,15 +331,15 @@ def test_a_noisy_summary_tells_no_counts_of_what_was_left_out():
     plan = a_plan()
     rows = chain(300)
     rows["a"][:40] = np.nan
-    found = noisy(summarize(rows, plan, "north"), plan, bits())
+    found = add_noise(summarize(rows, plan, "north"), plan, bits())
     assert found.rows_read == found.rows
     assert set(found.missing.values()) == {0}
 
 
 def test_a_noisy_summary_has_one_row_at_least():
-    plan = a_plan(Noise(0.1, 1e-6))
+    plan = a_plan(DPParameters(0.1, 1e-6))
     exact = summarize({name: [0.0, 1.0] for name in "abc"}, plan, "north")
-    draws = [noisy(exact, plan, bits(seed)) for seed in range(10)]
+    draws = [add_noise(exact, plan, bits(seed)) for seed in range(10)]
     assert {found.rows for found in draws} > {1}
     assert min(found.rows for found in draws) == 1
 
@@ -334,44 +353,44 @@ def test_noise_adds_up_with_the_summaries():
 
 
 def test_parts_of_noise_add_up_under_masks_to_what_one_would_have_added():
-    plan = a_plan(Noise(1, 1e-6, shared="together", honest=2))
+    plan = a_plan(DPParameters(1, 1e-6, shared="together", honest=2))
     assert plan.noise is not None
-    parts = [share(summarize(chain(400, k), plan, c), plan, bits(k)) for k, c in enumerate(CLIENTS)]
-    everybody = grouped(dict.fromkeys(CLIENTS, "all"), CLIENTS)
-    total = decoded(sum(encoded(part, plan, everybody) for part in parts), plan, everybody).total
-    assert total == released(reduce(Summary.__add__, parts))
+    parts = [add_noise_share(summarize(chain(400, k), plan, c), plan, bits(k)) for k, c in enumerate(CLIENTS)]
+    everybody = group_clients(dict.fromkeys(CLIENTS, "all"), CLIENTS)
+    total = decode_aggregate(sum(encode_summary(part, plan, everybody) for part in parts), plan, everybody).total
+    assert total == clip_noisy_rows(reduce(Summary.__add__, parts))
     assert total.noise >= plan.noise.deviation**2
-    assert discover_from(Aggregate.of_sum(total, plan), plan).changing == frozenset()
+    assert discover_from(Aggregate.from_total(total, plan), plan).changing == frozenset()
 
 
 def test_files_say_how_much_noise_there_is():
     plan = a_plan()
     sent = noisy_chains(plan, 300)[0]
     assert plan.noise is not None
-    blob = pack(SummaryMessage(sent), plan)
-    assert unpack(blob, plan).summary == sent
-    assert peek(blob).noise == plan.noise.deviation
+    blob = pack_summary(SummaryMessage(sent), plan)
+    assert unpack_summary(blob, plan).summary == sent
+    assert read_summary_header(blob).noise == plan.noise.deviation
 
 
 def test_what_arrives_with_noise_is_let_in_and_what_noise_does_not_explain_is_not():
-    plan = a_plan(Noise(1, 1e-6))
+    plan = a_plan(DPParameters(1, 1e-6))
     assert plan.noise is not None
     for seed in range(5):
-        admit(noisy_chains(plan, 300, seed), plan)
+        admit_summaries(noisy_chains(plan, 300, seed), plan)
     sent = noisy_chains(plan, 300)[0]
     damage = np.zeros_like(sent.moments)
     damage[1, 1] = -100 * plan.noise.deviation
-    with pytest.raises(Indefinite):
-        check(replace(sent, moments=sent.moments + damage), plan)
-    with pytest.raises(OutOfBounds):
-        check(replace(sent, moments=sent.moments - 10 * damage), plan)
+    with pytest.raises(NotPositiveSemidefiniteError):
+        validate_summary(replace(sent, moments=sent.moments + damage), plan)
+    with pytest.raises(MomentBoundsError):
+        validate_summary(replace(sent, moments=sent.moments - 10 * damage), plan)
 
 
 def test_what_a_noisy_summary_means():
-    plan = a_plan(Noise(4, 1e-6))
-    (mean, spread) = moments_of(noisy_chains(plan, 20_000)[0], plan)["a"]
+    plan = a_plan(DPParameters(4, 1e-6))
+    (mean, spread) = descriptive_statistics(noisy_chains(plan, 20_000)[0], plan)["a"]
     assert (mean, spread) == (pytest.approx(0, abs=0.05), pytest.approx(1, abs=0.1))
-    assert "a squared,b cubed" in numbers_csv(noisy_chains(plan, 300)[0], plan)
+    assert "a squared,b cubed" in summary_to_csv(noisy_chains(plan, 300)[0], plan)
 
 
 # Plans
@@ -380,7 +399,7 @@ def test_what_a_noisy_summary_means():
 def test_plans_without_noise_are_what_they_were():
     plan = StudyPlan((Continuous("age", 60, 15), Categorical("smoker", ("no", "yes"))), ("north", "south"))
     other = StudyPlan(
-        (Continuous("x"),), ("a",), Fourier(width=7, seed=3), clip=12, study="s", most_rounds=2, most_bytes=99
+        (Continuous("x"),), ("a",), Fourier(width=7, seed=3), clip=12, study="s", max_rounds=2, max_bytes=99
     )
     assert plan.fingerprint == "d05ff35804505789a47261c878989d40978568e787a0ec215e595da3d853b1b2"
     assert other.fingerprint == "10ef85e589c486914d22939e319a84da477cba0bf44f903d3b55165fb87d9bda"
@@ -389,8 +408,8 @@ def test_plans_without_noise_are_what_they_were():
 @given(st.floats(0.01, 10), st.floats(1e-10, 1e-2), st.integers(1, 3), st.integers(100, 10**8))
 def test_plans_with_noise_come_back_as_they_were_written(epsilon, delta, degree, rows):
     for noise in (
-        Noise(epsilon, delta, rows=rows, degree=degree),
-        Noise(epsilon, delta, shared="together", honest=degree, rows=rows),
+        DPParameters(epsilon, delta, rows=rows, degree=degree),
+        DPParameters(epsilon, delta, shared="together", honest=degree, rows=rows),
     ):
         plan = a_plan(noise)
         assert StudyPlan.from_json(plan.to_json()) == plan
@@ -412,7 +431,7 @@ def test_plans_with_noise_come_back_as_they_were_written(epsilon, delta, degree,
 )
 def test_noise_that_is_none_is_refused(fields, says):
     with pytest.raises(PlanError, match=says):
-        Noise(**fields)
+        DPParameters(**fields)
 
 
 @pytest.mark.parametrize(
@@ -420,8 +439,8 @@ def test_noise_that_is_none_is_refused(fields, says):
     [
         ({"clip": 30}, "set clip=6"),
         ({"family": Hermite(width=6)}, "leave the family out"),
-        ({"most_rounds": 1}, "leave most_rounds out"),
-        ({"noise": Noise(1, 1e-6, shared="together", honest=9)}, "9 sites are to be honest, but there are 3"),
+        ({"max_rounds": 1}, "leave max_rounds out"),
+        ({"noise": DPParameters(1, 1e-6, shared="together", honest=9)}, "9 sites are to be honest, but there are 3"),
     ],
 )
 def test_plans_that_noise_does_not_cover_are_refused(change, says):
@@ -446,42 +465,42 @@ def test_exact_summaries_of_a_plan_with_noise_go_nowhere():
     for attempt in (
         lambda: add_up(exact, plan),
         lambda: discover_from(exact, plan),
-        lambda: admit(exact, plan),
-        lambda: check(exact[0], plan),
-        lambda: pack(SummaryMessage(exact[0]), plan),
+        lambda: admit_summaries(exact, plan),
+        lambda: validate_summary(exact[0], plan),
+        lambda: pack_summary(SummaryMessage(exact[0]), plan),
     ):
         with pytest.raises(SummaryError, match="noisy"):
             attempt()
     total = reduce(Summary.__add__, exact)
     with pytest.raises(SummaryError, match="none of the noise"):
-        discover_from(Aggregate.of_sum(total, plan), plan)
+        discover_from(Aggregate.from_total(total, plan), plan)
     with pytest.raises(SummaryError, match="only one has noise"):
-        exact[0] + noisy(exact[1], plan, bits())
+        exact[0] + add_noise(exact[1], plan, bits())
 
 
 def test_noise_is_added_once_and_by_whom_the_plan_says():
     plan = a_plan()
     exact = summarize(chain(300), plan, "north")
-    sent = noisy(exact, plan, bits())
+    sent = add_noise(exact, plan, bits())
     with pytest.raises(SummaryError, match="has its noise already"):
-        noisy(sent, plan)
+        add_noise(sent, plan)
     with pytest.raises(SummaryError, match="two noisy summaries of client 'north'"):
-        add_up([sent, noisy(exact, plan, bits(5))], plan)
+        add_up([sent, add_noise(exact, plan, bits(5))], plan)
     with pytest.raises(PlanError, match="asks for no noise"):
-        noisy(summarize(chain(300), a_plan(None), "north"), a_plan(None))
+        add_noise(summarize(chain(300), a_plan(None), "north"), a_plan(None))
     with pytest.raises(PlanError, match="shared='together'"):
-        share(exact, plan)
-    together = a_plan(Noise(1, 1e-6, shared="together", honest=3))
-    part = share(summarize(chain(300), together, "north"), together, bits())
-    for attempt in (lambda: add_up([part], together), lambda: pack(SummaryMessage(part), together)):
+        add_noise_share(exact, plan)
+    together = a_plan(DPParameters(1, 1e-6, shared="together", honest=3))
+    part = add_noise_share(summarize(chain(300), together, "north"), together, bits())
+    for attempt in (lambda: add_up([part], together), lambda: pack_summary(SummaryMessage(part), together)):
         with pytest.raises(SummaryError):
             attempt()
     with pytest.raises(PlanError, match="add noise together"):
-        noisy(summarize(chain(300), together, "north"), together)
+        add_noise(summarize(chain(300), together, "north"), together)
 
 
 def test_what_does_not_know_about_noise_refuses_it():
-    plan = a_plan(Noise(8, 1e-6))
+    plan = a_plan(DPParameters(8, 1e-6))
     sent = noisy_chains(plan, 2000)
     for method in ("evidence", "paper"):
         with pytest.raises(SettingsError, match="takes the noise in these summaries for dependence"):
@@ -498,24 +517,24 @@ def test_what_does_not_know_about_noise_refuses_it():
 
 
 def test_the_gate_counts_epsilon_and_refuses_beyond_the_budget(tmp_path):
-    plan, gate = a_plan(Noise(1, 1e-6)), Gate(ReleaseLedger(tmp_path / "releases.jsonl"))
-    policy, rows = Policy(most_epsilon=2.5), chain(400)
-    first, second = (checked_summary(rows, plan, "north", policy, gate=gate)[0] for _ in range(2))
+    plan, gate = a_plan(DPParameters(1, 1e-6)), ReleaseGate(ReleaseLedger(tmp_path / "releases.jsonl"))
+    policy, rows = Policy(epsilon_budget=2.5), chain(400)
+    first, second = (release_summary(rows, plan, "north", policy, gate=gate)[0] for _ in range(2))
     assert first != second
-    with pytest.raises(PolicyRefusal, match="2 was spent on rows in common with it"):
-        checked_summary(rows, plan, "north", policy, gate=gate)
-    checked_summary(chain(400, seed=9), plan, "north", policy, gate=gate)  # other rows have a budget of their own
+    with pytest.raises(DisclosureError, match="2 was spent on rows in common with it"):
+        release_summary(rows, plan, "north", policy, gate=gate)
+    release_summary(chain(400, seed=9), plan, "north", policy, gate=gate)  # other rows have a budget of their own
 
 
 def test_the_policy_keeps_its_rules_unless_it_says_that_noise_is_enough():
-    plan, few = a_plan(Noise(1, 1e-6)), chain(30)
-    with pytest.raises(PolicyRefusal, match="there are 30 rows"):
-        checked_summary(few, plan, "north", Policy())
-    checked_summary(few, plan, "north", Policy(enough_noise=1.0))
-    with pytest.raises(PolicyRefusal, match="there are 30 rows"):
-        checked_summary(few, a_plan(Noise(1.5, 1e-6)), "north", Policy(enough_noise=1.0))
-    with pytest.raises(SettingsError, match="enough_noise"):
-        Policy(enough_noise=5.0)
+    plan, few = a_plan(DPParameters(1, 1e-6)), chain(30)
+    with pytest.raises(DisclosureError, match="there are 30 rows"):
+        release_summary(few, plan, "north", Policy())
+    release_summary(few, plan, "north", Policy(waive_counts_below_epsilon=1.0))
+    with pytest.raises(DisclosureError, match="there are 30 rows"):
+        release_summary(few, a_plan(DPParameters(1.5, 1e-6)), "north", Policy(waive_counts_below_epsilon=1.0))
+    with pytest.raises(SettingsError, match="waive_counts_below_epsilon"):
+        Policy(waive_counts_below_epsilon=5.0)
 
 
 def test_by_file_from_the_declaration_to_the_result(tmp_path, monkeypatch, capsys):
@@ -547,22 +566,22 @@ def test_by_file_from_the_declaration_to_the_result(tmp_path, monkeypatch, capsy
 
 
 def test_without_noise_the_statistic_is_n_times_the_squared_partial_correlation():
-    plan = a_plan(Noise(10, 1e-2, degree=1, rows=10**8), clients=("north",))
+    plan = a_plan(DPParameters(10, 1e-2, degree=1, rows=10**8), clients=("north",))
     rows = chain(3000)
-    moments = NoisyMoments.of(Aggregate.of_sum(noisy(summarize(rows, plan, "north"), plan, bits()), plan))
+    moments = NoisyMoments.of(Aggregate.from_total(add_noise(summarize(rows, plan, "north"), plan, bits()), plan))
     silent = replace(
         moments, moments=_exact_moments(plan, rows), deviations=np.full(1, 1e-12)
     )  # the same coordinates, and no noise in them
     values = np.array([rows[name] for name in "abc"])
     inverse = np.linalg.inv(np.cov(values))
     partial = -inverse[0, 2] / math.sqrt(inverse[0, 0] * inverse[2, 2])
-    (plain, given_b) = NoisyTest(silent)([Question("a", "c"), Question("a", "c", frozenset("b"))])
+    (plain, given_b) = NoisyMomentsTest(silent)([Query("a", "c"), Query("a", "c", frozenset("b"))])
     assert plain.statistic == pytest.approx(3000 * np.corrcoef(values)[0, 2] ** 2, rel=1e-3)
     assert given_b.statistic == pytest.approx(3000 * partial**2, rel=1e-2, abs=1e-3)
 
 
 def _exact_moments(plan: StudyPlan, rows: dict[str, np.ndarray]) -> np.ndarray:
-    found = summarize(rows, plan, "north").moments[None] / float(STEPS)
+    found = summarize(rows, plan, "north").moments[None] / float(PRODUCT_STEPS)
     found[:, 0] /= math.sqrt(3)
     found[:, :, 0] /= math.sqrt(3)
     return found
@@ -573,20 +592,20 @@ def test_answers_do_not_depend_on_the_order_of_variables_or_levels():
     label = np.where(rows["a"] + rng.standard_normal(3000) > 0, "yes", np.where(rows["b"] > 1, "maybe", "no"))
     table = {**rows, "d": label}
     names = ("a", "b", "c", "d")
-    asked = [Question("a", "d"), Question("c", "d", frozenset("b")), Question("a", "c", frozenset("bd"))]
+    asked = [Query("a", "d"), Query("c", "d", frozenset("b")), Query("a", "c", frozenset("bd"))]
     found = []
     for order, levels in ((names, ("maybe", "no", "yes")), (names[::-1], ("yes", "maybe", "no"))):
         variables = tuple(Categorical(n, levels) if n == "d" else Continuous(n) for n in order)
-        plan = StudyPlan(variables, ("north",), clip=6, noise=Noise(1, 1e-6))
+        plan = StudyPlan(variables, ("north",), clip=6, noise=DPParameters(1, 1e-6))
         exact = summarize(table, plan, "north")
-        total = Aggregate.of_sum(replace(exact, noise=plan.noise.deviation**2), plan)  # type: ignore[union-attr]
-        found.append([answer.p_value for answer in NoisyTest.of(total)(asked)])
+        total = Aggregate.from_total(replace(exact, noise=plan.noise.deviation**2), plan)  # type: ignore[union-attr]
+        found.append([answer.p_value for answer in NoisyMomentsTest.of(total)(asked)])
     assert found[0] == pytest.approx(found[1], rel=1e-6)
     assert found[0][0] < 1e-3
 
 
 def test_a_study_with_noise_is_found():
-    plan = a_plan(Noise(2, 1e-6, rows=24_000))
+    plan = a_plan(DPParameters(2, 1e-6, rows=24_000))
     result = discover_from(noisy_chains(plan, 8000), plan)
     assert result.graph.skeleton == {frozenset("ab"), frozenset("bc")}
     assert result.settings.method == "constraint"
@@ -594,47 +613,47 @@ def test_a_study_with_noise_is_found():
     assert any("nine times in ten" in note for note in result.notes)
     assert not any("outside of the region" in note for note in result.notes)
     assert result.stability().edges
-    assert '"drift": null' in result_json(result)
+    assert '"drift": null' in render_result_json(result)
 
 
 def test_a_study_that_noise_leaves_nothing_of_says_so():
-    plan = a_plan(Noise(0.1, 1e-6, rows=1000))
+    plan = a_plan(DPParameters(0.1, 1e-6, rows=1000))
     notes = discover_from(noisy_chains(plan, 300), plan).notes
     assert any("outside of the region where noise leaves enough to be found" in note for note in notes)
     assert any("drown in noise" in note for note in notes)
 
 
 def test_more_noise_and_more_conditions_leave_less_to_be_found():
-    known = NoisyMoments.of(add_up(noisy_chains(plan := a_plan(Noise(4, 1e-6)), 4000), plan))
+    known = NoisyMoments.of(add_up(noisy_chains(plan := a_plan(DPParameters(4, 1e-6)), 4000), plan))
     louder = replace(known, deviations=4 * known.deviations)
     quiet = replace(known, deviations=1e-9 * known.deviations)
-    assert least_found(known, 0) < least_found(known, 1) < 0.3
-    assert least_found(known, 0) < least_found(louder, 0)
-    assert least_found(quiet, 0) == pytest.approx(NINE_IN_TEN / math.sqrt(12_000), rel=0.05)
+    assert detectable_correlation(known, 0) < detectable_correlation(known, 1) < 0.3
+    assert detectable_correlation(known, 0) < detectable_correlation(louder, 0)
+    assert detectable_correlation(quiet, 0) == pytest.approx(POWER_90_DISTANCE / math.sqrt(12_000), rel=0.05)
 
 
 def test_wrong_units_are_noticed_by_the_server():
-    plan = a_plan(Noise(4, 1e-6))
+    plan = a_plan(DPParameters(4, 1e-6))
     far = {name: values * 10 for name, values in chain(3000).items()}
-    sent = [noisy(summarize(far, plan, client), plan, bits(k)) for k, client in enumerate(CLIENTS)]
+    sent = [add_noise(summarize(far, plan, client), plan, bits(k)) for k, client in enumerate(CLIENTS)]
     assert any("drawn in" in note for note in discover_from(sent, plan).notes)
 
 
-def rejections(questions: list[Question], changed: float, seeds: range, epsilon: float, rows: int) -> np.ndarray:
+def rejections(questions: list[Query], changed: float, seeds: range, epsilon: float, rows: int) -> np.ndarray:
     """Shares of seeds at which each question is rejected, and by a test that takes noise for rows."""
     found = []
     for seed in seeds:
-        plan = a_plan(Noise(epsilon, 1e-5, rows=3 * rows), names="abcdef")
+        plan = a_plan(DPParameters(epsilon, 1e-5, rows=3 * rows), names="abcdef")
         rng = np.random.default_rng(seed)
         sent = []
         for k, client in enumerate(CLIENTS):
             a, b, c, d, e, f = rng.standard_normal((6, rows))
             d, e = 0.7 * d + 0.7 * a, 0.7 * e + 0.7 * a + changed * k
             values = {"a": a, "b": b, "c": c, "d": d, "e": e, "f": f}
-            sent.append(noisy(summarize(values, plan, client), plan, rng.bytes))
+            sent.append(add_noise(summarize(values, plan, client), plan, rng.bytes))
         known = NoisyMoments.of(add_up(sent, plan))
         blind = replace(known, deviations=np.full(3, 1e-9))
-        found.append([[answer.p_value < 0.05 for answer in NoisyTest(one)(questions)] for one in (known, blind)])
+        found.append([[answer.p_value < 0.05 for answer in NoisyMomentsTest(one)(questions)] for one in (known, blind)])
     return np.mean(found, axis=0)
 
 
@@ -643,11 +662,11 @@ def rejections(questions: list[Question], changed: float, seeds: range, epsilon:
 def test_tests_that_know_the_noise_hold_their_level(epsilon):
     within = frozenset({DOMAIN})
     true = [
-        Question("b", "c", within),
-        Question("d", "e", within | {"a"}),
-        Question("d", "e", within | {"a", "b"}),
-        Question(DOMAIN, "b"),
-        Question(DOMAIN, "d", frozenset("a")),
+        Query("b", "c", within),
+        Query("d", "e", within | {"a"}),
+        Query("d", "e", within | {"a", "b"}),
+        Query(DOMAIN, "b"),
+        Query(DOMAIN, "d", frozenset("a")),
     ]
     knowing, blind = rejections(true, 0.0, range(1000, 1200), epsilon, 1000)
     assert knowing.max() <= 0.05 + 4 * math.sqrt(0.05 * 0.95 / 200)
@@ -657,7 +676,7 @@ def test_tests_that_know_the_noise_hold_their_level(epsilon):
 @pytest.mark.slow
 def test_tests_that_know_the_noise_see_what_is_there():
     within = frozenset({DOMAIN})
-    false = [Question("a", "d", within), Question("d", "e", within), Question(DOMAIN, "e", frozenset("a"))]
+    false = [Query("a", "d", within), Query("d", "e", within), Query(DOMAIN, "e", frozenset("a"))]
     knowing, _ = rejections(false, 0.5, range(1000, 1040), 2.0, 2000)
     assert knowing.min() > 0.9
 
@@ -665,14 +684,14 @@ def test_tests_that_know_the_noise_see_what_is_there():
 @pytest.mark.parametrize("epsilon", [4.8125, *(k / 16 for k in range(1, 160))])
 def test_every_epsilon_has_its_noise(epsilon):
     """Far out, delta is the difference of two numbers that rounding may leave below nothing."""
-    assert delta_of(epsilon, deviation_for(epsilon, 1e-6)) == pytest.approx(1e-6, rel=1e-6)
+    assert gaussian_delta(epsilon, calibrate_deviation(epsilon, 1e-6)) == pytest.approx(1e-6, rel=1e-6)
 
 
 def test_rows_that_come_once_are_refused_before_they_are_gone_where_they_are_read_twice():
     batches = iter([chain(400)])
     with pytest.raises(DataError, match="a summary with noise reads the rows more than once, but an iterator gives"):
-        checked_summary(batches, a_plan(), "north", Policy())
+        release_summary(batches, a_plan(), "north", Policy())
     with pytest.raises(DataError, match="bootstrap copies reads the rows more than once"):
-        checked_summary(batches, a_plan(None), "north", Policy(), copies=2)
-    summary, _ = checked_summary(batches, a_plan(None), "north", Policy())  # nothing was taken from it
+        release_summary(batches, a_plan(None), "north", Policy(), copies=2)
+    summary, _ = release_summary(batches, a_plan(None), "north", Policy())  # nothing was taken from it
     assert summary == summarize(chain(400), a_plan(None), "north")

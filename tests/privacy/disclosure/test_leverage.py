@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcdh.data.table import as_table
-from fedcdh.errors import PolicyRefusal
-from fedcdh.privacy.disclosure.leverage import LonelyRows, leverages
+from fedcdh.data.table import to_table
+from fedcdh.errors import DisclosureError
+from fedcdh.privacy.disclosure.leverage import HighLeverageRows, compute_leverages
 from fedcdh.privacy.disclosure.policy import Policy
-from fedcdh.privacy.disclosure.row_scan import Wanted, look_at
-from fedcdh.privacy.releases import checked_summary
+from fedcdh.privacy.disclosure.row_scan import ScanOptions, scan_rows
+from fedcdh.privacy.releases import release_summary
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.encoder import GRID, Encoder
 from fedcdh.summaries.features import Hermite
@@ -23,7 +23,7 @@ from fedcdh.summaries.summary import Summary
 
 
 def watched(table, plan) -> tuple[Summary, dict]:
-    found = look_at(table, plan, "north", Wanted())
+    found = scan_rows(table, plan, "north", ScanOptions())
     return found.summary(1.0), found.outermost.values
 
 
@@ -50,7 +50,7 @@ def reconstructed(summary: Summary, plan: StudyPlan, age: float) -> tuple[float,
     """Body mass and illness of the one patient of this age, from the summary alone, as `standing_out` says."""
     columns = np.r_[0, plan.spans()["age"]]
     alone = replace(plan, variables=plan.variables[:1])
-    own = Encoder(alone, "north")(as_table({"age": [age]}))[:, 0]
+    own = Encoder(alone, "north")(to_table({"age": [age]}))[:, 0]
     moments = summary.moments / 1.0
     scales = np.sqrt(np.maximum(moments.diagonal()[columns], 1.0))
     scaled = moments[np.ix_(columns, columns)] / np.multiply.outer(scales, scales)
@@ -69,7 +69,7 @@ def test_an_attack_that_works_is_refused(case):
     mass, ill = reconstructed(summary, plan, oldest)
     assert abs(mass - table["bmi"][0]) < 0.4  # a tenth of a standard deviation
     assert abs(ill - 1) < 0.1
-    with pytest.raises(PolicyRefusal, match="one row stands out by its value of 'age'"):
+    with pytest.raises(DisclosureError, match="one row stands out by its value of 'age'"):
         Policy().check_summary(summary, plan, outermost)
     Policy(research=True, farthest=1e9).check_summary(summary, plan, outermost)
 
@@ -77,7 +77,7 @@ def test_an_attack_that_works_is_refused(case):
 def test_ordinary_people_do_not_stand_out():
     plan, table = plan_with(Continuous("age", 60, 10)), patients(75.0)
     summary, outermost = watched(table, plan)
-    assert max(leverages(summary, plan, outermost).values()) < 0.9
+    assert max(compute_leverages(summary, plan, outermost).values()) < 0.9
     Policy().check_summary(summary, plan, outermost)
 
 
@@ -93,13 +93,13 @@ def test_leverage_is_a_share_and_batches_do_not_matter(values, place):
     split, again = watched([{"x": rows[:place]}, {"x": rows[place:]}], plan)
     assert whole == split
     assert outermost["x"].tolist() == again["x"].tolist()
-    assert 0 <= leverages(whole, plan, outermost)["x"] < 1 + 1e-4  # few rows: rounded sums
+    assert 0 <= compute_leverages(whole, plan, outermost)["x"] < 1 + 1e-4  # few rows: rounded sums
     assert set(outermost["x"]) <= {value for value in rows if value is not None}
 
 
 def largest_of_all(table, plan) -> float:
     """By way of the hat matrix, of all rows at once."""
-    features = Encoder(plan, "north")(as_table(table)).T
+    features = Encoder(plan, "north")(to_table(table)).T
     orthonormal, sizes, _ = np.linalg.svd(features / np.linalg.norm(features, axis=0), full_matrices=False)
     return float((orthonormal[:, sizes > 1e-6 * sizes[0]] ** 2).sum(axis=1).max())
 
@@ -114,12 +114,12 @@ def test_the_loneliest_of_all_rows_is_found_on_the_way_however_rows_come(seed, b
     levels = Categorical("ill", ("new", "no", "yes"))
     plan = StudyPlan((Continuous("age"), Continuous("bmi"), levels), ("north", "south"))
     truth = largest_of_all(table, plan)
-    rows = as_table(table)
-    parts = [rows.rows_from(start, batch) for start in range(0, 300, batch)]
-    alone = look_at(parts, plan, "north", Wanted(loneliest=0.5)).lonely
+    rows = to_table(table)
+    parts = [rows.slice_rows(start, batch) for start in range(0, 300, batch)]
+    alone = scan_rows(parts, plan, "north", ScanOptions(max_leverage=0.5)).lonely
     assert truth > 0.5
     assert alone.largest(summarize(table, plan, "north")) == pytest.approx(truth, rel=1e-4)
-    assert LonelyRows(plan.columns, 0.5).largest(summarize(table, plan, "north")) == 0
+    assert HighLeverageRows(plan.columns, 0.5).largest(summarize(table, plan, "north")) == 0
 
 
 def test_who_hides_in_every_variable_and_stands_out_by_all_is_refused():
@@ -128,10 +128,10 @@ def test_who_hides_in_every_variable_and_stands_out_by_all_is_refused():
     table = {name: common + 0.02 * rng.standard_normal(400) for name in "abc"}
     table["a"][0], table["b"][0], table["c"][0] = 0.0, -2.5, 2.5  # each an ordinary value
     plan = StudyPlan(tuple(map(Continuous, "abc")), ("north", "south"))
-    assert all(found < 0.99 for found in leverages(*watched_of(table, plan)).values())
-    with pytest.raises(PolicyRefusal, match="all variables together"):
-        checked_summary(table, plan, "north", Policy())
-    checked_summary({name: column[1:] for name, column in table.items()}, plan, "north", Policy())
+    assert all(found < 0.99 for found in compute_leverages(*watched_of(table, plan)).values())
+    with pytest.raises(DisclosureError, match="all variables together"):
+        release_summary(table, plan, "north", Policy())
+    release_summary({name: column[1:] for name, column in table.items()}, plan, "north", Policy())
 
 
 def watched_of(table, plan) -> tuple[Summary, StudyPlan, dict]:

@@ -10,10 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcdh.errors import PlanMismatch, PolicyRefusal, SettingsError
+from fedcdh.errors import DisclosureError, PlanMismatchError, SettingsError
 from fedcdh.evaluation.demo import hospital_study
 from fedcdh.privacy.disclosure.policy import Policy
-from fedcdh.privacy.disclosure.thresholds import level_needed, loads, numbers_told, rows_needed
+from fedcdh.privacy.disclosure.thresholds import (
+    count_released_numbers,
+    information_loads,
+    required_cell_count,
+    required_rows,
+)
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.features import Fourier, Hermite
 from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
@@ -36,8 +41,8 @@ def table(rows: int, g: int, h: int, both: int, missing: int = 0) -> dict[str, n
 
 def refusal(policy: Policy, rows: dict[str, np.ndarray], plan: StudyPlan = PLAN) -> str:
     try:
-        policy.check_summary(summarize(rows, plan, "north", max_dropped=1.0), plan)
-    except PolicyRefusal as refused:
+        policy.check_summary(summarize(rows, plan, "north", max_missing_share=1.0), plan)
+    except DisclosureError as refused:
         return str(refused)
     return ""
 
@@ -45,7 +50,7 @@ def refusal(policy: Policy, rows: dict[str, np.ndarray], plan: StudyPlan = PLAN)
 @pytest.mark.parametrize("missing", [0, 30])
 @pytest.mark.parametrize("off", [-1, 0, 1])
 def test_thresholds_hold_to_the_unit_after_rows_with_gaps_are_dropped(off, missing):
-    rows, good = rows_needed(PLAN), {"g": 40, "h": 40, "both": 20, "missing": missing}
+    rows, good = required_rows(PLAN), {"g": 40, "h": 40, "both": 20, "missing": missing}
     found = {
         "rows, expected": refusal(Policy(), table(rows + off, **good)),
         "level 'b' of 'g' has": refusal(Policy(), table(400, **{**good, "g": LEVEL + off, "both": 0})),
@@ -66,9 +71,9 @@ def test_a_level_nobody_has_is_no_small_level():
 
 def test_the_sites_own_figures_win():
     rows = table(50, g=5, h=20, both=5)
-    assert refusal(Policy(smallest_rows=50, smallest_level=5), rows) == ""
-    assert "50 rows, expected at least 51" in refusal(Policy(smallest_rows=51, smallest_level=5), rows)
-    assert "5 people, expected none or at least 6" in refusal(Policy(smallest_rows=50, smallest_level=6), rows)
+    assert refusal(Policy(min_rows=50, min_cell_count=5), rows) == ""
+    assert "50 rows, expected at least 51" in refusal(Policy(min_rows=51, min_cell_count=5), rows)
+    assert "5 people, expected none or at least 6" in refusal(Policy(min_rows=50, min_cell_count=6), rows)
 
 
 def test_all_that_is_broken_is_said_at_once():
@@ -95,7 +100,7 @@ def test_research_turns_figures_off_and_nothing_else():
     research.check_profile(profile(table(10, g=1, h=1, both=1), "north"))
     assert "withheld" in refusal(replace(research, withheld=frozenset({"g"})), table(10, g=1, h=1, both=1))
     assert "units" in refusal(research, {**table(400, 40, 40, 20), "x": np.full(400, 1000.0)})
-    with pytest.raises(PolicyRefusal, match="not signed"):
+    with pytest.raises(DisclosureError, match="not signed"):
         replace(research, coordinator_keys=frozenset({KEY})).check_plan(PLAN)
 
 
@@ -122,7 +127,7 @@ def test_the_distance_is_that_of_the_rows():
 
 
 def test_a_summary_of_another_plan_is_refused():
-    with pytest.raises(PlanMismatch, match="make it again"):
+    with pytest.raises(PlanMismatchError, match="make it again"):
         Policy().check_summary(summarize(table(400, 40, 40, 20), PLAN, "north"), replace(PLAN, clip=6.0))
 
 
@@ -176,16 +181,16 @@ def test_the_count_of_numbers_is_that_of_the_jacobian(variables, free):
     assert free_numbers(plan) >= 0.7 * free  # a few are nearly dependent, and lost in rounding
     count = sum(isinstance(v, Continuous) for v in variables)
     wide = StudyPlan(tuple(replace(v, name=f"{v.name}{k}") for k in range(12) for v in variables), ("n",), Hermite(2))
-    assert rows_needed(wide) >= 2 * 12 * free / (12 * count)
+    assert required_rows(wide) >= 2 * 12 * free / (12 * count)
 
 
 def test_rows_needed_are_those_of_the_research():
     """Six variables of five columns: h(dh + 3) − 2 = 163 from counting (one sum per variable comes twice)."""
     plan = StudyPlan(tuple(Continuous(f"x{k}") for k in range(6)), ("north",), Fourier(3))
-    assert rows_needed(plan) == 5 * (6 * 5 + 3) - 2
-    assert rows_needed(StudyPlan((Categorical("g", ("a", "b")),), ("north",))) == 100
+    assert required_rows(plan) == 5 * (6 * 5 + 3) - 2
+    assert required_rows(StudyPlan((Categorical("g", ("a", "b")),), ("north",))) == 100
     labels = tuple(Categorical(f"g{k}", tuple("abcde")) for k in range(10))
-    assert rows_needed(StudyPlan(labels, ("north",))) == 152  # 50 columns / 0.33
+    assert required_rows(StudyPlan(labels, ("north",))) == 152  # 50 columns / 0.33
 
 
 @settings(deadline=None, max_examples=40)
@@ -195,12 +200,12 @@ def test_more_to_tell_needs_more_rows(numbers, labels, width):
         variables = [Continuous(f"x{k}") for k in range(numbers)] + [Categorical(f"g{k}", "abc") for k in range(labels)]
         return StudyPlan(tuple(variables), ("north",), Hermite(width))
 
-    needed = rows_needed(plan(numbers, labels, width))
-    assert 100 <= needed <= rows_needed(plan(numbers + 1, labels, width))
-    assert needed <= rows_needed(plan(numbers, labels + 1, width))
-    assert needed <= rows_needed(plan(numbers, labels, width + 1))
-    assert level_needed(plan(numbers, labels, width)) == max(8, 2 * (2 + width))
-    assert level_needed(plan(0, labels + 1, width)) == 8
+    needed = required_rows(plan(numbers, labels, width))
+    assert 100 <= needed <= required_rows(plan(numbers + 1, labels, width))
+    assert needed <= required_rows(plan(numbers, labels + 1, width))
+    assert needed <= required_rows(plan(numbers, labels, width + 1))
+    assert required_cell_count(plan(numbers, labels, width)) == max(8, 2 * (2 + width))
+    assert required_cell_count(plan(0, labels + 1, width)) == 8
 
 
 # Plans and profiles
@@ -209,9 +214,9 @@ def test_more_to_tell_needs_more_rows(numbers, labels, width):
 def test_plans_are_accepted_by_fingerprint():
     for start in (PLAN.fingerprint, PLAN.fingerprint[:12]):
         Policy(plans=frozenset({start, "0" * 12})).check_plan(PLAN)
-    with pytest.raises(PolicyRefusal, match=f"fingerprint is {PLAN.fingerprint[:12]}.*policy.toml"):
+    with pytest.raises(DisclosureError, match=f"fingerprint is {PLAN.fingerprint[:12]}.*policy.toml"):
         Policy(plans=frozenset({"0" * 12})).check_plan(PLAN)
-    with pytest.raises(PolicyRefusal, match="fingerprint"):
+    with pytest.raises(DisclosureError, match="fingerprint"):
         Policy(plans=frozenset()).check_plan(PLAN)
 
 
@@ -220,18 +225,18 @@ def test_signatures_count_if_a_coordinator_is_named():
     Policy().check_plan(PLAN, OTHER)
     named = Policy(coordinator_keys=frozenset({KEY}))
     named.check_plan(PLAN, KEY)
-    with pytest.raises(PolicyRefusal, match="not signed"):
+    with pytest.raises(DisclosureError, match="not signed"):
         named.check_plan(PLAN, None)
-    with pytest.raises(PolicyRefusal, match="signed by the key"):
+    with pytest.raises(DisclosureError, match="signed by the key"):
         named.check_plan(PLAN, OTHER)
     replace(named, unsigned_plans="accept").check_plan(PLAN, None)
 
 
 def test_lists_hold_for_plans_before_any_data_are_read():
     Policy(variables=frozenset("xgh")).check_plan(PLAN)
-    with pytest.raises(PolicyRefusal, match="'h' is not among"):
+    with pytest.raises(DisclosureError, match="'h' is not among"):
         Policy(variables=frozenset("xg")).check_plan(PLAN)
-    with pytest.raises(PolicyRefusal, match="'h' is withheld"):
+    with pytest.raises(DisclosureError, match="'h' is withheld"):
         Policy(withheld=frozenset("h")).check_plan(PLAN)
 
 
@@ -245,7 +250,7 @@ def test_lists_hold_for_plans_before_any_data_are_read():
     ],
 )
 def test_a_plan_that_is_a_magnifying_glass_is_refused(glass):
-    with pytest.raises(PolicyRefusal, match="ask the coordinator why"):
+    with pytest.raises(DisclosureError, match="ask the coordinator why"):
         Policy().check_plan(glass)
 
 
@@ -263,11 +268,11 @@ def test_profiles_are_held_to_rows_values_levels_and_lists():
         (table(100, 7, 20, 7), "level 'b' of 'g' has 7 people"),
         (table(99, 8, 20, 8, missing=1), "'x' has 99 values"),
     ):
-        with pytest.raises(PolicyRefusal, match=reason):
+        with pytest.raises(DisclosureError, match=reason):
             Policy().check_profile(profile(rows, "north"))
-    with pytest.raises(PolicyRefusal, match="'g' is withheld"):
+    with pytest.raises(DisclosureError, match="'g' is withheld"):
         Policy(withheld=frozenset("g")).check_profile(profile(table(100, 8, 20, 8), "north"))
-    Policy(smallest_rows=5, smallest_level=2).check_profile(profile(table(10, 2, 2, 1), "north"))
+    Policy(min_rows=5, min_cell_count=2).check_profile(profile(table(10, 2, 2, 1), "north"))
 
 
 # The file
@@ -275,15 +280,15 @@ def test_profiles_are_held_to_rows_values_levels_and_lists():
 
 def test_a_policy_is_read_from_toml():
     text = f"""
-smallest_rows = 200
-smallest_level = 10
+min_rows = 200
+min_cell_count = 10
 variables = ["x", "g"]
 withheld = ["name"]
 plans = ["{"a" * 12}"]
 coordinator_keys = ["{KEY}"]
 unsigned_plans = "accept"
 farthest = 8
-loneliest = 0.95
+max_leverage = 0.95
 research = true
 """
     lists = frozenset("xg"), frozenset({"name"}), frozenset({"a" * 12}), frozenset({KEY})
@@ -294,11 +299,11 @@ research = true
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("smallest_row = 5", "did you mean 'smallest_rows'?"),
+        ("smallest_row = 5", "did you mean 'min_rows'?"),
         ("witheld = ['a']", "did you mean 'withheld'?"),
-        ("smallest_rows = '5'", "whole number"),
-        ("smallest_rows = -5", "whole number"),
-        ("smallest_level = true", "whole number"),
+        ("min_rows = '5'", "whole number"),
+        ("min_rows = -5", "whole number"),
+        ("min_cell_count = true", "whole number"),
         ("withheld = 'name'", "list of texts"),
         ("plans = ['abc']", "12 or more"),
         (f"plans = ['{'A' * 12}']", "12 or more"),
@@ -322,13 +327,13 @@ def test_a_rule_that_is_misspelt_is_not_a_rule_that_is_not_there(text, reason):
 def test_the_demo_is_held_to_the_policy_like_any_study():
     study = hospital_study(0)
     plan = StudyPlan.from_tables(study.tables)
-    assert (rows_needed(plan), level_needed(plan)) == (268, 12)
+    assert (required_rows(plan), required_cell_count(plan)) == (268, 12)
     Policy().check_plan(plan)
     for client, rows in study.tables.items():
         Policy().check_profile(profile(rows, client))
-        Policy(smallest_rows=200, smallest_level=3).check_summary(summarize(rows, plan, client), plan)
+        Policy(min_rows=200, min_cell_count=3).check_summary(summarize(rows, plan, client), plan)
     Policy().check_summary(summarize(study.tables["city"], plan, "city"), plan)
-    with pytest.raises(PolicyRefusal, match="rows, expected at least 268"):
+    with pytest.raises(DisclosureError, match="rows, expected at least 268"):
         Policy().check_summary(summarize(study.tables["coast"], plan, "coast"), plan)
 
 
@@ -346,7 +351,7 @@ def test_random_features_have_one_of_few_seeds_and_no_plan_asks_for_too_many():
         if not problem:
             Policy().check_plan(plan)
             continue
-        with pytest.raises(PolicyRefusal, match=problem):
+        with pytest.raises(DisclosureError, match=problem):
             Policy().check_plan(plan)
     Policy(widest=17).check_plan(StudyPlan(numbers, ("north",), Hermite(width=17)))
     Policy().check_plan(StudyPlan((Categorical("g", ("a", "b")),), ("north",), Fourier(seed=10**6)))
@@ -360,7 +365,7 @@ def test_loads_are_the_rule_of_rows_in_another_form(numbers, labels, rows):
         Categorical(f"g{k}", ("a", "b")) for k in range(labels)
     ]
     plan = StudyPlan(tuple(variables), ("north",))
-    load = max(loads(plan, rows).values())
-    assert (load <= 1) == (rows >= 2 * numbers_told(plan) / numbers)
-    assert load <= 1 or rows < rows_needed(plan)
-    assert loads(plan, rows, copies=4)["x0"] == pytest.approx(5 * load)
+    load = max(information_loads(plan, rows).values())
+    assert (load <= 1) == (rows >= 2 * count_released_numbers(plan) / numbers)
+    assert load <= 1 or rows < required_rows(plan)
+    assert information_loads(plan, rows, copies=4)["x0"] == pytest.approx(5 * load)

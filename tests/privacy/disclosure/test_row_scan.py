@@ -14,18 +14,18 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from fedcdh import open_tables, release
-from fedcdh._runtime.blas_threads import one_blas_thread
+from fedcdh._runtime.blas_threads import single_blas_thread
 from fedcdh.data import threaded_source
-from fedcdh.data.sources import InMemory, Spread, TableSource, source_of
-from fedcdh.data.table import as_table
-from fedcdh.data.threaded_source import Threads
+from fedcdh.data.sources import InMemorySource, PartitionedSource, TableSource, to_source
+from fedcdh.data.table import to_table
+from fedcdh.data.threaded_source import ThreadedSource
 from fedcdh.errors import DataError, SettingsError, SummaryError
 from fedcdh.privacy.disclosure import small_cells
-from fedcdh.privacy.disclosure.leverage import leverages
+from fedcdh.privacy.disclosure.leverage import compute_leverages
 from fedcdh.privacy.disclosure.policy import Policy
-from fedcdh.privacy.disclosure.row_scan import Look, Wanted, look_at
-from fedcdh.privacy.disclosure.small_cells import FewValues
-from fedcdh.privacy.releases import checked_summary
+from fedcdh.privacy.disclosure.row_scan import RowScan, ScanOptions, scan_rows
+from fedcdh.privacy.disclosure.small_cells import CellCounter
+from fedcdh.privacy.releases import release_summary
 from fedcdh.summaries import summary as summary_module
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.encoder import Encoder, _arcsinh
@@ -36,7 +36,7 @@ PLAN = StudyPlan(
     (Continuous("x", 1.0, 2.0), Continuous("n", 1.0, 1.5), Continuous("c", 0.5, 3.0), Categorical("g", ("a", "b"))),
     ("north", "south"),
 )
-ALL = Wanted(few_values=3, loneliest=0.6, secret=b"of the site")
+ALL = ScanOptions(few_values=3, max_leverage=0.6, secret=b"of the site")
 
 
 class InParts:
@@ -47,7 +47,7 @@ class InParts:
 
     def spread(self, work, add):
         work = pickle.loads(pickle.dumps(work))
-        found = [pickle.loads(pickle.dumps(work(InMemory([part], "client 'north'")))) for part in self.parts]
+        found = [pickle.loads(pickle.dumps(work(InMemorySource([part], "client 'north'")))) for part in self.parts]
         for place in self.order:  # any two of them first
             if len(found) > 1:
                 one, other = found.pop(place % len(found)), found.pop(place % len(found))
@@ -72,13 +72,13 @@ def table(cut) -> dict[str, list]:
     return {name: [row[place] for row in cut] for place, name in enumerate(PLAN.names)}
 
 
-def verdict(found: Look) -> dict:
+def verdict(found: RowScan) -> dict:
     summary = found.summary(1.0)
     return {
         "summary": summary.digest,
         "cells": {cell: people for cell, people in found.few.cells.items() if people},
         "outermost": {name: values.tolist() for name, values in found.outermost.values.items()},
-        "alone": {n: round(h, 6) for n, h in leverages(summary, PLAN, found.outermost.values).items()},
+        "alone": {n: round(h, 6) for n, h in compute_leverages(summary, PLAN, found.outermost.values).items()},
         "sketches": (found.seen.rows.to_document(), {n: s.to_document() for n, s in found.seen.columns.items()}),
     }
 
@@ -86,12 +86,12 @@ def verdict(found: Look) -> dict:
 @settings(deadline=None, max_examples=60)
 @given(rows, st.lists(st.integers(0, 20), max_size=4), st.lists(st.integers(0, 5), max_size=5), st.randoms())
 def test_any_cut_in_any_order_gives_what_one_look_gives(found, places, order, chance):
-    whole = look_at(table(found), PLAN, "north", ALL)
+    whole = scan_rows(table(found), PLAN, "north", ALL)
     shuffled = list(found)
     chance.shuffle(shuffled)
     edges = sorted({0, len(found), *(min(place, len(found)) for place in places)})
     parts = [table(shuffled[a:b]) for a, b in pairwise(edges)]
-    split = look_at(InParts(parts, order), PLAN, "north", ALL)
+    split = scan_rows(InParts(parts, order), PLAN, "north", ALL)
     assert verdict(split) == verdict(whole)
     summary = whole.summary(1.0)
     assert split.lonely.largest(summary) == pytest.approx(whole.lonely.largest(summary), rel=1e-6)
@@ -119,10 +119,10 @@ STUDY = StudyPlan(
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_any_number_of_workers_gives_the_same_bytes_and_figures(tmp_path, monkeypatch, workers):
-    monkeypatch.setattr(threaded_source, "_CELLS", 2500)
+    monkeypatch.setattr(threaded_source, "_MAX_PIECE_CELLS", 2500)
     data = many_rows()
-    alone = look_at(data, STUDY, "north", Wanted(20, 0.5, b"s"))
-    found = look_at(data, STUDY, "north", Wanted(20, 0.5, b"s"), workers=workers)
+    alone = scan_rows(data, STUDY, "north", ScanOptions(20, 0.5, b"s"))
+    found = scan_rows(data, STUDY, "north", ScanOptions(20, 0.5, b"s"), workers=workers)
     assert found.few.cells == alone.few.cells
     assert any("that few share" in cell for cell in found.few.cells)
     assert found.seen.rows == alone.seen.rows
@@ -134,11 +134,11 @@ def test_any_number_of_workers_gives_the_same_bytes_and_figures(tmp_path, monkey
 
 @pytest.mark.parametrize("odd", [0, 5999])
 def test_who_stands_out_is_found_whoever_sees_the_row(monkeypatch, odd):
-    monkeypatch.setattr(threaded_source, "_CELLS", 2500)
+    monkeypatch.setattr(threaded_source, "_MAX_PIECE_CELLS", 2500)
     data = many_rows()
     data["age"][odd], data["bmi"][odd], data["dose"][odd] = 500.0, 300.0, 3
-    found = [look_at(data, STUDY, "north", Wanted(20, 0.9), workers=workers) for workers in (1, 2, 3)]
-    features = Encoder(STUDY, "north")(as_table(data)).T
+    found = [scan_rows(data, STUDY, "north", ScanOptions(20, 0.9), workers=workers) for workers in (1, 2, 3)]
+    features = Encoder(STUDY, "north")(to_table(data)).T
     orthonormal, sizes, _ = np.linalg.svd(features / np.linalg.norm(features, axis=0), full_matrices=False)
     truth = (orthonormal[:, sizes > 1e-6 * sizes[0]] ** 2).sum(axis=1).max()
     assert truth > 0.9
@@ -155,10 +155,10 @@ def test_no_row_above_the_limit_is_missed_by_looking_at_blocks_as_a_whole():
         place = int(rng.integers(count))
         data["g"][place] = "w"  # nobody else has it: leverage 1, wherever the row is
         data["a"][(place + 5000) % count] = 20 + seed
-        features = Encoder(plan, "north")(as_table(data)).T
+        features = Encoder(plan, "north")(to_table(data)).T
         orthonormal, sizes, _ = np.linalg.svd(features / np.linalg.norm(features, axis=0), full_matrices=False)
         leverage = (orthonormal[:, sizes > 1e-6 * sizes[0]] ** 2).sum(axis=1)
-        found = look_at(data, plan, "north", Wanted(loneliest=0.05)).lonely
+        found = scan_rows(data, plan, "north", ScanOptions(max_leverage=0.05)).lonely
         kept = {tuple(column) for column in found._kept.T.tolist()}
         above = features[leverage > 0.05].astype(int)
         assert len(above) >= 2
@@ -169,13 +169,13 @@ def test_a_policy_and_a_ledger_decide_on_parts_as_on_the_whole(tmp_path):
     data = many_rows()
     cuts = np.array_split(np.random.default_rng(3).permutation(6000), 5)
     parts = InParts([{name: column[cut] for name, column in data.items()} for cut in cuts], (3, 1))
-    assert isinstance(parts, Spread)
+    assert isinstance(parts, PartitionedSource)
     assert not isinstance(parts, TableSource)
     whole = release(data, STUDY, "north", ledger=tmp_path / "whole")
     assert release(parts, STUDY, "north", ledger=tmp_path / "parts") == whole
     assert summarize(parts, STUDY, "north") == summarize(data, STUDY, "north")
     with pytest.raises(SettingsError, match="bootstrap copy is made from rows in their order, which InParts does not"):
-        checked_summary(parts, STUDY, "north", Policy(), copies=2)
+        release_summary(parts, STUDY, "north", Policy(), copies=2)
 
 
 def test_a_data_frame_with_a_column_called_spread_is_a_table():
@@ -187,7 +187,7 @@ def test_a_data_frame_with_a_column_called_spread_is_a_table():
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_what_goes_wrong_first_is_what_is_said(workers, monkeypatch):
-    monkeypatch.setattr(threaded_source, "_ROWS", 10)
+    monkeypatch.setattr(threaded_source, "_MAX_PIECE_ROWS", 10)
     data = {name: list(column[:1000]) for name, column in many_rows(1000).items()}
     data["sex"][400], data["sex"][700], data["age"][650] = "unknown", "later", float("inf")
     before = threading.active_count()
@@ -216,7 +216,7 @@ def test_ctrl_c_ends_all_workers(workers):
     rows, before = many_rows(100), threading.active_count()
     endless = iter(lambda: rows, None)
     with pytest.raises(KeyboardInterrupt):
-        Threads(source_of(endless, "client 'north'"), workers).spread(work, int.__add__)
+        ThreadedSource(to_source(endless, "client 'north'"), workers).spread(work, int.__add__)
     assert threading.active_count() == before
 
 
@@ -225,7 +225,7 @@ def test_linear_algebra_has_its_threads_back_however_summaries_overlap():
         return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
 
     with threadpool_limits(2, user_api="blas"):
-        before, one, other = threads(), one_blas_thread(), one_blas_thread()
+        before, one, other = threads(), single_blas_thread(), single_blas_thread()
         one.__enter__()
         other.__enter__()
         one.__exit__(None, None, None)
@@ -239,7 +239,7 @@ def test_the_secret_is_in_no_log():
 
 
 def test_more_rows_than_sums_can_hold_are_refused_also_in_parts(monkeypatch):
-    monkeypatch.setattr(summary_module, "ROWS_AT_MOST", 250)
+    monkeypatch.setattr(summary_module, "MAX_ROWS", 250)
     data = many_rows(300)
     for source in (data, InParts([{n: c[:150] for n, c in data.items()}, {n: c[150:] for n, c in data.items()}])):
         with pytest.raises(SummaryError, match="whose sums are exact"):
@@ -272,9 +272,9 @@ def test_files_are_shared_out_among_workers(tmp_path, ending):
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30), st.sampled_from([Hermite(), Hermite(8, 0.5)]))
 def test_the_quick_arcsinh_gives_the_same_whole_numbers(values, family):
     plan = StudyPlan((Continuous("x", 0.3, 1.7, 0.1, 0.9),), ("north",), family)
-    data = as_table({"x": values})
+    data = to_table({"x": values})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fedcdh.summaries.encoder._SMOOTH", np.inf)
+        patch.setattr("fedcdh.summaries.encoder._MIN_SMOOTH_BANDWIDTH", np.inf)
         exact = Encoder(plan, "north")
     assert not exact._smooth
     assert np.array_equal(Encoder(plan, "north")(data), exact(data))
@@ -287,9 +287,9 @@ def test_the_quick_arcsinh_is_near_numpys_and_ties_are_left_to_that():
     assert np.abs(_arcsinh(values) - np.arcsinh(values))[near].max() < 4e-15
     plan, calls = StudyPlan((Continuous("x"),), ("north",)), []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fedcdh.summaries.encoder._TIE", 0.5)  # everything is one
+        patch.setattr("fedcdh.summaries.encoder._TIE_TOLERANCE", 0.5)  # everything is one
         patch.setattr(np, "arcsinh", lambda found, exact=np.arcsinh: calls.append(1) or exact(found))
-        Encoder(plan, "north")(as_table({"x": values}))
+        Encoder(plan, "north")(to_table({"x": values}))
     assert calls
 
 
@@ -298,10 +298,10 @@ def test_features_are_those_that_anybody_would_write(family):
     values = np.random.default_rng(5).standard_t(3, 5000)
     plan = StudyPlan((Continuous("x", 0.2, 1.5, 0.1, 0.8),), ("north",), family)
     standardised = np.clip((values - 0.2) / 1.5, -30, 30)
-    inside = np.arcsinh((standardised * 1.5 + 0.2 - 0.1) / 0.8) if family.bent else standardised
+    inside = np.arcsinh((standardised * 1.5 + 0.2 - 0.1) / 0.8) if family.compresses_tails else standardised
     linear = standardised / 30
     plain = np.stack([np.ones(5000), linear, linear**2, *family.features(inside)])
-    assert np.abs(Encoder(plan, "north")(as_table({"x": values})) / 2**18 - plain).max() <= 2.0**-19 + 1e-12
+    assert np.abs(Encoder(plan, "north")(to_table({"x": values})) / 2**18 - plain).max() <= 2.0**-19 + 1e-12
 
 
 # Few values, in parts
@@ -310,9 +310,9 @@ def test_features_are_those_that_anybody_would_write(family):
 def test_values_that_are_many_in_one_part_or_in_all_together_are_many():
     plan = StudyPlan((Continuous("v"), Continuous("w"), Categorical("g", ("a", "b"))), ("north",))
 
-    def counted(v, w, g="a") -> FewValues:
-        few = FewValues(plan, 3)
-        few(as_table({"v": v, "w": w, "g": [g] * len(v)}))
+    def counted(v, w, g="a") -> CellCounter:
+        few = CellCounter(plan, 3)
+        few(to_table({"v": v, "w": w, "g": [g] * len(v)}))
         return few
 
     here, there = counted([1, 2], [5, 5]), counted([1, 3], [5, 6], "b")
@@ -328,8 +328,8 @@ def test_values_that_are_many_in_one_part_or_in_all_together_are_many():
 def test_a_label_in_two_spellings_is_one():
     """As pandas writes whole numbers where one file has gaps and another has none."""
     plan = StudyPlan((Continuous("v"), Categorical("ward", ("1", "2.0"))), ("north",))
-    few = FewValues(plan, 3)
-    few(as_table({"v": [0, 0, 0, 1, 1], "ward": ["1", "1.0", "2.0", "1.0", "1.0"]}))
+    few = CellCounter(plan, 3)
+    few(to_table({"v": [0, 0, 0, 1, 1], "ward": ["1", "1.0", "2.0", "1.0", "1.0"]}))
     assert few.cells["value 0 of 'v' with '1' of 'ward'"] == 2
     assert few.cells["value 0 of 'v' with '2.0' of 'ward'"] == 1
     assert few.cells["value 1 of 'v' with '1' of 'ward'"] == 2
@@ -343,9 +343,9 @@ def test_a_value_that_many_have_is_one_wherever_they_stand(threads):
     cost[:600], cost[2000:2600] = 0.0, rng.random(600)  # the first rows of one block all have it, of the other none
     g[[*range(1000, 1020), *range(3000, 3020)]], cost[1000:1020], cost[3000:3020] = "a", 0.0, 0.0
     cost[3005] = 0.5
-    found = [FewValues(plan, 20), FewValues(plan, 20)]
+    found = [CellCounter(plan, 20), CellCounter(plan, 20)]
     for start, thread in zip((0, 2000), threads, strict=True):
-        found[thread](as_table({"cost": cost, "g": g}).rows_from(start, 2000))
+        found[thread](to_table({"cost": cost, "g": g}).slice_rows(start, 2000))
     assert (found[0] + found[1]).cells["a value of 'cost' that few share, with 'a' of 'g'"] == 1
 
 
@@ -364,18 +364,20 @@ def test_a_value_that_many_have_is_one_wherever_they_stand(threads):
 )
 def test_cells_are_those_of_the_rows_whoever_counts_which(found, whose):
     plan = StudyPlan((Continuous("v"), Continuous("w"), Categorical("g", ("a", "b", "c"))), ("north",))
-    parts = [FewValues(plan, 3) for _ in range(4)]
+    parts = [CellCounter(plan, 3) for _ in range(4)]
     for row, part in zip(found, whose, strict=False):
-        parts[part](as_table({name: [cell] for name, cell in zip(plan.names, row, strict=True)}))
+        parts[part](to_table({name: [cell] for name, cell in zip(plan.names, row, strict=True)}))
     v, w, g = (np.array(column) for column in zip(*found, strict=True))
     v, plain = v + 0.0, {}  # -0.0 is 0.0
     few = {name: column for name, column in (("v", v), ("w", w)) if len(set(column)) <= 3}
     for name, column in few.items():
-        plain |= {f"value {small_cells._shown(x)} of {name!r}": (column == x).sum() for x in set(column.tolist())}
+        plain |= {
+            f"value {small_cells._format_value(x)} of {name!r}": (column == x).sum() for x in set(column.tolist())
+        }
         for other, labels in {**few, "g": g}.items():
             if other > name or other == "g":
                 plain |= {
-                    f"value {small_cells._shown(x)} of {name!r} with {small_cells._shown(y)} of {other!r}": both
+                    f"value {small_cells._format_value(x)} of {name!r} with {small_cells._format_value(y)} of {other!r}": both
                     for x in set(column.tolist())
                     for y in set(labels.tolist())
                     if (both := ((column == x) & (labels == y)).sum())
@@ -385,20 +387,20 @@ def test_cells_are_those_of_the_rows_whoever_counts_which(found, whose):
         often = values[counts >= max(2, 0.15 * len(column))]
         for other, labels in {**few, "g": g}.items() if name not in few and len(often) else ():
             plain |= {
-                f"a value of {name!r} that few share, with {small_cells._shown(y)} of {other!r}": (
+                f"a value of {name!r} that few share, with {small_cells._format_value(y)} of {other!r}": (
                     (labels == y) & ~np.isin(column, often)
                 ).sum()
                 for y in set(labels.tolist())
             }
-    assert reduce(FewValues.__add__, parts).cells == plain
+    assert reduce(CellCounter.__add__, parts).cells == plain
 
 
 def test_values_from_very_many_parts_take_bounded_memory():
     plan, rng = StudyPlan((Continuous("v"), Categorical("g", ("a", "b"))), ("north",)), np.random.default_rng(2)
-    total = FewValues(plan, 3)
+    total = CellCounter(plan, 3)
     for _ in range(50):
-        part = FewValues(plan, 3)
-        part(as_table({"v": np.append(rng.random(10), np.zeros(5)), "g": rng.choice(["a", "b"], 15)}))
+        part = CellCounter(plan, 3)
+        part(to_table({"v": np.append(rng.random(10), np.zeros(5)), "g": rng.choice(["a", "b"], 15)}))
         total += part
         assert len(pickle.dumps(total)) < 100_000
     assert 495 <= sum(total.cells.values()) <= 50 * 10  # who has another value than 0, but for those in its bucket

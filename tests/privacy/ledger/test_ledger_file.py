@@ -19,31 +19,39 @@ from hypothesis import strategies as st
 from killed_ledger import released
 
 import fedcdh
-from fedcdh._io.strict_json import canonical
+from fedcdh._io.strict_json import to_canonical_json
 from fedcdh.cli import main
-from fedcdh.data.sources import source_of
-from fedcdh.data.table import Table, as_table
-from fedcdh.errors import ExitCode, LedgerError, PolicyRefusal
-from fedcdh.federation import Answered, Site, read_site
-from fedcdh.messages.envelope import ANSWER, PROFILE, REFUSAL, SUMMARY, Envelope, Further, Wanted
-from fedcdh.messages.round_files import request_text
+from fedcdh.data.sources import to_source
+from fedcdh.data.table import Table, to_table
+from fedcdh.errors import DisclosureError, ExitCode, LedgerError
+from fedcdh.federation import Answered, ClientNode, read_site_config
+from fedcdh.messages.envelope import ANSWER, PROFILE, REFUSAL, SUMMARY, Envelope, ProfileRequest, RoundRequest
+from fedcdh.messages.round_files import request_to_json
 from fedcdh.messages.signing import SigningKey
 from fedcdh.messages.study_file import Study
 from fedcdh.privacy.disclosure.policy import Policy
-from fedcdh.privacy.disclosure.small_cells import FewValues
-from fedcdh.privacy.disclosure.thresholds import level_needed, loads, rows_needed
-from fedcdh.privacy.ledger import Release, ReleaseLedger, Sketch, Sketcher, Told, spent_epsilon, usual_ledger
-from fedcdh.privacy.ledger.gate import Gate, told_in_rounds
-from fedcdh.privacy.ledger.row_sketches import BUCKETS, EMPTY
-from fedcdh.privacy.releases import checked_answer, checked_profile, checked_summary
+from fedcdh.privacy.disclosure.small_cells import CellCounter
+from fedcdh.privacy.disclosure.thresholds import information_loads, required_cell_count, required_rows
+from fedcdh.privacy.ledger import (
+    Release,
+    ReleasedColumn,
+    ReleaseLedger,
+    RowSketcher,
+    ValueSketch,
+    default_ledger,
+    spent_epsilon,
+)
+from fedcdh.privacy.ledger.gate import ReleaseGate, spent_round_budget
+from fedcdh.privacy.ledger.row_sketches import EMPTY_SKETCH, N_BUCKETS
+from fedcdh.privacy.releases import release_answer, release_profile, release_summary
 from fedcdh.summaries.accumulator import summarize
-from fedcdh.summaries.joint import JointRequest, Ledger
+from fedcdh.summaries.joint import JointRequest, RoundBudget
 from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
 
 ROWS = 900
 CLIENTS = ("north", "south")
 PLAN = StudyPlan((Continuous("a"), Continuous("b"), Continuous("age", 50, 12), Categorical("g", ("x", "y"))), CLIENTS)
-NEEDED = rows_needed(PLAN)
+NEEDED = required_rows(PLAN)
 Columns = dict[str, np.ndarray]
 
 
@@ -65,15 +73,15 @@ def at(rows: Mapping[str, np.ndarray], places: object) -> Columns:
     return {name: column[places] for name, column in rows.items()}
 
 
-def gate_in(folder: Path) -> Gate:
-    return Gate(ReleaseLedger(folder / "releases.jsonl"))
+def gate_in(folder: Path) -> ReleaseGate:
+    return ReleaseGate(ReleaseLedger(folder / "releases.jsonl"))
 
 
-def sent(rows: object, gate: Gate, plan: StudyPlan = PLAN, policy: Policy | None = None, **more: object) -> str:
+def sent(rows: object, gate: ReleaseGate, plan: StudyPlan = PLAN, policy: Policy | None = None, **more: object) -> str:
     """What the refusal says; nothing if the summary may leave."""
     try:
-        checked_summary(rows, plan, "north", policy or Policy(), gate=gate, **more)
-    except PolicyRefusal as refused:
+        release_summary(rows, plan, "north", policy or Policy(), gate=gate, **more)
+    except DisclosureError as refused:
         return str(refused)
     return ""
 
@@ -83,12 +91,12 @@ def other(turn: int) -> StudyPlan:
     return replace(PLAN, variables=(Continuous("a", scale=1 + turn / 50), *PLAN.variables[1:]))
 
 
-def count(gate: Gate) -> int:
+def count(gate: ReleaseGate) -> int:
     return len(gate.ledger.entries())
 
 
 @pytest.fixture(scope="module")
-def once(tmp_path_factory) -> Gate:
+def once(tmp_path_factory) -> ReleaseGate:
     """A site that has sent one summary; tests that only are refused share it."""
     gate = gate_in(tmp_path_factory.mktemp("site"))
     assert not sent(table(), gate)
@@ -111,15 +119,15 @@ def rows_in_parts(draw: st.DrawFn) -> tuple[Columns, list[int], np.ndarray]:
 @given(rows_in_parts())
 def test_order_batches_and_names_make_no_difference(given_):
     columns, cuts, order = given_
-    rows, whole, parts = len(columns["n"]), Sketcher(b"secret"), Sketcher(b"secret")
-    whole(as_table(columns))
+    rows, whole, parts = len(columns["n"]), RowSketcher(b"secret"), RowSketcher(b"secret")
+    whole(to_table(columns))
     moved = {"t": columns["t"][order], "renamed": columns["n"][order]}
     for start, end in zip([0, *cuts], [*cuts, rows], strict=True):
-        parts(as_table(at(moved, slice(start, end))))
+        parts(to_table(at(moved, slice(start, end))))
     assert parts.rows == whole.rows
     assert parts.columns["renamed"] == whole.columns["n"]
     assert parts.columns["t"] == whole.columns["t"]
-    assert Sketch.from_document(json.loads(json.dumps(whole.rows.to_document()))) == whole.rows
+    assert ValueSketch.from_document(json.loads(json.dumps(whole.rows.to_document()))) == whole.rows
 
 
 @settings(max_examples=60, deadline=None)
@@ -140,19 +148,19 @@ def test_no_fewer_values_changed_than_a_sketch_says(seed, gone, come, kinds):
     assert counts.sum() == one.values + two.values
 
 
-def sketch(values: np.ndarray) -> Sketch:
-    sketcher = Sketcher(b"secret")
-    sketcher(as_table({"x": values}))
-    return sketcher.columns.get("x", EMPTY)
+def sketch(values: np.ndarray) -> ValueSketch:
+    sketcher = RowSketcher(b"secret")
+    sketcher(to_table({"x": values}))
+    return sketcher.columns.get("x", EMPTY_SKETCH)
 
 
 def test_numbers_read_as_labels_are_the_same_column():
-    as_numbers, as_labels = Sketcher(b"secret"), Sketcher(b"secret")
-    as_numbers(as_table({"x": np.array([0.0, 1.0, 1.0, -0.0, 2.5])}))
-    as_labels(as_table({"x": ["0", "1", "1", "0", "2.5"]}))
+    as_numbers, as_labels = RowSketcher(b"secret"), RowSketcher(b"secret")
+    as_numbers(to_table({"x": np.array([0.0, 1.0, 1.0, -0.0, 2.5])}))
+    as_labels(to_table({"x": ["0", "1", "1", "0", "2.5"]}))
     assert as_numbers.columns["x"] == as_labels.columns["x"]
-    other = Sketcher(b"another secret")
-    other(as_table({"x": np.array([0.0, 1.0, 1.0, -0.0, 2.5])}))
+    other = RowSketcher(b"another secret")
+    other(to_table({"x": np.array([0.0, 1.0, 1.0, -0.0, 2.5])}))
     assert other.columns["x"] != as_numbers.columns["x"]
 
 
@@ -277,16 +285,16 @@ def test_a_few_people_with_a_label_among_many_new_rows_are_not_told_about(tmp_pa
     gate, new = gate_in(tmp_path), table(600, seed=9)
     assert not sent(table(), gate)
     new["g"][:] = "x"
-    new["g"][: level_needed(PLAN) - 1] = "y"
+    new["g"][: required_cell_count(PLAN) - 1] = "y"
     message = sent(joined(table(), new), gate)
-    assert f"{level_needed(PLAN) - 1} people more or fewer have a value of 'g'" in message
-    new["g"][: level_needed(PLAN)] = "y"
+    assert f"{required_cell_count(PLAN) - 1} people more or fewer have a value of 'g'" in message
+    new["g"][: required_cell_count(PLAN)] = "y"
     assert not sent(joined(table(), new), gate)
 
 
 def test_a_few_people_with_a_pair_of_labels_among_many_new_rows_are_not_told_about(tmp_path):
     plan = replace(PLAN, variables=(*PLAN.variables, Categorical("h", ("u", "v"))))
-    least, rng = level_needed(plan), np.random.default_rng(8)
+    least, rng = required_cell_count(plan), np.random.default_rng(8)
     for off in (-1, 0):
         gate, (old, new) = gate_in(tmp_path / str(off)), (table(), table(600, seed=9))
         old["h"], new["h"] = rng.choice(["u", "v"], ROWS), np.where(new["g"] == "x", "u", "v")
@@ -311,7 +319,7 @@ def test_rows_that_three_releases_tell_about_are_none_or_many(tmp_path, order, m
 
 def test_numbers_told_by_all_plans_about_the_same_rows_add_up(tmp_path):
     """As many plans as the rows hold, by the rule of one: n ≥ 2 ΣF/d."""
-    gate, each = gate_in(tmp_path), loads(PLAN, ROWS)["a"]
+    gate, each = gate_in(tmp_path), information_loads(PLAN, ROWS)["a"]
     for turn in range(int(1 / each)):
         assert not sent(table(), gate, other(turn))
     message = sent(table(), gate, other(90))
@@ -322,14 +330,14 @@ def test_numbers_told_by_all_plans_about_the_same_rows_add_up(tmp_path):
 
 
 def test_rows_that_both_releases_have_still_count(tmp_path):
-    gate, each = gate_in(tmp_path), loads(PLAN, ROWS)["a"]
+    gate, each = gate_in(tmp_path), information_loads(PLAN, ROWS)["a"]
     for turn in range(int(1 / each)):
         assert not sent(table(), gate, other(turn))
     assert "had rows in common" in sent(joined(table(), table(300, seed=2)), gate)
 
 
 def test_a_policy_that_asks_for_more_rows_asks_for_more_of_all_releases(tmp_path):
-    gate, strict = gate_in(tmp_path), Policy(smallest_rows=ROWS // 2 + 1)
+    gate, strict = gate_in(tmp_path), Policy(min_rows=ROWS // 2 + 1)
     assert not sent(table(), gate, policy=strict)
     assert f"there are {ROWS}" in sent(table(), gate, other(90), strict)
 
@@ -344,31 +352,31 @@ def test_bootstrap_copies_count_and_are_never_the_same_again(tmp_path):
 
 
 def test_answers_in_further_rounds_count_on_top_of_copies(tmp_path):
-    plan = StudyPlan((Continuous("a"), Continuous("b")), CLIENTS, most_rounds=1, most_bytes=10**6)
+    plan = StudyPlan((Continuous("a"), Continuous("b")), CLIENTS, max_rounds=1, max_bytes=10**6)
     request = JointRequest(plan.fingerprint, 1, (("a", "b"),))
-    needed = rows_needed(plan, request.sets)
+    needed = required_rows(plan, request.sets)
     rows = {name: table(needed + 50)[name] for name in "ab"}
-    copies = needed // rows_needed(plan) - 1
+    copies = needed // required_rows(plan) - 1
     for number, refused in ((0, False), (copies, True)):
         gate = gate_in(tmp_path / str(number))
         assert not sent(rows, gate, plan, copies=number)
         if refused:
-            with pytest.raises(PolicyRefusal, match="had rows in common"):
-                checked_answer(rows, plan, "north", Policy(), request, Ledger(), gate=gate)
+            with pytest.raises(DisclosureError, match="had rows in common"):
+                release_answer(rows, plan, "north", Policy(), request, RoundBudget(), gate=gate)
         else:
-            checked_answer(rows, plan, "north", Policy(), request, Ledger(), gate=gate)
-            checked_answer(rows, plan, "north", Policy(), request, told_by(gate, plan), gate=gate)
+            release_answer(rows, plan, "north", Policy(), request, RoundBudget(), gate=gate)
+            release_answer(rows, plan, "north", Policy(), request, told_by(gate, plan), gate=gate)
             assert count(gate) == 2
 
 
-def told_by(gate: Gate, plan: StudyPlan) -> Ledger:
-    return told_in_rounds(gate.ledger.entries(), plan)
+def told_by(gate: ReleaseGate, plan: StudyPlan) -> RoundBudget:
+    return spent_round_budget(gate.ledger.entries(), plan)
 
 
 @pytest.mark.parametrize("gaps", [0, 1, 7, 8, 40])
 def test_rows_that_only_the_profile_told_of_are_none_or_many(tmp_path, gaps):
     gate, rows = gate_in(tmp_path), table()
-    checked_profile(rows, "north", Policy(), gate=gate)
+    release_profile(rows, "north", Policy(), gate=gate)
     rows["a"][:gaps] = np.nan
     message = sent(rows, gate)
     assert bool(message) == (0 < gaps < 8)
@@ -384,19 +392,19 @@ def test_a_profile_says_at_once_that_a_summary_would_leave_few_rows_out(tmp_path
     rows["a"][5 : 5 + gaps] = np.nan
     parts = [at(rows, part) for part in np.array_split(np.arange(ROWS), batches)]
     if not 0 < gaps < 8:
-        checked_profile(parts, "north", Policy(), gate=gate)
+        release_profile(parts, "north", Policy(), gate=gate)
         assert not sent(parts, gate)
         return
-    with pytest.raises(PolicyRefusal, match=f"has {gaps} values in rows that lack another one.*--complete"):
-        checked_profile(parts, "north", Policy(), gate=gate)
+    with pytest.raises(DisclosureError, match=f"has {gaps} values in rows that lack another one.*--complete"):
+        release_profile(parts, "north", Policy(), gate=gate)
     assert not count(gate)
-    checked_profile(parts, "north", Policy(), gate=gate, complete=True)
+    release_profile(parts, "north", Policy(), gate=gate, complete=True)
     assert not sent(parts, gate)
 
 
 def test_whoever_only_asks_is_told_the_same_and_nothing_is_noted(tmp_path):
     gate = gate_in(tmp_path)
-    asking = Gate(gate.ledger, only_asking=True)
+    asking = ReleaseGate(gate.ledger, only_asking=True)
     assert not sent(table(), asking)
     assert not count(gate)
     assert not sent(table(), gate)
@@ -433,19 +441,19 @@ def test_a_profile_of_complete_rows_is_of_those_of_the_summary(tmp_path, batches
     gate, rows = gate_in(tmp_path), table()
     rows["a"][:3] = rows["b"][2:5] = np.nan
     parts = [at(rows, part) for part in np.array_split(np.arange(ROWS), batches)]
-    described = checked_profile(parts, "north", Policy(), gate=gate, complete=True).profile
-    assert described == checked_profile(at(rows, slice(5, None)), "north", Policy()).profile
+    described = release_profile(parts, "north", Policy(), gate=gate, complete=True).profile
+    assert described == release_profile(at(rows, slice(5, None)), "north", Policy()).profile
     assert not sent(parts, gate)
 
 
 def test_a_second_profile_of_nearly_the_same_rows_is_refused(tmp_path):
     gate = gate_in(tmp_path)
-    checked_profile(table(), "north", Policy(), gate=gate)
-    checked_profile(at(table(), slice(None, None, -1)), "north", Policy(), gate=gate)
+    release_profile(table(), "north", Policy(), gate=gate)
+    release_profile(at(table(), slice(None, None, -1)), "north", Policy(), gate=gate)
     assert count(gate) == 1
-    with pytest.raises(PolicyRefusal, match="since release 1"):
-        checked_profile(at(table(), slice(3, None)), "north", Policy(), gate=gate)
-    checked_profile({"b": table()["b"]}, "north", Policy(), gate=gate)  # fewer columns, the same values
+    with pytest.raises(DisclosureError, match="since release 1"):
+        release_profile(at(table(), slice(3, None)), "north", Policy(), gate=gate)
+    release_profile({"b": table()["b"]}, "north", Policy(), gate=gate)  # fewer columns, the same values
 
 
 def test_research_is_noted_and_counts_but_is_not_held_back(tmp_path):
@@ -461,12 +469,12 @@ def test_noise_is_not_held_to_changed_rows_and_its_budget_adds_up(tmp_path):
 
     def noisy(rows: Columns, epsilon: float) -> Release:
         seen = gate.sketcher()
-        seen(as_table(rows))
+        seen(to_table(rows))
         told = Release("noisy", "north", "", f"{epsilon:064.2f}", len(rows["a"]), 0, whole=seen.rows, epsilon=epsilon)
-        return replace(told, columns={name: Told(one) for name, one in seen.columns.items()})
+        return replace(told, columns={name: ReleasedColumn(one) for name, one in seen.columns.items()})
 
     for rows, epsilon in ((table(), 0.5), (at(table(), slice(1, None)), 0.25), (table(seed=4), 4.0)):
-        gate.pass_through(noisy(rows, epsilon), Policy().limits(PLAN))
+        gate.record(noisy(rows, epsilon), Policy().limits(PLAN))
     assert spent_epsilon(noisy(table(), 1.0), gate.ledger.entries()) == 0.75
     assert not sent(at(table(), slice(2, None)), gate)
 
@@ -477,7 +485,7 @@ def test_noise_is_not_held_to_changed_rows_and_its_budget_adds_up(tmp_path):
 @pytest.mark.parametrize("off", [-1, 0])
 @pytest.mark.parametrize("batches", [1, 7])
 def test_values_of_a_number_are_counted_like_labels(tmp_path, off, batches):
-    least = level_needed(PLAN)
+    least = required_cell_count(PLAN)
     for which in ("value", "pair", "label"):
         rows = table()
         rows["age"], rows["g"] = np.zeros(ROWS), np.repeat(["x", "y"], [ROWS // 2, ROWS - ROWS // 2])
@@ -488,7 +496,7 @@ def test_values_of_a_number_are_counted_like_labels(tmp_path, off, batches):
             rows["b"] = np.zeros(ROWS)
             rows["b"][300 - least - off : 600] = 1.0
         cuts = np.array_split(np.random.default_rng(0).permutation(ROWS), batches)
-        message = sent([at(rows, cut) for cut in cuts], gate_in(tmp_path / which), plan, Policy(loneliest=1.0))
+        message = sent([at(rows, cut) for cut in cuts], gate_in(tmp_path / which), plan, Policy(max_leverage=1.0))
         expected = {
             "value": "value 1 of 'age' has",
             "pair": "value 1 of 'b' with 1 of 'age' has",
@@ -497,23 +505,23 @@ def test_values_of_a_number_are_counted_like_labels(tmp_path, off, batches):
         assert bool(message) == (off < 0), (which, message)
         if message:
             assert f"{expected[which]} {least - 1} people, expected none or at least {least}" in message
-        assert not sent(rows, gate_in(tmp_path / f"{which} off"), plan, Policy(loneliest=1.0, few_values=0))
+        assert not sent(rows, gate_in(tmp_path / f"{which} off"), plan, Policy(max_leverage=1.0, few_values=0))
 
 
 def test_many_values_are_not_counted_and_memory_stays_small():
-    few = FewValues(StudyPlan((Continuous("many"), Continuous("late")), CLIENTS), most=20)
+    few = CellCounter(StudyPlan((Continuous("many"), Continuous("late")), CLIENTS), most=20)
     for start in range(0, 100, 10):
-        few(as_table({"many": np.arange(100.0), "late": np.repeat(np.arange(start, start + 10.0), 10)}))
+        few(to_table({"many": np.arange(100.0), "late": np.repeat(np.arange(start, start + 10.0), 10)}))
     assert few.cells == {}
 
 
 def test_rows_with_gaps_do_not_count_as_people(tmp_path):
-    rows, least = table(), level_needed(PLAN)
+    rows, least = table(), required_cell_count(PLAN)
     rows["age"], rows["g"] = np.zeros(ROWS), np.repeat(["x", "y"], [ROWS // 2, ROWS - ROWS // 2])
     rows["age"][:least] = 1.0
-    assert not sent(rows, gate_in(tmp_path / "complete"), policy=Policy(loneliest=1.0))
+    assert not sent(rows, gate_in(tmp_path / "complete"), policy=Policy(max_leverage=1.0))
     rows["a"][0] = np.nan
-    assert f"has {least - 1} people" in sent(rows, gate_in(tmp_path / "a gap"), policy=Policy(loneliest=1.0))
+    assert f"has {least - 1} people" in sent(rows, gate_in(tmp_path / "a gap"), policy=Policy(max_leverage=1.0))
 
 
 # The ledger as a file
@@ -610,7 +618,7 @@ def test_a_chain_forged_without_the_key_is_noticed(tmp_path):
     line = json.loads(forged.path.read_bytes().splitlines()[1])
     line.update(key=key.public, before=json.loads(ledger.path.read_bytes().splitlines()[1])["before"])
     first = ledger.path.read_bytes().splitlines(keepends=True)[0]
-    ledger.path.write_bytes(first + canonical(line).encode() + b"\n")
+    ledger.path.write_bytes(first + to_canonical_json(line).encode() + b"\n")
     with pytest.raises(LedgerError, match="its signature is false"):
         ledger.entries()
 
@@ -689,10 +697,10 @@ def test_what_is_in_the_way_lets_nothing_leave(tmp_path, monkeypatch):
     with pytest.raises(LedgerError, match="cannot be read or written"):
         ReleaseLedger(tmp_path / "text" / "below a file").record(released(1))
     huge = book(tmp_path / "huge", 1)
-    monkeypatch.setattr("fedcdh.privacy.ledger.ledger_file.BYTES_AT_MOST", huge.path.stat().st_size + 10)
+    monkeypatch.setattr("fedcdh.privacy.ledger.ledger_file.MAX_LEDGER_BYTES", huge.path.stat().st_size + 10)
     with pytest.raises(LedgerError, match="archive"):
         huge.record(released(2))
-    monkeypatch.setattr("fedcdh.privacy.ledger.ledger_file.BYTES_AT_MOST", 10)
+    monkeypatch.setattr("fedcdh.privacy.ledger.ledger_file.MAX_LEDGER_BYTES", 10)
     with pytest.raises(LedgerError, match="at most 10"):
         huge.entries()
 
@@ -723,7 +731,7 @@ def test_the_ledger_holds_no_value_of_any_row(tmp_path):
     assert b"canary" not in content
     for value in rows["a"][:50]:
         assert repr(float(value))[:10].encode() not in content
-    assert len(content) < 2 * BUCKETS * (len(PLAN.names) + 1)
+    assert len(content) < 2 * N_BUCKETS * (len(PLAN.names) + 1)
 
 
 # Command line and Python
@@ -798,7 +806,7 @@ def test_a_site_asks_first_and_withdraws_what_it_did_not_send(files, capsys, own
     assert main([*SUMMARIZE, "data.csv", "--client", "north", "--check"]) == 0
     assert "may leave" in capsys.readouterr().out
     assert not Path("north.summary").exists()
-    assert not usual_ledger().entries()
+    assert not default_ledger().entries()
     assert main([*SUMMARIZE, "data.csv", "--client", "north", "-q"]) == 0
     rows["a"][0] += 1
     write("data.csv", rows)
@@ -849,22 +857,24 @@ def test_research_is_said_in_the_result_and_its_report(files):
 def test_what_python_sends_goes_through_the_same_gate(tmp_path, own_ledger):
     message = fedcdh.release(table(), PLAN, "north")
     assert fedcdh.release(at(table(), slice(None, None, -1)), PLAN, "north") == message
-    with pytest.raises(PolicyRefusal, match="since release 1"):
+    with pytest.raises(DisclosureError, match="since release 1"):
         fedcdh.release(at(table(), slice(1, None)), PLAN, "north")
     assert len(ReleaseLedger(own_ledger).entries()) == 1
     (tmp_path / "policy.toml").write_text('withheld = ["a"]\n')
-    with pytest.raises(PolicyRefusal, match="withheld"):
+    with pytest.raises(DisclosureError, match="withheld"):
         fedcdh.release(table(seed=2), PLAN, "north", policy=tmp_path / "policy.toml")
-    with pytest.raises(PolicyRefusal, match="rows, expected at least"):
+    with pytest.raises(DisclosureError, match="rows, expected at least"):
         fedcdh.release(table(NEEDED - 1), PLAN, "north", ledger=tmp_path / "other.jsonl")
-    assert fedcdh.release(table(NEEDED), PLAN, "north", ledger=tmp_path / "other.jsonl", policy=Policy(loneliest=1.0))
+    assert fedcdh.release(
+        table(NEEDED), PLAN, "north", ledger=tmp_path / "other.jsonl", policy=Policy(max_leverage=1.0)
+    )
 
 
 def test_a_table_in_batches_makes_the_same_entry(tmp_path):
     gate = gate_in(tmp_path)
     assert not sent(table(), gate)
-    batches: list[Table] = [as_table(at(table(), part)) for part in np.array_split(np.arange(ROWS), 5)]
-    assert not sent(source_of(batches, "north"), gate)
+    batches: list[Table] = [to_table(at(table(), part)) for part in np.array_split(np.arange(ROWS), 5)]
+    assert not sent(to_source(batches, "north"), gate)
     assert not sent(iter(batches), gate)
     assert count(gate) == 1
     assert summarize(batches, PLAN, "north").rows == ROWS
@@ -875,9 +885,9 @@ def test_a_table_in_batches_makes_the_same_entry(tmp_path):
 
 def test_a_site_that_is_online_goes_through_the_same_gate(tmp_path):
     gate, rows = gate_in(tmp_path), table()
-    site = Site("north", lambda: rows, gate=gate)
+    site = ClientNode("north", lambda: rows, gate=gate)
     plan = Envelope(SUMMARY, Study(PLAN).to_json().encode()).to_bytes()
-    described = Envelope.from_bytes(site.answer(Envelope(PROFILE, Wanted().to_bytes()).to_bytes()))
+    described = Envelope.from_bytes(site.answer(Envelope(PROFILE, ProfileRequest().to_bytes()).to_bytes()))
     first = site.answer(plan)
     assert (described.kind, Envelope.from_bytes(first).kind) == (PROFILE, SUMMARY)
     assert site.answer(plan) == first
@@ -885,18 +895,18 @@ def test_a_site_that_is_online_goes_through_the_same_gate(tmp_path):
     rows = at(table(), slice(1, None))
     refused = Envelope.from_bytes(site.answer(plan))
     assert (refused.kind, refused.code) == (REFUSAL, ExitCode.POLICY)
-    with pytest.raises(PolicyRefusal, match="since release 2"):  # by file neither
+    with pytest.raises(DisclosureError, match="since release 2"):  # by file neither
         fedcdh.release(rows, PLAN, "north", ledger=gate.ledger.path)
 
 
 def test_further_questions_online_are_counted_in_the_same_ledger(tmp_path):
-    plan = StudyPlan((Continuous("a"), Continuous("b")), CLIENTS, most_rounds=1, most_bytes=10**6)
+    plan = StudyPlan((Continuous("a"), Continuous("b")), CLIENTS, max_rounds=1, max_bytes=10**6)
     rows = {name: table(1500)[name] for name in "ab"}
     gate = gate_in(tmp_path)
-    site = Site("north", lambda: rows, gate=gate, answered=Answered(tmp_path / "answered.json"))
+    site = ClientNode("north", lambda: rows, gate=gate, answered=Answered(tmp_path / "answered.json"))
     request = JointRequest(plan.fingerprint, 1, (("a", "b"),))
     study = Study(plan).to_json().encode()
-    asked = Envelope(ANSWER, Further(request_text(request).encode(), study, b"").to_bytes()).to_bytes()
+    asked = Envelope(ANSWER, RoundRequest(request_to_json(request).encode(), study, b"").to_bytes()).to_bytes()
     assert Envelope.from_bytes(site.answer(asked)).code == ExitCode.POLICY  # no summary by this plan
     assert Envelope.from_bytes(site.answer(Envelope(SUMMARY, study).to_bytes())).kind == SUMMARY
     first = site.answer(asked)
@@ -917,6 +927,6 @@ def test_the_ledger_of_a_site_that_is_online_is_beside_its_settings(tmp_path, mo
 
 
 def gate_of(folder: Path) -> Path:
-    gate = read_site(folder / "site.toml").gate
+    gate = read_site_config(folder / "site.toml").gate
     assert gate is not None
     return gate.ledger.path

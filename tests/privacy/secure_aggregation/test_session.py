@@ -21,59 +21,65 @@ from hypothesis import strategies as st
 from masked_studies import ROUNDS, Room, a_study, groups_of, same
 from scipy.stats import chi2
 
-from fedcdh._io.storage import write_whole
-from fedcdh._io.strict_json import canonical
+from fedcdh._io.storage import write_atomically
+from fedcdh._io.strict_json import to_canonical_json
 from fedcdh.cli import main
-from fedcdh.cli.demo import as_csv
+from fedcdh.cli.demo import to_csv
 from fedcdh.discovery.api import discover_from
-from fedcdh.errors import FedCDHError, MaskingError, SettingsError, SignatureError, SummaryError
-from fedcdh.federation import Outcome, conduct, read_site, simulate_federation
-from fedcdh.federation import Site as OnlineSite
-from fedcdh.federation import Terms as OnlineTerms
-from fedcdh.federation.secure_sum import Masking
-from fedcdh.messages.aggregate_file import AggregateMessage, aggregate_bytes_at_most, pack_aggregate, unpack_aggregate
-from fedcdh.messages.envelope import Envelope, Further
+from fedcdh.errors import FedCDHError, SecureAggregationError, SettingsError, SignatureError, SummaryError
+from fedcdh.federation import ClientNode as OnlineSite
+from fedcdh.federation import StudyOutcome, conduct_study, read_site_config, simulate_federation
+from fedcdh.federation import StudyTerms as OnlineTerms
+from fedcdh.federation.secure_sum import SecureSumOptions
+from fedcdh.messages.aggregate_file import AggregateMessage, max_aggregate_bytes, pack_aggregate, unpack_aggregate
+from fedcdh.messages.envelope import Envelope, RoundRequest
 from fedcdh.messages.signing import SigningKey
 from fedcdh.messages.study_file import Study
 from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.ledger import ReleaseLedger
 from fedcdh.privacy.secure_aggregation import codec, server
-from fedcdh.privacy.secure_aggregation.client import Site
-from fedcdh.privacy.secure_aggregation.client_state import StateFile, read_state, state_text
+from fedcdh.privacy.secure_aggregation.client import SecAggClient
+from fedcdh.privacy.secure_aggregation.client_state import ClientStateFile, read_state, write_state
 from fedcdh.privacy.secure_aggregation.masking import (
-    agreed,
-    derived,
-    opened,
-    pair_key,
-    public_of,
-    sealed,
-    self_key,
-    stream,
+    agree_secret,
+    derive_key,
+    derive_pair_mask_key,
+    derive_public_key,
+    derive_self_mask_key,
+    expand_mask,
+    seal,
+    unseal,
 )
 from fedcdh.privacy.secure_aggregation.messages import (
-    REQUESTS,
-    Confirmations,
-    Confirmed,
-    Delivery,
-    Keys,
-    Masked,
-    Opened,
-    Present,
+    REQUEST_TYPES,
+    ConfirmedSurvivors,
+    MaskedVector,
+    PublicKeys,
     Roster,
-    Shares,
-    Terms,
-    digest_of,
+    SealedShares,
+    SecAggTerms,
+    ShareDelivery,
+    SurvivorConfirmation,
+    SurvivorList,
+    UnmaskingShares,
+    hash_study,
 )
-from fedcdh.privacy.secure_aggregation.secret_sharing import PRIME, join, split
-from fedcdh.privacy.secure_aggregation.session import NAMES
-from fedcdh.reporting.result_files import result_json
+from fedcdh.privacy.secure_aggregation.secret_sharing import PRIME, join_shares, split_secret
+from fedcdh.privacy.secure_aggregation.session import REQUEST_FILE_NAMES
+from fedcdh.reporting.result_files import render_result_json
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
-from fedcdh.summaries.dp_parameters import Noise
+from fedcdh.summaries.dp_parameters import DPParameters
 from fedcdh.summaries.encoder import GRID
-from fedcdh.summaries.integer_vectors import COUNT_AT_MOST, decoded, encoded, encoded_sum, grouped
+from fedcdh.summaries.integer_vectors import (
+    MAX_ROWS_READ,
+    decode_aggregate,
+    encode_aggregate,
+    encode_summary,
+    group_clients,
+)
 from fedcdh.summaries.plan import Categorical, StudyPlan
-from fedcdh.summaries.summary import ROWS_AT_MOST, Summary
+from fedcdh.summaries.summary import MAX_ROWS, Summary
 
 CLIENTS = tuple(f"site{k}" for k in range(10))
 
@@ -97,18 +103,18 @@ CLIENTS = tuple(f"site{k}" for k in range(10))
     ],
 )
 def test_keys_are_agreed_on_as_in_rfc_7748(private, public, shared):
-    assert agreed(bytes.fromhex(private), bytes.fromhex(public)).hex() == shared
+    assert agree_secret(bytes.fromhex(private), bytes.fromhex(public)).hex() == shared
 
 
 def test_public_keys_are_those_of_rfc_7748():
     private = bytes.fromhex("5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb")
-    assert public_of(private).hex() == "de9edb7d7b7dc1b4d35b61c2ece435373f8343c85b78674dadfc7e146f882b4f"
+    assert derive_public_key(private).hex() == "de9edb7d7b7dc1b4d35b61c2ece435373f8343c85b78674dadfc7e146f882b4f"
 
 
 @pytest.mark.parametrize("point", [bytes(32), bytes([1]) + bytes(31)])
 def test_keys_that_nobody_can_own_are_refused(point):
-    with pytest.raises(MaskingError, match="public key"):
-        agreed(b"k" * 32, point)
+    with pytest.raises(SecureAggregationError, match="public key"):
+        agree_secret(b"k" * 32, point)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +129,7 @@ def test_keys_that_nobody_can_own_are_refused(point):
     ],
 )
 def test_keys_are_derived_as_in_rfc_5869(salt, info, key):
-    assert derived(b"\x0b" * 22, salt, info).hex() == key
+    assert derive_key(b"\x0b" * 22, salt, info).hex() == key
 
 
 def test_streams_are_those_of_nist_sp_800_38a():
@@ -132,7 +138,7 @@ def test_streams_are_those_of_nist_sp_800_38a():
     plain = "6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fac45af8e51"
     cipher = "601ec313775789a5b7a7f504bbf3d228f443e3ca4d62b59aca84e990cacaf5c5"
     expected = int(plain, 16) ^ int(cipher, 16)
-    assert stream(key, 4, bytes(range(0xF0, 0x100))).astype("<u8").tobytes() == expected.to_bytes(32, "big")
+    assert expand_mask(key, 4, bytes(range(0xF0, 0x100))).astype("<u8").tobytes() == expected.to_bytes(32, "big")
 
 
 # Shamir's sharing
@@ -147,40 +153,40 @@ def test_the_prime_is_one():
 @given(st.data(), st.binary(min_size=32, max_size=32), st.integers(1, 12))
 def test_enough_shares_give_the_secret_back_and_fewer_do_not(data, secret, number):
     threshold = data.draw(st.integers(1, number))
-    shares = split(secret, threshold, range(1, number + 1))
+    shares = split_secret(secret, threshold, range(1, number + 1))
     enough = data.draw(st.sets(st.sampled_from(sorted(shares)), min_size=threshold))
-    assert join({point: shares[point] for point in enough}) == secret
+    assert join_shares({point: shares[point] for point in enough}) == secret
     if threshold > 1:
         few = sorted(shares)[: threshold - 1]
-        assert join({point: shares[point] for point in few}) != secret
+        assert join_shares({point: shares[point] for point in few}) != secret
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.binary(min_size=32, max_size=32), st.binary(min_size=32, max_size=32))
 def test_with_one_share_less_every_secret_is_possible(secret, other):
     """For two shares of three needed there is a third one that makes them shares of any other secret."""
-    shares = split(secret, 3, [1, 2, 3])
+    shares = split_secret(secret, 3, [1, 2, 3])
     values = {point: int.from_bytes(share, "big") for point, share in shares.items()}
     # at 0 the secret is 3 s₁ − 3 s₂ + s₃
     third = (int.from_bytes(other, "big") - 3 * values[1] + 3 * values[2]) % PRIME
-    assert join({1: shares[1], 2: shares[2], 3: third.to_bytes(33, "big")}) == other
+    assert join_shares({1: shares[1], 2: shares[2], 3: third.to_bytes(33, "big")}) == other
 
 
 def test_the_largest_secret_fits():
-    shares = split(b"\xff" * 32, 2, [1, 2, 3])
-    assert all(join({a: shares[a], b: shares[b]}) == b"\xff" * 32 for a, b in combinations(shares, 2))
+    shares = split_secret(b"\xff" * 32, 2, [1, 2, 3])
+    assert all(join_shares({a: shares[a], b: shares[b]}) == b"\xff" * 32 for a, b in combinations(shares, 2))
 
 
 @pytest.mark.parametrize("points", [[0, 1], [1, 1], [1]])
 def test_points_that_tell_the_secret_or_too_few_are_refused(points):
-    with pytest.raises(MaskingError):
-        split(b"s" * 32, 2, points)
+    with pytest.raises(SecureAggregationError):
+        split_secret(b"s" * 32, 2, points)
 
 
 @pytest.mark.parametrize("share", [b"", b"x" * 32, PRIME.to_bytes(33, "big")])
 def test_what_is_no_share_is_refused(share):
-    with pytest.raises(MaskingError):
-        join({1: share})
+    with pytest.raises(SecureAggregationError):
+        join_shares({1: share})
 
 
 # Masks
@@ -190,24 +196,28 @@ def test_what_is_no_share_is_refused(share):
 @given(st.binary(max_size=80), st.integers(0, 3))
 def test_what_is_sealed_opens_for_that_pair_in_that_session_only(text, wrong):
     right = ["11" * 32, "north", "south"]
-    box = sealed(b"k" * 32, *right, text, b"n" * 12)
-    assert opened(b"k" * 32, *right, box) == text
+    box = seal(b"k" * 32, *right, text, b"n" * 12)
+    assert unseal(b"k" * 32, *right, box) == text
     other = right.copy()
     if wrong < 3:
         other[wrong] = "22" * 32 if wrong == 0 else "west"
-    with pytest.raises(MaskingError):
-        opened((b"x" if wrong == 3 else b"k") * 32, *other, box)
+    with pytest.raises(SecureAggregationError):
+        unseal((b"x" if wrong == 3 else b"k") * 32, *other, box)
 
 
 def test_no_mask_is_used_twice():
     """The keys of 10,000 sessions and pairs, with the same secret, are all different; so are those of own masks."""
     sessions = [hashlib.sha256(f"{k}".encode()).hexdigest() for k in range(100)]
     pairs = list(combinations([f"s{k}" for k in range(15)], 2))[:100]
-    keys = [pair_key(b"k" * 32, session, *pair) for session in sessions for pair in pairs]
-    keys += [self_key(b"k" * 32, session, f"s{k}") for session in sessions for k in range(15)]
+    keys = [derive_pair_mask_key(b"k" * 32, session, *pair) for session in sessions for pair in pairs]
+    keys += [derive_self_mask_key(b"k" * 32, session, f"s{k}") for session in sessions for k in range(15)]
     assert len(set(keys)) == len(keys) == 11_500
-    assert pair_key(b"k" * 32, sessions[0], "a", "b") == pair_key(b"k" * 32, sessions[0], "b", "a")
-    assert pair_key(b"k" * 32, sessions[0], "a", "bc") != pair_key(b"k" * 32, sessions[0], "ab", "c")
+    assert derive_pair_mask_key(b"k" * 32, sessions[0], "a", "b") == derive_pair_mask_key(
+        b"k" * 32, sessions[0], "b", "a"
+    )
+    assert derive_pair_mask_key(b"k" * 32, sessions[0], "a", "bc") != derive_pair_mask_key(
+        b"k" * 32, sessions[0], "ab", "c"
+    )
 
 
 def uniform(words: np.ndarray) -> float:
@@ -222,8 +232,8 @@ def test_masked_numbers_look_like_chance_and_plain_ones_do_not():
     roster = room.roster()
     room.present(roster, room.delivery(roster))
     masked = [one.words for one in room.replies["masked"].values()]
-    groups = grouped({}, room.cohort.clients)
-    plain = [encoded(summary, room.study.plan, groups) for summary in room.cohort.summaries]
+    groups = group_clients({}, room.cohort.clients)
+    plain = [encode_summary(summary, room.study.plan, groups) for summary in room.cohort.summaries]
     assert all(uniform(words) > 1e-6 for words in masked)
     assert uniform(np.concatenate(masked)) > 1e-6
     assert all(uniform(words) < 1e-100 for words in plain)
@@ -274,7 +284,7 @@ def test_as_many_may_leave_as_the_threshold_allows_and_no_more(stage):
     room = Room.of(10, gone=leaving)
     assert room.terms().threshold == 7
     assert same(room.run(), room.plain(there))
-    with pytest.raises(MaskingError, match=r"7 are needed|at least 7"):
+    with pytest.raises(SecureAggregationError, match=r"7 are needed|at least 7"):
         Room.of(10, gone=dict.fromkeys(CLIENTS[:4], stage)).run()
 
 
@@ -292,13 +302,13 @@ def test_whoever_leaves_whenever_there_is_the_exact_sum_or_none(gone, threshold)
     if len(room.cohort.clients) - len(gone) >= threshold:
         assert same(room.run(), room.plain(there))
     else:
-        with pytest.raises(MaskingError, match="needed"):
+        with pytest.raises(SecureAggregationError, match="needed"):
             room.run()
 
 
 def test_a_group_of_which_two_are_left_is_not_opened():
     groups = groups_of(a_study(10)[0], 3)
-    with pytest.raises(MaskingError, match="group"):
+    with pytest.raises(SecureAggregationError, match="group"):
         Room.of(10, groups=groups, gone={"site1": "masked", "site4": "masked"}).run()
 
 
@@ -315,12 +325,12 @@ def test_first_moments_in_the_place_of_a_group_that_has_left_are_found(monkeypat
     room = Room.of(10, groups=groups, gone=dict.fromkeys(CLIENTS[:3], "masked"))
 
     def elsewhere(*about):
-        words = encoded(*about).copy()
+        words = encode_summary(*about).copy()
         words[-2 * room.study.plan.columns] += np.uint64(1)
         return words
 
     monkeypatch.setattr("fedcdh.privacy.secure_aggregation.client.encoded", elsewhere)
-    with pytest.raises(MaskingError, match="place of another"):
+    with pytest.raises(SecureAggregationError, match="place of another"):
         room.run()
 
 
@@ -331,7 +341,7 @@ def test_first_moments_in_the_place_of_a_group_that_has_left_are_found(monkeypat
 def test_noise_of_the_plan_is_in_the_sum_and_the_same_when_asked_again(shared):
     tables = studies.numbers(0, (900, 800, 700, 600), 6)
     honest = {"honest": 3} if shared == "together" else {}
-    plan = replace(studies.plan_of(tables), clip=6.0, noise=Noise(1.0, 1e-6, shared=shared, **honest))
+    plan = replace(studies.plan_of(tables), clip=6.0, noise=DPParameters(1.0, 1e-6, shared=shared, **honest))
     keys = {client: SigningKey.generate() for client in tables}
     summaries = tuple(summarize(table, plan, client) for client, table in tables.items())
     room = Room(Study(plan, keys={c: key.public for c, key in keys.items()}), keys, Cohort(plan, summaries))
@@ -345,7 +355,7 @@ def test_noise_of_the_plan_is_in_the_sum_and_the_same_when_asked_again(shared):
     assert found.total.noise == 3 * plan.noise.share**2 >= plan.noise.deviation**2
     apart = (found.total.moments - sum(one.moments for one in summaries[:3])) / found.total.noise**0.5
     assert 0.7 < np.abs(apart[1:, 1:]).mean() / np.sqrt(2 / np.pi) < 1.5
-    with pytest.raises(MaskingError, match="noise"):
+    with pytest.raises(SecureAggregationError, match="noise"):
         replace(room.terms(), groups={}).check(room.study)
 
 
@@ -367,12 +377,12 @@ def of_rows(counts: tuple[int, ...]) -> Room:
 
 @pytest.mark.parametrize("less", [1, 0])
 def test_as_many_rows_as_fit_are_added(less):
-    found = of_rows((ROWS_AT_MOST - 20 - less, 10, 10)).run()
-    assert found.total.rows == ROWS_AT_MOST - less
-    assert found.client_rows == (ROWS_AT_MOST - 20 - less, 10, 10)
+    found = of_rows((MAX_ROWS - 20 - less, 10, 10)).run()
+    assert found.total.rows == MAX_ROWS - less
+    assert found.client_rows == (MAX_ROWS - 20 - less, 10, 10)
 
 
-@pytest.mark.parametrize("counts", [(ROWS_AT_MOST - 20, 10, 11), (ROWS_AT_MOST,) * 3, (ROWS_AT_MOST - 1, 1, 1)])
+@pytest.mark.parametrize("counts", [(MAX_ROWS - 20, 10, 11), (MAX_ROWS,) * 3, (MAX_ROWS - 1, 1, 1)])
 def test_one_row_more_is_refused_and_so_is_what_wraps_around(counts):
     """Of three times as many, the moments alone would wrap around to fewer rows."""
     with pytest.raises(SummaryError, match="exact"):
@@ -381,9 +391,9 @@ def test_one_row_more_is_refused_and_so_is_what_wraps_around(counts):
 
 def test_more_rows_read_than_can_be_added_are_refused():
     room = of_rows((10, 10, 10))
-    first = replace(room.cohort.summaries[0], rows_read=COUNT_AT_MOST + 1, missing={"sex": COUNT_AT_MOST - 9})
-    with pytest.raises(MaskingError, match="rows were read"):
-        encoded(first, room.study.plan, grouped({}, room.cohort.clients))
+    first = replace(room.cohort.summaries[0], rows_read=MAX_ROWS_READ + 1, missing={"sex": MAX_ROWS_READ - 9})
+    with pytest.raises(SecureAggregationError, match="rows were read"):
+        encode_summary(first, room.study.plan, group_clients({}, room.cohort.clients))
 
 
 @settings(max_examples=20, deadline=None)
@@ -392,11 +402,11 @@ def test_numbers_of_sums_are_sums_of_numbers(labels):
     """The row of numbers is additive, and gives the aggregate back, for any grouping."""
     _, _, cohort = a_study(6, 2)
     groups = {client: f"g{label}" for client, label in zip(cohort.clients, labels, strict=True)}
-    places = grouped(groups, cohort.clients)
-    rows = sum(encoded(summary, cohort.plan, places) for summary in cohort.summaries)
+    places = group_clients(groups, cohort.clients)
+    rows = sum(encode_summary(summary, cohort.plan, places) for summary in cohort.summaries)
     plain = Aggregate.of(cohort, groups)
-    assert same(decoded(rows, cohort.plan, places), plain)
-    assert np.array_equal(encoded_sum(plain), rows)
+    assert same(decode_aggregate(rows, cohort.plan, places), plain)
+    assert np.array_equal(encode_aggregate(plain), rows)
 
 
 # A server that lies
@@ -408,9 +418,9 @@ class Course:
 
     room: Room
     roster: Roster
-    delivery: Delivery | None = None
-    present: Present | None = None
-    confirmations: Confirmations | None = None
+    delivery: ShareDelivery | None = None
+    present: SurvivorList | None = None
+    confirmations: ConfirmedSurvivors | None = None
 
     @classmethod
     def until(cls, stage: str, sites: int = 5, **settings: object) -> Course:
@@ -428,16 +438,18 @@ class Course:
 VICTIM, PEER = "site0", "site3"
 
 
-def with_keys(course: Course, client: str, keys: Keys) -> Roster:
+def with_keys(course: Course, client: str, keys: PublicKeys) -> Roster:
     return replace(course.roster, keys=tuple(keys if one.client == client else one for one in course.roster.keys))
 
 
 def another_key(course: Course) -> Roster:
-    return with_keys(course, PEER, replace(course.roster.of(PEER), sealing=public_of(b"server" + bytes(26))))
+    return with_keys(course, PEER, replace(course.roster.of(PEER), sealing=derive_public_key(b"server" + bytes(26))))
 
 
 def signed_by_the_server(course: Course) -> Roster:
-    forged = replace(course.roster.of(PEER), masking=public_of(b"server" + bytes(26))).signed(SigningKey.generate())
+    forged = replace(course.roster.of(PEER), masking=derive_public_key(b"server" + bytes(26))).signed(
+        SigningKey.generate()
+    )
     return with_keys(course, PEER, forged)
 
 
@@ -488,125 +500,127 @@ def without_the_site(course: Course) -> Roster:
     return replace(course.roster, keys=course.roster.keys[1:])
 
 
-def boxes(course: Course, **changed: dict[str, bytes]) -> Delivery:
+def boxes(course: Course, **changed: dict[str, bytes]) -> ShareDelivery:
     return replace(course.delivery, boxes={**course.delivery.boxes, **changed})
 
 
-def changed_box(course: Course) -> Delivery:
+def changed_box(course: Course) -> ShareDelivery:
     box = bytearray(course.delivery.boxes[PEER][VICTIM])
     box[20] ^= 1
     return boxes(course, **{PEER: {VICTIM: bytes(box)}})
 
 
-def box_of_another_sender(course: Course) -> Delivery:
+def box_of_another_sender(course: Course) -> ShareDelivery:
     return boxes(course, **{PEER: {VICTIM: course.delivery.boxes["site2"][VICTIM]}})
 
 
-def box_for_another_receiver(course: Course) -> Delivery:
+def box_for_another_receiver(course: Course) -> ShareDelivery:
     return boxes(course, **{PEER: {VICTIM: course.delivery.boxes[PEER]["site2"]}})
 
 
-def box_returned_to_its_sender(course: Course) -> Delivery:
+def box_returned_to_its_sender(course: Course) -> ShareDelivery:
     return boxes(course, **{PEER: {VICTIM: course.delivery.boxes[VICTIM][PEER]}})
 
 
-def no_box(course: Course) -> Delivery:
+def no_box(course: Course) -> ShareDelivery:
     return boxes(course, **{PEER: {}})
 
 
-def delivery_of_another_session(course: Course) -> Delivery:
+def delivery_of_another_session(course: Course) -> ShareDelivery:
     return Course.until("masked").delivery
 
 
-def boxes_of_another_session(course: Course) -> Delivery:
+def boxes_of_another_session(course: Course) -> ShareDelivery:
     return replace(Course.until("masked").delivery, session=course.delivery.session)
 
 
-def few_senders(course: Course) -> Delivery:
+def few_senders(course: Course) -> ShareDelivery:
     return replace(course.delivery, boxes={c: course.delivery.boxes[c] for c in ("site0", "site1", "site2")})
 
 
-def senders_who_are_not_in_the_roster(course: Course) -> Delivery:
+def senders_who_are_not_in_the_roster(course: Course) -> ShareDelivery:
     return boxes(course, stranger=course.delivery.boxes[PEER])
 
 
-def another_list_of_senders(course: Course) -> Delivery:
+def another_list_of_senders(course: Course) -> ShareDelivery:
     course.room.ask(VICTIM, course.delivery)
     return replace(course.delivery, boxes={c: box for c, box in course.delivery.boxes.items() if c != PEER})
 
 
-def listed(course: Course, *clients: str) -> Present:
-    return Present(course.roster.digest, clients)
+def listed(course: Course, *clients: str) -> SurvivorList:
+    return SurvivorList(course.roster.digest, clients)
 
 
-def list_without_the_site(course: Course) -> Present:
+def list_without_the_site(course: Course) -> SurvivorList:
     return listed(course, "site1", "site2", "site3", "site4")
 
 
-def list_with_a_stranger(course: Course) -> Present:
+def list_with_a_stranger(course: Course) -> SurvivorList:
     return listed(course, *course.present.clients, "stranger")
 
 
-def short_list(course: Course) -> Present:
+def short_list(course: Course) -> SurvivorList:
     return listed(course, "site0", "site1", "site2")
 
 
-def list_of_another_session(course: Course) -> Present:
+def list_of_another_session(course: Course) -> SurvivorList:
     return replace(course.present, session="ab" * 32)
 
 
-def second_list(course: Course) -> Present:
+def second_list(course: Course) -> SurvivorList:
     course.room.ask(VICTIM, course.present)
     return listed(course, "site0", "site1", "site2", "site4")
 
 
-def with_signatures(course: Course, signatures: dict[str, bytes], present: Present | None = None) -> Confirmations:
-    return Confirmations(present or course.present, signatures)
+def with_signatures(
+    course: Course, signatures: dict[str, bytes], present: SurvivorList | None = None
+) -> ConfirmedSurvivors:
+    return ConfirmedSurvivors(present or course.present, signatures)
 
 
-def few_signatures(course: Course) -> Confirmations:
+def few_signatures(course: Course) -> ConfirmedSurvivors:
     return with_signatures(course, dict(list(course.confirmations.signatures.items())[:3]))
 
 
-def forged_signature(course: Course) -> Confirmations:
+def forged_signature(course: Course) -> ConfirmedSurvivors:
     return with_signatures(course, {**course.confirmations.signatures, PEER: b"s" * 64})
 
 
-def signature_of_another_site(course: Course) -> Confirmations:
+def signature_of_another_site(course: Course) -> ConfirmedSurvivors:
     theirs = course.confirmations.signatures
     return with_signatures(course, {**theirs, PEER: theirs["site1"]})
 
 
-def signature_of_an_earlier_session(course: Course) -> Confirmations:
+def signature_of_an_earlier_session(course: Course) -> ConfirmedSurvivors:
     return with_signatures(course, dict(Course.until("opened").confirmations.signatures))
 
 
-def signatures_under_another_list(course: Course) -> Confirmations:
+def signatures_under_another_list(course: Course) -> ConfirmedSurvivors:
     """The list is cut after it was signed, and the site asked for the key of the one who was cut."""
     shorter = listed(course, "site0", "site1", "site2", "site4")
     theirs = {client: course.confirmations.signatures[client] for client in shorter.clients}
     return with_signatures(course, theirs, shorter)
 
 
-def list_that_others_signed(course: Course) -> Confirmations:
+def list_that_others_signed(course: Course) -> ConfirmedSurvivors:
     """All others have signed another list than this site: with five sites, they could open that without it."""
     shorter = listed(course, "site0", "site1", "site2", "site4")
     signed = {c: sign_list(course, c, shorter) for c in shorter.clients}
     return with_signatures(course, signed, shorter)
 
 
-def sign_list(course: Course, client: str, present: Present) -> bytes:
+def sign_list(course: Course, client: str, present: SurvivorList) -> bytes:
     """What a site that colludes would sign."""
-    return Confirmed(client, present.session, present.digest).signed(course.room.keys[client]).signature
+    return SurvivorConfirmation(client, present.session, present.digest).signed(course.room.keys[client]).signature
 
 
-def signer_who_is_not_in_the_list(course: Course) -> Confirmations:
+def signer_who_is_not_in_the_list(course: Course) -> ConfirmedSurvivors:
     shorter = listed(course, "site0", "site1", "site2", "site4")
     course.room.states[VICTIM] = replace(course.room.states[VICTIM], present=shorter)
     return with_signatures(course, {c: sign_list(course, c, shorter) for c in course.present.clients}, shorter)
 
 
-def both_after_the_end(course: Course) -> Confirmations:
+def both_after_the_end(course: Course) -> ConfirmedSurvivors:
     """The site has opened its part, and is asked for the other half of what it held."""
     course.room.ask(VICTIM, course.confirmations)
     return list_that_others_signed(course)
@@ -617,24 +631,24 @@ def roster_after_the_end(course: Course) -> Roster:
     return course.roster
 
 
-def another_attempt_after_the_end(course: Course) -> Terms:
+def another_attempt_after_the_end(course: Course) -> SecAggTerms:
     course.room.ask(VICTIM, course.confirmations)
     return replace(course.roster.terms, attempt=2)
 
 
-def other_terms_under_the_same_number(course: Course) -> Terms:
+def other_terms_under_the_same_number(course: Course) -> SecAggTerms:
     return replace(course.roster.terms, threshold=3)
 
 
-def terms_of_another_plan_file(course: Course) -> Terms:
+def terms_of_another_plan_file(course: Course) -> SecAggTerms:
     return replace(course.roster.terms, study="ab" * 32, attempt=2)
 
 
-def a_threshold_of_half(course: Course) -> Terms:
+def a_threshold_of_half(course: Course) -> SecAggTerms:
     return replace(course.roster.terms, threshold=2, attempt=2)
 
 
-def a_group_of_two(course: Course) -> Terms:
+def a_group_of_two(course: Course) -> SecAggTerms:
     groups = dict(zip(course.room.study.plan.clients, "aaabb", strict=True))
     return replace(course.roster.terms, groups=groups, attempt=2)
 
@@ -706,7 +720,7 @@ def test_a_lie_of_the_server_is_refused_and_changes_nothing(stage, lie):
     course = Course.until(stage)
     request = lie(course)
     before = course.room.states[VICTIM]
-    with pytest.raises((MaskingError, SignatureError)):
+    with pytest.raises((SecureAggregationError, SignatureError)):
         course.room.ask(VICTIM, request)
     assert course.room.states[VICTIM] == before
 
@@ -722,15 +736,15 @@ def test_without_a_lie_the_same_request_is_answered(stage):
 def test_two_lists_to_two_halves_open_neither():
     course = Course.until("confirmed", 7)
     one, other = listed(course, *course.present.clients[:5]), listed(course, *course.present.clients[2:])
-    signed: dict[Present, dict[str, bytes]] = {one: {}, other: {}}
+    signed: dict[SurvivorList, dict[str, bytes]] = {one: {}, other: {}}
     for client in course.present.clients:
         seen = one if client < "site4" else other
         if client in seen.clients:
             signed[seen][client] = course.room.ask(client, seen).signature
     for seen, signatures in signed.items():
         for client in signatures:
-            with pytest.raises(MaskingError, match="needed"):
-                course.room.ask(client, Confirmations(seen, signatures))
+            with pytest.raises(SecureAggregationError, match="needed"):
+                course.room.ask(client, ConfirmedSurvivors(seen, signatures))
 
 
 @pytest.mark.parametrize("sites", [4, 7, 10])
@@ -744,13 +758,13 @@ def test_two_lists_are_opened_only_with_as_many_helpers_as_documented(sites, few
     for half in (rest[::2], rest[1::2]):
         seen = listed(course, *sorted((*helpers, *half)))
         signatures = {
-            client: Confirmed(client, seen.session, seen.digest).signed(course.room.keys[client]).signature
+            client: SurvivorConfirmation(client, seen.session, seen.digest).signed(course.room.keys[client]).signature
             for client in seen.clients
         }
         for client in half:
-            with suppress(MaskingError):
+            with suppress(SecureAggregationError):
                 course.room.ask(client, seen)
-                opened += isinstance(course.room.ask(client, Confirmations(seen, signatures)), Opened)
+                opened += isinstance(course.room.ask(client, ConfirmedSurvivors(seen, signatures)), UnmaskingShares)
     assert (opened == len(rest)) == (not fewer)
 
 
@@ -801,7 +815,7 @@ def test_numbers_under_other_masks_are_refused():
     course = Course.until("confirmed")
     honest = course.room.replies["masked"][PEER]
     other = replace(honest, masked_with=honest.masked_with[:-1]).signed(course.room.keys[PEER])
-    with pytest.raises(MaskingError, match="masked with other sites"):
+    with pytest.raises(SecureAggregationError, match="masked with other sites"):
         server.check_masked(course.room.study, course.roster, course.delivery, other)
 
 
@@ -819,23 +833,23 @@ def test_a_false_share_does_no_harm_where_there_are_more_and_is_found_where_not(
         false_share(course.room, client, "site5")
     assert same(course.room.sum(course.roster, course.present), plain)
     false_share(course.room, "site4", "site5")
-    with pytest.raises(MaskingError, match="site5"):
+    with pytest.raises(SecureAggregationError, match="site5"):
         course.room.sum(course.roster, course.present)
 
 
 def test_one_answer_counts_once_and_two_that_differ_are_refused():
     course = Course.until("confirmed")
     one, *others = course.room.replies["masked"].values()
-    assert len(server.one_each([one, one, *others])) == 5
-    with pytest.raises(MaskingError, match="two different"):
-        server.one_each([one, replace(one, research=True).signed(course.room.keys[one.client])])
+    assert len(server.index_by_client([one, one, *others])) == 5
+    with pytest.raises(SecureAggregationError, match="two different"):
+        server.index_by_client([one, replace(one, research=True).signed(course.room.keys[one.client])])
 
 
 def test_shares_for_some_only_are_refused():
     course = Course.until("masked")
     honest = course.room.replies["shares"][PEER]
     fewer = replace(honest, sealed={c: box for c, box in honest.sealed.items() if c != VICTIM})
-    with pytest.raises(MaskingError, match="all other sites"):
+    with pytest.raises(SecureAggregationError, match="all other sites"):
         server.check_shares(course.room.study, course.roster, fewer.signed(course.room.keys[PEER]))
 
 
@@ -864,15 +878,15 @@ def test_another_attempt_begins_with_other_keys_where_nothing_was_opened():
     again = course.room.ask(VICTIM, replace(course.roster.terms, attempt=2))
     before = course.roster.of(VICTIM)
     assert {again.sealing, again.masking}.isdisjoint({before.sealing, before.masking})
-    with pytest.raises(MaskingError, match="attempt"):
+    with pytest.raises(SecureAggregationError, match="attempt"):
         course.room.ask(VICTIM, course.roster.terms)
 
 
 def test_a_site_that_the_plan_does_not_name_or_with_another_key_takes_no_part():
     room = Room.of(3)
     for site in (
-        Site(room.study, "stranger", SigningKey.generate()),
-        Site(room.study, "site0", room.keys["site1"]),
+        SecAggClient(room.study, "stranger", SigningKey.generate()),
+        SecAggClient(room.study, "site0", room.keys["site1"]),
     ):
         with pytest.raises(SignatureError, match="another key"):
             site.answer(room.terms(), None, lambda: None)
@@ -882,16 +896,16 @@ def test_a_site_that_the_plan_does_not_name_or_with_another_key_takes_no_part():
 
 
 def test_two_sites_are_too_few():
-    with pytest.raises(MaskingError, match="2 sites"):
-        Terms.of(a_study(2)[0])
+    with pytest.raises(SecureAggregationError, match="2 sites"):
+        SecAggTerms.of(a_study(2)[0])
 
 
 def test_every_site_needs_a_key_of_its_own():
     study, keys, _ = a_study(3)
     with pytest.raises(SignatureError, match="site2"):
-        Terms.of(replace(study, keys={c: study.keys[c] for c in ("site0", "site1")}))
+        SecAggTerms.of(replace(study, keys={c: study.keys[c] for c in ("site0", "site1")}))
     with pytest.raises(SignatureError, match="same key"):
-        Terms.of(replace(study, keys=dict.fromkeys(keys, keys["site0"].public)))
+        SecAggTerms.of(replace(study, keys=dict.fromkeys(keys, keys["site0"].public)))
 
 
 @pytest.mark.parametrize(("sites", "threshold"), [(3, 3), (4, 3), (5, 4), (6, 5), (9, 7), (10, 7), (100, 67)])
@@ -899,9 +913,9 @@ def test_more_than_two_thirds_open_the_sum(sites, threshold):
     clients = tuple(f"c{k}" for k in range(sites))
     keys = {client: SigningKey.generate().public for client in clients}
     study = Study(StudyPlan((Categorical("sex", ("f", "m")),), clients), keys=keys)
-    assert Terms.of(study).threshold == threshold
-    with pytest.raises(MaskingError, match="threshold"):
-        Terms.of(study, threshold=sites // 2 if sites > 5 else 2)
+    assert SecAggTerms.of(study).threshold == threshold
+    with pytest.raises(SecureAggregationError, match="threshold"):
+        SecAggTerms.of(study, threshold=sites // 2 if sites > 5 else 2)
 
 
 # Bytes
@@ -918,15 +932,19 @@ def test_every_message_has_one_way_to_be_written():
     course = Course.until("opened")
     for message in said(course):
         blob = message.to_bytes()
-        found = codec.read(blob, course.room.study.plan, type(message))
+        found = codec.read_message(blob, course.room.study.plan, type(message))
         assert found.to_bytes() == blob
-        assert len(blob) <= codec.bytes_at_most(course.room.study.plan, type(message))
-        others = [kind for kind in (Terms, Keys, Roster, Shares, Delivery, Masked, Opened) if kind is not type(message)]
-        with pytest.raises(MaskingError):
-            codec.read(blob, course.room.study.plan, *others[:3])
+        assert len(blob) <= codec.max_message_bytes(course.room.study.plan, type(message))
+        others = [
+            kind
+            for kind in (SecAggTerms, PublicKeys, Roster, SealedShares, ShareDelivery, MaskedVector, UnmaskingShares)
+            if kind is not type(message)
+        ]
+        with pytest.raises(SecureAggregationError):
+            codec.read_message(blob, course.room.study.plan, *others[:3])
         for changed in (blob[:-1], blob + b" ", blob[:1] + b" " + blob[1:], b"", b"\n", blob.replace(b'"', b"", 1)):
-            with pytest.raises(MaskingError):
-                codec.read(changed, course.room.study.plan, type(message))
+            with pytest.raises(SecureAggregationError):
+                codec.read_message(changed, course.room.study.plan, type(message))
 
 
 def test_changed_bytes_are_refused_or_no_longer_signed():
@@ -938,7 +956,7 @@ def test_changed_bytes_are_refused_or_no_longer_signed():
         for place in rng.integers(0, len(blob), 60):
             changed = blob[:place] + bytes([blob[place] ^ int(rng.integers(1, 256))]) + blob[place + 1 :]
             with pytest.raises(FedCDHError):
-                codec.read(changed, course.room.study.plan, type(message)).check_signature(course.room.study)
+                codec.read_message(changed, course.room.study.plan, type(message)).check_signature(course.room.study)
 
 
 ANYTHING = st.recursive(
@@ -960,15 +978,15 @@ def test_whatever_stands_in_a_field_is_taken_as_it_was_written_or_refused(data, 
     plan, said = requests_said()
     message = data.draw(st.sampled_from(said))
     field = data.draw(st.sampled_from(sorted(message.document())))
-    blob = canonical({**message.document(), field: value}).encode()
-    with contextlib.suppress(MaskingError):
-        assert codec.read(blob, plan, type(message)).to_bytes() == blob
+    blob = to_canonical_json({**message.document(), field: value}).encode()
+    with contextlib.suppress(SecureAggregationError):
+        assert codec.read_message(blob, plan, type(message)).to_bytes() == blob
 
 
 def test_a_long_message_is_refused_before_it_is_parsed():
     plan = a_study(3)[0].plan
-    with pytest.raises(MaskingError, match="too many"):
-        codec.read(b"[" * (codec.bytes_at_most(plan, Terms) + 1), plan, Terms)
+    with pytest.raises(SecureAggregationError, match="too many"):
+        codec.read_message(b"[" * (codec.max_message_bytes(plan, SecAggTerms) + 1), plan, SecAggTerms)
 
 
 # Memory
@@ -977,16 +995,16 @@ def test_a_long_message_is_refused_before_it_is_parsed():
 def test_a_site_that_is_killed_between_rounds_goes_on_from_its_file(tmp_path):
     """Every site is made anew for every answer; all it has is its file."""
     room = Room.of(4)
-    files = {client: StateFile(tmp_path / f"{client}.json") for client in room.cohort.clients}
+    files = {client: ClientStateFile(tmp_path / f"{client}.json") for client in room.cohort.clients}
 
     def ask(client, request):
         summary = room.cohort.summaries[room.cohort.clients.index(client)]
-        blob = codec.read(request.to_bytes(), room.study.plan, type(request))
-        site = Site(room.study, client, room.keys[client])
+        blob = codec.read_message(request.to_bytes(), room.study.plan, type(request))
+        site = SecAggClient(room.study, client, room.keys[client])
         reply = files[client].answer(site, blob, lambda: (summary, False))
-        again = StateFile(files[client].path).answer(site, blob, lambda: (summary, False))
+        again = ClientStateFile(files[client].path).answer(site, blob, lambda: (summary, False))
         assert again.to_bytes() == reply.to_bytes()
-        return codec.read(reply.to_bytes(), room.study.plan, type(reply))
+        return codec.read_message(reply.to_bytes(), room.study.plan, type(reply))
 
     room.ask = ask
     assert same(room.run(), room.plain(room.cohort.clients))
@@ -1000,23 +1018,23 @@ def test_a_site_that_is_killed_between_rounds_goes_on_from_its_file(tmp_path):
 def test_secrets_are_in_the_file_while_they_are_needed_and_not_shown():
     course = Course.until("opened")
     state = course.room.states[VICTIM]
-    assert read_state(state_text(state).encode(), course.room.study) == state
+    assert read_state(write_state(state).encode(), course.room.study) == state
     for secret in (state.secrets.seed, state.secrets.masking, state.secrets.sealing):
         assert repr(secret) not in repr(state)
-    with pytest.raises(MaskingError):
-        read_state(state_text(state).replace('"masked": "', '"masked": "x').encode(), course.room.study)
+    with pytest.raises(SecureAggregationError):
+        read_state(write_state(state).replace('"masked": "', '"masked": "x').encode(), course.room.study)
 
 
 def test_a_file_that_others_may_read_or_of_another_study_is_refused(tmp_path):
     room = Room.of(3)
-    file = StateFile(tmp_path / "state.json")
+    file = ClientStateFile(tmp_path / "state.json")
     site = room.site("site0")
     file.answer(site, room.terms(), lambda: None)
     other = replace(room.study, profiles={"site1": "0" * 64})
-    with pytest.raises(MaskingError, match="another study"):
-        file.answer(replace(site, study=other), replace(room.terms(), study=digest_of(other)), lambda: None)
+    with pytest.raises(SecureAggregationError, match="another study"):
+        file.answer(replace(site, study=other), replace(room.terms(), study=hash_study(other)), lambda: None)
     file.path.chmod(0o644)
-    with pytest.raises(MaskingError, match="others may read"):
+    with pytest.raises(SecureAggregationError, match="others may read"):
         file.answer(site, room.terms(), lambda: None)
 
 
@@ -1054,9 +1072,9 @@ class Mailed:
         study = Study(studies.plan_of(tables), keys={client: key.public for client, key in keys.items()})
         for client, table in tables.items():
             rows = zip(*(column.tolist() for column in table.values()), strict=True)
-            write_whole(root / client / "data.csv", as_csv(table, rows))
-            write_whole(root / client / "site.key", keys[client].to_pem(), private=True)
-        write_whole(root / "study.plan.json", study.to_json())
+            write_atomically(root / client / "data.csv", to_csv(table, rows))
+            write_atomically(root / client / "site.key", keys[client].to_pem(), private=True)
+        write_atomically(root / "study.plan.json", study.to_json())
         return cls(root, monkeypatch, tables, study)
 
     def site(self, client: str, request: str, *arguments: str, code: int = 0) -> None:
@@ -1076,7 +1094,7 @@ class Mailed:
 
     def run(self, gone: dict[str, str], *arguments: str) -> Aggregate:
         self.coordinator(*arguments)
-        for place, (request, round_) in enumerate(zip(NAMES.values(), ROUNDS, strict=True)):
+        for place, (request, round_) in enumerate(zip(REQUEST_FILE_NAMES.values(), ROUNDS, strict=True)):
             for client in self.tables:
                 if ROUNDS.index(gone.get(client, "opened")) > place or client not in gone:
                     self.site(client, request)
@@ -1094,7 +1112,9 @@ def test_by_file_the_sum_and_the_result_are_the_plain_ones(by_file, capsys):
     assert main(["discover", "study.plan.json", "study.aggregate", "-o", "masked"]) == 0
     said = capsys.readouterr().out
     assert "rows and the means of every client" in said
-    assert Path("masked/result.json").read_text() == result_json(discover_from(Aggregate.of(cohort), cohort.plan))
+    assert Path("masked/result.json").read_text() == render_result_json(
+        discover_from(Aggregate.of(cohort), cohort.plan)
+    )
     for client in by_file.tables:
         assert '"secrets": null' in (by_file.root / client / f"masking-state-{client}.json").read_text()
 
@@ -1126,7 +1146,7 @@ def test_by_file_refusals_have_exit_codes_and_leave_no_answer(by_file, capsys):
     by_file.coordinator()
     roster = by_file.root / "rounds" / "2-roster.json"
     text = roster.read_bytes()
-    other = Roster(*(getattr(codec.read(text, by_file.study.plan, Roster), name) for name in ("terms", "keys")))
+    other = Roster(*(getattr(codec.read_message(text, by_file.study.plan, Roster), name) for name in ("terms", "keys")))
     cut = replace(other, keys=other.keys[:-1])
     roster.write_bytes(replace(cut, keys=cut.keys[1:]).to_bytes())
     capsys.readouterr()
@@ -1139,7 +1159,7 @@ def test_by_file_refusals_have_exit_codes_and_leave_no_answer(by_file, capsys):
 
 
 def test_by_file_the_policy_of_a_site_holds(by_file, capsys):
-    (by_file.root / "site1" / "policy.toml").write_text("smallest_rows = 161\n")
+    (by_file.root / "site1" / "policy.toml").write_text("min_rows = 161\n")
     by_file.coordinator()
     for request in ("1-terms.json", "2-roster.json", "3-delivery.json"):
         for client in by_file.tables:
@@ -1194,7 +1214,7 @@ def test_a_sum_has_one_file(tmp_path):
     found = unpack_aggregate(blob, room.study.plan)
     assert pack_aggregate(found) == blob
     assert same(found.aggregate, message.aggregate)
-    assert len(blob) <= aggregate_bytes_at_most(room.study.plan)
+    assert len(blob) <= max_aggregate_bytes(room.study.plan)
 
 
 @settings(max_examples=200, deadline=None)
@@ -1215,9 +1235,9 @@ def test_a_sum_that_was_changed_is_refused(data):
 TABLES = studies.numbers(3, (60, 50, 40, 55), 2)
 
 
-def online(folder: Path, faults: Mapping[tuple[str, str], str] | None = None, **given: Any) -> Outcome:
+def online(folder: Path, faults: Mapping[tuple[str, str], str] | None = None, **given: Any) -> StudyOutcome:
     return simulate_federation(
-        TABLES, masked=given.pop("masked", Masking()), folder=folder, faults=faults or {}, **given
+        TABLES, masked=given.pop("masked", SecureSumOptions()), folder=folder, faults=faults or {}, **given
     )
 
 
@@ -1234,8 +1254,8 @@ def test_online_the_sum_and_the_result_are_the_plain_ones(tmp_path):
     outcome = online(tmp_path)
     plain = plain_sum(outcome.study.plan, TABLES)
     assert same(sum_in(tmp_path, outcome.study), plain)
-    assert outcome.result.cohort.firsts.tobytes() == plain.firsts.tobytes()
-    expected = result_json(discover_from(plain, plain.plan), research=TABLES)
+    assert outcome.result.cohort.first_moments.tobytes() == plain.first_moments.tobytes()
+    expected = render_result_json(discover_from(plain, plain.plan), research=TABLES)
     assert (tmp_path / "result.json").read_text() == expected
     assert not outcome.missing
     assert not list((tmp_path / "journal").glob("*.summary"))
@@ -1244,14 +1264,14 @@ def test_online_the_sum_and_the_result_are_the_plain_ones(tmp_path):
 
 def test_online_groups_stand_together(tmp_path):
     groups = dict.fromkeys(TABLES, "all")
-    outcome = online(tmp_path, masked=Masking(groups=groups))
+    outcome = online(tmp_path, masked=SecureSumOptions(groups=groups))
     assert same(sum_in(tmp_path, outcome.study), plain_sum(outcome.study.plan, TABLES, groups))
 
 
 @pytest.mark.parametrize(
     ("request_", "fault"),
     [
-        *((one.kind, "silent") for one in REQUESTS),
+        *((one.kind, "silent") for one in REQUEST_TYPES),
         *(("delivery", fault) for fault in ("garbled", "repeated")),
     ],
 )
@@ -1266,7 +1286,7 @@ def test_online_a_site_may_fail_in_every_round(request_, fault, tmp_path):
 
 def test_online_too_few_are_no_sum(tmp_path):
     silent = {(client, "masking confirmations"): "silent" for client in ("site1", "site2")}
-    with pytest.raises(MaskingError, match="3 are needed"):
+    with pytest.raises(SecureAggregationError, match="3 are needed"):
         online(tmp_path, silent)
     assert not (tmp_path / "result.json").exists()
 
@@ -1287,7 +1307,7 @@ def test_online_a_server_that_stops_in_any_round_goes_on_where_it_was(tmp_path):
     while True:
         runs += 1
         with contextlib.suppress(KeyboardInterrupt):
-            outcome = conduct(Stopping(sites, 1), OnlineTerms(masked=Masking()), tmp_path / "out")
+            outcome = conduct_study(Stopping(sites, 1), OnlineTerms(masked=SecureSumOptions()), tmp_path / "out")
             break
     assert runs > 20
     plain = plain_sum(outcome.study.plan, TABLES)
@@ -1313,7 +1333,7 @@ class Stopping:
 
 
 def asked_online(site: OnlineSite, study: Study, message: Any) -> Envelope:
-    content = Further(message.to_bytes(), study.to_json().encode()).to_bytes()
+    content = RoundRequest(message.to_bytes(), study.to_json().encode()).to_bytes()
     return Envelope.from_bytes(site.answer(Envelope("masking", content).to_bytes()))
 
 
@@ -1347,14 +1367,14 @@ def test_online_settings_of_a_site(tmp_path):
     (tmp_path / "site.toml").write_text(
         'client = "north"\ndata = "x.csv"\nmasked_only = true\npeers = "peers.toml"\nmasking = "kept"\n'
     )
-    site = read_site(tmp_path / "site.toml")
+    site = read_site_config(tmp_path / "site.toml")
     assert (site.masked_only, site.peers, site.memory) == (True, {"north": key.public}, tmp_path / "kept")
     (tmp_path / "peers.toml").write_text('north = "none"\n')
     with pytest.raises(SettingsError, match="peers"):
-        read_site(tmp_path / "site.toml")
+        read_site_config(tmp_path / "site.toml")
 
 
 @pytest.mark.parametrize("given", [{"method": "constraint"}, {"rounds": "adaptive", "method": "constraint"}])
 def test_online_methods_that_need_single_summaries_are_refused(given):
     with pytest.raises(SettingsError, match="every site"):
-        OnlineTerms(masked=Masking(), **given)
+        OnlineTerms(masked=SecureSumOptions(), **given)

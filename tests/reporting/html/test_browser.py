@@ -16,7 +16,7 @@ from reports import HOSTILE, document
 from fedcdh import discover
 from fedcdh.evaluation.demo import hospital_study
 from fedcdh.reporting.html import write_report
-from fedcdh.reporting.result_files import result_json
+from fedcdh.reporting.result_files import render_result_json
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed: pip install selenium")
 from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
@@ -62,7 +62,7 @@ def browser(tmp_path_factory):
 def pages(tmp_path_factory):
     """Reports by name: the demo, made-up graphs of three sizes, and one whose names try to break out."""
     folder = tmp_path_factory.mktemp("reports")
-    demo = json.loads(result_json(discover(hospital_study().columns(), domain="hospital")))
+    demo = json.loads(render_result_json(discover(hospital_study().columns(), domain="hospital")))
     demo.setdefault("drift", reports.drift(demo))
     demo["stability"] = reports.stability(demo)
     documents = {"demo": demo, "hostile": document(list(HOSTILE))}

@@ -20,12 +20,12 @@ from fedcdh import discover, discover_from
 from fedcdh.cli import main
 from fedcdh.errors import DataError, FedCDHError
 from fedcdh.evaluation.demo import hospital_study
-from fedcdh.reporting.graph_drawing.layered_layout import Box, layered
-from fedcdh.reporting.html import check_document, read_document, report_html, write_report
-from fedcdh.reporting.html.graph_svg import draw, label, strength
-from fedcdh.reporting.html.heat_map import EQUAL, INK, PAPER, colour, luminance
-from fedcdh.reporting.phrases import REASONS, p_text, signed
-from fedcdh.reporting.result_files import result_json, write_result
+from fedcdh.reporting.graph_drawing.layered_layout import BoxSize, compute_layout
+from fedcdh.reporting.html import check_document, read_document, render_report, write_report
+from fedcdh.reporting.html.graph_svg import draw_graph, edge_strength, fit_label
+from fedcdh.reporting.html.heat_map import EQUAL_CONTRAST_LUMINANCE, INK, PAPER, cell_colour, relative_luminance
+from fedcdh.reporting.phrases import ORIENTATION_REASONS, format_p_value, format_signed
+from fedcdh.reporting.result_files import render_result_json, write_result
 from fedcdh.summaries.aggregation import Aggregate
 
 FIVE = document([f"v{at}" for at in range(5)])
@@ -71,8 +71,8 @@ def found():
 
 
 def test_a_report_says_all_there_is(found):
-    made = json.loads(result_json(found))
-    page = Page(report_html(made))
+    made = json.loads(render_result_json(found))
+    page = Page(render_report(made))
     for name in made["variables"]:
         assert page.text.count(name) >= 3
     for part in ("Links", "Differences between sites", "Sites", "Methods, for an article", "Settings and versions"):
@@ -92,7 +92,7 @@ def test_a_report_says_all_there_is(found):
 @pytest.mark.parametrize("method", ["constraint", "paper"])
 def test_tests_are_told_as_p_values_with_separating_sets(method):
     result = discover(hospital_study().columns(), domain="hospital", method=method)
-    page = Page(report_html(json.loads(result_json(result))))
+    page = Page(render_report(json.loads(render_result_json(result))))
     assert "Independent given" in page.text
     assert "p-value" in page.text
     assert "level 0.05" in page.text
@@ -101,17 +101,17 @@ def test_tests_are_told_as_p_values_with_separating_sets(method):
 
 def test_the_sum_of_summaries_is_enough(found):
     aggregate = Aggregate.of(found.cohort)
-    made = json.loads(result_json(discover_from(aggregate, aggregate.plan)))
-    page = Page(report_html(made))
+    made = json.loads(render_result_json(discover_from(aggregate, aggregate.plan)))
+    page = Page(render_report(made))
     assert "Rows read" not in page.text
     assert "1,939 rows" in page.text
 
 
 def test_what_is_optional_is_shown_where_it_is_there():
-    plain = report_html(FIVE)
+    plain = render_report(FIVE)
     assert 'class="heat"' not in plain
     assert "found again" not in plain
-    full = report_html({**FIVE, "drift": reports.drift(FIVE), "stability": reports.stability(FIVE)})
+    full = render_report({**FIVE, "drift": reports.drift(FIVE), "stability": reports.stability(FIVE)})
     page = Page(full)
     assert 'class="heat"' in full
     assert "−7.5" in page.text
@@ -119,33 +119,33 @@ def test_what_is_optional_is_shown_where_it_is_there():
     assert "1 to 2" in page.text  # the interval of an estimate
     assert "75\N{NO-BREAK SPACE}%" in page.text
     assert any(fact[0] == "Stability" for edge in json.loads(page.scripts[0])["edges"] for fact in edge["facts"])
-    assert report_html({**FIVE, "drift": None, "stability": []}) == plain
+    assert render_report({**FIVE, "drift": None, "stability": []}) == plain
 
 
 def test_of_very_many_sites_those_that_deviate_most_are_shown():
     record = reports.drift(FIVE)[0]
     drift = [{**record, "client": f"site {at:03d}", "deviation": (-1) ** at * at / 10} for at in range(300)]
-    page = Page(report_html({**FIVE, "drift": drift}))
+    page = Page(render_report({**FIVE, "drift": drift}))
     assert "Shown are the 200 of 300 sites that deviate most" in page.text
     assert {f"site {at:03d}" for at in range(300) if f"site {at:03d}" in page.text} == {
         f"site {at:03d}" for at in range(100, 300)
     }
-    few = Page(report_html({**FIVE, "drift": drift[:200]}))
+    few = Page(render_report({**FIVE, "drift": drift[:200]}))
     assert "site 000" in few.text
     assert "Shown are" not in few.text
 
 
 def test_stability_may_come_with_its_runs(found):
-    made = json.loads(result_json(found))
+    made = json.loads(render_result_json(found))
     edges = [
         {"source": "age", "target": "exercise", "mark": "—", "adjacent": 1.0, "same": 0.8, "gone_without": ["city"]},
     ]
     changing = [{"variable": "medication", "changing": True, "share": 0.6, "otherwise_without": ["north"]}]
     made["stability"] = {"kind": "leave-one-out", "edges": edges, "changing": changing, "runs": [{}] * 5, "notes": []}
-    assert "hangs on each site" not in Page(report_html(made)).text
+    assert "hangs on each site" not in Page(render_report(made)).text
     whose = {"client": "north", "share": 0.25, "largest": 7.25, "total": 9.5, "otherwise": 3}
     made["stability"]["influence"] = [{**whose, "link": ["age", "exercise"]}, {**whose, "client": "city", "link": None}]
-    text = Page(report_html(made)).text
+    text = Page(render_report(made)).text
     assert "hangs on each site" in text
     assert "+7.2" in text
     assert "age and exercise" in text
@@ -162,7 +162,7 @@ def test_names_stay_names(name):
     made["software"] = made["plan"] = made["settings"]["method"] = name
     made["settings"]["knowledge"].update(required=[[name, "x"]], tiers=[[name], ["y"]])
     made["drift"], made["stability"] = reports.drift(made), reports.stability(made)
-    hostile, tame = Page(report_html(made)), Page(report_html(_renamed(made, name, "w")))
+    hostile, tame = Page(render_report(made)), Page(render_report(_renamed(made, name, "w")))
     assert [tag for tag, _ in hostile.elements] == [tag for tag, _ in tame.elements]
     assert [sorted(attributes) for _, attributes in hostile.elements] == [sorted(a) for _, a in tame.elements]
     assert len(hostile.scripts) == 2
@@ -180,12 +180,12 @@ def _renamed(value, old, new):
 @given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1, max_size=12), min_size=3, max_size=6, unique=True))
 @settings(max_examples=40, deadline=None)
 def test_any_names_make_a_page(names):
-    page = Page(report_html(document(names)))
+    page = Page(render_report(document(names)))
     assert len(page.scripts) == 2
 
 
 def test_the_policy_names_what_stands_in_the_file_and_nothing_else():
-    text = report_html(FIVE)
+    text = render_report(FIVE)
     page = Page(text)
     policy = next(a["content"] for _, a in page.elements if a.get("http-equiv") == "Content-Security-Policy")
     assert policy.startswith("default-src 'none'")
@@ -197,14 +197,14 @@ def test_the_policy_names_what_stands_in_the_file_and_nothing_else():
 
 def test_the_same_document_gives_the_same_bytes():
     shuffled = json.loads(json.dumps(FIVE, sort_keys=True))
-    assert report_html(FIVE) == report_html(shuffled)
-    assert report_html(FIVE) == report_html(copy.deepcopy(FIVE))
+    assert render_report(FIVE) == render_report(shuffled)
+    assert render_report(FIVE) == render_report(copy.deepcopy(FIVE))
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 30, 100])
 def test_boxes_do_not_overlap(size):
     made = document([f"variable {at}" for at in range(size)], seed=size)
-    drawing = draw(made)
+    drawing = draw_graph(made)
     for a, b in combinations(drawing.nodes, 2):
         apart = (
             abs(a["x"] - b["x"]) >= (a["width"] + b["width"]) / 2
@@ -218,57 +218,66 @@ def test_boxes_do_not_overlap(size):
 def test_any_graph_has_a_layout_with_causes_on_the_left(drawn):
     size, pairs = drawn
     edges = [(f"n{a}", f"n{b}") for a, b in sorted(pairs) if a < b]
-    layout = layered({f"n{at}": Box(60, 30) for at in range(size)}, edges)
+    layout = compute_layout({f"n{at}": BoxSize(60, 30) for at in range(size)}, edges)
     assert set(layout.centres) == {f"n{at}" for at in range(size)}
     for tail, head in edges:
         assert layout.centres[tail][0] < layout.centres[head][0]
         points = layout.waypoints[tail, head]
         assert all(x0 <= x1 for (x0, _), (x1, _) in pairwise(points))
     circle = [(f"n{at}", f"n{(at + 1) % size}") for at in range(size)] if size > 2 else []
-    assert len(layered({f"n{at}": Box(60, 30) for at in range(size)}, circle).centres) == size
+    assert len(compute_layout({f"n{at}": BoxSize(60, 30) for at in range(size)}, circle).centres) == size
 
 
 def test_a_graph_without_a_dag_is_drawn_all_the_same():
     made = {**FIVE, "dag": None}
-    assert draw(made).svg.count('class="curve"') == draw(FIVE).svg.count('class="curve"')
+    assert draw_graph(made).svg.count('class="curve"') == draw_graph(FIVE).svg.count('class="curve"')
 
 
 def test_numbers_are_told_as_people_write_them():
-    assert p_text(0.0) == "< 10⁻³⁰⁰"
-    assert p_text(0.0314) == "0.031"
-    assert p_text(2.93e-14) == "2.9 × 10⁻¹⁴"
-    assert p_text(1.0) == "1.000"
-    assert signed(-0.02) == "0.0"
-    assert signed(-12.34) == "−12.3"
-    assert strength({"p_value": 0.0}) == 320
-    assert strength({"p_value": None}) is None
-    assert label("x" * 500) == "x" * 21 + "…"
+    assert format_p_value(0.0) == "< 10⁻³⁰⁰"
+    assert format_p_value(0.0314) == "0.031"
+    assert format_p_value(2.93e-14) == "2.9 × 10⁻¹⁴"
+    assert format_p_value(1.0) == "1.000"
+    assert format_signed(-0.02) == "0.0"
+    assert format_signed(-12.34) == "−12.3"
+    assert edge_strength({"p_value": 0.0}) == 320
+    assert edge_strength({"p_value": None}) is None
+    assert fit_label("x" * 500) == "x" * 21 + "…"
 
 
 def test_every_reason_is_explained():
-    from fedcdh.graphs.meek_rules import RULES
+    from fedcdh.graphs.meek_rules import MEEK_RULES
 
-    assert set(REASONS) == {"domain", "knowledge", "collider", "evidence", "independent-change", *RULES}
+    assert set(ORIENTATION_REASONS) == {
+        "domain",
+        "knowledge",
+        "collider",
+        "evidence",
+        "independent-change",
+        *MEEK_RULES,
+    }
 
 
 @given(st.floats(-50, 50))
 def test_cells_of_the_map_can_be_read(deviation):
-    fill = luminance(colour(deviation))
-    ink = luminance([int((INK if fill > EQUAL else PAPER)[at : at + 2], 16) for at in (1, 3, 5)])
+    fill = relative_luminance(cell_colour(deviation))
+    ink = relative_luminance(
+        [int((INK if fill > EQUAL_CONTRAST_LUMINANCE else PAPER)[at : at + 2], 16) for at in (1, 3, 5)]
+    )
     light, dark = max(fill, ink), min(fill, ink)
     assert (light + 0.05) / (dark + 0.05) >= 4.5
 
 
 def test_the_paragraph_follows_the_settings():
-    paragraph = Page(report_html(by_tests(FIVE))).text
+    paragraph = Page(render_report(by_tests(FIVE))).text
     assert "at level 0.05" in paragraph
     assert "at most 2 variables" in paragraph
     assert "No background knowledge was used." in paragraph
     known = copy.deepcopy(FIVE)
     known["settings"]["knowledge"].update(required=[["v0", "v1"]], tiers=[["v0"], ["v1", "v2"]])
-    assert "1 required arrow, an order in time (v0; then v1, v2)" in Page(report_html(known)).text
+    assert "1 required arrow, an order in time (v0; then v1, v2)" in Page(render_report(known)).text
     one = {**FIVE, "clients": FIVE["clients"][:1], "changing": []}
-    assert "1 site" in Page(report_html(one)).text
+    assert "1 site" in Page(render_report(one)).text
 
 
 # Files, and what is refused
@@ -282,7 +291,7 @@ def test_the_command_makes_the_same_page_from_a_folder_or_a_file(found, tmp_path
     assert json.loads(capsys.readouterr().out)["files"] == [str(tmp_path / "b.html")]
     assert main(["report", str(tmp_path / "result"), "-o", str(tmp_path / "a.html"), "-q"]) == 0
     assert capsys.readouterr().out == ""
-    write_report(result_json(found), tmp_path / "c.html")
+    write_report(render_result_json(found), tmp_path / "c.html")
     pages = {(tmp_path / name).read_bytes() for name in ("a.html", "b.html", "c.html")}
     assert len(pages) == 1
 
@@ -308,7 +317,7 @@ def test_what_is_no_result_is_refused(text, tmp_path, capsys):
 def test_without_the_library_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "igraph", None)
     with pytest.raises(FedCDHError, match=r"pip install 'fedcdh\[report\]'"):
-        report_html(FIVE)
+        render_report(FIVE)
 
 
 def _places(value, path=()):
@@ -341,9 +350,9 @@ def test_a_damaged_document_is_refused_or_shown_but_never_breaks(path, value, re
         check_document(made)
     except DataError:
         with pytest.raises(DataError):
-            report_html(made)
+            render_report(made)
     else:
-        Page(report_html(made))
+        Page(render_report(made))
 
 
 def test_a_result_reports_and_shows_itself(tmp_path):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fedcdh.summaries.accumulator import summarize
-from fedcdh.summaries.features import Fourier, Hermite, Indicator
+from fedcdh.summaries.features import Fourier, Hermite, OneHot
 from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
 from fedcdh.summaries.summary import GRID
 
@@ -23,7 +23,7 @@ def gaussian(x: np.ndarray, bandwidth: float) -> np.ndarray:
     return np.exp(-((x[:, None] - x) ** 2) / (2 * bandwidth**2))
 
 
-def approximated(family: Fourier | Hermite | Indicator, x: np.ndarray) -> np.ndarray:
+def approximated(family: Fourier | Hermite | OneHot, x: np.ndarray) -> np.ndarray:
     weighted = family(x) * family.weights
     return weighted @ weighted.T
 
@@ -77,7 +77,7 @@ def test_hermite_eigenfunctions_are_orthonormal_under_the_normal_distribution():
 @given(st.integers(1, 12), st.lists(st.integers(0, 11), min_size=1, max_size=20))
 def test_indicators_are_the_delta_kernel_exactly(levels, codes):
     codes = np.array(codes) % levels
-    family = Indicator(tuple(f"l{i}" for i in range(levels)))
+    family = OneHot(tuple(f"l{i}" for i in range(levels)))
     assert family.width == levels
     assert np.array_equal(approximated(family, codes), (codes[:, None] == codes).astype(float))
 

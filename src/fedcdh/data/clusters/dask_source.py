@@ -8,9 +8,17 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
-from fedcdh._runtime.optional_imports import needing
-from fedcdh.data.clusters.partitions import in_tree, on_part, read, settled, spelt, total, with_labels
-from fedcdh.data.sources import Kind, TableSource
+from fedcdh._runtime.optional_imports import optional_import
+from fedcdh.data.clusters.partitions import (
+    find_categorical_columns,
+    make_task,
+    match_columns,
+    read_partition,
+    reduce_results,
+    tree_reduce,
+    unwrap_result,
+)
+from fedcdh.data.sources import ColumnKind, TableSource
 from fedcdh.data.table import Table
 from fedcdh.errors import DataError
 
@@ -31,7 +39,7 @@ class DaskRows:
     frame: Any
 
     def __post_init__(self) -> None:
-        with needing("dask", extra="dask"):
+        with optional_import("dask", extra="dask"):
             import dask.dataframe
         if not isinstance(self.frame, dask.dataframe.DataFrame):
             raise DataError(
@@ -39,17 +47,17 @@ class DaskRows:
                 "as they are, or make one of them with dask.dataframe.from_pandas, from_delayed or from_map"
             )
 
-    def kinds(self) -> Mapping[str, Kind]:
+    def kinds(self) -> Mapping[str, ColumnKind]:
         """Numbers are continuous by their type; all other columns are looked at once, on the workers."""
         return dict(self._kinds)
 
-    def batches(self, kinds: Mapping[str, Kind]) -> Iterator[Table]:
+    def batches(self, kinds: Mapping[str, ColumnKind]) -> Iterator[Table]:
         """One batch per partition, sent here one after the other."""
         from dask import delayed
 
-        reading = delayed(on_part(partial(read, dict(kinds)), _OWNER))
+        reading = delayed(make_task(partial(read_partition, dict(kinds)), _OWNER))
         for part in self._select(list(kinds)).to_delayed():
-            yield settled(reading(part).compute())
+            yield unwrap_result(reading(part).compute())
 
     def spread(self, work: Callable[[TableSource], Result], add: Callable[[Result, Result], Result]) -> Result:
         """The sum, by `add`, of the work on all partitions, done and added up on the workers.
@@ -58,19 +66,19 @@ class DaskRows:
         """
         from dask import delayed
 
-        working, adding = delayed(on_part(work, _OWNER)), delayed(partial(total, add))
-        done: Result = in_tree(map(working, self.frame.to_delayed()), adding).compute()
+        working, adding = delayed(make_task(work, _OWNER)), delayed(partial(reduce_results, add))
+        done: Result = tree_reduce(map(working, self.frame.to_delayed()), adding).compute()
         return done
 
     @cached_property
-    def _kinds(self) -> dict[str, Kind]:
+    def _kinds(self) -> dict[str, ColumnKind]:
         from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
         types = {str(name): kind for name, kind in self.frame.dtypes.items()}
         unsure = [name for name, kind in types.items() if is_bool_dtype(kind) or not is_numeric_dtype(kind)]
         looking = DaskRows(self._select(unsure)) if unsure else None
-        labels = looking.spread(partial(with_labels, unsure), operator.or_) if looking else frozenset()
+        labels = looking.spread(partial(find_categorical_columns, unsure), operator.or_) if looking else frozenset()
         return {name: "categorical" if name in labels else "continuous" for name in types}
 
     def _select(self, names: Sequence[str]) -> Any:
-        return self.frame[spelt(names, self.frame.columns, _OWNER)]
+        return self.frame[match_columns(names, self.frame.columns, _OWNER)]

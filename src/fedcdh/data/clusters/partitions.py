@@ -12,9 +12,9 @@ from functools import partial, reduce
 from importlib.metadata import version
 from typing import Any, TypeVar
 
-from fedcdh.data.clusters.worker_process import on_loan
-from fedcdh.data.sources import InMemory, Kind, TableSource
-from fedcdh.data.table import Table, Texts, no_column
+from fedcdh.data.clusters.worker_process import worker_settings
+from fedcdh.data.sources import ColumnKind, InMemorySource, TableSource
+from fedcdh.data.table import CategoricalColumn, Table, missing_column_error
 from fedcdh.errors import DataError, FedCDHError, SettingsError
 
 Item = TypeVar("Item")
@@ -22,51 +22,51 @@ Result = TypeVar("Result")
 
 FAN_IN = 8
 """Results that are added at a time: so many are in the memory of one worker at once."""
-PROGRAM = version("fedcdh")
+FEDCDH_VERSION = version("fedcdh")
 
 
 @dataclass(frozen=True)
-class Refused:
+class FailedTask:
     """What came out of a part that cannot be worked on."""
 
     problem: FedCDHError
 
 
-def on_part(work: Callable[[TableSource], Result], owner: str) -> Callable[[Any], Result | Refused]:
+def make_task(work: Callable[[TableSource], Result], owner: str) -> Callable[[Any], Result | FailedTask]:
     """The work as a function of one part of the rows, to be sent to workers."""
-    return partial(_worked_on, work, owner, PROGRAM)
+    return partial(_run_task, work, owner, FEDCDH_VERSION)
 
 
-def _worked_on(work: Callable[[TableSource], Result], owner: str, program: str, part: Any) -> Result | Refused:
+def _run_task(work: Callable[[TableSource], Result], owner: str, program: str, part: Any) -> Result | FailedTask:
     """Runs on a worker. `program` is the version of fedcdh it was sent from: another one might round differently."""
     try:
-        if program != PROGRAM:
+        if program != FEDCDH_VERSION:
             raise SettingsError(
-                f"a worker of the cluster has fedcdh {PROGRAM}, but the work came from fedcdh {program}; install the "
+                f"a worker of the cluster has fedcdh {FEDCDH_VERSION}, but the work came from fedcdh {program}; install the "
                 "same version on all workers"
             )
-        with on_loan():
-            return work(InMemory([part], owner))
+        with worker_settings():
+            return work(InMemorySource([part], owner))
     except FedCDHError as problem:
-        return Refused(problem)
+        return FailedTask(problem)
 
 
-def total(add: Callable[[Result, Result], Result], results: Iterable[Result | Refused]) -> Result:
+def reduce_results(add: Callable[[Result, Result], Result], results: Iterable[Result | FailedTask]) -> Result:
     """Runs on a worker: the sum of some results, or the refusal of one of them."""
-    return reduce(add, [settled(result) for result in results])
+    return reduce(add, [unwrap_result(result) for result in results])
 
 
-def settled(result: Result | Refused) -> Result:
+def unwrap_result(result: Result | FailedTask) -> Result:
     """The result, if it is one."""
-    if isinstance(result, Refused):
+    if isinstance(result, FailedTask):
         raise result.problem
     return result
 
 
-def in_tree(leaves: Iterable[Item], join: Callable[[Sequence[Item]], Item]) -> Item:
+def tree_reduce(leaves: Iterable[Item], join: Callable[[Sequence[Item]], Item]) -> Item:
     """All leaves joined, at most `FAN_IN` at a time and as soon as they are there: few are waiting at any moment.
 
-    >>> in_tree(map(str, range(20)), "+".join).count("+")
+    >>> tree_reduce(map(str, range(20)), "+".join).count("+")
     19
     """
     waiting: list[list[Item]] = []
@@ -85,27 +85,27 @@ def in_tree(leaves: Iterable[Item], join: Callable[[Sequence[Item]], Item]) -> I
     return rest[0]
 
 
-def with_labels(names: Collection[str], source: TableSource) -> frozenset[str]:
+def find_categorical_columns(names: Collection[str], source: TableSource) -> frozenset[str]:
     """Which of these columns hold labels in a part; or dates and the like, which are refused once they are read."""
-    return frozenset(name for name in names if _holds_labels(source, name))
+    return frozenset(name for name in names if _has_labels(source, name))
 
 
-def _holds_labels(source: TableSource, name: str) -> bool:
+def _has_labels(source: TableSource, name: str) -> bool:
     try:
         columns = [table.columns[name] for table in source.batches({name: "categorical"})]
     except DataError:
         return True
-    return any(isinstance(column, Texts) and column.levels for column in columns)
+    return any(isinstance(column, CategoricalColumn) and column.levels for column in columns)
 
 
-def read(kinds: Mapping[str, Kind], source: TableSource) -> Table:
+def read_partition(kinds: Mapping[str, ColumnKind], source: TableSource) -> Table:
     """The one table of a part, with these columns."""
     return next(iter(source.batches(kinds)))
 
 
-def spelt(names: Iterable[str], columns: Iterable[Any], owner: str) -> list[Any]:
+def match_columns(names: Iterable[str], columns: Iterable[Any], owner: str) -> list[Any]:
     """The columns of these names, as the table itself calls them: its names need not be texts."""
     theirs = {str(column): column for column in columns}
     if lacking := [name for name in names if name not in theirs]:
-        raise no_column(lacking, list(theirs), owner)
+        raise missing_column_error(lacking, list(theirs), owner)
     return [theirs[name] for name in names]

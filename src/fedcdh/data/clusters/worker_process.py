@@ -13,35 +13,35 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from fedcdh._runtime.blas_threads import ForAll, one_blas_thread
+from fedcdh._runtime.blas_threads import ProcessWideContext, single_blas_thread
 
-_KEPT = 1 << 25  # bytes: many blocks of rows
-_USUALLY = 1 << 17  # what glibc starts with, for all three
-_SETTINGS = {"MALLOC_TRIM_THRESHOLD_": -1, "MALLOC_TOP_PAD_": -2, "MALLOC_MMAP_THRESHOLD_": -3}
+_RETAINED_BYTES = 1 << 25  # bytes: many blocks of rows
+_GLIBC_DEFAULT_BYTES = 1 << 17  # what glibc starts with, for all three
+_MALLOPT_NUMBERS = {"MALLOC_TRIM_THRESHOLD_": -1, "MALLOC_TOP_PAD_": -2, "MALLOC_MMAP_THRESHOLD_": -3}
 """What glibc calls its settings in the environment, and their numbers in mallopt(3)."""
 
 
 @contextmanager
-def _set() -> Iterator[None]:
-    with one_blas_thread(), _keeping_memory():
+def _apply_settings() -> Iterator[None]:
+    with single_blas_thread(), _keep_freed_memory():
         yield
 
 
-on_loan = ForAll(_set)
+worker_settings = ProcessWideContext(_apply_settings)
 """While rows are added up."""
 
 
 @contextmanager
-def _keeping_memory() -> Iterator[None]:
+def _keep_freed_memory() -> Iterator[None]:
     """Where the environment sets how glibc gives memory back; elsewhere it finds out by itself what to keep."""
     if sys.platform != "linux" or "MALLOC_TRIM_THRESHOLD_" not in os.environ:
         yield
         return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", lambda number, value: 0)  # other libraries than glibc have none
-    for number in _SETTINGS.values():
-        mallopt(number, _KEPT)
+    for number in _MALLOPT_NUMBERS.values():
+        mallopt(number, _RETAINED_BYTES)
     try:
         yield
     finally:
-        for name, number in _SETTINGS.items():
-            mallopt(number, int(os.environ.get(name, _USUALLY)))
+        for name, number in _MALLOPT_NUMBERS.items():
+            mallopt(number, int(os.environ.get(name, _GLIBC_DEFAULT_BYTES)))

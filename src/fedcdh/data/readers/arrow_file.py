@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyarrow import ipc
 
-from fedcdh.data.readers.arrow_columns import is_mapped
+from fedcdh.data.readers.arrow_columns import is_memory_mapped
 from fedcdh.data.readers.typed_file import TypedFile
 from fedcdh.errors import DataError
 
-_OLD = b"FEA1"  # the first version of Feather, which Arrow no longer writes
-_STREAM = b"\xff" * 4  # what every message of a stream begins with
+_FEATHER_V1_MAGIC = b"FEA1"  # the first version of Feather, which Arrow no longer writes
+_STREAM_MAGIC = b"\xff" * 4  # what every message of a stream begins with
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ class ArrowFile(TypedFile):
     @contextmanager
     def _mapped(self, columns: Sequence[int] | None) -> Iterator[Any]:
         with pa.memory_map(str(self.path)) as source:
-            beginning = source.read(len(_OLD))
-            if beginning == _OLD:
+            beginning = source.read(len(_FEATHER_V1_MAGIC))
+            if beginning == _FEATHER_V1_MAGIC:
                 raise DataError(f"{self.path} is of the first version of Feather; save it again as Arrow or Parquet")
-            if beginning == _STREAM:
+            if beginning == _STREAM_MAGIC:
                 raise DataError(
                     f"{self.path} is an Arrow stream, which has no table of contents; save it as an Arrow file "
                     "(pyarrow.ipc.new_file, or Feather) or as Parquet"
@@ -51,7 +51,7 @@ class ArrowFile(TypedFile):
         return file.schema
 
     def _read(self, file: Any, columns: Sequence[str], rows: int) -> Iterator[tuple[Any, float]]:
-        packed = bool(file.num_record_batches) and not any(map(is_mapped, file.get_batch(0).columns))
+        packed = bool(file.num_record_batches) and not any(map(is_memory_mapped, file.get_batch(0).columns))
         wanted = [file.schema.get_field_index(name) for name in columns] if packed else None
         with self._mapped(wanted) as source:
             count, size = source.num_record_batches, self.path.stat().st_size

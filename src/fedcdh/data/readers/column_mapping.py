@@ -6,18 +6,18 @@ import csv
 import tomllib
 from pathlib import Path
 
-from fedcdh._io.storage import read_regular
+from fedcdh._io.storage import read_regular_file
 from fedcdh.errors import DataError
 
-BYTES_AT_MOST = 1_000_000
-_HEADING = ["column", "variable"]
+MAX_BYTES = 1_000_000
+_HEADER = ["column", "variable"]
 
 
-def read_renames(path: str | Path) -> dict[str, str]:
+def read_column_map(path: str | Path) -> dict[str, str]:
     """The site's names and the study's, from TOML ("their name" = "study name") or CSV (column,variable)."""
     path = Path(path)
     try:
-        text = read_regular(path, BYTES_AT_MOST, "a file of names").decode("utf-8-sig")
+        text = read_regular_file(path, MAX_BYTES, "a file of names").decode("utf-8-sig")
     except OSError as problem:
         raise DataError(f"{path} cannot be read ({problem.strerror}); check the name of the file of names") from None
     except UnicodeDecodeError:
@@ -46,7 +46,7 @@ def _from_csv(path: Path, text: str) -> dict[str, str]:
         rows = [row for row in csv.reader(text.splitlines(keepends=True), strict=True) if row]
     except csv.Error as problem:
         raise DataError(f"{path} is not CSV ({problem}); expected two columns, column,variable") from None
-    if not rows or rows[0] != _HEADING:
+    if not rows or rows[0] != _HEADER:
         raise DataError(f"{path} has no heading column,variable; write it above the site's names and the study's names")
     found: dict[str, str] = {}
     for number, row in enumerate(rows[1:], start=1):

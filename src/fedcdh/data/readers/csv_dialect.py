@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fedcdh.errors import SettingsError
 
-MISSING = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null")
+MISSING_VALUES = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null")
 """Cells that mean "no value". Not "None", which is a level of many variables (pain: None, mild, severe), and not ".":
 where numbers are expected, both make themselves heard."""
 
@@ -24,7 +24,7 @@ class CsvStyle:
     delimiter: str | None = None
     decimal: str = "."
     encoding: str = "utf-8"
-    missing: tuple[str, ...] = MISSING
+    missing: tuple[str, ...] = MISSING_VALUES
 
     def __post_init__(self) -> None:
         if self.delimiter is not None and (
@@ -47,7 +47,7 @@ class CsvStyle:
         """The encoding under its first name."""
         return codecs.lookup(self.encoding).name
 
-    def delimiter_in(self, ending: str) -> str:
+    def delimiter_for(self, ending: str) -> str:
         """What sets the cells apart in a file whose name ends like this."""
         if self.delimiter is not None:
             return self.delimiter

@@ -16,15 +16,15 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyarrow import csv as arrow_csv
 
-from fedcdh.data.readers.arrow_columns import Cells, Content, first_text, text_as_labels, text_as_numbers
+from fedcdh.data.readers.arrow_columns import Cells, Content, find_first_non_number, parse_levels, parse_numbers
 from fedcdh.data.readers.csv_dialect import CsvStyle
-from fedcdh.data.readers.csv_header import Heading, read_heading
-from fedcdh.data.readers.paths import ending, is_packed, unreadable
-from fedcdh.data.sources import Kind
+from fedcdh.data.readers.csv_header import CsvHeader, read_header
+from fedcdh.data.readers.paths import is_gzipped, table_suffix, unreadable_file_error
+from fedcdh.data.sources import ColumnKind
 from fedcdh.data.table import Column, Table
 from fedcdh.errors import DataError
 
-BLOCK = 1 << 20
+BLOCK_BYTES = 1 << 20
 """Bytes read at a time. Arrow reads blocks ahead: measured, 1 MB of them take 80 MB of memory, 4 MB take 220."""
 
 
@@ -49,11 +49,11 @@ class CsvFile:
         return self._heading.names
 
     @cached_property
-    def _heading(self) -> Heading:
+    def _heading(self) -> CsvHeader:
         encoding = self.style.codec.replace("utf-8", "utf-8-sig")  # with or without a mark at the beginning
-        expected = self.style.delimiter_in(ending(self.path))
-        with self._explained([]), _opened(self.path) as (_, stream):
-            found = read_heading(io.TextIOWrapper(stream, encoding, newline=""), expected)
+        expected = self.style.delimiter_for(table_suffix(self.path))
+        with self._explained([]), _open_stream(self.path) as (_, stream):
+            found = read_header(io.TextIOWrapper(stream, encoding, newline=""), expected)
         if not found.names:
             raise DataError(
                 f"{self.path} is empty; expected a heading with the names of the columns, and rows below it"
@@ -63,7 +63,7 @@ class CsvFile:
         self._check_delimiter(found)
         return found
 
-    def _check_delimiter(self, found: Heading) -> None:
+    def _check_delimiter(self, found: CsvHeader) -> None:
         if found.delimiter == self.style.decimal:
             raise DataError(
                 f"{self.path} says in its first line that {found.delimiter!r} sets cells apart, but that is the "
@@ -84,14 +84,14 @@ class CsvFile:
             for name, cells in zip(single, block.columns, strict=True):
                 if found[name] == "labels" or (found[name] == "nothing" and cells.null_count == len(cells)):
                     continue
-                numbers = text_as_numbers(cells, self.style)
+                numbers = parse_numbers(cells, self.style)
                 if numbers is None:
                     found[name] = "labels"
                 elif not numbers.missing.all():
                     found[name] = "numbers"
         return found
 
-    def batches(self, kinds: Mapping[str, Kind], rows: int) -> Iterator[tuple[Table, float]]:
+    def batches(self, kinds: Mapping[str, ColumnKind], rows: int) -> Iterator[tuple[Table, float]]:
         """All rows, at most so many at a time, each batch with the share of the file that has been read."""
         before = 0
         for block, share in self._blocks(list(kinds)):
@@ -104,13 +104,13 @@ class CsvFile:
                 yield Table(columns), share
                 before += part.num_rows
 
-    def _column(self, name: str, kind: Kind, cells: Cells, before: int) -> Column:
+    def _column(self, name: str, kind: ColumnKind, cells: Cells, before: int) -> Column:
         if kind == "categorical":
-            return text_as_labels(cells, self.style)
-        numbers = text_as_numbers(cells, self.style)
+            return parse_levels(cells, self.style)
+        numbers = parse_numbers(cells, self.style)
         if numbers is None:  # the cell itself is not shown: errors end up in logs
             raise DataError(
-                f"{self.path}: row {before + first_text(cells, self.style) + 1} (the heading not counted) holds no "
+                f"{self.path}: row {before + find_first_non_number(cells, self.style) + 1} (the heading not counted) holds no "
                 f"number in column {name!r}, where numbers with the decimal mark {self.style.decimal!r} are expected; "
                 "correct the cell, or add it to the cells that mean 'missing'"
             )
@@ -120,7 +120,7 @@ class CsvFile:
         """These columns as text, block by block, with the share of the file's bytes that has been read."""
         size = self.path.stat().st_size
         misfits: list[Any] = []
-        with self._explained(misfits), _opened(self.path) as (file, stream):
+        with self._explained(misfits), _open_stream(self.path) as (file, stream):
             try:
                 reader = self._reader(stream, columns, misfits)
             except pa.ArrowInvalid as problem:
@@ -141,7 +141,7 @@ class CsvFile:
             stream,
             arrow_csv.ReadOptions(
                 use_threads=False,
-                block_size=max(BLOCK, wide),
+                block_size=max(BLOCK_BYTES, wide),
                 encoding=self.style.codec,
                 skip_rows=self._heading.above,
             ),
@@ -169,8 +169,8 @@ class CsvFile:
         except (pa.ArrowException, csv.Error) as problem:
             raise self._refusal(str(problem), misfits) from None
         except OSError as problem:
-            damaged = "it is not packed with gzip, or damaged" if is_packed(self.path) else "it may be damaged"
-            raise unreadable(self.path, problem, damaged) from None
+            damaged = "it is not packed with gzip, or damaged" if is_gzipped(self.path) else "it may be damaged"
+            raise unreadable_file_error(self.path, problem, damaged) from None
 
     def _refusal(self, problem: str, misfits: list[Any]) -> DataError:
         if misfits:
@@ -185,7 +185,7 @@ class CsvFile:
             return self._undecodable(f" in row {self._row(int(place[1]))} (the heading not counted)" if place else "")
         if "straddl" in problem or "field limit" in problem:
             return DataError(
-                f"{self.path} has a row longer than {BLOCK >> 20} MB; most likely a quotation mark is not closed. "
+                f"{self.path} has a row longer than {BLOCK_BYTES >> 20} MB; most likely a quotation mark is not closed. "
                 "Correct it, leave the long column out of the file, or save the table as Parquet"
             )
         return DataError(f"{self.path} cannot be read as CSV; check that it is one, or save it again")
@@ -202,10 +202,10 @@ class CsvFile:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
+def _open_stream(path: Path) -> Iterator[tuple[Any, Any]]:
     """The file, and the stream of what is in it."""
     with pa.OSFile(str(path)) as file:
-        if not is_packed(path):
+        if not is_gzipped(path):
             yield file, file
             return
         with pa.CompressedInputStream(file, "gzip") as stream:

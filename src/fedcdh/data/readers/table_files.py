@@ -10,17 +10,23 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
-from fedcdh.data.readers.arrow_columns import Content, content_of
+from fedcdh.data.readers.arrow_columns import Content, column_content
 from fedcdh.data.readers.arrow_file import ArrowFile
 from fedcdh.data.readers.csv_dialect import CsvStyle
 from fedcdh.data.readers.csv_file import CsvFile
 from fedcdh.data.readers.parquet_file import ParquetFile
-from fedcdh.data.readers.paths import ARROW, PARQUET, ending, table_paths, unreadable
-from fedcdh.data.sources import Kind
+from fedcdh.data.readers.paths import (
+    ARROW_SUFFIXES,
+    PARQUET_SUFFIXES,
+    expand_paths,
+    table_suffix,
+    unreadable_file_error,
+)
+from fedcdh.data.sources import ColumnKind
 from fedcdh.data.table import Table
 from fedcdh.errors import DataError, SettingsError
 
-CELLS_AT_MOST = 1 << 22
+MAX_BATCH_CELLS = 1 << 22
 """Cells of a batch, 32 MB of numbers: a batch of very many columns has fewer rows."""
 
 Progress = Callable[[int, float], None]
@@ -36,7 +42,7 @@ class TableFile(Protocol):
     @property
     def types(self) -> Mapping[str, Any]: ...
     def contents(self) -> dict[str, Content]: ...
-    def batches(self, kinds: Mapping[str, Kind], rows: int) -> Iterator[tuple[Table, float]]: ...
+    def batches(self, kinds: Mapping[str, ColumnKind], rows: int) -> Iterator[tuple[Table, float]]: ...
 
 
 def open_tables(
@@ -54,14 +60,14 @@ def open_tables(
     """
     if batch_rows < 1:
         raise SettingsError(f"batch_rows is {batch_rows}; expected at least 1")
-    files = tuple(_opened(path, style or CsvStyle()) for path in table_paths(paths))
+    files = tuple(_open_table_file(path, style or CsvStyle()) for path in expand_paths(paths))
     return TableFiles(files, dict(rename or {}), progress, batch_rows)
 
 
-def _opened(path: Path, style: CsvStyle) -> TableFile:
-    if ending(path) in PARQUET:
+def _open_table_file(path: Path, style: CsvStyle) -> TableFile:
+    if table_suffix(path) in PARQUET_SUFFIXES:
         return ParquetFile(path)
-    return ArrowFile(path) if ending(path) in ARROW else CsvFile(path, style)
+    return ArrowFile(path) if table_suffix(path) in ARROW_SUFFIXES else CsvFile(path, style)
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,7 @@ class TableFiles:
     progress: Progress | None = None
     batch_rows: int = 65536
 
-    def kinds(self) -> Mapping[str, Kind]:
+    def kinds(self) -> Mapping[str, ColumnKind]:
         """Every column: continuous if all its values are numbers, or if it has none; categorical otherwise.
 
         Columns of CSV files are decided over all rows, those of Parquet and Arrow by their types. Dates, times, lists
@@ -82,7 +88,7 @@ class TableFiles:
         """
         return dict(self._kinds)
 
-    def batches(self, kinds: Mapping[str, Kind]) -> Iterator[Table]:
+    def batches(self, kinds: Mapping[str, ColumnKind]) -> Iterator[Table]:
         """All rows, once, in the order of the files; a categorical column of typed fractions comes as numbers."""
         theirs = {name: self._column(name) for name in kinds}
         for name, kind in kinds.items():
@@ -90,25 +96,25 @@ class TableFiles:
             self._check_types(theirs[name], kind)
         return self._batches({theirs[name]: kind for name, kind in kinds.items()}, tuple(kinds)) if kinds else iter(())
 
-    def _batches(self, kinds: Mapping[str, Kind], names: Sequence[str]) -> Iterator[Table]:
+    def _batches(self, kinds: Mapping[str, ColumnKind], names: Sequence[str]) -> Iterator[Table]:
         whole = sum(size for size, _ in self._states)
-        rows = min(self.batch_rows, max(1, CELLS_AT_MOST // len(kinds)))
+        rows = min(self.batch_rows, max(1, MAX_BATCH_CELLS // len(kinds)))
         done, share = 0, 0.0
         for file, state in zip(self.files, self._states, strict=True):
             size, _ = state
-            _check_same(file.path, state)
+            _check_unchanged(file.path, state)
             for table, part in file.batches(kinds, rows):
                 yield Table(dict(zip(names, table.columns.values(), strict=True)))
                 share = min(1.0, (done + part * size) / whole)
                 if self.progress:
                     self.progress(table.rows, share)
-            _check_same(file.path, state)
+            _check_unchanged(file.path, state)
             done += size
         if self.progress and share < 1:
             self.progress(0, 1.0)
 
     @cached_property
-    def _kinds(self) -> dict[str, Kind]:
+    def _kinds(self) -> dict[str, ColumnKind]:
         columns = self._columns  # first, for it refuses files that do not fit together
         contents = [file.contents() for file in self.files]
         return {
@@ -119,7 +125,7 @@ class TableFiles:
     @cached_property
     def _states(self) -> list[tuple[int, int]]:
         """Of all files, as they are when one is first looked into: some work takes several passes over their rows."""
-        return [_state(file.path) for file in self.files]
+        return [_file_state(file.path) for file in self.files]
 
     @cached_property
     def _columns(self) -> dict[str, str]:
@@ -128,7 +134,7 @@ class TableFiles:
         for file in self.files:
             _check_names(file, first)
         for theirs in self.rename.keys() - set(first.names):
-            problem = _not_there(theirs, first.names, first.path)
+            problem = _describe_missing_column(theirs, first.names, first.path)
             raise DataError(f"column {theirs!r} is to be renamed, but {problem}; correct the renaming")
         columns: dict[str, str] = {}
         for theirs in dict.fromkeys(first.names):
@@ -143,7 +149,7 @@ class TableFiles:
 
     def _column(self, name: str) -> str:
         if name not in self._columns:
-            missing = _not_there(name, tuple(self._columns), self.files[0].path)
+            missing = _describe_missing_column(name, tuple(self._columns), self.files[0].path)
             raise DataError(
                 f"{missing}; name the site's column for it in the renaming, or leave the variable out of the study"
             )
@@ -160,12 +166,12 @@ class TableFiles:
                     "variables=[...]"
                 )
 
-    def _check_types(self, theirs: str, kind: Kind) -> None:
+    def _check_types(self, theirs: str, kind: ColumnKind) -> None:
         """Refuses what is neither number nor label, what changes between files, and text where numbers are wanted."""
         typed = {file: file.types[theirs] for file in self.files if theirs in file.types}
         by_content: dict[Content, TableFile] = {}
         for file, declared in typed.items():
-            by_content.setdefault(content_of(declared), file)
+            by_content.setdefault(column_content(declared), file)
         if odd := by_content.get("neither"):
             raise DataError(
                 f"{odd.path}: column {theirs!r} holds {typed[odd]}, which is neither a number nor a label; turn it "
@@ -185,40 +191,40 @@ class TableFiles:
             )
 
 
-def _state(path: Path) -> tuple[int, int]:
+def _file_state(path: Path) -> tuple[int, int]:
     """By which a file is known to be the same: how long it is, and when it was written last."""
     try:
         status = path.stat()
     except OSError as problem:
-        raise unreadable(path, problem, "it went away") from None
+        raise unreadable_file_error(path, problem, "it went away") from None
     return status.st_size, status.st_mtime_ns
 
 
-def _check_same(path: Path, state: tuple[int, int]) -> None:
-    if _state(path) != state:
+def _check_unchanged(path: Path, state: tuple[int, int]) -> None:
+    if _file_state(path) != state:
         raise DataError(f"{path} changed while it was read; wait until it is complete, then try again")
 
 
 def _check_names(file: TableFile, first: TableFile) -> None:
     if twins := sorted(name for name, times in Counter(file.names).items() if name and times > 1):
-        raise DataError(f"{file.path}: two columns are called {_quoted(twins)}; rename one of them")
+        raise DataError(f"{file.path}: two columns are called {_quote_names(twins)}; rename one of them")
     for one, other in ((file, first), (first, file)):
         if lacking := sorted(set(other.names) - set(one.names)):
             raise DataError(
-                f"{one.path} has no column {_quoted(lacking)}, but {other.path} has; give all files of a site the same "
+                f"{one.path} has no column {_quote_names(lacking)}, but {other.path} has; give all files of a site the same "
                 "columns, or read only those that have them"
             )
 
 
-def _not_there(name: str, names: Sequence[str], path: Path) -> str:
+def _describe_missing_column(name: str, names: Sequence[str], path: Path) -> str:
     """That there is no such column, and which one may be meant."""
     plain = {other.casefold().replace("_", " ").strip(): other for other in names}
     near = get_close_matches(name.casefold().replace("_", " ").strip(), plain, n=2)
     if near:
-        return f"there is no column {name!r} in {path}; did you mean {_quoted([plain[one] for one in near])}?"
-    return f"there is no column {name!r} in {path}, which has {_quoted(names)}"
+        return f"there is no column {name!r} in {path}; did you mean {_quote_names([plain[one] for one in near])}?"
+    return f"there is no column {name!r} in {path}, which has {_quote_names(names)}"
 
 
-def _quoted(names: Sequence[str]) -> str:
+def _quote_names(names: Sequence[str]) -> str:
     shown = ", ".join(repr(name) for name in names[:12])
     return shown if len(names) <= 12 else f"{shown} and {len(names) - 12} more"

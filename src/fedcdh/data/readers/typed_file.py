@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from fedcdh.data.readers.arrow_columns import Content, content_of, typed_column
-from fedcdh.data.readers.pandas_metadata import PandasNotes, pandas_notes
-from fedcdh.data.readers.paths import unreadable
-from fedcdh.data.sources import Kind
+from fedcdh.data.readers.arrow_columns import Content, column_content, read_typed_column
+from fedcdh.data.readers.pandas_metadata import PandasMetadata, read_pandas_metadata
+from fedcdh.data.readers.paths import unreadable_file_error
+from fedcdh.data.sources import ColumnKind
 from fedcdh.data.table import Table
 from fedcdh.errors import DataError
 
@@ -45,8 +45,8 @@ class TypedFile(ABC):
             return self._schema_of(file)
 
     @cached_property
-    def _notes(self) -> PandasNotes:
-        return pandas_notes(self._schema)
+    def _notes(self) -> PandasMetadata:
+        return read_pandas_metadata(self._schema)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -64,15 +64,18 @@ class TypedFile(ABC):
 
     def _content(self, name: str, declared: Any) -> Content:
         """Numbers of the dtype category are labels; Parquet keeps that dtype for texts only."""
-        found = content_of(declared)
+        found = column_content(declared)
         return "labels" if found == "numbers" and name in self._notes.categories else found
 
-    def batches(self, kinds: Mapping[str, Kind], rows: int) -> Iterator[tuple[Table, float]]:
+    def batches(self, kinds: Mapping[str, ColumnKind], rows: int) -> Iterator[tuple[Table, float]]:
         """All rows, at most so many at a time, each batch with the share of the file that has been read."""
         with self._sound() as file:
             for batch, share in self._read(file, list(kinds), rows):
                 if batch.num_rows:
-                    yield Table({name: typed_column(batch.column(name), kind) for name, kind in kinds.items()}), share
+                    yield (
+                        Table({name: read_typed_column(batch.column(name), kind) for name, kind in kinds.items()}),
+                        share,
+                    )
 
     @contextmanager
     def _sound(self) -> Iterator[Any]:
@@ -83,4 +86,4 @@ class TypedFile(ABC):
             with self._opened() as file:
                 yield file
         except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
-            raise unreadable(self.path, problem, "it is none, or damaged", f" as {self.format}") from None
+            raise unreadable_file_error(self.path, problem, "it is none, or damaged", f" as {self.format}") from None

@@ -2,25 +2,31 @@
 
 >>> from fedcdh.evaluation.simulation import simulate
 >>> study = simulate(seed=1)
->>> found = method("fedpc")(study.tables, study.names)
->>> found.traffic.bytes_up < method("sort-by-variance")(study.tables, study.names).traffic.bytes_up
+>>> found = find_baseline("fedpc")(study.tables, study.names)
+>>> found.traffic.bytes_up < find_baseline("sort-by-variance")(study.tables, study.names).traffic.bytes_up
 True
 """
 
-from fedcdh.evaluation.baselines.interface import Found, Method, Traffic
-from fedcdh.evaluation.baselines.pooled_references import oracle
-from fedcdh.evaluation.baselines.registry import METHODS, Claims, Entry, as_markdown, method
+from fedcdh.evaluation.baselines.interface import BaselineMethod, BaselineResult, Traffic
+from fedcdh.evaluation.baselines.pooled_references import oracle_result
+from fedcdh.evaluation.baselines.registry import (
+    BASELINES,
+    BaselineEntry,
+    MethodAssumptions,
+    find_baseline,
+    to_markdown_table,
+)
 from fedcdh.evaluation.baselines.var_sort import varsortability
 
 __all__ = [
-    "METHODS",
-    "Claims",
-    "Entry",
-    "Found",
-    "Method",
+    "BASELINES",
+    "BaselineEntry",
+    "BaselineMethod",
+    "BaselineResult",
+    "MethodAssumptions",
     "Traffic",
-    "as_markdown",
-    "method",
-    "oracle",
+    "find_baseline",
+    "oracle_result",
+    "to_markdown_table",
     "varsortability",
 ]

@@ -33,18 +33,23 @@ import numpy.typing as npt
 from scipy.linalg import expm
 from scipy.special import expit
 
-from fedcdh.errors import BaselineFailed, DataError, SettingsError
-from fedcdh.evaluation.baselines.feddag_networks import Linear, Mechanism, Networks, Weights
-from fedcdh.evaluation.baselines.interface import Array, Found, Wire, dag_of_weights
-from fedcdh.evaluation.simulation import generator
+from fedcdh.errors import BaselineError, DataError, SettingsError
+from fedcdh.evaluation.baselines.feddag_networks import (
+    LinearMechanism,
+    MaskedMechanism,
+    NetworkMechanism,
+    WeightsMechanism,
+)
+from fedcdh.evaluation.baselines.interface import Array, BaselineResult, CountingChannel, dag_of_weights
+from fedcdh.evaluation.simulation import keyed_generator
 from fedcdh.graphs.partial_graph import PartialGraph
 
-Sharing = Literal["graph", "all"]
-Kind = Literal["mlp", "linear", "weights"]
+SharingMode = Literal["graph", "all"]
+MechanismKind = Literal["mlp", "linear", "weights"]
 
 
 @dataclass(frozen=True)
-class Training:
+class FedDagTraining:
     """How clients train, and how the server makes them do without circles.
 
     `steps` are taken between two looks at h; after every `steps_alone` of them, and after the last, the server
@@ -59,7 +64,7 @@ class Training:
     temperature: float = 0.2
     rate: float = 0.03
     steps: int = 300
-    steps_alone: int = 50
+    local_steps: int = 50
     updates: int = 20
     rho: float = 6e-3
     growth: float = 10.0
@@ -67,71 +72,76 @@ class Training:
     width: int = 16
 
 
-MASKED = Training()
+MASKED_TRAINING = FedDagTraining()
 """As the authors run their examples, except that they take 1000 steps and average after every 100.
 
 The two were compared on a few raw linear studies with linear mechanisms only, where fewer steps did no harm.
 """
 
-UNMASKED = Training(sparsity=0.1, rate=1e-3, steps=1500, steps_alone=300, rho=1.0)
+UNMASKED_TRAINING = FedDagTraining(sparsity=0.1, rate=1e-3, steps=1500, local_steps=300, rho=1.0)
 """As the authors run their example of linear data, except that they let ρ grow to 10¹⁶, and we to 10¹⁴ everywhere."""
 
 
-def feddag(
+def run_feddag(
     tables: Mapping[str, Array],
     names: Sequence[str],
     seed: int = 0,
     *,
-    sharing: Sharing = "graph",
-    mechanism: Kind = "mlp",
-    training: Training | None = None,
-) -> Found:
+    sharing: SharingMode = "graph",
+    mechanism: MechanismKind = "mlp",
+    training: FedDagTraining | None = None,
+) -> BaselineResult:
     """The DAG on which the clients agree, and what they sent to get there.
 
     `training` is MASKED unless given, or UNMASKED for mechanism="weights".
     """
-    _check(tables, names, sharing, mechanism)
-    training = training or (UNMASKED if mechanism == "weights" else MASKED)
-    server = _Server(tables, sharing, mechanism, training, seed)
-    _without_circles(server, training)
-    return Found(server.found(names), server.wire.traffic)
+    _check_arguments(tables, names, sharing, mechanism)
+    training = training or (UNMASKED_TRAINING if mechanism == "weights" else MASKED_TRAINING)
+    server = _FedDagServer(tables, sharing, mechanism, training, seed)
+    _solve_lagrangian(server, training)
+    return BaselineResult(server.found(names), server.wire.traffic)
 
 
 _TOLERANCE = 1e-6  # of h; the authors' 1e-10 comes to about this in their single precision
-_RHO_AT_MOST = 1e14
-_UPDATES_AT_LEAST = 3
-_FALLEN = 0.25
+_MAX_RHO = 1e14
+_MIN_UPDATES = 3
+_SUFFICIENT_DECREASE = 0.25
 
 
-def _without_circles(server: _Server, training: Training) -> None:
+def _solve_lagrangian(server: _FedDagServer, training: FedDagTraining) -> None:
     """The augmented Lagrangian: train, weigh circles more heavily, train again, until there are none."""
     alpha, rho, before = 0.0, training.rho, np.inf
     for update in range(1, training.updates + 1):
-        while rho < _RHO_AT_MOST:
+        while rho < _MAX_RHO:
             server.train(alpha, rho)
             left = server.circles()
-            if left <= _FALLEN * before:
+            if left <= _SUFFICIENT_DECREASE * before:
                 break
             rho *= training.growth
         else:
             return
-        if max(left, server.circles(noise=False)) <= _TOLERANCE and update > _UPDATES_AT_LEAST:
+        if max(left, server.circles(noise=False)) <= _TOLERANCE and update > _MIN_UPDATES:
             return
         before = left
         alpha += rho * left
 
 
-class _Server:
+class _FedDagServer:
     """Knows the average of what clients sent last, and no row."""
 
     def __init__(
-        self, tables: Mapping[str, Array], sharing: Sharing, mechanism: Kind, training: Training, seed: int
+        self,
+        tables: Mapping[str, Array],
+        sharing: SharingMode,
+        mechanism: MechanismKind,
+        training: FedDagTraining,
+        seed: int,
     ) -> None:
-        self.wire = Wire(len(tables))
+        self.wire = CountingChannel(len(tables))
         self._sharing, self._training = sharing, training
-        self._gate = _gate(mechanism, training)
-        self._generator = generator(seed, "feddag", "server")
-        self._clients = [_Client(name, tables[name], mechanism, training, seed) for name in sorted(tables)]
+        self._gate = _make_mask(mechanism, training)
+        self._generator = keyed_generator(seed, "feddag", "server")
+        self._clients = [_FedDagClient(name, tables[name], mechanism, training, seed) for name in sorted(tables)]
         self.logits = self._clients[0].logits.copy()  # before the first average all are 0
 
     def found(self, names: Sequence[str]) -> PartialGraph:
@@ -142,26 +152,26 @@ class _Server:
         told = self.wire.to_clients(np.array([alpha, rho])).tolist()
         left = self._training.steps
         while left > 0:
-            alone = min(left, self._training.steps_alone)
+            alone = min(left, self._training.local_steps)
             for client in self._clients:
                 client.train(alone, *told)
             self._average()
             left -= alone
 
     def _average(self) -> None:
-        self.logits = self._averaged([client.logits for client in self._clients])
+        self.logits = self._average_over_clients([client.logits for client in self._clients])
         for client in self._clients:
             client.logits[...] = self.logits
         if self._sharing == "all" and self._clients[0].parameters.size:
-            parameters = self._averaged([client.parameters for client in self._clients])
+            parameters = self._average_over_clients([client.parameters for client in self._clients])
             for client in self._clients:
                 client.parameters[...] = parameters
 
-    def _averaged(self, held: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    def _average_over_clients(self, held: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
         """The plain mean of what every client holds, after it went up the wire, and down to all of them."""
         average = np.mean([self.wire.to_server(message) for message in held], axis=0)
         if not np.isfinite(average).all():
-            raise BaselineFailed(
+            raise BaselineError(
                 "training went astray: parameters are no longer finite, which happens where values are very large; "
                 "standardise the variables, or take a smaller rate"
             )
@@ -170,24 +180,24 @@ class _Server:
     def circles(self, noise: bool = True) -> float:
         """h of a mask drawn from the average, or of the one without noise."""
         drawn = self._generator.logistic(size=self.logits.shape) if noise else 0.0
-        return acyclicity(self._gate.mask(self.logits, drawn))[0]
+        return acyclicity_of_mask(self._gate.mask(self.logits, drawn))[0]
 
 
-class _Client:
+class _FedDagClient:
     """One client: its rows, its copy of the logits, its mechanisms, and the noise it draws.
 
     All clients start with the same parameters, drawn from the seed, without which averages of networks mean nothing.
     """
 
-    def __init__(self, name: str, rows: Array, mechanism: Kind, training: Training, seed: int) -> None:
+    def __init__(self, name: str, rows: Array, mechanism: MechanismKind, training: FedDagTraining, seed: int) -> None:
         self._training = training
-        self._gate = _gate(mechanism, training)
-        self._mechanism = _mechanism(mechanism, np.asarray(rows, dtype=np.float64), training)
-        self._generator = generator(seed, "feddag", "client", name)
+        self._gate = _make_mask(mechanism, training)
+        self._mechanism = _make_mechanism(mechanism, np.asarray(rows, dtype=np.float64), training)
+        self._generator = keyed_generator(seed, "feddag", "client", name)
         self.logits = np.zeros((rows.shape[1], rows.shape[1]))
-        self.parameters = self._mechanism.initial(generator(seed, "feddag", "parameters"))
-        self._on_logits = _Adam(self.logits, training.rate)
-        self._on_parameters = _Adam(self.parameters, training.rate)
+        self.parameters = self._mechanism.initial(keyed_generator(seed, "feddag", "parameters"))
+        self._on_logits = _AdamOptimiser(self.logits, training.rate)
+        self._on_parameters = _AdamOptimiser(self.parameters, training.rate)
 
     def train(self, steps: int, alpha: float, rho: float) -> None:
         with np.errstate(over="ignore", invalid="ignore"):  # the server refuses what comes of it
@@ -196,18 +206,18 @@ class _Client:
                 self._on_logits.step(self.logits, found.logits)
                 self._on_parameters.step(self.parameters, found.parameters)
 
-    def slopes(self, noise: Array, alpha: float, rho: float) -> LocalSlopes:
+    def slopes(self, noise: Array, alpha: float, rho: float) -> LocalGradient:
         """The local loss with this noise in the mask, and its gradients."""
         sparsity = self._training.sparsity
         mask = self._gate.mask(self.logits, noise)
         fit = self._mechanism.slopes(self.parameters, mask)
-        circles, away = acyclicity(mask)
+        circles, away = acyclicity_of_mask(mask)
         loss = fit.loss + sparsity * float(np.abs(mask).sum()) + alpha * circles + 0.5 * rho * circles**2
         steepest = fit.mask + sparsity * np.sign(mask) + (alpha + rho * circles) * away
-        return LocalSlopes(loss, steepest * self._gate.slope(mask), fit.parameters)
+        return LocalGradient(loss, steepest * self._gate.slope(mask), fit.parameters)
 
 
-class LocalSlopes(NamedTuple):
+class LocalGradient(NamedTuple):
     """What a client minimises, at one point and with one draw of noise."""
 
     loss: float
@@ -215,7 +225,7 @@ class LocalSlopes(NamedTuple):
     parameters: npt.NDArray[Any]
 
 
-class _Adam:
+class _AdamOptimiser:
     """Steps of one length whatever the scale of the loss (Kingma and Ba, 2015, with their constants)."""
 
     def __init__(self, like: npt.NDArray[Any], rate: float) -> None:
@@ -232,7 +242,7 @@ class _Adam:
         values -= (self._rate * even / (1 - 0.9**self._steps)) * (self._first / scale)
 
 
-class _Masks:
+class _ConcreteMask:
     """Logits become a mask: a binary concrete draw for every arrow."""
 
     threshold = 0.5
@@ -241,7 +251,7 @@ class _Masks:
         self._temperature = temperature
 
     def mask(self, logits: Array, noise: Array | float) -> Array:
-        return _without_diagonal(expit((logits + noise) / self._temperature))
+        return _clear_diagonal(expit((logits + noise) / self._temperature))
 
     def slope(self, mask: Array) -> Array:
         return mask * (1 - mask) / self._temperature
@@ -250,13 +260,13 @@ class _Masks:
         return np.asarray(expit(logits))
 
 
-class _Bare:
+class _PlainWeights:
     """No mask: the logits are weights, and noise does not come into it."""
 
     threshold = 0.3
 
     def mask(self, logits: Array, noise: Array | float) -> Array:
-        return _without_diagonal(logits.copy())
+        return _clear_diagonal(logits.copy())
 
     def slope(self, mask: Array) -> Array:
         return 1 - np.identity(len(mask))
@@ -265,36 +275,36 @@ class _Bare:
         return logits
 
 
-def _gate(mechanism: Kind, training: Training) -> _Masks | _Bare:
-    return _Bare() if mechanism == "weights" else _Masks(training.temperature)
+def _make_mask(mechanism: MechanismKind, training: FedDagTraining) -> _ConcreteMask | _PlainWeights:
+    return _PlainWeights() if mechanism == "weights" else _ConcreteMask(training.temperature)
 
 
-def _mechanism(mechanism: Kind, rows: Array, training: Training) -> Mechanism:
+def _make_mechanism(mechanism: MechanismKind, rows: Array, training: FedDagTraining) -> MaskedMechanism:
     if mechanism == "mlp":
-        return Networks(rows, training.layers, training.width)
-    return Linear(rows) if mechanism == "linear" else Weights(rows)
+        return NetworkMechanism(rows, training.layers, training.width)
+    return LinearMechanism(rows) if mechanism == "linear" else WeightsMechanism(rows)
 
 
-def _without_diagonal(mask: Array) -> Array:
+def _clear_diagonal(mask: Array) -> Array:
     """No variable sees itself."""
     np.fill_diagonal(mask, 0.0)
     return mask
 
 
-def acyclicity(mask: Array) -> tuple[float, Array]:
+def acyclicity_of_mask(mask: Array) -> tuple[float, Array]:
     """tr exp(mask ∘ mask) − variables, which is 0 for a DAG and above for all else, and its gradient.
 
-    >>> acyclicity(np.array([[0, 1, 1], [0, 0, 1], [0, 0, 0.0]]))[0]
+    >>> acyclicity_of_mask(np.array([[0, 1, 1], [0, 0, 1], [0, 0, 0.0]]))[0]
     0.0
-    >>> round(acyclicity(np.array([[0, 1.0], [1, 0]]))[0], 3)  # e + 1/e − 2
+    >>> round(acyclicity_of_mask(np.array([[0, 1.0], [1, 0]]))[0], 3)  # e + 1/e − 2
     1.086
     """
     walks = expm(mask * mask)
     return float(np.trace(walks)) - len(mask), 2 * walks.T * mask
 
 
-def _check(tables: Mapping[str, Array], names: Sequence[str], sharing: str, mechanism: str) -> None:
-    for given, value, known in (("sharing", sharing, Sharing), ("mechanism", mechanism, Kind)):
+def _check_arguments(tables: Mapping[str, Array], names: Sequence[str], sharing: str, mechanism: str) -> None:
+    for given, value, known in (("sharing", sharing, SharingMode), ("mechanism", mechanism, MechanismKind)):
         if value not in get_args(known):
             raise SettingsError(f"{given} is {value!r}; expected one of {', '.join(map(repr, get_args(known)))}")
     if not tables:

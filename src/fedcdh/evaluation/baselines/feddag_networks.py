@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from fedcdh.evaluation.baselines.interface import Array
 
-_LEAK = 0.05  # slope of a rectifier below 0
+_LEAKY_SLOPE = 0.05  # slope of a rectifier below 0
 
 
-class Slopes(NamedTuple):
+class MechanismGradient(NamedTuple):
     """The loss at a point, and its gradients with respect to the parameters and to the mask."""
 
     loss: float
@@ -28,15 +28,15 @@ class Slopes(NamedTuple):
     mask: Array
 
 
-class Mechanism(Protocol):
+class MaskedMechanism(Protocol):
     """Predictions of all variables at one client."""
 
     def initial(self, generator: np.random.Generator) -> npt.NDArray[Any]: ...
 
-    def slopes(self, parameters: npt.NDArray[Any], mask: Array) -> Slopes: ...
+    def slopes(self, parameters: npt.NDArray[Any], mask: Array) -> MechanismGradient: ...
 
 
-class Linear:
+class LinearMechanism:
     """x_j from Σ_i mask_ij w_ij x_i. Rows are centred at their client: that is what an intercept of its own would do.
 
     All that is needed of the rows are their second moments, so a step costs the same for any number of rows.
@@ -51,25 +51,27 @@ class Linear:
         """Nothing is predicted from anything: nothing is drawn."""
         return np.zeros(self._variables**2)
 
-    def slopes(self, parameters: Array, mask: Array) -> Slopes:
+    def slopes(self, parameters: Array, mask: Array) -> MechanismGradient:
         strengths = parameters.reshape(mask.shape)
         left = np.identity(len(mask)) - mask * strengths
         steepest = self._moments @ left
-        return Slopes(0.5 * float(np.vdot(left, steepest)), -(steepest * mask).ravel(), -steepest * strengths)
+        return MechanismGradient(
+            0.5 * float(np.vdot(left, steepest)), -(steepest * mask).ravel(), -steepest * strengths
+        )
 
 
-class Weights(Linear):
+class WeightsMechanism(LinearMechanism):
     """x_j from Σ_i mask_ij x_i: no parameters, the mask is all there is."""
 
     def initial(self, generator: np.random.Generator) -> Array:
         return np.zeros(0)
 
-    def slopes(self, parameters: Array, mask: Array) -> Slopes:
+    def slopes(self, parameters: Array, mask: Array) -> MechanismGradient:
         loss, _, steepest = super().slopes(np.ones(mask.size), mask)
-        return Slopes(loss, parameters, steepest)
+        return MechanismGradient(loss, parameters, steepest)
 
 
-class Networks:
+class NetworkMechanism:
     """x_j from a network of its own: hidden layers of leaky rectifiers on the masked variables, and a linear output.
 
     The networks of all variables are computed side by side, as stacks of matrices. Single precision, the default and
@@ -89,7 +91,7 @@ class Networks:
             parts += [generator.uniform(-bound, bound, shape).ravel(), np.zeros(shape[0] * shape[1])]
         return np.concatenate(parts).astype(self._inputs.dtype)
 
-    def slopes(self, parameters: npt.NDArray[Any], mask: Array) -> Slopes:
+    def slopes(self, parameters: npt.NDArray[Any], mask: Array) -> MechanismGradient:
         shown = np.ascontiguousarray(mask.T, dtype=self._inputs.dtype)[:, None, :]  # networks × 1 × inputs
         layers = self._layers(parameters)
         weights = [layers[0][0] * shown, *(weight for weight, _ in layers[1:])]
@@ -108,7 +110,7 @@ class Networks:
         first = (down.reshape(-1, count) @ self._inputs.T).reshape(weights[0].shape)
         np.multiply(first, shown, out=into[0][0])
         seen = np.einsum("jhi,jhi->ij", first, layers[0][0])
-        return Slopes(0.5 * float(np.vdot(off, off)) / count, gradient, seen.astype(np.float64))
+        return MechanismGradient(0.5 * float(np.vdot(off, off)) / count, gradient, seen.astype(np.float64))
 
     def _forward(
         self, weights: list[npt.NDArray[Any]], offsets: list[npt.NDArray[Any]]
@@ -123,8 +125,8 @@ class Networks:
             after += offset
             if at < len(weights) - 1:
                 slope = (after > 0).astype(after.dtype)
-                slope *= 1 - _LEAK
-                slope += _LEAK
+                slope *= 1 - _LEAKY_SLOPE
+                slope += _LEAKY_SLOPE
                 after *= slope
                 rectified.append(slope)
             values.append(after)

@@ -1,7 +1,7 @@
 """What all methods have in common: tables per client in, a graph and a count of what was sent out.
 
 A federated method here is written as its clients and its server, and whatever passes between them goes through a
-`Wire`, which counts it. A method that pools the rows sends them through it as well, so that bytes compare.
+`CountingChannel`, which counts it. A method that pools the rows sends them through it as well, so that bytes compare.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fedcdh.errors import NoExtension
-from fedcdh.graphs.equivalence import extend
+from fedcdh.errors import NoConsistentExtensionError
+from fedcdh.graphs.equivalence import extend_to_dag
 from fedcdh.graphs.partial_graph import Arrow, PartialGraph
 from fedcdh.protocols import DOMAIN
 
@@ -31,10 +31,10 @@ class Traffic:
     bytes_down: int = 0
 
 
-class Wire:
+class CountingChannel:
     """Between clients and server: hands every array over as it is, and counts it.
 
-    >>> wire = Wire(clients=3)
+    >>> wire = CountingChannel(clients=3)
     >>> weights = wire.to_server(np.zeros((2, 2)))
     >>> shared = wire.to_clients(weights)
     >>> wire.traffic
@@ -65,7 +65,7 @@ class Wire:
 
 
 @dataclass(frozen=True)
-class Found:
+class BaselineResult:
     """What a method found. `augmented` has the domain as a node if the method knows of it; `dag` is the one that the
     method itself would choose where the graph leaves directions open."""
 
@@ -75,7 +75,7 @@ class Found:
 
     @property
     def graph(self) -> PartialGraph:
-        return _variables(self.augmented)
+        return _drop_domain(self.augmented)
 
     @property
     def changing(self) -> frozenset[str] | None:
@@ -85,20 +85,20 @@ class Found:
     def directed(self) -> frozenset[Arrow]:
         """The arrows of a DAG that extends the graph; where its arrows run in a circle there is none, and they stay."""
         if self.dag is not None:
-            return _variables(self.dag).arrows
+            return _drop_domain(self.dag).arrows
         try:
-            return _variables(extend(self.augmented)).arrows
-        except NoExtension:
+            return _drop_domain(extend_to_dag(self.augmented)).arrows
+        except NoConsistentExtensionError:
             return self.graph.arrows
 
 
-class Method(Protocol):
+class BaselineMethod(Protocol):
     """Tables of all clients (rows × variables) and the names of the variables in, what was found out."""
 
-    def __call__(self, tables: Mapping[str, Array], names: Sequence[str], seed: int = 0) -> Found: ...
+    def __call__(self, tables: Mapping[str, Array], names: Sequence[str], seed: int = 0) -> BaselineResult: ...
 
 
-def _variables(graph: PartialGraph) -> PartialGraph:
+def _drop_domain(graph: PartialGraph) -> PartialGraph:
     return graph.drop(DOMAIN) if DOMAIN in graph.nodes else graph
 
 

@@ -25,13 +25,20 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from fedcdh.evaluation.baselines.admm import Client, Server, all_rows, circles_of, penalties, search
-from fedcdh.evaluation.baselines.interface import Array, Found, Wire, dag_of_weights
+from fedcdh.evaluation.baselines.admm import (
+    AdmmClient,
+    AdmmServer,
+    acyclicity_of_strengths,
+    count_all_rows,
+    penalty_schedule,
+    run_rounds,
+)
+from fedcdh.evaluation.baselines.interface import Array, BaselineResult, CountingChannel, dag_of_weights
 
-_FIRST_PENALTY = 0.001
+_INITIAL_PENALTY = 0.001
 
 
-def notears_admm(
+def run_notears_admm(
     tables: Mapping[str, Array],
     names: Sequence[str],
     seed: int = 0,
@@ -39,30 +46,30 @@ def notears_admm(
     threshold: float = 0.1,
     l1: float = 0.01,
     rounds: int = 200,
-) -> Found:
+) -> BaselineResult:
     """The arrows with a weight above the threshold. FedCDH's authors tried 0.1 and 0.3; those of NOTEARS-ADMM use 0.3.
 
     >>> draw = np.random.default_rng(0)
     >>> cause = draw.standard_normal((2, 100))
     >>> tables = {f"client{k}": np.column_stack([x, 2 * x + draw.standard_normal(100)]) for k, x in enumerate(cause)}
-    >>> print(notears_admm(tables, ("dose", "effect")).graph)
+    >>> print(run_notears_admm(tables, ("dose", "effect")).graph)
     dose → effect
     """
-    wire = Wire(len(tables))
-    weights = shared_weights(tables, wire, l1, rounds)
-    return Found(dag_of_weights(weights, names, threshold), wire.traffic)
+    wire = CountingChannel(len(tables))
+    weights = fit_shared_weights(tables, wire, l1, rounds)
+    return BaselineResult(dag_of_weights(weights, names, threshold), wire.traffic)
 
 
-def shared_weights(tables: Mapping[str, Array], wire: Wire, l1: float, rounds: int) -> Array:
+def fit_shared_weights(tables: Mapping[str, Array], wire: CountingChannel, l1: float, rounds: int) -> Array:
     """W after all rounds, W[i, j] on the arrow from i to j."""
-    total = all_rows(tables, wire)
-    clients = [_Client(tables[name], total) for name in sorted(tables)]
+    total = count_all_rows(tables, wire)
+    clients = [_LinearClient(tables[name], total) for name in sorted(tables)]
     size = next(iter(tables.values())).shape[1]
-    server = Server(np.zeros(size * size), size * size, l1, circles)
-    return search(clients, server, wire, penalties(_FIRST_PENALTY, rounds)).reshape(size, size)
+    server = AdmmServer(np.zeros(size * size), size * size, l1, acyclicity_of_weights)
+    return run_rounds(clients, server, wire, penalty_schedule(_INITIAL_PENALTY, rounds)).reshape(size, size)
 
 
-class _Client(Client):
+class _LinearClient(AdmmClient):
     """Needs its rows once, for its covariance matrix; its loss is tr (I − W)ᵀ S (I − W) / 2."""
 
     def __init__(self, rows: Array, total: int) -> None:
@@ -76,9 +83,9 @@ class _Client(Client):
         return found.ravel()
 
 
-def circles(weights: Array) -> tuple[float, Array]:
+def acyclicity_of_weights(weights: Array) -> tuple[float, Array]:
     """h of the squared weights, all in one flat array, and its gradient."""
     size = round(np.sqrt(len(weights)))
     matrix = weights.reshape(size, size)
-    value, slope = circles_of(matrix * matrix)
+    value, slope = acyclicity_of_strengths(matrix * matrix)
     return value, (2 * slope * matrix).ravel()

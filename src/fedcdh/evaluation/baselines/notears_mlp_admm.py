@@ -26,14 +26,21 @@ from typing import NamedTuple
 import numpy as np
 from scipy import optimize, special
 
-from fedcdh.evaluation.baselines.admm import Client, Server, all_rows, circles_of, penalties, search
-from fedcdh.evaluation.baselines.interface import Array, Found, Wire, dag_of_weights
-from fedcdh.evaluation.simulation import generator
+from fedcdh.evaluation.baselines.admm import (
+    AdmmClient,
+    AdmmServer,
+    acyclicity_of_strengths,
+    count_all_rows,
+    penalty_schedule,
+    run_rounds,
+)
+from fedcdh.evaluation.baselines.interface import Array, BaselineResult, CountingChannel, dag_of_weights
+from fedcdh.evaluation.simulation import keyed_generator
 
-_FIRST_PENALTY = 0.1
+_INITIAL_PENALTY = 0.1
 
 
-def notears_mlp_admm(
+def run_notears_mlp_admm(
     tables: Mapping[str, Array],
     names: Sequence[str],
     seed: int = 0,
@@ -42,33 +49,35 @@ def notears_mlp_admm(
     hidden: int = 10,
     l1: float = 0.001,
     rounds: int = 200,
-) -> Found:
+) -> BaselineResult:
     """The arrows with a weight above the threshold; `seed` draws the networks the search starts from.
 
     >>> draw = np.random.default_rng(0)
     >>> dose, noise = draw.normal(size=(2, 200)), draw.normal(size=(2, 200))
     >>> effect = 6 * special.expit(4 * dose) + noise / 2
     >>> tables = {client: np.column_stack([dose[k], effect[k]]) for k, client in enumerate(("north", "south"))}
-    >>> print(notears_mlp_admm(tables, ("dose", "effect"), hidden=4).graph)
+    >>> print(run_notears_mlp_admm(tables, ("dose", "effect"), hidden=4).graph)
     dose → effect
     """
-    wire = Wire(len(tables))
-    weights = shared_weights(tables, wire, seed, hidden, l1, rounds)
-    return Found(dag_of_weights(weights, names, threshold), wire.traffic)
+    wire = CountingChannel(len(tables))
+    weights = fit_shared_weights(tables, wire, seed, hidden, l1, rounds)
+    return BaselineResult(dag_of_weights(weights, names, threshold), wire.traffic)
 
 
-def shared_weights(tables: Mapping[str, Array], wire: Wire, seed: int, hidden: int, l1: float, rounds: int) -> Array:
+def fit_shared_weights(
+    tables: Mapping[str, Array], wire: CountingChannel, seed: int, hidden: int, l1: float, rounds: int
+) -> Array:
     """What j's network takes from i after all rounds, at [i, j]."""
-    networks = Networks(next(iter(tables.values())).shape[1], hidden)
-    total = all_rows(tables, wire)
-    starts = {name: networks.drawn(generator(seed, "client", name)) for name in sorted(tables)}
-    clients = [_Client(tables[name], total, networks, start) for name, start in starts.items()]
-    server = Server(networks.drawn(generator(seed, "server")), networks.weights, l1, networks.circles)
-    shared = search(clients, server, wire, penalties(_FIRST_PENALTY, rounds))
+    networks = NetworkLayout(next(iter(tables.values())).shape[1], hidden)
+    total = count_all_rows(tables, wire)
+    starts = {name: networks.drawn(keyed_generator(seed, "client", name)) for name in sorted(tables)}
+    clients = [_NetworkClient(tables[name], total, networks, start) for name, start in starts.items()]
+    server = AdmmServer(networks.drawn(keyed_generator(seed, "server")), networks.weights, l1, networks.circles)
+    shared = run_rounds(clients, server, wire, penalty_schedule(_INITIAL_PENALTY, rounds))
     return np.sqrt(networks.strengths(shared[: networks.weights]))
 
 
-class Networks(NamedTuple):
+class NetworkLayout(NamedTuple):
     """One network for each variable, all parameters in one flat array: first layer, its offsets, second, its offsets.
 
     The first layer has an entry for every network j, unit m and input i, in this order.
@@ -116,17 +125,17 @@ class Networks(NamedTuple):
 
     def circles(self, first: Array) -> tuple[float, Array]:
         """h of the strengths, and its gradient."""
-        value, slope = circles_of(self.strengths(first))
+        value, slope = acyclicity_of_strengths(self.strengths(first))
         return value, (2 * slope.T[:, None, :] * self._of_first(first)).ravel()
 
     def _of_first(self, first: Array) -> Array:
         return first.reshape(self.variables, self.hidden, self.variables)
 
 
-class _Client(Client):
+class _NetworkClient(AdmmClient):
     """Fits all networks to its own rows by L-BFGS-B."""
 
-    def __init__(self, rows: Array, total: int, networks: Networks, start: Array) -> None:
+    def __init__(self, rows: Array, total: int, networks: NetworkLayout, start: Array) -> None:
         super().__init__(start)
         self._rows, self._total, self._networks = rows, total, networks
 

@@ -17,52 +17,52 @@ from typing import Any
 
 import numpy as np
 
-from fedcdh._runtime.optional_imports import needing
-from fedcdh.errors import BaselineFailed
-from fedcdh.evaluation.baselines.interface import Array, Found, Wire
-from fedcdh.graphs.equivalence import cpdag
+from fedcdh._runtime.optional_imports import optional_import
+from fedcdh.errors import BaselineError
+from fedcdh.evaluation.baselines.interface import Array, BaselineResult, CountingChannel
+from fedcdh.graphs.equivalence import to_cpdag
 from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph
 from fedcdh.protocols import DOMAIN
 
 ALPHA = 0.05
 
 
-def cdnod(
+def run_cdnod(
     tables: Mapping[str, Array], names: Sequence[str], seed: int = 0, *, test: str = "fisherz", alpha: float = ALPHA
-) -> Found:
+) -> BaselineResult:
     """causal-learn's CD-NOD on all rows with one of its tests ("fisherz", "rcit", "kci"), else as it comes."""
-    search = causal_learn("search.ConstraintBased.CDNOD", "cdnod")
-    pooled, wire = _pooled(tables)
+    search = import_causal_learn("search.ConstraintBased.CDNOD", "cdnod")
+    pooled, wire = _pool_rows(tables)
     client = np.repeat(np.arange(len(tables)), [len(table) for table in tables.values()])[:, None].astype(float)
-    with borrowed(f"CD-NOD with {test}", seed):
+    with wrap_causal_learn(f"CD-NOD with {test}", seed):
         marks = search(pooled, client, alpha, test).G.graph
-    return Found(from_marks(marks, (*names, DOMAIN)), wire.traffic)
+    return BaselineResult(graph_from_endpoint_marks(marks, (*names, DOMAIN)), wire.traffic)
 
 
-def pc(
+def run_pc(
     tables: Mapping[str, Array], names: Sequence[str], seed: int = 0, *, test: str = "fisherz", alpha: float = ALPHA
-) -> Found:
+) -> BaselineResult:
     """causal-learn's PC on all rows, which is told nothing of clients: what differences between them do to a graph."""
-    search = causal_learn("search.ConstraintBased.PC", "pc")
-    pooled, wire = _pooled(tables)
-    with borrowed(f"PC with {test}", seed):
+    search = import_causal_learn("search.ConstraintBased.PC", "pc")
+    pooled, wire = _pool_rows(tables)
+    with wrap_causal_learn(f"PC with {test}", seed):
         marks = search(pooled, alpha, test, show_progress=False).G.graph
-    return Found(from_marks(marks, names), wire.traffic)
+    return BaselineResult(graph_from_endpoint_marks(marks, names), wire.traffic)
 
 
-def oracle(names: Sequence[str], augmented: Iterable[Arrow]) -> Found:
+def oracle_result(names: Sequence[str], augmented: Iterable[Arrow]) -> BaselineResult:
     """What perfect tests and rules could find: the class of the true graph, arrows of the domain included.
 
     It needs the truth, so it is no method: a ceiling for those that are.
 
-    >>> print(oracle(("x", "y", "z"), {("x", "y"), ("y", "z"), (DOMAIN, "z")}).graph)
+    >>> print(oracle_result(("x", "y", "z"), {("x", "y"), ("y", "z"), (DOMAIN, "z")}).graph)
     y → z
     x — y
     """
-    return Found(cpdag(PartialGraph.from_dag((DOMAIN, *names), augmented)))
+    return BaselineResult(to_cpdag(PartialGraph.from_dag((DOMAIN, *names), augmented)))
 
 
-def from_marks(marks: Array, nodes: Sequence[str]) -> PartialGraph:
+def graph_from_endpoint_marks(marks: Array, nodes: Sequence[str]) -> PartialGraph:
     """causal-learn's matrix as a graph (see above for its codes)."""
     arrows: set[Arrow] = set()
     lines: set[Pair] = set()
@@ -79,14 +79,14 @@ def from_marks(marks: Array, nodes: Sequence[str]) -> PartialGraph:
     return PartialGraph(tuple(nodes), frozenset(arrows), frozenset(lines))
 
 
-def causal_learn(module: str, name: str) -> Any:
+def import_causal_learn(module: str, name: str) -> Any:
     """Something of causal-learn, imported when it is needed: everything else does without that library."""
-    with needing("causal-learn", extra="peers"):
+    with optional_import("causal-learn", extra="peers"):
         return getattr(import_module(f"causallearn.{module}"), name)
 
 
 @contextlib.contextmanager
-def borrowed(program: str, seed: int) -> Iterator[None]:
+def wrap_causal_learn(program: str, seed: int) -> Iterator[None]:
     """Around a call of causal-learn: NumPy's common generator is set for it and put back after, progress bars are
     kept from the screen, and whatever it raises comes out as one kind of error."""
     before = np.random.get_state()  # noqa: NPY002 (rcit and kci draw from it and take no generator)
@@ -96,7 +96,7 @@ def borrowed(program: str, seed: int) -> Iterator[None]:
             yield
     except Exception as reason:
         said = " ".join(str(reason).split()) or type(reason).__name__
-        raise BaselineFailed(
+        raise BaselineError(
             f"causal-learn's {program} gave up on these rows: {said}; look for constant or duplicate columns and for "
             "clients with few rows, or choose another test"
         ) from reason
@@ -104,6 +104,6 @@ def borrowed(program: str, seed: int) -> Iterator[None]:
         np.random.set_state(before)  # noqa: NPY002
 
 
-def _pooled(tables: Mapping[str, Array]) -> tuple[Array, Wire]:
-    wire = Wire(len(tables))
+def _pool_rows(tables: Mapping[str, Array]) -> tuple[Array, CountingChannel]:
+    wire = CountingChannel(len(tables))
     return np.concatenate([wire.to_server(table) for table in tables.values()]), wire

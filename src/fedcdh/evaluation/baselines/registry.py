@@ -15,12 +15,12 @@ from typing import Any, cast
 import numpy as np
 
 from fedcdh.errors import DataError, SettingsError
-from fedcdh.evaluation.baselines.interface import Array, Found, Method
+from fedcdh.evaluation.baselines.interface import Array, BaselineMethod, BaselineResult
 from fedcdh.protocols import DOMAIN
 
 
 @dataclass(frozen=True)
-class Claims:
+class MethodAssumptions:
     """What a method says of itself, in the words of Table 1."""
 
     category: str
@@ -31,47 +31,47 @@ class Claims:
 
 
 @dataclass(frozen=True)
-class Entry:
+class BaselineEntry:
     """A method, and what to know about it. It is called like any method, and refuses tables that none can use."""
 
     name: str
     title: str
     place: str  # module:function
-    claims: Claims
+    assumptions: MethodAssumptions
     reference: str
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
     needs: str = ""  # the extra of fedcdh that brings its libraries, if any
 
-    def load(self) -> Method:
+    def load(self) -> BaselineMethod:
         """The method itself, imported now."""
         module, name = self.place.split(":")
         found = getattr(import_module(module), name)
-        return cast("Method", partial(found, **self.options) if self.options else found)
+        return cast("BaselineMethod", partial(found, **self.options) if self.options else found)
 
-    def __call__(self, tables: Mapping[str, Array], names: Sequence[str], seed: int = 0) -> Found:
+    def __call__(self, tables: Mapping[str, Array], names: Sequence[str], seed: int = 0) -> BaselineResult:
         """Tables of all clients (rows × variables) and the names of the variables in, what was found out."""
-        return self.load()(_checked(tables, names), tuple(names), seed)
+        return self.load()(_check_tables(tables, names), tuple(names), seed)
 
 
-def method(name: str) -> Entry:
+def find_baseline(name: str) -> BaselineEntry:
     """The method of this name.
 
-    >>> method("fedpc").claims.strategy
+    >>> find_baseline("fedpc").assumptions.strategy
     'Voting'
     """
-    if name not in METHODS:
-        raise SettingsError(f"there is no method {name!r}; choose one of {', '.join(METHODS)}")
-    return METHODS[name]
+    if name not in BASELINES:
+        raise SettingsError(f"there is no method {name!r}; choose one of {', '.join(BASELINES)}")
+    return BASELINES[name]
 
 
-def as_markdown(entries: Iterable[Entry] | None = None) -> str:
+def to_markdown_table(entries: Iterable[BaselineEntry] | None = None) -> str:
     """The methods as a table, one row each: `docs/rivals.md` shows it."""
-    chosen = METHODS.values() if entries is None else entries
-    rows = [_HEADS, ("---",) * len(_HEADS), *map(_row, chosen)]
+    chosen = BASELINES.values() if entries is None else entries
+    rows = [_TABLE_HEADS, ("---",) * len(_TABLE_HEADS), *map(_table_row, chosen)]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
 
 
-_HEADS = (
+_TABLE_HEADS = (
     "Name",
     "Method",
     "Category",
@@ -83,8 +83,8 @@ _HEADS = (
 )
 
 
-def _row(entry: Entry) -> tuple[str, ...]:
-    says = entry.claims
+def _table_row(entry: BaselineEntry) -> tuple[str, ...]:
+    says = entry.assumptions
     return (
         f"`{entry.name}`",
         f"{entry.title} ({entry.reference})",
@@ -97,7 +97,7 @@ def _row(entry: Entry) -> tuple[str, ...]:
     )
 
 
-def _checked(tables: Mapping[str, Array], names: Sequence[str]) -> dict[str, Array]:
+def _check_tables(tables: Mapping[str, Array], names: Sequence[str]) -> dict[str, Array]:
     if not tables or len(set(names)) != len(names) or not names or DOMAIN in names:
         raise DataError(
             f"found {len(tables)} tables and the names {', '.join(map(repr, names))}; expected one table or more, and "
@@ -113,184 +113,195 @@ def _checked(tables: Mapping[str, Array], names: Sequence[str]) -> dict[str, Arr
     return checked
 
 
-_HERE = "fedcdh.evaluation.baselines"
-_TESTED, _WEIGHED, _OPTIMISED, _SORTED = "Constraint-based", "Score-based", "Optimization-based", "Regression-based"
-_ALIKE, _DIFFERENT = "Homogeneous", "Heterogeneous"
-_LINEAR, _NONLINEAR, _ANY = "Linear Gaussian, NV", "Nonlinear Additive Noise", "Arbitrary Functions"
-_SUMMARIES, _POOLED = "Summary Statistics", "None (all rows pooled)"
+_PACKAGE = "fedcdh.evaluation.baselines"
+_CONSTRAINT_BASED, _SCORE_BASED, _OPTIMISATION_BASED, _REGRESSION_BASED = (
+    "Constraint-based",
+    "Score-based",
+    "Optimization-based",
+    "Regression-based",
+)
+_HOMOGENEOUS, _HETEROGENEOUS = "Homogeneous", "Heterogeneous"
+_LINEAR_GAUSSIAN, _NONLINEAR_ADDITIVE, _ARBITRARY_FUNCTIONS = (
+    "Linear Gaussian, NV",
+    "Nonlinear Additive Noise",
+    "Arbitrary Functions",
+)
+_SUMMARY_STATISTICS, _POOLED_ROWS = "Summary Statistics", "None (all rows pooled)"
 
-_FEDPC = Claims(_TESTED, _ALIKE, _LINEAR, False, "Voting")
-_FEDPC_ANY = Claims(_TESTED, _ALIKE, _ANY, False, "Voting")
-_FEDDAG = Claims(_OPTIMISED, _DIFFERENT, _NONLINEAR, True, "FedAvg")
-_ADMM = Claims(_OPTIMISED, _ALIKE, "Linear Gaussian, EV", True, "ADMM")
-_ADMM_MLP = Claims(_OPTIMISED, _ALIKE, _NONLINEAR, True, "ADMM")
+_FEDPC = MethodAssumptions(_CONSTRAINT_BASED, _HOMOGENEOUS, _LINEAR_GAUSSIAN, False, "Voting")
+_FEDPC_ANY = MethodAssumptions(_CONSTRAINT_BASED, _HOMOGENEOUS, _ARBITRARY_FUNCTIONS, False, "Voting")
+_FEDDAG = MethodAssumptions(_OPTIMISATION_BASED, _HETEROGENEOUS, _NONLINEAR_ADDITIVE, True, "FedAvg")
+_ADMM = MethodAssumptions(_OPTIMISATION_BASED, _HOMOGENEOUS, "Linear Gaussian, EV", True, "ADMM")
+_ADMM_MLP = MethodAssumptions(_OPTIMISATION_BASED, _HOMOGENEOUS, _NONLINEAR_ADDITIVE, True, "ADMM")
 
 _ENTRIES = (
-    Entry(
+    BaselineEntry(
         "fedcdh-evidence",
         "our `evidence`",
-        f"{_HERE}.fedcdh_methods:ours",
-        Claims(_WEIGHED, _DIFFERENT, "Additive Functions", False, _SUMMARIES),
+        f"{_PACKAGE}.fedcdh_methods:ours",
+        MethodAssumptions(_SCORE_BASED, _HETEROGENEOUS, "Additive Functions", False, _SUMMARY_STATISTICS),
         "`fedcdh.discover`, its default",
         {"method": "evidence"},
     ),
-    Entry(
+    BaselineEntry(
         "fedcdh-constraint",
         "our `constraint`",
-        f"{_HERE}.fedcdh_methods:ours",
-        Claims(_TESTED, _DIFFERENT, "Additive Functions", False, _SUMMARIES),
+        f"{_PACKAGE}.fedcdh_methods:ours",
+        MethodAssumptions(_CONSTRAINT_BASED, _HETEROGENEOUS, "Additive Functions", False, _SUMMARY_STATISTICS),
         "`fedcdh.discover`",
         {"method": "constraint"},
     ),
-    Entry(
+    BaselineEntry(
         "fedcdh-rounds",
         "our `constraint`, with further rounds",
-        f"{_HERE}.fedcdh_methods:ours",
-        Claims(_TESTED, _DIFFERENT, "Additive Noise", False, _SUMMARIES),
+        f"{_PACKAGE}.fedcdh_methods:ours",
+        MethodAssumptions(_CONSTRAINT_BASED, _HETEROGENEOUS, "Additive Noise", False, _SUMMARY_STATISTICS),
         '`fedcdh.discover(..., rounds="adaptive")`',
         {"method": "constraint", "rounds": "adaptive"},
     ),
-    Entry(
+    BaselineEntry(
         "fedcdh-paper",
         "FedCDH",
-        f"{_HERE}.fedcdh_methods:ours",
-        Claims(_TESTED, _DIFFERENT, _ANY, False, _SUMMARIES),
+        f"{_PACKAGE}.fedcdh_methods:ours",
+        MethodAssumptions(_CONSTRAINT_BASED, _HETEROGENEOUS, _ARBITRARY_FUNCTIONS, False, _SUMMARY_STATISTICS),
         "Li et al. 2024",
         {"method": "paper"},
     ),
-    Entry("fedpc", "FedPC", f"{_HERE}.fedpc:fedpc", _FEDPC, "Huang et al. 2022"),
-    Entry(
+    BaselineEntry("fedpc", "FedPC", f"{_PACKAGE}.fedpc:fedpc", _FEDPC, "Huang et al. 2022"),
+    BaselineEntry(
         "fedpc-veto",
         "FedPC, 30 % remove an edge",
-        f"{_HERE}.fedpc:fedpc",
+        f"{_PACKAGE}.fedpc:fedpc",
         _FEDPC,
         "Huang et al. 2022",
         {"reading": "veto"},
     ),
-    Entry(
+    BaselineEntry(
         "fedpc-kernel",
         "FedPC with FCIT at the clients",
-        f"{_HERE}.fedpc:fedpc",
+        f"{_PACKAGE}.fedpc:fedpc",
         _FEDPC_ANY,
         "Huang et al. 2022",
         {"test": "kernel"},
     ),
-    Entry(
+    BaselineEntry(
         "fedpc-regression",
         "FedPC with our F tests at the clients",
-        f"{_HERE}.fedpc:fedpc",
-        Claims(_TESTED, _ALIKE, "Additive Functions", False, "Voting"),
+        f"{_PACKAGE}.fedpc:fedpc",
+        MethodAssumptions(_CONSTRAINT_BASED, _HOMOGENEOUS, "Additive Functions", False, "Voting"),
         "Huang et al. 2022",
         {"test": "regression"},
     ),
-    Entry(
+    BaselineEntry(
         "fedpc-kci",
         "FedPC with KCI at the clients",
-        f"{_HERE}.fedpc:fedpc",
+        f"{_PACKAGE}.fedpc:fedpc",
         _FEDPC_ANY,
         "Huang et al. 2022",
         {"test": "kci"},
         "peers",
     ),
-    Entry(
+    BaselineEntry(
         "notears-admm",
         "NOTEARS-ADMM, threshold 0.1",
-        f"{_HERE}.notears_admm:notears_admm",
+        f"{_PACKAGE}.notears_admm:notears_admm",
         _ADMM,
         "Ng and Zhang 2022",
         {"threshold": 0.1},
     ),
-    Entry(
+    BaselineEntry(
         "notears-admm-0.3",
         "NOTEARS-ADMM, threshold 0.3",
-        f"{_HERE}.notears_admm:notears_admm",
+        f"{_PACKAGE}.notears_admm:notears_admm",
         _ADMM,
         "Ng and Zhang 2022",
         {"threshold": 0.3},
     ),
-    Entry(
+    BaselineEntry(
         "notears-mlp-admm",
         "NOTEARS-MLP-ADMM",
-        f"{_HERE}.notears_mlp_admm:notears_mlp_admm",
+        f"{_PACKAGE}.notears_mlp_admm:notears_mlp_admm",
         _ADMM_MLP,
         "Ng and Zhang 2022",
     ),
-    Entry(
+    BaselineEntry(
         "feddag",
         "FedDAG, graph shared",
-        f"{_HERE}.feddag:feddag",
+        f"{_PACKAGE}.feddag:feddag",
         _FEDDAG,
         "Gao et al. 2021",
         {"sharing": "graph", "mechanism": "mlp"},
     ),
-    Entry(
+    BaselineEntry(
         "feddag-all",
         "FedDAG, all shared",
-        f"{_HERE}.feddag:feddag",
-        Claims(_OPTIMISED, _ALIKE, _NONLINEAR, True, "FedAvg"),
+        f"{_PACKAGE}.feddag:feddag",
+        MethodAssumptions(_OPTIMISATION_BASED, _HOMOGENEOUS, _NONLINEAR_ADDITIVE, True, "FedAvg"),
         "Gao et al. 2021",
         {"sharing": "all", "mechanism": "mlp"},
     ),
-    Entry(
+    BaselineEntry(
         "feddag-linear",
         "FedDAG, linear, graph shared",
-        f"{_HERE}.feddag:feddag",
-        Claims(_OPTIMISED, _DIFFERENT, "Linear Gaussian, EV", True, "FedAvg"),
+        f"{_PACKAGE}.feddag:feddag",
+        MethodAssumptions(_OPTIMISATION_BASED, _HETEROGENEOUS, "Linear Gaussian, EV", True, "FedAvg"),
         "Gao et al. 2021",
         {"sharing": "graph", "mechanism": "linear"},
     ),
-    Entry(
+    BaselineEntry(
         "feddag-all-linear",
         "FedDAG, linear, all shared",
-        f"{_HERE}.feddag:feddag",
-        Claims(_OPTIMISED, _ALIKE, "Linear Gaussian, EV", True, "FedAvg"),
+        f"{_PACKAGE}.feddag:feddag",
+        MethodAssumptions(_OPTIMISATION_BASED, _HOMOGENEOUS, "Linear Gaussian, EV", True, "FedAvg"),
         "Gao et al. 2021",
         {"sharing": "all", "mechanism": "linear"},
     ),
-    Entry(
+    BaselineEntry(
         "sort-by-variance",
         "Sorting by variance",
-        f"{_HERE}.var_sort:sort_by_variance",
-        Claims(_SORTED, _ALIKE, "Linear, variance grows along arrows", True, _SUMMARIES),
+        f"{_PACKAGE}.var_sort:sort_by_variance",
+        MethodAssumptions(
+            _REGRESSION_BASED, _HOMOGENEOUS, "Linear, variance grows along arrows", True, _SUMMARY_STATISTICS
+        ),
         "Reisach et al. 2021",
     ),
-    Entry(
+    BaselineEntry(
         "cdnod-fisherz",
         "CD-NOD with Fisher's z",
-        f"{_HERE}.pooled_references:cdnod",
-        Claims(_TESTED, _DIFFERENT, _LINEAR, False, _POOLED),
+        f"{_PACKAGE}.pooled_references:cdnod",
+        MethodAssumptions(_CONSTRAINT_BASED, _HETEROGENEOUS, _LINEAR_GAUSSIAN, False, _POOLED_ROWS),
         "Huang et al. 2020",
         {"test": "fisherz"},
         "peers",
     ),
-    Entry(
+    BaselineEntry(
         "cdnod-rcit",
         "CD-NOD with RCIT",
-        f"{_HERE}.pooled_references:cdnod",
-        Claims(_TESTED, _DIFFERENT, _ANY, False, _POOLED),
+        f"{_PACKAGE}.pooled_references:cdnod",
+        MethodAssumptions(_CONSTRAINT_BASED, _HETEROGENEOUS, _ARBITRARY_FUNCTIONS, False, _POOLED_ROWS),
         "Huang et al. 2020",
         {"test": "rcit"},
         "peers",
     ),
-    Entry(
+    BaselineEntry(
         "cdnod-kci",
         "CD-NOD with KCI",
-        f"{_HERE}.pooled_references:cdnod",
-        Claims(_TESTED, _DIFFERENT, _ANY, False, _POOLED),
+        f"{_PACKAGE}.pooled_references:cdnod",
+        MethodAssumptions(_CONSTRAINT_BASED, _HETEROGENEOUS, _ARBITRARY_FUNCTIONS, False, _POOLED_ROWS),
         "Huang et al. 2020",
         {"test": "kci"},
         "peers",
     ),
-    Entry(
+    BaselineEntry(
         "pc-fisherz",
         "PC with Fisher's z",
-        f"{_HERE}.pooled_references:pc",
-        Claims(_TESTED, _ALIKE, _LINEAR, False, _POOLED),
+        f"{_PACKAGE}.pooled_references:pc",
+        MethodAssumptions(_CONSTRAINT_BASED, _HOMOGENEOUS, _LINEAR_GAUSSIAN, False, _POOLED_ROWS),
         "Spirtes and Glymour 1991",
         {"test": "fisherz"},
         "peers",
     ),
 )
 
-METHODS: Mapping[str, Entry] = MappingProxyType({entry.name: entry for entry in _ENTRIES})
+BASELINES: Mapping[str, BaselineEntry] = MappingProxyType({entry.name: entry for entry in _ENTRIES})
 """Ours first, then the rivals of the paper, then references."""

@@ -17,31 +17,31 @@ from typing import Any
 
 from fedcdh.errors import SettingsError
 
-Case = Mapping[str, Any]
+ExperimentCase = Mapping[str, Any]
 """Parameter → value; a TOML value."""
 
-_FOLDER = files("fedcdh.evaluation.experiments") / "definitions"
-_KEYS = {"title", "kind", "seeds", "methods", "base", "sweep", "limits", "quick", "smallest", "remarks"}
+_DEFINITIONS_FOLDER = files("fedcdh.evaluation.experiments") / "definitions"
+_KNOWN_KEYS = {"title", "kind", "seeds", "methods", "base", "sweep", "limits", "quick", "smallest", "remarks"}
 
 
 @dataclass(frozen=True)
-class Limit:
+class MethodLimit:
     """What is asked of a slow method: only the first seeds, of cases that are not larger than this."""
 
     seeds: int | None
     at_most: Mapping[str, float]
 
-    def allows(self, case: Case, position: int) -> bool:
+    def allows(self, case: ExperimentCase, position: int) -> bool:
         if self.seeds is not None and position >= self.seeds:
             return False
         return all(case[name] <= most for name, most in self.at_most.items())
 
 
 @dataclass(frozen=True)
-class Job:
+class ExperimentJob:
     """One case, one method, one seed."""
 
-    case: Case
+    case: ExperimentCase
     method: str
     seed: int
 
@@ -62,16 +62,16 @@ class Experiment:
     methods: tuple[str, ...]
     base: Mapping[str, tuple[Any, ...]]
     sweeps: Mapping[str, tuple[Any, ...]]
-    limits: Mapping[str, tuple[Limit, ...]]  # a job that any of them allows is done
+    limits: Mapping[str, tuple[MethodLimit, ...]]  # a job that any of them allows is done
     remarks: str
 
     @property
     def parameters(self) -> tuple[str, ...]:
         return tuple(self.base)
 
-    def cases(self) -> list[Case]:
+    def cases(self) -> list[ExperimentCase]:
         """Every case once, in the order of the file."""
-        found: dict[tuple[str, ...], Case] = {}
+        found: dict[tuple[str, ...], ExperimentCase] = {}
         for varied, values in self.sweeps.items() or [("", ())]:
             chosen = {name: values if name == varied else base for name, base in self.base.items()}
             for combination in product(*chosen.values()):
@@ -79,17 +79,17 @@ class Experiment:
                 found.setdefault(tuple(map(str, combination)), case)
         return list(found.values())
 
-    def jobs(self) -> list[Job]:
+    def jobs(self) -> list[ExperimentJob]:
         """Every job, those of one seed together: a run that is stopped early has all methods on the same instances."""
         return [
-            Job(case, method, seed)
+            ExperimentJob(case, method, seed)
             for position, seed in enumerate(self.seeds)
             for case in self.cases()
             for method in self.methods
             if method not in self.limits or any(limit.allows(case, position) for limit in self.limits[method])
         ]
 
-    def with_(self, *, seeds: Iterable[int] | None = None, methods: Iterable[str] | None = None) -> Experiment:
+    def restrict(self, *, seeds: Iterable[int] | None = None, methods: Iterable[str] | None = None) -> Experiment:
         """The same with other seeds or fewer methods."""
         chosen = self.methods if methods is None else tuple(methods)
         if unknown := sorted({*chosen} - {*self.methods}):
@@ -99,34 +99,36 @@ class Experiment:
         return replace(self, seeds=self.seeds if seeds is None else tuple(seeds), methods=chosen)
 
 
-def names() -> tuple[str, ...]:
+def experiment_names() -> tuple[str, ...]:
     """The experiments that come with the package.
 
-    >>> "figure-3" in names()
+    >>> "figure-3" in experiment_names()
     True
     """
-    return tuple(sorted(file.name.removesuffix(".toml") for file in _FOLDER.iterdir() if file.name.endswith(".toml")))
+    return tuple(
+        sorted(file.name.removesuffix(".toml") for file in _DEFINITIONS_FOLDER.iterdir() if file.name.endswith(".toml"))
+    )
 
 
-def load(name: str, size: str = "full") -> Experiment:
+def load_experiment(name: str, size: str = "full") -> Experiment:
     """An experiment by its name, or the one that a TOML file of yours describes.
 
     `size` is "full", "quick" (minutes) or "smallest" (seconds, to see that everything runs).
 
-    >>> experiment = load("figure-3", "quick")
-    >>> len(experiment.seeds) < len(load("figure-3").seeds)
+    >>> experiment = load_experiment("figure-3", "quick")
+    >>> len(experiment.seeds) < len(load_experiment("figure-3").seeds)
     True
     """
     if name.endswith(".toml"):
-        return parse(Path(name).stem, Path(name).read_text(encoding="utf-8"), size)
-    if name not in names():
+        return parse_experiment(Path(name).stem, Path(name).read_text(encoding="utf-8"), size)
+    if name not in experiment_names():
         raise SettingsError(
-            f"there is no experiment {name!r}; choose one of {', '.join(names())}, or name a TOML file of yours"
+            f"there is no experiment {name!r}; choose one of {', '.join(experiment_names())}, or name a TOML file of yours"
         )
-    return parse(name, (_FOLDER / f"{name}.toml").read_text(encoding="utf-8"), size)
+    return parse_experiment(name, (_DEFINITIONS_FOLDER / f"{name}.toml").read_text(encoding="utf-8"), size)
 
 
-def parse(name: str, text: str, size: str = "full") -> Experiment:
+def parse_experiment(name: str, text: str, size: str = "full") -> Experiment:
     """The experiment that a TOML text describes."""
     if size not in ("full", "quick", "smallest"):
         raise SettingsError(f"size is {size!r}; expected 'full', 'quick' or 'smallest'")
@@ -134,18 +136,18 @@ def parse(name: str, text: str, size: str = "full") -> Experiment:
         said = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
         raise SettingsError(f"experiment {name!r} is not TOML: {problem}; correct the file") from None
-    if strange := sorted(said.keys() - _KEYS):
+    if strange := sorted(said.keys() - _KNOWN_KEYS):
         raise SettingsError(
-            f"experiment {name!r} has an unknown key {strange[0]!r}; expected {', '.join(sorted(_KEYS))}"
+            f"experiment {name!r} has an unknown key {strange[0]!r}; expected {', '.join(sorted(_KNOWN_KEYS))}"
         )
     if lacking := sorted({"title", "kind", "seeds", "methods", "base"} - said.keys()):
         raise SettingsError(f"experiment {name!r} lacks {', '.join(lacking)}; add it to the file")
     cut = said.get(size, {}) if size != "full" else {}
-    base = {key: _listed(value) for key, value in {**said["base"], **cut.get("base", {})}.items()}
-    sweeps = {key: _listed(value) for key, value in {**said.get("sweep", {}), **cut.get("sweep", {})}.items()}
+    base = {key: _to_tuple(value) for key, value in {**said["base"], **cut.get("base", {})}.items()}
+    sweeps = {key: _to_tuple(value) for key, value in {**said.get("sweep", {}), **cut.get("sweep", {})}.items()}
     if strange := sorted(sweeps.keys() - base.keys()):
         raise SettingsError(f"experiment {name!r} varies {strange[0]!r}, which has no value under [base]; add one")
-    limits = {method: tuple(map(_limit, _listed(limit))) for method, limit in said.get("limits", {}).items()}
+    limits = {method: tuple(map(_read_limit, _to_tuple(limit))) for method, limit in said.get("limits", {}).items()}
     for method, rules in limits.items():
         if method not in said["methods"]:
             raise SettingsError(
@@ -158,7 +160,7 @@ def parse(name: str, text: str, size: str = "full") -> Experiment:
         name,
         said["title"],
         said["kind"],
-        tuple(_seeds(cut.get("seeds", said["seeds"]))),
+        tuple(_read_seeds(cut.get("seeds", said["seeds"]))),
         tuple(cut.get("methods", said["methods"])),
         base,
         sweeps,
@@ -167,10 +169,10 @@ def parse(name: str, text: str, size: str = "full") -> Experiment:
     )
 
 
-def seeds_of(text: str) -> range:
+def parse_seeds(text: str) -> range:
     """ "1000:1010" as seeds, the last one not counted.
 
-    >>> list(seeds_of("1000:1003"))
+    >>> list(parse_seeds("1000:1003"))
     [1000, 1001, 1002]
     """
     first, colon, last = text.partition(":")
@@ -179,13 +181,13 @@ def seeds_of(text: str) -> range:
     return range(int(first), int(last))
 
 
-def _seeds(value: Any) -> Iterator[int]:
-    yield from seeds_of(value) if isinstance(value, str) else value
+def _read_seeds(value: Any) -> Iterator[int]:
+    yield from parse_seeds(value) if isinstance(value, str) else value
 
 
-def _listed(value: Any) -> tuple[Any, ...]:
+def _to_tuple(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, list) else (value,)
 
 
-def _limit(value: Mapping[str, Any]) -> Limit:
-    return Limit(value.get("seeds"), value.get("at_most", {}))
+def _read_limit(value: Mapping[str, Any]) -> MethodLimit:
+    return MethodLimit(value.get("seeds"), value.get("at_most", {}))

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from fedcdh._runtime.optional_imports import needing
+from fedcdh._runtime.optional_imports import optional_import
 from fedcdh.evaluation.experiments.definition import Experiment
-from fedcdh.evaluation.experiments.runner import Row
-from fedcdh.evaluation.experiments.tables import Panel, methods_of, panels, setting_in_words
+from fedcdh.evaluation.experiments.runner import ResultRow
+from fedcdh.evaluation.experiments.tables import ResultPanel, describe_setting, methods_with_rows, split_panels
 
-MEASURES: Mapping[str, tuple[tuple[str, ...], ...]] = {
+FIGURE_MEASURES: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "graphs": (
         ("skeleton_f1", "skeleton_shd", "direction_f1", "direction_shd"),
         ("skeleton_precision", "skeleton_recall", "direction_precision", "direction_recall"),
@@ -25,8 +25,8 @@ MEASURES: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "bytes": (("message",),),
 }
 """What is drawn side by side; a second group is a figure of its own."""
-ENDINGS = ("", "-precision-recall")
-WORDS = {
+FIGURE_SUFFIXES = ("", "-precision-recall")
+AXIS_LABELS = {
     "variables": "number of variables d",
     "clients": "number of clients K",
     "rows": "rows per client",
@@ -42,24 +42,24 @@ WORDS = {
 COLOURS = ("#000000", "#0072B2", "#009E73", "#56B4E9", "#D55E00", "#CC79A7", "#E69F00", "#8C6D31", "#7F7F7F", "#B22222")
 """Told apart with all common kinds of colour blindness (after Okabe and Ito); markers say the same without colours."""
 MARKERS = "osD^vP*Xph<>"
-DOTS = 110  # per inch: readable on a page, and a tenth of the bytes of an SVG with so many points
-LOGARITHMIC = {"clients", "rows"}
+DOTS_PER_INCH = 110  # per inch: readable on a page, and a tenth of the bytes of an SVG with so many points
+LOGARITHMIC_PARAMETERS = {"clients", "rows"}
 
 
-def draw(experiment: Experiment, rows: Sequence[Row], folder: Path) -> list[Path]:
+def draw_figures(experiment: Experiment, rows: Sequence[ResultRow], folder: Path) -> list[Path]:
     """Writes the figures of an experiment as PNG; none where what is varied is no number."""
-    with needing("matplotlib", extra="plot"):
+    with optional_import("matplotlib", extra="plot"):
         from matplotlib import pyplot, rc_context
-    found = [panel for panel in panels(experiment, rows) if _numeric(panel)]
+    found = [panel for panel in split_panels(experiment, rows) if _is_numeric(panel)]
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for setting in dict.fromkeys(panel.setting for panel in found):
         here = [panel for panel in found if panel.setting == setting]
-        for ending, measures in zip(ENDINGS, MEASURES[experiment.kind], strict=False):
+        for ending, measures in zip(FIGURE_SUFFIXES, FIGURE_MEASURES[experiment.kind], strict=False):
             with rc_context({"font.size": 8, "axes.grid": True, "grid.alpha": 0.25}):
-                figure = _figure(pyplot, experiment, here, measures)
+                figure = _draw_figure(pyplot, experiment, here, measures)
                 path = folder / f"{figure_name(experiment, setting)}{ending}.png"
-                figure.savefig(path, dpi=DOTS, metadata={"Software": None}, bbox_inches="tight")
+                figure.savefig(path, dpi=DOTS_PER_INCH, metadata={"Software": None}, bbox_inches="tight")
                 pyplot.close(figure)
             written.append(path)
     return written
@@ -70,20 +70,20 @@ def figure_name(experiment: Experiment, setting: tuple[tuple[str, str], ...]) ->
     return "-".join([experiment.name, *(value for _, value in setting)])
 
 
-def _numeric(panel: Panel) -> bool:
+def _is_numeric(panel: ResultPanel) -> bool:
     return bool(panel.values) and all(value.replace(".", "", 1).isdigit() for value in panel.values)
 
 
-def _figure(pyplot: Any, experiment: Experiment, found: Sequence[Panel], measures: Sequence[str]) -> Any:
+def _draw_figure(pyplot: Any, experiment: Experiment, found: Sequence[ResultPanel], measures: Sequence[str]) -> Any:
     shape = (len(found), len(measures))
     figure, axes = pyplot.subplots(*shape, figsize=(2.6 * shape[1] + 0.4, 2.1 * shape[0] + 0.6), squeeze=False)
-    methods = methods_of(experiment, [row for panel in found for row in panel.rows])
+    methods = methods_with_rows(experiment, [row for panel in found for row in panel.rows])
     for line, panel in zip(axes, found, strict=True):
         for ax, measure in zip(line, measures, strict=True):
-            _curves(ax, panel, methods, measure)
+            _draw_curves(ax, panel, methods, measure)
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncols=min(5, len(labels)), frameon=False, fontsize=8)
-    words = setting_in_words(found[0].setting)
+    words = describe_setting(found[0].setting)
     figure.suptitle(experiment.title + (f" ({words})" if words else ""), fontsize=9)
     lines = -(-len(labels) // 5)
     height = 2.1 * shape[0] + 0.6
@@ -91,7 +91,7 @@ def _figure(pyplot: Any, experiment: Experiment, found: Sequence[Panel], measure
     return figure
 
 
-def _curves(ax: Any, panel: Panel, methods: Sequence[str], measure: str) -> None:
+def _draw_curves(ax: Any, panel: ResultPanel, methods: Sequence[str], measure: str) -> None:
     for position, method in enumerate(methods):
         points = [(float(value), *found) for value in panel.values if (found := panel.mean(method, value, measure))]
         if not points:
@@ -113,7 +113,7 @@ def _curves(ax: Any, panel: Panel, methods: Sequence[str], measure: str) -> None
             linestyle=":" if method == "oracle" else "-",
             zorder=3 if ours else 2,
         )
-    if panel.varied in LOGARITHMIC:
+    if panel.varied in LOGARITHMIC_PARAMETERS:
         ax.set_xscale("log", base=2)
     if measure.endswith(("f1", "precision", "recall", "rejected", "right")):
         ax.set_ylim(-0.03, 1.03)  # shares: comparable from panel to panel
@@ -121,5 +121,5 @@ def _curves(ax: Any, panel: Panel, methods: Sequence[str], measure: str) -> None
         ax.set_yscale("log")
     ax.set_xticks([float(value) for value in panel.values], panel.values)
     ax.minorticks_off()
-    ax.set_xlabel(WORDS.get(panel.varied, panel.varied))
-    ax.set_ylabel(WORDS.get(measure, measure.replace("_", " ").replace("f1", "F1").replace("shd", "SHD")))
+    ax.set_xlabel(AXIS_LABELS.get(panel.varied, panel.varied))
+    ax.set_ylabel(AXIS_LABELS.get(measure, measure.replace("_", " ").replace("f1", "F1").replace("shd", "SHD")))

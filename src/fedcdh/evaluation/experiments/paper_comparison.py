@@ -8,51 +8,62 @@ from importlib.resources import files
 from typing import Any
 
 from fedcdh.evaluation.experiments.definition import Experiment
-from fedcdh.evaluation.experiments.runner import Row
-from fedcdh.evaluation.experiments.tables import FEWEST_PAIRS, OURS, Panel, duels, markdown, methods_of, quantity
+from fedcdh.evaluation.experiments.runner import ResultRow
+from fedcdh.evaluation.experiments.tables import (
+    MIN_PAIRS,
+    REFERENCE_METHOD,
+    ResultPanel,
+    compare_methods,
+    format_quantity,
+    methods_with_rows,
+    to_markdown,
+)
 
-CRITERIA = ("skeleton_f1", "skeleton_shd", "direction_f1", "direction_shd")
+SIGNIFICANCE_MEASURES = ("skeleton_f1", "skeleton_shd", "direction_f1", "direction_shd")
 
-RIVALS = {"FedPC": "fedpc", "NOTEARS-ADMM": "notears-admm", "FedDAG": "feddag"}
+PAPER_BASELINES = {"FedPC": "fedpc", "NOTEARS-ADMM": "notears-admm", "FedDAG": "feddag"}
 
 
-def printed() -> dict[str, list[list[Any]]]:
+def load_printed_figures() -> dict[str, list[list[Any]]]:
     """The numbers that the paper prints."""
     return tomllib.loads((files("fedcdh.evaluation.experiments") / "printed.toml").read_text(encoding="utf-8"))
 
 
-def _at(rows: Iterable[Row], d: int, clients: int, n: int, scale: str = "raw") -> list[Row]:
+def _select_rows(rows: Iterable[ResultRow], d: int, clients: int, n: int, scale: str = "raw") -> list[ResultRow]:
     wanted = {"variables": str(d), "clients": str(clients), "rows": str(n), "scale": scale}
     return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
 
 
-def _mean(rows: Iterable[Row], method: str, measure: str) -> tuple[float, int] | None:
+def _mean_and_count(rows: Iterable[ResultRow], method: str, measure: str) -> tuple[float, int] | None:
     """The mean, and over how many seeds."""
     numbers = [float(row[measure]) for row in rows if row["method"] == method]
     return (sum(numbers) / len(numbers), len(numbers)) if numbers else None
 
 
-def _shown(figure: tuple[float, int] | None, seeds: int) -> str:
+def _format_mean(figure: tuple[float, int] | None, seeds: int) -> str:
     if figure is None:
         return "–"
-    return quantity(figure[0]) + (f" [{figure[1]}]" if figure[1] != seeds else "")
+    return format_quantity(figure[0]) + (f" [{figure[1]}]" if figure[1] != seeds else "")
 
 
-def times(experiment: Experiment, rows: Sequence[Row]) -> Iterator[str]:
+def time_tables(experiment: Experiment, rows: Sequence[ResultRow]) -> Iterator[str]:
     """CPU seconds, and the bytes that all clients send, in all sizes of the paper's table."""
     seeds = len(experiment.seeds)
-    methods = [*RIVALS.values(), *(method for method in experiment.methods if method.startswith("fedcdh"))]
+    methods = [*PAPER_BASELINES.values(), *(method for method in experiment.methods if method.startswith("fedcdh"))]
     clock, sent = [], []
-    for d, clients, n, *theirs in printed()["times"]:
-        here = _at(rows, d, clients, n)
-        paper = dict(zip((*RIVALS.values(), "fedcdh-paper"), theirs, strict=True))
+    for d, clients, n, *theirs in load_printed_figures()["times"]:
+        here = _select_rows(rows, d, clients, n)
+        paper = dict(zip((*PAPER_BASELINES.values(), "fedcdh-paper"), theirs, strict=True))
         cells = [
-            _shown(_mean(here, method, "seconds"), seeds) + (f" ({paper[method]:g})" if method in paper else "")
+            _format_mean(_mean_and_count(here, method, "seconds"), seeds)
+            + (f" ({paper[method]:g})" if method in paper else "")
             for method in methods
         ]
         clock.append([str(d), str(clients), str(n), *cells])
-        counts = [[_mean(here, method, f"{what}_up") for what in ("bytes", "messages")] for method in methods]
-        told = [f"{_shown(sums, seeds)} in {quantity(number[0])}" if number else "–" for sums, number in counts]
+        counts = [[_mean_and_count(here, method, f"{what}_up") for what in ("bytes", "messages")] for method in methods]
+        told = [
+            f"{_format_mean(sums, seeds)} in {format_quantity(number[0])}" if number else "–" for sums, number in counts
+        ]
         sent.append([str(d), str(clients), str(n), *told])
     yield "### Table of computational time\n"
     yield (
@@ -60,64 +71,66 @@ def times(experiment: Experiment, rows: Sequence[Row]) -> Iterator[str]:
         "own program and the rivals' (another machine, other implementations); in square brackets the number of seeds "
         "where it is not all.\n"
     )
-    yield markdown(["d", "K", "n_k", *methods], clock) + "\n"
+    yield to_markdown(["d", "K", "n_k", *methods], clock) + "\n"
     yield "Bytes that all clients together send, and in how many messages:\n"
-    yield markdown(["d", "K", "n_k", *methods], sent) + "\n"
+    yield to_markdown(["d", "K", "n_k", *methods], sent) + "\n"
 
 
-def significance(rows: Sequence[Row]) -> Iterator[str]:
+def significance_table(rows: Sequence[ResultRow]) -> Iterator[str]:
     """Signed-rank tests against each rival, in all sizes of the paper's table."""
     yield "### Table of significance\n"
     yield (
-        f"p-values of the signed-rank test, `{OURS}` against each rival, raw data; in brackets the paper's, for its "
+        f"p-values of the signed-rank test, `{REFERENCE_METHOD}` against each rival, raw data; in brackets the paper's, for its "
         "own method. An asterisk marks where the rival is the better one, a dash where both have fewer than "
-        f"{FEWEST_PAIRS} seeds.\n"
+        f"{MIN_PAIRS} seeds.\n"
     )
     heads = [
         "d",
         "K",
         "n_k",
-        *(f"{name}: {criterion}" for name in RIVALS for criterion in ("S-F1", "S-SHD", "D-F1", "D-SHD")),
+        *(f"{name}: {criterion}" for name in PAPER_BASELINES for criterion in ("S-F1", "S-SHD", "D-F1", "D-SHD")),
     ]
     lines = []
-    for d, clients, n, *theirs in printed()["wilcoxon"]:
-        here = _at(rows, d, clients, n)
-        panel = Panel((), "rows", (str(n),), tuple(here))
+    for d, clients, n, *theirs in load_printed_figures()["wilcoxon"]:
+        here = _select_rows(rows, d, clients, n)
+        panel = ResultPanel((), "rows", (str(n),), tuple(here))
         cells = []
-        for number, rival in enumerate(RIVALS.values()):
-            for place, criterion in enumerate(CRITERIA):
-                cells.append(_p(panel, str(n), rival, criterion, theirs[4 * number + place]))
+        for number, rival in enumerate(PAPER_BASELINES.values()):
+            for place, criterion in enumerate(SIGNIFICANCE_MEASURES):
+                cells.append(_format_p_value(panel, str(n), rival, criterion, theirs[4 * number + place]))
         lines.append([str(d), str(clients), str(n), *cells])
-    yield markdown(heads, lines) + "\n"
+    yield to_markdown(heads, lines) + "\n"
 
 
-def _p(panel: Panel, value: str, rival: str, criterion: str, paper: float) -> str:
-    met = next(iter(duels(panel, value, [rival], criterion)), None)
-    if met is None or met.pairs < FEWEST_PAIRS:
+def _format_p_value(panel: ResultPanel, value: str, rival: str, criterion: str, paper: float) -> str:
+    met = next(iter(compare_methods(panel, value, [rival], criterion)), None)
+    if met is None or met.pairs < MIN_PAIRS:
         return f"– ({paper:.2f})"
     better = met.ours < met.theirs if criterion.endswith("shd") else met.ours > met.theirs
     return f"{met.p_value:.3f}{'' if better or met.ours == met.theirs else '*'} ({paper:.2f})"
 
 
-def features(experiment: Experiment, rows: Sequence[Row]) -> Iterator[str]:
+def feature_tables(experiment: Experiment, rows: Sequence[ResultRow]) -> Iterator[str]:
     """All scores by the number h of features."""
     yield "### Beside the paper's table\n"
     yield "The paper's figures in brackets (10 runs of its own program on its own draws).\n"
     measures = [
         f"{part}_{score}" for part in ("skeleton", "direction") for score in ("f1", "precision", "recall", "shd")
     ]
-    theirs = {str(h): figures for h, *figures in printed()["features"]}
-    for method in methods_of(experiment, rows):
+    theirs = {str(h): figures for h, *figures in load_printed_figures()["features"]}
+    for method in methods_with_rows(experiment, rows):
         lines = []
         for h in experiment.sweeps["width"]:
             here = [row for row in rows if row["width"] == str(h)]
             if not any(row["method"] == method for row in here):
                 continue
-            figures = [_mean(here, method, measure) for measure in (*measures, "seconds")]
+            figures = [_mean_and_count(here, method, measure) for measure in (*measures, "seconds")]
             cells = [f"{figure[0]:.2f}" for figure in figures if figure]
             if method == "fedcdh-paper" and str(h) in theirs:
                 cells = [f"{cell} ({paper:g})" for cell, paper in zip(cells, theirs[str(h)], strict=True)]
             lines.append([str(h), *cells])
         yield f"`{method}`:\n"
-        yield markdown(["h", "S-F1", "S-prec", "S-rec", "S-SHD", "D-F1", "D-prec", "D-rec", "D-SHD", "seconds"], lines)
+        yield to_markdown(
+            ["h", "S-F1", "S-prec", "S-rec", "S-SHD", "D-F1", "D-prec", "D-rec", "D-SHD", "seconds"], lines
+        )
         yield ""

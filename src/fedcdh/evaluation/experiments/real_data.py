@@ -19,7 +19,7 @@ Each is prepared the way its README.md asks for, never the way that scores best:
 - airfoil: the nodes of truth.json; the velocity is the domain.
 
 A truth with feedback is no DAG. Its arrows are scored like others; where a → b and b → a are both true, the pair is one
-edge and either direction is right (`Study.truth_beside`). No DAG can then have all arrows of a longer cycle.
+edge and either direction is right (`RealStudy.truth_given`). No DAG can then have all arrows of a longer cycle.
 """
 
 from __future__ import annotations
@@ -38,24 +38,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedcdh.data.sources import Kind
+from fedcdh.data.sources import ColumnKind
 from fedcdh.evaluation.simulation import Simulation
 from fedcdh.graphs.partial_graph import Arrow, PartialGraph
 
 DOMAIN_COLUMN = "domain"
 
-Columns = dict[str, NDArray[Any]]
-Truth = Mapping[str, Any]  # truth.json
+ColumnArrays = dict[str, NDArray[Any]]
+TruthDocument = Mapping[str, Any]  # truth.json
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
+class RealStudy:
     """One table with a column `domain`, and what is known about where it comes from."""
 
     name: str
     source: str  # studies of one source are one piece of evidence, not several
     columns: Mapping[str, NDArray[Any]]
-    kinds: Mapping[str, Kind]
+    kinds: Mapping[str, ColumnKind]
     arrows: frozenset[Arrow]
     changing: frozenset[str] | None  # None: not known
 
@@ -65,23 +65,23 @@ class Study:
 
     @property
     def acyclic(self) -> bool:
-        return self.truth_beside(()) == self.arrows and PartialGraph(self.names, self.arrows).is_acyclic()
+        return self.truth_given(()) == self.arrows and PartialGraph(self.names, self.arrows).is_acyclic()
 
-    def truth_beside(self, claimed: Iterable[Arrow]) -> frozenset[Arrow]:
-        """The true arrows, one per pair; see `one_per_pair`."""
-        return one_per_pair(self.arrows, claimed)
+    def truth_given(self, claimed: Iterable[Arrow]) -> frozenset[Arrow]:
+        """The true arrows, one per pair; see `keep_one_per_pair`."""
+        return keep_one_per_pair(self.arrows, claimed)
 
     @classmethod
-    def of(cls, simulation: Simulation, name: str) -> Study:
+    def of(cls, simulation: Simulation, name: str) -> RealStudy:
         """A simulated study in the same form."""
         columns = MappingProxyType(simulation.columns(DOMAIN_COLUMN))
         return cls(name, name, columns, {}, simulation.arrows, simulation.changing)
 
 
-def one_per_pair(arrows: frozenset[Arrow], claimed: Iterable[Arrow]) -> frozenset[Arrow]:
+def keep_one_per_pair(arrows: frozenset[Arrow], claimed: Iterable[Arrow]) -> frozenset[Arrow]:
     """True arrows, one per pair: of a → b and b → a, both true, the one claimed (or else the first).
 
-    >>> sorted(one_per_pair(frozenset({("a", "b"), ("b", "a"), ("b", "c")}), [("b", "a")]))
+    >>> sorted(keep_one_per_pair(frozenset({("a", "b"), ("b", "a"), ("b", "c")}), [("b", "a")]))
     [('b', 'a'), ('b', 'c')]
     """
     claimed = frozenset(claimed)
@@ -93,24 +93,24 @@ def one_per_pair(arrows: frozenset[Arrow], claimed: Iterable[Arrow]) -> frozense
 # Preparations: what a README.md asks to do before any test for independent rows
 
 
-def as_it_is(columns: Columns) -> Columns:
+def keep_columns(columns: ColumnArrays) -> ColumnArrays:
     """Nothing is asked for."""
     return columns
 
 
-def logarithms(columns: Columns) -> Columns:
+def take_logarithms(columns: ColumnArrays) -> ColumnArrays:
     """Of all variables."""
     return {name: column if name == DOMAIN_COLUMN else np.log(column) for name, column in columns.items()}
 
 
-def thinned(columns: Columns, step: int) -> Columns:
+def thin_rows(columns: ColumnArrays, step: int) -> ColumnArrays:
     """Every `step`-th row of each domain."""
     domains = columns[DOMAIN_COLUMN]
     rows = np.sort(np.concatenate([np.flatnonzero(domains == domain)[::step] for domain in np.unique(domains)]))
     return {name: column[rows] for name, column in columns.items()}
 
 
-def scaled_within(columns: Columns) -> Columns:
+def scale_within_domains(columns: ColumnArrays) -> ColumnArrays:
     """Mean 0 and variance 1 in each domain."""
     domains, scaled = columns[DOMAIN_COLUMN], dict(columns)
     for name in columns.keys() - {DOMAIN_COLUMN}:
@@ -122,32 +122,36 @@ def scaled_within(columns: Columns) -> Columns:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class StudyRecipe:
     """How a study is made from the files of one data set."""
 
     source: str
-    prepare: Callable[[Columns], Columns] = as_it_is
-    kind: Kind = "continuous"
-    nodes: Callable[[Truth], Iterable[str]] = lambda truth: truth["nodes"]
-    edges: Callable[[Truth], Iterable[Iterable[str]]] = lambda truth: truth["edges"]
+    prepare: Callable[[ColumnArrays], ColumnArrays] = keep_columns
+    kind: ColumnKind = "continuous"
+    nodes: Callable[[TruthDocument], Iterable[str]] = lambda truth: truth["nodes"]
+    edges: Callable[[TruthDocument], Iterable[Iterable[str]]] = lambda truth: truth["edges"]
 
 
-STUDIES: Mapping[str, Recipe] = {
-    "sachs": Recipe("sachs", logarithms),
-    "sachs_18": Recipe("sachs", logarithms, edges=lambda truth: truth["alternatives"]["consensus_18"]["edges"]),
-    "airfoil": Recipe("airfoil"),
-    "mtl_hippocampus_7t": Recipe("mtl_hippocampus_7t", lambda columns: scaled_within(thinned(columns, 10))),
-    "fmri_hippocampus": Recipe("fmri_hippocampus"),
-    "fmri_sim_net5": Recipe("fmri_sim_net5", partial(thinned, step=5)),
-    "fmri_sim_net7": Recipe("fmri_sim_net7", partial(thinned, step=5)),
-    "bn_asia": Recipe("bn_asia", kind="categorical"),
-    "bn_sachs_net": Recipe("bn_sachs_net", kind="categorical"),
-    "bn_child": Recipe("bn_child", kind="categorical"),
-    "bn_alarm": Recipe("bn_alarm", kind="categorical"),
-    "gbn_ecoli70_8": Recipe("gbn_ecoli70", nodes=lambda truth: truth["ancestral_subsets"]["8"]),
-    "gbn_ecoli70_12": Recipe("gbn_ecoli70", nodes=lambda truth: truth["ancestral_subsets"]["12"]),
-    "gbn_ecoli70_20": Recipe("gbn_ecoli70", nodes=lambda truth: truth["ancestral_subsets"]["20"]),
-    "gbn_ecoli70": Recipe("gbn_ecoli70"),
+REAL_STUDIES: Mapping[str, StudyRecipe] = {
+    "sachs": StudyRecipe("sachs", take_logarithms),
+    "sachs_18": StudyRecipe(
+        "sachs", take_logarithms, edges=lambda truth: truth["alternatives"]["consensus_18"]["edges"]
+    ),
+    "airfoil": StudyRecipe("airfoil"),
+    "mtl_hippocampus_7t": StudyRecipe(
+        "mtl_hippocampus_7t", lambda columns: scale_within_domains(thin_rows(columns, 10))
+    ),
+    "fmri_hippocampus": StudyRecipe("fmri_hippocampus"),
+    "fmri_sim_net5": StudyRecipe("fmri_sim_net5", partial(thin_rows, step=5)),
+    "fmri_sim_net7": StudyRecipe("fmri_sim_net7", partial(thin_rows, step=5)),
+    "bn_asia": StudyRecipe("bn_asia", kind="categorical"),
+    "bn_sachs_net": StudyRecipe("bn_sachs_net", kind="categorical"),
+    "bn_child": StudyRecipe("bn_child", kind="categorical"),
+    "bn_alarm": StudyRecipe("bn_alarm", kind="categorical"),
+    "gbn_ecoli70_8": StudyRecipe("gbn_ecoli70", nodes=lambda truth: truth["ancestral_subsets"]["8"]),
+    "gbn_ecoli70_12": StudyRecipe("gbn_ecoli70", nodes=lambda truth: truth["ancestral_subsets"]["12"]),
+    "gbn_ecoli70_20": StudyRecipe("gbn_ecoli70", nodes=lambda truth: truth["ancestral_subsets"]["20"]),
+    "gbn_ecoli70": StudyRecipe("gbn_ecoli70"),
 }
 
 
@@ -156,29 +160,29 @@ def data_folder() -> Path:
     return Path(os.environ.get("FEDCDH_SHARED") or Path("..") / "shared") / "data"
 
 
-def found(names: Iterable[str] = tuple(STUDIES), say: Callable[[str], None] = print) -> Iterator[str]:
+def available_studies(names: Iterable[str] = tuple(REAL_STUDIES), say: Callable[[str], None] = print) -> Iterator[str]:
     """Those of the studies whose data are here; of the others it is said that they are not."""
     for name in names:
-        if name not in STUDIES:
-            raise SystemExit(f"there is no study {name!r}; choose from {', '.join(STUDIES)}")
-        folder = data_folder() / STUDIES[name].source
-        if _table_of(folder).exists() and (folder / "truth.json").exists():
+        if name not in REAL_STUDIES:
+            raise SystemExit(f"there is no study {name!r}; choose from {', '.join(REAL_STUDIES)}")
+        folder = data_folder() / REAL_STUDIES[name].source
+        if _table_path(folder).exists() and (folder / "truth.json").exists():
             yield name
         else:
             say(f"{name}: {folder} not found, skipped (FEDCDH_SHARED names the folder that holds data/)")
 
 
-def load(name: str) -> Study:
+def load_study(name: str) -> RealStudy:
     """The study of this name, prepared."""
-    recipe = STUDIES.get(name, Recipe(name))
+    recipe = REAL_STUDIES.get(name, StudyRecipe(name))
     folder = data_folder() / recipe.source
     truth = json.loads((folder / "truth.json").read_text(encoding="utf-8"))
     nodes = tuple(recipe.nodes(truth))
     changing = truth.get("domain_changes")
-    columns = recipe.prepare(_read(_table_of(folder), nodes, int if recipe.kind == "categorical" else float))
+    columns = recipe.prepare(_read_table(_table_path(folder), nodes, int if recipe.kind == "categorical" else float))
     for column in columns.values():
         column.setflags(write=False)
-    return Study(
+    return RealStudy(
         name=name,
         source=recipe.source,
         columns=MappingProxyType(columns),
@@ -188,17 +192,17 @@ def load(name: str) -> Study:
     )
 
 
-def columns_of(source: str, names: Sequence[str]) -> Columns:
+def read_columns(source: str, names: Sequence[str]) -> ColumnArrays:
     """Columns of a data set as they are, and the one of domains."""
-    return _read(_table_of(data_folder() / source), tuple(names), float)
+    return _read_table(_table_path(data_folder() / source), tuple(names), float)
 
 
-def _table_of(folder: Path) -> Path:
+def _table_path(folder: Path) -> Path:
     plain = folder / "data.csv"
     return plain if plain.exists() else folder / "data.csv.gz"
 
 
-def _read(path: Path, nodes: tuple[str, ...], number: type[int] | type[float]) -> Columns:
+def _read_table(path: Path, nodes: tuple[str, ...], number: type[int] | type[float]) -> ColumnArrays:
     with (
         gzip.open(path, "rt", newline="", encoding="utf-8")
         if path.suffix == ".gz"
@@ -206,5 +210,5 @@ def _read(path: Path, nodes: tuple[str, ...], number: type[int] | type[float]) -
     ):
         header, *rows = csv.reader(lines)
     values = dict(zip(header, zip(*rows, strict=True), strict=True))
-    columns: Columns = {DOMAIN_COLUMN: np.array(values[DOMAIN_COLUMN])}
+    columns: ColumnArrays = {DOMAIN_COLUMN: np.array(values[DOMAIN_COLUMN])}
     return columns | {name: np.array([number(value) for value in values[name]]) for name in nodes}

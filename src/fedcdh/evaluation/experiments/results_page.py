@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from fedcdh._io.storage import write_whole
-from fedcdh.evaluation.experiments.definition import Experiment, load, names
-from fedcdh.evaluation.experiments.figures import ENDINGS, MEASURES, figure_name
-from fedcdh.evaluation.experiments.paper_comparison import features, significance, times
-from fedcdh.evaluation.experiments.runner import Row, columns_of, read_rows
+from fedcdh._io.storage import write_atomically
+from fedcdh.evaluation.experiments.definition import Experiment, experiment_names, load_experiment
+from fedcdh.evaluation.experiments.figures import FIGURE_MEASURES, FIGURE_SUFFIXES, figure_name
+from fedcdh.evaluation.experiments.paper_comparison import feature_tables, significance_table, time_tables
+from fedcdh.evaluation.experiments.runner import ResultRow, read_rows, result_columns
 from fedcdh.evaluation.experiments.tables import (
-    FEWEST_PAIRS,
-    LEVEL,
-    OURS,
-    Panel,
-    duels,
-    markdown,
-    means,
-    methods_of,
-    panels,
-    plus_minus,
-    quantity,
-    same_graphs,
-    setting_in_words,
+    MIN_PAIRS,
+    REFERENCE_METHOD,
+    SIGNIFICANCE_LEVEL,
+    ResultPanel,
+    compare_methods,
+    count_equal_graphs,
+    describe_setting,
+    format_mean,
+    format_quantity,
+    means_table,
+    methods_with_rows,
+    split_panels,
+    to_markdown,
 )
 
-ORDER = (
+PAPER_ORDER = (
     "figure-3",
     "figure-4",
     "dense",
@@ -39,8 +39,8 @@ ORDER = (
     "power",
 )
 """As in the paper; what is not named here follows."""
-NOT_RIVALS = {"oracle", "fedcdh-evidence", "fedcdh-constraint", "fedcdh-rounds", "fedcdh-paper"}
-TABLES = {
+NON_BASELINES = {"oracle", "fedcdh-evidence", "fedcdh-constraint", "fedcdh-rounds", "fedcdh-paper"}
+TABLE_MEASURES = {
     "graphs": ("direction_f1", "skeleton_f1"),
     "real": ("skeleton_f1", "direction_f1"),
     "stocks": ("edges", "within_sector", "known_directed"),
@@ -49,7 +49,7 @@ TABLES = {
     "bytes": ("message", "raw", "tensor"),
 }
 
-HEAD = """# Results
+PAGE_HEAD = """# Results
 
 Every table and figure of this page is made by `fedcdh experiment page` from the CSV files beside it,
 and every file by the command above its figures. One row of a file is one method on one instance:
@@ -64,71 +64,71 @@ variable at mean 0 and variance 1.
 """
 
 
-def write_page(folder: Path, page: Path, size: str = "full") -> Path:
+def write_results_page(folder: Path, page: Path, size: str = "full") -> Path:
     """Writes the page of all experiments of this size that have rows in the folder, and only of these rows.
 
     What a person has to say about them stands in discussion.txt (Markdown) of the folder, and becomes part of the page.
     """
-    write_whole(page, page_text(folder, page, size))
+    write_atomically(page, render_results_page(folder, page, size))
     return page
 
 
-def page_text(folder: Path, page: Path, size: str = "full") -> str:
+def render_results_page(folder: Path, page: Path, size: str = "full") -> str:
     """What stands on the page."""
-    experiments = [load(name, size) for name in sorted(names(), key=_place)]
-    found = [(experiment, _rows(experiment, folder)) for experiment in experiments]
+    experiments = [load_experiment(name, size) for name in sorted(experiment_names(), key=_paper_position)]
+    found = [(experiment, _read_design_rows(experiment, folder)) for experiment in experiments]
     said = folder / "discussion.txt"
-    parts = [HEAD, *([said.read_text(encoding="utf-8")] if said.exists() else []), *_standing(found)]
+    parts = [PAGE_HEAD, *([said.read_text(encoding="utf-8")] if said.exists() else []), *_comparison_section(found)]
     for experiment, rows in found:
         if rows:
-            parts += _section(experiment, rows, folder, page, size)
+            parts += _experiment_section(experiment, rows, folder, page, size)
     return "\n".join(part.rstrip() + "\n" for part in parts)
 
 
-def _rows(experiment: Experiment, folder: Path) -> list[Row]:
+def _read_design_rows(experiment: Experiment, folder: Path) -> list[ResultRow]:
     """What the command makes, and nothing else that may be in the file, such as seeds that were only looked at."""
     keys = (*experiment.parameters, "method", "seed")
     found = {
         tuple(row[key] for key in keys): row
-        for row in read_rows(folder / f"{experiment.name}.csv", columns_of(experiment))
+        for row in read_rows(folder / f"{experiment.name}.csv", result_columns(experiment))
     }
     return [found[job.key] for job in experiment.jobs() if job.key in found]
 
 
-def _place(name: str) -> tuple[int, str]:
-    return (ORDER.index(name) if name in ORDER else len(ORDER), name)
+def _paper_position(name: str) -> tuple[int, str]:
+    return (PAPER_ORDER.index(name) if name in PAPER_ORDER else len(PAPER_ORDER), name)
 
 
 # Where we win, tie and lose
 
 
-def _standing(found: Iterable[tuple[Experiment, Sequence[Row]]]) -> Iterator[str]:
+def _comparison_section(found: Iterable[tuple[Experiment, Sequence[ResultRow]]]) -> Iterator[str]:
     yield f"""## Where the default engine stands
 
-Direction F1 of `{OURS}` in every cell of the two main figures, beside all rivals that were run on the same instances:
-*worse* and *better* where a signed-rank test of the paired figures has p < {LEVEL:g}, *tied* otherwise. From fewer than
-{FEWEST_PAIRS} seeds no such test can tell anything: these rivals are counted apart, as *too few seeds*. Ten seeds tell
+Direction F1 of `{REFERENCE_METHOD}` in every cell of the two main figures, beside all rivals that were run on the same instances:
+*worse* and *better* where a signed-rank test of the paired figures has p < {SIGNIFICANCE_LEVEL:g}, *tied* otherwise. From fewer than
+{MIN_PAIRS} seeds no such test can tell anything: these rivals are counted apart, as *too few seeds*. Ten seeds tell
 large differences only; the second table of each setting has all instances together, which share seeds and truths."""
     for experiment, rows in found:
         if experiment.name in ("figure-3", "figure-4") and rows:
             yield f"### {experiment.title}\n"
-            for setting in dict.fromkeys(panel.setting for panel in panels(experiment, rows)):
-                yield f"{setting_in_words(setting)}, cell by cell, and all its instances together:\n"
-                here = [panel for panel in panels(experiment, rows) if panel.setting == setting]
-                yield _verdicts(experiment, here)
+            for setting in dict.fromkeys(panel.setting for panel in split_panels(experiment, rows)):
+                yield f"{describe_setting(setting)}, cell by cell, and all its instances together:\n"
+                here = [panel for panel in split_panels(experiment, rows) if panel.setting == setting]
+                yield _cell_comparisons(experiment, here)
                 yield ""
-                yield _altogether(experiment, here)
+                yield _setting_comparison(experiment, here)
 
 
-def _verdicts(experiment: Experiment, found: Sequence[Panel]) -> str:
-    rivals = [method for method in experiment.methods if method not in NOT_RIVALS]
+def _cell_comparisons(experiment: Experiment, found: Sequence[ResultPanel]) -> str:
+    rivals = [method for method in experiment.methods if method not in NON_BASELINES]
     lines = []
     for panel in found:
         for value in panel.values:
-            met = list(duels(panel, value, rivals, "direction_f1"))
+            met = list(compare_methods(panel, value, rivals, "direction_f1"))
             if not met:
                 continue
-            ours = panel.mean(OURS, value, "direction_f1")
+            ours = panel.mean(REFERENCE_METHOD, value, "direction_f1")
             best = max(met, key=lambda duel: duel.theirs - duel.ours)
             behind = ", ".join(f"{duel.rival} (p = {duel.p_value:.3f})" for duel in met if duel.verdict == "worse")
             told = [duel.verdict for duel in met]
@@ -142,61 +142,63 @@ def _verdicts(experiment: Experiment, found: Sequence[Panel]) -> str:
                     behind or "none",
                 ]
             )
-    return markdown(
+    return to_markdown(
         ["cell", "ours", "hardest rival : ours", "seeds", "better than", "tied with", "too few seeds", "worse than"],
         lines,
     )
 
 
-def _altogether(experiment: Experiment, found: Sequence[Panel]) -> str:
+def _setting_comparison(experiment: Experiment, found: Sequence[ResultPanel]) -> str:
     """All instances of a setting: whom we beat how often. Cells share instances, so there is no test here."""
     scores: dict[str, dict[tuple[str, ...], float]] = {}
     for row in (row for panel in found for row in panel.rows):
         instance = tuple(row[name] for name in (*experiment.parameters, "seed"))
         scores.setdefault(row["method"], {})[instance] = float(row["direction_f1"])
     lines = []
-    for rival in methods_of(experiment, [row for panel in found for row in panel.rows]):
-        shared = sorted(scores.get(OURS, {}).keys() & scores[rival].keys())
-        if rival in (OURS, "oracle") or not shared:
+    for rival in methods_with_rows(experiment, [row for panel in found for row in panel.rows]):
+        shared = sorted(scores.get(REFERENCE_METHOD, {}).keys() & scores[rival].keys())
+        if rival in (REFERENCE_METHOD, "oracle") or not shared:
             continue
-        pairs = [(scores[OURS][instance], scores[rival][instance]) for instance in shared]
+        pairs = [(scores[REFERENCE_METHOD][instance], scores[rival][instance]) for instance in shared]
         counts = [sum(a > b for a, b in pairs), sum(a == b for a, b in pairs), sum(a < b for a, b in pairs)]
         both = [sum(figures) / len(pairs) for figures in zip(*pairs, strict=True)]
         lines.append([rival, str(len(pairs)), *(f"{figure:.3f}" for figure in both), *map(str, counts)])
-    return markdown(["rival", "instances", "ours", "theirs", "we are better", "equal", "worse"], lines)
+    return to_markdown(["rival", "instances", "ours", "theirs", "we are better", "equal", "worse"], lines)
 
 
 # One experiment
 
 
-def _section(experiment: Experiment, rows: Sequence[Row], folder: Path, page: Path, size: str) -> Iterator[str]:
+def _experiment_section(
+    experiment: Experiment, rows: Sequence[ResultRow], folder: Path, page: Path, size: str
+) -> Iterator[str]:
     seeds = sorted({int(row["seed"]) for row in rows})
     command = " ".join(["fedcdh experiment", experiment.name, *([f"--{size}"] if size != "full" else [])])
     missing = len(experiment.jobs()) - len(rows)
     unfinished = f", and {missing} more that were not yet run" if missing else ""
     yield f"## {experiment.title}\n"
-    yield f"`{command}`: {len(rows)} rows{unfinished}, {_seeds(seeds)}. {_limits(experiment)}\n"
+    yield f"`{command}`: {len(rows)} rows{unfinished}, {_format_seeds(seeds)}. {_format_limits(experiment)}\n"
     if failures := [row for row in rows if row["failure"]]:
-        yield _failures(failures)
+        yield _format_failures(failures)
     if experiment.remarks:
         yield experiment.remarks + "\n"
-    found = panels(experiment, rows)
+    found = split_panels(experiment, rows)
     for setting in dict.fromkeys(panel.setting for panel in found):
-        for ending, _ in zip(ENDINGS, MEASURES[experiment.kind], strict=False):
+        for ending, _ in zip(FIGURE_SUFFIXES, FIGURE_MEASURES[experiment.kind], strict=False):
             path = folder / f"{figure_name(experiment, setting)}{ending}.png"
             if path.exists():
                 place = path.relative_to(page.parent).as_posix()
-                yield f"![{experiment.title}, {setting_in_words(setting)}]({place})\n"
+                yield f"![{experiment.title}, {describe_setting(setting)}]({place})\n"
     for panel in found:
-        yield from _tables(experiment, panel)
-    yield from _extras(experiment, rows)
+        yield from _measure_tables(experiment, panel)
+    yield from _special_tables(experiment, rows)
 
 
-def _seeds(seeds: Sequence[int]) -> str:
+def _format_seeds(seeds: Sequence[int]) -> str:
     return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
 
 
-def _limits(experiment: Experiment) -> str:
+def _format_limits(experiment: Experiment) -> str:
     """What slow methods were spared."""
     told = []
     for method, limits in experiment.limits.items():
@@ -215,7 +217,7 @@ def _limits(experiment: Experiment) -> str:
     return f"Only as far as they are fast enough: {'; '.join(told)}." if told else ""
 
 
-def _failures(rows: Sequence[Row]) -> str:
+def _format_failures(rows: Sequence[ResultRow]) -> str:
     found: dict[tuple[str, str], int] = {}
     for row in rows:
         found[row["method"], row["failure"]] = found.get((row["method"], row["failure"]), 0) + 1
@@ -223,39 +225,39 @@ def _failures(rows: Sequence[Row]) -> str:
     return f"Failed, and counted as having found nothing: {told}.\n"
 
 
-def _tables(experiment: Experiment, panel: Panel) -> Iterator[str]:
-    methods = methods_of(experiment, panel.rows)
-    for measure in TABLES[experiment.kind]:
-        words = setting_in_words(panel.setting)
+def _measure_tables(experiment: Experiment, panel: ResultPanel) -> Iterator[str]:
+    methods = methods_with_rows(experiment, panel.rows)
+    for measure in TABLE_MEASURES[experiment.kind]:
+        words = describe_setting(panel.setting)
         yield f"{measure.replace('_', ' ')}{f' ({words})' if words else ''}:\n"
-        show = (lambda figures: quantity(figures and figures[0])) if experiment.kind == "bytes" else plus_minus
-        yield means(panel, methods, measure, show) + "\n"
+        show = (lambda figures: format_quantity(figures and figures[0])) if experiment.kind == "bytes" else format_mean
+        yield means_table(panel, methods, measure, show) + "\n"
 
 
-def _extras(experiment: Experiment, rows: Sequence[Row]) -> Iterator[str]:
+def _special_tables(experiment: Experiment, rows: Sequence[ResultRow]) -> Iterator[str]:
     if experiment.name == "figure-3":
-        yield from times(experiment, rows)
-        yield from significance(rows)
+        yield from time_tables(experiment, rows)
+        yield from significance_table(rows)
     if experiment.name == "hyperparameter":
-        yield from features(experiment, rows)
+        yield from feature_tables(experiment, rows)
     if experiment.name == "rounds":
-        yield from _spent(experiment, rows)
+        yield from _round_costs(experiment, rows)
     for between in ("scale", "order"):
         if len(experiment.base.get(between, ())) > 1:
             yield f"### The same graph, whatever the {between}\n"
-            found = same_graphs([row for row in rows if row["method"] != "oracle"], between)
+            found = count_equal_graphs([row for row in rows if row["method"] != "oracle"], between)
             values = " and ".join(map(str, experiment.base[between]))
             yield f"Instances on which a method finds the very same graph and changes with {between} {values}:\n"
-            yield markdown(["method", "same"], [[method, f"{same} of {of}"] for method, (same, of) in found.items()])
+            yield to_markdown(["method", "same"], [[method, f"{same} of {of}"] for method, (same, of) in found.items()])
             yield ""
 
 
-def _spent(experiment: Experiment, rows: Sequence[Row]) -> Iterator[str]:
+def _round_costs(experiment: Experiment, rows: Sequence[ResultRow]) -> Iterator[str]:
     """What is sent besides the profile, of which every client sends one."""
     yield "### Rounds and bytes\n"
     yield "Messages of a client after its profile (the first is its summary), and kB that a client sends in all:\n"
     lines = []
-    for panel in panels(experiment, rows):
+    for panel in split_panels(experiment, rows):
         for value in panel.values:
             cells = []
             for method in ("fedcdh-constraint", "fedcdh-rounds"):
@@ -264,5 +266,5 @@ def _spent(experiment: Experiment, rows: Sequence[Row]) -> Iterator[str]:
                 for measure, unit, less in (("messages_up", 1, 1), ("bytes_up", 1000, 0)):
                     each = [int(row[measure]) / of / unit - less for row, of in zip(found, clients, strict=True)]
                     cells.append(f"{sum(each) / len(each):.1f}" if each else "–")
-            lines.append([f"{setting_in_words(panel.setting)}, {panel.varied} = {value}", *cells])
-    yield markdown(["case", "one message", "kB", "further rounds", "kB"], lines) + "\n"
+            lines.append([f"{describe_setting(panel.setting)}, {panel.varied} = {value}", *cells])
+    yield to_markdown(["case", "one message", "kB", "further rounds", "kB"], lines) + "\n"

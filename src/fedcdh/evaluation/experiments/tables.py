@@ -10,25 +10,25 @@ import numpy as np
 from scipy import stats
 
 from fedcdh.evaluation.experiments.definition import Experiment
-from fedcdh.evaluation.experiments.runner import Row
+from fedcdh.evaluation.experiments.runner import ResultRow
 
-OURS = "fedcdh-evidence"
-LEVEL = 0.05
-FEWEST_PAIRS = 6
-Setting = tuple[tuple[str, str], ...]
+REFERENCE_METHOD = "fedcdh-evidence"
+SIGNIFICANCE_LEVEL = 0.05
+MIN_PAIRS = 6
+PanelSetting = tuple[tuple[str, str], ...]
 """Parameters and values that several rows share."""
 
 
 @dataclass(frozen=True)
-class Panel:
+class ResultPanel:
     """One sweep in one setting of everything else: what a curve of a figure, or a block of a table, shows."""
 
-    setting: Setting  # of the parameters that are crossed with everything
+    setting: PanelSetting  # of the parameters that are crossed with everything
     varied: str
     values: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[ResultRow, ...]
 
-    def of(self, method: str, value: str) -> list[Row]:
+    def of(self, method: str, value: str) -> list[ResultRow]:
         """The rows of a method at a value of what is varied, in the order of seeds."""
         found = [row for row in self.rows if row["method"] == method and row[self.varied] == value]
         return sorted(found, key=lambda row: int(row["seed"]))
@@ -45,7 +45,7 @@ class Panel:
         return frozenset(row["seed"] for row in self.of(method, value) if row[measure])
 
 
-def panels(experiment: Experiment, rows: Iterable[Row]) -> list[Panel]:
+def split_panels(experiment: Experiment, rows: Iterable[ResultRow]) -> list[ResultPanel]:
     """One for each sweep in each setting of the parameters with several base values."""
     rows = list(rows)
     found = []
@@ -57,20 +57,20 @@ def panels(experiment: Experiment, rows: Iterable[Row]) -> list[Panel]:
             here = [row for row in at_base if all(row[name] == value for name, value in setting)]
             present = {row[varied] for row in here}
             shown = tuple(str(value) for value in values if str(value) in present)
-            found.append(Panel(setting, varied, shown, tuple(here)))
+            found.append(ResultPanel(setting, varied, shown, tuple(here)))
     return found
 
 
-def methods_of(experiment: Experiment, rows: Iterable[Row]) -> list[str]:
+def methods_with_rows(experiment: Experiment, rows: Iterable[ResultRow]) -> list[str]:
     """The methods that have rows, in the order of the design."""
     present = {row["method"] for row in rows}
     return [method for method in experiment.methods if method in present]
 
 
-def wilcoxon(ours: Sequence[float], theirs: Sequence[float]) -> float:
+def signed_rank_p_value(ours: Sequence[float], theirs: Sequence[float]) -> float:
     """Two-sided p-value of the signed-rank test of paired figures; 1 where all pairs are ties.
 
-    >>> round(wilcoxon([0.9, 0.8, 0.95, 1.0, 0.7, 0.9], [0.5, 0.6, 0.7, 0.8, 0.6, 0.4]), 3)
+    >>> round(signed_rank_p_value([0.9, 0.8, 0.95, 1.0, 0.7, 0.9], [0.5, 0.6, 0.7, 0.8, 0.6, 0.4]), 3)
     0.031
     """
     differences = np.round(np.subtract(ours, theirs), 9)
@@ -85,7 +85,7 @@ def wilcoxon(ours: Sequence[float], theirs: Sequence[float]) -> float:
 
 
 @dataclass(frozen=True)
-class Duel:
+class PairedComparison:
     """A method beside another on the instances that both saw."""
 
     rival: str
@@ -100,28 +100,32 @@ class Duel:
 
         With five pairs or fewer no test can reach 5 %: "too few".
         """
-        if self.pairs < FEWEST_PAIRS:
+        if self.pairs < MIN_PAIRS:
             return "too few"
-        if self.p_value >= LEVEL or self.ours == self.theirs:
+        if self.p_value >= SIGNIFICANCE_LEVEL or self.ours == self.theirs:
             return "tied"
         return "better" if self.ours > self.theirs else "worse"
 
 
-def duels(panel: Panel, value: str, rivals: Iterable[str], measure: str, mine: str = OURS) -> Iterator[Duel]:
+def compare_methods(
+    panel: ResultPanel, value: str, rivals: Iterable[str], measure: str, reference: str = REFERENCE_METHOD
+) -> Iterator[PairedComparison]:
     """Ours against each rival that was run here, on the seeds both have; larger figures are better."""
-    own = {row["seed"]: float(row[measure]) for row in panel.of(mine, value) if row[measure]}
+    own = {row["seed"]: float(row[measure]) for row in panel.of(reference, value) if row[measure]}
     for rival in rivals:
         theirs = {row["seed"]: float(row[measure]) for row in panel.of(rival, value) if row[measure]}
         if shared := sorted(own.keys() & theirs.keys()):
             first, second = [own[seed] for seed in shared], [theirs[seed] for seed in shared]
-            yield Duel(rival, len(shared), float(np.mean(first)), float(np.mean(second)), wilcoxon(first, second))
+            yield PairedComparison(
+                rival, len(shared), float(np.mean(first)), float(np.mean(second)), signed_rank_p_value(first, second)
+            )
 
 
-def same_graphs(rows: Iterable[Row], between: str) -> dict[str, tuple[int, int]]:
+def count_equal_graphs(rows: Iterable[ResultRow], between: str) -> dict[str, tuple[int, int]]:
     """Per method: on how many instances, of how many, the graph is the same whatever `between` is."""
     groups: dict[tuple[str, ...], dict[str, str]] = {}
     for row in (row for row in rows if row["graph"]):  # a method that failed has none
-        instance = tuple(value for name, value in row.items() if name in _INSTANCE - {between})
+        instance = tuple(value for name, value in row.items() if name in _INSTANCE_COLUMNS - {between})
         groups.setdefault((row["method"], *instance), {})[row[between]] = row["graph"]
     found: dict[str, tuple[int, int]] = {}
     for (method, *_), graphs in groups.items():
@@ -131,7 +135,7 @@ def same_graphs(rows: Iterable[Row], between: str) -> dict[str, tuple[int, int]]
     return found
 
 
-_INSTANCE = {
+_INSTANCE_COLUMNS = {
     *("model", "variables", "clients", "rows", "density", "changing"),
     *("dialect", "scale", "sizes", "order", "width", "seed"),
 }
@@ -140,33 +144,33 @@ _INSTANCE = {
 # Text
 
 
-def markdown(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+def to_markdown(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     """A table in Markdown, the first column to the left and numbers to the right.
 
-    >>> print(markdown(["method", "F1"], [["ours", "0.95"]]))
+    >>> print(to_markdown(["method", "F1"], [["ours", "0.95"]]))
     | method | F1 |
     |---|--:|
     | ours | 0.95 |
     """
     rule = "|---|" + "--:|" * (len(heads) - 1)
-    return "\n".join([_line(heads), rule, *map(_line, lines)])
+    return "\n".join([_markdown_row(heads), rule, *map(_markdown_row, lines)])
 
 
-def _line(cells: Sequence[str]) -> str:
+def _markdown_row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def plus_minus(figures: tuple[float, float] | None, digits: int = 2) -> str:
+def format_mean(figures: tuple[float, float] | None, digits: int = 2) -> str:
     """Mean ± deviation; a dash where nothing was run."""
     if figures is None:
         return "–"
     return f"{figures[0]:.{digits}f}" + ("" if math.isnan(figures[1]) else f" ± {figures[1]:.{digits}f}")
 
 
-def quantity(value: float | None) -> str:
+def format_quantity(value: float | None) -> str:
     """A number of seconds or bytes with three digits.
 
-    >>> quantity(1234567), quantity(0.01234), quantity(None)
+    >>> format_quantity(1234567), format_quantity(0.01234), format_quantity(None)
     ('1,230,000', '0.0123', '–')
     """
     if value is None:
@@ -178,7 +182,9 @@ def quantity(value: float | None) -> str:
     return f"{rounded:,.0f}" if digits <= 0 else f"{rounded:.{digits}f}"
 
 
-def means(panel: Panel, methods: Sequence[str], measure: str, show: Callable[[tuple[float, float] | None], str]) -> str:
+def means_table(
+    panel: ResultPanel, methods: Sequence[str], measure: str, show: Callable[[tuple[float, float] | None], str]
+) -> str:
     """Methods × values of what is varied; in brackets over how many seeds, where not over all."""
 
     def cell(method: str, value: str) -> str:
@@ -187,9 +193,9 @@ def means(panel: Panel, methods: Sequence[str], measure: str, show: Callable[[tu
         return f"{shown} [{len(own)}]" if own and own != all_ else shown
 
     lines = [[method, *(cell(method, value) for value in panel.values)] for method in methods]
-    return markdown([f"{panel.varied} =", *panel.values], lines)
+    return to_markdown([f"{panel.varied} =", *panel.values], lines)
 
 
-def setting_in_words(setting: Mapping[str, str] | Setting) -> str:
+def describe_setting(setting: Mapping[str, str] | PanelSetting) -> str:
     """ "linear, standardised": the values say enough."""
     return ", ".join(dict(setting).values())

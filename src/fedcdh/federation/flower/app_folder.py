@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fedcdh._io.storage import write_whole
-from fedcdh.discovery.api import MOST_BYTES, MOST_ROUNDS
+from fedcdh._io.storage import write_atomically
+from fedcdh.discovery.api import MAX_BYTES, MAX_ROUNDS
 from fedcdh.errors import SettingsError
 
 DEFAULTS: dict[str, str | int | float] = {
@@ -13,11 +13,11 @@ DEFAULTS: dict[str, str | int | float] = {
     "study": "",
     "method": "auto",
     "alpha": -1.0,
-    "max-conditioning": -1,
+    "max-conditioning-size": -1,
     "seed": 0,
     "rounds": "one",
-    "most-rounds": MOST_ROUNDS,
-    "most-bytes": MOST_BYTES,
+    "max-rounds": MAX_ROUNDS,
+    "max-bytes": MAX_BYTES,
     "masked": "no",
     "groups": "",
     "threshold": 0,
@@ -26,7 +26,7 @@ DEFAULTS: dict[str, str | int | float] = {
     "expected-sites": 0,
     "timeout": 600.0,
     "declaration": "",
-    "accept-ranges": "",
+    "accept-differences": "",
     "key": "",
     "site-keys": "",
 }
@@ -36,10 +36,10 @@ _COMMENTS = {
     "study": "its name, to tell its messages from an older one's",
     "method": "auto, evidence, constraint or paper",
     "alpha": "the level of the tests of constraint and paper; -1: the usual one",
-    "max-conditioning": "the most variables to condition on, or causes; -1: no limit",
+    "max-conditioning-size": "the most variables to condition on, or causes; -1: no limit",
     "rounds": "adaptive: tests of constraint ask sites again, how variables act together",
-    "most-rounds": "the most further questions that a site answers, with adaptive; the plan says so",
-    "most-bytes": "the most bytes that it sends in answer to them",
+    "max-rounds": "the most further questions that a site answers, with adaptive; the plan says so",
+    "max-bytes": "the most bytes that it sends in answer to them",
     "masked": "yes: only the sum of all summaries is seen; every site needs a key",
     "groups": "a TOML file: client = group; with masks, only sums of groups of three or more are known",
     "threshold": "so many sites have to open the sum; 0: more than two thirds",
@@ -48,12 +48,12 @@ _COMMENTS = {
     "expected-sites": "so many are waited for at the start",
     "timeout": "seconds for each round",
     "declaration": "a TOML file with variables, clients and what is known",
-    "accept-ranges": "variables whose ranges really differ, separated by commas",
+    "accept-differences": "variables whose ranges really differ, separated by commas",
     "key": "the coordinator's private key, which signs requests and the plan",
     "site-keys": "a TOML file: client = public key",
 }
 
-_PROJECT = """\
+_PYPROJECT_TEMPLATE = """\
 [project]
 name = "fedcdh-study"
 version = "1.0.0"
@@ -71,10 +71,12 @@ clientapp = "study.client_app:app"
 [tool.flwr.app.config]
 {config}
 """
-_SERVER = (
+_SERVER_MODULE = (
     '"""What runs at the coordinator."""\n\nfrom fedcdh.federation.flower import server_app\n\napp = server_app.app\n'
 )
-_CLIENT = '"""What runs at a site."""\n\nfrom fedcdh.federation.flower import client_app\n\napp = client_app.app\n'
+_CLIENT_MODULE = (
+    '"""What runs at a site."""\n\nfrom fedcdh.federation.flower import client_app\n\napp = client_app.app\n'
+)
 _README = """\
 # A study over Flower
 
@@ -96,24 +98,26 @@ def write_app(folder: Path | str, output: Path | str | None = None) -> tuple[Pat
     result = Path(output).absolute() if output else folder.with_name(f"{folder.name}-result")
     contents = {
         "study/__init__.py": '"""An app for Flower; what it does is in fedcdh."""\n',
-        "study/server_app.py": _SERVER,
-        "study/client_app.py": _CLIENT,
+        "study/server_app.py": _SERVER_MODULE,
+        "study/client_app.py": _CLIENT_MODULE,
         "README.md": _README,
-        "pyproject.toml": _PROJECT.format(config="\n".join(_lines({**DEFAULTS, "output": str(result)}))),
+        "pyproject.toml": _PYPROJECT_TEMPLATE.format(
+            config="\n".join(_config_lines({**DEFAULTS, "output": str(result)}))
+        ),
     }
     for name, content in contents.items():
-        write_whole(folder / name, content)
+        write_atomically(folder / name, content)
     return tuple(folder / name for name in contents)
 
 
-def _lines(settings: dict[str, str | int | float]) -> list[str]:
+def _config_lines(settings: dict[str, str | int | float]) -> list[str]:
     return [
-        f"{name} = {toml(value)}" + (f"  # {_COMMENTS[name]}" if name in _COMMENTS else "")
+        f"{name} = {to_toml_value(value)}" + (f"  # {_COMMENTS[name]}" if name in _COMMENTS else "")
         for name, value in settings.items()
     ]
 
 
-def toml(value: str | int | float) -> str:
+def to_toml_value(value: str | int | float) -> str:
     """A value as TOML writes it."""
     if not isinstance(value, str):
         return repr(value)

@@ -16,38 +16,40 @@ from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
 from fedcdh.errors import SettingsError
-from fedcdh.federation.flower.payload import loaded, unloaded
-from fedcdh.federation.site import refusal
-from fedcdh.federation.site_config import read_site
-from fedcdh.messages.envelope import digest
+from fedcdh.federation.flower.payload import read_payload, to_record
+from fedcdh.federation.site import refusal_reply
+from fedcdh.federation.site_config import read_site_config
+from fedcdh.messages.envelope import sha256_hex
 
-SIMULATED = "FEDCDH_SIMULATED_SITES"
+SIMULATED_SITES_VARIABLE = "FEDCDH_SIMULATED_SITES"
 """In Flower's simulation, nodes have numbers instead of settings: the folder with a site.toml in a folder per site."""
 
 
-def answer(message: Message, context: Context) -> Message:
+def answer_query(message: Message, context: Context) -> Message:
     """The reply of this site, or the code of what went wrong."""
-    _speak_up()
-    request = unloaded(message) or b""
+    _configure_logging()
+    request = read_payload(message) or b""
     try:
-        reply = read_site(settings_file(context.node_config)).answer(request)
+        reply = read_site_config(find_site_config(context.node_config)).answer(request)
     except Exception as problem:
-        reply = refusal(problem, digest(request))
-    return Message(content=loaded(reply), reply_to=message)
+        reply = refusal_reply(problem, sha256_hex(request))
+    return Message(content=to_record(reply), reply_to=message)
 
 
-def settings_file(node_config: Mapping[str, object]) -> Path:
+def find_site_config(node_config: Mapping[str, object]) -> Path:
     """Where the settings of this site are."""
     if isinstance(named := node_config.get("site"), str):
         return Path(named)
-    if (folder := os.environ.get(SIMULATED)) and isinstance(number := node_config.get("partition-id"), int):
+    if (folder := os.environ.get(SIMULATED_SITES_VARIABLE)) and isinstance(
+        number := node_config.get("partition-id"), int
+    ):
         files = sorted(Path(folder).glob("*/site.toml"))
         if number < len(files):
             return files[number]
     raise SettingsError("this SuperNode does not know its site; start it with --node-config 'site=\"/path/site.toml\"'")
 
 
-def _speak_up() -> None:
+def _configure_logging() -> None:
     """What a site says of itself goes to the log of its SuperNode; it is not sent on."""
     log = logging.getLogger("fedcdh")
     if not log.handlers:
@@ -58,4 +60,4 @@ def _speak_up() -> None:
 
 
 app = ClientApp()
-app.query()(answer)
+app.query()(answer_query)

@@ -27,27 +27,29 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from cryptography.x509.oid import NameOID
 
-from fedcdh._io.storage import write_whole
-from fedcdh.errors import MissingLibrary, SettingsError
-from fedcdh.federation.flower.app_folder import toml, write_app
+from fedcdh._io.storage import write_atomically
+from fedcdh.errors import MissingDependencyError, SettingsError
+from fedcdh.federation.flower.app_folder import to_toml_value, write_app
 
-QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
+QUIET_ENVIRONMENT = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
 """Flower reports to its makers and looks for new versions unless told not to."""
-NAME = "study"
-_STARTING = 90.0  # seconds for a server to listen
-_DAYS = 30
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+SUPERLINK_NAME = "study"
+_START_TIMEOUT = 90.0  # seconds for a server to listen
+_CERTIFICATE_DAYS = 30
+_ANSI_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def program(name: str) -> str:
+def find_program(name: str) -> str:
     """One of Flower's programs, beside this Python."""
     path = Path(sys.executable).with_name(name)
     if not path.exists():
-        raise MissingLibrary(f"found no {name} beside {sys.executable}; install it with: pip install 'fedcdh[flower]'")
+        raise MissingDependencyError(
+            f"found no {name} beside {sys.executable}; install it with: pip install 'fedcdh[flower]'"
+        )
     return str(path)
 
 
-def free_port() -> int:
+def find_free_port() -> int:
     """A port of the loopback that nobody listens on."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
@@ -68,23 +70,23 @@ def make_certificates(folder: Path) -> None:
             .public_key(key)
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - datetime.timedelta(hours=1))
-            .not_valid_after(now + datetime.timedelta(days=_DAYS))
+            .not_valid_after(now + datetime.timedelta(days=_CERTIFICATE_DAYS))
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key()), critical=False)
             .add_extension(x509.BasicConstraints(ca=name == issuer, path_length=None), critical=True)
         )
 
     here = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-    own = certificate(issuer, authority.public_key()).add_extension(_signs_certificates(), critical=True)
+    own = certificate(issuer, authority.public_key()).add_extension(_ca_key_usage(), critical=True)
     its = certificate(subject, server.public_key()).add_extension(x509.SubjectAlternativeName(here), critical=False)
-    write_whole(folder / "ca.crt", own.sign(authority, SHA256()).public_bytes(Encoding.PEM))
-    write_whole(folder / "server.pem", its.sign(authority, SHA256()).public_bytes(Encoding.PEM))
-    write_whole(
+    write_atomically(folder / "ca.crt", own.sign(authority, SHA256()).public_bytes(Encoding.PEM))
+    write_atomically(folder / "server.pem", its.sign(authority, SHA256()).public_bytes(Encoding.PEM))
+    write_atomically(
         folder / "server.key", server.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), private=True
     )
 
 
-def _signs_certificates() -> x509.KeyUsage:
+def _ca_key_usage() -> x509.KeyUsage:
     others = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement", "encipher_only")
     return x509.KeyUsage(
         digital_signature=True, key_cert_sign=True, crl_sign=True, decipher_only=False, **dict.fromkeys(others, False)
@@ -94,18 +96,18 @@ def _signs_certificates() -> x509.KeyUsage:
 def make_node_key(path: Path) -> None:
     """The key by which a SuperLink knows a SuperNode, as `ssh-keygen -t ecdsa -b 384` makes it; and the .pub of it."""
     key = ec.generate_private_key(ec.SECP384R1())
-    write_whole(path, key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()), private=True)
-    write_whole(
+    write_atomically(path, key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()), private=True)
+    write_atomically(
         path.with_name(f"{path.name}.pub"), key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
     )
 
 
 @dataclass
-class Trial:
+class LocalTrial:
     """A SuperLink with its app, and SuperNodes with their sites, in one folder; a context that ends what it started."""
 
     folder: Path
-    port: int = field(default_factory=free_port)
+    port: int = field(default_factory=find_free_port)
     say: Callable[[str], None] = lambda line: None
     _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
@@ -117,7 +119,7 @@ class Trial:
         """Where the result goes."""
         return self.folder / "result"
 
-    def __enter__(self) -> Trial:
+    def __enter__(self) -> LocalTrial:
         return self
 
     def __exit__(
@@ -130,9 +132,12 @@ class Trial:
         """The app, the certificates, and Flower's own settings, which say where the SuperLink is."""
         write_app(self.folder / "app", self.result)
         make_certificates(self.folder)
-        lines = [f'[superlink]\ndefault = "{NAME}"\n\n[superlink.{NAME}]', f'address = "127.0.0.1:{self.port}"']
-        root = f"root-certificates = {toml(str(self.folder / 'ca.crt'))}"
-        write_whole(self.folder / "flwr" / "config.toml", "\n".join([*lines, root, ""]))
+        lines = [
+            f'[superlink]\ndefault = "{SUPERLINK_NAME}"\n\n[superlink.{SUPERLINK_NAME}]',
+            f'address = "127.0.0.1:{self.port}"',
+        ]
+        root = f"root-certificates = {to_toml_value(str(self.folder / 'ca.crt'))}"
+        write_atomically(self.folder / "flwr" / "config.toml", "\n".join([*lines, root, ""]))
 
     def start_link(self) -> None:
         """The SuperLink; it installs nothing, and takes registered SuperNodes only."""
@@ -154,27 +159,32 @@ class Trial:
         if not key.exists():
             make_node_key(key)
             if register:
-                self.flwr("supernode", "register", f"{key}.pub", NAME)
+                self.flwr("supernode", "register", f"{key}.pub", SUPERLINK_NAME)
         self._start(
             name,
             [
                 *("flower-supernode", "--superlink", f"127.0.0.1:{self.port}", "--host", "127.0.0.1"),
-                *("--port", str(free_port()), "--root-certificates", str(self.folder / "ca.crt")),
-                *("--auth-supernode-private-key", str(key), "--node-config", f"site={toml(str(settings.absolute()))}"),
+                *("--port", str(find_free_port()), "--root-certificates", str(self.folder / "ca.crt")),
+                *(
+                    "--auth-supernode-private-key",
+                    str(key),
+                    "--node-config",
+                    f"site={to_toml_value(str(settings.absolute()))}",
+                ),
             ],
         )
 
     def run(self, settings: Mapping[str, str | int | float], app: Path | None = None) -> str:
         """Runs the study, and waits for it; what Flower says meanwhile."""
-        given = " ".join(f"{name}={toml(value)}" for name, value in settings.items())
-        return self.flwr("run", str(app or self.folder / "app"), NAME, "--stream", "--run-config", given)
+        given = " ".join(f"{name}={to_toml_value(value)}" for name, value in settings.items())
+        return self.flwr("run", str(app or self.folder / "app"), SUPERLINK_NAME, "--stream", "--run-config", given)
 
     def flwr(self, *arguments: str) -> str:
         """One of Flower's commands, to its end."""
         command = ["flwr", *arguments]
         self.say(shlex.join(command))
         run = subprocess.run(
-            [program("flwr"), *arguments],
+            [find_program("flwr"), *arguments],
             env=self._environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -184,7 +194,7 @@ class Trial:
         )
         if run.returncode:
             raise SettingsError(f"{shlex.join(command)} failed:\n{run.stdout[-2000:]}")
-        return _COLOURS.sub("", run.stdout)
+        return _ANSI_COLOURS.sub("", run.stdout)
 
     def log(self, name: str) -> str:
         """What a process said so far."""
@@ -220,7 +230,7 @@ class Trial:
         log.parent.mkdir(exist_ok=True, parents=True)
         with log.open("ab") as file:
             self._processes[name] = subprocess.Popen(
-                [program(command[0]), *command[1:]],
+                [find_program(command[0]), *command[1:]],
                 env=self._environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=file,
@@ -231,10 +241,10 @@ class Trial:
     def _environment(self) -> dict[str, str]:
         beside = str(Path(sys.executable).parent)  # Flower starts its own programs by name
         paths = {"PATH": f"{beside}{os.pathsep}{os.environ.get('PATH', '')}", "FLWR_HOME": str(self.folder / "flwr")}
-        return {**os.environ, **QUIET, **paths}
+        return {**os.environ, **QUIET_ENVIRONMENT, **paths}
 
     def _wait_for_port(self) -> None:
-        deadline = time.monotonic() + _STARTING
+        deadline = time.monotonic() + _START_TIMEOUT
         while time.monotonic() < deadline and self._processes["superlink"].poll() is None:
             try:
                 socket.create_connection(("127.0.0.1", self.port), 1).close()

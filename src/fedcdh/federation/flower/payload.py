@@ -7,26 +7,26 @@ from __future__ import annotations
 
 from flwr.app import Array, ArrayRecord, Message, RecordDict
 
-NAME = "fedcdh"
-_OUT_OF_REACH = (3, 4, 5)  # flwr's ErrorCode: message unavailable, reply unavailable, node unavailable
+RECORD_NAME = "fedcdh"
+_UNREACHABLE_CODES = (3, 4, 5)  # flwr's ErrorCode: message unavailable, reply unavailable, node unavailable
 
 
-def loaded(content: bytes) -> RecordDict:
+def to_record(content: bytes) -> RecordDict:
     """The content of a message."""
-    return RecordDict({NAME: ArrayRecord({NAME: Array("uint8", (len(content),), NAME, content)})})
+    return RecordDict({RECORD_NAME: ArrayRecord({RECORD_NAME: Array("uint8", (len(content),), RECORD_NAME, content)})})
 
 
-def out_of_reach(reply: Message) -> bool:
+def is_unreachable(reply: Message) -> bool:
     """Whether Flower reports that it did not reach the node, rather than that the app there failed."""
-    return reply.has_error() and reply.error.code in _OUT_OF_REACH
+    return reply.has_error() and reply.error.code in _UNREACHABLE_CODES
 
 
-def unloaded(message: Message) -> bytes | None:
+def read_payload(message: Message) -> bytes | None:
     """What a message carries: None if Flower reports an error, no bytes at all if it carries something else."""
     if message.has_error():
         return None
     try:
-        data = message.content[NAME][NAME].data
+        data = message.content[RECORD_NAME][RECORD_NAME].data
     except (KeyError, TypeError, AttributeError):
         return b""
     return data if isinstance(data, bytes) else b""

@@ -9,58 +9,60 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 
-from fedcdh._io.strict_toml import suggestion
-from fedcdh.data.labels import as_whole, looks_like_number
+from fedcdh._io.strict_toml import suggest_name
+from fedcdh.data.labels import looks_like_number, strip_zero_decimals
 from fedcdh.errors import PlanError
-from fedcdh.federation.planning.declaration import Declaration, Declared
-from fedcdh.federation.planning.label_consistency import spellings, strangers
-from fedcdh.federation.planning.unit_consistency import doubt
-from fedcdh.messages.profile_file import ProfileMessage, to_text
+from fedcdh.federation.planning.declaration import Declaration, VariableDeclaration
+from fedcdh.federation.planning.label_consistency import find_disjoint_labels, find_spelling_variants
+from fedcdh.federation.planning.unit_consistency import find_unit_mismatch
+from fedcdh.messages.profile_file import ProfileMessage, profile_to_json
 from fedcdh.messages.study_file import Study
 from fedcdh.summaries.column_profiles import ColumnProfile
 from fedcdh.summaries.features import FeatureFamily
-from fedcdh.summaries.plan import CLIP, DEFAULT_FAMILY, Categorical, StudyPlan, Variable
+from fedcdh.summaries.plan import DEFAULT_CLIP, DEFAULT_FAMILY, Categorical, StudyPlan, Variable
 from fedcdh.summaries.profiles import Profile
 
-NOTHING_DECLARED = Declaration()
+EMPTY_DECLARATION = Declaration()
 
 
-def study_from(
+def plan_study(
     messages: Sequence[tuple[str, ProfileMessage]] = (),
     declaration: Declaration | None = None,
     *,
     family: FeatureFamily | None = None,
-    clip: float = CLIP,
-    accept_ranges: Collection[str] = (),
+    clip: float = DEFAULT_CLIP,
+    accept_differences: Collection[str] = (),
 ) -> Study:
     """The study of these profiles, of this declaration, or of both.
 
     Each message comes with the name of its file, for the case that it has to be complained about. A family given here
-    wins over the declared one. `accept_ranges` names the variables whose ranges really differ between clients, or whose
+    wins over the declared one. `accept_differences` names the variables whose ranges really differ between clients, or whose
     labels really have nothing in common.
     """
-    declared = declaration or NOTHING_DECLARED
-    profiles = _by_client(messages)
-    _same_draft(messages)
-    clients = _clients(profiles, declared)
+    declared = declaration or EMPTY_DECLARATION
+    profiles = _profiles_by_client(messages)
+    _check_same_draft(messages)
+    clients = _resolve_clients(profiles, declared)
     names = [one.name for one in declared.variables] or list(next(iter(profiles.values())).columns if profiles else ())
-    variables = _variables(names, profiles, declared)
-    if unknown := [name for name in accept_ranges if name not in names]:
+    variables = _resolve_variables(names, profiles, declared)
+    if unknown := [name for name in accept_differences if name not in names]:
         raise PlanError(
-            f"ranges of {unknown[0]!r} are accepted, but there is no such variable{_near(unknown[0], names)}"
+            f"ranges of {unknown[0]!r} are accepted, but there is no such variable{_suggest_name(unknown[0], names)}"
         )
     listed = {one.name for one in declared.variables if one.levels is not None}
-    _check_doubts([variable for variable in variables if variable.name not in listed], profiles, set(accept_ranges))
+    _check_consistency(
+        [variable for variable in variables if variable.name not in listed], profiles, set(accept_differences)
+    )
     plan = StudyPlan(variables, clients, family or declared.family or DEFAULT_FAMILY, clip)
     return Study(
         plan,
         declared.knowledge,
         keys={one.profile.client: one.key for _, one in messages if one.key is not None},
-        profiles={one.profile.client: _digest(one) for _, one in messages},
+        profiles={one.profile.client: _profile_digest(one) for _, one in messages},
     )
 
 
-def _by_client(messages: Sequence[tuple[str, ProfileMessage]]) -> dict[str, Profile]:
+def _profiles_by_client(messages: Sequence[tuple[str, ProfileMessage]]) -> dict[str, Profile]:
     origins: dict[str, str] = {}
     for origin, message in messages:
         client = message.profile.client
@@ -73,7 +75,7 @@ def _by_client(messages: Sequence[tuple[str, ProfileMessage]]) -> dict[str, Prof
     return {one.profile.client: one.profile for _, one in sorted(messages, key=lambda pair: pair[1].profile.client)}
 
 
-def _same_draft(messages: Sequence[tuple[str, ProfileMessage]]) -> None:
+def _check_same_draft(messages: Sequence[tuple[str, ProfileMessage]]) -> None:
     drafts = {message.plan: message.profile.client for _, message in messages}
     if len(drafts) > 1:
         said = [f"{client!r} {f'plan {plan[:12]}' if plan else 'no plan'}" for plan, client in drafts.items()]
@@ -83,13 +85,13 @@ def _same_draft(messages: Sequence[tuple[str, ProfileMessage]]) -> None:
         )
 
 
-def _clients(profiles: Mapping[str, Profile], declared: Declaration) -> tuple[str, ...]:
+def _resolve_clients(profiles: Mapping[str, Profile], declared: Declaration) -> tuple[str, ...]:
     if not profiles and not declared.clients:
         raise PlanError('a study needs clients: pass their profiles, or declare clients = ["north", "south"]')
     if profiles and declared.clients:
         for client in profiles:
             if client not in declared.clients:
-                near = _near(client, declared.clients)
+                near = _suggest_name(client, declared.clients)
                 raise PlanError(f"there is a profile of client {client!r}, which the declaration does not name{near}")
         if lacking := [client for client in declared.clients if client not in profiles]:
             raise PlanError(
@@ -99,7 +101,9 @@ def _clients(profiles: Mapping[str, Profile], declared: Declaration) -> tuple[st
     return tuple(profiles) or declared.clients
 
 
-def _variables(names: Sequence[str], profiles: Mapping[str, Profile], declared: Declaration) -> tuple[Variable, ...]:
+def _resolve_variables(
+    names: Sequence[str], profiles: Mapping[str, Profile], declared: Declaration
+) -> tuple[Variable, ...]:
     """Every variable as declared, or else as the profiles have it, in this order."""
     by_name = {one.name: one for one in declared.variables}
     for client, profile in profiles.items():
@@ -107,7 +111,7 @@ def _variables(names: Sequence[str], profiles: Mapping[str, Profile], declared: 
     given = {name: by_name[name].variable if name in by_name else None for name in names}
     for name in names:
         columns = {client: profile.columns[name] for client, profile in profiles.items()}
-        _check_kinds(name, columns, by_name.get(name, Declared(name)))
+        _check_kinds(name, columns, by_name.get(name, VariableDeclaration(name)))
         if given[name] is None and not profiles:
             raise PlanError(
                 f"variable {name!r} needs levels, a range, or a mean and an sd in the declaration, because there are "
@@ -130,7 +134,7 @@ def _check_columns(
     advice = "add or rename it there and make the profile again, or leave it out of the study"
     if lacking:
         spare = [name for name in profile.columns if name not in names]
-        raise PlanError(f"client {client!r} has no column {lacking[0]!r}{_near(lacking[0], spare)}; {advice}")
+        raise PlanError(f"client {client!r} has no column {lacking[0]!r}{_suggest_name(lacking[0], spare)}; {advice}")
     extra = [name for name in profile.columns if name not in names]
     if extra and not listed:
         first = next(iter(profiles))
@@ -140,12 +144,12 @@ def _check_columns(
         )
 
 
-def _check_kinds(name: str, columns: Mapping[str, ColumnProfile], declared: Declared) -> None:
+def _check_kinds(name: str, columns: Mapping[str, ColumnProfile], declared: VariableDeclaration) -> None:
     """Numbers here and labels there: one of them is a slip, often a single text such as "n/a" among the numbers."""
     kinds = {kind: client for client, column in columns.items() if column.count for kind in (column.kind,)}
     number, label = kinds.get("continuous"), kinds.get("categorical")
     if label is not None and (number is not None or declared.kind == "continuous"):
-        example, numeric = _examples(columns[label].levels)
+        example, numeric = _example_levels(columns[label].levels)
         declared_so = declared.kind == "continuous"
         elsewhere = "but declared continuous" if declared_so else f"and continuous at client {number!r}"
         hint = f"; {numeric} of its labels are numbers, so look for texts among numbers there" if numeric else ""
@@ -166,40 +170,47 @@ def _check_kinds(name: str, columns: Mapping[str, ColumnProfile], declared: Decl
 def _check_levels(name: str, columns: Mapping[str, ColumnProfile], levels: Sequence[str]) -> None:
     for client, column in columns.items():
         # a site's label 3.0 is the level 3 when its rows are summarized, so it is one here
-        if unknown := [level for level in column.levels if level not in levels and as_whole(level) not in levels]:
+        if unknown := [
+            level for level in column.levels if level not in levels and strip_zero_decimals(level) not in levels
+        ]:
             raise PlanError(
                 f"variable {name!r} has the level {unknown[0]!r} at client {client!r}, which is not declared"
-                f"{_near(unknown[0], levels)}; correct the labels there, or add the level to the declaration"
+                f"{_suggest_name(unknown[0], levels)}; correct the labels there, or add the level to the declaration"
             )
 
 
-def _examples(levels: Sequence[str]) -> tuple[str, int]:
+def _example_levels(levels: Sequence[str]) -> tuple[str, int]:
     """The labels to show, those that are no numbers first, and how many are numbers."""
     numbers = [level for level in levels if looks_like_number(level)]
     others = [level for level in levels if level not in set(numbers)]
     return ", ".join(map(repr, [*others, *numbers][:3])), len(numbers)
 
 
-def _check_doubts(variables: Sequence[Variable], profiles: Mapping[str, Profile], accepted: Collection[str]) -> None:
+def _check_consistency(
+    variables: Sequence[Variable], profiles: Mapping[str, Profile], accepted: Collection[str]
+) -> None:
     """What the profiles say each for itself without fault, and together hardly can mean; all of it at once."""
     doubts: list[str] = []
     for variable in variables:
         name = variable.name
         columns = {client: profile.columns[name] for client, profile in profiles.items()}
         if isinstance(variable, Categorical):
-            found = [spellings(name, columns), strangers(name, columns) if name not in accepted else None]
+            found = [
+                find_spelling_variants(name, columns),
+                find_disjoint_labels(name, columns) if name not in accepted else None,
+            ]
         else:
-            units = doubt(name, columns) if name not in accepted else None
+            units = find_unit_mismatch(name, columns) if name not in accepted else None
             found = [str(units) if units else None]
         doubts.extend(text for text in found if text)
     if doubts:
         raise PlanError("\n".join(doubts))
 
 
-def _near(name: str, known: Collection[str]) -> str:
-    return suggestion(name, known) if known else ""
+def _suggest_name(name: str, known: Collection[str]) -> str:
+    return suggest_name(name, known) if known else ""
 
 
-def _digest(message: ProfileMessage) -> str:
+def _profile_digest(message: ProfileMessage) -> str:
     """That of the file: its text is canonical."""
-    return hashlib.sha256(to_text(message).encode()).hexdigest()
+    return hashlib.sha256(profile_to_json(message).encode()).hexdigest()

@@ -20,10 +20,10 @@ from itertools import accumulate
 
 from fedcdh.summaries.column_profiles import ColumnProfile
 
-COUNT_AT_LEAST = 20
+MIN_VALUES = 20
 """Values of a client below which its outer quantiles are too uncertain to accuse anybody of anything."""
-TOLERANCE = 0.6
-CLOSER = 8.0
+MAX_QUANTILE_DISTANCE = 0.6
+MIN_IMPROVEMENT = 8.0
 
 Quantiles = Sequence[float]
 
@@ -62,7 +62,7 @@ CONVERSIONS = (
 
 
 @dataclass(frozen=True)
-class Doubt:
+class UnitMismatch:
     """Two groups of clients that seem to use different units for one variable."""
 
     variable: str
@@ -75,49 +75,49 @@ class Doubt:
     def __str__(self) -> str:
         ratio = f" ({self.high_median / self.low_median:.3g} times)" if self.low_median else ""
         return (
-            f"variable {self.variable!r} has a median of about {self.low_median:.4g} at {_named(self.low)} and of "
-            f"about {self.high_median:.4g}{ratio} at {_named(self.high)}, and their ranges do not overlap; this "
+            f"variable {self.variable!r} has a median of about {self.low_median:.4g} at {_join_names(self.low)} and of "
+            f"about {self.high_median:.4g}{ratio} at {_join_names(self.high)}, and their ranges do not overlap; this "
             f"looks like the same quantity in other units, perhaps {self.conversion.units} (about "
             f"{self.conversion.factor:g} times). Convert it at the site and make its profile again; or, if it is "
-            f"truly so, accept it with --accept-ranges {self.variable}"
+            f"truly so, accept it with --accept-differences {self.variable}"
         )
 
 
-def doubt(variable: str, columns: Mapping[str, ColumnProfile]) -> Doubt | None:
+def find_unit_mismatch(variable: str, columns: Mapping[str, ColumnProfile]) -> UnitMismatch | None:
     """The best explanation by units of how these clients' columns differ, if there is one."""
     clients = sorted(
-        (client for client, column in columns.items() if _usable(column)),
+        (client for client, column in columns.items() if _is_usable(column)),
         key=lambda client: (columns[client].centre, client),
     )
     quantiles = [columns[client].quantiles for client in clients]
     found: list[tuple[float, int, Conversion]] = []
-    for gap in _gaps(quantiles):
+    for gap in _find_gaps(quantiles):
         # the middle client of each group stands for it
         low, high = quantiles[(gap - 1) // 2], quantiles[gap + (len(quantiles) - gap - 1) // 2]
-        limit = min(TOLERANCE, _distance(low, high) / CLOSER)
+        limit = min(MAX_QUANTILE_DISTANCE, _quantile_distance(low, high) / MIN_IMPROVEMENT)
         for conversion in CONVERSIONS:
             # of negative values, the larger unit's number is the lower one
-            after = min(_distance(conversion(low), high), _distance(conversion(high), low))
+            after = min(_quantile_distance(conversion(low), high), _quantile_distance(conversion(high), low))
             if after <= limit:
                 found.append((after, gap, conversion))
     if not found:
         return None
     _, gap, conversion = min(found, key=lambda one: one[0])
     low, high = quantiles[(gap - 1) // 2], quantiles[gap + (len(quantiles) - gap - 1) // 2]
-    return Doubt(variable, tuple(clients[:gap]), tuple(clients[gap:]), low[2], high[2], conversion)
+    return UnitMismatch(variable, tuple(clients[:gap]), tuple(clients[gap:]), low[2], high[2], conversion)
 
 
-def _named(clients: Sequence[str]) -> str:
+def _join_names(clients: Sequence[str]) -> str:
     more = f" and {len(clients) - 5} more" if len(clients) > 5 else ""
     return ", ".join(map(repr, clients[:5])) + more
 
 
-def _usable(column: ColumnProfile) -> bool:
-    enough = column.kind == "continuous" and column.count >= COUNT_AT_LEAST
+def _is_usable(column: ColumnProfile) -> bool:
+    enough = column.kind == "continuous" and column.count >= MIN_VALUES
     return enough and column.quantiles[-1] > column.quantiles[0]
 
 
-def _gaps(quantiles: Sequence[Quantiles]) -> Iterator[int]:
+def _find_gaps(quantiles: Sequence[Quantiles]) -> Iterator[int]:
     """How many clients lie below each empty stretch: all their central ranges end before all others begin."""
     ends = list(accumulate((one[-1] for one in quantiles), max))
     begins = list(accumulate((one[0] for one in reversed(quantiles)), min))[::-1]
@@ -126,7 +126,7 @@ def _gaps(quantiles: Sequence[Quantiles]) -> Iterator[int]:
             yield below
 
 
-def _distance(one: Quantiles, other: Quantiles) -> float:
+def _quantile_distance(one: Quantiles, other: Quantiles) -> float:
     """The largest distance of two quantiles, in central ranges (their geometric mean)."""
     width = math.sqrt(one[-1] - one[0]) * math.sqrt(other[-1] - other[0])
     return max(abs(a - b) for a, b in zip(one, other, strict=True)) / width

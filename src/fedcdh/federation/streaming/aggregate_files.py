@@ -14,24 +14,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fedcdh._io.storage import locked, read_regular, write_whole
-from fedcdh._runtime.blas_threads import one_blas_thread
-from fedcdh.errors import DuplicateClient, FedCDHError, SettingsError, SummaryError
-from fedcdh.federation.streaming.running_sum import RunningSum, bytes_at_most, damaged
+from fedcdh._io.storage import hold_lock, read_regular_file, write_atomically
+from fedcdh._runtime.blas_threads import single_blas_thread
+from fedcdh.errors import DuplicateClientError, FedCDHError, SettingsError, SummaryError
+from fedcdh.federation.streaming.running_sum import RunningSum, journal_error, max_journal_bytes
 from fedcdh.messages.study_file import Study
 from fedcdh.messages.summary_file import SummaryMessage
 
-ENDING = ".adding"
-EVERY = 10.0
+JOURNAL_SUFFIX = ".adding"
+SAVE_INTERVAL = 10.0
 """Seconds between two writings of what was added so far, if writing takes less than a twentieth of that."""
-_WRITING = 20.0  # of the time goes into adding for every one that goes into writing
+_WORK_PER_SAVE = 20.0  # of the time goes into adding for every one that goes into writing
 
-Opened = Callable[[Path, bytes], SummaryMessage]
+MessageReader = Callable[[Path, bytes], SummaryMessage]
 """Gives the message in the bytes of a file, or refuses it: what a file and its signature tell is checked here."""
 
 
 @dataclass(frozen=True)
-class Outcome:
+class AggregationReport:
     """What became of the files that were named."""
 
     sums: RunningSum
@@ -42,24 +42,24 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Adding:
+class StreamingAggregation:
     """One sum in the making, in a file beside the result."""
 
     journal: Path
     study: Study
     groups: Mapping[str, str] | None = None
-    every: float = EVERY  # seconds
+    every: float = SAVE_INTERVAL  # seconds
 
     @classmethod
-    def beside(cls, output: Path, study: Study, groups: Mapping[str, str] | None = None) -> Adding:
+    def beside(cls, output: Path, study: Study, groups: Mapping[str, str] | None = None) -> StreamingAggregation:
         """The one for this result."""
-        return cls(output.with_name(output.name + ENDING), study, groups)
+        return cls(output.with_name(output.name + JOURNAL_SUFFIX), study, groups)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Refuses a second process that would add to the same sum."""
         busy = f"another process is adding to {self.journal}; wait for it, or choose another name for the sum"
-        with locked(self.journal.with_name(f".{self.journal.name}.lock"), otherwise=lambda: SettingsError(busy)):
+        with hold_lock(self.journal.with_name(f".{self.journal.name}.lock"), if_locked=lambda: SettingsError(busy)):
             yield
 
     def begun(self) -> RunningSum:
@@ -67,7 +67,9 @@ class Adding:
         if not self.journal.exists():
             return RunningSum(self.study, self.groups)
         try:
-            blob = read_regular(self.journal, bytes_at_most(self.study.plan), "a sum that was begun", refuse=damaged)
+            blob = read_regular_file(
+                self.journal, max_journal_bytes(self.study.plan), "a sum that was begun", refuse=journal_error
+            )
             return RunningSum.from_bytes(blob, self.study, self.groups)
         except FedCDHError as problem:
             raise type(problem)(f"{self.journal} cannot be gone on from: {problem}") from None
@@ -76,15 +78,15 @@ class Adding:
         self,
         paths: Iterable[Path],
         at_most: int,
-        opened: Opened,
+        opened: MessageReader,
         progress: Callable[[int], None] = lambda files: None,
-    ) -> Outcome:
+    ) -> AggregationReport:
         """Adds these files, each of at most so many bytes; those that are refused are named, and the others count.
 
         The order in which they are given is of no account. Whatever stops it, what was added is on disk.
         """
         pass_ = _Pass(self.begun(), opened)
-        with one_blas_thread():
+        with single_blas_thread():
             self._take_all(pass_, paths, at_most, progress)
         return pass_.outcome()
 
@@ -97,13 +99,13 @@ class Adding:
                 if pass_.sums.unsaved and (started := time.monotonic()) - saved >= pause:
                     self._save(pass_.sums)
                     saved = time.monotonic()
-                    pause = max(self.every, _WRITING * (saved - started))
+                    pause = max(self.every, _WORK_PER_SAVE * (saved - started))
         finally:
             if pass_.sums.unsaved and pass_.sums.whole:
                 self._save(pass_.sums)
 
     def _save(self, sums: RunningSum) -> None:
-        write_whole(self.journal, sums.to_bytes())
+        write_atomically(self.journal, sums.to_bytes())
         sums.unsaved = False
 
     def done(self) -> None:
@@ -116,7 +118,7 @@ class _Pass:
     """One run through some files."""
 
     sums: RunningSum
-    opened: Opened
+    opened: MessageReader
     new: int = 0
     before: int = 0
     copies: list[Path] = field(default_factory=list)
@@ -137,10 +139,12 @@ class _Pass:
             self.refused.append((path, SummaryError(f"{what}, or ask for it again")))
 
     def _add(self, path: Path, at_most: int) -> None:
-        content = read_regular(path, at_most, "a summary of this plan", refuse=SummaryError)
+        content = read_regular_file(path, at_most, "a summary of this plan", refuse=SummaryError)
         digest = hashlib.sha256(content).hexdigest()
         if digest in self.seen:
-            raise DuplicateClient(f"{path} is the same, byte for byte, as {self.seen[digest]}; name one of them, once")
+            raise DuplicateClientError(
+                f"{path} is the same, byte for byte, as {self.seen[digest]}; name one of them, once"
+            )
         self.seen[digest] = path
         if digest in self.earlier:
             self.before += 1
@@ -153,13 +157,13 @@ class _Pass:
         self.sums.add(message, digest)
         self.new += 1
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> AggregationReport:
         """Where it is not known which of two summaries holds, the one that was added is refused like the other."""
         added = [entry for client in self.sums.contested if (entry := self.sums.added.get(client))]
         contested = [
-            (self.seen[entry.digest], self.sums.contest_of(entry.client, entry.digest))
+            (self.seen[entry.digest], self.sums.conflict_error(entry.client, entry.digest))
             for entry in added
             if entry.digest in self.seen
         ]
         refused = sorted([*self.refused, *contested], key=lambda one: one[0])
-        return Outcome(self.sums, self.new, self.before, tuple(self.copies), tuple(refused))
+        return AggregationReport(self.sums, self.new, self.before, tuple(self.copies), tuple(refused))

@@ -4,7 +4,7 @@ What cannot be said in the other language (an open direction in a DAG, a bidirec
 with a GraphError. Optional libraries are imported when a function that needs them is called.
 """
 
-from fedcdh.graphs.convert.adjacency_matrix import CONVENTIONS, Adjacency, adjacency
+from fedcdh.graphs.convert.adjacency_matrix import CONVENTIONS, Adjacency, to_adjacency
 from fedcdh.graphs.convert.causal_learn import from_causal_learn, to_causal_learn
 from fedcdh.graphs.convert.dot import from_dot, to_dot
 from fedcdh.graphs.convert.gml import from_gml, to_gml
@@ -16,7 +16,6 @@ from fedcdh.graphs.convert.tetrad import from_tetrad, to_tetrad
 __all__ = [
     "CONVENTIONS",
     "Adjacency",
-    "adjacency",
     "from_causal_learn",
     "from_dot",
     "from_gml",
@@ -24,6 +23,7 @@ __all__ = [
     "from_networkx",
     "from_pgmpy",
     "from_tetrad",
+    "to_adjacency",
     "to_causal_learn",
     "to_dot",
     "to_gml",

@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fedcdh._runtime.optional_imports import needing
+from fedcdh._runtime.optional_imports import optional_import
 from fedcdh.errors import GraphError, SettingsError
-from fedcdh.graphs.partial_graph import PartialGraph, ends
+from fedcdh.graphs.partial_graph import PartialGraph, sort_pair
 
 
 @dataclass(frozen=True)
-class Marks:
+class AdjacencyMarks:
     """What a convention writes for tail → head: in the tail's row, in the head's row; and for a line, in both."""
 
     in_row_of_tail: int
@@ -40,12 +40,12 @@ class Marks:
         return {self.in_row_of_tail, self.in_row_of_head, self.in_rows_of_line} == {0, 1}
 
 
-CONVENTIONS: Mapping[str, Marks] = {
-    "from-to": Marks(1, 0, 1),
-    "to-from": Marks(0, 1, 1),
-    "causal-learn": Marks(-1, 1, -1),
-    "pcalg": Marks(0, 1, 1),
-    "pcalg-pag": Marks(2, 3, 3),
+CONVENTIONS: Mapping[str, AdjacencyMarks] = {
+    "from-to": AdjacencyMarks(1, 0, 1),
+    "to-from": AdjacencyMarks(0, 1, 1),
+    "causal-learn": AdjacencyMarks(-1, 1, -1),
+    "pcalg": AdjacencyMarks(0, 1, 1),
+    "pcalg-pag": AdjacencyMarks(2, 3, 3),
 }
 
 
@@ -63,7 +63,7 @@ class Adjacency:
     convention: str
 
     def __post_init__(self) -> None:
-        marks_of(self.convention)
+        get_marks(self.convention)
         matrix = np.array(self.matrix)
         if matrix.shape != (len(self.names), len(self.names)):
             raise GraphError(
@@ -80,7 +80,7 @@ class Adjacency:
 
     def to_graph(self) -> PartialGraph:
         """The graph that the matrix stands for; GraphError where two entries together mean nothing."""
-        marks = marks_of(self.convention)
+        marks = get_marks(self.convention)
         values = (self.matrix != 0).astype(int) if marks.weights else self.matrix
         forward = (marks.in_row_of_tail, marks.in_row_of_head)
         arrows, lines = [], []
@@ -102,7 +102,7 @@ class Adjacency:
 
     def frame(self) -> Any:
         """A `pandas.DataFrame` with the names on both sides."""
-        with needing("pandas", extra="conversions"):
+        with optional_import("pandas", extra="conversions"):
             import pandas
         return pandas.DataFrame(self.matrix.copy(), index=list(self.names), columns=list(self.names))
 
@@ -113,15 +113,15 @@ class Adjacency:
         return "\n".join([f'convention "{self.convention}", rows and columns in the same order', *shown])
 
 
-def adjacency(graph: PartialGraph, convention: str, *, order: Iterable[str] | None = None) -> Adjacency:
+def to_adjacency(graph: PartialGraph, convention: str, *, order: Iterable[str] | None = None) -> Adjacency:
     """The graph as a matrix in a convention that has to be named; rows in the order given, or that of the nodes.
 
-    >>> print(adjacency(PartialGraph(("x", "y"), frozenset({("x", "y")})), "from-to"))
+    >>> print(to_adjacency(PartialGraph(("x", "y"), frozenset({("x", "y")})), "from-to"))
     convention "from-to", rows and columns in the same order
     x  0  1
     y  0  0
     """
-    names, marks = tuple(graph.nodes if order is None else order), marks_of(convention)
+    names, marks = tuple(graph.nodes if order is None else order), get_marks(convention)
     if sorted(names) != sorted(graph.nodes):
         raise GraphError(f"order= should name every node once: {', '.join(graph.nodes)}; found {', '.join(names)}")
     place = {name: position for position, name in enumerate(names)}
@@ -129,12 +129,12 @@ def adjacency(graph: PartialGraph, convention: str, *, order: Iterable[str] | No
     for tail, head in graph.arrows:
         matrix[place[tail], place[head]] = marks.in_row_of_tail
         matrix[place[head], place[tail]] = marks.in_row_of_head
-    for a, b in map(ends, graph.lines):
+    for a, b in map(sort_pair, graph.lines):
         matrix[place[a], place[b]] = matrix[place[b], place[a]] = marks.in_rows_of_line
     return Adjacency(names, matrix, convention)
 
 
-def marks_of(convention: str) -> Marks:
+def get_marks(convention: str) -> AdjacencyMarks:
     """The marks of a convention; SettingsError with the known ones."""
     if convention not in CONVENTIONS:
         raise SettingsError(f"convention is {convention!r}; expected one of {', '.join(CONVENTIONS)}")

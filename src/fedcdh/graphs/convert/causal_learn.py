@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from fedcdh._runtime.optional_imports import needing
+from fedcdh._runtime.optional_imports import optional_import
 from fedcdh.graphs.convert.adjacency_matrix import Adjacency
-from fedcdh.graphs.partial_graph import PartialGraph, ends
+from fedcdh.graphs.partial_graph import PartialGraph, sort_pair
 
 
 def to_causal_learn(graph: PartialGraph) -> Any:
     """A `causallearn.graph.GeneralGraph.GeneralGraph` with the same nodes in the same order."""
-    with needing("causal-learn", extra="conversions"):
+    with optional_import("causal-learn", extra="conversions"):
         from causallearn.graph.Edges import Edges
         from causallearn.graph.GeneralGraph import GeneralGraph
         from causallearn.graph.GraphNode import GraphNode
@@ -19,7 +19,7 @@ def to_causal_learn(graph: PartialGraph) -> Any:
     made = GeneralGraph(list(nodes.values()))
     for tail, head in sorted(graph.arrows):
         made.add_edge(Edges().directed_edge(nodes[tail], nodes[head]))
-    for a, b in sorted(map(ends, graph.lines)):
+    for a, b in sorted(map(sort_pair, graph.lines)):
         made.add_edge(Edges().undirected_edge(nodes[a], nodes[b]))
     return made
 

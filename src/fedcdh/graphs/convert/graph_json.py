@@ -35,42 +35,42 @@ def to_json(graph: PartialGraph) -> str:
 
 def from_json(text: str | bytes) -> PartialGraph:
     """The graph of such a text, or of the text of a result.json (its variables, without the domain)."""
-    found = strict_json.parse(text, refuse=_refuse)
+    found = strict_json.parse_json(text, refuse=_format_error)
     if not isinstance(found, dict):
-        raise _refuse("it is not an object")
+        raise _format_error("it is not an object")
     if found.get("format") == FORMAT:
-        return _graph(found.get("nodes"), found)
+        return _read_graph(found.get("nodes"), found)
     if str(found.get("format")).startswith("fedcdh-result-") and isinstance(found.get("graph"), dict):
-        return _graph(found.get("variables"), found["graph"])
-    raise _refuse(f"its format is {found.get('format')!r}")
+        return _read_graph(found.get("variables"), found["graph"])
+    raise _format_error(f"its format is {found.get('format')!r}")
 
 
-def _refuse(reason: str) -> GraphError:
+def _format_error(reason: str) -> GraphError:
     return GraphError(f'this is not a graph: {reason[:200]}; expected "format": "{FORMAT}", or a result.json')
 
 
-def _graph(nodes: Any, edges: dict[str, Any]) -> PartialGraph:
+def _read_graph(nodes: Any, edges: dict[str, Any]) -> PartialGraph:
     return PartialGraph(
-        _names(nodes, "the nodes"),
-        frozenset(_pair(one) for one in _list(edges.get("arrows"), "arrows")),
-        frozenset(frozenset(_pair(one)) for one in _list(edges.get("lines"), "lines")),
+        _read_names(nodes, "the nodes"),
+        frozenset(_read_pair(one) for one in _read_list(edges.get("arrows"), "arrows")),
+        frozenset(frozenset(_read_pair(one)) for one in _read_list(edges.get("lines"), "lines")),
     )
 
 
-def _pair(found: Any) -> tuple[str, str]:
-    names = _names(found, "an edge")
+def _read_pair(found: Any) -> tuple[str, str]:
+    names = _read_names(found, "an edge")
     if len(names) != 2:
-        raise _refuse(f"an edge has {len(names)} ends")
+        raise _format_error(f"an edge has {len(names)} ends")
     return names[0], names[1]
 
 
-def _names(found: Any, where: str) -> tuple[str, ...]:
-    if not all(isinstance(one, str) for one in _list(found, where)):
-        raise _refuse(f"{where} should be a list of names")
+def _read_names(found: Any, where: str) -> tuple[str, ...]:
+    if not all(isinstance(one, str) for one in _read_list(found, where)):
+        raise _format_error(f"{where} should be a list of names")
     return tuple(found)
 
 
-def _list(found: Any, where: str) -> list[Any]:
+def _read_list(found: Any, where: str) -> list[Any]:
     if not isinstance(found, list):
-        raise _refuse(f"{where} should be a list")
+        raise _format_error(f"{where} should be a list")
     return found

@@ -13,12 +13,12 @@ from itertools import permutations, product
 from typing import Any
 
 from fedcdh._io import strict_toml
-from fedcdh._io.strict_toml import Refuse, only, shown, texts, whole
+from fedcdh._io.strict_toml import Refuse, abbreviate, expect_integer, expect_strings, expect_table
 from fedcdh.errors import KnowledgeError
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import Arrow
 
-SECTIONS = ("addtemporal", "forbiddirect", "requiredirect", "forbiddengroup", "requiredgroup")
+TETRAD_SECTIONS = ("addtemporal", "forbiddirect", "requiredirect", "forbiddengroup", "requiredgroup")
 
 
 def from_toml(text: str | bytes) -> Knowledge:
@@ -27,8 +27,8 @@ def from_toml(text: str | bytes) -> Knowledge:
     >>> from_toml('[knowledge]\\nrequired = [["smoking", "cancer"]]').required
     frozenset({('smoking', 'cancer')})
     """
-    found = strict_toml.parse(text, refuse=_not_knowledge)
-    return _consistent(parse_knowledge(found.get("knowledge", {}), refuse=_not_knowledge))
+    found = strict_toml.parse_toml(text, refuse=_not_knowledge)
+    return _check_consistent(parse_knowledge(found.get("knowledge", {}), refuse=_not_knowledge))
 
 
 def _not_knowledge(reason: str) -> KnowledgeError:
@@ -37,16 +37,18 @@ def _not_knowledge(reason: str) -> KnowledgeError:
 
 def parse_knowledge(found: Any, *, refuse: Refuse) -> Knowledge:
     """Read the table `[knowledge]` of a TOML document."""
-    only(found, ("required", "forbidden", "tiers", "forbid_within_tier"), "[knowledge]", refuse=refuse)
+    expect_table(found, ("required", "forbidden", "tiers", "forbid_within_tier"), "[knowledge]", refuse=refuse)
     lists = {key: found.get(key, []) for key in ("required", "forbidden", "tiers", "forbid_within_tier")}
     for key, value in lists.items():
         if not isinstance(value, list):
-            raise refuse(f"{key} in [knowledge] should be a list, found {shown(value)}")
+            raise refuse(f"{key} in [knowledge] should be a list, found {abbreviate(value)}")
     arrows_and_tiers = {
-        key: [texts(one, f"each of {key} in [knowledge]", refuse=refuse) for one in lists[key]]
+        key: [expect_strings(one, f"each of {key} in [knowledge]", refuse=refuse) for one in lists[key]]
         for key in ("required", "forbidden", "tiers")
     }
-    within = [whole(one, "forbid_within_tier in [knowledge]", refuse=refuse) for one in lists["forbid_within_tier"]]
+    within = [
+        expect_integer(one, "forbid_within_tier in [knowledge]", refuse=refuse) for one in lists["forbid_within_tier"]
+    ]
     try:
         return Knowledge(**arrows_and_tiers, forbid_within_tier=within)
     except KnowledgeError as problem:
@@ -58,12 +60,12 @@ def from_causal_learn(found: Any, variables: Sequence[str] | None = None) -> Kno
     patterns = (found.required_pattern_rules_specs, found.forbidden_pattern_rules_specs)
     if any(patterns) and variables is None:
         raise KnowledgeError("some of these rules are patterns; say which variables there are: variables=[...]")
-    required, forbidden = (_matching(rules, variables or ()) for rules in patterns)
+    required, forbidden = (_match_patterns(rules, variables or ()) for rules in patterns)
     tiers = sorted(tier for tier, nodes in found.tier_map.items() if nodes or tier in found.forbidden_within_tiers)
-    return _consistent(
+    return _check_consistent(
         Knowledge(
-            required=required | {_names(rule) for rule in found.required_rules_specs},
-            forbidden=forbidden | {_names(rule) for rule in found.forbidden_rules_specs},
+            required=required | {_rule_names(rule) for rule in found.required_rules_specs},
+            forbidden=forbidden | {_rule_names(rule) for rule in found.forbidden_rules_specs},
             tiers=[sorted(node.get_name() for node in found.tier_map[tier]) for tier in tiers],
             forbid_within_tier=[tiers.index(tier) for tier in found.forbidden_within_tiers],
         )
@@ -77,7 +79,7 @@ def from_pgmpy(found: Any, variables: Sequence[str] | None = None) -> Knowledge:
         if variables is None:
             raise KnowledgeError("there is a search space; say which variables there are: variables=[...]")
         forbidden |= {arrow for arrow in permutations(variables, 2) if arrow not in allowed}
-    return _consistent(
+    return _check_consistent(
         Knowledge(
             required={(str(tail), str(head)) for tail, head in found.required_edges},
             forbidden=forbidden,
@@ -93,33 +95,33 @@ def from_tetrad(text: str) -> Knowledge:
     >>> known.tiers, sorted(known.forbid_within_tier), sorted(known.required)
     ((('age', 'sex'), ('dose',)), [0], [('age', 'dose')])
     """
-    rows: dict[str, list[tuple[int, list[str]]]] = {section: [] for section in SECTIONS}
-    for section, number, words in _tetrad_rows(text):
+    rows: dict[str, list[tuple[int, list[str]]]] = {section: [] for section in TETRAD_SECTIONS}
+    for section, number, words in _read_tetrad_rows(text):
         rows[section].append((number, words))
-    tiers, within = _tetrad_tiers(rows["addtemporal"])
-    return _consistent(
+    tiers, within = _parse_tiers(rows["addtemporal"])
+    return _check_consistent(
         Knowledge(
-            required=[*map(_two, rows["requiredirect"]), *_groups(rows["requiredgroup"])],
-            forbidden=[*map(_two, rows["forbiddirect"]), *_groups(rows["forbiddengroup"])],
+            required=[*map(_parse_arrow, rows["requiredirect"]), *_expand_groups(rows["requiredgroup"])],
+            forbidden=[*map(_parse_arrow, rows["forbiddirect"]), *_expand_groups(rows["forbiddengroup"])],
             tiers=[tiers[tier] for tier in sorted(tiers)],
             forbid_within_tier=[sorted(tiers).index(tier) for tier in within],
         )
     )
 
 
-def _consistent(knowledge: Knowledge) -> Knowledge:
+def _check_consistent(knowledge: Knowledge) -> Knowledge:
     """The knowledge, unless it contradicts itself."""
     arrows = knowledge.required | knowledge.forbidden
     knowledge.check({name for arrow in arrows for name in arrow}.union(*knowledge.tiers))
     return knowledge
 
 
-def _names(rule: Iterable[Any]) -> Arrow:
+def _rule_names(rule: Iterable[Any]) -> Arrow:
     tail, head = rule
     return tail.get_name(), head.get_name()
 
 
-def _matching(rules: Iterable[tuple[str, str]], variables: Sequence[str]) -> frozenset[Arrow]:
+def _match_patterns(rules: Iterable[tuple[str, str]], variables: Sequence[str]) -> frozenset[Arrow]:
     """The arrows that patterns stand for: they match at the beginning of a name, as in causal-learn."""
     found = set()
     for tails, heads in rules:
@@ -131,21 +133,21 @@ def _matching(rules: Iterable[tuple[str, str]], variables: Sequence[str]) -> fro
     return frozenset(found)
 
 
-def _tetrad_rows(text: str) -> Iterator[tuple[str, int, list[str]]]:
+def _read_tetrad_rows(text: str) -> Iterator[tuple[str, int, list[str]]]:
     """The words of every row with the section it is in and its number; comments begin with //."""
     section = None
     for number, row in enumerate(map(str.strip, text.splitlines()), 1):
         if not row or row.startswith("//") or (section is None and row.lower() == "/knowledge"):
             continue
-        if row.lower() in SECTIONS:
+        if row.lower() in TETRAD_SECTIONS:
             section = row.lower()
         elif section is None:
-            raise _refused(number, f"expected one of {', '.join(SECTIONS)}, found {row[:80]!r}")
+            raise _line_error(number, f"expected one of {', '.join(TETRAD_SECTIONS)}, found {row[:80]!r}")
         else:
-            yield section, number, _words(number, row)
+            yield section, number, _split_words(number, row)
 
 
-def _words(number: int, row: str) -> list[str]:
+def _split_words(number: int, row: str) -> list[str]:
     """Words between blanks, tabs or commas; quotes hold a name with spaces together."""
     reader = shlex.shlex(row, posix=True, punctuation_chars=False)
     reader.whitespace, reader.whitespace_split, reader.commenters, reader.quotes = " \t,", True, "", '"'
@@ -153,20 +155,20 @@ def _words(number: int, row: str) -> list[str]:
     try:
         words = list(reader)
     except ValueError:
-        raise _refused(number, "a quote is opened and not closed") from None
+        raise _line_error(number, "a quote is opened and not closed") from None
     if not all(words) or not words:
-        raise _refused(number, f"expected names, found {row[:80]!r}")
+        raise _line_error(number, f"expected names, found {row[:80]!r}")
     return words
 
 
-def _tetrad_tiers(rows: Iterable[tuple[int, list[str]]]) -> tuple[dict[int, list[str]], set[int]]:
+def _parse_tiers(rows: Iterable[tuple[int, list[str]]]) -> tuple[dict[int, list[str]], set[int]]:
     """The variables of every tier by its number, and the tiers marked with a star: no edges inside."""
     tiers: dict[int, list[str]] = {}
     within = set()
     for number, (tier, *names) in rows:
         found = re.fullmatch(r"([1-9][0-9]{0,5})(\*?)", tier)
         if not found:
-            raise _refused(
+            raise _line_error(
                 number, f"expected the number of a tier, from 1, as in `1 age sex` or `1* age`: {tier[:40]!r}"
             )
         tiers.setdefault(int(found[1]), []).extend(names)
@@ -175,20 +177,20 @@ def _tetrad_tiers(rows: Iterable[tuple[int, list[str]]]) -> tuple[dict[int, list
     return tiers, within
 
 
-def _two(row: tuple[int, list[str]]) -> Arrow:
+def _parse_arrow(row: tuple[int, list[str]]) -> Arrow:
     number, words = row
     if len(words) != 2:
-        raise _refused(number, f"expected a cause and an effect, found {len(words)} words")
+        raise _line_error(number, f"expected a cause and an effect, found {len(words)} words")
     return words[0], words[1]
 
 
-def _groups(rows: Sequence[tuple[int, list[str]]]) -> Iterator[Arrow]:
+def _expand_groups(rows: Sequence[tuple[int, list[str]]]) -> Iterator[Arrow]:
     """Two rows at a time: every one of the first to every one of the second."""
     if len(rows) % 2:
-        raise _refused(rows[-1][0], "a group of causes without the row of effects that belongs below it")
+        raise _line_error(rows[-1][0], "a group of causes without the row of effects that belongs below it")
     for (_, tails), (_, heads) in zip(rows[::2], rows[1::2], strict=True):
         yield from product(tails, heads)
 
 
-def _refused(number: int, reason: str) -> KnowledgeError:
+def _line_error(number: int, reason: str) -> KnowledgeError:
     return KnowledgeError(f"line {number} of the knowledge file: {reason}; correct it there")

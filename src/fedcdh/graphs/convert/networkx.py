@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from fedcdh._runtime.optional_imports import needing
+from fedcdh._runtime.optional_imports import optional_import
 from fedcdh.errors import GraphError
 from fedcdh.graphs.partial_graph import PartialGraph
 
 
 def to_networkx(graph: PartialGraph) -> Any:
     """What `graph.to_networkx()` gives, with advice where the library is not installed."""
-    with needing("networkx", extra="graph"):
+    with optional_import("networkx", extra="graph"):
         return graph.to_networkx()
 
 

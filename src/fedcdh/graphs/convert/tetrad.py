@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 
 from fedcdh.errors import GraphError
-from fedcdh.graphs.partial_graph import PartialGraph, ends
+from fedcdh.graphs.partial_graph import PartialGraph, sort_pair
 
 _EDGE = re.compile(r"\d+\.\s+(\S+)\s+(\S+)\s+(\S+)(.*)")
-_SAID_OF_EDGES = re.compile(r"(\s+(dd|nl|pd|pl|\[.*))*\s*")  # definite and possible directness, bootstrap shares
+_EDGE_ANNOTATIONS = re.compile(r"(\s+(dd|nl|pd|pl|\[.*))*\s*")  # definite and possible directness, bootstrap shares
 _SECTION = re.compile(r"\s*(?:Graph|Ambiguous|Underline|Dotted)\b.*:", re.IGNORECASE)
 
 
@@ -29,7 +29,7 @@ def to_tetrad(graph: PartialGraph) -> str:
             "variables"
         )
     edges = [f"{tail} --> {head}" for tail, head in sorted(graph.arrows)]
-    edges += [f"{a} --- {b}" for a, b in sorted(map(ends, graph.lines))]
+    edges += [f"{a} --- {b}" for a, b in sorted(map(sort_pair, graph.lines))]
     numbered = [f"{number}. {edge}" for number, edge in enumerate(edges, 1)]
     return "\n".join(["Graph Nodes:", ";".join(graph.nodes), "", "Graph Edges:", *numbered, ""])
 
@@ -39,11 +39,11 @@ def from_tetrad(text: str) -> PartialGraph:
     nodes: tuple[str, ...] = ()
     arrows: set[tuple[str, str]] = set()
     lines: set[frozenset[str]] = set()
-    for section, row in _rows(text):
+    for section, row in _read_rows(text):
         if section == "graph nodes:":
             nodes += tuple(name.strip() for name in re.split("[;,]", row) if name.strip())
         elif section == "graph edges:":
-            a, mark, b = _edge(row)
+            a, mark, b = _parse_edge(row)
             if mark == "---":
                 lines.add(frozenset((a, b)))
             else:
@@ -53,7 +53,7 @@ def from_tetrad(text: str) -> PartialGraph:
     return PartialGraph(nodes, frozenset(arrows), frozenset(lines))
 
 
-def _rows(text: str) -> Iterator[tuple[str, str]]:
+def _read_rows(text: str) -> Iterator[tuple[str, str]]:
     """Every row that is not empty, with the heading it stands under."""
     section = ""
     for row in map(str.strip, text.splitlines()):
@@ -65,9 +65,9 @@ def _rows(text: str) -> Iterator[tuple[str, str]]:
             yield section, row
 
 
-def _edge(row: str) -> tuple[str, str, str]:
+def _parse_edge(row: str) -> tuple[str, str, str]:
     found = _EDGE.fullmatch(row)
-    if not found or not _SAID_OF_EDGES.fullmatch(found[4]):
+    if not found or not _EDGE_ANNOTATIONS.fullmatch(found[4]):
         raise GraphError(f'expected an edge such as "1. a --> b", found {row[:80]!r}')
     if found[2] not in ("-->", "<--", "---"):
         raise GraphError(f"{row[:80]!r}: the edge {found[2]} speaks of hidden causes; expected -->, <-- or ---")

@@ -10,45 +10,45 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import log
 
-from fedcdh.inference.evidence.gaussian import GaussianEvidence, Moments
-from fedcdh.inference.evidence.multinomial import CountEvidence
+from fedcdh.inference.evidence.gaussian import GaussianScore, StackedMoments
+from fedcdh.inference.evidence.multinomial import MultinomialScore
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.protocols import DOMAIN, Family
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 from fedcdh.summaries.plan import Categorical
 
-CHANGE = -1.0
+LOG_PRIOR_CHANGE = -1.0
 """Log prior odds that a mechanism differs between clients."""
 
-Bare = tuple[str, frozenset[str]]  # node and parents, the domain left aside
+NodeWithParents = tuple[str, frozenset[str]]  # node and parents, the domain left aside
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class FamilyScore:
     """A `LocalScore`: log evidence with a prior of odds 1 : d for every arrow among d variables."""
 
-    continuous: GaussianEvidence
-    categorical: CountEvidence
+    continuous: GaussianScore
+    categorical: MultinomialScore
     counted: frozenset[str]  # the categorical variables
     arrow: float
-    _same: dict[Bare, float] = field(default_factory=dict)
-    _differing: dict[Bare, float] = field(default_factory=dict)
+    _same: dict[NodeWithParents, float] = field(default_factory=dict)
+    _differing: dict[NodeWithParents, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, cohort: Cohort | Aggregate, basis: Basis, *, curved: bool = True) -> Evidence:
+    def of(cls, cohort: Cohort | Aggregate, basis: Basis, *, curved: bool = True) -> FamilyScore:
         """With `curved=False` continuous parents act linearly only."""
         counted = frozenset(v.name for v in cohort.plan.variables if isinstance(v, Categorical))
         arrow = -log(max(2, len(cohort.plan.names)))
-        moments = Moments(basis)
-        labels = CountEvidence.of(cohort, GaussianEvidence(basis, curved, noisy=False, shared=moments))
-        return cls(GaussianEvidence(basis, curved, shared=moments), labels, counted, arrow)
+        moments = StackedMoments(basis)
+        labels = MultinomialScore.of(cohort, GaussianScore(basis, curved, noisy=False, shared=moments))
+        return cls(GaussianScore(basis, curved, shared=moments), labels, counted, arrow)
 
     @property
-    def straight(self) -> Evidence:
+    def linear(self) -> FamilyScore:
         """The same where continuous parents act linearly only."""
         numbers, labels = replace(self.continuous, curved=False), self.categorical
         labels = replace(labels, regression=replace(labels.regression, curved=False))
-        return Evidence(numbers, labels, self.counted, self.arrow)
+        return FamilyScore(numbers, labels, self.counted, self.arrow)
 
     def __call__(self, families: Sequence[Family], /) -> list[float]:
         """The log score of each family, in their order."""
@@ -57,30 +57,30 @@ class Evidence:
         self._learn(bare for bare, changes in zip(asked, changing, strict=True) if not changes)
         self._learn_changing(bare for bare, changes in zip(asked, changing, strict=True) if changes)
         return [
-            (self._differing[bare] + CHANGE if changes else self._same[bare]) + self.arrow * len(bare[1])
+            (self._differing[bare] + LOG_PRIOR_CHANGE if changes else self._same[bare]) + self.arrow * len(bare[1])
             for bare, changes in zip(asked, changing, strict=True)
         ]
 
-    def _learn(self, asked: Iterable[Bare]) -> None:
+    def _learn(self, asked: Iterable[NodeWithParents]) -> None:
         """If all clients share the mechanism. Of labels both come at once; of numbers this is by far the cheaper."""
-        new = _in_order({bare for bare in asked if bare not in self._same})
+        new = _sort_families({bare for bare in asked if bare not in self._same})
         self._learn_labels([bare for bare in new if bare[0] in self.counted])
         numbers = [bare for bare in new if bare[0] not in self.counted]
         self._same.update(zip(numbers, self.continuous.same([Family(*bare) for bare in numbers]), strict=True))
 
-    def _learn_changing(self, asked: Iterable[Bare]) -> None:
-        new = _in_order({bare for bare in asked if bare not in self._differing})
+    def _learn_changing(self, asked: Iterable[NodeWithParents]) -> None:
+        new = _sort_families({bare for bare in asked if bare not in self._differing})
         self._learn_labels([bare for bare in new if bare[0] in self.counted])
         numbers = [bare for bare in new if bare[0] not in self.counted]
         self._note(numbers, self.continuous([Family(*bare) for bare in numbers]))
 
-    def _learn_labels(self, labels: list[Bare]) -> None:
+    def _learn_labels(self, labels: list[NodeWithParents]) -> None:
         self._note(labels, self.categorical([Family(*bare) for bare in labels]))
 
-    def _note(self, asked: list[Bare], found: list[tuple[float, float]]) -> None:
+    def _note(self, asked: list[NodeWithParents], found: list[tuple[float, float]]) -> None:
         for bare, (same, differing) in zip(asked, found, strict=True):
             self._same[bare], self._differing[bare] = same, differing
 
 
-def _in_order(asked: Iterable[Bare]) -> list[Bare]:
+def _sort_families(asked: Iterable[NodeWithParents]) -> list[NodeWithParents]:
     return sorted(asked, key=lambda bare: (bare[0], sorted(bare[1])))

@@ -6,7 +6,7 @@ maximum entropy, without interactions of three variables. It is the truth where 
 parents, and where pairs leave no choice, as in y = a or b. Parents that act by interaction alone (y = a xor b) are
 missed, never invented. Completed tables are scored as if they had been observed.
 
-**One mechanism for all clients** is a Dirichlet-multinomial with the prior of BDeu: `PRIOR` rows, spread evenly over
+**One mechanism for all clients** is a Dirichlet-multinomial with the prior of BDeu: `PRIOR_ROWS` rows, spread evenly over
 the cells. DAGs of one class score the same as long as no table had to be completed.
 
 **Mechanisms that differ** are rows of the table drawn for each client around a common row m, from Dirichlet(c·m), with
@@ -38,7 +38,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, logsumexp, xlogy
 
-from fedcdh.inference.evidence.gaussian import GaussianEvidence
+from fedcdh.inference.evidence.gaussian import GaussianScore
 from fedcdh.protocols import Family
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 from fedcdh.summaries.plan import Categorical
@@ -47,22 +47,22 @@ Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Key: TypeAlias = tuple[str, ...]  # a node and its categorical parents
 
-PRIOR = 1.0
+PRIOR_ROWS = 1.0
 """Rows that the prior of a table is worth, all cells together."""
 CONCENTRATIONS = np.array([3.0, 10.0, 30.0, 100.0])
 """Rows that the pooled row of a table is worth to a client with a mechanism of its own."""
-CELLS = 20_000
+MAX_CELLS = 20_000
 """Larger tables are not completed; the parents that tell least of the target are left out of them, at a price."""
-SWEEPS = 100
-CLOSE = 1e-7
+MAX_SWEEPS = 100
+FIT_TOLERANCE = 1e-7
 """Completion ends when a sweep moves no cell by more than this share of the client's rows, or after so many sweeps."""
 _Gains: TypeAlias = tuple[Array, Array]  # of all parents and of the labels; each if mechanisms are the same, differ
 _NO_GAINS = (np.zeros(2), np.zeros(2))
-_NOTHING = 1e-100  # a pair without rows has a table without rows
-_NUMBERS = 1_000_000  # in one array: about 8 MB
+_TINY_COUNT = 1e-100  # a pair without rows has a table without rows
+_MAX_ELEMENTS = 1_000_000  # in one array: about 8 MB
 
 
-class _Evidence(NamedTuple):
+class _TableEvidence(NamedTuple):
     """Log evidence, and the entropy of the target in nats over all rows that these parents leave."""
 
     same: float
@@ -71,15 +71,15 @@ class _Evidence(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class CountEvidence:
+class MultinomialScore:
     """Log evidence of families of categorical nodes; comparable between the parent sets of a node."""
 
     counts: Array  # (clients, columns, columns): rows that have both levels
     levels: dict[str, Indices]  # of each categorical variable, the columns of the levels that some row has
-    regression: GaussianEvidence
+    regression: GaussianScore
 
     @classmethod
-    def of(cls, cohort: Cohort | Aggregate, regression: GaussianEvidence) -> CountEvidence:
+    def of(cls, cohort: Cohort | Aggregate, regression: GaussianScore) -> MultinomialScore:
         labels = [variable.name for variable in cohort.plan.variables if isinstance(variable, Categorical)]
         if not labels:
             return cls(np.zeros((1, 0, 0)), {}, regression)
@@ -93,7 +93,7 @@ class CountEvidence:
         alone = [(family.node,) for family in families]
         found = self._by_counts(dict.fromkeys([*(key for key, _ in kept), *alone]))
         gains = self._gains([f for f in families if not self._apart or not f.parents <= self.levels.keys()])
-        total = _total if self._apart else _total_of_sums
+        total = _total_evidence if self._apart else _total_from_sums
         return [
             total(found[key], price, found[family.node,].left, gains.get(family, _NO_GAINS))
             for family, (key, price) in zip(families, kept, strict=True)
@@ -110,7 +110,7 @@ class CountEvidence:
         They explain nothing and cost what their main effect costs by BIC, so that the family without them is better.
         """
         node, labels, price = family.node, sorted(family.parents & self.levels.keys()), 0.0
-        most = min(CELLS, _NUMBERS // len(self.counts))
+        most = min(MAX_CELLS, _MAX_ELEMENTS // len(self.counts))
         while len(labels) > 1 and math.prod(len(self.levels[name]) for name in (node, *labels)) > most:
             labels.remove(weakest := min(labels, key=lambda name: self._information(node, name)))
             freedom = (len(self.levels[node]) - 1) * (len(self.levels[weakest]) - 1)
@@ -120,19 +120,19 @@ class CountEvidence:
     def _information(self, one: str, other: str) -> float:
         """Rows times mutual information over all clients, up to a constant of the first; rounded, for equal ones."""
         joint = self.counts[:, self.levels[one][:, None], self.levels[other]].sum(axis=0)
-        return round(float(xlogy(joint, _shares(joint)).sum()), 6)
+        return round(float(xlogy(joint, _level_shares(joint)).sum()), 6)
 
-    def _by_counts(self, keys: Iterable[Key]) -> dict[Key, _Evidence]:
+    def _by_counts(self, keys: Iterable[Key]) -> dict[Key, _TableEvidence]:
         """The evidence of nodes (first) with categorical parents (the others), many tables of one shape at a time."""
         groups: dict[tuple[int, ...], list[Key]] = defaultdict(list)
         for key in keys:
             groups[tuple(len(self.levels[name]) for name in key)].append(key)
-        found: dict[Key, _Evidence] = {}
+        found: dict[Key, _TableEvidence] = {}
         for shape, group in groups.items():
-            step = max(1, _NUMBERS // (math.prod(shape) * len(self.counts)))
+            step = max(1, _MAX_ELEMENTS // (math.prod(shape) * len(self.counts)))
             for start in range(0, len(group), step):
                 part = group[start : start + step]
-                found.update(zip(part, _evidence(self._tables(part, shape)), strict=True))
+                found.update(zip(part, _score_tables(self._tables(part, shape)), strict=True))
         return found
 
     def _tables(self, keys: Sequence[Key], shape: tuple[int, ...]) -> Array:
@@ -146,7 +146,7 @@ class CountEvidence:
         if len(shape) < 3:
             tables = pair(0, 1) if len(shape) == 2 else pair(0, 0).sum(axis=1)  # a level meets itself alone
         else:
-            tables = complete({(i, j): pair(i, j) for i, j in combinations(range(len(shape)), 2)})
+            tables = complete_tables({(i, j): pair(i, j) for i, j in combinations(range(len(shape)), 2)})
         return tables.reshape(shape[0], -1, len(keys), len(self.counts))
 
     def _gains(self, families: Sequence[Family]) -> dict[Family, _Gains]:
@@ -161,7 +161,7 @@ class CountEvidence:
         }
 
 
-def complete(pairs: Mapping[tuple[int, int], Array]) -> Array:
+def complete_tables(pairs: Mapping[tuple[int, int], Array]) -> Array:
     """The tables of maximum entropy with these counts (levels, levels, tables) of all pairs of axes: (*axes, tables).
 
     Iterative proportional fitting; a table stops when it fits, whatever the others do. Fitting reaches a zero that the
@@ -170,14 +170,14 @@ def complete(pairs: Mapping[tuple[int, int], Array]) -> Array:
     cells = tuple(range(1 + max(axis for pair in pairs for axis in pair)))
     others = {pair: tuple(axis for axis in cells if axis not in pair) for pair in pairs}
     wide = {others[pair]: np.expand_dims(counts, others[pair]) for pair, counts in pairs.items()}
-    tables = np.where(_at_most(wide) > 0.5, 1.0, 0.0)
+    tables = np.where(_cell_upper_bounds(wide) > 0.5, 1.0, 0.0)
     rows = next(iter(wide.values())).sum(axis=cells)
     active, now = np.arange(len(rows)), tables
-    for _ in range(SWEEPS):
+    for _ in range(MAX_SWEEPS):
         before, now = now, now.copy()
         for axes, counts in wide.items():
-            now *= counts / np.maximum(now.sum(axis=axes, keepdims=True), _NOTHING)
-        moving = np.abs(now - before).max(axis=cells) > CLOSE * rows[active]
+            now *= counts / np.maximum(now.sum(axis=axes, keepdims=True), _TINY_COUNT)
+        moving = np.abs(now - before).max(axis=cells) > FIT_TOLERANCE * rows[active]
         tables[..., active] = now
         if not moving.any():
             break
@@ -187,7 +187,7 @@ def complete(pairs: Mapping[tuple[int, int], Array]) -> Array:
     return tables
 
 
-def _at_most(wide: Mapping[tuple[int, ...], Array]) -> Array:
+def _cell_upper_bounds(wide: Mapping[tuple[int, ...], Array]) -> Array:
     """Upper bounds of the cells: of a pair's count, a cell has what the others do not have, and at least what they
     cannot have. A few rounds of both find what simple logic finds, such as all the zeros of a or b."""
     upper = np.asarray(reduce(np.minimum, wide.values()))
@@ -200,34 +200,38 @@ def _at_most(wide: Mapping[tuple[int, ...], Array]) -> Array:
     return upper
 
 
-def _evidence(tables: Array) -> list[_Evidence]:
+def _score_tables(tables: Array) -> list[_TableEvidence]:
     """Of tables (levels, configurations, keys, clients): one mechanism for all clients, or one for each."""
     pooled, own = tables.sum(axis=-1), tables.sum(axis=0)
-    cell = np.full(1, PRIOR / (pooled.shape[0] * pooled.shape[1]))
-    same = _rising(cell, pooled).sum(axis=(0, 1)) - _rising(cell * len(pooled), pooled.sum(axis=0)).sum(axis=0)
-    left = -xlogy(pooled, _shares(pooled)).sum(axis=(0, 1))
+    cell = np.full(1, PRIOR_ROWS / (pooled.shape[0] * pooled.shape[1]))
+    same = _log_rising_factorial(cell, pooled).sum(axis=(0, 1)) - _log_rising_factorial(
+        cell * len(pooled), pooled.sum(axis=0)
+    ).sum(axis=0)
+    left = -xlogy(pooled, _level_shares(pooled)).sum(axis=(0, 1))
     free = (pooled / (1 + pooled)).sum(axis=0).clip(1.0) - 1
-    several = np.stack([_differing(tables, own, free, c) for c in CONCENTRATIONS], axis=-1)
+    several = np.stack([_differing_evidence(tables, own, free, c) for c in CONCENTRATIONS], axis=-1)
     differing = same + left + _log_mean(several) if tables.shape[-1] > 1 else same
-    return [_Evidence(*map(float, one)) for one in zip(same, differing, left, strict=True)]
+    return [_TableEvidence(*map(float, one)) for one in zip(same, differing, left, strict=True)]
 
 
-def _differing(tables: Array, own: Array, free: Array, concentration: float) -> Array:
+def _differing_evidence(tables: Array, own: Array, free: Array, concentration: float) -> Array:
     """Log likelihood of mechanisms around the best common one, times the Occam factor of its free entries."""
     weighted = (tables * np.minimum(1.0, (concentration + 1) / (own + concentration))).sum(axis=-1)
-    mean = _shares(weighted)[..., None]
+    mean = _level_shares(weighted)[..., None]
     prior = np.where(mean > 0, concentration * mean, 1.0)  # without rows any prior will do
-    likelihood = _rising(prior, tables).sum(axis=(0, 1, 3)) - _rising(np.full(1, concentration), own).sum(axis=(0, 2))
+    likelihood = _log_rising_factorial(prior, tables).sum(axis=(0, 1, 3)) - _log_rising_factorial(
+        np.full(1, concentration), own
+    ).sum(axis=(0, 2))
     share = np.divide(weighted.sum(axis=0), own.sum(axis=-1), out=np.ones_like(free), where=free > 0)
     return np.asarray(likelihood - (free * np.log(share)).sum(axis=0) / 2)
 
 
-def _shares(table: Array) -> Array:
+def _level_shares(table: Array) -> Array:
     """Of the levels in each configuration; zero where there are no rows."""
-    return np.asarray(table / np.maximum(table.sum(axis=0), _NOTHING))
+    return np.asarray(table / np.maximum(table.sum(axis=0), _TINY_COUNT))
 
 
-def _rising(start: Array, count: Array) -> Array:
+def _log_rising_factorial(start: Array, count: Array) -> Array:
     """log Γ(start + count)/Γ(start): a log likelihood of so many rows, one by one."""
     return np.asarray(gammaln(start + count) - gammaln(start))
 
@@ -237,19 +241,19 @@ def _log_mean(values: Array) -> Array:
     return np.asarray(logsumexp(values, axis=-1) - math.log(values.shape[-1]))
 
 
-def _total_of_sums(found: _Evidence, price: float, entropy: float, gains: _Gains) -> tuple[float, float]:
+def _total_from_sums(found: _TableEvidence, price: float, entropy: float, gains: _Gains) -> tuple[float, float]:
     """Where counts of clients are not known apart, the regression tells what levels that differ would gain."""
-    same, _ = _total(found, price, entropy, gains)
-    together, apart = _bounded(gains[0], entropy)
+    same, _ = _total_evidence(found, price, entropy, gains)
+    together, apart = _bound_gain(gains[0], entropy)
     return same, float(same + apart - together)
 
 
-def _total(found: _Evidence, price: float, entropy: float, gains: _Gains) -> tuple[float, float]:
+def _total_evidence(found: _TableEvidence, price: float, entropy: float, gains: _Gains) -> tuple[float, float]:
     """The evidence of all parents: that of the labels, and what the numbers add to it."""
-    same, differing = _bounded(gains[0], entropy) - _bounded(gains[1], entropy)
+    same, differing = _bound_gain(gains[0], entropy) - _bound_gain(gains[1], entropy)
     return float(found.same - price + same), float(found.differing - price + differing)
 
 
-def _bounded(gain: Array, entropy: float) -> Array:
+def _bound_gain(gain: Array, entropy: float) -> Array:
     """What counts of a gain where there is so much to explain; a loss stays what it is."""
-    return np.asarray(np.where(gain > 0, -entropy * np.expm1(-np.maximum(gain, 0.0) / max(entropy, _NOTHING)), gain))
+    return np.asarray(np.where(gain > 0, -entropy * np.expm1(-np.maximum(gain, 0.0) / max(entropy, _TINY_COUNT)), gain))

@@ -18,23 +18,28 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fedcdh.inference.heterogeneity.deviations import Estimates, Noise, Weighed
-from fedcdh.inference.heterogeneity.residual_kurtosis import Residuals, excess_kurtosis, fourth_cumulants, residuals
-from fedcdh.inference.orthonormal_basis import NEW_VARIANCE
+from fedcdh.inference.heterogeneity.deviations import Estimates, ResidualVariance, WeightedEstimates
+from fedcdh.inference.heterogeneity.residual_kurtosis import (
+    ResidualCumulants,
+    excess_kurtosis,
+    fourth_cumulants,
+    residual_cumulants,
+)
+from fedcdh.inference.orthonormal_basis import MIN_NEW_VARIANCE
 from fedcdh.summaries.aggregation import Cohort
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.plan import Categorical, Variable
-from fedcdh.summaries.summary import CONSTANT
+from fedcdh.summaries.summary import MAX_CONSTANT_VARIANCE
 
 Array = npt.NDArray[np.float64]
 
-ROUNDING = 1 / (12 * GRID**2)
+ROUNDING_VARIANCE = 1 / (12 * GRID**2)
 """Variance that rounding to the grid leaves in a number: no noise is taken to be below."""
-_ELSEWHERE = 1e-3  # of a combination of parents: what may lie where this client's rows say nothing
+_MAX_UNIDENTIFIED_SHARE = 1e-3  # of a combination of parents: what may lie where this client's rows say nothing
 
 
 @dataclass(frozen=True)
-class _Column:
+class _RegressionColumn:
     """A column of a regression: where it stands, what one step of it is in the units of the study, whose it is."""
 
     place: int
@@ -60,7 +65,7 @@ class _Target:
 
 
 @dataclass(frozen=True)
-class _Client:
+class _ClientMoments:
     """Rows of a client, means of its columns and their scatter about them."""
 
     rows: int
@@ -74,7 +79,7 @@ class _Client:
 
 
 @dataclass(frozen=True)
-class _Parents:
+class _ParentScatter:
     """The parents' scatter at one client, taken apart: what its rows tell about slopes, and what they do not."""
 
     varying: npt.NDArray[np.bool_]
@@ -83,12 +88,12 @@ class _Parents:
     spread: Array
 
     @classmethod
-    def of(cls, scatter: Array, rows: int) -> _Parents:
-        varying = scatter.diagonal() > CONSTANT * rows
+    def of(cls, scatter: Array, rows: int) -> _ParentScatter:
+        varying = scatter.diagonal() > MAX_CONSTANT_VARIANCE * rows
         spread = np.where(varying, np.sqrt(np.maximum(scatter.diagonal(), 0.0)), 1.0)
         scaled = np.where(np.multiply.outer(varying, varying), scatter / np.multiply.outer(spread, spread), 0.0)
         values, vectors = np.linalg.eigh(scaled)
-        kept = values > NEW_VARIANCE
+        kept = values > MIN_NEW_VARIANCE
         return cls(varying, vectors[:, kept] / np.sqrt(values[kept]) / spread[:, None], vectors[:, ~kept], spread)
 
     @property
@@ -100,8 +105,8 @@ class _Parents:
         still = np.where(self.varying, 0.0, np.abs(combination))
         scaled = np.where(self.varying, combination / self.spread, 0.0)
         return bool(
-            (still <= np.sqrt(CONSTANT)).all()
-            and np.linalg.norm(self.untold.T @ scaled) <= _ELSEWHERE * np.linalg.norm(scaled)
+            (still <= np.sqrt(MAX_CONSTANT_VARIANCE)).all()
+            and np.linalg.norm(self.untold.T @ scaled) <= _MAX_UNIDENTIFIED_SHARE * np.linalg.norm(scaled)
         )
 
     def known_part(self, combination: Array) -> Array:
@@ -111,17 +116,17 @@ class _Parents:
 
 
 @dataclass(frozen=True, eq=False)
-class ClientFits:
+class ClientRegressions:
     """The linear columns and indicators of all variables at every client: what mechanisms are fitted from."""
 
     variables: Mapping[str, Variable]
     clip: float
     starts: Mapping[str, int]  # where each variable's columns begin
     means: Array  # over all rows of the study
-    clients: tuple[_Client, ...]
+    clients: tuple[_ClientMoments, ...]
 
     @classmethod
-    def of(cls, cohort: Cohort) -> ClientFits:
+    def of(cls, cohort: Cohort) -> ClientRegressions:
         places: list[int] = []
         squares: list[int] = []
         starts = {}
@@ -135,8 +140,8 @@ class ClientFits:
             places += range(span.start, span.start + len(squares) - len(places))
         clients, kept = [], [*places, *squares]
         for summary in cohort.summaries:
-            means, scatter = summary.centred()
-            clients.append(_Client(summary.rows, means[kept], scatter[np.ix_(kept, kept)]))
+            means, scatter = summary.means_and_scatter()
+            clients.append(_ClientMoments(summary.rows, means[kept], scatter[np.ix_(kept, kept)]))
         variables = {variable.name: variable for variable in cohort.plan.variables}
         means = cohort.total.moments[0][places] / cohort.total.moments[0, 0]
         return cls(variables, cohort.plan.clip, starts, means, tuple(clients))
@@ -153,14 +158,14 @@ class ClientFits:
         start = self.starts[variable.name]
         return [(level, start + code) for code, level in enumerate(variable.levels) if self.means[start + code]]
 
-    def _columns(self, parents: list[str]) -> Iterator[_Column]:
+    def _columns(self, parents: list[str]) -> Iterator[_RegressionColumn]:
         for name in parents:
             variable = self.variables[name]
             if isinstance(variable, Categorical):
                 first, *others = self._seen(variable)
-                yield from (_Column(place, 1.0, name, level, first) for level, place in others)
+                yield from (_RegressionColumn(place, 1.0, name, level, first) for level, place in others)
             else:
-                yield _Column(self.starts[name], self.clip * variable.scale, name)
+                yield _RegressionColumn(self.starts[name], self.clip * variable.scale, name)
 
     def _targets(self, node: str) -> Iterator[_Target]:
         variable = self.variables[node]
@@ -171,11 +176,11 @@ class ClientFits:
 
 
 @dataclass(frozen=True)
-class _Fit:
+class _ClientFit:
     """The regression at one client."""
 
-    client: _Client
-    parents: _Parents
+    client: _ClientMoments
+    parents: _ParentScatter
     slopes: Array
     mean: float
     noise: float  # variance of the residuals
@@ -185,9 +190,9 @@ class _Fit:
 @dataclass(frozen=True)
 class _Mechanism:
     target: _Target
-    columns: tuple[_Column, ...]
+    columns: tuple[_RegressionColumn, ...]
     centre: Array  # means of the parents' columns in all rows
-    clients: tuple[_Client, ...]
+    clients: tuple[_ClientMoments, ...]
 
     @property
     def _places(self) -> list[int]:
@@ -201,24 +206,24 @@ class _Mechanism:
         if self.target.level is None:
             yield self._noise(fits)
 
-    def _fit(self, client: _Client) -> _Fit:
+    def _fit(self, client: _ClientMoments) -> _ClientFit:
         at, y = self._places, self.target.place
-        parents = _Parents.of(client.scatter[np.ix_(at, at)], client.rows)
+        parents = _ParentScatter.of(client.scatter[np.ix_(at, at)], client.rows)
         crossed = client.scatter[at, y]
         slopes = parents.told @ (parents.told.T @ crossed)
         freedom = client.rows - 1 - parents.rank
         left = float(client.scatter[y, y] - slopes @ crossed)
         noise = max(left / freedom if freedom > 0 else np.nan, self._least(client.rows))
-        return _Fit(client, parents, slopes, float(client.means[y]), noise, freedom)
+        return _ClientFit(client, parents, slopes, float(client.means[y]), noise, freedom)
 
     def _least(self, rows: int) -> float:
         """A label that everybody or nobody has here might still be another's: half a row's in one more."""
         if self.target.level is None:
-            return ROUNDING
+            return ROUNDING_VARIANCE
         share = 0.5 / (rows + 1)
         return share * (1 - share)
 
-    def _level(self, fits: list[_Fit]) -> Estimates:
+    def _level(self, fits: list[_ClientFit]) -> Estimates:
         values, design, notes = [], [], []
         for fit in fits:
             away = self.centre - fit.client.means[self._places]
@@ -230,11 +235,11 @@ class _Mechanism:
         name = "level" if self.target.level is None else f"share of {self.target.level}"
         return self._weighed(name, fits, values, design, notes, within=self.target.level is not None)
 
-    def _untold(self, fit: _Fit) -> str:
+    def _untold(self, fit: _ClientFit) -> str:
         """What of the parents is not known here, for a level that is therefore not that at the means of all."""
         return "; ".join(dict.fromkeys(why for j in range(len(self.columns)) if (why := self._why(fit, j))))
 
-    def _why(self, fit: _Fit, j: int) -> str:
+    def _why(self, fit: _ClientFit, j: int) -> str:
         """Why the effect of a column is not known at a client; nothing if it is."""
         column, means = self.columns[j], fit.client.means
         if fit.parents.knows(np.eye(len(self.columns))[j]):
@@ -246,7 +251,7 @@ class _Mechanism:
             return f"{column.parent} does not vary here"
         return f"{column.parent} cannot be told from the other causes here"
 
-    def _effect(self, fits: list[_Fit], j: int) -> Estimates:
+    def _effect(self, fits: list[_ClientFit], j: int) -> Estimates:
         unit = self.target.unit / self.columns[j].unit
         values = [unit * float(fit.slopes[j]) for fit in fits]
         design = [unit**2 * float((fit.parents.told[j] ** 2).sum()) for fit in fits]
@@ -255,33 +260,35 @@ class _Mechanism:
         on = "" if self.target.level is None else f" on {self.target.level}"
         return self._weighed(self.columns[j].effect + on, fits, values, design, notes)
 
-    def _noise(self, fits: list[_Fit]) -> Estimates:
+    def _noise(self, fits: list[_ClientFit]) -> Estimates:
         """Var s² = σ⁴ (2/freedom + κ/n): heavy tails leave a chi-square variable with fewer degrees of freedom."""
         kurtosis = excess_kurtosis([self._residuals(fit) for fit in fits if fit.freedom > 0])
         freedom = np.array([fit.freedom / (1 + kurtosis * fit.freedom / (2 * fit.client.rows)) for fit in fits])
         variances = np.array([fit.noise if fit.freedom > 0 else np.nan for fit in fits])
-        return Noise("noise", self.target.unit * np.sqrt(variances), freedom, tuple(map(self._too_few, fits)))
+        return ResidualVariance(
+            "noise", self.target.unit * np.sqrt(variances), freedom, tuple(map(self._too_few, fits))
+        )
 
-    def _residuals(self, fit: _Fit) -> Residuals:
+    def _residuals(self, fit: _ClientFit) -> ResidualCumulants:
         cumulants = fit.client.cumulants([self.target.place, *self._places])
         signal = float(fit.slopes @ fit.client.scatter[self._places, self.target.place]) / fit.client.rows
-        return residuals(cumulants, fit.slopes, fit.client.rows, fit.noise, max(signal, 0.0))
+        return residual_cumulants(cumulants, fit.slopes, fit.client.rows, fit.noise, max(signal, 0.0))
 
-    def _too_few(self, fit: _Fit) -> str:
+    def _too_few(self, fit: _ClientFit) -> str:
         count = 1 + len(self.columns)
         return "" if fit.freedom > 0 else f"too few rows ({fit.client.rows}) for a regression with {count} coefficients"
 
     def _weighed(
         self,
         name: str,
-        fits: list[_Fit],
+        fits: list[_ClientFit],
         values: list[float],
         design: list[float],
         notes: list[str],
         within: bool = False,
-    ) -> Weighed:
+    ) -> WeightedEstimates:
         few = [self._too_few(fit) for fit in fits]
-        return Weighed(
+        return WeightedEstimates(
             name,
             np.array([np.nan if note else value for value, note in zip(values, few, strict=True)]),
             np.array(design),

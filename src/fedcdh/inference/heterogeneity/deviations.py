@@ -1,7 +1,7 @@
 """How far each client is from the others: intervals, a pooled estimate, and standardised deviations.
 
 A client is compared with the other clients that are not themselves found to differ: one client that is far off would
-otherwise make all others look odd. Whoever is most unlike the rest is set aside (of many clients, one in `AT_ONCE` at a
+otherwise make all others look odd. Whoever is most unlike the rest is set aside (of many clients, one in `CLIENTS_PER_EXCLUSION` at a
 time), as long as that is significant and a majority is left; then every client is compared with what is left, itself
 not counted. Where nothing differs, that is all other clients. Deviations are on the scale of a standard normal
 variable, whatever the number of rows: the normal quantile of the test's p-value, with the sign of the difference.
@@ -20,11 +20,11 @@ from scipy import special, stats
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
-LEVEL = 0.05
+HOLM_ALPHA = 0.05
 """Of Holm's procedure over all clients and quantities of a mechanism; intervals hold with one minus this."""
-AT_ONCE = 50
+CLIENTS_PER_EXCLUSION = 50
 """Of so many clients that are left, one is set aside before all are compared again: rounds do not grow with clients."""
-_UNDERFLOW = 1e-290
+_MIN_TAIL = 1e-290
 
 
 class Estimates(Protocol):
@@ -55,7 +55,7 @@ class Estimates(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Weighed:
+class WeightedEstimates:
     """A level or an effect, with variance `noise · design`.
 
     Clients are weighed by 1 / design: as if their noise were the same, which makes the pooled effect of an only parent
@@ -81,7 +81,7 @@ class Weighed:
 
     def interval(self) -> tuple[Array, Array]:
         """Student's."""
-        reach = stats.t.isf(LEVEL / 2, np.maximum(self.freedom, 1)) * np.sqrt(self.variance)
+        reach = stats.t.isf(HOLM_ALPHA / 2, np.maximum(self.freedom, 1)) * np.sqrt(self.variance)
         low, high = self.values - reach, self.values + reach
         if self.share:  # a regression may leave [0, 1]; its interval need not
             low, high = np.maximum(low, np.minimum(self.values, 0)), np.minimum(high, np.maximum(self.values, 1))
@@ -95,8 +95,8 @@ class Weighed:
         use = among & self.comparable
         with np.errstate(invalid="ignore", divide="ignore"):
             weights = np.where(use, np.where(use, self.design, np.inf).min(initial=np.inf) / self.design, 0.0)
-            total = _of_others(weights)
-            difference = self.values - _of_others(weights * np.where(use, self.values, 0.0)) / total
+            total = _sum_of_others(weights)
+            difference = self.values - _sum_of_others(weights * np.where(use, self.values, 0.0)) / total
             shares = np.where(use, weights**2, 0.0), total**2
             variance, freedom = self._beside(self.variance, *shares)
             _, at_most = self._beside(self.design, *shares)
@@ -107,13 +107,13 @@ class Weighed:
     def _beside(self, own: Array, weights: Array, total: Array) -> tuple[Array, Array]:
         """The variance of a difference from the weighed others, of variances of their own, and degrees of freedom."""
         parts = np.where(weights > 0, weights * own, 0.0)
-        variance = own + _of_others(parts) / total
-        rough = own**2 / self.freedom + _of_others(parts**2 / np.maximum(self.freedom, 1)) / total**2
+        variance = own + _sum_of_others(parts) / total
+        rough = own**2 / self.freedom + _sum_of_others(parts**2 / np.maximum(self.freedom, 1)) / total**2
         return variance, variance**2 / rough
 
 
 @dataclass(frozen=True, eq=False)
-class Noise:
+class ResidualVariance:
     """A standard deviation of residuals, `freedom · values² / σ²` being chi-square, or nearly so."""
 
     quantity: str
@@ -127,7 +127,7 @@ class Noise:
 
     def interval(self) -> tuple[Array, Array]:
         freedom = np.maximum(self.freedom, 1)
-        low, high = (np.sqrt(freedom / stats.chi2.isf(tail, freedom)) for tail in (LEVEL / 2, 1 - LEVEL / 2))
+        low, high = (np.sqrt(freedom / stats.chi2.isf(tail, freedom)) for tail in (HOLM_ALPHA / 2, 1 - HOLM_ALPHA / 2))
         return self.values * low, self.values * high
 
     def pooled(self, among: Mask) -> float:
@@ -144,21 +144,21 @@ class Noise:
         with np.errstate(invalid="ignore", divide="ignore"):
             size = np.where(use, self.values, 0.0).max(initial=0.0)
             weights = np.where(use, self.freedom, 0.0)
-            freedom = _of_others(weights)
-            squares = _of_others(weights * np.where(use, self.values / size, 0.0) ** 2) / freedom
+            freedom = _sum_of_others(weights)
+            squares = _sum_of_others(weights * np.where(use, self.values / size, 0.0) ** 2) / freedom
             ratio = (self.values / size) ** 2 / squares
             above, below = log_f_tail(ratio, self.freedom, freedom), log_f_tail(1 / ratio, freedom, self.freedom)
         return np.where(above < below, 1.0, -1.0), np.minimum(np.minimum(above, below) + np.log(2), 0.0)
 
 
-def _of_others(numbers: Array) -> Array:
+def _sum_of_others(numbers: Array) -> Array:
     """Of every client the sum over all others; nothing is taken out of a sum again, of which it may be the most."""
     padded = np.concatenate([np.zeros(1), numbers, np.zeros(1)])
     return np.asarray(padded.cumsum()[:-2] + padded[::-1].cumsum()[-3::-1])
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class ClientComparison:
     """One quantity at every client beside the others; NaN where there is nothing to compare."""
 
     pooled: float
@@ -167,46 +167,46 @@ class Comparison:
     flagged: Mask
 
 
-def compare(quantities: Sequence[Estimates]) -> list[Comparison]:
+def compare_clients(quantities: Sequence[Estimates]) -> list[ClientComparison]:
     """Every client against the others in all quantities of one mechanism; flags by Holm's procedure over all."""
     whole = [quantity.apart(np.ones(len(quantity.values), dtype=np.bool_))[1] for quantity in quantities]
     comparisons = int(sum((~np.isnan(logs)).sum() for logs in whole))
-    agreeing = [_agreeing(quantity, comparisons) for quantity in quantities]
+    agreeing = [_agreeing_clients(quantity, comparisons) for quantity in quantities]
     found = [quantity.apart(among) for quantity, among in zip(quantities, agreeing, strict=True)]
-    flags = holm([logs for _, logs in found])
+    flags = reject_by_holm([logs for _, logs in found])
     return [
-        Comparison(quantity.pooled(among), sign * _normal(logs), np.exp(logs), flagged)
+        ClientComparison(quantity.pooled(among), sign * _normal_quantile(logs), np.exp(logs), flagged)
         for quantity, among, (sign, logs), flagged in zip(quantities, agreeing, found, flags, strict=True)
     ]
 
 
-def _agreeing(quantity: Estimates, comparisons: int) -> Mask:
+def _agreeing_clients(quantity: Estimates, comparisons: int) -> Mask:
     """The clients that are left when those that differ significantly from the rest are set aside."""
     among, clients = np.ones(len(quantity.values), dtype=np.bool_), int(quantity.comparable.sum())
     aside = 0
     while 2 * (aside + 1) < clients:
         logs = np.where(among, quantity.apart(among)[1], np.nan)
-        odd = np.flatnonzero(logs < np.log(LEVEL / comparisons))
+        odd = np.flatnonzero(logs < np.log(HOLM_ALPHA / comparisons))
         if not len(odd):
             break
         odd = odd[logs[odd] <= logs[odd].min() / 2]  # others may look odd because of these
-        most = min(max(1, (clients - aside) // AT_ONCE), (clients - 1) // 2 - aside)
+        most = min(max(1, (clients - aside) // CLIENTS_PER_EXCLUSION), (clients - 1) // 2 - aside)
         odd = odd[np.argsort(logs[odd], kind="stable")][:most]
         among[odd], aside = False, aside + len(odd)
     return among
 
 
-def holm(logs: Sequence[Array]) -> list[Mask]:
+def reject_by_holm(logs: Sequence[Array]) -> list[Mask]:
     """Which hypotheses Holm's step-down procedure rejects; NaN stands for none."""
     flat = np.concatenate([*logs, np.zeros(0)])
     order = np.argsort(flat)[: int((~np.isnan(flat)).sum())]
-    passed = flat[order] < np.log(LEVEL) - np.log(np.arange(len(order), 0, -1))
+    passed = flat[order] < np.log(HOLM_ALPHA) - np.log(np.arange(len(order), 0, -1))
     rejected = np.zeros(len(flat), dtype=np.bool_)
     rejected[order[: len(passed) if passed.all() else int(np.argmin(passed))]] = True
     return np.split(rejected, np.cumsum([len(part) for part in logs])[:-1])
 
 
-def _normal(logs: Array) -> Array:
+def _normal_quantile(logs: Array) -> Array:
     """How far out a standard normal variable has such a two-sided p-value."""
     return np.asarray(-special.ndtri_exp(logs - np.log(2)))
 
@@ -223,7 +223,7 @@ def log_f_tail(ratio: Array, above: Array | float, below: Array | float) -> Arra
         a, b, x = below / 2, above / 2, below / (below + above * ratio)
         tail = special.betainc(a, b, x)
         found = np.asarray(np.log(tail))
-        far = ~(tail > _UNDERFLOW)
+        far = ~(tail > _MIN_TAIL)
         found[far] = _log_far_tail(a[far], b[far], x[far])
     return found
 

@@ -23,7 +23,7 @@ Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Residuals:
+class ResidualCumulants:
     """What a regression at one client says about the shape of its noise."""
 
     rows: int
@@ -44,14 +44,14 @@ def fourth_cumulants(scatter: Array, means: Array, rows: int) -> Array:
     return np.asarray(covariance / rows - 2 * (straight / rows) ** 2)
 
 
-def residuals(cumulants: Array, slopes: Array, rows: int, noise: float, signal: float) -> Residuals:
+def residual_cumulants(cumulants: Array, slopes: Array, rows: int, noise: float, signal: float) -> ResidualCumulants:
     """Of the first column, regressed on the others with these slopes."""
     q, among, with_x = slopes**2, cumulants[1:, 1:], cumulants[0, 1:]
     explained = q @ among @ q + 2 * q @ with_x - 2 * q**2 @ among.diagonal()
-    return Residuals(rows, noise, signal, float(cumulants[0, 0] - explained))
+    return ResidualCumulants(rows, noise, signal, float(cumulants[0, 0] - explained))
 
 
-def excess_kurtosis(clients: Sequence[Residuals]) -> float:
+def excess_kurtosis(clients: Sequence[ResidualCumulants]) -> float:
     """κ of the noise, taken to have one shape at all clients: Σ n k(eeee) / Σ n σ⁴, shrunk to 0 by what is chance.
 
     Its variance for normal noise is about (64 r² + 96 r + 24)/n, where the parents explain r times the variance of

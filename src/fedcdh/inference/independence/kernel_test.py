@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from fedcdh.inference.batched_regression import block, in_groups, side_by_side
-from fedcdh.protocols import DOMAIN, Answer, Question
+from fedcdh.inference.batched_regression import concatenate_columns, gather_blocks, solve_in_groups
+from fedcdh.protocols import DOMAIN, Answer, Query
 from fedcdh.summaries.aggregation import Cohort
-from fedcdh.summaries.plan import POWERS, Categorical
+from fedcdh.summaries.plan import POWER_COLUMNS, Categorical
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -27,12 +27,12 @@ DomainFeatures = Callable[[Cohort], Array]
 """Features of the client index, one row per client."""
 
 
-def one_hot(cohort: Cohort) -> Array:
+def one_hot_domain(cohort: Cohort) -> Array:
     """The exact delta kernel of the client index."""
     return np.eye(len(cohort.clients))
 
 
-def random_delta(cohort: Cohort, seed: int = 0) -> Array:
+def random_domain_features(cohort: Cohort, seed: int = 0) -> Array:
     """√(2/h) cos θ with a random phase per client and feature: approximates the delta kernel with as many features
     as a variable has, which Eq. 41 needs to add them up. Keyed by the clients' names, not by their order."""
     width = cohort.plan.family.width
@@ -57,7 +57,7 @@ class FeatureSpace:
         moments, spans = kernel_moments(cohort)
         index = domain(cohort)
         spans[DOMAIN] = np.arange(moments.shape[1] - 1, moments.shape[1] - 1 + index.shape[1])
-        return cls(cohort.total.rows, _with_domain(moments, index), spans)
+        return cls(cohort.total.rows, _append_domain(moments, index), spans)
 
 
 def kernel_moments(cohort: Cohort) -> tuple[Array, dict[str, Indices]]:
@@ -65,14 +65,14 @@ def kernel_moments(cohort: Cohort) -> tuple[Array, dict[str, Indices]]:
     columns, weights, spans = [0], [1.0], {}
     for variable in cohort.plan.variables:
         categorical = isinstance(variable, Categorical)
-        span = np.arange(cohort.plan.columns)[cohort.plan.spans()[variable.name]][0 if categorical else POWERS :]
+        span = np.arange(cohort.plan.columns)[cohort.plan.spans()[variable.name]][0 if categorical else POWER_COLUMNS :]
         spans[variable.name] = np.arange(len(columns) - 1, len(columns) - 1 + len(span))
         columns += span.tolist()
         weights += [1.0] * len(span) if categorical else cohort.plan.family.weights.tolist()
     return cohort.moments[:, columns][:, :, columns] * np.outer(weights, weights), spans
 
 
-def _with_domain(moments: Array, index: Array) -> Array:
+def _append_domain(moments: Array, index: Array) -> Array:
     """The covariance of [φ(V), φ(℧)] over all rows, from Σ_k [1, φ(V), φ(k)][1, φ(V), φ(k)]ᵀ."""
     sizes, firsts = moments[:, 0, 0], moments[:, 0]
     joint = np.block([[moments.sum(axis=0), firsts.T @ index], [index.T @ firsts, (index.T * sizes) @ index]])
@@ -81,7 +81,7 @@ def _with_domain(moments: Array, index: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Blocks:
+class CovarianceBlocks:
     """The covariances one test needs, for a stack of questions: of Ẍ, Y and Z among each other."""
 
     xy: Array  # C_{ẌY}
@@ -92,10 +92,10 @@ class Blocks:
     yy: Array
 
 
-MergeRule = Callable[[FeatureSpace, Sequence[Question]], Blocks]
+MergeRule = Callable[[FeatureSpace, Sequence[Query]], CovarianceBlocks]
 
 
-def summed(space: FeatureSpace, questions: Sequence[Question]) -> Blocks:
+def add_features(space: FeatureSpace, questions: Sequence[Query]) -> CovarianceBlocks:
     """Eqs. 40-42: features of several variables are added up, φ(Z) = Σ_i φ(Z_i) and φ(Ẍ) = φ(X) + φ(Z).
 
     C_ZY = Σ_i C_{Z_i Y}, C_ZZ = Σ_ij C_{Z_i Z_j}, C_{ẌY} = C_XY + C_ZY. Narrower blocks are padded with zeros.
@@ -115,16 +115,16 @@ def summed(space: FeatureSpace, questions: Sequence[Question]) -> Blocks:
 
     xz, zz, zy = add(x, z), add(z, z), add(z, y)
     both = add(x, x) + xz + np.swapaxes(xz, 1, 2) + zz
-    return Blocks(xy=add(x, y) + zy, xz=xz + zz, xx=both, zz=zz, zy=zy, yy=add(y, y))
+    return CovarianceBlocks(xy=add(x, y) + zy, xz=xz + zz, xx=both, zz=zz, zy=zy, yy=add(y, y))
 
 
-def concatenated(space: FeatureSpace, questions: Sequence[Question]) -> Blocks:
+def concatenate_features(space: FeatureSpace, questions: Sequence[Query]) -> CovarianceBlocks:
     """Features of several variables stand side by side, φ(Z) = [φ(Z_1), φ(Z_2), ...]: additive functions of Z."""
-    z = np.array([side_by_side(space.spans, q.given) for q in questions])
+    z = np.array([concatenate_columns(space.spans, q.given) for q in questions])
     x = np.concatenate([np.array([space.spans[q.x] for q in questions]), z], axis=1)
     y = np.array([space.spans[q.y] for q in questions])
-    of = partial(block, space.covariance)
-    return Blocks(xy=of(x, y), xz=of(x, z), xx=of(x, x), zz=of(z, z), zy=of(z, y), yy=of(y, y))
+    of = partial(gather_blocks, space.covariance)
+    return CovarianceBlocks(xy=of(x, y), xz=of(x, z), xx=of(x, x), zz=of(z, z), zy=of(z, y), yy=of(y, y))
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,25 +141,25 @@ class KernelTest:
     @classmethod
     def of_paper(cls, cohort: Cohort, ridge: float = 1e-3, seed: int = 0) -> KernelTest:
         """FCIT and FUIT to the letter. See docs/statistics.md for the level this test does not hold."""
-        return cls(FeatureSpace.of(cohort, lambda c: random_delta(c, seed)), summed, ridge)
+        return cls(FeatureSpace.of(cohort, lambda c: random_domain_features(c, seed)), add_features, ridge)
 
     @classmethod
     def concatenated(cls, cohort: Cohort) -> KernelTest:
         """The same with concatenated features, and a ridge that shrinks with n: a fixed one rejects true nulls."""
         # 0.1/n holds the level from 1000 to 100,000 rows with one conditioning variable (bench_calibration, table 5)
-        return cls(FeatureSpace.of(cohort, one_hot), concatenated, 0.1 / cohort.total.rows)
+        return cls(FeatureSpace.of(cohort, one_hot_domain), concatenate_features, 0.1 / cohort.total.rows)
 
-    def __call__(self, questions: Sequence[Question], /) -> list[Answer]:
+    def __call__(self, questions: Sequence[Query], /) -> list[Answer]:
         """Answers in the order of the questions."""
-        results = in_groups(questions, self._shape, lambda q: sum(self._shape(q)) ** 2, self._solve)
+        results = solve_in_groups(questions, self._shape, lambda q: sum(self._shape(q)) ** 2, self._solve)
         return [Answer(q, *result, self.space.rows) for q, result in zip(questions, results, strict=True)]
 
-    def _shape(self, question: Question) -> tuple[int, ...]:
+    def _shape(self, question: Query) -> tuple[int, ...]:
         wide = {name: len(span) for name, span in self.space.spans.items()}
         given = sorted(wide[name] for name in question.given)
         return (wide[question.x], wide[question.y], len(given), sum(given))
 
-    def _solve(self, questions: list[Question]) -> list[tuple[float, float]]:
+    def _solve(self, questions: list[Query]) -> list[tuple[float, float]]:
         blocks = self.merge(self.space, questions)
         inner = blocks.zz + self.ridge * np.eye(blocks.zz.shape[-1])
         by_y, by_x = np.linalg.solve(inner, blocks.zy), np.linalg.solve(inner, np.swapaxes(blocks.xz, 1, 2))

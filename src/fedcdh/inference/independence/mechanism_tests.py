@@ -10,20 +10,28 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from fedcdh.inference.batched_regression import DETERMINED, combine, in_turn, net_of, net_of_common, partial, pillai
-from fedcdh.inference.independence.query_batch import Asked, Shape, Sheet, Together, repeated
+from fedcdh.inference.batched_regression import (
+    MIN_RESIDUAL_SHARE,
+    combine_p_values,
+    common_residual_scatter,
+    partial_covariance,
+    pillai_test,
+    residual_scatter,
+    sum_in_order,
+)
+from fedcdh.inference.independence.query_batch import ColumnIndex, JointColumns, QueryBatch, Shape, repeat_columns
 from fedcdh.inference.orthonormal_basis import Basis
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
 
-def domain_first(sheet: Sheet, asked: Asked) -> Asked:
+def put_domain_first(sheet: ColumnIndex, asked: QueryBatch) -> QueryBatch:
     """The same questions with the domain as x."""
-    return asked.turned(asked.y == len(sheet.squares))
+    return asked.swap(asked.y == len(sheet.squares))
 
 
-def shapes(basis: Basis, sheet: Sheet, asked: Asked) -> Indices:
+def shapes(basis: Basis, sheet: ColumnIndex, asked: QueryBatch) -> Indices:
     """Questions with equal rows can be answered together."""
     conditions = (columns.counts(asked) for columns in (sheet.predictors, sheet.targets, sheet.spans))
     return np.stack([sheet.targets.widths[asked.y], *conditions, sheet.spans.widths[asked.y] == 1], axis=1)
@@ -36,7 +44,7 @@ def elements(basis: Basis, shape: Shape) -> int:
 
 
 def answer_mechanisms(
-    basis: Basis, sheet: Sheet, together: Together, asked: Asked, shape: Shape
+    basis: Basis, sheet: ColumnIndex, together: JointColumns, asked: QueryBatch, shape: Shape
 ) -> tuple[Array, Array]:
     """Statistics and p-values for questions ℧ ⫫ y | Z of one shape."""
     # With two values the mean says all: noise follows it, and differs wherever Z does, mechanism or not.
@@ -45,30 +53,32 @@ def answer_mechanisms(
     if not width:
         return np.zeros(count), np.ones(count)
     target, slopes = sheet.targets.of(asked.y[:, None]), sheet.targets.of(asked.given)
-    bends = np.concatenate([sheet.bends.of(asked.given), repeated(together.own, count)], axis=1)
+    bends = np.concatenate([sheet.bends.of(asked.given), repeat_columns(together.own, count)], axis=1)
     given = np.concatenate([slopes, bends], axis=1)
-    rest = repeated(together.common, count)
+    rest = repeat_columns(together.common, count)
     everything, conditions = np.concatenate([given, rest], axis=1), given.shape[1]
     clients, rows = len(basis.rows), float(basis.rows.sum())
 
-    common = partial(basis.total, target, everything)  # one regression for all
-    shifted = partial(basis.within, target, everything)  # own means, common functions
+    common = partial_covariance(basis.total, target, everything)  # one regression for all
+    shifted = partial_covariance(basis.within, target, everything)  # own means, common functions
     free = rows - clients - everything.shape[1]
-    statistic, p_mean = pillai(common - shifted, common, clients - 1, free)
+    statistic, p_mean = pillai_test(common - shifted, common, clients - 1, free)
     parts = [p_mean]
     own = basis.can_regress(conditions)
     if own.sum() > 1:
-        apart = partial(basis.each(own), np.concatenate([target, rest], axis=1), given)  # own functions
+        apart = partial_covariance(basis.each(own), np.concatenate([target, rest], axis=1), given)  # own functions
         if conditions:
-            parts += _chow(basis, target, slopes, bends, rest, own, apart)
+            parts += _chow_tests(basis, target, slopes, bends, rest, own, apart)
         if width == 1 and not two_valued:
-            parts.append(_other_noise(basis.rows[own] - 1 - conditions, apart, _heavy_tails(basis, sheet, asked, rest)))
-    p_value = combine(parts)
-    determined = np.trace(common, axis1=-2, axis2=-1) <= DETERMINED * width * rows
+            parts.append(
+                _variance_test(basis.rows[own] - 1 - conditions, apart, _kurtosis_inflation(basis, sheet, asked, rest))
+            )
+    p_value = combine_p_values(parts)
+    determined = np.trace(common, axis1=-2, axis2=-1) <= MIN_RESIDUAL_SHARE * width * rows
     return statistic, np.where(determined, 1.0, p_value)
 
 
-def _chow(
+def _chow_tests(
     basis: Basis,
     target: Indices,
     slopes: Indices,
@@ -84,28 +94,30 @@ def _chow(
     clients, width = int(own.sum()), target.shape[1]
     given = np.concatenate([slopes, bends], axis=1)
     freedom = float((basis.rows[own] - 1).sum()) - given.shape[1] - rest.shape[1]
-    shifted = partial(basis.all_of(own), target, np.concatenate([given, rest], axis=1))
-    free = net_of(in_turn(apart), width)
+    shifted = partial_covariance(basis.pool_scatter(own), target, np.concatenate([given, rest], axis=1))
+    free = residual_scatter(sum_in_order(apart), width)
     most = (clients - 1) * given.shape[1]
-    _, p_functions = pillai(shifted - free, shifted, most, freedom - most)
+    _, p_functions = pillai_test(shifted - free, shifted, most, freedom - most)
     if not bends.shape[1]:
         return [p_functions]
-    without_slopes = in_turn(partial(basis.each(own), np.concatenate([target, bends, rest], axis=1), slopes))
+    without_slopes = sum_in_order(
+        partial_covariance(basis.each(own), np.concatenate([target, bends, rest], axis=1), slopes)
+    )
     more = (clients - 1) * slopes.shape[1]
-    _, p_slopes = pillai(shifted - net_of(without_slopes, width), shifted, more, freedom - more)
+    _, p_slopes = pillai_test(shifted - residual_scatter(without_slopes, width), shifted, more, freedom - more)
     return [p_slopes, p_functions]
 
 
-def _other_noise(freedom: Array, apart: Array, heavy: Array) -> Array:
+def _variance_test(freedom: Array, apart: Array, heavy: Array) -> Array:
     """Bartlett's test on the residual variances, its statistic divided by (κ − 1)/2 for noise of kurtosis κ."""
-    left, rest = net_of_common(apart, 1)[..., 0, 0], apart.shape[-1] - 1
+    left, rest = common_residual_scatter(apart, 1)[..., 0, 0], apart.shape[-1] - 1
     freedom = np.broadcast_to((freedom * (1 - rest / max(freedom.sum(), 1.0)))[:, None], left.shape)
-    usable = (freedom > 2) & (left > DETERMINED * (freedom + 1))
+    usable = (freedom > 2) & (left > MIN_RESIDUAL_SHARE * (freedom + 1))
     variances = np.where(usable, left / freedom, 1.0)
-    return _bartlett(variances, np.where(usable, freedom, 0.0), heavy)
+    return _bartlett_test(variances, np.where(usable, freedom, 0.0), heavy)
 
 
-def _heavy_tails(basis: Basis, sheet: Sheet, asked: Asked, rest: Indices) -> Array:
+def _kurtosis_inflation(basis: Basis, sheet: ColumnIndex, asked: QueryBatch, rest: Indices) -> Array:
     """(κ − 1)/2 of the noise r in x = m(Z) + r, one standard error above its estimate and at least 1, as if Gaussian.
 
     Var(x² | Z) = 4 m² σ² + Var(r²) on average over Z, for centred x and symmetric r; all but the last is a second
@@ -115,8 +127,8 @@ def _heavy_tails(basis: Basis, sheet: Sheet, asked: Asked, rest: Indices) -> Arr
     rows = basis.rows.sum()
     given = np.concatenate([sheet.spans.of(asked.given), rest], axis=1)
     columns = sheet.leading.of(asked.y[:, None])
-    left = partial(basis.total, columns, given) / max(rows - 1 - given.shape[1], 1.0)
-    noise = np.maximum(left[:, 0, 0], DETERMINED)
+    left = partial_covariance(basis.total, columns, given) / max(rows - 1 - given.shape[1], 1.0)
+    noise = np.maximum(left[:, 0, 0], MIN_RESIDUAL_SHARE)
     square = sheet.squares[asked.y][:, None, :]
     about_square = (square @ left @ np.swapaxes(square, 1, 2))[:, 0, 0]
     error = about_square * np.sqrt(10 / rows)  # of a variance whose own kurtosis is about that of squares, 11 or so
@@ -124,11 +136,11 @@ def _heavy_tails(basis: Basis, sheet: Sheet, asked: Asked, rest: Indices) -> Arr
     return np.asarray(np.maximum(kurtosis / 2, 1.0))
 
 
-def _bartlett(variances: Array, freedom: Array, inflation: Array) -> Array:
+def _bartlett_test(variances: Array, freedom: Array, inflation: Array) -> Array:
     """p-values of equal variances, (clients, questions) in; clients without degrees of freedom are left out."""
     groups, total = (freedom > 0).sum(axis=0), np.maximum(freedom.sum(axis=0), 1.0)
-    pooled = in_turn(freedom * variances) / total
-    spread = total * np.log(np.maximum(pooled, np.finfo(float).tiny)) - in_turn(freedom * np.log(variances))
-    inverse = in_turn(np.where(freedom > 0, 1 / np.maximum(freedom, 1.0), 0.0)) - 1 / total
+    pooled = sum_in_order(freedom * variances) / total
+    spread = total * np.log(np.maximum(pooled, np.finfo(float).tiny)) - sum_in_order(freedom * np.log(variances))
+    inverse = sum_in_order(np.where(freedom > 0, 1 / np.maximum(freedom, 1.0), 0.0)) - 1 / total
     correction = (1 + inverse / (3 * np.maximum(groups - 1, 1))) * inflation
     return np.where(groups > 1, special.chdtrc(np.maximum(groups - 1, 1), np.maximum(spread / correction, 0.0)), 1.0)

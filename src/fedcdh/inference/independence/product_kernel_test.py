@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcdh.inference.independence.kernel_test import KernelTest, gamma_tail, kernel_moments
-from fedcdh.protocols import DOMAIN, Answer, Question
+from fedcdh.protocols import DOMAIN, Answer, Query
 from fedcdh.summaries.aggregation import Cohort
 
 Array = npt.NDArray[np.float64]
@@ -30,13 +30,13 @@ class ProductKernelTest:
     def of(cls, cohort: Cohort) -> ProductKernelTest:
         return cls(kernel_moments(cohort)[0], KernelTest.concatenated(cohort))
 
-    def __call__(self, questions: Sequence[Question], /) -> list[Answer]:
+    def __call__(self, questions: Sequence[Query], /) -> list[Answer]:
         """Answers in the order of the questions."""
         others = [question for question in questions if DOMAIN not in question.pair]
-        answers = {answer.question: answer for answer in self.pairs(others)}
+        answers = {answer.query: answer for answer in self.pairs(others)}
         return [answers[q] if q in answers else self._domain(q) for q in questions]
 
-    def _domain(self, question: Question) -> Answer:
+    def _domain(self, question: Query) -> Answer:
         """T = n Σ_k ‖(S_k[Z,x] − S_k[Z,Z] B)/n‖²_F against a gamma null of its first two moments."""
         (name,) = question.pair - {DOMAIN}
         spans = self.pairs.space.spans

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcdh.inference.orthonormal_basis import Basis
-from fedcdh.protocols import DOMAIN, Question
+from fedcdh.protocols import DOMAIN, Query
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -18,12 +18,12 @@ Chosen = npt.NDArray[np.bool_]
 Shape: TypeAlias = list[int]
 """What questions have to have in common to be answered together, as numbers."""
 
-_NONE = np.zeros(0, dtype=np.intp)
-_NEAR = 64  # variables: questions about so many and so many others stand together
+_NO_COLUMNS = np.zeros(0, dtype=np.intp)
+_VARIABLES_PER_TILE = 64  # variables: questions about so many and so many others stand together
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class QueryBatch:
     """A batch of questions, variables by their numbers; the number after the last stands for the domain, or nothing."""
 
     x: Indices
@@ -33,7 +33,7 @@ class Asked:
     which: Indices  # per question: its set
 
     @classmethod
-    def of(cls, questions: Sequence[Question], names: Iterable[str]) -> Asked:
+    def of(cls, questions: Sequence[Query], names: Iterable[str]) -> QueryBatch:
         number = {name: position for position, name in enumerate(names)}
         number[DOMAIN] = nothing = len(number)
         sets: dict[frozenset[str], int] = {}
@@ -52,24 +52,24 @@ class Asked:
     def __len__(self) -> int:
         return len(self.x)
 
-    def part(self, positions: Indices) -> Asked:
+    def part(self, positions: Indices) -> QueryBatch:
         """Some of the questions; of many sets only those that they need, since a part may have to travel."""
         x, y, which = self.x[positions], self.y[positions], self.which[positions]
         if len(self.sets) <= len(positions):
-            return Asked(x, y, self.sets, self.within, which)
+            return QueryBatch(x, y, self.sets, self.within, which)
         needed, which = np.unique(which, return_inverse=True)
-        return Asked(x, y, self.sets[needed], self.within[needed], which)
+        return QueryBatch(x, y, self.sets[needed], self.within[needed], which)
 
-    def turned(self, over: Chosen) -> Asked:
+    def swap(self, over: Chosen) -> QueryBatch:
         """The same questions with x and y exchanged in some of them."""
         x, y = np.where(over, self.y, self.x), np.where(over, self.x, self.y)
-        return Asked(x, y, self.sets, self.within, self.which)
+        return QueryBatch(x, y, self.sets, self.within, self.which)
 
     @property
-    def near(self) -> Indices:
+    def locality_order(self) -> Indices:
         """Their positions, those with the same set together, then those about the same few variables: what they share
         is then computed, and read, once."""
-        return np.lexsort((self.y // _NEAR, self.x // _NEAR, self.which))
+        return np.lexsort((self.y // _VARIABLES_PER_TILE, self.x // _VARIABLES_PER_TILE, self.which))
 
     @property
     def given(self) -> Indices:
@@ -77,11 +77,11 @@ class Asked:
         return self.sets[self.which]
 
 
-class Columns:
+class ColumnTable:
     """The columns of every variable as a table."""
 
     def __init__(self, columns: Iterable[Indices]) -> None:
-        listed = [*columns, _NONE]  # nothing has no columns
+        listed = [*columns, _NO_COLUMNS]  # nothing has no columns
         self.widths = np.array([len(one) for one in listed], dtype=np.intp)
         self._table = np.full((len(listed), self.widths.max()), -1, dtype=np.intp)
         for row, one in zip(self._table, listed, strict=True):
@@ -92,56 +92,56 @@ class Columns:
         found = self._table[variables].reshape(len(variables), -1)
         return found[found >= 0].reshape(len(variables), -1)
 
-    def counts(self, asked: Asked) -> Indices:
+    def counts(self, asked: QueryBatch) -> Indices:
         """How many columns the conditioning variables of each question have."""
         return np.asarray(self.widths[asked.sets].sum(axis=1)[asked.which], dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False)
-class Together:
+class JointColumns:
     """Columns of the basis that say how the conditioning variables act together, besides each on its own."""
 
-    own: Indices = field(default_factory=lambda: _NONE)  # clients may differ in their weights
-    common: Indices = field(default_factory=lambda: _NONE)  # they may not: there are too many
-    closely: bool = False  # the squares of x and y are asked about too, whether or not curvature was seen before
+    own: Indices = field(default_factory=lambda: _NO_COLUMNS)  # clients may differ in their weights
+    common: Indices = field(default_factory=lambda: _NO_COLUMNS)  # they may not: there are too many
+    with_squares: bool = False  # the squares of x and y are asked about too, whether or not curvature was seen before
 
     def side(self, basis: Basis, name: str) -> Indices:
         """The columns with which a variable predicts another."""
         columns = basis.predictors[name]
         value_alone = len(columns) == len(basis.targets[name]) == 1
-        return basis.spans[name][:2] if self.closely and value_alone else columns
+        return basis.spans[name][:2] if self.with_squares and value_alone else columns
 
 
-SEPARATELY = Together()
+NO_JOINT_COLUMNS = JointColumns()
 
 
-class Sheet:
+class ColumnIndex:
     """The columns of a basis, for looking up."""
 
-    def __init__(self, basis: Basis, together: Together) -> None:
+    def __init__(self, basis: Basis, together: JointColumns) -> None:
         self.spans, self.targets, self.predictors = (
-            Columns(_in_order(basis, columns)) for columns in (basis.spans, basis.targets, basis.predictors)
+            ColumnTable(_list_columns(basis, columns)) for columns in (basis.spans, basis.targets, basis.predictors)
         )
-        self.sides = Columns(together.side(basis, name) for name in basis.spans)
-        self.bends = Columns(np.setdiff1d(basis.predictors[name], basis.targets[name]) for name in basis.spans)
-        self.leading = Columns(columns[:2] for columns in basis.spans.values())
+        self.sides = ColumnTable(together.side(basis, name) for name in basis.spans)
+        self.bends = ColumnTable(np.setdiff1d(basis.predictors[name], basis.targets[name]) for name in basis.spans)
+        self.leading = ColumnTable(columns[:2] for columns in basis.spans.values())
         self.squares = np.array([basis.squares[name] for name in basis.spans])
         self._own = len(together.own)
 
-    def conditions(self, asked: Asked) -> Indices:
+    def count_conditions(self, asked: QueryBatch) -> Indices:
         """How many columns each question has given, on which clients regress with weights of their own."""
         return self.predictors.counts(asked) + self._own
 
-    def about_domain(self, asked: Asked) -> Chosen:
+    def is_about_domain(self, asked: QueryBatch) -> Chosen:
         """Which questions are about the domain, whose number is the one after the last variable's."""
         domain = len(self.squares)
         return np.asarray((asked.x == domain) | (asked.y == domain))
 
 
-def _in_order(basis: Basis, columns: Mapping[str, Indices]) -> list[Indices]:
+def _list_columns(basis: Basis, columns: Mapping[str, Indices]) -> list[Indices]:
     return [columns[name] for name in basis.spans]
 
 
-def repeated(columns: Indices, times: int) -> Indices:
+def repeat_columns(columns: Indices, times: int) -> Indices:
     """The same columns for every question."""
     return np.broadcast_to(columns, (times, len(columns)))

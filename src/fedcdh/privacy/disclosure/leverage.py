@@ -12,7 +12,7 @@ its centre. These values are noted while the rows go by.
 Who stands out a little by each of several variables may stand out much by all of them: leverage in all columns together
 is what bounds every attack of this kind. It takes the moments of all rows, and each row once more. But moments only
 grow while rows go by, and leverage only falls: rows that do not stand out among those so far never will, and the few
-others are kept until the end (`LonelyRows`).
+others are kept until the end (`HighLeverageRows`).
 
 In a bootstrap copy a row may count several times, and its neighbours not at all: whoever hid among others in the
 summary may stand out there. The row's leverage is then that of all the times it counts, w φ₁ᵀ M⁻¹ φ₁.
@@ -33,19 +33,19 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from fedcdh.data.table import Numbers, Table
+from fedcdh.data.table import NumericColumn, Table
 from fedcdh.summaries.encoder import GRID, Encoder
 from fedcdh.summaries.plan import Continuous, StudyPlan
 from fedcdh.summaries.summary import Integers, Summary
 
 Array = npt.NDArray[np.float64]
-_NOTHING = 1e-12  # of the largest eigenvalue of the scaled moments: below, it is rounding
-_TRACE = 1e-13  # what a direction counts that no row so far had: whoever has it is lonely
-_RARE = 1e-11  # below, sums of products may be rounding
-_SAFE = 0.98  # of the limit: measured on the way, in other units
+_EIGENVALUE_TOLERANCE = 1e-12  # of the largest eigenvalue of the scaled moments: below, it is rounding
+_UNSEEN_EIGENVALUE = 1e-13  # what a direction counts that no row so far had: whoever has it is lonely
+_RARE_EIGENVALUE = 1e-11  # below, sums of products may be rounding
+_SAFETY_MARGIN = 0.98  # of the limit: measured on the way, in other units
 
 
-class Outermost:
+class ExtremeValues:
     """The least and the largest value of every number, and those next to the plan's centre on either side.
 
     Called with numbers, variables × rows, block after block; `a + b` is that of all the rows.
@@ -53,7 +53,7 @@ class Outermost:
 
     def __init__(self, plan: StudyPlan) -> None:
         self._variables = [variable for variable in plan.variables if isinstance(variable, Continuous)]
-        self._centres = [variable.bulk[0] for variable in self._variables]
+        self._centres = [variable.centre_and_spread[0] for variable in self._variables]
         # the least, the least above the centre, and with the sign turned the largest below it, and the largest
         self._least = np.full((len(self._variables), 4), np.inf)
 
@@ -70,7 +70,7 @@ class Outermost:
             above[place] = min(above[place], near[near >= centre].min(initial=np.inf))
             below[place] = min(below[place], -near[near <= centre].max(initial=-np.inf))
 
-    def __add__(self, other: Outermost) -> Outermost:
+    def __add__(self, other: ExtremeValues) -> ExtremeValues:
         both = copy(self)
         both._least = np.minimum(self._least, other._least)
         return both
@@ -86,7 +86,7 @@ class Outermost:
         }
 
 
-class LonelyRows:
+class HighLeverageRows:
     """Keeps the rows that may stand out by all their values together, while rows go by; `limit` is a leverage.
 
     Leverages of all rows add up to the number of columns: few are above the limit, and no more are kept for long. Those
@@ -96,9 +96,9 @@ class LonelyRows:
     """
 
     def __init__(self, columns: int, limit: float) -> None:
-        self._limit, self._measured = _SAFE * limit, 0
+        self._limit, self._measured = _SAFETY_MARGIN * limit, 0
         self._kept = np.zeros((columns, 0), dtype=np.int32)  # features are whole steps of the grid
-        self._measure: _Measure | None = None
+        self._measure: _LeverageMeasure | None = None
 
     def __call__(self, features: Array, products: Array, moments: Integers) -> None:
         """Looks at rows among those so far, whose moments these are: with more of them, leverage only falls."""
@@ -107,17 +107,17 @@ class LonelyRows:
             self._keep(features)
             return
         if self._measure is None or rows >= 2 * self._measured or self._too_many(4):
-            self._measured, self._measure = rows, _Measure.of(moments)
+            self._measured, self._measure = rows, _LeverageMeasure.of(moments)
             self._kept = self._kept[:, self._measure.each(self._kept) > self._limit]
         if self._measure.together(features, products) > self._limit:
             self._keep(features[:, self._measure.each(features) > self._limit])
 
-    def with_others(self, other: LonelyRows, moments: Integers) -> LonelyRows:
+    def merge_with(self, other: HighLeverageRows, moments: Integers) -> HighLeverageRows:
         """Those that may stand out among the rows of both, whose moments these are."""
-        both = LonelyRows(len(moments), self._limit / _SAFE)
+        both = HighLeverageRows(len(moments), self._limit / _SAFETY_MARGIN)
         both._kept = np.concatenate([self._kept, other._kept], axis=1)
         if both._too_many(2):
-            both._kept = both._kept[:, _Measure.of(moments).each(both._kept) > both._limit]
+            both._kept = both._kept[:, _LeverageMeasure.of(moments).each(both._kept) > both._limit]
         return both
 
     def _keep(self, features: Array) -> None:
@@ -130,13 +130,13 @@ class LonelyRows:
 
     def largest(self, summary: Summary) -> float:
         """The largest leverage of a row in all columns of the summary, where it may be above the limit; else 0."""
-        measure = _root(summary.moments.astype(np.float64), _NOTHING)
+        measure = _inverse_root(summary.moments.astype(np.float64), _EIGENVALUE_TOLERANCE)
         largest = float(((measure @ self._kept) ** 2).sum(axis=0).max(initial=0.0))
         return largest if largest > self._limit else 0.0
 
 
 @dataclass(frozen=True)
-class _Measure:
+class _LeverageMeasure:
     """Leverage among the rows of some moments, by a root of M⁻¹."""
 
     root: Array
@@ -144,11 +144,11 @@ class _Measure:
     inverse: Array  # in all others
 
     @classmethod
-    def of(cls, moments: Integers) -> _Measure:
+    def of(cls, moments: Integers) -> _LeverageMeasure:
         """A direction that no row has counts for a trace: whoever has it is lonely."""
-        eigenvalues, directions = _directions(moments.astype(np.float64))
-        root = directions / np.sqrt(np.maximum(eigenvalues, _TRACE))[:, None]
-        rare, common = np.split(root, [np.searchsorted(eigenvalues, _RARE)])
+        eigenvalues, directions = _scaled_eigenvectors(moments.astype(np.float64))
+        root = directions / np.sqrt(np.maximum(eigenvalues, _UNSEEN_EIGENVALUE))[:, None]
+        rare, common = np.split(root, [np.searchsorted(eigenvalues, _RARE_EIGENVALUE)])
         return cls(root, rare, common.T @ common)
 
     def each(self, features: npt.NDArray[np.float64 | np.int32]) -> Array:
@@ -162,7 +162,7 @@ class _Measure:
 
 
 @dataclass(frozen=True)
-class WatchedCopies:
+class ReplicateLeverage:
     """The outermost values in every bootstrap copy, and how often the rows that have them count there, the most.
 
     `together` is the largest leverage of a row in the summary and all of its copies.
@@ -187,7 +187,7 @@ class WatchedCopies:
     def _measures(self) -> dict[str, tuple[slice, Array]]:
         spans = self.plan.spans()
         return {
-            variable.name: (spans[variable.name], _measure(self.summary, spans[variable.name]))
+            variable.name: (spans[variable.name], _inverse_root_of_variable(self.summary, spans[variable.name]))
             for variable in self.plan.variables
             if isinstance(variable, Continuous)
         }
@@ -203,21 +203,25 @@ class WatchedCopies:
         there = times > 0
         for variable in self.plan.variables:
             column, nothing = rows.columns[variable.name], np.zeros(0)
-            if isinstance(variable, Continuous) and isinstance(column, Numbers):
+            if isinstance(variable, Continuous) and isinstance(column, NumericColumn):
                 known = np.concatenate([values.get(variable.name, nothing), column.values[there]])
                 often = np.concatenate([counts.get(variable.name, nothing), times[there]])
                 if len(known):
-                    ends = values[variable.name] = _outermost(variable, known)
+                    ends = values[variable.name] = _find_extremes(variable, known)
                     counts[variable.name] = np.array([often[known == end].max() for end in ends])
 
 
-def _outermost(variable: Continuous, known: Array) -> Array:
+def _find_extremes(variable: Continuous, known: Array) -> Array:
     """The least and the largest value on either side of the centre."""
-    sides = [side for side in (known[known <= variable.bulk[0]], known[known >= variable.bulk[0]]) if len(side)]
+    sides = [
+        side
+        for side in (known[known <= variable.centre_and_spread[0]], known[known >= variable.centre_and_spread[0]])
+        if len(side)
+    ]
     return np.unique([end for side in sides for end in (side.min(), side.max())])
 
 
-def leverages(
+def compute_leverages(
     summary: Summary,
     plan: StudyPlan,
     outermost: Mapping[str, Array],
@@ -226,33 +230,35 @@ def leverages(
     """The largest leverage among the outermost values of every continuous variable; `times` a row counts, else once."""
     spans = plan.spans()
     return {
-        name: float((_leverage(summary, plan, variable, spans[name], outermost[name]) * times.get(name, 1.0)).max())
+        name: float(
+            (_leverage_of_values(summary, plan, variable, spans[name], outermost[name]) * times.get(name, 1.0)).max()
+        )
         for name, variable in zip(plan.names, plan.variables, strict=True)
         if isinstance(variable, Continuous) and name in outermost
     }
 
 
-def _leverage(summary: Summary, plan: StudyPlan, variable: Continuous, span: slice, values: Array) -> Array:
+def _leverage_of_values(summary: Summary, plan: StudyPlan, variable: Continuous, span: slice, values: Array) -> Array:
     """Of a row that counts once, with each of these values."""
     alone = replace(plan, variables=(variable,))
-    features = Encoder(alone, summary.clients[0])(Table({variable.name: Numbers(values)}))
-    return np.asarray(((_measure(summary, span) @ features) ** 2).sum(axis=0))
+    features = Encoder(alone, summary.clients[0])(Table({variable.name: NumericColumn(values)}))
+    return np.asarray(((_inverse_root_of_variable(summary, span) @ features) ** 2).sum(axis=0))
 
 
-def _measure(summary: Summary, span: slice) -> Array:
+def _inverse_root_of_variable(summary: Summary, span: slice) -> Array:
     """A root W of M⁻¹ for the columns of one variable: the leverage of φ is |W φ|²."""
     columns = np.r_[0, span]
-    return _root(summary.moments[np.ix_(columns, columns)].astype(np.float64), _NOTHING)
+    return _inverse_root(summary.moments[np.ix_(columns, columns)].astype(np.float64), _EIGENVALUE_TOLERANCE)
 
 
-def _root(moments: Array, least: float) -> Array:
+def _inverse_root(moments: Array, least: float) -> Array:
     """W with WᵀW = M⁻¹; directions below the least share of the largest eigenvalue are left out."""
-    eigenvalues, directions = _directions(moments)
+    eigenvalues, directions = _scaled_eigenvectors(moments)
     told = eigenvalues > least
     return np.asarray(directions[told] / np.sqrt(eigenvalues[told, None]))
 
 
-def _directions(moments: Array) -> tuple[Array, Array]:
+def _scaled_eigenvectors(moments: Array) -> tuple[Array, Array]:
     """Eigenvalues of the scaled moments in ascending order, over the largest one, and their vectors: those of unit
     size in these coordinates, divided by the scales, and by the root of the largest eigenvalue."""
     scales = np.sqrt(np.maximum(moments.diagonal(), 1.0))

@@ -13,34 +13,34 @@ from typing import Any
 
 from fedcdh.data.sources import TableSource
 from fedcdh.data.table import Table
-from fedcdh.data.threaded_source import spread_of
-from fedcdh.privacy.disclosure.leverage import Array, LonelyRows, Outermost
-from fedcdh.privacy.disclosure.small_cells import FewValues
-from fedcdh.privacy.ledger import Sketcher
-from fedcdh.summaries.accumulator import Sums, check_asked
+from fedcdh.data.threaded_source import partition
+from fedcdh.privacy.disclosure.leverage import Array, ExtremeValues, HighLeverageRows
+from fedcdh.privacy.disclosure.small_cells import CellCounter
+from fedcdh.privacy.ledger import RowSketcher
+from fedcdh.summaries.accumulator import MomentAccumulator, check_summary_arguments
 from fedcdh.summaries.encoder import Encoder
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ScanOptions:
     """What is to be found besides the sums. For what is not wanted, rows are not looked at."""
 
     few_values: int = 0  # most values of a number that are counted like labels
-    loneliest: float | None = None  # the leverage of a row in all columns from which it is looked for
+    max_leverage: float | None = None  # the leverage of a row in all columns from which it is looked for
     secret: bytes | None = field(default=None, repr=False)  # of the site, for sketches of the rows; not for logs
 
 
-class Look:
+class RowScan:
     """What was found in some rows; `a + b` is what would be found in all of them."""
 
-    def __init__(self, plan: StudyPlan, client: str, wanted: Wanted) -> None:
+    def __init__(self, plan: StudyPlan, client: str, wanted: ScanOptions) -> None:
         self._plan, self._client = plan, client
-        self.sums, self.outermost = Sums(plan), Outermost(plan)
-        self.few = FewValues(plan, wanted.few_values)
-        self.lonely = None if wanted.loneliest is None else LonelyRows(plan.columns, wanted.loneliest)
-        self.seen = None if wanted.secret is None else Sketcher(wanted.secret)
+        self.sums, self.outermost = MomentAccumulator(plan), ExtremeValues(plan)
+        self.few = CellCounter(plan, wanted.few_values)
+        self.lonely = None if wanted.max_leverage is None else HighLeverageRows(plan.columns, wanted.max_leverage)
+        self.seen = None if wanted.secret is None else RowSketcher(wanted.secret)
 
     def add(self, rows: Table, encode: Encoder) -> None:
         """Looks at further rows."""
@@ -58,36 +58,36 @@ class Look:
         if self.lonely is not None:
             self.lonely(features, products, self.sums.moments)
 
-    def __add__(self, other: Look) -> Look:
+    def __add__(self, other: RowScan) -> RowScan:
         both = copy(self)
         both.sums, both.outermost = self.sums + other.sums, self.outermost + other.outermost
         both.few = self.few + other.few
         if self.lonely is not None and other.lonely is not None:
-            both.lonely = self.lonely.with_others(other.lonely, both.sums.moments)
+            both.lonely = self.lonely.merge_with(other.lonely, both.sums.moments)
         if self.seen is not None and other.seen is not None:
             both.seen = self.seen + other.seen
         return both
 
-    def summary(self, max_dropped: float) -> Summary:
+    def summary(self, max_missing_share: float) -> Summary:
         """The message, unless too many rows were left out."""
-        return self.sums.summary(self._plan, self._client, max_dropped)
+        return self.sums.summary(self._plan, self._client, max_missing_share)
 
 
-def look_at(table: Any, plan: StudyPlan, client: str, wanted: Wanted, *, workers: int = 1) -> Look:
+def scan_rows(table: Any, plan: StudyPlan, client: str, wanted: ScanOptions, *, workers: int = 1) -> RowScan:
     """What is found in all rows of a table, of files, or of a `Spread`.
 
     >>> from fedcdh.summaries.plan import Continuous
     >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south"))
-    >>> look_at({"age": [50, 61, None]}, plan, "north", Wanted()).outermost.values
+    >>> scan_rows({"age": [50, 61, None]}, plan, "north", ScanOptions()).outermost.values
     {'age': array([50., 61.])}
     """
-    check_asked(plan, client, 1.0)
-    parts = spread_of(table, f"client {client!r}", workers=workers, names=plan.names, only=plan.names)
-    return parts.spread(partial(_look, plan=plan, client=client, wanted=wanted), Look.__add__)
+    check_summary_arguments(plan, client, 1.0)
+    parts = partition(table, f"client {client!r}", workers=workers, names=plan.names, only=plan.names)
+    return parts.spread(partial(_scan_source, plan=plan, client=client, wanted=wanted), RowScan.__add__)
 
 
-def _look(source: TableSource, *, plan: StudyPlan, client: str, wanted: Wanted) -> Look:
-    found, encode = Look(plan, client, wanted), Encoder(plan, client)
+def _scan_source(source: TableSource, *, plan: StudyPlan, client: str, wanted: ScanOptions) -> RowScan:
+    found, encode = RowScan(plan, client, wanted), Encoder(plan, client)
     for rows in source.batches(plan.kinds):
         found.add(rows, encode)
     return found

@@ -8,20 +8,20 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
-from fedcdh.summaries.joint import joint_columns
-from fedcdh.summaries.joint.request import Names, numbers_for
-from fedcdh.summaries.plan import POWERS, Categorical, Continuous, StudyPlan
+from fedcdh.summaries.joint import joint_terms
+from fedcdh.summaries.joint.request import VariableSet, count_entries
+from fedcdh.summaries.plan import POWER_COLUMNS, Categorical, Continuous, StudyPlan
 
-ROWS_AT_LEAST = 100
-LEVEL_AT_LEAST = 8
+MIN_ROWS = 100
+MIN_CELL_COUNT = 8
 """The first number of people that OpenSAFELY lets out; OHDSI's figure is 5, DataSHIELD's 3."""
-COLUMNS_PER_ROW = 0.33
+MAX_COLUMNS_PER_ROW = 0.33
 """DataSHIELD's limit for a matrix of sums of products."""
-MARGIN = 2
+SAFETY_FACTOR = 2
 """Times the limit at which counting alone no longer rules an attack out."""
 
 
-def rows_needed(plan: StudyPlan, sets: Collection[Names] = ()) -> int:
+def required_rows(plan: StudyPlan, sets: Collection[VariableSet] = ()) -> int:
     """The fewest rows whose summary may leave: max(100, ⌈(p−1)/0.33⌉, ⌈2 F/d⌉).
 
     Answers about sets of variables (`rounds`) add their columns to p and their numbers to F.
@@ -34,47 +34,49 @@ def rows_needed(plan: StudyPlan, sets: Collection[Names] = ()) -> int:
     their free columns. Sums of labels alone are counts and bear on no continuous value; but labels are not counted
     among the unknowns, either: they are few, and their counts are in the summary.
     """
-    columns = plan.columns - 1 + sum(len(joint_columns(plan, names)) for names in sets)
-    least = max(ROWS_AT_LEAST, math.ceil(columns / COLUMNS_PER_ROW))
+    columns = plan.columns - 1 + sum(len(joint_terms(plan, names)) for names in sets)
+    least = max(MIN_ROWS, math.ceil(columns / MAX_COLUMNS_PER_ROW))
     continuous = sum(isinstance(variable, Continuous) for variable in plan.variables)
-    return max(least, math.ceil(MARGIN * numbers_told(plan, sets) / continuous)) if continuous else least
+    return (
+        max(least, math.ceil(SAFETY_FACTOR * count_released_numbers(plan, sets) / continuous)) if continuous else least
+    )
 
 
-def numbers_told(plan: StudyPlan, sets: Collection[Names] = ()) -> int:
-    """F of `rows_needed`: how many numbers a summary, and answers about these sets, say about continuous values."""
+def count_released_numbers(plan: StudyPlan, sets: Collection[VariableSet] = ()) -> int:
+    """F of `required_rows`: how many numbers a summary, and answers about these sets, say about continuous values."""
     widths = {variable.name: plan.width(variable) for variable in plan.variables}
     numbers = [widths[v.name] for v in plan.variables if isinstance(v, Continuous)]
     labels = sum(widths[v.name] - 1 for v in plan.variables if isinstance(v, Categorical))
     own = sum(m + m * (m + 1) // 2 - 1 for m in numbers)
     pairs = (sum(numbers) ** 2 - sum(m * m for m in numbers)) // 2
-    return own + pairs + sum(numbers) * labels + sum(numbers_for(plan, names) for names in sets)
+    return own + pairs + sum(numbers) * labels + sum(count_entries(plan, names) for names in sets)
 
 
-def loads(plan: StudyPlan, rows: int, *, copies: int = 0) -> dict[str, float]:
+def information_loads(plan: StudyPlan, rows: int, *, copies: int = 0) -> dict[str, float]:
     """For every continuous variable, which share of the rows a summary and its copies use up: 2 F/(d n).
 
     Numbers about one variable are its own, and half of those about it and another, and those about it among the people
-    with a label. All variables have as many columns, so each has F/d. Loads up to 1 are what `rows_needed` asks for;
+    with a label. All variables have as many columns, so each has F/d. Loads up to 1 are what `required_rows` asks for;
     loads of several releases of the same rows add up.
     """
     continuous = [variable.name for variable in plan.variables if isinstance(variable, Continuous)]
-    each = MARGIN * numbers_told(plan) * (copies + 1) / (len(continuous) * rows) if continuous else 0.0
+    each = SAFETY_FACTOR * count_released_numbers(plan) * (copies + 1) / (len(continuous) * rows) if continuous else 0.0
     return dict.fromkeys(continuous, each)
 
 
-def joint_loads(plan: StudyPlan, rows: int, sets: Collection[Names]) -> dict[str, float]:
+def joint_information_loads(plan: StudyPlan, rows: int, sets: Collection[VariableSet]) -> dict[str, float]:
     """The same for answers about these sets, whose numbers are about all variables alike."""
     continuous = [variable.name for variable in plan.variables if isinstance(variable, Continuous)]
-    told = sum(numbers_for(plan, names) for names in sets)
-    each = MARGIN * told / (len(continuous) * rows) if continuous else 0.0
+    told = sum(count_entries(plan, names) for names in sets)
+    each = SAFETY_FACTOR * told / (len(continuous) * rows) if continuous else 0.0
     return dict.fromkeys(continuous, each)
 
 
-def level_needed(plan: StudyPlan) -> int:
+def required_cell_count(plan: StudyPlan) -> int:
     """The fewest people who may share a label, or a pair of labels: max(8, 2 m).
 
     The summary holds, for every label, the sums of a continuous variable's m columns over those who have it: m numbers
     about as many values as there are people, which up to m people can be solved. Without continuous variables, 8.
     """
     continuous = any(isinstance(variable, Continuous) for variable in plan.variables)
-    return max(LEVEL_AT_LEAST, MARGIN * (POWERS + plan.family.width)) if continuous else LEVEL_AT_LEAST
+    return max(MIN_CELL_COUNT, SAFETY_FACTOR * (POWER_COLUMNS + plan.family.width)) if continuous else MIN_CELL_COUNT

@@ -28,23 +28,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fedcdh._io.storage import locked, read_regular, write_whole
-from fedcdh._io.strict_json import canonical, parse
+from fedcdh._io.storage import hold_lock, read_regular_file, write_atomically
+from fedcdh._io.strict_json import parse_json, to_canonical_json
 from fedcdh.errors import LedgerError, SignatureError
-from fedcdh.messages.signing import SigningKey, bare_signature, signed_with
+from fedcdh.messages.signing import SigningKey, is_signed_by, sign_raw
 from fedcdh.privacy.ledger.record import WITHDRAWN, Release
 
 FORMAT = "fedcdh-releases-1"
-NAME = "releases.jsonl"
-BYTES_AT_MOST = 1 << 28
+LEDGER_FILE_NAME = "releases.jsonl"
+MAX_LEDGER_BYTES = 1 << 28
 """Some eight thousand releases of ten variables."""
-WITHDRAWABLE = ("profile", "summary")
+WITHDRAWABLE_KINDS = ("profile", "summary")
 """What a person can know never to have left. Answers and masked numbers have a memory of their own."""
-REASON_AT_MOST = 500
-_ADVICE = "find out who changed it, and put a saved copy of both files back; nothing leaves before"
-_PROBLEMS = (ValueError, LookupError, TypeError, AttributeError)
+MAX_REASON_LENGTH = 500
+_RESTORE_ADVICE = "find out who changed it, and put a saved copy of both files back; nothing leaves before"
+_PARSE_ERRORS = (ValueError, LookupError, TypeError, AttributeError)
 
-Check = Callable[[tuple["Entry", ...]], None]
+LedgerCheck = Callable[[tuple["LedgerEntry", ...]], None]
 
 
 def settings_folder() -> Path:
@@ -52,13 +52,13 @@ def settings_folder() -> Path:
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "fedcdh"
 
 
-def usual_ledger() -> ReleaseLedger:
+def default_ledger() -> ReleaseLedger:
     """That of this user: one for all folders, so that no folder is a way around it, unless FEDCDH_LEDGER names one."""
-    return ReleaseLedger(Path(os.environ.get("FEDCDH_LEDGER") or settings_folder() / NAME))
+    return ReleaseLedger(Path(os.environ.get("FEDCDH_LEDGER") or settings_folder() / LEDGER_FILE_NAME))
 
 
 @dataclass(frozen=True)
-class Entry:
+class LedgerEntry:
     """A release as it stands in the ledger."""
 
     number: int
@@ -86,14 +86,14 @@ class ReleaseLedger:
         with self._alone():
             return self._read().secret
 
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[LedgerEntry, ...]:
         """All that left, oldest first; LedgerError if the ledger is not as it was written."""
         if not os.path.lexists(self.path) and not os.path.lexists(self.head):
             return ()
         with self._alone():
             return self._read().entries
 
-    def record(self, release: Release, check: Check | None = None, key: SigningKey | None = None) -> int:
+    def record(self, release: Release, check: LedgerCheck | None = None, key: SigningKey | None = None) -> int:
         """Notes a release, on disk and for good, before it leaves; its number in the ledger.
 
         `check` is called with all earlier entries and refuses by raising. What left before may leave again, unchecked:
@@ -101,29 +101,29 @@ class ReleaseLedger:
         """
         with self._alone():
             known = self._read()
-            again = _asked(known, release, check)
+            again = _check_new_release(known, release, check)
             if same := [entry.number for entry in again if entry.release.plan == release.plan]:
                 return same[0]
-            self._append(known, release.told_again() if again else release, key)
+            self._append(known, release.without_load() if again else release, key)
             return len(known.entries) + 1
 
-    def ask(self, release: Release, check: Check | None = None) -> None:
+    def ask(self, release: Release, check: LedgerCheck | None = None) -> None:
         """Refuses what `record` would refuse, and notes nothing."""
         with self._alone():
-            _asked(self._read(), release, check)
+            _check_new_release(self._read(), release, check)
 
     def withdraw(self, number: int, reason: str, key: SigningKey | None = None) -> int:
         """Notes that a profile or a summary never left: it counts no more, and both lines stay."""
         with self._alone():
             known = self._read()
-            found = {entry.number: entry.release for entry in standing(known.entries)}.get(number)
-            if found is None or found.kind not in WITHDRAWABLE:
+            found = {entry.number: entry.release for entry in find_active_entries(known.entries)}.get(number)
+            if found is None or found.kind not in WITHDRAWABLE_KINDS:
                 raise LedgerError(
                     f"release {number} cannot be withdrawn: expected the number of a profile or a summary that is in "
                     f"{self.path} and was not withdrawn before (fedcdh ledger show)"
                 )
-            if not reason.strip() or len(reason) > REASON_AT_MOST:
-                raise LedgerError(f"say in 1 to {REASON_AT_MOST} letters why release {number} never left")
+            if not reason.strip() or len(reason) > MAX_REASON_LENGTH:
+                raise LedgerError(f"say in 1 to {MAX_REASON_LENGTH} letters why release {number} never left")
             about = {"number": number, "reason": reason.strip()}
             self._append(known, Release(WITHDRAWN, found.client, found.plan, found.digest, 0, 0, about=about), key)
             return len(known.entries) + 1
@@ -133,30 +133,30 @@ class ReleaseLedger:
         """The file that knows how far the ledger goes."""
         return self.path.with_name(f"{self.path.name}.head")
 
-    def _append(self, known: _Known, release: Release, key: SigningKey | None) -> None:
+    def _append(self, known: _LedgerContent, release: Release, key: SigningKey | None) -> None:
         said = {
             "number": len(known.entries) + 1,
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
             "before": known.last,
             **release.to_document(),
         }
-        line = _line(_signed(said, key))
-        if known.size + len(line) > BYTES_AT_MOST:
-            raise self._broken(f"with this release it would have more than {BYTES_AT_MOST} bytes", _ARCHIVE)
+        line = _to_line(_sign_line(said, key))
+        if known.size + len(line) > MAX_LEDGER_BYTES:
+            raise self._broken(f"with this release it would have more than {MAX_LEDGER_BYTES} bytes", _ARCHIVE_ADVICE)
         with self.path.open("ab", buffering=0) as file:
             _write_all(file.fileno(), line)
             os.fsync(file.fileno())
-        self._write_head(len(known.entries) + 1, known.size + len(line), _digest(line))
+        self._write_head(len(known.entries) + 1, known.size + len(line), _hash_line(line))
 
     def _write_head(self, lines: int, size: int, last: str) -> None:
         document = {"format": FORMAT, "releases": lines, "bytes": size, "last": last}
-        write_whole(self.head, canonical(document), private=True)
+        write_atomically(self.head, to_canonical_json(document), private=True)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Two releases at once must not both be the last one allowed; what the disk refuses, nothing leaves for."""
         try:
-            with locked(self.path.with_name(f"{self.path.name}.lock")):
+            with hold_lock(self.path.with_name(f"{self.path.name}.lock")):
                 yield
         except OSError as problem:
             raise LedgerError(
@@ -164,22 +164,24 @@ class ReleaseLedger:
                 "make its folder writable, or name another place with --ledger or FEDCDH_LEDGER"
             ) from None
 
-    def _read(self) -> _Known:
+    def _read(self) -> _LedgerContent:
         """The ledger as it is, made or mended if it has to be and may be."""
         if not os.path.lexists(self.path):
             self._begin()
-        content = read_regular(self.path, BYTES_AT_MOST, "the ledger of what left", refuse=self._foreign)
+        content = read_regular_file(self.path, MAX_LEDGER_BYTES, "the ledger of what left", refuse=self._foreign)
         known = self._parsed(content)
         if not self.head.exists() and not known.entries and not known.rest:
             self._write_head(0, known.size, known.last)  # begun, and interrupted before anything left
         lines, size, last = self._read_head()
         if lines > len(known.entries) or size > known.size:
-            raise self._broken(f"{lines} releases were noted, and {len(known.entries)} are there: it was cut", _ADVICE)
+            raise self._broken(
+                f"{lines} releases were noted, and {len(known.entries)} are there: it was cut", _RESTORE_ADVICE
+            )
         at_head = known.up_to(lines)
         if (at_head.size, at_head.last) != (size, last) or len(known.entries) > lines + 1:
-            raise self._broken("its lines are not those that its head knows", _ADVICE)
+            raise self._broken("its lines are not those that its head knows", _RESTORE_ADVICE)
         if known.rest and len(known.entries) > lines:
-            raise self._broken("there is more in it than one interrupted release can have left", _ADVICE)
+            raise self._broken("there is more in it than one interrupted release can have left", _RESTORE_ADVICE)
         if known.rest:
             os.truncate(self.path, known.size)
         if len(known.entries) > lines:
@@ -188,18 +190,18 @@ class ReleaseLedger:
 
     def _begin(self) -> None:
         if self.head.exists():
-            raise self._broken("it is gone, but its head is still there", _ADVICE)
+            raise self._broken("it is gone, but its head is still there", _RESTORE_ADVICE)
         secret = base64.b64encode(secrets.token_bytes(32)).decode("ascii")
-        write_whole(self.path, _line({"format": FORMAT, "secret": secret}), private=True)
+        write_atomically(self.path, _to_line({"format": FORMAT, "secret": secret}), private=True)
 
     def _read_head(self) -> tuple[int, int, str]:
         if not self.head.exists():
-            raise self._broken(f"{self.head.name}, which tells whether it is whole, is gone", _ADVICE)
+            raise self._broken(f"{self.head.name}, which tells whether it is whole, is gone", _RESTORE_ADVICE)
 
         def refuse(reason: str) -> LedgerError:
-            return self._broken(f"{self.head.name} is not its head ({reason})", _ADVICE)
+            return self._broken(f"{self.head.name} is not its head ({reason})", _RESTORE_ADVICE)
 
-        found = parse(read_regular(self.head, 1024, "the head of a ledger", refuse=refuse), refuse=refuse)
+        found = parse_json(read_regular_file(self.head, 1024, "the head of a ledger", refuse=refuse), refuse=refuse)
         if type(found) is not dict or set(found) != {"format", "releases", "bytes", "last"}:
             raise refuse("it says something else")
         whole = type(found["releases"]) is type(found["bytes"]) is int and found["releases"] >= 0
@@ -207,80 +209,80 @@ class ReleaseLedger:
             raise refuse("it says something else")
         return found["releases"], found["bytes"], str(found["last"])
 
-    def _parsed(self, content: bytes) -> _Known:
+    def _parsed(self, content: bytes) -> _LedgerContent:
         *lines, rest = content.split(b"\n")
         if not lines:
             raise self._foreign("its first line has no end")
         secret = self._secret_in(lines[0])
-        entries, marks = list[Entry](), [(len(lines[0]) + 1, _digest(lines[0] + b"\n"))]
+        entries, marks = list[LedgerEntry](), [(len(lines[0]) + 1, _hash_line(lines[0] + b"\n"))]
         for number, line in enumerate(lines[1:], start=1):
             size, before = marks[-1]
             entries.append(self._entry(line, number, before))
-            marks.append((size + len(line) + 1, _digest(line + b"\n")))
-        return _Known(secret, tuple(entries), tuple(marks), rest)
+            marks.append((size + len(line) + 1, _hash_line(line + b"\n")))
+        return _LedgerContent(secret, tuple(entries), tuple(marks), rest)
 
     def _secret_in(self, line: bytes) -> bytes:
-        found = parse(line, refuse=self._foreign)
+        found = parse_json(line, refuse=self._foreign)
         if type(found) is not dict or found.get("format") != FORMAT or set(found) != {"format", "secret"}:
             raise self._foreign(f"it does not say that its format is {FORMAT!r}")
         try:
             return base64.b64decode(found["secret"], validate=True)
-        except _PROBLEMS:
+        except _PARSE_ERRORS:
             raise self._foreign("its first line holds no secret") from None
 
-    def _entry(self, line: bytes, number: int, before: str) -> Entry:
+    def _entry(self, line: bytes, number: int, before: str) -> LedgerEntry:
         def refuse(reason: str) -> LedgerError:
-            return self._broken(f"line {number + 1} was changed ({reason})", _ADVICE)
+            return self._broken(f"line {number + 1} was changed ({reason})", _RESTORE_ADVICE)
 
-        found = parse(line, refuse=refuse)
+        found = parse_json(line, refuse=refuse)
         try:
-            if canonical(found).encode("utf-8") != line:
+            if to_canonical_json(found).encode("utf-8") != line:
                 raise refuse("it is not written the way this program writes one")
             if (found["number"], found["before"]) != (number, before):
                 raise refuse("it does not follow the line before it")
-            if not _signature_holds(found):
+            if not _is_signature_valid(found):
                 raise refuse("its signature is false")
-            return Entry(number, str(found["time"]), Release.from_document(found), str(found.get("key", "")))
-        except _PROBLEMS:
+            return LedgerEntry(number, str(found["time"]), Release.from_document(found), str(found.get("key", "")))
+        except _PARSE_ERRORS:
             raise refuse("it is no release") from None
 
     def _foreign(self, reason: str) -> LedgerError:
         """Where there is a head, it was a ledger: another one in its place would know of nothing that left."""
-        advice = _ADVICE if self.head.exists() else "name the right file with --ledger"
+        advice = _RESTORE_ADVICE if self.head.exists() else "name the right file with --ledger"
         return self._broken(f"it is not a ledger of fedcdh: {reason}", advice)
 
     def _broken(self, reason: str, advice: str) -> LedgerError:
         return LedgerError(f"the ledger {self.path} cannot be used, so nothing leaves: {reason}; {advice}")
 
 
-def standing(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+def find_active_entries(entries: Iterable[LedgerEntry]) -> tuple[LedgerEntry, ...]:
     """The releases that count: without those that were withdrawn, and without the lines that say so."""
     entries = tuple(entries)
     gone = {entry.release.about["number"] for entry in entries if entry.release.kind == WITHDRAWN}
     return tuple(entry for entry in entries if entry.release.kind != WITHDRAWN and entry.number not in gone)
 
 
-def _asked(known: _Known, release: Release, check: Check | None) -> list[Entry]:
+def _check_new_release(known: _LedgerContent, release: Release, check: LedgerCheck | None) -> list[LedgerEntry]:
     """Entries that told the same already; where there are none, `check` may refuse."""
-    counted = standing(known.entries)
+    counted = find_active_entries(known.entries)
     again = [entry for entry in counted if release.repeats(entry.release)]
     if not again and check is not None:
         check(counted)
     return again
 
 
-_ARCHIVE = (
+_ARCHIVE_ADVICE = (
     "after asking who is responsible for data protection, keep it and its head in an archive, and name another file "
     "with --ledger"
 )
 
 
 @dataclass(frozen=True)
-class _Known:
+class _LedgerContent:
     """What was read: after the first line and after every release, how many bytes there were, and their digest."""
 
     secret: bytes
-    entries: tuple[Entry, ...]
+    entries: tuple[LedgerEntry, ...]
     marks: tuple[tuple[int, str], ...]
     rest: bytes  # what follows the last end of a line
 
@@ -292,35 +294,35 @@ class _Known:
     def last(self) -> str:
         return self.marks[-1][1]
 
-    def up_to(self, releases: int) -> _Known:
-        return _Known(self.secret, self.entries[:releases], self.marks[: releases + 1], b"")
+    def up_to(self, releases: int) -> _LedgerContent:
+        return _LedgerContent(self.secret, self.entries[:releases], self.marks[: releases + 1], b"")
 
 
-def _signed(said: dict[str, Any], key: SigningKey | None) -> dict[str, Any]:
+def _sign_line(said: dict[str, Any], key: SigningKey | None) -> dict[str, Any]:
     if key is None:
         return said
     said = {**said, "key": key.public}
-    signature = bare_signature(key, "release", canonical(said).encode("utf-8"))
+    signature = sign_raw(key, "release", to_canonical_json(said).encode("utf-8"))
     return {**said, "signature": base64.b64encode(signature).decode("ascii")}
 
 
-def _signature_holds(found: dict[str, Any]) -> bool:
+def _is_signature_valid(found: dict[str, Any]) -> bool:
     """Whether the line is signed by the key it names, or names none."""
     if "key" not in found and "signature" not in found:
         return True
     said = {name: value for name, value in found.items() if name != "signature"}
     signature = base64.b64decode(found["signature"], validate=True)
     try:
-        return signed_with(found["key"], "release", canonical(said).encode("utf-8"), signature)
+        return is_signed_by(found["key"], "release", to_canonical_json(said).encode("utf-8"), signature)
     except SignatureError:  # what it names is no key
         return False
 
 
-def _line(document: dict[str, Any]) -> bytes:
-    return canonical(document).encode("utf-8") + b"\n"
+def _to_line(document: dict[str, Any]) -> bytes:
+    return to_canonical_json(document).encode("utf-8") + b"\n"
 
 
-def _digest(line: bytes) -> str:
+def _hash_line(line: bytes) -> str:
     return hashlib.sha256(line).hexdigest()
 
 

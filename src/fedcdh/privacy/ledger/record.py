@@ -7,27 +7,27 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from fedcdh.privacy.ledger.row_sketches import Sketch
+from fedcdh.privacy.ledger.row_sketches import ValueSketch
 
-Kind = Literal["profile", "summary", "answer", "masked", "noisy", "withdrawn"]
+ReleaseKind = Literal["profile", "summary", "answer", "masked", "noisy", "withdrawn"]
 """What left: a profile, a summary (with its bootstrap copies), an answer in a further round, a summary under masks, or
 one with noise; or that one of them, after all, did not."""
-WITHDRAWN: Kind = "withdrawn"
-KINDS: tuple[str, ...] = get_args(Kind)
+WITHDRAWN: ReleaseKind = "withdrawn"
+RELEASE_KINDS: tuple[str, ...] = get_args(ReleaseKind)
 
-CELLS = "cells"
+CELLS_KEY = "cells"
 """What a release remembers of pairs of labels: for every two columns, how many people have each pair."""
 
 
 @dataclass(frozen=True)
-class Told:
+class ReleasedColumn:
     """What is remembered of one column: its values, and how much was told about them.
 
     The load is the share of the rows that so many numbers use up: twice the numbers told about this column's values
     over the number of values. Up to 1, there are twice as many unknowns as equations.
     """
 
-    sketch: Sketch
+    sketch: ValueSketch
     load: float = 0.0
     label: bool = False
 
@@ -40,14 +40,14 @@ class Release:
     release says what it spends, `epsilon` and `delta`; its sketches are kept, its load is nothing.
     """
 
-    kind: Kind
+    kind: ReleaseKind
     client: str
     plan: str  # fingerprint; "" where there is none yet
     digest: str  # SHA-256 of what is told
     rows: int
     numbers: int  # told about continuous values: F of `needed.rows_needed`, of all copies together
-    columns: Mapping[str, Told] = field(default_factory=dict)
-    whole: Sketch | None = None  # of complete rows, all columns together
+    columns: Mapping[str, ReleasedColumn] = field(default_factory=dict)
+    whole: ValueSketch | None = None  # of complete rows, all columns together
     copies: int = 0
     epsilon: float = 0.0
     delta: float = 0.0
@@ -68,7 +68,7 @@ class Release:
         """Whether this shows plainly what the other hid under masks; by another plan, people have decided anew."""
         return self.kind in ("summary", "answer") and earlier.kind == "masked" and self.plan == earlier.plan
 
-    def told_again(self) -> Release:
+    def without_load(self) -> Release:
         """The same without any load, since nothing is told by it."""
         return replace(self, columns={name: replace(told, load=0.0) for name, told in self.columns.items()})
 
@@ -96,18 +96,18 @@ class Release:
     @classmethod
     def from_document(cls, found: Mapping[str, Any]) -> Release:
         """What `to_document` wrote; ValueError, LookupError, TypeError or AttributeError for anything else."""
-        if found["kind"] not in KINDS:
+        if found["kind"] not in RELEASE_KINDS:
             raise ValueError(f"unknown kind of release {str(found['kind'])[:40]!r}")
         columns = {
-            name: Told(Sketch.from_document(one), float(one["load"]), bool(one["label"]))
+            name: ReleasedColumn(ValueSketch.from_document(one), float(one["load"]), bool(one["label"]))
             for name, one in found["columns"].items()
         }
-        plain = {name: found[name] for name in _PLAIN}
-        whole = None if found["whole"] is None else Sketch.from_document(found["whole"])
+        plain = {name: found[name] for name in _SCALAR_FIELDS}
+        whole = None if found["whole"] is None else ValueSketch.from_document(found["whole"])
         return cls(**plain, columns=columns, whole=whole, about=found["about"])
 
 
-_PLAIN = (
+_SCALAR_FIELDS = (
     "kind",
     "client",
     "plan",

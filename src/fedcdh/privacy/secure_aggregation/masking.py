@@ -16,68 +16,70 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from fedcdh.errors import MaskingError
+from fedcdh.errors import SecureAggregationError
 from fedcdh.summaries.integer_vectors import Words
 
-KEY = 32
-NONCE, TAG = 12, 16
+KEY_BYTES = 32
+NONCE_BYTES, TAG_BYTES = 12, 16
 _FORMAT = "fedcdh-masking-1"
 
 
-def public_of(private: bytes) -> bytes:
+def derive_public_key(private: bytes) -> bytes:
     """The public key of a private X25519 key, which is any 32 random bytes."""
     return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
 
 
-def agreed(private: bytes, public: bytes) -> bytes:
+def agree_secret(private: bytes, public: bytes) -> bytes:
     """What only the two owners of these keys can compute (X25519)."""
     try:
         return X25519PrivateKey.from_private_bytes(private).exchange(X25519PublicKey.from_public_bytes(public))
     except ValueError:
-        raise MaskingError("a public key is none that anyone can own; do not go on with whoever sent it") from None
+        raise SecureAggregationError(
+            "a public key is none that anyone can own; do not go on with whoever sent it"
+        ) from None
 
 
-def derived(secret: bytes, salt: bytes, info: bytes) -> bytes:
+def derive_key(secret: bytes, salt: bytes, info: bytes) -> bytes:
     """A key of 32 bytes (HKDF-SHA256, RFC 5869)."""
-    return HKDF(hashes.SHA256(), KEY, salt, info).derive(secret)
+    return HKDF(hashes.SHA256(), KEY_BYTES, salt, info).derive(secret)
 
 
-def stream(key: bytes, count: int, counter: bytes = bytes(16)) -> Words:
+def expand_mask(key: bytes, count: int, counter: bytes = bytes(16)) -> Words:
     """So many numbers modulo 2⁶⁴ that nobody without the key can tell from chance (AES-256-CTR)."""
     encryptor = Cipher(algorithms.AES256(key), modes.CTR(counter)).encryptor()
     return np.frombuffer(encryptor.update(bytes(8 * count)), dtype="<u8").astype(np.uint64, copy=False)
 
 
-def self_key(seed: bytes, session: str, client: str) -> bytes:
+def derive_self_mask_key(seed: bytes, session: str, client: str) -> bytes:
     """Of the mask that a site alone knows."""
-    return derived(seed, bytes.fromhex(session), _purpose("self", client))
+    return derive_key(seed, bytes.fromhex(session), _encode_purpose("self", client))
 
 
-def pair_key(secret: bytes, session: str, one: str, other: str) -> bytes:
+def derive_pair_mask_key(secret: bytes, session: str, one: str, other: str) -> bytes:
     """Of the mask that two sites share, whoever of them asks."""
-    return derived(secret, bytes.fromhex(session), _purpose("pair", *sorted((one, other))))
+    return derive_key(secret, bytes.fromhex(session), _encode_purpose("pair", *sorted((one, other))))
 
 
-def sealed(secret: bytes, session: str, sender: str, receiver: str, text: bytes, nonce: bytes) -> bytes:
+def seal(secret: bytes, session: str, sender: str, receiver: str, text: bytes, nonce: bytes) -> bytes:
     """A text that only these two can read, and nobody can pass off as another's, or of another session."""
-    purpose = _purpose("shares", sender, receiver)
-    key = derived(secret, bytes.fromhex(session), purpose)
+    purpose = _encode_purpose("shares", sender, receiver)
+    key = derive_key(secret, bytes.fromhex(session), purpose)
     return nonce + AESGCM(key).encrypt(nonce, text, bytes.fromhex(session) + purpose)
 
 
-def opened(secret: bytes, session: str, sender: str, receiver: str, box: bytes) -> bytes:
-    """What `sealed` closed; MaskingError for anything else."""
-    purpose = _purpose("shares", sender, receiver)
-    key = derived(secret, bytes.fromhex(session), purpose)
+def unseal(secret: bytes, session: str, sender: str, receiver: str, box: bytes) -> bytes:
+    """What `seal` closed; SecureAggregationError for anything else."""
+    purpose = _encode_purpose("shares", sender, receiver)
+    key = derive_key(secret, bytes.fromhex(session), purpose)
     try:
-        return AESGCM(key).decrypt(box[:NONCE], box[NONCE:], bytes.fromhex(session) + purpose)
+        return AESGCM(key).decrypt(box[:NONCE_BYTES], box[NONCE_BYTES:], bytes.fromhex(session) + purpose)
     except (InvalidTag, ValueError):
-        raise MaskingError(
+        raise SecureAggregationError(
             f"what {sender} is said to have sent to {receiver} was changed on the way, or is of another session; do "
             "not go on, and ask the coordinator what happened"
         ) from None
 
 
-def _purpose(*words: str) -> bytes:
+def _encode_purpose(*words: str) -> bytes:
     """One text for one list of words, whatever they hold."""
     return json.dumps([_FORMAT, *words], separators=(",", ":"), ensure_ascii=False).encode()

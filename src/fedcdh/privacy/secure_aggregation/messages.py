@@ -18,34 +18,34 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from fedcdh._io.strict_json import canonical
-from fedcdh.errors import MaskingError, SignatureError
-from fedcdh.messages.signing import SigningKey, bare_signature, fingerprint, signed_with
+from fedcdh._io.strict_json import to_canonical_json
+from fedcdh.errors import SecureAggregationError, SignatureError
+from fedcdh.messages.signing import SigningKey, is_signed_by, key_fingerprint, sign_raw
 from fedcdh.messages.study_file import Study
-from fedcdh.summaries.integer_vectors import Groups, Words, grouped
+from fedcdh.summaries.integer_vectors import Groups, Words, group_clients
 
 FORMAT = "fedcdh-masking-1"
-SITES_AT_LEAST = 3
+MIN_CLIENTS = 3
 """Of the sum of two, each knows the other's part."""
-SITES_AT_MOST = 1000
-ATTEMPTS_AT_MOST = 1_000_000
+MAX_CLIENTS = 1000
+MAX_ATTEMPTS = 1_000_000
 
-Names = tuple[str, ...]
-Boxes = Mapping[str, bytes]
+ClientNames = tuple[str, ...]
+BytesByClient = Mapping[str, bytes]
 
 
-class Message:
+class SecAggMessage:
     """What all messages have in common: one line of JSON, and data only where they are numbers."""
 
     kind: ClassVar[str]
 
     def to_bytes(self) -> bytes:
         """The one way to write it."""
-        return canonical(self.document()).encode()
+        return to_canonical_json(self.document()).encode()
 
     def document(self) -> dict[str, Any]:
         """Its fields, and what it is."""
-        said = {one.name: _plain(getattr(self, one.name)) for one in fields(self)}  # type: ignore[arg-type]
+        said = {one.name: _to_json_value(getattr(self, one.name)) for one in fields(self)}  # type: ignore[arg-type]
         return {"format": FORMAT, "round": self.kind, **said}
 
     @cached_property
@@ -53,7 +53,7 @@ class Message:
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
 
-class Signed(Message):
+class SignedMessage(SecAggMessage):
     """What a site says, with its signature."""
 
     client: str
@@ -61,7 +61,7 @@ class Signed(Message):
 
     def signed(self, key: SigningKey) -> Self:
         """The same with a signature."""
-        return replace(self, signature=bare_signature(key, "masking", self._unsigned()))  # type: ignore[type-var]
+        return replace(self, signature=sign_raw(key, "masking", self._unsigned()))  # type: ignore[type-var]
 
     def check_signature(self, study: Study) -> None:
         """Refuses what the key that the plan file names for this client has not signed."""
@@ -71,18 +71,18 @@ class Signed(Message):
                 f"there is a message of {self.client[:80]!r}, for whom the plan file names no key; masked sums need "
                 "the keys of all sites in it"
             )
-        if not signed_with(expected, "masking", self._unsigned(), self.signature):
+        if not is_signed_by(expected, "masking", self._unsigned(), self.signature):
             raise SignatureError(
-                f"a message ({self.kind}) in the name of {self.client} is not signed by {fingerprint(expected)}, the "
+                f"a message ({self.kind}) in the name of {self.client} is not signed by {key_fingerprint(expected)}, the "
                 "key that the plan file names for it; do not go on, and ask both that site and the coordinator"
             )
 
     def _unsigned(self) -> bytes:
-        return canonical({**self.document(), "signature": ""}).encode()
+        return to_canonical_json({**self.document(), "signature": ""}).encode()
 
 
 @dataclass(frozen=True)
-class Terms(Message):
+class SecAggTerms(SecAggMessage):
     """What the coordinator proposes, and each site agrees to by signing its keys with it."""
 
     kind: ClassVar[str] = "terms"
@@ -104,33 +104,33 @@ class Terms(Message):
         threshold: int | None = None,
         groups: Mapping[str, str] | None = None,
         attempt: int = 1,
-    ) -> Terms:
+    ) -> SecAggTerms:
         """Terms for this study: unless told otherwise, more than two thirds of the sites open the sum."""
         clients = study.plan.clients
         needed = 2 * len(clients) // 3 + 1 if threshold is None else threshold
         if not groups and study.plan.noise is not None:
             groups = dict.fromkeys(clients, "all clients")
-        terms = cls(study.plan.fingerprint, digest_of(study), needed, groups or {}, attempt)
+        terms = cls(study.plan.fingerprint, hash_study(study), needed, groups or {}, attempt)
         terms.check(study)
         return terms
 
     def check(self, study: Study) -> None:
         """Refuses terms of another study, or under which too few sites would see too much."""
         clients = study.plan.clients
-        if self.plan != study.plan.fingerprint or self.study != digest_of(study):
-            raise MaskingError(
+        if self.plan != study.plan.fingerprint or self.study != hash_study(study):
+            raise SecureAggregationError(
                 "these terms are of another plan file than the one here, or of one with other keys; compare the plan "
                 "files of all sites"
             )
-        if not SITES_AT_LEAST <= len(clients) <= SITES_AT_MOST:
-            raise MaskingError(
-                f"the plan names {len(clients)} sites; a masked sum is of {SITES_AT_LEAST} to {SITES_AT_MOST}: of the "
+        if not MIN_CLIENTS <= len(clients) <= MAX_CLIENTS:
+            raise SecureAggregationError(
+                f"the plan names {len(clients)} sites; a masked sum is of {MIN_CLIENTS} to {MAX_CLIENTS}: of the "
                 "sum of two, each knows the other's part"
             )
-        if not max(len(clients) // 2 + 1, SITES_AT_LEAST) <= self.threshold <= len(clients):
-            raise MaskingError(
+        if not max(len(clients) // 2 + 1, MIN_CLIENTS) <= self.threshold <= len(clients):
+            raise SecureAggregationError(
                 f"the threshold is {self.threshold} of {len(clients)} sites; expected more than half of them and at "
-                f"least {SITES_AT_LEAST}, so that the server cannot open the sum of two different sets of sites"
+                f"least {MIN_CLIENTS}, so that the server cannot open the sum of two different sets of sites"
             )
         if lacking := [client for client in clients if client not in study.keys]:
             raise SignatureError(
@@ -143,43 +143,43 @@ class Terms(Message):
             _check_groups(self.groups, clients)
         noise = study.plan.noise
         if noise is not None and (len(set(self.groups.values())) != 1 or self.threshold < noise.honest):
-            raise MaskingError(
+            raise SecureAggregationError(
                 f"by this plan there is noise in the sum, of {noise.honest} sites at least, and nothing is told of "
                 "single ones; put all sites into one group, and have at least so many open the sum"
             )
 
-    def check_present(self, clients: Names, what: str) -> None:
+    def check_present(self, clients: ClientNames, what: str) -> None:
         """Refuses to go on with fewer sites than the terms say, in all or in a group."""
-        if len(clients) < max(self.threshold, SITES_AT_LEAST):
-            raise MaskingError(
+        if len(clients) < max(self.threshold, MIN_CLIENTS):
+            raise SecureAggregationError(
                 f"{len(clients)} sites {what} ({', '.join(clients)}), and at least {self.threshold} are needed, or "
                 "nothing can be opened; wait for more, or begin another attempt"
             )
         for name, members in self.groups_of(clients) if self.groups else ():
-            if len(members) < SITES_AT_LEAST:
-                raise MaskingError(
+            if len(members) < MIN_CLIENTS:
+                raise SecureAggregationError(
                     f"of the group {name!r} only {' and '.join(members)} {what}, and the sum of fewer than "
-                    f"{SITES_AT_LEAST} sites tells too much of each; wait for more, or begin another attempt with "
+                    f"{MIN_CLIENTS} sites tells too much of each; wait for more, or begin another attempt with "
                     "other groups"
                 )
 
-    def groups_of(self, clients: Names) -> Groups:
+    def groups_of(self, clients: ClientNames) -> Groups:
         """The groups that these clients are in."""
-        return grouped(self.groups, clients)
+        return group_clients(self.groups, clients)
 
 
-def digest_of(study: Study) -> str:
+def hash_study(study: Study) -> str:
     """Of the plan file, keys and all. Sites compare it, by telephone say: then they all know the same keys."""
     return hashlib.sha256(study.to_json().encode()).hexdigest()
 
 
-def _check_groups(groups: Mapping[str, str], clients: Names) -> None:
+def _check_groups(groups: Mapping[str, str], clients: ClientNames) -> None:
     if groups.keys() != set(clients):
-        raise MaskingError("the groups do not name every site of the plan once; put each site into one group")
-    for name, members in grouped(groups, clients):
-        if len(members) < SITES_AT_LEAST:
-            raise MaskingError(
-                f"the group {name!r} is of {', '.join(members)}; a group needs at least {SITES_AT_LEAST} sites, for "
+        raise SecureAggregationError("the groups do not name every site of the plan once; put each site into one group")
+    for name, members in group_clients(groups, clients):
+        if len(members) < MIN_CLIENTS:
+            raise SecureAggregationError(
+                f"the group {name!r} is of {', '.join(members)}; a group needs at least {MIN_CLIENTS} sites, for "
                 "its rows and means become known"
             )
 
@@ -188,7 +188,7 @@ def _check_groups(groups: Mapping[str, str], clients: Names) -> None:
 
 
 @dataclass(frozen=True)
-class Keys(Signed):
+class PublicKeys(SignedMessage):
     """The public keys that a site made for this attempt."""
 
     kind: ClassVar[str] = "keys"
@@ -201,19 +201,19 @@ class Keys(Signed):
 
 
 @dataclass(frozen=True)
-class Roster(Message):
+class Roster(SecAggMessage):
     """Who takes part, with which keys."""
 
     kind: ClassVar[str] = "roster"
 
-    terms: Terms
-    keys: tuple[Keys, ...]  # sorted by client
+    terms: SecAggTerms
+    keys: tuple[PublicKeys, ...]  # sorted by client
 
     @property
-    def clients(self) -> Names:
+    def clients(self) -> ClientNames:
         return tuple(one.client for one in self.keys)
 
-    def of(self, client: str) -> Keys:
+    def of(self, client: str) -> PublicKeys:
         """The keys of a client."""
         return next(one for one in self.keys if one.client == client)
 
@@ -221,22 +221,22 @@ class Roster(Message):
         """Refuses a roster with anybody in it who has not signed these very terms, or not with keys of its own."""
         self.terms.check(study)
         if list(self.clients) != sorted(set(self.clients)) or not set(self.clients) <= set(study.plan.clients):
-            raise MaskingError("the roster names a site twice, or one that is not in the plan; do not go on")
+            raise SecureAggregationError("the roster names a site twice, or one that is not in the plan; do not go on")
         for one in self.keys:
             one.check_signature(study)
             if one.terms != self.terms.digest:
-                raise MaskingError(
+                raise SecureAggregationError(
                     f"{one.client} signed other terms than those of the roster (another threshold, other groups or an "
                     "older attempt); do not go on, and ask the coordinator"
                 )
         public = [key for one in self.keys for key in (one.sealing, one.masking)]
         if len(set(public)) != len(public):
-            raise MaskingError("two keys of the roster are the same; each site makes its own: do not go on")
+            raise SecureAggregationError("two keys of the roster are the same; each site makes its own: do not go on")
         self.terms.check_present(self.clients, "sent keys")
 
 
 @dataclass(frozen=True)
-class Shares(Signed):
+class SealedShares(SignedMessage):
     """For every other site, sealed: its shares of the seed of this site's own mask, and of its masking key."""
 
     kind: ClassVar[str] = "shares"
@@ -244,7 +244,7 @@ class Shares(Signed):
     client: str
     session: str
     commitment: str  # SHA-256 of the seed and the session: tells whether shares gave the right seed back
-    sealed: Boxes
+    sealed: BytesByClient
     signature: bytes = b""
 
     def __post_init__(self) -> None:
@@ -252,37 +252,37 @@ class Shares(Signed):
 
 
 @dataclass(frozen=True)
-class Delivery(Message):
+class ShareDelivery(SecAggMessage):
     """What sites sealed for others: sender → receiver → box. Whoever is a sender here is masked with."""
 
     kind: ClassVar[str] = "delivery"
 
     session: str
-    boxes: Mapping[str, Boxes]
+    boxes: Mapping[str, BytesByClient]
 
     def __post_init__(self) -> None:
         boxes = {sender: MappingProxyType(dict(box)) for sender, box in self.boxes.items()}
         object.__setattr__(self, "boxes", MappingProxyType(boxes))
 
     @property
-    def clients(self) -> Names:
+    def clients(self) -> ClientNames:
         return tuple(sorted(self.boxes))
 
-    def to(self, client: str) -> Delivery:
+    def to(self, client: str) -> ShareDelivery:
         """The part of it that concerns one site."""
         own = {sender: {client: box[client]} if client in box else {} for sender, box in self.boxes.items()}
-        return Delivery(self.session, own)
+        return ShareDelivery(self.session, own)
 
 
 @dataclass(frozen=True, eq=False)
-class Masked(Signed):
+class MaskedVector(SignedMessage):
     """A site's numbers under masks that it shares with these sites, and one of its own."""
 
     kind: ClassVar[str] = "masked"
 
     client: str
     session: str
-    masked_with: Names
+    masked_with: ClientNames
     research: bool
     words: Words
     signature: bytes = b""
@@ -296,7 +296,7 @@ class Masked(Signed):
         return super().to_bytes() + b"\n" + self._data()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Masked) and self.to_bytes() == other.to_bytes()
+        return isinstance(other, MaskedVector) and self.to_bytes() == other.to_bytes()
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -305,17 +305,17 @@ class Masked(Signed):
 
 
 @dataclass(frozen=True)
-class Present(Message):
+class SurvivorList(SecAggMessage):
     """The sites whose masked numbers came: the sum will be of these."""
 
     kind: ClassVar[str] = "present"
 
     session: str
-    clients: Names
+    clients: ClientNames
 
 
 @dataclass(frozen=True)
-class Confirmed(Signed):
+class SurvivorConfirmation(SignedMessage):
     """A site has seen this list and no other."""
 
     kind: ClassVar[str] = "confirmed"
@@ -327,31 +327,33 @@ class Confirmed(Signed):
 
 
 @dataclass(frozen=True)
-class Confirmations(Message):
+class ConfirmedSurvivors(SecAggMessage):
     """The list once more, with the signatures of those who saw it."""
 
     kind: ClassVar[str] = "confirmations"
 
-    present: Present
-    signatures: Boxes
+    present: SurvivorList
+    signatures: BytesByClient
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "signatures", MappingProxyType(dict(self.signatures)))
 
-    def check(self, study: Study, terms: Terms) -> None:
+    def check(self, study: Study, terms: SecAggTerms) -> None:
         """Refuses if fewer sites than the terms say have signed this list."""
         if not set(self.signatures) <= set(self.present.clients):
-            raise MaskingError("a site signed the list that is not in it; do not go on, and ask the coordinator")
+            raise SecureAggregationError(
+                "a site signed the list that is not in it; do not go on, and ask the coordinator"
+            )
         for client, signature in self.signatures.items():
-            Confirmed(client, self.present.session, self.present.digest, signature).check_signature(study)
+            SurvivorConfirmation(client, self.present.session, self.present.digest, signature).check_signature(study)
         if len(self.signatures) < terms.threshold:
-            raise MaskingError(
+            raise SecureAggregationError(
                 f"{len(self.signatures)} sites signed the list, and {terms.threshold} are needed; wait for more"
             )
 
 
 @dataclass(frozen=True)
-class Opened(Signed):
+class UnmaskingShares(SignedMessage):
     """A site's shares of the seeds of those present, and of the masking keys of those who left. Never both of one."""
 
     kind: ClassVar[str] = "opened"
@@ -359,8 +361,8 @@ class Opened(Signed):
     client: str
     session: str
     present: str  # digest of the list
-    seeds: Boxes
-    keys: Boxes
+    seeds: BytesByClient
+    keys: BytesByClient
     signature: bytes = b""
 
     def __post_init__(self) -> None:
@@ -368,19 +370,19 @@ class Opened(Signed):
         object.__setattr__(self, "keys", MappingProxyType(dict(self.keys)))
 
 
-Request = Terms | Roster | Delivery | Present | Confirmations
-REQUESTS = (Terms, Roster, Delivery, Present, Confirmations)
-Reply = Keys | Shares | Masked | Confirmed | Opened
+SecAggRequest = SecAggTerms | Roster | ShareDelivery | SurvivorList | ConfirmedSurvivors
+REQUEST_TYPES = (SecAggTerms, Roster, ShareDelivery, SurvivorList, ConfirmedSurvivors)
+SecAggReply = PublicKeys | SealedShares | MaskedVector | SurvivorConfirmation | UnmaskingShares
 
 
-def _plain(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     """A field as JSON."""
-    if isinstance(value, Message):
+    if isinstance(value, SecAggMessage):
         return value.document()
     if isinstance(value, bytes):
         return base64.b64encode(value).decode("ascii")
     if isinstance(value, Mapping):
-        return {name: _plain(one) for name, one in value.items()}
+        return {name: _to_json_value(one) for name, one in value.items()}
     if isinstance(value, tuple):
-        return [_plain(one) for one in value]
+        return [_to_json_value(one) for one in value]
     return None if isinstance(value, np.ndarray) else value

@@ -10,52 +10,54 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, reduce
 
-from fedcdh.errors import MaskingError
+from fedcdh.errors import SecureAggregationError
 
-Random = Callable[[int], bytes]
+RandomBytes = Callable[[int], bytes]
 """So many random bytes. Tests bring their own; whoever else does gives secrets away."""
 PRIME = (1 << 256) + 297
 """The first prime that holds every 32 bytes."""
-SECRET, SHARE = 32, 33
+SECRET_BYTES, SHARE_BYTES = 32, 33
 """Bytes of a secret and of a share."""
 
 
-def split(
-    secret: bytes, threshold: int, points: Iterable[int], random: Random = secrets.token_bytes
+def split_secret(
+    secret: bytes, threshold: int, points: Iterable[int], random: RandomBytes = secrets.token_bytes
 ) -> dict[int, bytes]:
     """The share of every point, which is a number from 1 on.
 
-    >>> shares = split(b"s" * 32, 2, [1, 2, 3])
-    >>> join({1: shares[1], 3: shares[3]}) == b"s" * 32
+    >>> shares = split_secret(b"s" * 32, 2, [1, 2, 3])
+    >>> join_shares({1: shares[1], 3: shares[3]}) == b"s" * 32
     True
     """
     places = list(points)
-    if len(secret) != SECRET or not 1 <= threshold <= len(places) or len({*places, 0}) != len(places) + 1:
-        raise MaskingError(
-            f"a secret of {SECRET} bytes is shared between different points from 1 on, at least as many as give it "
+    if len(secret) != SECRET_BYTES or not 1 <= threshold <= len(places) or len({*places, 0}) != len(places) + 1:
+        raise SecureAggregationError(
+            f"a secret of {SECRET_BYTES} bytes is shared between different points from 1 on, at least as many as give it "
             f"back; found {len(secret)} bytes, {len(places)} points and a threshold of {threshold}"
         )
     # 64 bytes modulo the prime: uniform but for 1 in 2²⁵⁵
     above = [int.from_bytes(random(64), "big") % PRIME for _ in range(threshold - 1)]
     coefficients = [*above, int.from_bytes(secret, "big")]
-    return {x: _value(coefficients, x).to_bytes(SHARE, "big") for x in places}
+    return {x: _evaluate_polynomial(coefficients, x).to_bytes(SHARE_BYTES, "big") for x in places}
 
 
-def join(shares: Mapping[int, bytes]) -> bytes:
+def join_shares(shares: Mapping[int, bytes]) -> bytes:
     """The secret that these shares are of, if they are enough; else, or if one is false, some other bytes."""
     values = {x: int.from_bytes(share, "big") for x, share in shares.items()}
-    if any(len(share) != SHARE for share in shares.values()) or any(value >= PRIME for value in values.values()):
-        raise MaskingError(f"this is no share of a secret; expected {SHARE} bytes, a number below the prime")
-    found = sum(weight * values[x] for x, weight in _weights(tuple(sorted(values)))) % PRIME
-    return (found % (1 << 8 * SECRET)).to_bytes(SECRET, "big")  # too large only where a share is false
+    if any(len(share) != SHARE_BYTES for share in shares.values()) or any(value >= PRIME for value in values.values()):
+        raise SecureAggregationError(
+            f"this is no share of a secret; expected {SHARE_BYTES} bytes, a number below the prime"
+        )
+    found = sum(weight * values[x] for x, weight in _lagrange_weights(tuple(sorted(values)))) % PRIME
+    return (found % (1 << 8 * SECRET_BYTES)).to_bytes(SECRET_BYTES, "big")  # too large only where a share is false
 
 
-def _value(coefficients: list[int], x: int) -> int:
+def _evaluate_polynomial(coefficients: list[int], x: int) -> int:
     return reduce(lambda value, coefficient: (value * x + coefficient) % PRIME, coefficients, 0)
 
 
 @lru_cache(maxsize=16)
-def _weights(points: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+def _lagrange_weights(points: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
     """Lagrange's, at 0; the same for all secrets that the same sites give back."""
     found = []
     for x in points:

@@ -13,129 +13,133 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from fedcdh._io.storage import read_regular, write_whole
-from fedcdh.errors import FedCDHError, MaskingError
+from fedcdh._io.storage import read_regular_file, write_atomically
+from fedcdh.errors import FedCDHError, SecureAggregationError
 from fedcdh.messages.aggregate_file import AggregateMessage
 from fedcdh.messages.signing import SigningKey, sign
 from fedcdh.messages.study_file import Study
 from fedcdh.privacy.secure_aggregation import server
-from fedcdh.privacy.secure_aggregation.codec import bytes_at_most, read
+from fedcdh.privacy.secure_aggregation.codec import max_message_bytes, read_message
 from fedcdh.privacy.secure_aggregation.messages import (
-    Confirmations,
-    Confirmed,
-    Delivery,
-    Keys,
-    Masked,
-    Message,
-    Opened,
-    Present,
-    Request,
+    ConfirmedSurvivors,
+    MaskedVector,
+    PublicKeys,
     Roster,
-    Shares,
-    Signed,
-    Terms,
+    SealedShares,
+    SecAggMessage,
+    SecAggRequest,
+    SecAggTerms,
+    ShareDelivery,
+    SignedMessage,
+    SurvivorConfirmation,
+    SurvivorList,
+    UnmaskingShares,
 )
 
-Asked = TypeVar("Asked", bound=Message)
-Answer = TypeVar("Answer", bound=Signed)
-Check = Callable[[Any], None]
+RequestT = TypeVar("RequestT", bound=SecAggMessage)
+ReplyT = TypeVar("ReplyT", bound=SignedMessage)
+ReplyCheck = Callable[[Any], None]
 
-NAMES: dict[type[Message], str] = {
-    Terms: "1-terms.json",
+REQUEST_FILE_NAMES: dict[type[SecAggMessage], str] = {
+    SecAggTerms: "1-terms.json",
     Roster: "2-roster.json",
-    Delivery: "3-delivery.json",
-    Present: "4-present.json",
-    Confirmations: "5-confirmations.json",
+    ShareDelivery: "3-delivery.json",
+    SurvivorList: "4-present.json",
+    ConfirmedSurvivors: "5-confirmations.json",
 }
 
 
 @dataclass(frozen=True)
-class RoundsFolder:
+class SessionFolder:
     """Requests and answers of one attempt, as files."""
 
     folder: Path
     study: Study
     key: SigningKey | None = None  # signs requests
 
-    def request(self, kind: type[Asked]) -> Asked | None:
+    def request(self, kind: type[RequestT]) -> RequestT | None:
         """The request of a round, if it has been made."""
-        path = self.folder / NAMES[kind]
+        path = self.folder / REQUEST_FILE_NAMES[kind]
         return self._read(path, kind) if path.exists() else None
 
-    def keep_request(self, message: Message) -> Path:
+    def keep_request(self, message: SecAggMessage) -> Path:
         """Writes a request, before any site sees it."""
-        path, content = self.folder / NAMES[type(message)], message.to_bytes()
+        path, content = self.folder / REQUEST_FILE_NAMES[type(message)], message.to_bytes()
         if self.key is not None:
-            write_whole(path.with_name(f"{path.name}.sig"), sign(self.key, "masking", content))
-        write_whole(path, content)
+            write_atomically(path.with_name(f"{path.name}.sig"), sign(self.key, "masking", content))
+        write_atomically(path, content)
         return path
 
-    def replies(self, kind: type[Answer], check: Check) -> dict[str, Answer]:
+    def replies(self, kind: type[ReplyT], check: ReplyCheck) -> dict[str, ReplyT]:
         """What sites have answered in a round, each checked."""
         found = []
         for path in sorted(self.folder.glob(f"*.{kind.kind}")):
             answer = self._read(path, kind)
-            with _blaming(path):
+            with _naming_file(path):
                 check(answer)
             found.append(answer)
-        return server.one_each(found)
+        return server.index_by_client(found)
 
-    def _read(self, path: Path, kind: type[Asked]) -> Asked:
-        content = read_regular(path, bytes_at_most(self.study.plan, kind), "a message of a masked sum")
-        with _blaming(path):
-            return read(content, self.study.plan, kind)
+    def _read(self, path: Path, kind: type[RequestT]) -> RequestT:
+        content = read_regular_file(path, max_message_bytes(self.study.plan, kind), "a message of a masked sum")
+        with _naming_file(path):
+            return read_message(content, self.study.plan, kind)
 
 
-class Rounds(Protocol):
+class SessionTransport(Protocol):
     """How a server asks: it waits for files, or sends messages."""
 
     @property
-    def folder(self) -> RoundsFolder:
+    def folder(self) -> SessionFolder:
         """Where requests and answers are kept."""
 
     def begun(self, path: Path) -> None:
         """A request was written that no site has seen yet."""
 
     def answers(
-        self, kind: type[Answer], request: Request, clients: Collection[str], check: Check
-    ) -> dict[str, Answer]:
+        self, kind: type[ReplyT], request: SecAggRequest, clients: Collection[str], check: ReplyCheck
+    ) -> dict[str, ReplyT]:
         """The answers to a request, of all clients or of those with whom the sum goes on."""
 
 
-def conducted(study: Study, proposed: Terms, rounds: Rounds) -> AggregateMessage:
+def run_session(study: Study, proposed: SecAggTerms, rounds: SessionTransport) -> AggregateMessage:
     """The sum, from all rounds; what stops on the way leaves the folder to go on from."""
-    course = _Course(study, rounds)
-    terms = course.asked(Terms, lambda: proposed)
+    course = _SessionRounds(study, rounds)
+    terms = course.asked(SecAggTerms, lambda: proposed)
     terms.check(study)
-    roster = course.asked(Roster, lambda: server.roster_of(study, terms, course.keys(terms)))
+    roster = course.asked(Roster, lambda: server.build_roster(study, terms, course.keys(terms)))
     roster.check(study)
     if roster.terms != terms:
-        raise MaskingError(f"{NAMES[Terms]} and {NAMES[Roster]} are of different attempts; put the files back")
-    delivery = course.asked(Delivery, lambda: server.delivery_of(roster, course.shares(roster).values()))
-    present = course.asked(Present, lambda: server.present_of(roster, course.masked(roster, delivery)))
-    confirmations = course.asked(Confirmations, lambda: course.confirmations(roster, present))
+        raise SecureAggregationError(
+            f"{REQUEST_FILE_NAMES[SecAggTerms]} and {REQUEST_FILE_NAMES[Roster]} are of different attempts; put the files back"
+        )
+    delivery = course.asked(ShareDelivery, lambda: server.build_delivery(roster, course.shares(roster).values()))
+    present = course.asked(SurvivorList, lambda: server.list_survivors(roster, course.masked(roster, delivery)))
+    confirmations = course.asked(ConfirmedSurvivors, lambda: course.confirmations(roster, present))
     if confirmations.present != present:
-        raise MaskingError(f"{NAMES[Present]} and {NAMES[Confirmations]} hold different lists; put the files back")
+        raise SecureAggregationError(
+            f"{REQUEST_FILE_NAMES[SurvivorList]} and {REQUEST_FILE_NAMES[ConfirmedSurvivors]} hold different lists; put the files back"
+        )
     opened = course.opened(roster, delivery, confirmations)
-    shares = rounds.folder.replies(Shares, partial(server.check_shares, study, roster))
-    masked = rounds.folder.replies(Masked, partial(server.check_masked, study, roster, delivery))
+    shares = rounds.folder.replies(SealedShares, partial(server.check_shares, study, roster))
+    masked = rounds.folder.replies(MaskedVector, partial(server.check_masked, study, roster, delivery))
     if gone := [client for client in present.clients if client not in masked or client not in shares]:
-        raise MaskingError(
+        raise SecureAggregationError(
             f"answers of {', '.join(gone)} are gone from {rounds.folder.folder}, but sites were asked to open the sum "
             "with them; put them back"
         )
     parts = [masked[client] for client in present.clients]
-    aggregate = server.sum_of(study, roster, shares, parts, present, list(opened.values()))
+    aggregate = server.unmask_sum(study, roster, shares, parts, present, list(opened.values()))
     research = tuple(one.client for one in parts if one.research)
     return AggregateMessage(aggregate, roster.digest, terms.threshold, research)
 
 
 @dataclass(frozen=True)
-class _Course:
+class _SessionRounds:
     study: Study
-    rounds: Rounds
+    rounds: SessionTransport
 
-    def asked(self, kind: type[Asked], make: Callable[[], Asked]) -> Asked:
+    def asked(self, kind: type[RequestT], make: Callable[[], RequestT]) -> RequestT:
         """The request of a round as it was written, or the one that is due now."""
         found = self.rounds.folder.request(kind)
         if found is None:
@@ -143,32 +147,36 @@ class _Course:
             self.rounds.begun(self.rounds.folder.keep_request(found))
         return found
 
-    def keys(self, terms: Terms) -> list[Keys]:
+    def keys(self, terms: SecAggTerms) -> list[PublicKeys]:
         check = partial(server.check_keys, self.study, terms)
-        return list(self.rounds.answers(Keys, terms, self.study.plan.clients, check).values())
+        return list(self.rounds.answers(PublicKeys, terms, self.study.plan.clients, check).values())
 
-    def shares(self, roster: Roster) -> dict[str, Shares]:
-        return self.rounds.answers(Shares, roster, roster.clients, partial(server.check_shares, self.study, roster))
+    def shares(self, roster: Roster) -> dict[str, SealedShares]:
+        return self.rounds.answers(
+            SealedShares, roster, roster.clients, partial(server.check_shares, self.study, roster)
+        )
 
-    def masked(self, roster: Roster, delivery: Delivery) -> dict[str, Masked]:
+    def masked(self, roster: Roster, delivery: ShareDelivery) -> dict[str, MaskedVector]:
         check = partial(server.check_masked, self.study, roster, delivery)
-        return self.rounds.answers(Masked, delivery, delivery.clients, check)
+        return self.rounds.answers(MaskedVector, delivery, delivery.clients, check)
 
-    def confirmations(self, roster: Roster, present: Present) -> Confirmations:
+    def confirmations(self, roster: Roster, present: SurvivorList) -> ConfirmedSurvivors:
         check = partial(server.check_confirmed, self.study, roster, present)
-        confirmed = self.rounds.answers(Confirmed, present, present.clients, check)
-        return server.confirmations_of(self.study, roster, present, confirmed.values())
+        confirmed = self.rounds.answers(SurvivorConfirmation, present, present.clients, check)
+        return server.collect_confirmations(self.study, roster, present, confirmed.values())
 
-    def opened(self, roster: Roster, delivery: Delivery, confirmations: Confirmations) -> dict[str, Opened]:
+    def opened(
+        self, roster: Roster, delivery: ShareDelivery, confirmations: ConfirmedSurvivors
+    ) -> dict[str, UnmaskingShares]:
         check = partial(server.check_opened, self.study, roster, delivery, confirmations.present)
-        before = self.rounds.folder.replies(Opened, check)
+        before = self.rounds.folder.replies(UnmaskingShares, check)
         if len(before) >= roster.terms.threshold:
             return before
-        return self.rounds.answers(Opened, confirmations, tuple(confirmations.signatures), check)
+        return self.rounds.answers(UnmaskingShares, confirmations, tuple(confirmations.signatures), check)
 
 
 @contextmanager
-def _blaming(path: Path) -> Iterator[None]:
+def _naming_file(path: Path) -> Iterator[None]:
     """Says which file a refusal is about."""
     try:
         yield

@@ -11,22 +11,22 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from fedcdh._runtime.optional_imports import needing
+from fedcdh._runtime.optional_imports import optional_import
 
 if TYPE_CHECKING:
     from types import ModuleType
 
 COLUMN_GAP = 64.0  # between the boxes of two layers: room for curves and arrowheads
 ROW_GAP = 14.0
-WAYPOINT = 10.0  # height that is kept free for an edge passing a layer
-SWEEPS = 24
+WAYPOINT_HEIGHT = 10.0  # height that is kept free for an edge passing a layer
+STRAIGHTENING_SWEEPS = 24
 """Of straightening: after about twenty, nothing moves by more than a pixel in graphs of a hundred nodes."""
 
-Pair = tuple[str, str]
+NamePair = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Box:
+class BoxSize:
     """The size of a node, in pixels."""
 
     width: float
@@ -34,50 +34,50 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Layout:
+class LayeredLayout:
     """Centres of the boxes, and for each edge the points it passes, from one end to the other."""
 
     centres: Mapping[str, tuple[float, float]]
-    waypoints: Mapping[Pair, tuple[tuple[float, float], ...]]
+    waypoints: Mapping[NamePair, tuple[tuple[float, float], ...]]
     width: float
     height: float
 
 
-def layered(boxes: Mapping[str, Box], edges: Sequence[Pair]) -> Layout:
+def compute_layout(boxes: Mapping[str, BoxSize], edges: Sequence[NamePair]) -> LayeredLayout:
     """A layered layout in which no two boxes overlap; nodes without edges stand in rows below."""
     joined = [name for name in boxes if any(name in edge for edge in edges)]
-    layers = _layers(joined, edges)
-    chains = _chains(edges, layers)
+    layers = _assign_layers(joined, edges)
+    chains = _split_long_edges(edges, layers)
     levels = {**layers, **{node: level for chain in chains.values() for node, level in chain[1:-1]}}
     links = [(a, b) for chain in chains.values() for (a, _), (b, _) in pairwise(chain)]
-    rows = _ordered(levels, links)
-    heights = {node: boxes[node].height if node in boxes else WAYPOINT for node in levels}
-    across = _straightened(rows, links, heights)
-    columns, right = _columns(rows, boxes)
+    rows = _order_layers(levels, links)
+    heights = {node: boxes[node].height if node in boxes else WAYPOINT_HEIGHT for node in levels}
+    across = _straighten(rows, links, heights)
+    columns, right = _place_columns(rows, boxes)
     centres = {name: (columns[layers[name]][0], across[name]) for name in joined}
     bottom = max((across[node] + heights[node] / 2 for node in levels), default=0.0)
     waypoints = {
-        edge: tuple(_passage(columns[level], across[node]) for node, level in chain[1:-1])
+        edge: tuple(_cross_layer(columns[level], across[node]) for node, level in chain[1:-1])
         for edge, chain in chains.items()
     }
-    alone, width, height = _rows_below([name for name in boxes if name not in layers], boxes, right, bottom)
+    alone, width, height = _place_isolated([name for name in boxes if name not in layers], boxes, right, bottom)
     flat = {edge: tuple(point for both in passed for point in both) for edge, passed in waypoints.items()}
-    return Layout({**centres, **alone}, flat, width, height)
+    return LayeredLayout({**centres, **alone}, flat, width, height)
 
 
-def _igraph() -> ModuleType:
-    with needing("igraph", extra="report"):
+def _import_igraph() -> ModuleType:
+    with optional_import("igraph", extra="report"):
         import igraph  # type: ignore[import-untyped]
     return igraph  # type: ignore[no-any-return]
 
 
-def _layers(names: Sequence[str], edges: Sequence[Pair]) -> dict[str, int]:
+def _assign_layers(names: Sequence[str], edges: Sequence[NamePair]) -> dict[str, int]:
     """Longest paths from the left, then every node as close to its neighbours as its edges allow."""
     number = {name: position for position, name in enumerate(names)}
-    graph: Any = _igraph().Graph(len(names), [(number[a], number[b]) for a, b in edges], directed=True)
+    graph: Any = _import_igraph().Graph(len(names), [(number[a], number[b]) for a, b in edges], directed=True)
     against = set(graph.feedback_arc_set()) if not graph.is_dag() else set()
     forward = [edge if index not in against else edge[::-1] for index, edge in enumerate(edges)]
-    graph = _igraph().Graph(len(names), [(number[a], number[b]) for a, b in forward], directed=True)
+    graph = _import_igraph().Graph(len(names), [(number[a], number[b]) for a, b in forward], directed=True)
     parents = {name: [a for a, b in forward if b == name] for name in names}
     children = {name: [b for a, b in forward if a == name] for name in names}
     order = [names[position] for position in graph.topological_sorting()]
@@ -90,7 +90,7 @@ def _layers(names: Sequence[str], edges: Sequence[Pair]) -> dict[str, int]:
     return layer
 
 
-def _chains(edges: Sequence[Pair], layers: Mapping[str, int]) -> dict[Pair, list[tuple[Any, int]]]:
+def _split_long_edges(edges: Sequence[NamePair], layers: Mapping[str, int]) -> dict[NamePair, list[tuple[Any, int]]]:
     """Every edge as the nodes and waypoints it visits, one per layer, from the left to the right."""
     chains = {}
     for edge in edges:
@@ -100,13 +100,13 @@ def _chains(edges: Sequence[Pair], layers: Mapping[str, int]) -> dict[Pair, list
     return chains
 
 
-def _ordered(levels: Mapping[Any, int], links: Sequence[tuple[Any, Any]]) -> list[list[Any]]:
+def _order_layers(levels: Mapping[Any, int], links: Sequence[tuple[Any, Any]]) -> list[list[Any]]:
     """The nodes of every layer from top to bottom, with few crossings between layers."""
     if not levels:
         return []
     nodes = list(levels)
     number = {node: position for position, node in enumerate(nodes)}
-    graph = _igraph().Graph(len(nodes), [(number[a], number[b]) for a, b in links], directed=True)
+    graph = _import_igraph().Graph(len(nodes), [(number[a], number[b]) for a, b in links], directed=True)
     found = graph.layout_sugiyama(layers=[levels[node] for node in nodes], maxiter=500)
     rows: list[list[Any]] = [[] for _ in range(max(levels.values()) + 1)]
     for node in sorted(nodes, key=lambda node: (found[number[node]][0], number[node])):
@@ -114,7 +114,7 @@ def _ordered(levels: Mapping[Any, int], links: Sequence[tuple[Any, Any]]) -> lis
     return rows
 
 
-def _straightened(
+def _straighten(
     rows: Sequence[Sequence[Any]], links: Sequence[tuple[Any, Any]], heights: Mapping[Any, float]
 ) -> dict[Any, float]:
     """Positions in the given order that pull every node to the middle of its neighbours.
@@ -131,18 +131,18 @@ def _straightened(
     gaps = [[(heights[a] + heights[b]) / 2 + ROW_GAP for a, b in pairwise(row)] for row in rows]
     at: dict[Any, float] = {}
     for row, gap, pull in zip(rows, gaps, pulls, strict=True):
-        at.update(zip(row, _apart([0.0] * len(row), gap, pull), strict=True))
-    for sweep in range(SWEEPS):
+        at.update(zip(row, _separate([0.0] * len(row), gap, pull), strict=True))
+    for sweep in range(STRAIGHTENING_SWEEPS):
         for row, gap, pull in list(zip(rows, gaps, pulls, strict=True))[:: 1 if sweep % 2 == 0 else -1]:
             wished = [
                 sum(at[other] * by for other, by in near[node]) / total for node, total in zip(row, pull, strict=True)
             ]
-            at.update(zip(row, _apart(wished, gap, pull), strict=True))
+            at.update(zip(row, _separate(wished, gap, pull), strict=True))
     top = min((at[node] - heights[node] / 2 for node in at), default=0.0)
     return {node: position - top for node, position in at.items()}
 
 
-def _apart(wished: Sequence[float], gaps: Sequence[float], weights: Sequence[float]) -> list[float]:
+def _separate(wished: Sequence[float], gaps: Sequence[float], weights: Sequence[float]) -> list[float]:
     """The positions nearest to those wished for, in least squares, of which none are closer than the gaps."""
     offsets = [0.0]
     for gap in gaps:
@@ -158,7 +158,9 @@ def _apart(wished: Sequence[float], gaps: Sequence[float], weights: Sequence[flo
     return [mean + offset for mean, offset in zip(flat, offsets, strict=False)]
 
 
-def _columns(rows: Sequence[Sequence[Any]], boxes: Mapping[str, Box]) -> tuple[list[tuple[float, float]], float]:
+def _place_columns(
+    rows: Sequence[Sequence[Any]], boxes: Mapping[str, BoxSize]
+) -> tuple[list[tuple[float, float]], float]:
     """The centre and the width of every layer, and where the last one ends."""
     columns, left = [], 0.0
     for row in rows:
@@ -168,14 +170,14 @@ def _columns(rows: Sequence[Sequence[Any]], boxes: Mapping[str, Box]) -> tuple[l
     return columns, max(left - COLUMN_GAP, 0.0)
 
 
-def _passage(column: tuple[float, float], across: float) -> tuple[tuple[float, float], tuple[float, float]]:
+def _cross_layer(column: tuple[float, float], across: float) -> tuple[tuple[float, float], tuple[float, float]]:
     """Straight through a layer, from one side of it to the other."""
     centre, width = column
     return (centre - width / 2, across), (centre + width / 2, across)
 
 
-def _rows_below(
-    names: Sequence[str], boxes: Mapping[str, Box], right: float, bottom: float
+def _place_isolated(
+    names: Sequence[str], boxes: Mapping[str, BoxSize], right: float, bottom: float
 ) -> tuple[dict[str, tuple[float, float]], float, float]:
     """Nodes without edges, side by side in lines below the others; and how wide and high all of it is."""
     if not names:

@@ -9,24 +9,24 @@ from html import escape
 from typing import Any
 
 from fedcdh.protocols import DOMAIN
-from fedcdh.reporting.graph_drawing.edge_routing import Route, letters, routes, shortened
-from fedcdh.reporting.graph_drawing.layered_layout import Box, Layout, Pair, layered
-from fedcdh.reporting.phrases import claim, clean, evidence_of, spoken
+from fedcdh.reporting.graph_drawing.edge_routing import Route, route_edges, shorten, text_width
+from fedcdh.reporting.graph_drawing.layered_layout import BoxSize, LayeredLayout, NamePair, compute_layout
+from fedcdh.reporting.phrases import clean_text, describe_edge, format_evidence, to_plain_name
 
-LETTER = 8.0  # pixels of an average letter at 13 px, on the wide side: fonts differ
-LETTERS_AT_MOST = 22.0
-PLAIN, DIFFERING = 32.0, 46.0  # heights of boxes; those of changing mechanisms have a second line
-NOTE = "differs by site"
+CHARACTER_WIDTH = 8.0  # pixels of an average letter at 13 px, on the wide side: fonts differ
+MAX_LABEL_CHARACTERS = 22.0
+PLAIN_HEIGHT, CHANGING_HEIGHT = 32.0, 46.0  # heights of boxes; those of changing mechanisms have a second line
+DIFFERS_NOTE = "differs by site"
 MARGIN = 24.0
-CUT = 9.0  # corners cut off the boxes of changing mechanisms
-HEAD = 9.0
-NARROWEST = 820.0  # of a picture: small graphs are not blown up to the width of the page
-VAST = 1100.0  # from this width on, a picture gets all of the page
-UNLIKELY = 320.0  # −log10 of the smallest p-value there is
+CORNER_CUT = 9.0  # corners cut off the boxes of changing mechanisms
+ARROWHEAD_LENGTH = 9.0
+MIN_PICTURE_WIDTH = 820.0  # of a picture: small graphs are not blown up to the width of the page
+FULL_WIDTH_FROM = 1100.0  # from this width on, a picture gets all of the page
+MAX_NEG_LOG10_P = 320.0  # −log10 of the smallest p-value there is
 
 
 @dataclass(frozen=True)
-class Drawing:
+class GraphDrawing:
     """The picture, and what a script needs to know about it: positions of boxes, ends of edges."""
 
     svg: str
@@ -35,17 +35,17 @@ class Drawing:
     edges: list[dict[str, Any]]
 
 
-def draw(document: Mapping[str, Any]) -> Drawing:
+def draw_graph(document: Mapping[str, Any]) -> GraphDrawing:
     """The graph over the variables of a result."""
     changing = set(document["changing"])
     boxes = {name: _box(name, name in changing) for name in document["variables"]}
     shown = [edge for edge in document["edges"] if edge["mark"] and DOMAIN not in (edge["source"], edge["target"])]
     way = {frozenset(arrow): (arrow[0], arrow[1]) for arrow in document["dag"] or () if DOMAIN not in arrow}
     drawn = [way.get(frozenset(pair), pair) for pair in ((edge["source"], edge["target"]) for edge in shown)]
-    layout = layered(boxes, drawn)
-    ways = routes(drawn, layout, boxes)
+    layout = compute_layout(boxes, drawn)
+    ways = route_edges(drawn, layout, boxes)
     nodes = [_node(i, name, boxes[name], layout, name in changing) for i, name in enumerate(boxes)]
-    known = [value for edge in shown if (value := strength(edge)) is not None]
+    known = [value for edge in shown if (value := edge_strength(edge)) is not None]
     edges = [
         _edge(position, edge, drawn[position], ways[position], max(known, default=0.0))
         for position, edge in enumerate(shown)
@@ -53,53 +53,53 @@ def draw(document: Mapping[str, Any]) -> Drawing:
     svg = "\n".join(_svg(layout, edges, nodes, len(changing)))
     keep = ("id", "source", "target", "strength", "leave", "arrive")
     places = ("id", "name", "x", "y", "width", "height")
-    return Drawing(
+    return GraphDrawing(
         svg,
-        layout.width > VAST,
+        layout.width > FULL_WIDTH_FROM,
         [{key: node[key] for key in places} for node in nodes],
         [{key: edge[key] for key in keep} for edge in edges],
     )
 
 
-def strength(edge: Mapping[str, Any]) -> float | None:
+def edge_strength(edge: Mapping[str, Any]) -> float | None:
     """How much speaks for an edge: |log Bayes factor|, or −log10 p; None where nothing was measured."""
     if edge.get("log_bayes_presence") is not None:
         return abs(float(edge["log_bayes_presence"]))
     if edge.get("p_value") is None:
         return None
     p_value = float(edge["p_value"])
-    return min(-math.log10(p_value), UNLIKELY) if p_value > 0 else UNLIKELY
+    return min(-math.log10(p_value), MAX_NEG_LOG10_P) if p_value > 0 else MAX_NEG_LOG10_P
 
 
-def label(name: str, at_most: float = LETTERS_AT_MOST) -> str:
+def fit_label(name: str, at_most: float = MAX_LABEL_CHARACTERS) -> str:
     """A name as it fits into a box, or whatever else has room for so many letters."""
-    return shortened(clean(name), at_most)
+    return shorten(clean_text(name), at_most)
 
 
-def _box(name: str, changes: bool) -> Box:
-    width = max(letters(label(name)) * LETTER + 24, 56.0)
-    return Box(max(width, 112.0), DIFFERING) if changes else Box(width, PLAIN)
+def _box(name: str, changes: bool) -> BoxSize:
+    width = max(text_width(fit_label(name)) * CHARACTER_WIDTH + 24, 56.0)
+    return BoxSize(max(width, 112.0), CHANGING_HEIGHT) if changes else BoxSize(width, PLAIN_HEIGHT)
 
 
-def _node(number: int, name: str, box: Box, layout: Layout, changes: bool) -> dict[str, Any]:
+def _node(number: int, name: str, box: BoxSize, layout: LayeredLayout, changes: bool) -> dict[str, Any]:
     x, y = layout.centres[name]
     return {
         "id": f"n{number}",
-        "name": spoken(name),
+        "name": to_plain_name(name),
         "x": _round(x),
         "y": _round(y),
         "width": _round(box.width),
         "height": box.height,
-        "label": label(name),
+        "label": fit_label(name),
         "changes": changes,
     }
 
 
-def _edge(number: int, edge: Mapping[str, Any], drawn: Pair, way: Route, strongest: float) -> dict[str, Any]:
+def _edge(number: int, edge: Mapping[str, Any], drawn: NamePair, way: Route, strongest: float) -> dict[str, Any]:
     if drawn != (edge["source"], edge["target"]):
         way = way.reversed()
     points = way.points
-    value, directed = strength(edge), edge["mark"] == "→"
+    value, directed = edge_strength(edge), edge["mark"] == "→"
     thickness = 1.2 + 1.8 * (math.sqrt(value / strongest) if value and strongest else 0.0)
     return {
         "id": f"e{number}",
@@ -109,10 +109,10 @@ def _edge(number: int, edge: Mapping[str, Any], drawn: Pair, way: Route, stronge
         "leave": _round(way.ports[0]),
         "arrive": _round(way.ports[1]),
         "directed": directed,
-        "path": _curve(points, HEAD - 1 if directed else 0.0),
+        "path": _curve(points, ARROWHEAD_LENGTH - 1 if directed else 0.0),
         "head": (_round(points[-1][0]), _round(points[-1][1]), 0 if way.facing > 0 else 180),
         "thickness": _round(thickness),
-        "spoken": f"{claim(edge)} {evidence_of(edge)}".strip(),
+        "spoken": f"{describe_edge(edge)} {format_evidence(edge)}".strip(),
     }
 
 
@@ -135,9 +135,9 @@ def _curve(points: Sequence[tuple[float, float]], shorter: float) -> str:
 
 
 def _svg(
-    layout: Layout, edges: Sequence[Mapping[str, Any]], nodes: Sequence[Mapping[str, Any]], changing: int
+    layout: LayeredLayout, edges: Sequence[Mapping[str, Any]], nodes: Sequence[Mapping[str, Any]], changing: int
 ) -> Iterator[str]:
-    width, height = max(layout.width + 2 * MARGIN, NARROWEST), layout.height + 2 * MARGIN
+    width, height = max(layout.width + 2 * MARGIN, MIN_PICTURE_WIDTH), layout.height + 2 * MARGIN
     left = (layout.width - width) / 2
     directed = sum(edge["directed"] for edge in edges)
     told = (
@@ -159,7 +159,7 @@ def _svg(
 def _edge_svg(edge: Mapping[str, Any]) -> str:
     kind = "arrow" if edge["directed"] else "line"
     x, y, turn = edge["head"]
-    head = f'<path class="head" d="M0 0L-{HEAD:g} -4.5V4.5Z" transform="translate({x:g} {y:g}) rotate({turn})"/>'
+    head = f'<path class="head" d="M0 0L-{ARROWHEAD_LENGTH:g} -4.5V4.5Z" transform="translate({x:g} {y:g}) rotate({turn})"/>'
     return (
         f'<g class="edge {kind}" id="{edge["id"]}" role="button" aria-label="{escape(edge["spoken"])}">'
         f'<title>{escape(edge["spoken"])}</title><path class="hit" d="{edge["path"]}"/>'
@@ -173,11 +173,13 @@ def _node_svg(node: Mapping[str, Any]) -> str:
     says = node["name"] + (", its mechanism differs between sites" if node["changes"] else "")
     if node["changes"]:
         shape = (
-            f'<path class="box" d="M{-right + CUT:g} {-bottom:g}H{right - CUT:g}L{right:g} {-bottom + CUT:g}'
-            f"V{bottom - CUT:g}L{right - CUT:g} {bottom:g}H{-right + CUT:g}L{-right:g} {bottom - CUT:g}"
-            f'V{-bottom + CUT:g}Z"/>'
+            f'<path class="box" d="M{-right + CORNER_CUT:g} {-bottom:g}H{right - CORNER_CUT:g}L{right:g} {-bottom + CORNER_CUT:g}'
+            f"V{bottom - CORNER_CUT:g}L{right - CORNER_CUT:g} {bottom:g}H{-right + CORNER_CUT:g}L{-right:g} {bottom - CORNER_CUT:g}"
+            f'V{-bottom + CORNER_CUT:g}Z"/>'
         )
-        words = f'<text class="name" y="-3">{escape(node["label"])}</text><text class="note" y="14">{NOTE}</text>'
+        words = (
+            f'<text class="name" y="-3">{escape(node["label"])}</text><text class="note" y="14">{DIFFERS_NOTE}</text>'
+        )
     else:
         shape = (
             f'<rect class="box" x="{-right:g}" y="{-bottom:g}" width="{node["width"]:g}" height="{node["height"]:g}" '

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from fedcdh._io.storage import read_regular
-from fedcdh._io.strict_json import parse
+from fedcdh._io.storage import read_regular_file
+from fedcdh._io.strict_json import parse_json
 from fedcdh.errors import DataError
 from fedcdh.protocols import DOMAIN
-from fedcdh.reporting.result_files import FORMAT, RESULT_AT_MOST
+from fedcdh.reporting.result_files import FORMAT, MAX_RESULT_BYTES
 
-MARKS = {"→", "—", ""}
+EDGE_MARKS = {"→", "—", ""}
 Shape: TypeAlias = Callable[[Any, str], Iterator[str]]
 """Goes through a value and yields what is wrong with it; the text says where in the document it stands."""
 
@@ -23,7 +23,7 @@ Shape: TypeAlias = Callable[[Any, str], Iterator[str]]
 def read_document(path: Path) -> dict[str, Any]:
     """The document of a result.json, or of the one in a result's folder."""
     path = path / "result.json" if path.is_dir() else path
-    text = read_regular(path, RESULT_AT_MOST, "result.json of `fedcdh discover`")
+    text = read_regular_file(path, MAX_RESULT_BYTES, "result.json of `fedcdh discover`")
     try:
         return parse_document(text)
     except DataError as problem:
@@ -32,7 +32,7 @@ def read_document(path: Path) -> dict[str, Any]:
 
 def parse_document(text: str | bytes) -> dict[str, Any]:
     """The document of the text of a result.json."""
-    document = parse(text, refuse=lambda reason: DataError(f"this is not a result: {reason}"))
+    document = parse_json(text, refuse=lambda reason: DataError(f"this is not a result: {reason}"))
     check_document(document)
     return dict(document)
 
@@ -41,7 +41,7 @@ def check_document(document: Any) -> None:
     """Refuses whatever a report could not be made of."""
     if not isinstance(document, Mapping) or document.get("format") != FORMAT:
         raise DataError(f'this is not a result; expected result.json of `fedcdh discover`, "format": "{FORMAT}"')
-    wrong = next(_result(document, "result"), None) or next(_contradictions(document), None)
+    wrong = next(_result(document, "result"), None) or next(_find_contradictions(document), None)
     if wrong is not None:
         raise DataError(f"this is not a result as `fedcdh discover` writes it: {wrong}; make it again")
 
@@ -61,11 +61,11 @@ def _number(value: Any, where: str) -> Iterator[str]:
         yield f"{where} is not a number"
 
 
-def _anything(value: Any, where: str) -> Iterator[str]:
+def _any_value(value: Any, where: str) -> Iterator[str]:
     yield from ()
 
 
-def _maybe(shape: Shape) -> Shape:
+def _optional(shape: Shape) -> Shape:
     def check(value: Any, where: str) -> Iterator[str]:
         if value is not None:
             yield from shape(value, where)
@@ -73,7 +73,7 @@ def _maybe(shape: Shape) -> Shape:
     return check
 
 
-def _many(shape: Shape) -> Shape:
+def _list_of(shape: Shape) -> Shape:
     def check(value: Any, where: str) -> Iterator[str]:
         if not isinstance(value, (list, tuple)):
             yield f"{where} is not a list"
@@ -84,7 +84,7 @@ def _many(shape: Shape) -> Shape:
     return check
 
 
-def _each(shape: Shape) -> Shape:
+def _mapping_of(shape: Shape) -> Shape:
     """Any names, and a value of this shape for each."""
 
     def check(value: Any, where: str) -> Iterator[str]:
@@ -119,44 +119,46 @@ def _pair(value: Any, where: str) -> Iterator[str]:
         yield f"{where} is not a pair of names"
 
 
-_maybe_number = _maybe(_number)
+_maybe_number = _optional(_number)
 _edge = _record(
     {"source": _text, "target": _text, "mark": _text},
     {
-        "oriented_by": _maybe(_text),
-        "separating_set": _maybe(_many(_text)),
+        "oriented_by": _optional(_text),
+        "separating_set": _optional(_list_of(_text)),
         **dict.fromkeys(("p_value", "change_forward", "change_backward"), _maybe_number),
         **dict.fromkeys(("log_bayes_presence", "log_bayes_direction"), _maybe_number),
     },
 )
-_firm = _record(
+_edge_stability = _record(
     {"source": _text, "target": _text},
     {
         **dict.fromkeys(("presence", "direction", "adjacent", "same"), _maybe_number),
-        **dict.fromkeys(("gone_without", "turned_without"), _maybe(_many(_text))),
-        "runs": _maybe(_count),
+        **dict.fromkeys(("gone_without", "turned_without"), _optional(_list_of(_text))),
+        "runs": _optional(_count),
     },
 )
-_steady = _record({"variable": _text}, {"share": _maybe_number, "otherwise_without": _maybe(_many(_text))})
+_change_stability = _record(
+    {"variable": _text}, {"share": _maybe_number, "otherwise_without": _optional(_list_of(_text))}
+)
 _influence = _record(
     {"client": _text, "share": _number, "largest": _number, "total": _number, "otherwise": _count},
-    {"link": _maybe(_pair)},
+    {"link": _optional(_pair)},
 )
-_repeated = _record(
-    {"edges": _many(_firm)},
+_stability_object = _record(
+    {"edges": _list_of(_edge_stability)},
     {
         "kind": _text,
-        "changing": _many(_steady),
-        "influence": _many(_influence),
-        "runs": _many(_each(_anything)),
-        "notes": _many(_text),
+        "changing": _list_of(_change_stability),
+        "influence": _list_of(_influence),
+        "runs": _list_of(_mapping_of(_any_value)),
+        "notes": _list_of(_text),
     },
 )
 
 
 def _stability(value: Any, where: str) -> Iterator[str]:
     """Records of links alone, or with what else there is to say about the runs."""
-    yield from (_repeated if isinstance(value, Mapping) else _many(_firm))(value, where)
+    yield from (_stability_object if isinstance(value, Mapping) else _list_of(_edge_stability))(value, where)
 
 
 _result = _record(
@@ -168,42 +170,42 @@ _result = _record(
                 "method": _text,
                 "alpha": _number,
                 "knowledge": _record(
-                    {"required": _many(_pair), "forbidden": _many(_pair), "tiers": _many(_many(_text))},
-                    {"forbid_within_tier": _many(_count)},
+                    {"required": _list_of(_pair), "forbidden": _list_of(_pair), "tiers": _list_of(_list_of(_text))},
+                    {"forbid_within_tier": _list_of(_count)},
                 ),
             },
-            {"max_conditioning": _maybe(_count), "seed": _count},
+            {"max_conditioning_size": _optional(_count), "seed": _count},
         ),
-        "clients": _many(
+        "clients": _list_of(
             _record(
                 {"client": _text, "rows": _count},
-                {"rows_read": _maybe(_count), "missing": _maybe(_each(_count)), "members": _many(_text)},
+                {"rows_read": _optional(_count), "missing": _optional(_mapping_of(_count)), "members": _list_of(_text)},
             )
         ),
-        "variables": _many(_text),
-        "graph": _record({"arrows": _many(_pair), "lines": _many(_pair)}),
-        "changing": _many(_text),
-        "dag": _maybe(_many(_pair)),
-        "edges": _many(_edge),
-        "notes": _many(_text),
+        "variables": _list_of(_text),
+        "graph": _record({"arrows": _list_of(_pair), "lines": _list_of(_pair)}),
+        "changing": _list_of(_text),
+        "dag": _optional(_list_of(_pair)),
+        "edges": _list_of(_edge),
+        "notes": _list_of(_text),
     },
     {
-        "drift": _maybe(
-            _many(
+        "drift": _optional(
+            _list_of(
                 _record(
                     {"variable": _text, "client": _text, "quantity": _text, "deviation": _maybe_number},
                     {**dict.fromkeys(("estimate", "low", "high", "pooled", "p_value"), _maybe_number), "note": _text},
                 )
             )
         ),
-        "stability": _maybe(_stability),
-        "row_stability": _maybe(_stability),
-        "research": _many(_text),
+        "stability": _optional(_stability),
+        "row_stability": _optional(_stability),
+        "research": _list_of(_text),
     },
 )
 
 
-def stability_of(document: Mapping[str, Any], key: str = "stability") -> list[dict[str, Any]]:
+def stability_records(document: Mapping[str, Any], key: str = "stability") -> list[dict[str, Any]]:
     """The records of stability: the shares of runs that keep a link and its direction, under either of their names.
 
     With the key "row_stability", of runs with rows drawn anew.
@@ -215,18 +217,18 @@ def stability_of(document: Mapping[str, Any], key: str = "stability") -> list[di
         {
             "runs": runs,
             **record,
-            "presence": _first(record, "presence", "adjacent"),
-            "direction": _first(record, "direction", "same"),
+            "presence": _first_value(record, "presence", "adjacent"),
+            "direction": _first_value(record, "direction", "same"),
         }
         for record in records
     ]
 
 
-def _first(record: Mapping[str, Any], *keys: str) -> float | None:
+def _first_value(record: Mapping[str, Any], *keys: str) -> float | None:
     return next((record[key] for key in keys if record.get(key) is not None), None)
 
 
-def _contradictions(document: Mapping[str, Any]) -> Iterator[str]:
+def _find_contradictions(document: Mapping[str, Any]) -> Iterator[str]:
     """What each part may say, and all together cannot."""
     names = set(document["variables"])
     if len(names) != len(document["variables"]):
@@ -239,8 +241,8 @@ def _contradictions(document: Mapping[str, Any]) -> Iterator[str]:
     if not set(document["changing"]) <= names:
         yield "what changes is not among the variables"
     for edge in document["edges"]:
-        if edge["mark"] not in MARKS:
-            yield f"an edge is marked {edge['mark'][:10]!r}, expected one of {sorted(MARKS)}"
+        if edge["mark"] not in EDGE_MARKS:
+            yield f"an edge is marked {edge['mark'][:10]!r}, expected one of {sorted(EDGE_MARKS)}"
         if (pair := frozenset((edge["source"], edge["target"]))) in seen:
             yield f"the pair {' and '.join(sorted(pair))[:80]} stands twice among the edges"
         seen.add(pair)

@@ -7,9 +7,9 @@ kept apart: they are applied by the server, where they cost no precision.
 
 from fedcdh.summaries.features.fourier import Fourier
 from fedcdh.summaries.features.hermite import Hermite
-from fedcdh.summaries.features.one_hot import Indicator
+from fedcdh.summaries.features.one_hot import OneHot
 
 FeatureFamily = Fourier | Hermite
-"""The families for continuous variables; categorical ones have `Indicator`, the exact delta kernel."""
+"""The families for continuous variables; categorical ones have `OneHot`, the exact delta kernel."""
 
-__all__ = ["FeatureFamily", "Fourier", "Hermite", "Indicator"]
+__all__ = ["FeatureFamily", "Fourier", "Hermite", "OneHot"]

@@ -21,17 +21,17 @@ Array = npt.NDArray[np.float64]
 
 WEIGHTS = (1.0, 0.5, 0.3)
 """Of z, z² and z³: chosen on seeds below 1000, see `docs/noise.md`."""
-CLIP = 6.0
+BOUNDED_CLIP = 6.0
 """Scales at which values are cut before; with noise, plans may state up to 10."""
-LABEL = math.sqrt(2.0)
+INDICATOR_WEIGHT = math.sqrt(2.0)
 """Of indicators: two labels of equal frequency then vary as much as a standardised value."""
-REACH = 2.0
+RADIUS_DEVIATIONS = 2.0
 """R² is so many deviations above the mean of |features|² where 10,000 rows are expected: 4 % of rows are drawn in."""
-_SIZE = ((1.0, 2.0), (1.25, 4.875), (1.34, 8.0502))
+_SQUARED_NORM_MOMENTS = ((1.0, 2.0), (1.25, 4.875), (1.34, 8.0502))
 """Mean and variance of a variable's part of |features|² under N(0, 1), for degree 1, 2 and 3."""
 
 
-def columns(z: Array, degree: int) -> Iterator[Array]:
+def power_features(z: Array, degree: int) -> Iterator[Array]:
     """z and what it is raised to, each an array of its own."""
     yield z * WEIGHTS[0]
     if degree > 1:
@@ -40,14 +40,14 @@ def columns(z: Array, degree: int) -> Iterator[Array]:
         yield (z * z - 3) * z * (WEIGHTS[2] / math.sqrt(6))
 
 
-def radius(numbers: int, labels: int, degree: int, rows: int) -> float:
+def compute_radius(numbers: int, labels: int, degree: int, rows: int) -> float:
     """R of a plan with so many continuous and categorical variables, and rows expected."""
-    mean, variance = _SIZE[degree - 1]
-    reach = REACH * math.sqrt(numbers * variance * rows / 10_000)
-    return math.sqrt(numbers * mean + reach + LABEL**2 * labels)
+    mean, variance = _SQUARED_NORM_MOMENTS[degree - 1]
+    reach = RADIUS_DEVIATIONS * math.sqrt(numbers * variance * rows / 10_000)
+    return math.sqrt(numbers * mean + reach + INDICATOR_WEIGHT**2 * labels)
 
 
-def inside(features: Array) -> Array:
+def project_into_ball(features: Array) -> Array:
     """Columns × rows: rows outside the unit ball are shortened, in place; each for itself, to the last digit."""
     size = np.zeros(features.shape[1])
     for column in features:

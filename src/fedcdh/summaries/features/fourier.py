@@ -23,7 +23,7 @@ class Fourier:
     draw per position on where it stands in the table.
     """
 
-    bent: ClassVar[bool] = False  # the paper's kernel is one of the standardised value
+    compresses_tails: ClassVar[bool] = False  # the paper's kernel is one of the standardised value
     width: int = 5
     bandwidth: float = 1.0
     seed: int = 0

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 
-_REACH = np.linspace(-12.0, 12.0, 2401)  # where the eigenfunctions of any width we allow have their extremes
+_SEARCH_GRID = np.linspace(-12.0, 12.0, 2401)  # where the eigenfunctions of any width we allow have their extremes
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Hermite:
     A = a + b + c.
     """
 
-    bent: ClassVar[bool] = True  # asks for values with drawn-in tails
+    compresses_tails: ClassVar[bool] = True  # asks for values with drawn-in tails
     width: int = 4
     bandwidth: float = 2.0
 
@@ -52,7 +52,7 @@ class Hermite:
     @cached_property
     def _scales(self) -> Array:
         """Powers of two, so that scaling is exact and does not depend on the last digit of a maximum."""
-        largest = np.array([np.abs(function).max() for function in self._eigenfunctions(_REACH)])
+        largest = np.array([np.abs(function).max() for function in self._eigenfunctions(_SEARCH_GRID)])
         return np.asarray(2.0 ** -np.ceil(np.log2(largest)), dtype=np.float64)
 
     def _eigenfunctions(self, x: Array) -> Iterator[Array]:

@@ -11,7 +11,7 @@ Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Indicator:
+class OneHot:
     """f_l(x) = 1 if x is the l-th level, else 0, so that Σ_l f_l(x) f_l(y) = 1[x = y] exactly."""
 
     levels: tuple[str, ...]

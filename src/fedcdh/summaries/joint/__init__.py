@@ -5,24 +5,24 @@ sums of functions. For sets that the search comes to condition on, products of f
 as well, each set once: then a regression sees how the members act together.
 """
 
-from fedcdh.summaries.joint.answer import answer_joint
-from fedcdh.summaries.joint.encoder import JointEncoder, joint_columns
-from fedcdh.summaries.joint.request import JointRequest, JointSummary, Spent, sort_set
-from fedcdh.summaries.joint.round_budget import Ledger
-from fedcdh.summaries.joint.scheduling import answers_to, requests_for
-from fedcdh.summaries.joint.sources import SummarySource, TablesSource
+from fedcdh.summaries.joint.answer import answer_request
+from fedcdh.summaries.joint.encoder import JointEncoder, joint_terms
+from fedcdh.summaries.joint.request import JointRequest, JointSummary, Spent, to_variable_set
+from fedcdh.summaries.joint.round_budget import RoundBudget
+from fedcdh.summaries.joint.scheduling import plan_requests, select_answers
+from fedcdh.summaries.joint.sources import AnswerSource, LocalAnswerSource
 
 __all__ = [
+    "AnswerSource",
     "JointEncoder",
     "JointRequest",
     "JointSummary",
-    "Ledger",
+    "LocalAnswerSource",
+    "RoundBudget",
     "Spent",
-    "SummarySource",
-    "TablesSource",
-    "answer_joint",
-    "answers_to",
-    "joint_columns",
-    "requests_for",
-    "sort_set",
+    "answer_request",
+    "joint_terms",
+    "plan_requests",
+    "select_answers",
+    "to_variable_set",
 ]

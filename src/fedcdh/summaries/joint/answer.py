@@ -6,41 +6,41 @@ from typing import Any
 
 import numpy as np
 
-from fedcdh.data.sources import source_of
+from fedcdh.data.sources import to_source
 from fedcdh.data.table import Table
 from fedcdh.errors import DataError
 from fedcdh.summaries.encoder import Encoder
-from fedcdh.summaries.joint.encoder import JointEncoder, joint_columns
+from fedcdh.summaries.joint.encoder import JointEncoder, joint_terms
 from fedcdh.summaries.joint.request import JointRequest, JointSummary
-from fedcdh.summaries.joint.round_budget import Ledger
+from fedcdh.summaries.joint.round_budget import RoundBudget
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Integers
 
 _BLOCK = 2048  # rows at a time; as in a summary, sums of a block are exact in float64
 
 
-def answer_joint(
-    table: Any, plan: StudyPlan, client: str, request: JointRequest, spent: Ledger, rows: int
-) -> tuple[tuple[JointSummary, ...], Ledger]:
-    """One joint summary for every set of the request, and the ledger afterwards; PolicyRefusal beyond the budget.
+def answer_request(
+    table: Any, plan: StudyPlan, client: str, request: JointRequest, budget: RoundBudget, rows: int
+) -> tuple[tuple[JointSummary, ...], RoundBudget]:
+    """One joint summary for every set of the request, and the ledger afterwards; DisclosureError beyond the budget.
 
     `rows` is how many complete rows the client's summary has: the answer has to be of the same. Whether the site's own
-    policy lets it leave is for `Policy.check_joint` to say.
+    policy lets it leave is for `Policy.check_answer` to say.
 
     >>> from fedcdh.summaries.plan import Continuous
-    >>> plan = StudyPlan((Continuous("a"), Continuous("b")), ("north",), most_rounds=1, most_bytes=10**6)
+    >>> plan = StudyPlan((Continuous("a"), Continuous("b")), ("north",), max_rounds=1, max_bytes=10**6)
     >>> request = JointRequest(plan.fingerprint, 1, (("a", "b"),))
-    >>> (answer,), ledger = answer_joint({"a": [0.5, 1], "b": [1, 2]}, plan, "north", request, Ledger(), rows=2)
+    >>> (answer,), ledger = answer_request({"a": [0.5, 1], "b": [1, 2]}, plan, "north", request, RoundBudget(), rows=2)
     >>> answer.cross.shape, ledger.rounds
     ((17, 13), 1)
     """
     if client not in plan.clients:
         raise DataError(f"client {client!r} is not part of the plan, which names {', '.join(plan.clients)}")
-    afterwards = spent.after(request, plan, rows)
-    sums = _Sums(plan, client, request)
-    for batch in source_of(table, f"client {client!r}", names=plan.names, only=plan.names).batches(plan.kinds):
+    afterwards = budget.after(request, plan, rows)
+    sums = _JointSums(plan, client, request)
+    for batch in to_source(table, f"client {client!r}", names=plan.names, only=plan.names).batches(plan.kinds):
         for start in range(0, batch.rows, _BLOCK):
-            sums.add(batch.rows_from(start, _BLOCK))
+            sums.add(batch.slice_rows(start, _BLOCK))
     if sums.rows != rows:
         raise DataError(
             f"client {client!r} has {sums.rows} complete rows, its summary was of {rows}: the table has changed; make "
@@ -53,12 +53,12 @@ def answer_joint(
     return tuple(answers), afterwards
 
 
-class _Sums:
+class _JointSums:
     """What is added up while rows come by."""
 
     def __init__(self, plan: StudyPlan, client: str, request: JointRequest) -> None:
         self._encode, self._joint = Encoder(plan, client), JointEncoder(plan, client, request.sets)
-        widths = {names: len(joint_columns(plan, names)) for names in request.sets}
+        widths = {names: len(joint_terms(plan, names)) for names in request.sets}
         self.own: dict[tuple[str, ...], Integers] = {
             names: np.zeros((width, width), dtype=np.int64) for names, width in widths.items()
         }

@@ -11,16 +11,16 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from fedcdh.errors import PlanMismatch, SummaryError
+from fedcdh.errors import PlanMismatchError, SummaryError
 from fedcdh.summaries.encoder import GRID
-from fedcdh.summaries.joint.encoder import joint_columns
+from fedcdh.summaries.joint.encoder import joint_terms
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary
 
 Integers = npt.NDArray[np.int64]
-Names = tuple[str, ...]
+VariableSet = tuple[str, ...]
 
-SETS_AT_MOST = 10_000
+MAX_SETS = 10_000
 """In one request: more than any site will answer."""
 
 
@@ -40,7 +40,7 @@ class Spent:
         return sentence
 
 
-def sort_set(names: Iterable[str]) -> Names:
+def to_variable_set(names: Iterable[str]) -> VariableSet:
     """The one way to write a set of variables."""
     return tuple(sorted(names))
 
@@ -55,14 +55,14 @@ class JointRequest:
 
     plan: str  # fingerprint
     number: int  # of the round, from 1
-    sets: tuple[Names, ...]  # members sorted, sets sorted, none twice
+    sets: tuple[VariableSet, ...]  # members sorted, sets sorted, none twice
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sets", tuple(tuple(names) for names in self.sets))
-        in_order = list(self.sets) == sorted({sort_set(set(names)) for names in self.sets})
-        if not in_order or not 0 < len(self.sets) <= SETS_AT_MOST or min(map(len, self.sets)) < 2:
+        in_order = list(self.sets) == sorted({to_variable_set(set(names)) for names in self.sets})
+        if not in_order or not 0 < len(self.sets) <= MAX_SETS or min(map(len, self.sets)) < 2:
             raise SummaryError(
-                f"a request names 1 to {SETS_AT_MOST} different sets of two variables or more, in the order of their "
+                f"a request names 1 to {MAX_SETS} different sets of two variables or more, in the order of their "
                 f"names; found {len(self.sets)} that are not; ask the coordinator for the request again"
             )
         if not isinstance(self.number, int) or self.number < 1:
@@ -71,12 +71,12 @@ class JointRequest:
     def check(self, plan: StudyPlan) -> None:
         """Refuses a request of another study, or one that no answer exists for."""
         if self.plan != plan.fingerprint:
-            raise PlanMismatch(
+            raise PlanMismatchError(
                 f"the request follows plan {self.plan[:12]}, not this plan ({plan.fingerprint[:12]}); ask the "
                 "coordinator for the request of this study"
             )
         for names in self.sets:
-            if not joint_columns(plan, names):
+            if not joint_terms(plan, names):
                 raise SummaryError(f"there are no joint features of {', '.join(names)}: too many levels; leave it out")
 
     @cached_property
@@ -95,7 +95,7 @@ class JointSummary:
 
     plan: str  # fingerprint
     client: str
-    names: Names
+    names: VariableSet
     rows: int
     own: Integers  # Σ ψψᵀ on the grid
     cross: Integers  # Σ ψφᵀ on the grid; its first column is Σ ψ
@@ -124,8 +124,10 @@ class JointSummary:
         (Σ ψ_i φ_j)² ≤ Σ ψ_i² · Σ φ_j², and Σ ψψᵀ has no negative direction, whatever the rows are.
         """
         if self.plan != plan.fingerprint:
-            raise PlanMismatch(f"the answer of {self.client} follows plan {self.plan[:12]}, not this one; ask it again")
-        if self.cross.shape != (len(joint_columns(plan, self.names)), plan.columns):
+            raise PlanMismatchError(
+                f"the answer of {self.client} follows plan {self.plan[:12]}, not this one; ask it again"
+            )
+        if self.cross.shape != (len(joint_terms(plan, self.names)), plan.columns):
             raise self._damaged("its blocks have other shapes than the plan gives")
         eigenvalues = np.linalg.eigvalsh(self.own.astype(np.float64))
         if eigenvalues[0] < -1e-9 * max(eigenvalues[-1], float(GRID**2)):
@@ -157,17 +159,17 @@ class JointSummary:
         )
 
 
-def entry_bytes(rows: int) -> int:
+def bytes_per_entry(rows: int) -> int:
     """Bytes per number: the fewest that hold ±rows · 2³⁶ as a signed number."""
     return next((width for width in (5, 6, 7) if rows * GRID**2 < 1 << (8 * width - 1)), 8)
 
 
-def numbers_for(plan: StudyPlan, names: Names) -> int:
+def count_entries(plan: StudyPlan, names: VariableSet) -> int:
     """How many numbers a client tells in answer to one set."""
-    width = len(joint_columns(plan, names))
+    width = len(joint_terms(plan, names))
     return width * (width + 1) // 2 + width * plan.columns
 
 
-def payload_bytes(plan: StudyPlan, sets: Iterable[Names], rows: int) -> int:
+def payload_bytes(plan: StudyPlan, sets: Iterable[VariableSet], rows: int) -> int:
     """The bytes of a client's answer to these sets, headers apart."""
-    return entry_bytes(rows) * sum(numbers_for(plan, names) for names in sets)
+    return bytes_per_entry(rows) * sum(count_entries(plan, names) for names in sets)

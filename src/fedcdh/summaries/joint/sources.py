@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from fedcdh.summaries.aggregation import Cohort
-from fedcdh.summaries.joint.answer import answer_joint
+from fedcdh.summaries.joint.answer import answer_request
 from fedcdh.summaries.joint.request import JointRequest, JointSummary
-from fedcdh.summaries.joint.round_budget import Ledger
+from fedcdh.summaries.joint.round_budget import RoundBudget
 from fedcdh.summaries.plan import StudyPlan
 
 
-class SummarySource(Protocol):
+class AnswerSource(Protocol):
     """Asks every client of the study the same, and returns what each of them answers, set by set.
 
     A set that nobody may be asked about any more, since the budget was used up before, is left out for all of them.
@@ -21,19 +21,19 @@ class SummarySource(Protocol):
     def ask(self, request: JointRequest, /) -> Mapping[str, Sequence[JointSummary]]: ...
 
 
-class TablesSource:
+class LocalAnswerSource:
     """Clients whose tables are here: each keeps its own ledger and holds itself to the plan's budget."""
 
     def __init__(self, tables: Mapping[str, Any], plan: StudyPlan, cohort: Cohort) -> None:
         self._tables, self._plan = dict(tables), plan
         self._rows = dict(zip(cohort.clients, cohort.client_rows, strict=True))
-        self.ledgers = dict.fromkeys(self._tables, Ledger())
+        self.ledgers = dict.fromkeys(self._tables, RoundBudget())
 
     def ask(self, request: JointRequest, /) -> Mapping[str, Sequence[JointSummary]]:
         """The answers of all clients."""
         found = {}
         for client, table in self._tables.items():
-            found[client], self.ledgers[client] = answer_joint(
+            found[client], self.ledgers[client] = answer_request(
                 table, self._plan, client, request, self.ledgers[client], self._rows[client]
             )
         return found

@@ -6,9 +6,9 @@ from importlib import import_module
 from typing import Any, Protocol, cast
 
 from fedcdh.errors import SettingsError
-from fedcdh.evaluation.experiments.definition import Case
+from fedcdh.evaluation.experiments.definition import ExperimentCase
 
-_PLACES = {
+_IMPORT_PATHS = {
     "graphs": "fedcdh.evaluation.experiments.kinds.graph_recovery:SIMULATED",
     "real": "fedcdh.evaluation.experiments.kinds.graph_recovery:REAL",
     "stocks": "fedcdh.evaluation.experiments.kinds.stocks:STOCKS",
@@ -18,7 +18,7 @@ _PLACES = {
 }
 
 
-class Kind(Protocol):
+class ExperimentKind(Protocol):
     """Methods are loaded and instances prepared off the clock.
 
     A method that fails gets the figures of having found nothing.
@@ -30,16 +30,16 @@ class Kind(Protocol):
     def ready(self, method: str) -> None:
         """Refuses a method that is not known or whose library is missing, and imports what it needs, off the clock."""
 
-    def prepare(self, case: Case, seed: int) -> Any: ...
+    def prepare(self, case: ExperimentCase, seed: int) -> Any: ...
 
-    def measure(self, prepared: Any, case: Case, method: str, seed: int) -> dict[str, Any]: ...
+    def measure(self, prepared: Any, case: ExperimentCase, method: str, seed: int) -> dict[str, Any]: ...
 
     def failed(self, prepared: Any) -> dict[str, Any]: ...
 
 
-def kind_of(name: str) -> Kind:
+def find_kind(name: str) -> ExperimentKind:
     """The kind of this name, imported when it is needed."""
-    if name not in _PLACES:
-        raise SettingsError(f"there is no kind of experiment {name!r}; choose one of {', '.join(_PLACES)}")
-    module, value = _PLACES[name].split(":")
-    return cast("Kind", getattr(import_module(module), value))
+    if name not in _IMPORT_PATHS:
+        raise SettingsError(f"there is no kind of experiment {name!r}; choose one of {', '.join(_IMPORT_PATHS)}")
+    module, value = _IMPORT_PATHS[name].split(":")
+    return cast("ExperimentKind", getattr(import_module(module), value))

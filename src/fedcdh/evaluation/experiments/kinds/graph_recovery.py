@@ -17,25 +17,25 @@ from typing import Any
 
 import numpy as np
 
-from fedcdh.data.sources import Kind as ColumnKind
+from fedcdh.data.sources import ColumnKind as ColumnKind
 from fedcdh.errors import SettingsError
-from fedcdh.evaluation.baselines import Found, method
-from fedcdh.evaluation.baselines.fedcdh_methods import ours
-from fedcdh.evaluation.experiments.definition import Case
-from fedcdh.evaluation.experiments.interaction_data import product_study
-from fedcdh.evaluation.experiments.real_data import DOMAIN_COLUMN, load, one_per_pair
-from fedcdh.evaluation.simulation import AUTHORS, PAPER, Array, Simulation, generator, simulate
-from fedcdh.graphs.equivalence import cpdag
+from fedcdh.evaluation.baselines import BaselineResult, find_baseline
+from fedcdh.evaluation.baselines.fedcdh_methods import run_fedcdh
+from fedcdh.evaluation.experiments.definition import ExperimentCase
+from fedcdh.evaluation.experiments.interaction_data import simulate_interactions
+from fedcdh.evaluation.experiments.real_data import DOMAIN_COLUMN, keep_one_per_pair, load_study
+from fedcdh.evaluation.simulation import AUTHORS, PAPER, Array, Simulation, keyed_generator, simulate
+from fedcdh.graphs.equivalence import to_cpdag
 from fedcdh.graphs.metrics import Score, compare, compare_changing
 from fedcdh.graphs.partial_graph import Arrow, PartialGraph
 from fedcdh.protocols import DOMAIN
 
-ORACLE = "oracle"
+ORACLE_METHOD = "oracle"
 """Not a method: the class of the true augmented graph, extended to a DAG. Perfect tests and rules give this."""
-FEWEST = 10  # rows of a client, where sizes are unequal
+MIN_ROWS_PER_CLIENT = 10  # rows of a client, where sizes are unequal
 
 _SCORES = ("f1", "precision", "recall", "shd")
-MEASURES = (
+GRAPH_MEASURES = (
     *(f"{part}_{score}" for part in ("skeleton", "direction") for score in _SCORES),
     "changing_precision",
     "changing_recall",
@@ -48,7 +48,7 @@ MEASURES = (
 
 
 @dataclass(frozen=True, eq=False)
-class Instance:
+class GraphInstance:
     """Tables of all clients and the truth. Where a → b and b → a are both true, either is right."""
 
     tables: Mapping[str, Array]
@@ -58,50 +58,52 @@ class Instance:
     kinds: Mapping[str, ColumnKind]
 
 
-class Graphs:
+class GraphRecovery:
     """Methods find graphs, which are held against the truth."""
 
-    measures = MEASURES
+    measures = GRAPH_MEASURES
 
     def ready(self, name: str) -> None:
         """Methods of other libraries import them when first called; so they are called once, on three variables."""
-        if name != ORACLE and method(name).needs not in _WARM:
-            method(name)(_TINY.tables, _TINY.names)
-            _WARM.add(method(name).needs)
+        if name != ORACLE_METHOD and find_baseline(name).needs not in _IMPORTED_EXTRAS:
+            find_baseline(name)(_WARM_UP_STUDY.tables, _WARM_UP_STUDY.names)
+            _IMPORTED_EXTRAS.add(find_baseline(name).needs)
 
-    def measure(self, prepared: Instance, case: Case, name: str, seed: int) -> dict[str, Any]:
-        return scores(prepared, _found(prepared, case, name, seed))
+    def measure(self, prepared: GraphInstance, case: ExperimentCase, name: str, seed: int) -> dict[str, Any]:
+        return score_result(prepared, _run_method(prepared, case, name, seed))
 
-    def failed(self, prepared: Instance) -> dict[str, Any]:
+    def failed(self, prepared: GraphInstance) -> dict[str, Any]:
         """Whoever uses a method that fails goes home without a graph."""
-        nothing = Found(PartialGraph((*prepared.names, DOMAIN)))
-        return {**scores(prepared, nothing), "graph": ""}
+        nothing = BaselineResult(PartialGraph((*prepared.names, DOMAIN)))
+        return {**score_result(prepared, nothing), "graph": ""}
 
 
-class Simulated(Graphs):
+class SimulatedGraphs(GraphRecovery):
     """The paper's synthetic studies."""
 
-    def prepare(self, case: Case, seed: int) -> Instance:
-        study = _simulated(case, seed)
+    def prepare(self, case: ExperimentCase, seed: int) -> GraphInstance:
+        study = _simulate_case(case, seed)
         if case["scale"] == "standardised":
             study = study.standardised()
-        return Instance(_in_order(study, case["order"], seed), study.names, study.arrows, study.changing, {})
+        return GraphInstance(_order_tables(study, case["order"], seed), study.names, study.arrows, study.changing, {})
 
 
-def _simulated(case: Case, seed: int) -> Simulation:
+def _simulate_case(case: ExperimentCase, seed: int) -> Simulation:
     sizes = {name: case[name] for name in ("variables", "clients", "changing")}
     if case["model"] == "products":
-        return product_study(**sizes, rows=case["rows"], edges=_edges(case), seed=seed)
+        return simulate_interactions(**sizes, rows=case["rows"], edges=_edge_count(case), seed=seed)
     dialect = {"paper": PAPER, "authors": AUTHORS}[case["dialect"]]
-    return simulate(case["model"], **sizes, rows=_rows(case, seed), edges=_edges(case), seed=seed, dialect=dialect)
+    return simulate(
+        case["model"], **sizes, rows=_client_row_counts(case, seed), edges=_edge_count(case), seed=seed, dialect=dialect
+    )
 
 
-class Real(Graphs):
+class RealDataGraphs(GraphRecovery):
     """The studies of `real_data`: clients and rows are drawn at random where fewer than all are asked for."""
 
-    def prepare(self, case: Case, seed: int) -> Instance:
-        study = load(case["study"])
-        draw = generator(seed, "real", case["study"])
+    def prepare(self, case: ExperimentCase, seed: int) -> GraphInstance:
+        study = load_study(case["study"])
+        draw = keyed_generator(seed, "real", case["study"])
         domains = np.unique(study.columns[DOMAIN_COLUMN])
         chosen = draw.permutation(domains)[: case["clients"]] if case["clients"] else domains
         table = np.column_stack([study.columns[name] for name in study.names]).astype(float)
@@ -109,28 +111,28 @@ class Real(Graphs):
         for domain in sorted(map(str, chosen)):
             rows = np.flatnonzero(study.columns[DOMAIN_COLUMN] == domain)
             if case["rows"]:
-                rows = np.sort(generator(seed, "rows", case["study"], domain).permutation(rows)[: case["rows"]])
+                rows = np.sort(keyed_generator(seed, "rows", case["study"], domain).permutation(rows)[: case["rows"]])
             tables[domain] = table[rows]
-        return Instance(tables, study.names, study.arrows, study.changing, study.kinds)
+        return GraphInstance(tables, study.names, study.arrows, study.changing, study.kinds)
 
 
-SIMULATED, REAL = Simulated(), Real()
-_TINY = simulate(variables=3, clients=2, rows=40, changing=1, seed=1)
-_WARM: set[str] = {""}  # extras whose libraries are imported
+SIMULATED_GRAPHS, REAL_DATA_GRAPHS = SimulatedGraphs(), RealDataGraphs()
+_WARM_UP_STUDY = simulate(variables=3, clients=2, rows=40, changing=1, seed=1)
+_IMPORTED_EXTRAS: set[str] = {""}  # extras whose libraries are imported
 
 
-def scores(instance: Instance, found: Found) -> dict[str, Any]:
+def score_result(instance: GraphInstance, found: BaselineResult) -> dict[str, Any]:
     """Skeleton and directions, changing mechanisms, what was sent, and a fingerprint of the graph."""
     directed, graph, traffic = found.directed, found.graph, found.traffic
-    skeleton = compare(graph.arrows, one_per_pair(instance.arrows, graph.arrows), graph.lines).skeleton
-    direction = compare(directed, one_per_pair(instance.arrows, directed)).direction
+    skeleton = compare(graph.arrows, keep_one_per_pair(instance.arrows, graph.arrows), graph.lines).skeleton
+    direction = compare(directed, keep_one_per_pair(instance.arrows, directed)).direction
     changing: tuple[float | None, float | None] = (None, None)
     if instance.changing is not None and found.changing is not None:
         score = compare_changing(found.changing, instance.changing)
         changing = (score.precision, score.recall)
     return {
-        **_named("skeleton", skeleton),
-        **_named("direction", direction),
+        **_name_scores("skeleton", skeleton),
+        **_name_scores("direction", direction),
         "changing_precision": changing[0],
         "changing_recall": changing[1],
         "messages_up": traffic.messages_up,
@@ -141,46 +143,46 @@ def scores(instance: Instance, found: Found) -> dict[str, Any]:
     }
 
 
-def _named(part: str, score: Score) -> dict[str, float]:
+def _name_scores(part: str, score: Score) -> dict[str, float]:
     return {f"{part}_{name}": getattr(score, name) for name in _SCORES}
 
 
-def _found(instance: Instance, case: Case, name: str, seed: int) -> Found:
-    if name == ORACLE:
+def _run_method(instance: GraphInstance, case: ExperimentCase, name: str, seed: int) -> BaselineResult:
+    if name == ORACLE_METHOD:
         augmented = instance.arrows | {(DOMAIN, changing) for changing in instance.changing or ()}
-        return Found(cpdag(PartialGraph.from_dag((DOMAIN, *instance.names), augmented)))
+        return BaselineResult(to_cpdag(PartialGraph.from_dag((DOMAIN, *instance.names), augmented)))
     if name.startswith("fedcdh-"):
         width = case.get("width", 0) or None
-        chosen = method(name).options
-        return ours(instance.tables, instance.names, seed, width=width, kinds=instance.kinds, **chosen)
+        chosen = find_baseline(name).options
+        return run_fedcdh(instance.tables, instance.names, seed, width=width, kinds=instance.kinds, **chosen)
     if case.get("width", 0):
         raise SettingsError(f"{name} has no number of features to set; leave it out of this experiment")
-    return method(name)(instance.tables, instance.names, seed)
+    return find_baseline(name)(instance.tables, instance.names, seed)
 
 
-def _rows(case: Case, seed: int) -> int | list[int]:
+def _client_row_counts(case: ExperimentCase, seed: int) -> int | list[int]:
     """Per client; unequal sizes add up to the same, and no client has fewer than ten (or the equal share, if less)."""
     rows, clients = int(case["rows"]), int(case["clients"])
     if case["sizes"] == "equal":
         return rows
-    least = min(FEWEST, rows)
-    share = generator(seed, "sizes").dirichlet(np.ones(clients))
+    least = min(MIN_ROWS_PER_CLIENT, rows)
+    share = keyed_generator(seed, "sizes").dirichlet(np.ones(clients))
     free = (rows - least) * clients
     counts = np.floor(share * free).astype(int)
     counts[int(np.argmax(share))] += free - counts.sum()
     return [least + int(count) for count in counts]
 
 
-def _edges(case: Case) -> int:
+def _edge_count(case: ExperimentCase) -> int:
     variables = int(case["variables"])
     return min(round(float(case["density"]) * variables), variables * (variables - 1) // 2)
 
 
-def _in_order(study: Simulation, order: str, seed: int) -> dict[str, Array]:
+def _order_tables(study: Simulation, order: str, seed: int) -> dict[str, Array]:
     """The tables; "shuffled" hands every client the name, and so the domain index, of another."""
     clients = list(study.tables)
     if order == "given":
         return dict(study.tables)
-    renamed = generator(seed, "shuffled").permutation(clients)
+    renamed = keyed_generator(seed, "shuffled").permutation(clients)
     tables = {str(new): study.tables[old] for new, old in zip(renamed, clients, strict=True)}
     return {client: tables[client] for client in clients}

@@ -19,18 +19,18 @@ from typing import Any
 
 import numpy as np
 
-from fedcdh.evaluation.baselines import Found, method
-from fedcdh.evaluation.experiments.definition import Case
-from fedcdh.evaluation.experiments.kinds.graph_recovery import SIMULATED
-from fedcdh.evaluation.experiments.real_data import columns_of, data_folder
-from fedcdh.evaluation.simulation import Array, client_names, generator
+from fedcdh.evaluation.baselines import BaselineResult, find_baseline
+from fedcdh.evaluation.experiments.definition import ExperimentCase
+from fedcdh.evaluation.experiments.kinds.graph_recovery import SIMULATED_GRAPHS
+from fedcdh.evaluation.experiments.real_data import data_folder, read_columns
+from fedcdh.evaluation.simulation import Array, keyed_generator, name_clients
 from fedcdh.graphs.partial_graph import PartialGraph
 
-SOURCE = "hk_stock"
+STOCK_DATA_SET = "hk_stock"
 
 
 @dataclass(frozen=True, eq=False)
-class Market:
+class StockInstance:
     """Returns at every client, and what is known of the stocks."""
 
     tables: Mapping[str, Array]
@@ -39,35 +39,35 @@ class Market:
     known: frozenset[tuple[str, str]]
 
 
-class Stocks:
+class StockGraphs:
     """Edges within sectors, and known directions."""
 
     measures = ("edges", "within_sector", "known_adjacent", "known_directed", "bytes_up")
 
     def ready(self, name: str) -> None:
-        SIMULATED.ready(name)
+        SIMULATED_GRAPHS.ready(name)
 
-    def prepare(self, case: Case, seed: int) -> Market:
-        truth = json.loads((data_folder() / SOURCE / "truth.json").read_text(encoding="utf-8"))
+    def prepare(self, case: ExperimentCase, seed: int) -> StockInstance:
+        truth = json.loads((data_folder() / STOCK_DATA_SET / "truth.json").read_text(encoding="utf-8"))
         names = tuple(truth["nodes"])
-        columns = columns_of(SOURCE, names)
+        columns = read_columns(STOCK_DATA_SET, names)
         returns = np.column_stack([columns[name] for name in names])
         blocks = np.array_split(np.arange(len(returns)), case["clients"])
         tables = {}
-        for client, block in zip(client_names(case["clients"]), blocks, strict=True):
-            rows = generator(seed, "rows", SOURCE, client).permutation(block)[: case["rows"]]
+        for client, block in zip(name_clients(case["clients"]), blocks, strict=True):
+            rows = keyed_generator(seed, "rows", STOCK_DATA_SET, client).permutation(block)[: case["rows"]]
             tables[client] = returns[np.sort(rows)]
         within = {frozenset(pair) for sector in truth["sectors"].values() for pair in combinations(sector, 2)}
-        return Market(tables, names, frozenset(within), frozenset((a, b) for a, b in truth["edges"]))
+        return StockInstance(tables, names, frozenset(within), frozenset((a, b) for a, b in truth["edges"]))
 
-    def measure(self, prepared: Market, case: Case, name: str, seed: int) -> dict[str, Any]:
-        return _counted(prepared, method(name)(prepared.tables, prepared.names, seed))
+    def measure(self, prepared: StockInstance, case: ExperimentCase, name: str, seed: int) -> dict[str, Any]:
+        return _count_edges(prepared, find_baseline(name)(prepared.tables, prepared.names, seed))
 
-    def failed(self, prepared: Market) -> dict[str, Any]:
-        return _counted(prepared, Found(PartialGraph(prepared.names)))
+    def failed(self, prepared: StockInstance) -> dict[str, Any]:
+        return _count_edges(prepared, BaselineResult(PartialGraph(prepared.names)))
 
 
-def _counted(market: Market, found: Found) -> dict[str, Any]:
+def _count_edges(market: StockInstance, found: BaselineResult) -> dict[str, Any]:
     graph = found.graph
     pairs = {frozenset(arrow) for arrow in graph.arrows} | graph.lines
     return {
@@ -79,4 +79,4 @@ def _counted(market: Market, found: Found) -> dict[str, Any]:
     }
 
 
-STOCKS = Stocks()
+STOCK_GRAPHS = StockGraphs()
