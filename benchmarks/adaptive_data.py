@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from fedcdh.questions import Question
-from fedcdh.simulate import Array, Function, client_names, generator, identity
+from fedcdh.evaluation.simulation import Array, Function, identity, keyed_generator, name_clients
+from fedcdh.protocols import Query
 
 Mechanism = Callable[[Array], Array]
 
@@ -37,7 +37,7 @@ class Draw:
     """One table per client, the question asked of it, and all rows as numbers for programs that know no labels."""
 
     tables: Mapping[str, Mapping[str, Any]]
-    question: Question
+    query: Query
     numbers: Array  # rows × (x, y, z1, ...)
 
 
@@ -56,8 +56,8 @@ def adaptive_pair(
     """The first `labels` members of Z are labels of three levels; with `differing`, clients are not alike."""
     names = ("x", "y", *(f"z{i}" for i in range(1, conditioning + 1)))
     tables, numbers = {}, []
-    for client in client_names(clients):
-        draw = generator(seed, "adaptive pair", client)
+    for client in name_clients(clients):
+        draw = keyed_generator(seed, "adaptive pair", client)
         noise_x, noise_y, *causes = draw.standard_normal((2 + conditioning, rows))
         z = np.array(causes).T
         strengths = np.ones(2)
@@ -73,4 +73,4 @@ def adaptive_pair(
         columns: list[Any] = [x, y, *(LEVELS[codes[:, i]] for i in range(labels)), *z[:, labels:].T]
         tables[client] = dict(zip(names, columns, strict=True))
         numbers.append(np.column_stack([x, y, z]))
-    return Draw(tables, Question("x", "y", frozenset(names[2:])), np.concatenate(numbers))
+    return Draw(tables, Query("x", "y", frozenset(names[2:])), np.concatenate(numbers))

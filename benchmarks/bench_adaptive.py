@@ -19,16 +19,16 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.adaptive_data import MECHANISMS, Draw, adaptive_pair
 from benchmarks.calibration_data import calibration_domain
-from fedcdh.basis import Basis
-from fedcdh.cohort import add_up
-from fedcdh.independence.joint import JointTest
-from fedcdh.independence.regression import RegressionTest
-from fedcdh.plan import StudyPlan
-from fedcdh.questions import DOMAIN, Question
-from fedcdh.rounds import TablesSource
-from fedcdh.simulate import Array
-from fedcdh.summing import summarize
-from fedcdh.tables import as_table
+from fedcdh.data.table import to_table
+from fedcdh.evaluation.simulation import Array
+from fedcdh.inference.independence.joint_regression_test import JointRegressionTest
+from fedcdh.inference.independence.regression_test import RegressionTest
+from fedcdh.inference.orthonormal_basis import Basis
+from fedcdh.protocols import DOMAIN, Query
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.aggregation import add_up
+from fedcdh.summaries.joint import LocalAnswerSource
+from fedcdh.summaries.plan import StudyPlan
 
 ALPHA = 0.05
 FIRST_SEED = 1000
@@ -47,12 +47,12 @@ COUPLINGS = {"linear": (lambda noise: noise, 0.12), "square": (np.square, 0.12),
 
 def ours(draw: Draw) -> tuple[float, float]:
     """The p-values of the one message and of the test that asks again, both within clients."""
-    tables = {client: as_table(table) for client, table in draw.tables.items()}
-    plan = replace(StudyPlan.from_tables(tables), most_rounds=1, most_bytes=10**9)
+    tables = {client: to_table(table) for client, table in draw.tables.items()}
+    plan = replace(StudyPlan.from_tables(tables), max_rounds=1, max_bytes=10**9)
     cohort = add_up((summarize(table, plan, client) for client, table in tables.items()), plan)
     basis = Basis.of(cohort)
-    asked = [replace(draw.question, given=draw.question.given | ({DOMAIN} - draw.question.pair))]
-    again = JointTest(cohort, basis, TablesSource(tables, plan, cohort), most_sets=1)
+    asked = [replace(draw.query, given=draw.query.given | ({DOMAIN} - draw.query.pair))]
+    again = JointRegressionTest(cohort, basis, LocalAnswerSource(tables, plan, cohort), max_sets=1)
     return RegressionTest(basis)(asked)[0].p_value, again(asked)[0].p_value
 
 
@@ -68,7 +68,7 @@ def domain_draw(mechanism: str, conditioning: int, seed: int) -> Draw:
     instance = calibration_domain(mechanism, conditioning=conditioning, seed=seed)
     names = instance.study.names
     tables = {client: dict(zip(names, rows.T, strict=True)) for client, rows in instance.study.tables.items()}
-    return Draw(tables, Question(DOMAIN, "x", frozenset(names[1:])), np.zeros((0, 2)))
+    return Draw(tables, Query(DOMAIN, "x", frozenset(names[1:])), np.zeros((0, 2)))
 
 
 def rates(make: Callable[..., Draw], seeds: Sequence[int], peer: bool) -> Array:

@@ -1,7 +1,7 @@
 """Which false summaries are refused, and by which check: python -m benchmarks.bench_arrival --help
 
 Two senders of false sums. The careless one damages them by accident: his sums need not even be whole steps of the grid.
-The insider knows every identity in `fedcdh.arrival` and repairs, after his change, what can be repaired number by
+The insider knows every identity in `fedcdh.summaries.validation` and repairs, after his change, what can be repaired number by
 number: steps of the grid, odd and even, counts of rows, levels that add up. Where the repair undoes the change, or the
 change changes nothing, the summary is not counted. What is not a number cannot be written down in integers at all.
 
@@ -19,13 +19,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fedcdh.arrival import check
-from fedcdh.encoding import GRID
 from fedcdh.errors import FedCDHError
-from fedcdh.features import FeatureFamily, Fourier, Hermite
-from fedcdh.plan import Categorical, Continuous, StudyPlan, Variable
-from fedcdh.summary import Summary
-from fedcdh.summing import summarize
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.encoder import GRID
+from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite
+from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan, Variable
+from fedcdh.summaries.summary import Summary
+from fedcdh.summaries.validation import validate_summary
 
 Rng = np.random.Generator
 Table = dict[str, np.ndarray]
@@ -80,7 +80,7 @@ def honest(seed: int) -> tuple[Summary, StudyPlan]:
     )
     for column in table.values():
         column[1:][rng.random(n - 1) < 0.1] = np.nan
-    return summarize({**table, "g": label}, plan, "here", max_dropped=1.0), plan
+    return summarize({**table, "g": label}, plan, "here", max_missing_share=1.0), plan
 
 
 def _fitting(name: str, column: np.ndarray, rng: Rng) -> Continuous:
@@ -277,8 +277,8 @@ FALSE: dict[str, Change] = {
     "other seed or bandwidth": _other_family,
     "other clip": lambda sums, rng: sums.of(sums.table, replace(sums.plan, clip=6.0)),
     "one scale × 1000": lambda sums, rng: sums.under(lambda v: replace(v, scale=1000 * v.scale)),
-    "one centre + 1 spread": lambda sums, rng: sums.under(lambda v: replace(v, centre=sum(v.bulk))),
-    "one spread + 10 %": lambda sums, rng: sums.under(lambda v: replace(v, spread=1.1 * v.bulk[1])),
+    "one centre + 1 spread": lambda sums, rng: sums.under(lambda v: replace(v, centre=sum(v.centre_and_spread))),
+    "one spread + 10 %": lambda sums, rng: sums.under(lambda v: replace(v, spread=1.1 * v.centre_and_spread[1])),
 }
 VALID: dict[str, Change] = {
     "two variables swapped": _permuted,
@@ -315,7 +315,7 @@ def verdict(moments: np.ndarray, plan: StudyPlan) -> str:
     """The name of the error, or "admitted"."""
     rows = int(moments[0, 0]) // GRID**2
     try:
-        check(Summary(plan.fingerprint, ("here",), moments, rows, dict.fromkeys(plan.names, 0)), plan)
+        validate_summary(Summary(plan.fingerprint, ("here",), moments, rows, dict.fromkeys(plan.names, 0)), plan)
     except FedCDHError as problem:
         return type(problem).__name__
     return "admitted"
@@ -375,7 +375,7 @@ def show_honest(seeds: range) -> None:
     for seed in seeds:
         summary, plan = honest(seed)
         try:
-            check(summary, plan)
+            validate_summary(summary, plan)
         except FedCDHError as problem:
             refused += 1
             print(f"  seed {seed}: {problem}")

@@ -19,17 +19,17 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.calibration_data import Instance, calibration_domain, calibration_pair, gaussian, heavy_tailed
-from fedcdh.basis import Basis
-from fedcdh.cohort import Cohort, add_up
-from fedcdh.features import FeatureFamily, Fourier, Hermite
-from fedcdh.independence.kernel import KernelTest
-from fedcdh.independence.regression import RegressionTest
-from fedcdh.plan import StudyPlan
-from fedcdh.profile import profile
-from fedcdh.questions import DOMAIN, IndependenceTest, Question
-from fedcdh.simulate import Array, Function, Simulation, identity
-from fedcdh.summing import summarize
-from fedcdh.tables import as_table
+from fedcdh.data.table import to_table
+from fedcdh.evaluation.simulation import Array, Function, Simulation, identity
+from fedcdh.inference.independence.kernel_test import KernelTest
+from fedcdh.inference.independence.regression_test import RegressionTest
+from fedcdh.inference.orthonormal_basis import Basis
+from fedcdh.protocols import DOMAIN, IndependenceTest, Query
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.aggregation import Cohort, add_up
+from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.profiles import profile
 
 ALPHA = 0.05
 FIRST_SEED = 1000
@@ -40,7 +40,7 @@ CHUNK = 10  # seeds per task
 
 def cohorts_of(study: Simulation, families: Iterable[FeatureFamily]) -> dict[FeatureFamily, Cohort]:
     """What the server sees of a study with each of these features: a plan from profiles, one summary per client."""
-    tables = {client: as_table(table, study.names) for client, table in study.tables.items()}
+    tables = {client: to_table(table, study.names) for client, table in study.tables.items()}
     profiles = [profile(table, client) for client, table in tables.items()]
     plans = [StudyPlan.from_profiles(profiles, family=family) for family in families]
     return {
@@ -58,7 +58,7 @@ class Contender:
     test: Callable[[Cohort, int], IndependenceTest]
     given: frozenset[str] = frozenset()
 
-    def p_value(self, cohorts: Mapping[FeatureFamily, Cohort], question: Question, seed: int) -> float:
+    def p_value(self, cohorts: Mapping[FeatureFamily, Cohort], question: Query, seed: int) -> float:
         given = question.given | (self.given - question.pair)
         return self.test(cohorts[self.family(seed)], seed)([replace(question, given=given)])[0].p_value
 
@@ -114,7 +114,7 @@ def p_values(row: Row, contenders: Sequence[Contender], seeds: Sequence[int]) ->
     for seed in seeds:
         instance = row.make(seed=seed)
         cohorts = cohorts_of(instance.study, {contender.family(seed) for contender in contenders})
-        found.append([contender.p_value(cohorts, instance.question, seed) for contender in contenders])
+        found.append([contender.p_value(cohorts, instance.query, seed) for contender in contenders])
     return found
 
 

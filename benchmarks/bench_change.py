@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import argparse
 
-from fedcdh.basis import Basis
-from fedcdh.change import OperatorChange, PrintedChange
-from fedcdh.cohort import add_up
-from fedcdh.independence.kernel import FeatureSpace, one_hot, random_delta
-from fedcdh.plan import StudyPlan
-from fedcdh.profile import profile
-from fedcdh.simulate import AUTHORS, PAPER, simulate
-from fedcdh.summing import summarize
-from fedcdh.tables import as_table
+from fedcdh.data.table import to_table
+from fedcdh.evaluation.simulation import AUTHORS, PAPER, simulate
+from fedcdh.inference.independence.kernel_test import FeatureSpace, one_hot_domain, random_domain_features
+from fedcdh.inference.independent_change import OperatorChange, PrintedChange
+from fedcdh.inference.orthonormal_basis import Basis
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.aggregation import add_up
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.profiles import profile
 
 
 def share_right(model: str, dialect: str, clients: int, rows: int, seeds: range) -> list[float]:
@@ -31,13 +31,13 @@ def share_right(model: str, dialect: str, clients: int, rows: int, seeds: range)
             seed=seed,
             dialect={"paper": PAPER, "authors": AUTHORS}[dialect],
         ).standardised()
-        tables = {client: as_table(table, study.names) for client, table in study.tables.items()}
+        tables = {client: to_table(table, study.names) for client, table in study.tables.items()}
         plan = StudyPlan.from_profiles(profile(table, client) for client, table in tables.items())
         cohort = add_up((summarize(table, plan, client) for client, table in tables.items()), plan)
         forms = (
             OperatorChange(Basis.of(cohort)),
-            PrintedChange(FeatureSpace.of(cohort, one_hot)),
-            PrintedChange(FeatureSpace.of(cohort, random_delta)),
+            PrintedChange(FeatureSpace.of(cohort, one_hot_domain)),
+            PrintedChange(FeatureSpace.of(cohort, random_domain_features)),
         )
         (arrow,) = study.arrows
         for position, form in enumerate(forms):

@@ -14,23 +14,25 @@ from functools import partial
 import numpy as np
 
 from benchmarks.bench_graphs import Setting, one
-from fedcdh import basis, engines, removal
-from fedcdh.features import Hermite
+from fedcdh.discovery import methods
+from fedcdh.inference import orthonormal_basis
+from fedcdh.search import edge_removal
+from fedcdh.summaries.features import Hermite
 
 SETTINGS = [Setting(model, d, 10, 100, 1, "authors") for d in (6, 12) for model in ("linear", "general")]
 
 
 def curved(value: float) -> None:
-    basis.CURVED = value
+    orthonormal_basis.CURVATURE_ALPHA = value
 
 
 def clear(value: float) -> None:
-    removal.CLEAR = value
+    edge_removal.CLEAR_P_VALUE = value
 
 
 def width(value: float) -> None:
-    changed = replace(engines.ENGINES["constraint"], family=lambda seed: Hermite(int(value)))
-    engines.ENGINES = {**engines.ENGINES, "constraint": changed}
+    changed = replace(methods.METHODS["constraint"], family=lambda seed: Hermite(int(value)))
+    methods.METHODS = {**methods.METHODS, "constraint": changed}
 
 
 CHOICES: dict[str, tuple[Callable[[float], None], tuple[float, ...]]] = {

@@ -22,8 +22,8 @@ import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
 from fedcdh import Categorical, Continuous, StudyPlan, summarize
-from fedcdh.clusters import DaskRows, RayRows
-from fedcdh.files.summaries import SummaryMessage, pack
+from fedcdh.data.clusters import DaskRows, RayRows
+from fedcdh.messages.summary_file import SummaryMessage, pack_summary
 
 LABELS = ("a", "b", "c")
 MISSING = 0.001  # of the cells
@@ -107,7 +107,7 @@ def timed(plan: StudyPlan, cluster: Any, times: int) -> tuple[bytes, float]:
             begin = time.perf_counter()
             summary = summarize(source(), plan, "site")
             taken.append(time.perf_counter() - begin)
-    return pack(SummaryMessage(summary, False), plan), min(taken[1:])
+    return pack_summary(SummaryMessage(summary, False), plan), min(taken[1:])
 
 
 def main() -> None:

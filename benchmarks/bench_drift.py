@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedcdh.cohort import add_up
-from fedcdh.drift import Drift, drift_of
-from fedcdh.plan import StudyPlan
-from fedcdh.summing import summarize
+from fedcdh.discovery.drift import Drift, estimate_drift
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.aggregation import add_up
+from fedcdh.summaries.plan import StudyPlan
 
 Array = NDArray[np.float64]
 Noise = Callable[[np.random.Generator, int], Array]
@@ -67,7 +67,7 @@ def drifts(setting: Setting, seed: int) -> tuple[Drift, ...]:
     tables = setting.tables(seed)
     plan = StudyPlan.from_tables(tables)
     cohort = add_up((summarize(table, plan, client) for client, table in tables.items()), plan)
-    return drift_of(cohort, {"y": ("x", "z")})
+    return estimate_drift(cohort, {"y": ("x", "z")})
 
 
 NULLS = (

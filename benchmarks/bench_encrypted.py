@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from fedcdh.cohort import Aggregate, add_up
-from fedcdh.files.summaries import SummaryMessage, pack
-from fedcdh.plan import StudyPlan
+from fedcdh.data.table import to_table
+from fedcdh.evaluation.simulation import simulate
+from fedcdh.messages.summary_file import SummaryMessage, pack_summary
 from fedcdh.privacy import homomorphic
-from fedcdh.simulate import simulate
-from fedcdh.summing import summarize
-from fedcdh.tables import as_table
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.aggregation import Aggregate, add_up
+from fedcdh.summaries.plan import StudyPlan
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, float]:
@@ -31,30 +31,30 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float]:
 
 def row(variables: int, clients: int, seed: int) -> str:
     study = simulate("linear", variables=variables, clients=clients, rows=1000, seed=seed)
-    tables = {client: as_table(table, study.names) for client, table in study.tables.items()}
+    tables = {client: to_table(table, study.names) for client, table in study.tables.items()}
     plan = StudyPlan.from_tables(tables)
     parts, making = timed(lambda: [summarize(table, plan, client) for client, table in tables.items()])
     plain, adding = timed(lambda: Aggregate.of(add_up(parts, plan)))
-    private, public = homomorphic.new_keys()
-    sealed, sealing = timed(lambda: [homomorphic.encrypt(part, plan, public) for part in parts])
-    total, summing = timed(lambda: homomorphic.add(sealed, public))
-    found, opening = timed(lambda: homomorphic.opened(total, plan, private))
+    private, public = homomorphic.generate_key_pair()
+    sealed, sealing = timed(lambda: [homomorphic.encrypt_summary(part, plan, public) for part in parts])
+    total, summing = timed(lambda: homomorphic.add_encrypted(sealed, public))
+    found, opening = timed(lambda: homomorphic.decrypt_sum(total, plan, private))
     assert found.total == plain.total
-    assert np.array_equal(found.firsts, plain.firsts)
-    size = len(sealed[0]) / len(pack(SummaryMessage(parts[0]), plan))
+    assert np.array_equal(found.first_moments, plain.first_moments)
+    size = len(sealed[0]) / len(pack_summary(SummaryMessage(parts[0]), plan))
     ratios = (size, (making + sealing) / making, summing / adding, opening / adding)
     return f"{variables:9}{clients:8}" + "".join(f"{ratio:11.1f}x" for ratio in ratios)
 
 
 def farthest(sites: int, seed: int) -> float:
     """How far sums of random limbs are from whole numbers."""
-    tenseal = homomorphic._tenseal()
-    private, public = homomorphic.new_keys()
+    tenseal = homomorphic._import_tenseal()
+    private, public = homomorphic.generate_key_pair()
     draw, context = np.random.default_rng(seed), tenseal.context_from(public)
-    half = 1 << (homomorphic.LIMB - 1)
-    total, true = None, np.zeros(homomorphic.DEGREE // 2)
+    half = 1 << (homomorphic.LIMB_BITS - 1)
+    total, true = None, np.zeros(homomorphic.POLYNOMIAL_DEGREE // 2)
     for _ in range(sites):
-        limbs = draw.integers(-half, half, homomorphic.DEGREE // 2).astype(float)
+        limbs = draw.integers(-half, half, homomorphic.POLYNOMIAL_DEGREE // 2).astype(float)
         vector = tenseal.ckks_vector(context, limbs.tolist())
         total, true = vector if total is None else total + vector, true + limbs
     assert total is not None

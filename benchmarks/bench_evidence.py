@@ -1,7 +1,7 @@
 """The evidence engine from inside: python -m benchmarks.bench_evidence --help
 
 1. How often directions within a class are right, by the strength of what tells them: curvature, independent change
-   weighed as evidence, and the paper's form of that principle. The thresholds in `fedcdh.algorithm` come from here.
+   weighed as evidence, and the paper's form of that principle. The thresholds in `fedcdh.discovery.algorithm` come from here.
 2. What other priors do to the graphs.
 """
 
@@ -16,25 +16,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import fedcdh.evidence as prior_of_change
+import fedcdh.inference.evidence.family_score as prior_of_change
 from benchmarks.bench_graphs import DIALECTS
-from fedcdh.algorithm import augmented
-from fedcdh.basis import Basis
-from fedcdh.certainty import as_skeleton, colliders_of, direction_evidence
-from fedcdh.change import OperatorChange
-from fedcdh.cohort import Cohort, add_up
-from fedcdh.discovery import discover
-from fedcdh.evidence import Evidence, gaussian
-from fedcdh.features import Hermite
-from fedcdh.graph import ends
-from fedcdh.metrics import compare
-from fedcdh.ordering import best_dag
-from fedcdh.orientation import orient
-from fedcdh.plan import StudyPlan
-from fedcdh.questions import DOMAIN
-from fedcdh.screening import screened
-from fedcdh.simulate import Simulation, simulate
-from fedcdh.summing import summarize
+from fedcdh.discovery.algorithm import with_domain
+from fedcdh.discovery.api import discover
+from fedcdh.evaluation.simulation import Simulation, simulate
+from fedcdh.graphs.metrics import compare
+from fedcdh.graphs.partial_graph import sort_pair
+from fedcdh.inference.evidence import gaussian
+from fedcdh.inference.evidence.family_score import FamilyScore
+from fedcdh.inference.independent_change import OperatorChange
+from fedcdh.inference.orthonormal_basis import Basis
+from fedcdh.inference.parent_screening import screen_parents
+from fedcdh.protocols import DOMAIN
+from fedcdh.search.edge_support import make_dag_collider_rule, measure_directions, to_skeleton
+from fedcdh.search.order_search import best_dag
+from fedcdh.search.orientation import orient_skeleton
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.aggregation import Cohort, add_up
+from fedcdh.summaries.features import Hermite
+from fedcdh.summaries.plan import StudyPlan
 
 SETTINGS = (("linear", "paper"), ("general", "paper"), ("general", "authors"))
 STRENGTHS = {"curvature": (0, 3, 10, 30), "independent change": (0, 3, 10, 30), "operators": (0, 0.05, 0.1, 0.2)}
@@ -58,14 +59,14 @@ def lines(model: Any, dialect: str, seed: int) -> list[Told]:
     study = simulate(model, seed=seed, dialect=DIALECTS[dialect]).standardised()
     cohort = cohort_of(study)
     basis = Basis.of(cohort)
-    score, straight = Evidence.of(cohort, basis), Evidence.of(cohort, basis, curved=False)
-    best = best_dag(augmented(cohort), score, candidates=screened(basis, study.names)).dag
-    graph = orient(as_skeleton(best), colliders_of(best)).graph
-    curved = direction_evidence(graph, score, straight)
-    moving = direction_evidence(graph, straight, lambda families: [0.0] * len(families))
+    score, straight = FamilyScore.of(cohort, basis), FamilyScore.of(cohort, basis, curved=False)
+    best = best_dag(with_domain(cohort), score, candidates=screen_parents(basis, study.names)).dag
+    graph = orient_skeleton(to_skeleton(best), make_dag_collider_rule(best)).graph
+    curved = measure_directions(graph, score, straight)
+    moving = measure_directions(graph, straight, lambda families: [0.0] * len(families))
     operators = OperatorChange(basis)
     found = []
-    for pair in sorted(map(ends, graph.lines)):
+    for pair in sorted(map(sort_pair, graph.lines)):
         for arrow in {pair, pair[::-1]} & study.arrows:
             (change,) = operators([arrow])
             values = {
@@ -97,13 +98,13 @@ def _share(values: np.ndarray[Any, Any], step: float) -> str:
 
 
 PRIORS: dict[str, tuple[Any, str, Any]] = {
-    "as chosen": (gaussian, "ROUGHNESS", gaussian.ROUGHNESS),
-    "prior variances of weights / 3": (gaussian, "SIZES", tuple(g / 3 for g in gaussian.SIZES)),
-    "prior variances of weights x 3": (gaussian, "SIZES", tuple(g * 3 for g in gaussian.SIZES)),
+    "as chosen": (gaussian, "ROUGHNESS", gaussian.ROUGHNESS_DECAY),
+    "prior variances of weights / 3": (gaussian, "SIZES", tuple(g / 3 for g in gaussian.PRIOR_VARIANCES)),
+    "prior variances of weights x 3": (gaussian, "SIZES", tuple(g * 3 for g in gaussian.PRIOR_VARIANCES)),
     "roughness 0.25": (gaussian, "ROUGHNESS", 0.25),
     "roughness 1": (gaussian, "ROUGHNESS", 1.0),
-    "clients' weights / 3": (gaussian, "SHARES", tuple(share / 3 for share in gaussian.SHARES)),
-    "clients' weights x 3": (gaussian, "SHARES", tuple(share * 3 for share in gaussian.SHARES)),
+    "clients' weights / 3": (gaussian, "SHARES", tuple(share / 3 for share in gaussian.DEVIATION_VARIANCES)),
+    "clients' weights x 3": (gaussian, "SHARES", tuple(share * 3 for share in gaussian.DEVIATION_VARIANCES)),
     "clients' noise, freedom 2": (gaussian, "FREEDOM", 2.0),
     "clients' noise, freedom 8": (gaussian, "FREEDOM", 8.0),
     "log odds of change 0": (prior_of_change, "CHANGE", 0.0),

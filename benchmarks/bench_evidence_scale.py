@@ -1,6 +1,6 @@
 """The evidence engine with many variables, and with many clients: python -m benchmarks.bench_evidence_scale --help
 
-As many edges as variables, ten clients. Beside the way pairs are screened (`fedcdh.screening`), the plain screen: every
+As many edges as variables, ten clients. Beside the way pairs are screened (`fedcdh.inference.parent_screening`), the plain screen: every
 pair that is dependent at level 0.1, which is also how up to 100 variables are screened. Every run has a process of its
 own, one after the other. Seconds are processor time of the search, from the sum of the summaries on; megabytes are the
 most that the process ever had, its tables included. Missed are true edges to which the screen leaves no chance.
@@ -24,11 +24,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.bench_evidence import cohort_of, replaced
-from fedcdh import algorithm, screening
-from fedcdh.discovery import discover_from
-from fedcdh.exports import result_json
-from fedcdh.metrics import compare
-from fedcdh.simulate import simulate
+from fedcdh.discovery import algorithm
+from fedcdh.discovery.api import discover_from
+from fedcdh.evaluation.simulation import simulate
+from fedcdh.graphs.metrics import compare
+from fedcdh.inference import parent_screening
+from fedcdh.reporting.result_files import render_result_json
 
 SCREENS: dict[str, dict[str, float]] = {
     "as chosen": {},
@@ -58,13 +59,13 @@ def measured(screen: str, model: Any, variables: int, rows: int, seed: int) -> M
     scored = [0]
 
     def screened(*asked: Any) -> Any:
-        possible.update(screening.screened(*asked) or {})
+        possible.update(parent_screening.screen_parents(*asked) or {})
         return possible or None
 
     with ExitStack() as stack:
-        stack.enter_context(replaced(algorithm, "screened", screened))
+        stack.enter_context(replaced(algorithm, "screen_parents", screened))
         for name, value in SCREENS[screen].items():
-            stack.enter_context(replaced(screening, name, value))
+            stack.enter_context(replaced(parent_screening, name, value))
         start = process_time()
         found = discover_from(
             cohort, cohort.plan, method="evidence", progress=lambda before, new: scored.append(before + new)
@@ -98,7 +99,7 @@ def compared(clients: int, seed: int) -> Compared:
     moments.append(process_time())
     result.drift(study.names)
     moments.append(process_time())
-    result_json(result)
+    render_result_json(result)
     moments.append(process_time())
     return Compared(*np.diff(moments).tolist(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
@@ -143,7 +144,9 @@ def main() -> None:
     print(f"{'':36}{'seconds':>9}{'families':>10}{'cand./var.':>12}{'missed':>8}{'MB':>7}{'skel F1':>9}{'dir F1':>8}")
     for model in options.models:
         for variables in options.variables:
-            for screen in options.screens if variables > screening.MANY else options.screens[:1]:
+            for screen in (
+                options.screens if variables > parent_screening.MAX_PAIRWISE_VARIABLES else options.screens[:1]
+            ):
                 run = partial(measured, screen, model, variables, options.rows)
                 found = Measured(*in_a_process(run, seeds))
                 label = f"{model:8} d = {variables:<4} {screen}"

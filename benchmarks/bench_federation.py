@@ -12,11 +12,11 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from fedcdh.discovery import discover
-from fedcdh.exports import result_json
-from fedcdh.online import simulate_federation
-from fedcdh.online.participation import Participation
-from fedcdh.simulate import Simulation, simulate
+from fedcdh.discovery.api import discover
+from fedcdh.evaluation.simulation import Simulation, simulate
+from fedcdh.federation import simulate_federation
+from fedcdh.federation.participation import Participation
+from fedcdh.reporting.result_files import render_result_json
 
 ROWS, SEED = 500, 1000
 
@@ -34,12 +34,12 @@ def main() -> None:
     outcome = simulate_federation(
         further.columns("site"),
         domain="site",
-        accept_ranges=further.names,
+        accept_differences=further.names,
         faults={(client, "answer 2"): "silent"},
         **asking,
     )
     print(f"{'':11} {time.perf_counter() - start:6.1f} s where {client} drops out in the second of them; ", end="")
-    print(f"{_traffic(outcome.participation)}; {outcome.result.findings.spent}")
+    print(f"{_traffic(outcome.participation)}; {outcome.result.search_result.spent}")
 
 
 def _study(variables: int, clients: int) -> Simulation:
@@ -50,16 +50,16 @@ def _study(variables: int, clients: int) -> Simulation:
 def _run(study: Simulation, search: Mapping[str, Any]) -> None:
     data, before = study.columns("site"), _peak()
     start, cpu = time.perf_counter(), time.process_time()
-    outcome = simulate_federation(data, domain="site", accept_ranges=study.names, **search)
+    outcome = simulate_federation(data, domain="site", accept_differences=study.names, **search)
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     print(
         f"{search['method']:11} {seconds:6.1f} s ({cpu:.1f} s of one core), peak memory {_peak():.0f} MB (before "
         f"{before:.0f} MB); {_traffic(outcome.participation)}"
     )
-    if outcome.result.findings.spent:
-        print(f"{'':11} {outcome.result.findings.spent}")
+    if outcome.result.search_result.spent:
+        print(f"{'':11} {outcome.result.search_result.spent}")
     start = time.perf_counter()
-    same = result_json(discover(data, domain="site", **search)) == result_json(outcome.result)
+    same = render_result_json(discover(data, domain="site", **search)) == render_result_json(outcome.result)
     print(f"{'':11} {time.perf_counter() - start:6.1f} s with discover alone; the same bytes: {same}")
 
 

@@ -15,15 +15,15 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from fedcdh.basis import Basis
-from fedcdh.discovery import discover
-from fedcdh.equivalence import cpdag, extend
-from fedcdh.graph import PartialGraph
-from fedcdh.independence.regression import RegressionTest
-from fedcdh.metrics import compare, compare_changing
-from fedcdh.questions import DOMAIN, Question
-from fedcdh.result import Discovery
-from fedcdh.simulate import AUTHORS, PAPER, Model, Simulation, simulate
+from fedcdh.discovery.api import discover
+from fedcdh.discovery.result import Discovery
+from fedcdh.evaluation.simulation import AUTHORS, PAPER, MechanismModel, Simulation, simulate
+from fedcdh.graphs.equivalence import extend_to_dag, to_cpdag
+from fedcdh.graphs.metrics import compare, compare_changing
+from fedcdh.graphs.partial_graph import PartialGraph
+from fedcdh.inference.independence.regression_test import RegressionTest
+from fedcdh.inference.orthonormal_basis import Basis
+from fedcdh.protocols import DOMAIN, Query
 
 DIALECTS = {"paper": PAPER, "authors": AUTHORS}
 
@@ -40,14 +40,14 @@ class Setting(NamedTuple):
 def oracle(study: Simulation) -> PartialGraph:
     """The best a search can do: the class of the true augmented graph, extended to a DAG."""
     augmented = PartialGraph.from_dag((DOMAIN, *study.names), study.augmented)
-    return extend(cpdag(augmented)).drop(DOMAIN)
+    return extend_to_dag(to_cpdag(augmented)).drop(DOMAIN)
 
 
 def visible(study: Simulation, found: Discovery) -> list[tuple[str, str]]:
     """The true edges that the default test sees when it is asked the right question."""
     arrows = sorted(study.arrows)
     parents = {head: {tail for tail, other in arrows if other == head} for _, head in arrows}
-    questions = [Question(tail, head, frozenset({DOMAIN, *parents[head]} - {tail})) for tail, head in arrows]
+    questions = [Query(tail, head, frozenset({DOMAIN, *parents[head]} - {tail})) for tail, head in arrows]
     answers = RegressionTest(Basis.of(found.cohort))(questions)
     return [arrow for arrow, answer in zip(arrows, answers, strict=True) if answer.p_value < found.settings.alpha]
 
@@ -55,7 +55,7 @@ def visible(study: Simulation, found: Discovery) -> list[tuple[str, str]]:
 def instance(setting: Setting, seed: int) -> Simulation:
     """One study, standardised: nothing may profit from the scale."""
     return simulate(
-        cast("Model", setting.model),
+        cast("MechanismModel", setting.model),
         variables=setting.variables,
         clients=setting.clients,
         rows=setting.rows,

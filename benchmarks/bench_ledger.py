@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcdh import StudyPlan
-from fedcdh.one_look import Wanted, look_at
-from fedcdh.releases import sketches
-from fedcdh.tables import Numbers
+from fedcdh.data.table import NumericColumn
+from fedcdh.privacy.disclosure.row_scan import ScanOptions, scan_rows
+from fedcdh.privacy.ledger import row_sketches
 
 Array = npt.NDArray[np.float64]
 BUCKETS = (1024, 4096, 16384)
@@ -32,8 +32,10 @@ SHAPES: dict[str, Callable[[np.random.Generator, int], Array]] = {
 }
 
 
-def sketch(values: Array, seed: int) -> sketches.Sketch:
-    (found,) = (hashed := sketches._Hash(bytes([seed % 251]))).sketches(hashed.columns([Numbers(values)]))
+def sketch(values: Array, seed: int) -> row_sketches.ValueSketch:
+    (found,) = (hashed := row_sketches._KeyedHash(bytes([seed % 251]))).sketches(
+        hashed.columns([NumericColumn(values)])
+    )
     return found
 
 
@@ -67,9 +69,9 @@ def cost(variables: int, rows: int) -> tuple[float, float]:
     times: dict[bool, list[float]] = {False: [], True: []}
     for _ in range(3):
         for watched in times:
-            wanted = Wanted(secret=b"secret" if watched else None)
+            wanted = ScanOptions(secret=b"secret" if watched else None)
             start = process_time()
-            look_at(table, plan, "site", wanted)
+            scan_rows(table, plan, "site", wanted)
             times[watched].append(process_time() - start)
     plain = statistics.median(times[False])
     return plain, statistics.median(times[True]) - plain
@@ -81,13 +83,13 @@ def main() -> None:
     tables = parser.parse_args().tables
     print(f"share of the changed values that the sure bound sees ({tables} tables, seeds 1000 on)")
     print(f"{'rows':>8}{'replaced':>10}" + "".join(f"{f'{k} buckets':>16}" for k in BUCKETS))
-    chosen = sketches.BUCKETS
+    chosen = row_sketches.N_BUCKETS
     for rows, changed in ((1000, 1), (1000, 50), (1000, 250), (10_000, 1000), (100_000, 2500), (100_000, 10_000)):
         cells = []
-        for sketches.BUCKETS in BUCKETS:  # what is measured
-            cells.append(f"{seen(rows, changed, sketches.BUCKETS, tables):>16.2f}")
+        for row_sketches.N_BUCKETS in BUCKETS:  # what is measured
+            cells.append(f"{seen(rows, changed, row_sketches.N_BUCKETS, tables):>16.2f}")
         print(f"{rows:>8}{changed:>10}" + "".join(cells))
-    sketches.BUCKETS = chosen
+    row_sketches.N_BUCKETS = chosen
     shares = (0.0, 0.05, 0.1, 0.2, 0.5, 0.98)
     print(f"\nhow often common rows are seen, {chosen} buckets")
     print(f"{'':>10}{'rows':>8}" + "".join(f"{share:>8.0%}" for share in shares))

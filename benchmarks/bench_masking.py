@@ -14,19 +14,19 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from fedcdh.arrival import admit
-from fedcdh.cohort import Aggregate
-from fedcdh.files.signing import SigningKey
-from fedcdh.files.studies import Study
-from fedcdh.files.summaries import SummaryMessage, pack, unpack
-from fedcdh.plan import StudyPlan
-from fedcdh.privacy import sums
-from fedcdh.privacy.member import Member, Site
-from fedcdh.privacy.messages import Delivery, Terms
-from fedcdh.privacy.wire import read
-from fedcdh.simulate import simulate
-from fedcdh.summary import Summary
-from fedcdh.summing import summarize
+from fedcdh.evaluation.simulation import simulate
+from fedcdh.messages.signing import SigningKey
+from fedcdh.messages.study_file import Study
+from fedcdh.messages.summary_file import SummaryMessage, pack_summary, unpack_summary
+from fedcdh.privacy.secure_aggregation import server
+from fedcdh.privacy.secure_aggregation.client import SecAggClient, SecAggMember
+from fedcdh.privacy.secure_aggregation.codec import read_message
+from fedcdh.privacy.secure_aggregation.messages import SecAggTerms, ShareDelivery
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.aggregation import Aggregate
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.summary import Summary
+from fedcdh.summaries.validation import admit_summaries
 
 SIZES = [(10, 6), (10, 30), (100, 6), (100, 30)]
 ROWS, SEED = 1000, 1000
@@ -69,12 +69,17 @@ def measured(sites: int, variables: int, left: int) -> str:
     study_, keys, tables = a_study(sites, variables)
     plan, spent = study_.plan, Spent()
     summaries = {c: spent.timed("summarize", lambda c=c: summarize(tables[c], plan, c)) for c in plan.clients}
-    files = [spent.timed("pack", lambda s=s: pack(SummaryMessage(s), plan)) for s in summaries.values()]
-    cohort = spent.timed("server, plain", lambda: admit((unpack(file, plan).summary for file in files), plan))
+    files = [spent.timed("pack", lambda s=s: pack_summary(SummaryMessage(s), plan)) for s in summaries.values()]
+    cohort = spent.timed(
+        "server, plain", lambda: admit_summaries((unpack_summary(file, plan).summary for file in files), plan)
+    )
     aggregate = masked_sum(study_, keys, summaries, plan.clients[left:], spent)
     there = [s for s in cohort.summaries if s.clients[0] in plan.clients[left:]]
-    expected = Aggregate.of(admit(there, plan, without=plan.clients[:left]))
-    assert (aggregate.total.digest, aggregate.firsts.tobytes()) == (expected.total.digest, expected.firsts.tobytes())
+    expected = Aggregate.of(admit_summaries(there, plan, without=plan.clients[:left]))
+    assert (aggregate.total.digest, aggregate.first_moments.tobytes()) == (
+        expected.total.digest,
+        expected.first_moments.tobytes(),
+    )
     plain = (spent.seconds["summarize"] + spent.seconds["pack"]) / sites
     masked = spent.seconds["summarize"] / sites + spent.seconds["masking"] / (sites - left)
     size = sum(map(len, files)) / sites
@@ -98,18 +103,18 @@ def masked_sum(
     study: Study, keys: dict[str, SigningKey], summaries: dict[str, Summary], staying: Collection[str], spent: Spent
 ) -> Aggregate:
     """All rounds by bytes, as they go online."""
-    states: dict[str, Member | None] = dict.fromkeys(study.plan.clients)
+    states: dict[str, SecAggMember | None] = dict.fromkeys(study.plan.clients)
 
     def answered(client: str, blob: bytes, kind: Any) -> bytes:
-        asked = read(blob, study.plan, kind)
-        site = Site(study, client, keys[client])
+        asked = read_message(blob, study.plan, kind)
+        site = SecAggClient(study, client, keys[client])
         states[client], reply = site.answer(asked, states[client], lambda: (summaries[client], True))
         return reply.to_bytes()
 
     def ask(request: Any, clients: Collection[str], kind: Any, check: Callable[[Any], None]) -> dict[str, Any]:
         found = {}
         for client in clients:
-            own = request.to(client) if isinstance(request, Delivery) else request
+            own = request.to(client) if isinstance(request, ShareDelivery) else request
             blob = spent.timed("server, masked", own.to_bytes)
             whose = "masking" if client in staying else "masking, of those who leave"
             reply = spent.timed(whose, lambda c=client, b=blob: answered(c, b, type(request)))
@@ -119,23 +124,30 @@ def masked_sum(
             found[client] = spent.timed("server, masked", lambda r=reply: _checked(r, study, kind, check))
         return found
 
-    server = spent.timed
-    terms = Terms.of(study)
-    got = ask(terms, study.plan.clients, sums.Keys, lambda one: sums.check_keys(study, terms, one))
-    roster = server("server, masked", lambda: sums.roster_of(study, terms, got.values()))
-    shares = ask(roster, roster.clients, sums.Shares, lambda one: sums.check_shares(study, roster, one))
-    delivery = server("server, masked", lambda: sums.delivery_of(roster, shares.values()))
-    masked = ask(delivery, staying, sums.Masked, lambda one: sums.check_masked(study, roster, delivery, one))
-    present = sums.present_of(roster, masked)
-    signed = ask(present, staying, sums.Confirmed, lambda one: sums.check_confirmed(study, roster, present, one))
-    confirmed = server("server, masked", lambda: sums.confirmations_of(study, roster, present, signed.values()))
-    opened = ask(confirmed, staying, sums.Opened, lambda one: sums.check_opened(study, roster, delivery, present, one))
+    timed = spent.timed
+    terms = SecAggTerms.of(study)
+    got = ask(terms, study.plan.clients, server.PublicKeys, lambda one: server.check_keys(study, terms, one))
+    roster = timed("server, masked", lambda: server.build_roster(study, terms, got.values()))
+    shares = ask(roster, roster.clients, server.SealedShares, lambda one: server.check_shares(study, roster, one))
+    delivery = timed("server, masked", lambda: server.build_delivery(roster, shares.values()))
+    masked = ask(delivery, staying, server.MaskedVector, lambda one: server.check_masked(study, roster, delivery, one))
+    present = server.list_survivors(roster, masked)
+    signed = ask(
+        present, staying, server.SurvivorConfirmation, lambda one: server.check_confirmed(study, roster, present, one)
+    )
+    confirmed = timed("server, masked", lambda: server.collect_confirmations(study, roster, present, signed.values()))
+    opened = ask(
+        confirmed,
+        staying,
+        server.UnmaskingShares,
+        lambda one: server.check_opened(study, roster, delivery, present, one),
+    )
     parts = list(opened.values())
-    return server("server, masked", lambda: sums.sum_of(study, roster, shares, masked.values(), present, parts))
+    return timed("server, masked", lambda: server.unmask_sum(study, roster, shares, masked.values(), present, parts))
 
 
 def _checked(reply: bytes, study: Study, kind: Any, check: Callable[[Any], None]) -> Any:
-    found = read(reply, study.plan, kind)
+    found = read_message(reply, study.plan, kind)
     check(found)
     return found
 

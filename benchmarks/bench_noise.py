@@ -19,25 +19,25 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.calibration_data import Instance, calibration_domain, calibration_pair
-from fedcdh.basis import Basis
-from fedcdh.budget import STEPS, Noise
-from fedcdh.cohort import Aggregate, Cohort, add_up
-from fedcdh.discovery import discover, discover_from
-from fedcdh.features import ball
-from fedcdh.independence.noisy import NoisyMoments, NoisyTest
-from fedcdh.independence.regression import RegressionTest
-from fedcdh.metrics import compare, compare_changing
-from fedcdh.plan import Continuous, StudyPlan
-from fedcdh.privacy.noise import deviations, released
-from fedcdh.questions import DOMAIN, Question
-from fedcdh.result import Discovery
-from fedcdh.simulate import Model, Simulation, simulate
-from fedcdh.summary import Summary
-from fedcdh.summing import summarize
+from fedcdh.discovery.api import discover, discover_from
+from fedcdh.discovery.result import Discovery
+from fedcdh.evaluation.simulation import MechanismModel, Simulation, simulate
+from fedcdh.graphs.metrics import compare, compare_changing
+from fedcdh.inference.independence.noisy_moments_test import NoisyMoments, NoisyMomentsTest
+from fedcdh.inference.independence.regression_test import RegressionTest
+from fedcdh.inference.orthonormal_basis import Basis
+from fedcdh.privacy.differential.mechanism import clip_noisy_rows, noise_deviations
+from fedcdh.protocols import DOMAIN, Query
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
+from fedcdh.summaries.dp_parameters import PRODUCT_STEPS, DPParameters
+from fedcdh.summaries.features import bounded
+from fedcdh.summaries.plan import Continuous, StudyPlan
+from fedcdh.summaries.summary import Summary
 
 ALPHA, DELTA, VARIABLES, CLIENTS = 0.05, 1e-5, 6, 5
 ROWS, EPSILONS = (1000, 10_000, 100_000), (0.5, 1.0, 2.0, 4.0, 8.0)
-MODELS: tuple[Model, ...] = ("linear", "general")
+MODELS: tuple[MechanismModel, ...] = ("linear", "general")
 DEGREE = 3
 MOST, SEARCHES = {100_000: 50}, 20
 """Repetitions where they take long."""
@@ -61,8 +61,8 @@ def exact_summaries(instance: Instance, seed: int, scales: float) -> tuple[Study
         for name, mean, spread in zip(study.names, rows.mean(axis=0), rows.std(axis=0), strict=True)
     ]
     others = [Continuous(f"other{i}", 0.0, scales) for i in range(VARIABLES - len(own))]
-    noise = Noise(1.0, DELTA, rows=len(rows), degree=DEGREE)
-    plan = StudyPlan((*own, *others), tuple(study.tables), clip=ball.CLIP, noise=noise)
+    noise = DPParameters(1.0, DELTA, rows=len(rows), degree=DEGREE)
+    plan = StudyPlan((*own, *others), tuple(study.tables), clip=bounded.BOUNDED_CLIP, noise=noise)
     summaries = []
     for client, table in study.tables.items():
         columns = {name: table[:, i] for i, name in enumerate(study.names)}
@@ -71,14 +71,14 @@ def exact_summaries(instance: Instance, seed: int, scales: float) -> tuple[Study
     return plan, summaries
 
 
-def with_noise(summary: Summary, noise: Noise, rng: np.random.Generator) -> Summary:
+def with_noise(summary: Summary, noise: DPParameters, rng: np.random.Generator) -> Summary:
     """As `privacy.noise.noisy`, from numpy's generator."""
-    sizes = deviations(len(summary.moments), noise.deviation)
+    sizes = noise_deviations(len(summary.moments), noise.deviation)
     drawn = np.triu(np.rint(rng.standard_normal(sizes.shape) * sizes)).astype(np.int64)
     drawn[0] = np.rint(drawn[0] / 2.0**18).astype(np.int64) << 18
     drawn[0, 0] = round(int(drawn[0, 0]) / 2**36) << 36
     drawn += np.triu(drawn, 1).T
-    return released(replace(summary, moments=summary.moments + drawn, noise=noise.deviation**2))
+    return clip_noisy_rows(replace(summary, moments=summary.moments + drawn, noise=noise.deviation**2))
 
 
 def p_values(setting: Setting, rows: int, seed: int, each: bool, epsilons: Sequence[float]) -> Iterator[list[float]]:
@@ -87,18 +87,18 @@ def p_values(setting: Setting, rows: int, seed: int, each: bool, epsilons: Seque
     plan, exact = exact_summaries(instance, seed, setting.scales)
     if not each:
         exact = [reduce(Summary.__add__, exact)]
-    asked = instance.question
+    asked = instance.query
     if each and DOMAIN not in asked.pair:
-        asked = Question(asked.x, asked.y, asked.given | {DOMAIN})
+        asked = Query(asked.x, asked.y, asked.given | {DOMAIN})
     for number, epsilon in enumerate(epsilons):
         rng = np.random.default_rng([seed, rows, number])
-        noise = Noise(epsilon, DELTA, rows=rows, degree=DEGREE)
+        noise = DPParameters(epsilon, DELTA, rows=rows, degree=DEGREE)
         here = replace(plan, noise=noise)
         sent = [with_noise(replace(one, plan=here.fingerprint), noise, rng) for one in exact]
-        known: Cohort | Aggregate = add_up(sent, here) if each else Aggregate.of_sum(sent[0], here)
+        known: Cohort | Aggregate = add_up(sent, here) if each else Aggregate.from_total(sent[0], here)
         moments = NoisyMoments.of(known)
         blind = replace(moments, deviations=np.full(len(sent), 1e-9))
-        yield [NoisyTest(one)([asked])[0].p_value for one in (moments, blind)]
+        yield [NoisyMomentsTest(one)([asked])[0].p_value for one in (moments, blind)]
 
 
 def table(
@@ -134,12 +134,12 @@ def table(
 def plain_p_value(setting: Setting, rows: int, seed: int) -> float:
     """Of the test of method "constraint", from exact sums of the usual features."""
     instance = setting.make(rows=rows // CLIENTS, clients=CLIENTS, seed=seed)
-    study, asked = instance.study, instance.question
+    study, asked = instance.study, instance.query
     tables = {c: {n: table[:, i] for i, n in enumerate(study.names)} for c, table in study.tables.items()}
     plan = StudyPlan.from_tables(tables)
     basis = Basis.of(add_up([summarize(table, plan, client) for client, table in tables.items()], plan))
     if DOMAIN not in asked.pair:
-        asked = Question(asked.x, asked.y, asked.given | {DOMAIN})
+        asked = Query(asked.x, asked.y, asked.given | {DOMAIN})
     return RegressionTest(basis)([asked])[0].p_value
 
 
@@ -172,15 +172,15 @@ def misjudged() -> list[Setting]:
 def sizes() -> None:
     """How much noise, and how many rows of normal variables are drawn onto the ball."""
     print("\n0. Noise in products of two features, in rows; R², and % of rows that are drawn in (normal variables)")
-    print("".join(f"   epsilon {e:g}: {Noise(e, DELTA).deviation / STEPS:.2f}" for e in EPSILONS))
+    print("".join(f"   epsilon {e:g}: {DPParameters(e, DELTA).deviation / PRODUCT_STEPS:.2f}" for e in EPSILONS))
     rng = np.random.default_rng(0)
     for variables in (3, 6, 12, 30):
         z = rng.standard_normal((variables, 100_000))
         for degree in (1, 3):
-            size = sum(np.square(column).sum(axis=0) for column in ball.columns(z, degree))
+            size = sum(np.square(column).sum(axis=0) for column in bounded.power_features(z, degree))
             cells = []
             for rows in ROWS:
-                radius = ball.radius(variables, 0, degree, rows)
+                radius = bounded.compute_radius(variables, 0, degree, rows)
                 cells.append(f"n = {rows}: {radius**2:6.1f}, {100 * (size > radius**2).mean():4.1f} %")
             print(f"{variables:4} variables, degree {degree}   " + "   ".join(cells), flush=True)
 
@@ -196,7 +196,7 @@ def graphs(options: argparse.Namespace) -> None:
     heads = [f"eps {epsilon:g}" for epsilon in EPSILONS] + ["no noise"]
     print(f"{'model':>8}{'n':>8}  " + "".join(f"{head:>28}" for head in heads), flush=True)
     for model in MODELS:
-        for rows in (rows for rows in ROWS if rows <= options.most_rows):
+        for rows in (rows for rows in ROWS if rows <= options.max_rows_per_client):
             most = min(options.repetitions, SEARCHES // 2 if rows in MOST else SEARCHES)
             seeds = range(options.first_seed, options.first_seed + most)
             found = np.mean([_searches(model, rows, seed) for seed in seeds], axis=0)
@@ -204,13 +204,13 @@ def graphs(options: argparse.Namespace) -> None:
             print(f"{model:>8}{rows:8}  {cells}", flush=True)
 
 
-def _searches(model: Model, rows: int, seed: int) -> list[list[float]]:
+def _searches(model: MechanismModel, rows: int, seed: int) -> list[list[float]]:
     study = simulate(model, clients=CLIENTS, rows=rows // CLIENTS, seed=seed)
-    plan, exact = exact_summaries(Instance(study, Question(*study.names[:2]), True), seed, 1.0)
+    plan, exact = exact_summaries(Instance(study, Query(*study.names[:2]), True), seed, 1.0)
     found = []
     for number, epsilon in enumerate(EPSILONS):
         rng = np.random.default_rng([seed, rows, number])
-        noise = Noise(epsilon, DELTA, rows=rows, degree=DEGREE)
+        noise = DPParameters(epsilon, DELTA, rows=rows, degree=DEGREE)
         here = replace(plan, noise=noise)
         sent = [with_noise(replace(one, plan=here.fingerprint), noise, rng) for one in exact]
         found.append(_scores(discover_from(sent, here), study))
@@ -231,7 +231,7 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=1000)
     parser.add_argument("--tables", nargs="+", type=int, default=[0, 1, 2, 3, 4, 5, 6])
     parser.add_argument("--degree", type=int, default=DEGREE, help="of the noise in the plan: 1, 2 or 3")
-    parser.add_argument("--most-rows", type=int, default=ROWS[-1], help="of table 6")
+    parser.add_argument("--max-rows-per-client", type=int, default=ROWS[-1], help="of table 6")
     options = parser.parse_args()
     DEGREE = options.degree
     start = time.perf_counter()

@@ -19,18 +19,18 @@ import numpy as np
 
 from benchmarks.bench_graphs import DIALECTS, Setting, instance
 from benchmarks.bench_record import ORACLE, Figures, Record, failed, mean, oracle, ours, score, title
-from fedcdh.baselines import METHODS
-from fedcdh.baselines.central import causal_learn
-from fedcdh.errors import MissingLibrary
-from fedcdh.experiments.real_data import Study
-from fedcdh.simulate import Model, Simulation
+from fedcdh.errors import MissingDependencyError
+from fedcdh.evaluation.baselines import BASELINES
+from fedcdh.evaluation.baselines.pooled_references import import_causal_learn
+from fedcdh.evaluation.experiments.real_data import RealStudy
+from fedcdh.evaluation.simulation import MechanismModel, Simulation
 
 PEERS = {
-    "fisherz": METHODS["cdnod-fisherz"],
-    "rcit": METHODS["cdnod-rcit"],
-    "kci": METHODS["cdnod-kci"],
-    "fedpc": METHODS["fedpc"],
-    "fedpc_veto": METHODS["fedpc-veto"],
+    "fisherz": BASELINES["cdnod-fisherz"],
+    "rcit": BASELINES["cdnod-rcit"],
+    "kci": BASELINES["cdnod-kci"],
+    "fedpc": BASELINES["fedpc"],
+    "fedpc_veto": BASELINES["fedpc-veto"],
 }
 
 SMALL = ("linear:6:2:100", "linear:6:10:25")
@@ -40,13 +40,13 @@ STANDARD = ("linear:6:10:100", "general:6:10:100")
 def setting_of(text: str, dialect: str) -> Setting:
     """From model:variables:clients:rows."""
     model, *sizes = text.split(":")
-    if model not in get_args(Model) or len(sizes) != 3 or not all(size.isdigit() for size in sizes):
+    if model not in get_args(MechanismModel) or len(sizes) != 3 or not all(size.isdigit() for size in sizes):
         raise SystemExit(f"found setting {text!r}; expected model:variables:clients:rows, like linear:6:2:100")
     variables, clients, rows = map(int, sizes)
     return Setting(model, variables, clients, rows, 1, dialect)
 
 
-def theirs(simulated: Simulation, study: Study, peer: str, seed: int) -> Figures:
+def theirs(simulated: Simulation, study: RealStudy, peer: str, seed: int) -> Figures:
     """One of the peers; what it raises is its result."""
     start = time.perf_counter()
     try:
@@ -62,13 +62,13 @@ def ready(peers: Sequence[str]) -> None:
     for peer in peers:
         PEERS[peer].load()
         if PEERS[peer].needs:
-            causal_learn("search.ConstraintBased.CDNOD", "cdnod")
+            import_causal_learn("search.ConstraintBased.CDNOD", "cdnod")
 
 
 def on_instance(setting: Setting, methods: Sequence[str], peers: Sequence[str], fewer: range, seed: int) -> Record:
     """All programs on one instance, the slow ones only on the fewer seeds."""
     simulated = instance(setting, seed)
-    study = Study.of(simulated, title(setting))
+    study = RealStudy.of(simulated, title(setting))
     found = {**oracle(study), **{method: ours(study, method, seed) for method in methods}}
     return found | {peer: theirs(simulated, study, peer, seed) for peer in peers if seed in fewer or peer not in SLOW}
 
@@ -117,7 +117,7 @@ def main() -> None:
     options = parser.parse_args()
     try:
         ready(options.peers)
-    except MissingLibrary as missing:
+    except MissingDependencyError as missing:
         raise SystemExit(f"{missing}; or choose --peers fedpc") from missing
     first, last = map(int, options.seeds.split(":"))
     seeds = range(first, last)

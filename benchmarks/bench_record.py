@@ -22,13 +22,19 @@ import numpy as np
 from scipy import stats
 
 from benchmarks.bench_graphs import DIALECTS, Setting, instance
-from fedcdh import baselines
-from fedcdh.discovery import discover
-from fedcdh.engines import ENGINES
-from fedcdh.experiments.real_data import DOMAIN_COLUMN, STUDIES, Study, found, load
-from fedcdh.graph import Arrow, PartialGraph
-from fedcdh.metrics import compare, compare_changing
-from fedcdh.questions import DOMAIN
+from fedcdh.discovery.api import discover
+from fedcdh.discovery.methods import METHODS
+from fedcdh.evaluation import baselines
+from fedcdh.evaluation.experiments.real_data import (
+    DOMAIN_COLUMN,
+    REAL_STUDIES,
+    RealStudy,
+    available_studies,
+    load_study,
+)
+from fedcdh.graphs.metrics import compare, compare_changing
+from fedcdh.graphs.partial_graph import Arrow, PartialGraph
+from fedcdh.protocols import DOMAIN
 
 ORACLE = "oracle"
 
@@ -49,12 +55,12 @@ Record = Mapping[str, Figures]  # method → figures
 
 
 def score(
-    study: Study, graph: PartialGraph, directed: Iterable[Arrow], changing: frozenset[str] | None, seconds: float
+    study: RealStudy, graph: PartialGraph, directed: Iterable[Arrow], changing: frozenset[str] | None, seconds: float
 ) -> Figures:
     """A graph over the variables, the arrows of a DAG that extends it, and the changing variables against the truth."""
     directed = frozenset(directed)
-    truth = study.truth_beside(directed)
-    skeleton = compare(graph.arrows, study.truth_beside(graph.arrows), graph.lines).skeleton
+    truth = study.truth_given(directed)
+    skeleton = compare(graph.arrows, study.truth_given(graph.arrows), graph.lines).skeleton
     direction = compare(directed, truth).direction
     change = (np.nan, np.nan)
     if study.changing is not None and changing is not None:
@@ -63,7 +69,7 @@ def score(
     return Figures(skeleton.f1, direction.f1, direction.shd, *change, seconds)
 
 
-def ours(study: Study, method: str, seed: int = 0, max_conditioning: int | None = None) -> Figures:
+def ours(study: RealStudy, method: str, seed: int = 0, max_conditioning_size: int | None = None) -> Figures:
     """One of our methods; what it raises is its result."""
     start = time.perf_counter()
     try:
@@ -72,7 +78,7 @@ def ours(study: Study, method: str, seed: int = 0, max_conditioning: int | None 
             domain=DOMAIN_COLUMN,
             kinds=study.kinds,
             method=method,
-            max_conditioning=max_conditioning,
+            max_conditioning_size=max_conditioning_size,
             seed=seed,
         )
         directed = result.to_dag().arrows
@@ -88,11 +94,11 @@ def failed(reason: Exception, seconds: float) -> Figures:
     return Figures(0.0, 0.0, *nothing, seconds, f"{type(reason).__name__}: {said}")
 
 
-def oracle(study: Study) -> Record:
+def oracle(study: RealStudy) -> Record:
     """The best a search can do: the class of the true augmented graph, extended to a DAG; nothing without a truth."""
     if study.changing is None or not study.acyclic:
         return {}
-    best = baselines.oracle(study.names, study.arrows | {(DOMAIN, name) for name in study.changing})
+    best = baselines.oracle_result(study.names, study.arrows | {(DOMAIN, name) for name in study.changing})
     return {ORACLE: score(study, best.graph, best.directed, best.changing, 0.0)}
 
 
@@ -100,7 +106,7 @@ def oracle(study: Study) -> Record:
 
 
 def on_simulation(setting: Setting, methods: Sequence[str], seed: int) -> Record:
-    study = Study.of(instance(setting, seed), title(setting))
+    study = RealStudy.of(instance(setting, seed), title(setting))
     return {**oracle(study), **{method: ours(study, method, seed) for method in methods}}
 
 
@@ -108,13 +114,13 @@ def title(setting: Setting) -> str:
     return f"{setting.model} d={setting.variables} K={setting.clients} n_k={setting.rows} {setting.dialect}"
 
 
-loaded = lru_cache(maxsize=1)(load)
+loaded = lru_cache(maxsize=1)(load_study)
 
 
-def on_real_data(max_conditioning: int | None, job: tuple[str, str]) -> Record:
+def on_real_data(max_conditioning_size: int | None, job: tuple[str, str]) -> Record:
     name, method = job
     study = loaded(name)
-    return oracle(study) if method == ORACLE else {method: ours(study, method, 0, max_conditioning)}
+    return oracle(study) if method == ORACLE else {method: ours(study, method, 0, max_conditioning_size)}
 
 
 # Tables
@@ -181,18 +187,18 @@ def synthetic(pool: ProcessPoolExecutor, methods: Sequence[str], seeds: range) -
 
 
 def real(
-    pool: ProcessPoolExecutor, methods: Sequence[str], names: Sequence[str], max_conditioning: int | None
+    pool: ProcessPoolExecutor, methods: Sequence[str], names: Sequence[str], max_conditioning_size: int | None
 ) -> list[Record]:
     """One record per source."""
     print("\nreal and published studies, one run each")
-    jobs = [(name, method) for name in found(names) for method in (ORACLE, *methods)]
+    jobs = [(name, method) for name in available_studies(names) for method in (ORACLE, *methods)]
     if not jobs:
         return []
     print(HEADER)
     sources: dict[str, dict[str, Record]] = {}
-    for (name, _), record in zip(jobs, pool.map(partial(on_real_data, max_conditioning), jobs), strict=True):
+    for (name, _), record in zip(jobs, pool.map(partial(on_real_data, max_conditioning_size), jobs), strict=True):
         show(name, record)
-        studies = sources.setdefault(STUDIES[name].source, {})
+        studies = sources.setdefault(REAL_STUDIES[name].source, {})
         studies[name] = {**studies.get(name, {}), **record}
     ranked = [[{m: record[m] for m in methods} for record in studies.values()] for studies in sources.values()]
     return [mean(records) for records in ranked]
@@ -200,12 +206,12 @@ def real(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--methods", nargs="+", default=list(ENGINES), help="default: all that the package knows")
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), help="default: all that the package knows")
     parser.add_argument("--parts", nargs="+", choices=["simulated", "real"], default=["simulated", "real"])
     parser.add_argument("--seeds", default="1000:1060", help="first:last+1 (default 1000:1060)")
     parser.add_argument("--quick", action="store_true", help="the first 6 seeds only")
-    parser.add_argument("--studies", nargs="+", default=list(STUDIES), help="of the real ones (default: all)")
-    parser.add_argument("--max-conditioning", type=int, help="on real studies (default: no limit)")
+    parser.add_argument("--studies", nargs="+", default=list(REAL_STUDIES), help="of the real ones (default: all)")
+    parser.add_argument("--max-conditioning-size", type=int, help="on real studies (default: no limit)")
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     first, last = map(int, options.seeds.split(":"))
@@ -213,7 +219,9 @@ def main() -> None:
     with ProcessPoolExecutor(options.workers) as pool:
         simulated = synthetic(pool, options.methods, seeds) if "simulated" in options.parts else []
         sources = (
-            real(pool, options.methods, options.studies, options.max_conditioning) if "real" in options.parts else []
+            real(pool, options.methods, options.studies, options.max_conditioning_size)
+            if "real" in options.parts
+            else []
         )
     summary("simulated settings", simulated, options.methods)
     summary("sources of real and published data", sources, options.methods)

@@ -25,15 +25,15 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from threadpoolctl import threadpool_limits
 
-from fedcdh.adding import Adding
-from fedcdh.cli.places import read_study
-from fedcdh.cli.receiving import Receiving
-from fedcdh.files.aggregates import pack_aggregate
-from fedcdh.files.signing import SigningKey, sign
-from fedcdh.files.studies import Study
-from fedcdh.files.summaries import SummaryMessage, most_bytes, pack
-from fedcdh.plan import Continuous, StudyPlan
-from fedcdh.summing import summarize
+from fedcdh.cli._inputs import read_study
+from fedcdh.cli._summaries import SummaryReader
+from fedcdh.federation.streaming.aggregate_files import StreamingAggregation
+from fedcdh.messages.aggregate_file import pack_aggregate
+from fedcdh.messages.signing import SigningKey, sign
+from fedcdh.messages.study_file import Study
+from fedcdh.messages.summary_file import SummaryMessage, max_summary_bytes, pack_summary
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.plan import Continuous, StudyPlan
 
 SMALL, LARGE = 6, 660
 """Variables: files of 5 kB and of 47 MB."""
@@ -102,7 +102,7 @@ def written(folder: Path, sites: int, variables: int) -> int:
     for k, client in enumerate(clients):
         table = np.random.default_rng([SEED, k]).standard_normal((variables, ROWS)).cumsum(axis=0)
         table /= np.sqrt(np.arange(1, variables + 1))[:, None]
-        blob = pack(SummaryMessage(summarize(dict(zip(names, table, strict=True)), plan, client)), plan)
+        blob = pack_summary(SummaryMessage(summarize(dict(zip(names, table, strict=True)), plan, client)), plan)
         (folder / f"{client}.summary").write_bytes(blob)
         (folder / f"{client}.summary.sig").write_text(sign(keys[client], "summary", blob), encoding="utf-8")
     return len(blob)
@@ -124,9 +124,11 @@ def added(folder: Path) -> tuple[float, float]:
     """CPU seconds and megabytes of checking and adding all of them, from the plan file to the file of the sum."""
     start = time.process_time()
     study, _ = read_study(folder / "study.plan.json")
-    adding = Adding.beside(folder / "study.aggregate", study)
+    adding = StreamingAggregation.beside(folder / "study.aggregate", study)
     with adding.alone():
-        outcome = adding.of(sorted(folder.glob("*.summary")), most_bytes(study.plan), Receiving(study).opened)
+        outcome = adding.of(
+            sorted(folder.glob("*.summary")), max_summary_bytes(study.plan), SummaryReader(study).opened
+        )
         assert not outcome.refused
         (folder / "study.aggregate").write_bytes(pack_aggregate(outcome.sums.message()))
         adding.done()

@@ -17,15 +17,15 @@ from itertools import combinations, product
 
 import numpy as np
 
-from fedcdh.cohort import Cohort, add_up
-from fedcdh.discovery import discover_from
-from fedcdh.engines import engine_for
-from fedcdh.plan import StudyPlan
-from fedcdh.questions import DOMAIN
-from fedcdh.resampling import bootstrap_summaries
-from fedcdh.result import Discovery
-from fedcdh.simulate import simulate
-from fedcdh.summing import summarize
+from fedcdh.discovery.api import discover_from
+from fedcdh.discovery.methods import get_method
+from fedcdh.discovery.result import Discovery
+from fedcdh.evaluation.simulation import simulate
+from fedcdh.protocols import DOMAIN
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.aggregation import Cohort, add_up
+from fedcdh.summaries.bootstrap import bootstrap_summaries
+from fedcdh.summaries.plan import StudyPlan
 
 NAMES = ("a", "b")
 METHODS = ("evidence", "constraint")
@@ -67,7 +67,7 @@ def shares(seed: int, model: str, method: str, copies: int, rows: int = 200) -> 
         for half in halves
     )
     drawn = [bootstrap_summaries(table, plan, client, copies, seed) for client, table in halves[0].items()]
-    runs = result.stability(copies=zip(*drawn, strict=True)).runs
+    runs = result.stability(replicates=zip(*drawn, strict=True)).runs
     true = {frozenset(arrow) for arrow in study.arrows}
     found = []
     for pair in map(frozenset, combinations(study.names, 2)):
@@ -112,7 +112,7 @@ def of_clients(seeds: range, runs: int, methods: Sequence[str]) -> None:
             whole.append(len(result.changing) / len(NAMES))
             for run in result.stability(runs, seed=seed).runs:
                 weighed = of_double_weight(result.cohort, run.clients)
-                graph = engine_for(method).search(weighed, result.settings, None).orientation.graph
+                graph = get_method(method).search(weighed, result.settings, None).orientation.graph
                 two.append(len(run.changing or ()) / len(NAMES))
                 double.append(len(graph.children(DOMAIN)) / len(NAMES))
         print(f"{method:12}{np.mean(whole):11.3f}{np.mean(two):13.3f}{np.mean(double):15.3f}", flush=True)

@@ -3,7 +3,7 @@
     python -m benchmarks.bench_standing_out [--tables 100]
 
 One variable, a plan made from its own profile, default features. Leverage is that of the outermost values; above 0.99
-(the default of `loneliest`), a person's other values could be computed to within a tenth of a standard deviation.
+(the default of `max_leverage`), a person's other values could be computed to within a tenth of a standard deviation.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcdh import StudyPlan
-from fedcdh.one_look import Wanted, look_at
-from fedcdh.policy import Policy
-from fedcdh.standing_out import leverages
+from fedcdh.privacy.disclosure.leverage import compute_leverages
+from fedcdh.privacy.disclosure.policy import Policy
+from fedcdh.privacy.disclosure.row_scan import ScanOptions, scan_rows
 
 Draw = Callable[[np.random.Generator, int], npt.NDArray[np.float64]]
 SHAPES: dict[str, Draw] = {
@@ -35,14 +35,14 @@ SHAPES: dict[str, Draw] = {
 def leverage(values: npt.NDArray[np.float64]) -> float:
     table = {"x": values}
     plan = StudyPlan.from_tables({"site": table})
-    found = look_at(table, plan, "site", Wanted())
-    return leverages(found.summary(0.5), plan, found.outermost.values)["x"]
+    found = scan_rows(table, plan, "site", ScanOptions())
+    return compute_leverages(found.summary(0.5), plan, found.outermost.values)["x"]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", type=int, default=100)
-    number, limit = parser.parse_args().tables, Policy().loneliest
+    number, limit = parser.parse_args().tables, Policy().max_leverage
     print(f"median leverage, and % of {number} variables above {limit} (seeds 1000..{999 + number})")
     sizes = (250, 1000, 5000)
     print(f"{'':32}" + "".join(f"{f'n = {rows}':>16}" for rows in sizes))

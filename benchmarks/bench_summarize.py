@@ -35,15 +35,15 @@ import pyarrow.parquet as pq
 from threadpoolctl import threadpool_limits
 
 from fedcdh import Continuous, StudyPlan, open_tables, summarize
-from fedcdh.features import FeatureFamily, Fourier, Hermite
-from fedcdh.files.studies import Study
-from fedcdh.files.summaries import size
-from fedcdh.policy import Policy
-from fedcdh.processors import cores
-from fedcdh.releases import ReleaseLedger
-from fedcdh.releasing import Gate
-from fedcdh.tables import Numbers, Table
-from fedcdh.taking_part import checked_summary
+from fedcdh._runtime.cpu_count import available_cpus
+from fedcdh.data.table import NumericColumn, Table
+from fedcdh.messages.study_file import Study
+from fedcdh.messages.summary_file import summary_file_size
+from fedcdh.privacy.disclosure.policy import Policy
+from fedcdh.privacy.ledger import ReleaseLedger
+from fedcdh.privacy.ledger.gate import ReleaseGate
+from fedcdh.privacy.releases import release_summary
+from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite
 
 Array = npt.NDArray[np.float64]
 BLOCK = 4096
@@ -82,7 +82,7 @@ def chain(rng: np.random.Generator, rows: int, variables: int) -> Array:
 
 
 def table_of(values: Array) -> Table:
-    return Table({name: Numbers(column) for name, column in zip(names(len(values)), values, strict=True)})
+    return Table({name: NumericColumn(column) for name, column in zip(names(len(values)), values, strict=True)})
 
 
 def write(path: Path, rows: int, variables: int, seed: int) -> None:
@@ -172,8 +172,8 @@ def read(path: Path, plan: StudyPlan) -> None:
 
 def checked(rows: object, plan: StudyPlan, workers: int = 1) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        gate = Gate(ReleaseLedger(Path(folder) / "releases.jsonl"))
-        checked_summary(rows, plan, "site", Policy(), gate=gate, workers=workers)
+        gate = ReleaseGate(ReleaseLedger(Path(folder) / "releases.jsonl"))
+        release_summary(rows, plan, "site", Policy(), gate=gate, workers=workers)
 
 
 def wide_table(variables: int, rows: int, seed: int) -> None:
@@ -256,7 +256,7 @@ def message_sizes() -> None:
     for variables in (6, 30, 100):
         plan = StudyPlan(tuple(map(Continuous, names(variables))), ("site",))
         paper = (variables + 1) ** 2 * 6**2 * 8
-        cells = [size(plan, "site", rows) for rows in (1000, 100_000, 10_000_000)]
+        cells = [summary_file_size(plan, "site", rows) for rows in (1000, 100_000, 10_000_000)]
         print(f"{variables:>5} {paper:>12,} " + " ".join(f"{f'{cell:,} ({cell / paper:.2f})':>22}" for cell in cells))
 
 
@@ -265,7 +265,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--variables", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1000)
-    parser.add_argument("--workers", type=int, nargs="+", default=sorted({1, cores()}))
+    parser.add_argument("--workers", type=int, nargs="+", default=sorted({1, available_cpus()}))
     options = parser.parse_args()
     plan = plan_of(options.variables)
     with tempfile.TemporaryDirectory() as name, threadpool_limits(1):
@@ -274,7 +274,7 @@ def main() -> None:
         write(data, options.rows, options.variables, options.seed)
         file = f"Parquet, {data.stat().st_size / 1e6:,.0f} MB"
         print(f"{options.rows:,} rows of {options.variables} variables (seed {options.seed}), {file}")
-        print(f"{cores()} cores, load {os.getloadavg()[0]:.1f}")
+        print(f"{available_cpus()} cores, load {os.getloadavg()[0]:.1f}")
         beside_numpy(options.variables, min(options.rows, 200_000), options.seed)
         whole_file(data, folder, plan, options.rows)
         wide_table(300, min(options.rows, 50_000), options.seed)

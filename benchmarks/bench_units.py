@@ -4,7 +4,7 @@
    level only; variables whose clients really differ by a factor, which nothing in a profile tells from a unit.
 2. Found: one or two clients whose numbers are in another unit.
 
-Everything goes the way of a study: tables are profiled, and `doubt` sees the profiles. TOLERANCE and CLOSER in `units`
+Everything goes the way of a study: tables are profiled, and `find_unit_mismatch` sees the profiles. TOLERANCE and CLOSER in `units`
 were chosen on seeds below 1000 (and on the real data); what is claimed comes from seeds 1000 upwards. Variables that
 are made up here are drawn anew for every seed: one seed, one variable.
 """
@@ -26,11 +26,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.bench_graphs import DIALECTS
-from fedcdh.agreement.units import Doubt, doubt
-from fedcdh.demo import hospital_study
-from fedcdh.experiments import real_data
-from fedcdh.profile import profile
-from fedcdh.simulate import client_names, generator, simulate
+from fedcdh.evaluation.demo import hospital_study
+from fedcdh.evaluation.experiments import real_data
+from fedcdh.evaluation.simulation import keyed_generator, name_clients, simulate
+from fedcdh.federation.planning.unit_consistency import UnitMismatch, find_unit_mismatch
+from fedcdh.summaries.profiles import profile
 
 Array = np.ndarray[Any, Any]
 Tables = Mapping[str, Mapping[str, Array]]  # client → variable → values
@@ -44,14 +44,14 @@ class Told(NamedTuple):
     """How many variables were looked at, and which were doubted."""
 
     variables: int
-    doubts: dict[str, Doubt]
+    doubts: dict[str, UnitMismatch]
 
 
 def told(tables: Tables) -> Told:
     """What an agreement would say of these clients' tables."""
     profiles = [profile(table, client) for client, table in tables.items()]
     names = [name for name, column in profiles[0].columns.items() if column.kind == "continuous"]
-    found = {name: doubt(name, {one.client: one.columns[name] for one in profiles}) for name in names}
+    found = {name: find_unit_mismatch(name, {one.client: one.columns[name] for one in profiles}) for name in names}
     return Told(len(names), {name: one for name, one in found.items() if one})
 
 
@@ -65,7 +65,7 @@ def show(label: str, found: Told) -> None:
     print(f"  {label:44}{len(found.doubts):6d} of {found.variables:6d}", flush=True)
 
 
-def show_each(doubts: Mapping[str, Doubt]) -> None:
+def show_each(doubts: Mapping[str, UnitMismatch]) -> None:
     for where, one in doubts.items():
         low, high = len(one.low), len(one.high)
         medians = f"{one.low_median:.4g} at {low} of {low + high} clients, {one.high_median:.4g} at {high}"
@@ -123,14 +123,14 @@ def by_domain(columns: Mapping[str, Array]) -> Tables:
 
 def prepared() -> Iterator[tuple[str, Tables]]:
     """One study of every source, the largest, the way `real_data` prepares it; codes of levels have no unit."""
-    names = {recipe.source: name for name, recipe in real_data.STUDIES.items() if recipe.kind == "continuous"}
-    for name in real_data.found(names.values(), say=lambda text: print(f"  {text}")):
-        yield real_data.STUDIES[name].source, by_domain(real_data.load(name).columns)
+    names = {recipe.source: name for name, recipe in real_data.REAL_STUDIES.items() if recipe.kind == "continuous"}
+    for name in real_data.available_studies(names.values(), say=lambda text: print(f"  {text}")):
+        yield real_data.REAL_STUDIES[name].source, by_domain(real_data.load_study(name).columns)
 
 
 def as_they_come() -> Iterator[tuple[str, Tables]]:
     """Every table with a column `domain`, with all its columns of numbers, as its file has them."""
-    labels = {recipe.source for recipe in real_data.STUDIES.values() if recipe.kind == "categorical"}
+    labels = {recipe.source for recipe in real_data.REAL_STUDIES.values() if recipe.kind == "categorical"}
     folder = real_data.data_folder()
     if not folder.is_dir():
         print(f"  {folder} not found, skipped (FEDCDH_SHARED names the folder that holds data/)")
@@ -181,7 +181,7 @@ class Quantity(NamedTuple):
     lognormal: bool = False
 
     def draw(self, seed: int, client: str, rows: int, differ: Differ) -> Array:
-        rng = generator(seed, "units", self.name, client)
+        rng = keyed_generator(seed, "units", self.name, client)
         level, spread = differ.level * rng.standard_normal(), math.exp(differ.spread * rng.standard_normal())
         standard = level + spread * rng.standard_normal(rows)
         if self.lognormal:
@@ -193,7 +193,7 @@ def made_up(quantity: Quantity, clients: int, rows: int, differ: Differ, seeds: 
     """One variable per seed, named after it."""
     return {
         client: {str(seed): quantity.draw(seed, client, rows, differ) for seed in seeds}
-        for client in client_names(clients)
+        for client in name_clients(clients)
     }
 
 

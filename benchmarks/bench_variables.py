@@ -17,15 +17,15 @@ from typing import NamedTuple, cast
 
 from threadpoolctl import threadpool_limits
 
-from fedcdh.cohort import Cohort, add_up
-from fedcdh.discovery import discover_from
-from fedcdh.metrics import compare, compare_changing
-from fedcdh.plan import StudyPlan
-from fedcdh.profile import profile
-from fedcdh.settings import usual_level
-from fedcdh.simulate import Model, Simulation, simulate
-from fedcdh.summing import summarize
-from fedcdh.tables import as_table
+from fedcdh.data.table import to_table
+from fedcdh.discovery.api import discover_from
+from fedcdh.discovery.settings import default_alpha
+from fedcdh.evaluation.simulation import MechanismModel, Simulation, simulate
+from fedcdh.graphs.metrics import compare, compare_changing
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.aggregation import Cohort, add_up
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.profiles import profile
 
 FIRST_SEED = 1000
 SIZES = (100, 300, 1000)
@@ -57,12 +57,12 @@ class Figures(NamedTuple):
 
 def study_of(case: Case) -> Simulation:
     size = {"variables": case.variables, "clients": case.clients, "rows": case.rows, "edges": case.variables}
-    return simulate(cast("Model", case.model), seed=case.seed, **size).standardised()
+    return simulate(cast("MechanismModel", case.model), seed=case.seed, **size).standardised()
 
 
 def received(study: Simulation) -> tuple[Cohort, StudyPlan]:
     """What the server gets."""
-    tables = {client: as_table(table, study.names) for client, table in study.tables.items()}
+    tables = {client: to_table(table, study.names) for client, table in study.tables.items()}
     plan = StudyPlan.from_profiles(profile(table, client) for client, table in tables.items())
     return add_up([summarize(table, plan, client) for client, table in tables.items()], plan), plan
 
@@ -78,7 +78,7 @@ def measured(case: Case) -> Figures:
         seconds,
         cpu,
         resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KILOBYTE / MEGABYTE,
-        sum(found.skeleton.questions_per_level),
+        sum(found.skeleton.queries_per_level),
         compare(found.graph.arrows, study.arrows, found.graph.lines).skeleton.f1,
         compare(found.to_dag().arrows, study.arrows).direction.f1,
         compare_changing(found.changing, study.changing).f1,
@@ -117,7 +117,7 @@ def main() -> None:
     print(f"{'model':>8}{'seed':>6}{'d':>6}{'level':>9}{'seconds':>9}{'CPU s':>8}{'peak MB':>9}{titles}")
     for case in cases(options):
         found = alone(case)
-        level = usual_level("constraint", case.variables) if case.alpha is None else case.alpha
+        level = default_alpha("constraint", case.variables) if case.alpha is None else case.alpha
         print(
             f"{case.model:>8}{case.seed:>6}{case.variables:>6}{level:>9.1e}{found.seconds:>9.1f}{found.cpu:>8.1f}"
             f"{found.peak:>9.0f}{found.questions:>11}{found.skeleton:>13.3f}{found.direction:>14.3f}"

@@ -11,8 +11,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedcdh.questions import DOMAIN, Question
-from fedcdh.simulate import Array, Function, Sampler, Simulation, client_names, generator, identity, read_only, sinc
+from fedcdh.evaluation.simulation import (
+    Array,
+    Function,
+    NoiseSampler,
+    Simulation,
+    identity,
+    keyed_generator,
+    make_read_only,
+    name_clients,
+    sinc,
+)
+from fedcdh.protocols import DOMAIN, Query
 
 Mechanism = Callable[[Array], Array]  # from the conditioning variables (rows × variables) to their effect (rows)
 
@@ -48,7 +58,7 @@ class Instance:
     """A simulated study and the question it was made for; `independent` is the right answer."""
 
     study: Simulation
-    question: Question
+    query: Query
     independent: bool
 
 
@@ -73,18 +83,18 @@ def calibration_pair(
     names = ("x", "y", *_conditioning_names(conditioning))
 
     def table(client: str) -> Array:
-        draw = generator(seed, "calibration pair", client)
+        draw = keyed_generator(seed, "calibration pair", client)
         noise_x, noise_y, *causes = draw.standard_normal((2 + conditioning, rows))
         z = np.reshape(causes, (conditioning, rows)).T
         effect = common(z) if conditioning else np.zeros(rows)
         noise_x, noise_y = (noise * _size(unrest, z) for noise in (noise_x, noise_y))
         x = distortion(effect + noise_x)
         y = distortion(effect + noise_y + dependence * coupling(noise_x))
-        return read_only(np.column_stack([x, y, z]))
+        return make_read_only(np.column_stack([x, y, z]))
 
     arrows = {(z, effect) for z in names[2:] for effect in ("x", "y")} | ({("x", "y")} if dependence else set())
-    study = Simulation({name: table(name) for name in client_names(clients)}, names, frozenset(arrows), frozenset())
-    return Instance(study, Question("x", "y", frozenset(names[2:])), independent=not dependence)
+    study = Simulation({name: table(name) for name in name_clients(clients)}, names, frozenset(arrows), frozenset())
+    return Instance(study, Query("x", "y", frozenset(names[2:])), independent=not dependence)
 
 
 def calibration_domain(
@@ -97,7 +107,7 @@ def calibration_domain(
     shift: float = 1.0,
     strength_change: float = 0.0,
     noise_change: float = 0.0,
-    errors: Sampler = gaussian,
+    errors: NoiseSampler = gaussian,
     unrest: float = 0.0,
 ) -> Instance:
     """x = a_k m(z) + b_k ε, with z_i from N(μ_ki, s_ki²): does the mechanism of x differ between clients k?
@@ -110,19 +120,19 @@ def calibration_domain(
     names = ("x", *_conditioning_names(conditioning))
 
     def table(client: str) -> Array:
-        draw = generator(seed, "calibration domain", client)
+        draw = keyed_generator(seed, "calibration domain", client)
         location, scale = draw.standard_normal((2, conditioning)) * [[shift], [shift / 3]]
         strength, noise = np.exp(draw.standard_normal(2) * [strength_change, noise_change])
         z = location + np.exp(scale) * draw.standard_normal((rows, conditioning))
         effect = common(z) if conditioning else np.zeros(rows)
         unevenly = noise * errors(draw, rows) * _size(unrest, z)
-        return read_only(np.column_stack([strength * effect + unevenly, z]))
+        return make_read_only(np.column_stack([strength * effect + unevenly, z]))
 
     changed = bool(noise_change or (strength_change and conditioning))
     changing = frozenset(names[1:] if shift else ()) | frozenset(names[:1] if changed else ())
     arrows = frozenset((z, "x") for z in names[1:])
-    study = Simulation({name: table(name) for name in client_names(clients)}, names, arrows, changing)
-    return Instance(study, Question(DOMAIN, "x", frozenset(names[1:])), independent=not changed)
+    study = Simulation({name: table(name) for name in name_clients(clients)}, names, arrows, changing)
+    return Instance(study, Query(DOMAIN, "x", frozenset(names[1:])), independent=not changed)
 
 
 def _size(unrest: float, z: Array) -> Array | float:

@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chance import repeated
+from chance import PROFILE, repeated
 from hypothesis import settings
 
 os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # or Ray listens to the network, whatever it is told
 
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("search", deadline=None, max_examples=500)
-PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "same")
 settings.load_profile(PROFILE)
 
 _NUMBER = count()

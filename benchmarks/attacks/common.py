@@ -9,14 +9,14 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from fedcdh.encoding import GRID
-from fedcdh.errors import PolicyRefusal
-from fedcdh.features import FeatureFamily, Hermite
-from fedcdh.plan import Continuous, StudyPlan
-from fedcdh.policy import Policy
-from fedcdh.summary import Summary
-from fedcdh.summing import summarize
-from fedcdh.taking_part import checked_summary
+from fedcdh.errors import DisclosureError
+from fedcdh.privacy.disclosure.policy import Policy
+from fedcdh.privacy.releases import release_summary
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.encoder import GRID
+from fedcdh.summaries.features import FeatureFamily, Hermite
+from fedcdh.summaries.plan import Continuous, StudyPlan
+from fedcdh.summaries.summary import Summary
 
 Array = npt.NDArray[np.float64]
 Rng = np.random.Generator
@@ -43,8 +43,8 @@ def refusal(table: Table, plan: StudyPlan, policy: Policy = Policy()) -> str:  #
     """The first reason why a site with the default policy keeps this summary; "" if it lets it go."""
     try:
         policy.check_plan(plan)
-        checked_summary(table, plan, SITE, policy)
-    except PolicyRefusal as refused:
+        release_summary(table, plan, SITE, policy)
+    except DisclosureError as refused:
         return str(refused).splitlines()[1].removeprefix("- ")
     return ""
 
@@ -84,10 +84,13 @@ class Attacker:
         clip, family = self.plan.clip, self.plan.family
         z = np.clip(rows, -clip, clip)
         inside = z
-        if family.bent:
+        if family.compresses_tails:
             scale, shift, spread = (
                 np.array(part)
-                for part in zip(*((v.scale, v.location - v.bulk[0], v.bulk[1]) for v in self.numbers), strict=True)
+                for part in zip(
+                    *((v.scale, v.location - v.centre_and_spread[0], v.centre_and_spread[1]) for v in self.numbers),
+                    strict=True,
+                )
             )
             inside = np.arcsinh((z * scale + shift) / spread)
         linear = z / clip

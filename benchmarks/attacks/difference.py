@@ -24,15 +24,15 @@ from benchmarks.attacks.common import (
     rows_one_by_one,
     share_within,
 )
-from fedcdh.cohort import Aggregate, add_up
-from fedcdh.errors import PolicyRefusal
-from fedcdh.plan import StudyPlan
-from fedcdh.policy import Policy
-from fedcdh.releases import ReleaseLedger
-from fedcdh.releasing import Gate
-from fedcdh.summary import Summary
-from fedcdh.summing import summarize
-from fedcdh.taking_part import checked_summary
+from fedcdh.errors import DisclosureError
+from fedcdh.privacy.disclosure.policy import Policy
+from fedcdh.privacy.ledger import ReleaseLedger
+from fedcdh.privacy.ledger.gate import ReleaseGate
+from fedcdh.privacy.releases import release_summary
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.aggregation import Aggregate, add_up
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.summary import Summary
 
 OTHERS = ("there", "yonder")
 
@@ -70,11 +70,11 @@ def attack(n: int, more: int, seed: int) -> tuple[Array, Array, Array, str]:
 def second_release(first: Table, second: Table, plan: StudyPlan) -> str:
     """Why the second summary does not leave after the first; "" if it does."""
     with tempfile.TemporaryDirectory() as folder:
-        gate = Gate(ReleaseLedger(Path(folder) / "releases.jsonl"))
-        checked_summary(first, plan, SITE, Policy(loneliest=1.0), gate=gate)
+        gate = ReleaseGate(ReleaseLedger(Path(folder) / "releases.jsonl"))
+        release_summary(first, plan, SITE, Policy(max_leverage=1.0), gate=gate)
         try:
-            checked_summary(second, plan, SITE, Policy(loneliest=1.0), gate=gate)
-        except PolicyRefusal as refused:
+            release_summary(second, plan, SITE, Policy(max_leverage=1.0), gate=gate)
+        except DisclosureError as refused:
             return str(refused).splitlines()[1]
     return ""
 

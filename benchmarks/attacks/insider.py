@@ -13,14 +13,14 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from benchmarks.bench_arrival import FALSE, VALID, Change, repaired, study
-from fedcdh.arrival import admit
-from fedcdh.encoding import GRID
 from fedcdh.errors import FedCDHError
-from fedcdh.features import Hermite
-from fedcdh.files.signing import SigningKey, sign, verify
-from fedcdh.files.summaries import SummaryMessage, pack, unpack
-from fedcdh.summary import Summary
-from fedcdh.summing import summarize
+from fedcdh.messages.signing import SigningKey, sign, verify
+from fedcdh.messages.summary_file import SummaryMessage, pack_summary, unpack_summary
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.encoder import GRID
+from fedcdh.summaries.features import Hermite
+from fedcdh.summaries.summary import Summary
+from fedcdh.summaries.validation import admit_summaries
 
 KEY = SigningKey(Ed25519PrivateKey.from_private_bytes(bytes([3]) * 32))
 
@@ -36,10 +36,10 @@ def verdict(change: Change, seed: int, labels: int) -> tuple[str, float] | None:
     nothing = dict.fromkeys(sums.plan.names, 0)
     try:
         false = Summary(sums.plan.fingerprint, ("here",), moments, int(moments[0, 0]) // GRID**2, nothing)
-        blob = pack(SummaryMessage(false), sums.plan)
+        blob = pack_summary(SummaryMessage(false), sums.plan)
         if verify("summary", blob, sign(KEY, "summary", blob)) != KEY.public:
             return "not signed", largest
-        admit([unpack(blob, sums.plan).summary, honest], sums.plan)
+        admit_summaries([unpack_summary(blob, sums.plan).summary, honest], sums.plan)
     except FedCDHError as refused:
         return type(refused).__name__, largest
     return "admitted", largest

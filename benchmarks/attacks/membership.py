@@ -12,8 +12,8 @@ import argparse
 import numpy as np
 
 from benchmarks.attacks.common import Array, Attacker, Rng, normal_rows, plan_of
-from fedcdh.encoding import GRID
-from fedcdh.summing import summarize
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.encoder import GRID
 
 PUBLIC, SAMPLE, ASKED = 1_000_000, 20_000, 2000
 _BLOCK = 20_000

@@ -2,7 +2,7 @@
 
 No row is where the leverage K(x) = φ(x)ᵀ M⁻¹ φ(x) of the columns of a number is above 1, so the attacker finds the
 largest value where K comes down to 1. The weights of that value, applied to any other number, give its value
-up to √((1 − h)/h) standard deviations, h being the leverage of the row (`fedcdh.standing_out`). The policy limits h for
+up to √((1 − h)/h) standard deviations, h being the leverage of the row (`fedcdh.privacy.disclosure.leverage`). The policy limits h for
 each number by itself.
 
 Somebody may stand out by k numbers, by each as far as the policy allows. The columns of all k tell more than those of
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from benchmarks.attacks.common import Array, Attacker, Rng, Table, normal_rows, plan_of, refusal, summary_of
 from benchmarks.bench_standing_out import SHAPES
-from fedcdh.summary import Summary
+from fedcdh.summaries.summary import Summary
 
 _NOTHING = 1e-12
 

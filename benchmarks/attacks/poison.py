@@ -14,12 +14,12 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.attacks.common import Rng, Table
-from fedcdh.arrival import admit
-from fedcdh.cohort import Cohort
-from fedcdh.discovery import discover_from
-from fedcdh.plan import StudyPlan
-from fedcdh.summary import Summary
-from fedcdh.summing import summarize
+from fedcdh.discovery.api import discover_from
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.aggregation import Cohort
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.summary import Summary
+from fedcdh.summaries.validation import admit_summaries
 
 FORGER, FORGED = "s0", frozenset("ce")
 METHODS = ("evidence", "constraint")
@@ -57,7 +57,7 @@ class Study:
 
     def forged(self, change: Callable[[Table, int, Rng], Table], rows: int) -> Cohort:
         false: Summary = summarize(change(self.tables[FORGER], rows, self.rng), self.plan, FORGER)
-        return admit([false, *self.others], self.plan)
+        return admit_summaries([false, *self.others], self.plan)
 
 
 def rows_to_forge(seed: int, total: int, change: Callable[[Table, int, Rng], Table], method: str) -> float:

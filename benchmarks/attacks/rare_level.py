@@ -16,8 +16,8 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.attacks.common import Array, Attacker, Rng, Table, descended, plan_of, refusal, summary_of
-from fedcdh.plan import Categorical, Continuous, StudyPlan
-from fedcdh.summary import Summary
+from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.summary import Summary
 
 LABEL = "yes"
 

@@ -25,8 +25,8 @@ from benchmarks.attacks.common import (
     share_within,
     summary_of,
 )
-from fedcdh.features import FeatureFamily, Fourier, Hermite
-from fedcdh.needed import rows_needed
+from fedcdh.privacy.disclosure.thresholds import required_rows
+from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite
 
 FAMILIES: tuple[FeatureFamily, ...] = (
     Hermite(), Hermite(4, 1.0), Fourier(4, 1.0, 1), Fourier(4, 1.0, 2),
@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", help="sizes (default 5 to 100, and the policy's limit)")
     parser.add_argument("--plans", type=int, nargs="+", default=[1], help="how many plans for the same rows (1 to 8)")
     options = parser.parse_args()
-    limit = rows_needed(plan_of(normal_rows(50, options.variables, np.random.default_rng(0))))
+    limit = required_rows(plan_of(normal_rows(50, options.variables, np.random.default_rng(0))))
     sizes = options.rows or ([5, 30, limit] if options.quick else [5, 10, 20, 25, 30, 50, 100, limit])
     seeds = range(1000, 1000 + (1 if options.quick else options.seeds))
     for plans in options.plans:

@@ -30,8 +30,8 @@ from benchmarks.attacks.common import (
     summary_of,
     within,
 )
-from fedcdh.needed import rows_needed
-from fedcdh.summary import Summary
+from fedcdh.privacy.disclosure.thresholds import required_rows
+from fedcdh.summaries.summary import Summary
 
 NEAR = 0.1
 STEPS = 200
@@ -135,7 +135,7 @@ def just_passing(name: str, seed: int, tries: int = 60) -> Table | None:
     """A table of this kind with as few rows as the policy lets pass, the first that does."""
     for k in range(tries):
         rng = np.random.default_rng([seed, k, 11])
-        n = rows_needed(plan_of(FIXTURES[name](400, rng)))
+        n = required_rows(plan_of(FIXTURES[name](400, rng)))
         if not refusal(table := FIXTURES[name](n, rng), plan_of(table)):
             return table
     return None

@@ -12,9 +12,9 @@ import argparse
 import numpy as np
 
 from benchmarks.attacks.common import normal_rows
-from fedcdh.cohort import Aggregate, Cohort, add_up
-from fedcdh.plan import StudyPlan
-from fedcdh.summing import summarize
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
+from fedcdh.summaries.plan import StudyPlan
 
 
 def sites(number: int, seed: int) -> Cohort:
@@ -36,9 +36,9 @@ def attack(cohort: Cohort, size: int) -> tuple[float, float, float]:
     """
     groups = {client: f"g{k // size:02}" for k, client in enumerate(cohort.clients)}
     known = Aggregate.of(cohort, None if size == 1 else groups)
-    first = dict(zip(known.clients, known.firsts, strict=True))
+    first = dict(zip(known.clients, known.first_moments, strict=True))
     members = {name: len(clients) for name, clients in known.groups}
-    _, scatter = cohort.total.centred()
+    _, scatter = cohort.total.means_and_scatter()
     spread = np.sqrt(scatter.diagonal() / cohort.total.rows)
     linear = [span.start for span in cohort.plan.spans().values()]
     sums, means, rows = [], [], []

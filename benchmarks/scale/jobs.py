@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.scale.measure import Work
-from fedcdh.arrival import admit
-from fedcdh.baselines import METHODS
-from fedcdh.baselines.central import ALPHA
-from fedcdh.discovery import discover, discover_from
-from fedcdh.features import Fourier, Hermite
-from fedcdh.files.summaries import SummaryMessage, pack, unpack
-from fedcdh.plan import Continuous, StudyPlan
-from fedcdh.profile import profile
-from fedcdh.simulate import Simulation, simulate
-from fedcdh.summary import Summary
-from fedcdh.summing import summarize
-from fedcdh.tables import as_table
+from fedcdh.data.table import to_table
+from fedcdh.discovery.api import discover, discover_from
+from fedcdh.evaluation.baselines import BASELINES
+from fedcdh.evaluation.baselines.pooled_references import ALPHA
+from fedcdh.evaluation.simulation import Simulation, simulate
+from fedcdh.messages.summary_file import SummaryMessage, pack_summary, unpack_summary
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.features import Fourier, Hermite
+from fedcdh.summaries.plan import Continuous, StudyPlan
+from fedcdh.summaries.profiles import profile
+from fedcdh.summaries.summary import Summary
+from fedcdh.summaries.validation import admit_summaries
 
 FIRST_SEED = 1000
 PART = 1 << 15  # rows of the table that comes again and again, so that rows cost no memory
@@ -31,7 +31,7 @@ def study(model: str, variables: int, clients: int, rows: int, seed: int = FIRST
 
 def summaries_of(simulated: Simulation, width: int = 0) -> tuple[StudyPlan, list[Summary]]:
     """The plan and all messages of a study; with a width, of random Fourier features."""
-    tables = {client: as_table(table, simulated.names) for client, table in simulated.tables.items()}
+    tables = {client: to_table(table, simulated.names) for client, table in simulated.tables.items()}
     family = Fourier(width=width) if width else Hermite()
     plan = StudyPlan.from_profiles((profile(table, client) for client, table in tables.items()), family=family)
     return plan, [summarize(table, plan, client) for client, table in tables.items()]
@@ -41,7 +41,7 @@ def client(rows: int, variables: int, width: int = 0) -> Work:
     """The sums of a client's rows."""
     names = [f"x{i:03}" for i in range(variables)]
     rng = np.random.default_rng([FIRST_SEED, variables])
-    table = as_table(rng.standard_normal((min(rows, PART), variables)), names)
+    table = to_table(rng.standard_normal((min(rows, PART), variables)), names)
     family = Fourier(width=width) if width else Hermite()
     plan = StudyPlan(tuple(map(Continuous, names)), ("site",), family=family)
     return lambda: summarize([table] * max(1, rows // PART), plan, "site")
@@ -50,8 +50,8 @@ def client(rows: int, variables: int, width: int = 0) -> Work:
 def arrival(clients: int, variables: int, rows: int) -> Work:
     """Messages as bytes, opened, checked and added up."""
     plan, summaries = summaries_of(study("general", variables, clients, rows))
-    messages = [pack(SummaryMessage(summary), plan) for summary in summaries]
-    return lambda: admit((unpack(message, plan).summary for message in messages), plan)
+    messages = [pack_summary(SummaryMessage(summary), plan) for summary in summaries]
+    return lambda: admit_summaries((unpack_summary(message, plan).summary for message in messages), plan)
 
 
 def server(method: str, variables: int, clients: int, rows: int, width: int = 0, model: str = "general") -> Work:
@@ -71,7 +71,7 @@ def whole(method: str, variables: int, clients: int, rows: int, model: str = "ge
 def peer(program: str, variables: int, clients: int, rows: int, model: str = "general") -> Work:
     """A program that is given all rows."""
     simulated = study(model, variables, clients, rows)
-    search = METHODS[program]
+    search = BASELINES[program]
     small = study("linear", 2, 2, 20)
     search(small.tables, small.names, 0)
     return lambda: search(simulated.tables, simulated.names, FIRST_SEED)

@@ -17,9 +17,9 @@ import numpy as np
 
 from benchmarks.scale.jobs import FIRST_SEED, LEVEL, study
 from benchmarks.scale.measure import fastest
-from fedcdh.baselines import METHODS
-from fedcdh.discovery import discover
-from fedcdh.simulate import Simulation
+from fedcdh.discovery.api import discover
+from fedcdh.evaluation.baselines import BASELINES
+from fedcdh.evaluation.simulation import Simulation
 
 Program = Callable[[Simulation], object]
 
@@ -29,7 +29,7 @@ def ours(simulated: Simulation, method: str = "constraint") -> object:
 
 
 def theirs(simulated: Simulation, program: str) -> object:
-    return METHODS[program](simulated.tables, simulated.names, FIRST_SEED)
+    return BASELINES[program](simulated.tables, simulated.names, FIRST_SEED)
 
 
 def pgmpy_pc(simulated: Simulation) -> object:

@@ -9,8 +9,8 @@ already.
 from matplotlib import pyplot
 
 import fedcdh
-from fedcdh.demo import HOSPITALS
-from fedcdh.drift import drift_map
+from fedcdh.evaluation.demo import HOSPITALS
+from fedcdh.discovery.drift import tabulate_drift
 
 study = fedcdh.demo.hospital_study(seed=1000)
 result = fedcdh.discover(study.tables)
@@ -35,7 +35,7 @@ for name, hospital in HOSPITALS.items():
 # Per variable and site, the quantity that deviates most from the other sites, in standard errors. All mechanisms
 # are asked for here, also those that are the same everywhere.
 
-rows = drift_map(result.drift(study.names))
+rows = tabulate_drift(result.drift(study.names))
 clients = list(result.cohort.clients)
 shades = [
     [abs(row[client].deviation) if row[client] else 0 for client in clients] for row in rows.values()

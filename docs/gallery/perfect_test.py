@@ -10,11 +10,11 @@ from dataclasses import replace
 from random import Random
 
 import fedcdh
-from fedcdh.colliders import by_separating_set
-from fedcdh.oracle import separation_in
-from fedcdh.orientation import orient
-from fedcdh.plots import save
-from fedcdh.skeleton import find_skeleton
+from fedcdh.search.colliders import separating_set_rule
+from fedcdh.graphs.d_separation import make_d_separation_test
+from fedcdh.search.orientation import orient_skeleton
+from fedcdh.reporting.plots import save
+from fedcdh.search.skeleton import find_skeleton
 
 study = fedcdh.demo.hospital_study()
 truth = fedcdh.PartialGraph((*study.names, fedcdh.DOMAIN), arrows=study.augmented)
@@ -23,10 +23,10 @@ truth = fedcdh.PartialGraph((*study.names, fedcdh.DOMAIN), arrows=study.augmente
 def search(test):
     """PC-stable on the variables and the domain, then rules for directions; with any test."""
     skeleton = find_skeleton(truth.nodes, test, alpha=0.05)
-    return orient(skeleton, by_separating_set).graph.drop(fedcdh.DOMAIN)
+    return orient_skeleton(skeleton, separating_set_rule).graph.drop(fedcdh.DOMAIN)
 
 
-perfect = search(separation_in(truth))
+perfect = search(make_d_separation_test(truth))
 print("arrows found:", len(perfect.arrows & study.arrows), "of", len(study.arrows))
 print("none of them wrong:", perfect.arrows <= study.arrows)
 print("open:", ", ".join(" — ".join(sorted(line)) for line in perfect.lines))
@@ -42,9 +42,9 @@ save(perfect, "perfect.svg", changing=study.changing)
 def erring(questions):
     return [
         replace(answer, p_value=1 - answer.p_value)
-        if Random(f"1000 {answer.question}").random() < 0.01
+        if Random(f"1000 {answer.query}").random() < 0.01
         else answer
-        for answer in separation_in(truth)(questions)
+        for answer in make_d_separation_test(truth)(questions)
     ]
 
 

@@ -10,7 +10,7 @@ had done one each.
 import numpy as np
 
 import fedcdh
-from fedcdh.plots import save
+from fedcdh.reporting.plots import save
 
 CAUSES = {
     "PKC": "", "Plcg": "", "PIP3": "Plcg", "PIP2": "Plcg PIP3", "PKA": "PKC", "Raf": "PKC PKA",
@@ -62,7 +62,7 @@ def against_the_truth(result):
 # At most three causes each, which saves half of the time.
 
 tables = {name: experiment(target) for name, target in TARGETS.items()}
-result = fedcdh.discover(tables, max_conditioning=3)
+result = fedcdh.discover(tables, max_conditioning_size=3)
 against_the_truth(result)
 save(result, "proteins.svg")
 
@@ -74,7 +74,7 @@ save(result, "proteins.svg")
 
 others = CAUSES.keys() - TARGETS.values()
 known = fedcdh.Knowledge(forbidden=[(fedcdh.DOMAIN, name) for name in others])
-against_the_truth(fedcdh.discover(tables, max_conditioning=3, knowledge=known))
+against_the_truth(fedcdh.discover(tables, max_conditioning_size=3, knowledge=known))
 
 # %%
 # **What one learns.** Interventions make directions visible: a variable that is disturbed moves its effects and not

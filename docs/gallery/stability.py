@@ -9,13 +9,13 @@ of cholesterol and left the others as they were.
 import numpy as np
 
 import fedcdh
-from fedcdh.plots import save
+from fedcdh.reporting.plots import save
 
 study = fedcdh.demo.hospital_study(seed=1000)
 tables = {site: dict(table) for site, table in study.tables.items()}
 tables["valley"]["cholesterol"] = np.sort(tables["valley"]["cholesterol"])
 
-result = fedcdh.discover(tables, max_conditioning=4)  # at most four causes: faster
+result = fedcdh.discover(tables, max_conditioning_size=4)  # at most four causes: faster
 print("differ between sites:", ", ".join(sorted(result.changing)))
 wrong = sorted(result.graph.arrows - study.arrows)
 print("wrong arrows:", ", ".join(f"{tail} → {head}" for tail, head in wrong))
@@ -31,7 +31,7 @@ stability = result.stability()
 for edge in stability.edges:
     pair = f"{edge.source} {edge.mark or 'and'} {edge.target}"
     print(f"{pair:34}{edge.adjacent:5.0%} joined {edge.same:5.0%} as here")
-for client, what in stability.blame.items():
+for client, what in stability.changes_without.items():
     print(f"without {client}: {', '.join(what)}")
 
 # %%

@@ -7,31 +7,35 @@
 ['medication', 'systolic_pressure']
 """
 
-from importlib.metadata import version
+from typing import TYPE_CHECKING
 
-from fedcdh import demo
-from fedcdh.cohort import Aggregate, Cohort, add_up
-from fedcdh.discovery import discover, discover_from
-from fedcdh.drift import Drift
-from fedcdh.errors import FedCDHError
-from fedcdh.exports import write_result
-from fedcdh.features import Fourier, Hermite
-from fedcdh.graph import PartialGraph
-from fedcdh.knowledge import Knowledge
-from fedcdh.metrics import compare
-from fedcdh.online import simulate_federation
-from fedcdh.plan import Categorical, Continuous, StudyPlan
-from fedcdh.profile import Profile, profile
-from fedcdh.questions import DOMAIN
-from fedcdh.reading import CsvStyle, open_tables
-from fedcdh.result import Discovery, Edge
-from fedcdh.simulate import simulate
-from fedcdh.stability import Stability
-from fedcdh.summary import Summary
-from fedcdh.summing import summarize
-from fedcdh.taking_part import release
+from fedcdh._runtime.lazy_exports import attach
 
-__version__ = version("fedcdh")
+if TYPE_CHECKING:
+    from fedcdh.data.readers import CsvStyle, open_tables
+    from fedcdh.discovery.api import discover, discover_from
+    from fedcdh.discovery.drift import Drift
+    from fedcdh.discovery.estimator import FedCDH
+    from fedcdh.discovery.result import Discovery, Edge
+    from fedcdh.discovery.stability import Stability
+    from fedcdh.errors import FedCDHError
+    from fedcdh.evaluation import demo
+    from fedcdh.evaluation.simulation import simulate
+    from fedcdh.federation.in_process import simulate_federation
+    from fedcdh.graphs.knowledge import Knowledge
+    from fedcdh.graphs.metrics import compare
+    from fedcdh.graphs.partial_graph import PartialGraph
+    from fedcdh.privacy.releases import release
+    from fedcdh.protocols import DOMAIN
+    from fedcdh.reporting.result_files import write_result
+    from fedcdh.summaries.accumulator import summarize
+    from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
+    from fedcdh.summaries.features import Fourier, Hermite
+    from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+    from fedcdh.summaries.profiles import Profile, profile
+    from fedcdh.summaries.summary import Summary
+
+    __version__: str
 
 __all__ = [
     "DOMAIN",
@@ -43,6 +47,7 @@ __all__ = [
     "Discovery",
     "Drift",
     "Edge",
+    "FedCDH",
     "FedCDHError",
     "Fourier",
     "Hermite",
@@ -65,3 +70,46 @@ __all__ = [
     "summarize",
     "write_result",
 ]
+
+_HOMES = {
+    "DOMAIN": "fedcdh.protocols",
+    "Aggregate": "fedcdh.summaries.aggregation",
+    "Categorical": "fedcdh.summaries.plan",
+    "Cohort": "fedcdh.summaries.aggregation",
+    "Continuous": "fedcdh.summaries.plan",
+    "CsvStyle": "fedcdh.data.readers",
+    "Discovery": "fedcdh.discovery.result",
+    "Drift": "fedcdh.discovery.drift",
+    "Edge": "fedcdh.discovery.result",
+    "FedCDH": "fedcdh.discovery.estimator",
+    "FedCDHError": "fedcdh.errors",
+    "Fourier": "fedcdh.summaries.features",
+    "Hermite": "fedcdh.summaries.features",
+    "Knowledge": "fedcdh.graphs.knowledge",
+    "PartialGraph": "fedcdh.graphs.partial_graph",
+    "Profile": "fedcdh.summaries.profiles",
+    "Stability": "fedcdh.discovery.stability",
+    "StudyPlan": "fedcdh.summaries.plan",
+    "Summary": "fedcdh.summaries.summary",
+    "add_up": "fedcdh.summaries.aggregation",
+    "compare": "fedcdh.graphs.metrics",
+    "demo": "fedcdh.evaluation.demo",
+    "discover": "fedcdh.discovery.api",
+    "discover_from": "fedcdh.discovery.api",
+    "open_tables": "fedcdh.data.readers",
+    "profile": "fedcdh.summaries.profiles",
+    "release": "fedcdh.privacy.releases",
+    "simulate": "fedcdh.evaluation.simulation",
+    "simulate_federation": "fedcdh.federation.in_process",
+    "summarize": "fedcdh.summaries.accumulator",
+    "write_result": "fedcdh.reporting.result_files",
+}
+_load, __dir__ = attach(__name__, _HOMES)
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("fedcdh")
+    return _load(name)

@@ -8,20 +8,22 @@ from typing import Annotated
 
 import typer
 
-from fedcdh.cli.failing import speaking
-from fedcdh.cli.options import AsJson, KeyFile, Quiet
-from fedcdh.cli.output import Output
-from fedcdh.cli.places import read_public, signature_path, signer_of, the_key
+from fedcdh._io.storage import read_regular_file, write_atomically
+from fedcdh.cli._console import Output
+from fedcdh.cli._errors import report_errors
+from fedcdh.cli._inputs import find_signer, load_signing_key, read_public_key, signature_path
+from fedcdh.cli._options import AsJson, KeyFile, Quiet
 from fedcdh.errors import SettingsError, SignatureError
-from fedcdh.files.disk import read_regular, write_whole
-from fedcdh.files.signing import KINDS, SigningKey, fingerprint, sign
+from fedcdh.messages.signing import SIGNED_KINDS, SigningKey, key_fingerprint, sign
 
-FILE_AT_MOST = 1 << 31
-Kind = Annotated[str | None, typer.Option(help=f"{', '.join(KINDS)}; else by the name of the file.", metavar="KIND")]
+MAX_FILE_BYTES = 1 << 31
+KindOption = Annotated[
+    str | None, typer.Option(help=f"{', '.join(SIGNED_KINDS)}; else by the name of the file.", metavar="KIND")
+]
 
 
-@speaking
-def keygen_command(
+@report_errors
+def new_command(
     output: Annotated[Path, typer.Option("-o", "--output", help="The private key; never leaves you.")] = Path(
         "site.key"
     ),
@@ -41,22 +43,22 @@ def keygen_command(
     for path in (output, public):
         if path.exists():
             raise SettingsError(f"{path} is there already and is not overwritten; choose another name with -o")
-    secret = _asked_twice() if passphrase else None
+    secret = _ask_passphrase_twice() if passphrase else None
     key = SigningKey.generate()
-    write_whole(output, key.to_pem(secret), private=True)
-    write_whole(public, f"{key.public}\n")
+    write_atomically(output, key.to_pem(secret), private=True)
+    write_atomically(public, f"{key.public}\n")
     out.say(
         f"Wrote the private key {output} and the public key {public}.",
-        f"Fingerprint: {fingerprint(key.public)}",
+        f"Fingerprint: {key_fingerprint(key.public)}",
         "Profiles and summaries made here are signed with it from now on.",
     )
-    out.result({"public": key.public, "fingerprint": fingerprint(key.public), "files": [str(output), str(public)]})
+    out.result({"public": key.public, "fingerprint": key_fingerprint(key.public), "files": [str(output), str(public)]})
 
 
-@speaking
+@report_errors
 def sign_command(
     file: Annotated[Path, typer.Argument(help="A summary, plan, profile or result.", metavar="FILE")],
-    kind: Kind = None,
+    kind: KindOption = None,
     key: KeyFile = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -68,22 +70,22 @@ def sign_command(
       fedcdh sign study.plan.json
     """
     out = Output(quiet, as_json)
-    signing = the_key(key, out)
+    signing = load_signing_key(key, out)
     if signing is None:
         raise SignatureError("there is no key to sign with; make one with `fedcdh keygen`, or name it with --key")
-    content = read_regular(file, FILE_AT_MOST, "a file to sign", refuse=SignatureError)
-    write_whole(signature_path(file), sign(signing, _kind_of(file, kind), content))
-    out.say(f"Wrote {signature_path(file)}, signed by {fingerprint(signing.public)}.")
+    content = read_regular_file(file, MAX_FILE_BYTES, "a file to sign", refuse=SignatureError)
+    write_atomically(signature_path(file), sign(signing, _find_kind(file, kind), content))
+    out.say(f"Wrote {signature_path(file)}, signed by {key_fingerprint(signing.public)}.")
     out.result({"signature": str(signature_path(file)), "signed_by": signing.public})
 
 
-@speaking
+@report_errors
 def verify_command(
     file: Annotated[Path, typer.Argument(help="The file; its signature is FILE.sig.", metavar="FILE")],
     by: Annotated[
         str | None, typer.Option(help="The public key expected: a file, or ed25519:...", metavar="KEY")
     ] = None,
-    kind: Kind = None,
+    kind: KindOption = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -94,22 +96,22 @@ def verify_command(
       fedcdh verify north.summary --by north.pub
     """
     out = Output(quiet, as_json)
-    content = read_regular(file, FILE_AT_MOST, "a signed file", refuse=SignatureError)
-    signer = signer_of(file, content, _kind_of(file, kind))
+    content = read_regular_file(file, MAX_FILE_BYTES, "a signed file", refuse=SignatureError)
+    signer = find_signer(file, content, _find_kind(file, kind))
     if signer is None:
         raise SignatureError(f"{file} is not signed: there is no {signature_path(file).name} beside it")
-    if by is not None and signer != (expected := read_public(by)):
-        raise SignatureError(f"{file} is signed by {fingerprint(signer)}, not by {fingerprint(expected)}")
-    out.say(f"{file} is as it was when the key {fingerprint(signer)} signed it.")
+    if by is not None and signer != (expected := read_public_key(by)):
+        raise SignatureError(f"{file} is signed by {key_fingerprint(signer)}, not by {key_fingerprint(expected)}")
+    out.say(f"{file} is as it was when the key {key_fingerprint(signer)} signed it.")
     if by is None:
         out.say("Whose key that is, compare with what its owner told you; or name the key you expect with --by.")
-    out.result({"signed_by": signer, "fingerprint": fingerprint(signer)})
+    out.result({"signed_by": signer, "fingerprint": key_fingerprint(signer)})
 
 
-def _kind_of(file: Path, kind: str | None) -> str:
+def _find_kind(file: Path, kind: str | None) -> str:
     if kind is not None:
-        if kind not in KINDS:
-            raise SettingsError(f"--kind {kind}: choose one of {', '.join(KINDS)}")
+        if kind not in SIGNED_KINDS:
+            raise SettingsError(f"--kind {kind}: choose one of {', '.join(SIGNED_KINDS)}")
         return kind
     endings = {
         ".summary": "summary",
@@ -120,11 +122,11 @@ def _kind_of(file: Path, kind: str | None) -> str:
     }
     found = next((meant for ending, meant in endings.items() if file.name.endswith(ending)), None)
     if found is None:
-        raise SettingsError(f"{file.name} does not say what it is; name it with --kind ({', '.join(KINDS)})")
+        raise SettingsError(f"{file.name} does not say what it is; name it with --kind ({', '.join(SIGNED_KINDS)})")
     return found
 
 
-def _asked_twice() -> str:
+def _ask_passphrase_twice() -> str:
     first, second = getpass("Passphrase: "), getpass("Once more: ")
     if first != second:
         raise SignatureError("the two passphrases differ; nothing was written")

@@ -7,19 +7,19 @@ from typing import Annotated, Any
 
 import typer
 
-from fedcdh.cli.failing import speaking
-from fedcdh.cli.options import AsJson, KeyFile, LedgerFile, Quiet
-from fedcdh.cli.output import Output
-from fedcdh.cli.places import read_public, the_key, the_ledger
+from fedcdh.cli._console import Output
+from fedcdh.cli._errors import report_errors
+from fedcdh.cli._inputs import load_signing_key, open_ledger, read_public_key
+from fedcdh.cli._options import AsJson, KeyFile, LedgerFile, Quiet
 from fedcdh.errors import SignatureError
-from fedcdh.files.signing import fingerprint
-from fedcdh.releases import WITHDRAWN, Entry
+from fedcdh.messages.signing import key_fingerprint
+from fedcdh.privacy.ledger import WITHDRAWN, LedgerEntry
 
-ledger = typer.Typer(no_args_is_help=True, help="What has left this site, and whether the list of it is whole.")
+ledger_app = typer.Typer(no_args_is_help=True, help="What has left this site, and whether the list of it is whole.")
 
 
-@ledger.command("show")
-@speaking
+@ledger_app.command("show")
+@report_errors
 def show_command(path: LedgerFile = None, quiet: Quiet = False, as_json: AsJson = False) -> None:
     """Show all that left: when, what, by which plan, of how many rows. No data, and nothing they could be read from.
 
@@ -27,13 +27,13 @@ def show_command(path: LedgerFile = None, quiet: Quiet = False, as_json: AsJson 
 
       fedcdh ledger show --json
     """
-    out, book = Output(quiet, as_json), the_ledger(path)
+    out, book = Output(quiet, as_json), open_ledger(path)
     entries = book.entries()
     rows = [
         (
             entry.number,
             entry.time,
-            _kind(entry),
+            _describe_kind(entry),
             entry.release.client,
             entry.release.plan[:12],
             entry.release.rows,
@@ -45,11 +45,11 @@ def show_command(path: LedgerFile = None, quiet: Quiet = False, as_json: AsJson 
     if rows:
         out.table(("number", "time (UTC)", "what", "client", "plan", "rows", "numbers", "epsilon"), rows)
     out.say(f"{len(entries)} releases in {book.path}")
-    out.result({"ledger": str(book.path), "releases": [_document(entry) for entry in entries]})
+    out.result({"ledger": str(book.path), "releases": [_to_document(entry) for entry in entries]})
 
 
-@ledger.command("verify")
-@speaking
+@ledger_app.command("verify")
+@report_errors
 def verify_command(
     path: LedgerFile = None,
     key: Annotated[
@@ -65,12 +65,12 @@ def verify_command(
 
       fedcdh ledger verify --key site.pub
     """
-    out, book = Output(quiet, as_json), the_ledger(path)
+    out, book = Output(quiet, as_json), open_ledger(path)
     entries = book.entries()
     if key is not None:
-        _signed_by_all(entries, read_public(key), book.path)
+        _check_all_signed(entries, read_public_key(key), book.path)
     signed = sum(bool(entry.key) for entry in entries)
-    by = f" by {fingerprint(read_public(key))}" if key is not None else ""
+    by = f" by {key_fingerprint(read_public_key(key))}" if key is not None else ""
     out.say(
         f"{book.path} is whole: {len(entries)} releases, {signed} of them signed{by}."
         if book.path.exists()
@@ -79,8 +79,8 @@ def verify_command(
     out.result({"ledger": str(book.path), "releases": len(entries), "signed": signed})
 
 
-@ledger.command("withdraw")
-@speaking
+@ledger_app.command("withdraw")
+@report_errors
 def withdraw_command(
     number: Annotated[int, typer.Argument(help="The number of the release (fedcdh ledger show).", metavar="NUMBER")],
     reason: Annotated[str, typer.Option(help="Why it never left, for whoever reads the ledger.", metavar="TEXT")],
@@ -97,31 +97,31 @@ def withdraw_command(
 
       fedcdh ledger withdraw 3 --reason "a column was wrong; the file was deleted before it was sent"
     """
-    out, book = Output(quiet, as_json), the_ledger(path)
-    line = book.withdraw(number, reason, the_key(key, out))
+    out, book = Output(quiet, as_json), open_ledger(path)
+    line = book.withdraw(number, reason, load_signing_key(key, out))
     out.say(
         f"Release {number} counts no more, says release {line} of {book.path}. Delete the file if there still is one."
     )
     out.result({"ledger": str(book.path), "withdrawn": number, "noted": line})
 
 
-def _signed_by_all(entries: tuple[Entry, ...], public: str, path: Path) -> None:
+def _check_all_signed(entries: tuple[LedgerEntry, ...], public: str, path: Path) -> None:
     for entry in entries:
         if entry.key != public:
-            found = f"signed by {fingerprint(entry.key)}" if entry.key else "not signed"
+            found = f"signed by {key_fingerprint(entry.key)}" if entry.key else "not signed"
             raise SignatureError(
-                f"{path}: release {entry.number} is {found}, expected {fingerprint(public)}; find out who made it"
+                f"{path}: release {entry.number} is {found}, expected {key_fingerprint(public)}; find out who made it"
             )
 
 
-def _kind(entry: Entry) -> str:
+def _describe_kind(entry: LedgerEntry) -> str:
     if entry.release.kind == WITHDRAWN:
         return f"withdrawn: {entry.release.about['number']}"
     copies = f" + {entry.release.copies} copies" if entry.release.copies else ""
     return f"{entry.release.kind}{copies}" + (", research" if entry.release.research else "")
 
 
-def _document(entry: Entry) -> dict[str, Any]:
+def _to_document(entry: LedgerEntry) -> dict[str, Any]:
     """What may be shown to others: no secret, no sketches."""
     release = entry.release
     return {

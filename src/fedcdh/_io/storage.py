@@ -1,0 +1,215 @@
+"""Files on disk, complete or absent. Writing goes through a draft beside the target; reading trusts no file's nature.
+
+A draft is called `.{name}.XXXX.draft`, with a random XXXX. Its writer holds a lock on it, which dies with the process:
+a draft that nobody holds was left behind by a crash, and the next write to the same target sweeps it away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import secrets
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from fedcdh.errors import DataError
+
+if sys.platform != "win32":
+    import fcntl
+
+_STALE_DRAFT_SECONDS = 3600.0  # seconds; only where there are no locks
+_UNSUPPORTED_SYNC_ERRNOS = {errno.EINVAL, errno.ENOTSUP}  # some network file systems cannot, and do it by themselves
+
+
+def write_atomically(path: Path, content: str | bytes, *, private: bool = False) -> None:
+    """Writes the content in one step: a crash at any moment leaves the old file or none, or all of the new one.
+
+    The file may be read by whom the umask says, though never by more than could read the file it replaces; a private
+    one by its owner only. A link at the path is replaced, not followed.
+    """
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    path.parent.mkdir(parents=True, exist_ok=True)
+    remove_stale_drafts(path)
+    mode = 0o600 if private else _permissions_of(path)
+    while not _write_draft(path, data, mode):
+        pass
+    _sync_folder(path.parent)
+
+
+def write_files_atomically(contents: Sequence[tuple[Path, bytes]], replacing: Iterable[Path] = ()) -> None:
+    """Writes files of one folder in this order, all or none; those that they stand `replacing` go first.
+
+    All are written aside before anything moves. What stops the moves, ctrl-C included, undoes them: then there is what
+    was there before. Only a process that dies on the spot leaves the first files without the last, and in a hidden
+    folder beside them what was there.
+    """
+    folder = contents[-1][0].parent
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=f".{contents[-1][0].name}.", suffix=".draft", dir=folder) as aside:
+        older, newer = Path(aside) / "older", Path(aside) / "newer"
+        older.mkdir()
+        for path, content in contents:
+            mode = _permissions_of(path)
+            write_atomically(newer / path.name, content)
+            (newer / path.name).chmod(stat.S_IMODE((newer / path.name).lstat().st_mode) & mode)
+        gone = dict.fromkeys([*replacing, *(path for path, _ in contents)])
+        moves = [(path, older / path.name) for path in gone if os.path.lexists(path)]
+        _move_all([*moves, *((newer / path.name, path) for path, _ in contents)])
+    _sync_folder(folder)
+
+
+def _move_all(moves: Sequence[tuple[Path, Path]]) -> None:
+    begun: list[tuple[Path, Path]] = []
+    try:
+        for source, target in moves:
+            begun.append((source, target))
+            os.replace(source, target)  # noqa: PTH105 (as in `_written`)
+    except BaseException:
+        for source, target in reversed(begun):
+            if os.path.lexists(target) and not os.path.lexists(source):  # the last may not have moved
+                os.replace(target, source)  # noqa: PTH105
+        raise
+
+
+@contextlib.contextmanager
+def hold_lock(path: Path, *, if_locked: Callable[[], Exception] | None = None) -> Iterator[None]:
+    """Alone, by a lock on this file, which dies with the process; who comes second waits, or raises `if_locked`.
+
+    What is there already stays as it is, and a link is not followed: the folder may be one that others write to.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+    with os.fdopen(os.open(path, flags, 0o666), "r+b", buffering=0) as lock:
+        if sys.platform != "win32":
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | (fcntl.LOCK_NB if if_locked else 0))
+            except BlockingIOError:
+                if if_locked is None:
+                    raise
+                raise if_locked() from None
+        yield
+
+
+def remove_stale_drafts(path: Path) -> None:
+    """Removes the drafts of this file that no living process is writing."""
+    ours = re.compile(re.escape(f".{path.name}.") + r"[0-9a-f]{16}\.draft")
+    for name in [name for name in os.listdir(path.parent) if ours.fullmatch(name)]:  # noqa: PTH208 (names, not paths)
+        with contextlib.suppress(OSError):  # another sweeper was quicker, or the draft is not ours to remove
+            _remove_stale(path.parent / name)
+
+
+def read_regular_file(
+    path: Path, max_bytes: int, expected: str, *, refuse: Callable[[str], Exception] = DataError
+) -> bytes:
+    """All bytes of an ordinary file of at most so many bytes; links to one are followed.
+
+    Folders, pipes, devices and larger files are refused before a byte is read; `expected` names what was expected.
+    """
+    try:
+        nature = path.stat()  # before opening: that alone can set a device in motion
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        raise refuse(f"there is no file {str(path)!r}; expected {expected} there: check the name") from None
+    _check_regular(nature, path, expected, refuse)
+    # not blocking: should a pipe have taken the file's place just now, opening it must not wait for a writer
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+    with os.fdopen(os.open(path, flags), "rb") as file:
+        nature = os.fstat(file.fileno())
+        _check_regular(nature, path, expected, refuse)
+        if nature.st_size > max_bytes:
+            raise refuse(
+                f"{str(path)!r} has {nature.st_size} bytes, {expected} has at most {max_bytes}; check that it is the right "
+                "file, made with the same plan"
+            )
+        content = file.read(nature.st_size + 1)
+    if len(content) != nature.st_size:
+        raise refuse(f"{str(path)!r} changed while it was read; wait until it is complete, then try again")
+    return content
+
+
+def _check_regular(nature: os.stat_result, path: Path, what: str, refuse: Callable[[str], Exception]) -> None:
+    if stat.S_ISDIR(nature.st_mode):
+        raise refuse(f"{str(path)!r} is a folder; expected {what}: name the file in it")
+    if not stat.S_ISREG(nature.st_mode):
+        raise refuse(f"{str(path)!r} is a pipe, socket or device; expected {what}: save it as an ordinary file first")
+
+
+def _permissions_of(path: Path) -> int:
+    """Permissions to ask for; whatever they are, the system takes away what the umask forbids."""
+    try:
+        return stat.S_IMODE(path.lstat().st_mode) & 0o666 if not path.is_symlink() else 0o666
+    except FileNotFoundError:
+        return 0o666
+
+
+def _write_draft(path: Path, data: bytes, mode: int) -> bool:
+    """Whether the content now stands at the path; False if a sweeper took the draft before it could be locked."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.draft")
+    try:
+        with open(draft, "xb", buffering=0, opener=lambda name, flags: os.open(name, flags, mode)) as file:
+            if not _lock_draft(file.fileno()):
+                return False
+            _write_all(file.fileno(), data)
+            if sys.platform == "win32":
+                file.close()  # an open file cannot be moved there
+            os.replace(draft, path)  # noqa: PTH105 (one call, so that tests can make it fail)
+    finally:
+        draft.unlink(missing_ok=True)  # gone already if it was moved
+    return True
+
+
+def _write_all(handle: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(handle, rest) :]
+    os.fsync(handle)  # before the move: else a power failure may leave the new name with no content
+
+
+if sys.platform == "win32":
+
+    def _lock_draft(handle: int) -> bool:
+        return True
+
+    def _remove_stale(draft: Path) -> None:
+        """An open file cannot be removed there; the age covers the moment between closing a draft and moving it."""
+        if time.time() - draft.lstat().st_mtime > _STALE_DRAFT_SECONDS:
+            draft.unlink()
+
+    def _sync_folder(folder: Path) -> None:
+        """Folders cannot be opened there, nor need they be."""
+
+else:
+
+    def _lock_draft(handle: int) -> bool:
+        """Locks a new draft; False if a sweeper saw it first. Where locks do not work, no sweeper gets one either."""
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return os.fstat(handle).st_nlink > 0
+
+    def _remove_stale(draft: Path) -> None:
+        handle = os.open(draft, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises if its writer lives
+            draft.unlink()
+        finally:
+            os.close(handle)
+
+    def _sync_folder(folder: Path) -> None:
+        """Makes the move itself durable."""
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        except OSError as problem:
+            if problem.errno not in _UNSUPPORTED_SYNC_ERRNOS:
+                raise
+        finally:
+            os.close(handle)

@@ -1,0 +1,97 @@
+"""TOML files that people write by hand: read strictly, and with help for a slip of the pen.
+
+An unknown word is refused, with the nearest known one: a rule that is misspelt must not be a rule that is not there.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import tomllib
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
+
+from fedcdh._io.text import MAX_NAME_LENGTH
+from fedcdh.errors import FedCDHError
+
+MAX_BYTES = 1_000_000
+MAX_DOTS_PER_LINE = 200
+"""In one line: the time to read a dotted key grows with the square of its points, 90 seconds for 49,000."""
+
+Refuse = Callable[[str], FedCDHError]
+
+
+def parse_toml(text: str | bytes, *, refuse: Refuse) -> dict[str, Any]:
+    """The table of a TOML text; whatever is wrong with it, `refuse(reason)` is raised."""
+    if len(text) > MAX_BYTES:
+        raise refuse(f"it is longer than {MAX_BYTES} letters")
+    try:
+        # `.encode` refuses what no file can hold: half of a surrogate pair
+        lines = (text if isinstance(text, bytes) else text.encode()).decode().replace("\r\n", "\n")
+        if max(line.count(".") for line in lines.split("\n")) > MAX_DOTS_PER_LINE:
+            raise ValueError(f"one of its lines holds more than {MAX_DOTS_PER_LINE} points; break the line")
+        return tomllib.loads(lines)
+    except UnicodeError:
+        reason = "it is not UTF-8 text"
+    except RecursionError:
+        reason = "it is nested too deeply"
+    except ValueError as problem:
+        reason = f"it is not TOML ({str(problem)[:200]})"
+    raise refuse(reason)
+
+
+def expect_table(table: Any, known: Collection[str] | None, where: str, *, refuse: Refuse) -> dict[str, Any]:
+    """The table, if it is one and has no other keys than the known ones; None: any keys."""
+    if not isinstance(table, dict):
+        raise refuse(f"{where} should be a table, found {abbreviate(table)}")
+    for key in table:
+        if known is not None and key not in known:
+            near = suggest_name(key, known)
+            raise refuse(f"{where} has the unknown key {abbreviate(key)}{near}; known are {', '.join(known)}")
+    return table
+
+
+def suggest_name(name: str, known: Iterable[str]) -> str:
+    """`, did you mean 'bmi'?` for the nearest known name, ignoring case; nothing if none is near.
+
+    Texts beyond the length of a name are left out: the time to compare two grows with the product of their lengths.
+    """
+    if len(name) > MAX_NAME_LENGTH:
+        return ""
+    by_fold = {one.casefold(): one for one in known if len(one) <= MAX_NAME_LENGTH}
+    near = difflib.get_close_matches(name.casefold(), list(by_fold), n=1, cutoff=0.6)
+    return f", did you mean {by_fold[near[0]]!r}?" if near else ""
+
+
+def expect_strings(found: Any, where: str, *, refuse: Refuse) -> tuple[str, ...]:
+    """A list of texts."""
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise refuse(f'{where} should be a list of texts such as ["north", "south"], found {abbreviate(found)}')
+    return tuple(found)
+
+
+def expect_number(found: Any, where: str, *, refuse: Refuse) -> float:
+    """A finite number; true and false are none."""
+    if not isinstance(found, int | float) or isinstance(found, bool) or not _is_finite(found):
+        raise refuse(f"{where} should be a finite number, found {abbreviate(found)}")
+    return float(found)
+
+
+def expect_integer(found: Any, where: str, *, refuse: Refuse) -> int:
+    """A whole number from 0 upwards, written without a point; it may be as large as a 64-bit integer."""
+    if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found < 1 << 63:
+        raise refuse(f"{where} should be a whole number from 0 upwards, found {abbreviate(found)}")
+    return found
+
+
+def abbreviate(found: Any) -> str:
+    """What was found, cut to a line."""
+    text = repr(found)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _is_finite(found: float) -> bool:
+    try:
+        return math.isfinite(found)
+    except OverflowError:  # an integer beyond all floats
+        return False

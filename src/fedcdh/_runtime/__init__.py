@@ -1,0 +1,1 @@
+"""BLAS threads, processors, worker pools and optional imports."""

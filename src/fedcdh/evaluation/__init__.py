@@ -1,0 +1,1 @@
+"""Simulated studies, baselines and the paper's experiments."""

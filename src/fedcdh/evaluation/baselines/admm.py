@@ -1,0 +1,157 @@
+"""Many parties, one set of parameters, no circles: what both methods of Ng & Zhang (2022) have in common.
+
+Every client keeps parameters of its own and the server a shared set; both are drawn together by a penalty that grows
+from round to round (consensus ADMM), and the shared ones away from circles by a second penalty that grows faster
+(augmented Lagrangian). In a round the server sends the shared parameters to all clients, and each answers with its
+own. Nothing else is sent: from these two, client and server each work out the client's multipliers (the duals) for
+themselves. The server uses only the mean of the answers, and how far the farthest is off, to see when to stop.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+from scipy import linalg, optimize
+
+from fedcdh.evaluation.baselines.interface import Array, CountingChannel
+
+SmoothFunction = Callable[[Array], tuple[float, Array]]
+"""A function of a flat array, as its value and its gradient."""
+
+MAX_PENALTY = 1e16
+"""Penalties no longer grow from here on; where both have come so far, the search ends."""
+
+CONVERGENCE_TOLERANCE = 1e-6
+"""No parameter moves by more, and no client is off by more: the rest of the rounds would not change a graph. Moves are
+as small as the consensus penalty is large, so that all later ones together are about five times the last."""
+
+
+class AdmmClient(ABC):
+    """One party with its rows: moves its own parameters towards the shared ones, as far as its rows agree."""
+
+    def __init__(self, start: Array) -> None:
+        self._own = start
+        self._duals: Array | float = 0.0
+        self._penalty = 0.0  # of the round before
+
+    def answer(self, shared: Array, penalty: float) -> Array:
+        self._duals = self._duals + self._penalty * (self._own - shared)
+        self._penalty = penalty
+        self._own = self.nearest(shared - self._duals / penalty, penalty, self._own)
+        return self._own
+
+    @abstractmethod
+    def nearest(self, target: Array, penalty: float, start: Array) -> Array:
+        """The x with the least loss(x) + penalty / 2 · |x − target|², sought from `start`."""
+
+
+class AdmmServer:
+    """Has seen no row: the shared parameters, near all answers, with few and small weights and without circles.
+
+    The first `weights` parameters are those on arrows: their absolute values cost `l1` each, and `circles` says how far
+    they are from a DAG.
+    """
+
+    def __init__(self, start: Array, weights: int, l1: float, circles: SmoothFunction) -> None:
+        self.shared = start
+        self.has_converged = False
+        self._weights, self._l1, self._circles = weights, l1, circles
+        self._duals: Array | float = 0.0  # mean over clients
+        self._multiplier = 0.0
+
+    def agree(self, answers: Sequence[Array], circle_penalty: float, penalty: float) -> None:
+        """One round: new shared parameters from what all clients answered."""
+        mean, before = np.mean(answers, axis=0), self.shared
+        target = mean + self._duals / penalty
+        self.shared = self._nearest(target, len(answers) * penalty, circle_penalty)
+        self._duals = self._duals + penalty * (mean - self.shared)
+        self._multiplier += circle_penalty * self._circles(self.shared[: self._weights])[0]
+        self.has_converged = (
+            max(np.abs(other - self.shared).max() for other in (before, *answers)) < CONVERGENCE_TOLERANCE
+        )
+
+    def _nearest(self, target: Array, penalty: float, circle_penalty: float) -> Array:
+        """Least l1 · |weights| + multiplier · h + circle penalty / 2 · h² + penalty / 2 · |x − target|², from here."""
+
+        def smooth(x: Array) -> tuple[float, Array]:
+            h, slope = self._circles(x[: self._weights])
+            off = x - target
+            gradient = penalty * off
+            gradient[: self._weights] += (self._multiplier + circle_penalty * h) * slope
+            return self._multiplier * h + circle_penalty / 2 * h * h + penalty / 2 * float(off @ off), gradient
+
+        return minimise_with_l1(smooth, self.shared, self._weights, self._l1)
+
+
+def minimise_with_l1(smooth: SmoothFunction, start: Array, weights: int, l1: float) -> Array:
+    """The minimum of smooth(x) + l1 · Σ |x_i| over the first `weights` entries, each split in two parts ≥ 0.
+
+    So the kink at 0 becomes a bound, and entries are exactly 0 where the penalty says so.
+
+    >>> minimise_with_l1(lambda x: (((x - 1) ** 2).sum() / 2, x - 1), np.zeros(2), weights=1, l1=0.25)
+    array([0.75, 1.  ])
+    """
+
+    def split(parts: Array) -> tuple[float, Array]:
+        with np.errstate(over="ignore", invalid="ignore"):  # a first step too far: L-BFGS-B goes back
+            value, slope = smooth(_join_parts(parts, weights))
+        value += l1 * float(parts[: 2 * weights].sum())
+        return value, np.concatenate([l1 + slope[:weights], l1 - slope[:weights], slope[weights:]])
+
+    head, tail = start[:weights], start[weights:]
+    parts = np.concatenate([np.maximum(head, 0.0), np.maximum(-head, 0.0), tail])
+    lowest = np.concatenate([np.zeros(2 * weights), np.full(len(tail), -np.inf)])
+    found = optimize.minimize(split, parts, jac=True, method="L-BFGS-B", bounds=optimize.Bounds(lowest, np.inf))
+    return _join_parts(found.x, weights)
+
+
+def _join_parts(parts: Array, weights: int) -> Array:
+    return np.concatenate([parts[:weights] - parts[weights : 2 * weights], parts[2 * weights :]])
+
+
+def acyclicity_of_strengths(strengths: Array) -> tuple[float, Array]:
+    """h = tr e^S − d of strengths S ≥ 0 and its gradient: 0 where no arrows (S > 0) run in a circle, else more.
+
+    >>> acyclicity_of_strengths(np.array([[0.0, 2.0], [0.0, 0.0]]))[0]
+    0.0
+    """
+    grown = linalg.expm(strengths)
+    return float(np.trace(grown)) - len(strengths), np.asarray(grown.T)
+
+
+def penalty_schedule(start: float, rounds: int) -> Iterator[tuple[float, float]]:
+    """On circles and on being apart, for each round; both begin alike.
+
+    >>> list(penalty_schedule(0.1, 2))
+    [(0.1, 0.1), (0.17500000000000002, 0.125)]
+    """
+    circle_penalty = penalty = start
+    for _ in range(rounds):
+        yield circle_penalty, penalty
+        if circle_penalty < MAX_PENALTY:
+            circle_penalty *= 1.75
+        if penalty < MAX_PENALTY:
+            penalty *= 1.25
+        if min(circle_penalty, penalty) >= MAX_PENALTY:
+            return
+
+
+def run_rounds(
+    clients: Sequence[AdmmClient], server: AdmmServer, wire: CountingChannel, steps: Iterator[tuple[float, float]]
+) -> Array:
+    """Rounds until all is settled, or penalties end; the shared parameters of the last one."""
+    for circle_penalty, penalty in steps:
+        shared = wire.to_clients(server.shared)
+        answers = [wire.to_server(client.answer(shared, penalty)) for client in clients]
+        server.agree(answers, circle_penalty, penalty)
+        if server.has_converged:
+            break
+    return server.shared
+
+
+def count_all_rows(tables: Mapping[str, Array], wire: CountingChannel) -> int:
+    """How many rows there are: each client says how many it has, and all hear the sum, by which losses are divided."""
+    counts = [wire.to_server(np.array(len(table))) for table in tables.values()]
+    return int(wire.to_clients(np.sum(counts)))

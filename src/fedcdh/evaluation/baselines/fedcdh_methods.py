@@ -1,0 +1,101 @@
+"""Our own engines as methods among others: the same files travel as in a real study, and their bytes are counted.
+
+Profiles go up, the study comes down, summaries go up; the server reads what it got from the bytes alone. Further
+rounds are requests that come down and answers that go up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from fedcdh.data.sources import ColumnKind
+from fedcdh.data.table import to_table
+from fedcdh.discovery.api import MAX_BYTES, MAX_ROUNDS, discover_from
+from fedcdh.discovery.methods import get_method
+from fedcdh.evaluation.baselines.interface import Array, BaselineResult, CountingChannel
+from fedcdh.messages.profile_file import ProfileMessage, profile_from_json, profile_to_json
+from fedcdh.messages.round_files import AnswerMessage, pack_answer, request_from_json, request_to_json, unpack_answer
+from fedcdh.messages.study_file import Study
+from fedcdh.messages.summary_file import SummaryMessage, pack_summary, unpack_summary
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.aggregation import add_up
+from fedcdh.summaries.features import FeatureFamily
+from fedcdh.summaries.joint import JointRequest, JointSummary, LocalAnswerSource
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.profiles import profile
+
+
+def run_fedcdh(
+    tables: Mapping[str, Array],
+    names: Sequence[str],
+    seed: int = 0,
+    *,
+    method: str = "evidence",
+    kinds: Mapping[str, ColumnKind] | None = None,
+    width: int | None = None,
+    alpha: float = 0.05,
+    rounds: str = "one",
+) -> BaselineResult:
+    """One of our engines; `width` is the number h of features per variable, `kinds` says which numbers are codes.
+
+    >>> from fedcdh.evaluation.simulation import simulate
+    >>> study = simulate(seed=1)
+    >>> found = run_fedcdh(study.tables, study.names)
+    >>> found.changing == study.changing, found.traffic.messages_up
+    (True, 20)
+    """
+    own = {client: to_table(table, names) for client, table in tables.items()}
+    wire = CountingChannel(len(tables))
+    profiles = [
+        _send(wire, profile_to_json(ProfileMessage(profile(table, client, kinds=kinds))))
+        for client, table in own.items()
+    ]
+    plan = StudyPlan.from_profiles(
+        [profile_from_json(text).profile for text in profiles], family=_choose_family(method, width, seed)
+    )
+    if rounds == "adaptive":
+        plan = replace(plan, max_rounds=MAX_ROUNDS, max_bytes=MAX_BYTES)
+    told = Study.from_json(wire.to_clients(_to_bytes(Study(plan).to_json())).tobytes()).plan
+    summaries = [
+        _send(wire, pack_summary(SummaryMessage(summarize(table, told, client)), told)) for client, table in own.items()
+    ]
+    arrived = [unpack_summary(blob, plan).summary for blob in summaries]
+    source = (
+        _CountedRounds(LocalAnswerSource(own, plan, add_up(arrived, plan)), plan, wire)
+        if rounds == "adaptive"
+        else None
+    )
+    result = discover_from(arrived, plan, method=method, alpha=alpha, seed=seed, source=source)
+    return BaselineResult(result.augmented, wire.traffic, result.to_dag())
+
+
+class _CountedRounds:
+    """Further rounds over the wire."""
+
+    def __init__(self, clients: LocalAnswerSource, plan: StudyPlan, wire: CountingChannel) -> None:
+        self._clients, self._plan, self._wire = clients, plan, wire
+
+    def ask(self, request: JointRequest, /) -> dict[str, tuple[JointSummary, ...]]:
+        told = request_from_json(self._wire.to_clients(_to_bytes(request_to_json(request))).tobytes(), self._plan)
+        answers = self._clients.ask(told)
+        return {client: self._sent(tuple(answer), request) for client, answer in answers.items()}
+
+    def _sent(self, answer: tuple[JointSummary, ...], request: JointRequest) -> tuple[JointSummary, ...]:
+        blob = _send(self._wire, pack_answer(AnswerMessage(request.digest, answer), self._plan))
+        return unpack_answer(blob, self._plan, request).answers
+
+
+def _choose_family(method: str, width: int | None, seed: int) -> FeatureFamily:
+    usual = get_method(method).family(seed)
+    return usual if width is None else replace(usual, width=width)
+
+
+def _send(wire: CountingChannel, content: str | bytes) -> bytes:
+    return wire.to_server(_to_bytes(content)).tobytes()
+
+
+def _to_bytes(content: str | bytes) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+    return np.frombuffer(content.encode() if isinstance(content, str) else content, dtype=np.uint8)

@@ -1,0 +1,307 @@
+"""All methods by name, with what each assumes: the columns are those of the paper's Table 1.
+
+Methods are imported when they are loaded, so that none costs anything, or needs its libraries, before it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any, cast
+
+import numpy as np
+
+from fedcdh.errors import DataError, SettingsError
+from fedcdh.evaluation.baselines.interface import Array, BaselineMethod, BaselineResult
+from fedcdh.protocols import DOMAIN
+
+
+@dataclass(frozen=True)
+class MethodAssumptions:
+    """What a method says of itself, in the words of Table 1."""
+
+    category: str
+    distribution: str  # of the data: the same at all clients, or not
+    model: str  # what is assumed of the causal model
+    identifiable: bool  # whether that model has to be an identifiable one
+    strategy: str  # how clients and server work together
+
+
+@dataclass(frozen=True)
+class BaselineEntry:
+    """A method, and what to know about it. It is called like any method, and refuses tables that none can use."""
+
+    name: str
+    title: str
+    place: str  # module:function
+    assumptions: MethodAssumptions
+    reference: str
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    needs: str = ""  # the extra of fedcdh that brings its libraries, if any
+
+    def load(self) -> BaselineMethod:
+        """The method itself, imported now."""
+        module, name = self.place.split(":")
+        found = getattr(import_module(module), name)
+        return cast("BaselineMethod", partial(found, **self.options) if self.options else found)
+
+    def __call__(self, tables: Mapping[str, Array], names: Sequence[str], seed: int = 0) -> BaselineResult:
+        """Tables of all clients (rows × variables) and the names of the variables in, what was found out."""
+        return self.load()(_check_tables(tables, names), tuple(names), seed)
+
+
+def find_baseline(name: str) -> BaselineEntry:
+    """The method of this name.
+
+    >>> find_baseline("fedpc").assumptions.strategy
+    'Voting'
+    """
+    if name not in BASELINES:
+        raise SettingsError(f"there is no method {name!r}; choose one of {', '.join(BASELINES)}")
+    return BASELINES[name]
+
+
+def to_markdown_table(entries: Iterable[BaselineEntry] | None = None) -> str:
+    """The methods as a table, one row each: `docs/rivals.md` shows it."""
+    chosen = BASELINES.values() if entries is None else entries
+    rows = [_TABLE_HEADS, ("---",) * len(_TABLE_HEADS), *map(_table_row, chosen)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
+
+
+_TABLE_HEADS = (
+    "Name",
+    "Method",
+    "Category",
+    "Data distribution",
+    "Causal model assumption",
+    "Identifiability requirement",
+    "Federated strategy",
+    "Extra",
+)
+
+
+def _table_row(entry: BaselineEntry) -> tuple[str, ...]:
+    says = entry.assumptions
+    return (
+        f"`{entry.name}`",
+        f"{entry.title} ({entry.reference})",
+        says.category,
+        says.distribution,
+        says.model,
+        "Yes" if says.identifiable else "No",
+        says.strategy,
+        f"`{entry.needs}`" if entry.needs else "–",
+    )
+
+
+def _check_tables(tables: Mapping[str, Array], names: Sequence[str]) -> dict[str, Array]:
+    if not tables or len(set(names)) != len(names) or not names or DOMAIN in names:
+        raise DataError(
+            f"found {len(tables)} tables and the names {', '.join(map(repr, names))}; expected one table or more, and "
+            f"names that differ from one another and from {DOMAIN!r}"
+        )
+    checked = {client: np.asarray(table, dtype=np.float64) for client, table in tables.items()}
+    for client, table in checked.items():
+        if table.ndim != 2 or table.shape[1] != len(names) or not len(table) or not np.isfinite(table).all():
+            raise DataError(
+                f"the table of client {client!r} has the shape {table.shape}; expected rows of {len(names)} finite "
+                "numbers each, in the order of the names: leave out rows with missing values"
+            )
+    return checked
+
+
+_PACKAGE = "fedcdh.evaluation.baselines"
+_CONSTRAINT_BASED, _SCORE_BASED, _OPTIMISATION_BASED, _REGRESSION_BASED = (
+    "Constraint-based",
+    "Score-based",
+    "Optimization-based",
+    "Regression-based",
+)
+_HOMOGENEOUS, _HETEROGENEOUS = "Homogeneous", "Heterogeneous"
+_LINEAR_GAUSSIAN, _NONLINEAR_ADDITIVE, _ARBITRARY_FUNCTIONS = (
+    "Linear Gaussian, NV",
+    "Nonlinear Additive Noise",
+    "Arbitrary Functions",
+)
+_SUMMARY_STATISTICS, _POOLED_ROWS = "Summary Statistics", "None (all rows pooled)"
+
+_FEDPC = MethodAssumptions(_CONSTRAINT_BASED, _HOMOGENEOUS, _LINEAR_GAUSSIAN, False, "Voting")
+_FEDPC_ANY = MethodAssumptions(_CONSTRAINT_BASED, _HOMOGENEOUS, _ARBITRARY_FUNCTIONS, False, "Voting")
+_FEDDAG = MethodAssumptions(_OPTIMISATION_BASED, _HETEROGENEOUS, _NONLINEAR_ADDITIVE, True, "FedAvg")
+_ADMM = MethodAssumptions(_OPTIMISATION_BASED, _HOMOGENEOUS, "Linear Gaussian, EV", True, "ADMM")
+_ADMM_MLP = MethodAssumptions(_OPTIMISATION_BASED, _HOMOGENEOUS, _NONLINEAR_ADDITIVE, True, "ADMM")
+
+_ENTRIES = (
+    BaselineEntry(
+        "fedcdh-evidence",
+        "our `evidence`",
+        f"{_PACKAGE}.fedcdh_methods:ours",
+        MethodAssumptions(_SCORE_BASED, _HETEROGENEOUS, "Additive Functions", False, _SUMMARY_STATISTICS),
+        "`fedcdh.discover`, its default",
+        {"method": "evidence"},
+    ),
+    BaselineEntry(
+        "fedcdh-constraint",
+        "our `constraint`",
+        f"{_PACKAGE}.fedcdh_methods:ours",
+        MethodAssumptions(_CONSTRAINT_BASED, _HETEROGENEOUS, "Additive Functions", False, _SUMMARY_STATISTICS),
+        "`fedcdh.discover`",
+        {"method": "constraint"},
+    ),
+    BaselineEntry(
+        "fedcdh-rounds",
+        "our `constraint`, with further rounds",
+        f"{_PACKAGE}.fedcdh_methods:ours",
+        MethodAssumptions(_CONSTRAINT_BASED, _HETEROGENEOUS, "Additive Noise", False, _SUMMARY_STATISTICS),
+        '`fedcdh.discover(..., rounds="adaptive")`',
+        {"method": "constraint", "rounds": "adaptive"},
+    ),
+    BaselineEntry(
+        "fedcdh-paper",
+        "FedCDH",
+        f"{_PACKAGE}.fedcdh_methods:ours",
+        MethodAssumptions(_CONSTRAINT_BASED, _HETEROGENEOUS, _ARBITRARY_FUNCTIONS, False, _SUMMARY_STATISTICS),
+        "Li et al. 2024",
+        {"method": "paper"},
+    ),
+    BaselineEntry("fedpc", "FedPC", f"{_PACKAGE}.fedpc:fedpc", _FEDPC, "Huang et al. 2022"),
+    BaselineEntry(
+        "fedpc-veto",
+        "FedPC, 30 % remove an edge",
+        f"{_PACKAGE}.fedpc:fedpc",
+        _FEDPC,
+        "Huang et al. 2022",
+        {"reading": "veto"},
+    ),
+    BaselineEntry(
+        "fedpc-kernel",
+        "FedPC with FCIT at the clients",
+        f"{_PACKAGE}.fedpc:fedpc",
+        _FEDPC_ANY,
+        "Huang et al. 2022",
+        {"test": "kernel"},
+    ),
+    BaselineEntry(
+        "fedpc-regression",
+        "FedPC with our F tests at the clients",
+        f"{_PACKAGE}.fedpc:fedpc",
+        MethodAssumptions(_CONSTRAINT_BASED, _HOMOGENEOUS, "Additive Functions", False, "Voting"),
+        "Huang et al. 2022",
+        {"test": "regression"},
+    ),
+    BaselineEntry(
+        "fedpc-kci",
+        "FedPC with KCI at the clients",
+        f"{_PACKAGE}.fedpc:fedpc",
+        _FEDPC_ANY,
+        "Huang et al. 2022",
+        {"test": "kci"},
+        "peers",
+    ),
+    BaselineEntry(
+        "notears-admm",
+        "NOTEARS-ADMM, threshold 0.1",
+        f"{_PACKAGE}.notears_admm:notears_admm",
+        _ADMM,
+        "Ng and Zhang 2022",
+        {"threshold": 0.1},
+    ),
+    BaselineEntry(
+        "notears-admm-0.3",
+        "NOTEARS-ADMM, threshold 0.3",
+        f"{_PACKAGE}.notears_admm:notears_admm",
+        _ADMM,
+        "Ng and Zhang 2022",
+        {"threshold": 0.3},
+    ),
+    BaselineEntry(
+        "notears-mlp-admm",
+        "NOTEARS-MLP-ADMM",
+        f"{_PACKAGE}.notears_mlp_admm:notears_mlp_admm",
+        _ADMM_MLP,
+        "Ng and Zhang 2022",
+    ),
+    BaselineEntry(
+        "feddag",
+        "FedDAG, graph shared",
+        f"{_PACKAGE}.feddag:feddag",
+        _FEDDAG,
+        "Gao et al. 2021",
+        {"sharing": "graph", "mechanism": "mlp"},
+    ),
+    BaselineEntry(
+        "feddag-all",
+        "FedDAG, all shared",
+        f"{_PACKAGE}.feddag:feddag",
+        MethodAssumptions(_OPTIMISATION_BASED, _HOMOGENEOUS, _NONLINEAR_ADDITIVE, True, "FedAvg"),
+        "Gao et al. 2021",
+        {"sharing": "all", "mechanism": "mlp"},
+    ),
+    BaselineEntry(
+        "feddag-linear",
+        "FedDAG, linear, graph shared",
+        f"{_PACKAGE}.feddag:feddag",
+        MethodAssumptions(_OPTIMISATION_BASED, _HETEROGENEOUS, "Linear Gaussian, EV", True, "FedAvg"),
+        "Gao et al. 2021",
+        {"sharing": "graph", "mechanism": "linear"},
+    ),
+    BaselineEntry(
+        "feddag-all-linear",
+        "FedDAG, linear, all shared",
+        f"{_PACKAGE}.feddag:feddag",
+        MethodAssumptions(_OPTIMISATION_BASED, _HOMOGENEOUS, "Linear Gaussian, EV", True, "FedAvg"),
+        "Gao et al. 2021",
+        {"sharing": "all", "mechanism": "linear"},
+    ),
+    BaselineEntry(
+        "sort-by-variance",
+        "Sorting by variance",
+        f"{_PACKAGE}.var_sort:sort_by_variance",
+        MethodAssumptions(
+            _REGRESSION_BASED, _HOMOGENEOUS, "Linear, variance grows along arrows", True, _SUMMARY_STATISTICS
+        ),
+        "Reisach et al. 2021",
+    ),
+    BaselineEntry(
+        "cdnod-fisherz",
+        "CD-NOD with Fisher's z",
+        f"{_PACKAGE}.pooled_references:cdnod",
+        MethodAssumptions(_CONSTRAINT_BASED, _HETEROGENEOUS, _LINEAR_GAUSSIAN, False, _POOLED_ROWS),
+        "Huang et al. 2020",
+        {"test": "fisherz"},
+        "peers",
+    ),
+    BaselineEntry(
+        "cdnod-rcit",
+        "CD-NOD with RCIT",
+        f"{_PACKAGE}.pooled_references:cdnod",
+        MethodAssumptions(_CONSTRAINT_BASED, _HETEROGENEOUS, _ARBITRARY_FUNCTIONS, False, _POOLED_ROWS),
+        "Huang et al. 2020",
+        {"test": "rcit"},
+        "peers",
+    ),
+    BaselineEntry(
+        "cdnod-kci",
+        "CD-NOD with KCI",
+        f"{_PACKAGE}.pooled_references:cdnod",
+        MethodAssumptions(_CONSTRAINT_BASED, _HETEROGENEOUS, _ARBITRARY_FUNCTIONS, False, _POOLED_ROWS),
+        "Huang et al. 2020",
+        {"test": "kci"},
+        "peers",
+    ),
+    BaselineEntry(
+        "pc-fisherz",
+        "PC with Fisher's z",
+        f"{_PACKAGE}.pooled_references:pc",
+        MethodAssumptions(_CONSTRAINT_BASED, _HOMOGENEOUS, _LINEAR_GAUSSIAN, False, _POOLED_ROWS),
+        "Spirtes and Glymour 1991",
+        {"test": "fisherz"},
+        "peers",
+    ),
+)
+
+BASELINES: Mapping[str, BaselineEntry] = MappingProxyType({entry.name: entry for entry in _ENTRIES})
+"""Ours first, then the rivals of the paper, then references."""

@@ -1,0 +1,45 @@
+"""Kinds of experiments: what an instance is, and what is measured on it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Protocol, cast
+
+from fedcdh.errors import SettingsError
+from fedcdh.evaluation.experiments.definition import ExperimentCase
+
+_IMPORT_PATHS = {
+    "graphs": "fedcdh.evaluation.experiments.kinds.graph_recovery:SIMULATED",
+    "real": "fedcdh.evaluation.experiments.kinds.graph_recovery:REAL",
+    "stocks": "fedcdh.evaluation.experiments.kinds.stocks:STOCKS",
+    "tests": "fedcdh.evaluation.experiments.kinds.rejection_rates:REJECTIONS",
+    "principle": "fedcdh.evaluation.experiments.kinds.independent_change:PRINCIPLE",
+    "bytes": "fedcdh.evaluation.experiments.kinds.communication:SIZES",
+}
+
+
+class ExperimentKind(Protocol):
+    """Methods are loaded and instances prepared off the clock.
+
+    A method that fails gets the figures of having found nothing.
+    """
+
+    @property
+    def measures(self) -> tuple[str, ...]: ...
+
+    def ready(self, method: str) -> None:
+        """Refuses a method that is not known or whose library is missing, and imports what it needs, off the clock."""
+
+    def prepare(self, case: ExperimentCase, seed: int) -> Any: ...
+
+    def measure(self, prepared: Any, case: ExperimentCase, method: str, seed: int) -> dict[str, Any]: ...
+
+    def failed(self, prepared: Any) -> dict[str, Any]: ...
+
+
+def find_kind(name: str) -> ExperimentKind:
+    """The kind of this name, imported when it is needed."""
+    if name not in _IMPORT_PATHS:
+        raise SettingsError(f"there is no kind of experiment {name!r}; choose one of {', '.join(_IMPORT_PATHS)}")
+    module, value = _IMPORT_PATHS[name].split(":")
+    return cast("ExperimentKind", getattr(import_module(module), value))

@@ -1,0 +1,188 @@
+"""Graphs against the truth: simulated studies, and real ones as far as their truth is known.
+
+Parameters of a simulated case: model ("linear", "general", or "products" of causes), variables, clients, rows (per
+client), density (edges per variable), changing, dialect ("paper" or "authors"), scale ("raw" or "standardised"), sizes
+("equal", or "unequal" with the same total), order ("given", or "shuffled": the clients swap names), and width, the
+number h of features (0: as the method has it).
+
+Of a real one: study, clients (0: all), rows (per client; 0: all).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedcdh.data.sources import ColumnKind as ColumnKind
+from fedcdh.errors import SettingsError
+from fedcdh.evaluation.baselines import BaselineResult, find_baseline
+from fedcdh.evaluation.baselines.fedcdh_methods import run_fedcdh
+from fedcdh.evaluation.experiments.definition import ExperimentCase
+from fedcdh.evaluation.experiments.interaction_data import simulate_interactions
+from fedcdh.evaluation.experiments.real_data import DOMAIN_COLUMN, keep_one_per_pair, load_study
+from fedcdh.evaluation.simulation import AUTHORS, PAPER, Array, Simulation, keyed_generator, simulate
+from fedcdh.graphs.equivalence import to_cpdag
+from fedcdh.graphs.metrics import Score, compare, compare_changing
+from fedcdh.graphs.partial_graph import Arrow, PartialGraph
+from fedcdh.protocols import DOMAIN
+
+ORACLE_METHOD = "oracle"
+"""Not a method: the class of the true augmented graph, extended to a DAG. Perfect tests and rules give this."""
+MIN_ROWS_PER_CLIENT = 10  # rows of a client, where sizes are unequal
+
+_SCORES = ("f1", "precision", "recall", "shd")
+GRAPH_MEASURES = (
+    *(f"{part}_{score}" for part in ("skeleton", "direction") for score in _SCORES),
+    "changing_precision",
+    "changing_recall",
+    "messages_up",
+    "bytes_up",
+    "messages_down",
+    "bytes_down",
+    "graph",  # a fingerprint: equal where graphs are
+)
+
+
+@dataclass(frozen=True, eq=False)
+class GraphInstance:
+    """Tables of all clients and the truth. Where a → b and b → a are both true, either is right."""
+
+    tables: Mapping[str, Array]
+    names: tuple[str, ...]
+    arrows: frozenset[Arrow]
+    changing: frozenset[str] | None  # None: not known
+    kinds: Mapping[str, ColumnKind]
+
+
+class GraphRecovery:
+    """Methods find graphs, which are held against the truth."""
+
+    measures = GRAPH_MEASURES
+
+    def ready(self, name: str) -> None:
+        """Methods of other libraries import them when first called; so they are called once, on three variables."""
+        if name != ORACLE_METHOD and find_baseline(name).needs not in _IMPORTED_EXTRAS:
+            find_baseline(name)(_WARM_UP_STUDY.tables, _WARM_UP_STUDY.names)
+            _IMPORTED_EXTRAS.add(find_baseline(name).needs)
+
+    def measure(self, prepared: GraphInstance, case: ExperimentCase, name: str, seed: int) -> dict[str, Any]:
+        return score_result(prepared, _run_method(prepared, case, name, seed))
+
+    def failed(self, prepared: GraphInstance) -> dict[str, Any]:
+        """Whoever uses a method that fails goes home without a graph."""
+        nothing = BaselineResult(PartialGraph((*prepared.names, DOMAIN)))
+        return {**score_result(prepared, nothing), "graph": ""}
+
+
+class SimulatedGraphs(GraphRecovery):
+    """The paper's synthetic studies."""
+
+    def prepare(self, case: ExperimentCase, seed: int) -> GraphInstance:
+        study = _simulate_case(case, seed)
+        if case["scale"] == "standardised":
+            study = study.standardised()
+        return GraphInstance(_order_tables(study, case["order"], seed), study.names, study.arrows, study.changing, {})
+
+
+def _simulate_case(case: ExperimentCase, seed: int) -> Simulation:
+    sizes = {name: case[name] for name in ("variables", "clients", "changing")}
+    if case["model"] == "products":
+        return simulate_interactions(**sizes, rows=case["rows"], edges=_edge_count(case), seed=seed)
+    dialect = {"paper": PAPER, "authors": AUTHORS}[case["dialect"]]
+    return simulate(
+        case["model"], **sizes, rows=_client_row_counts(case, seed), edges=_edge_count(case), seed=seed, dialect=dialect
+    )
+
+
+class RealDataGraphs(GraphRecovery):
+    """The studies of `real_data`: clients and rows are drawn at random where fewer than all are asked for."""
+
+    def prepare(self, case: ExperimentCase, seed: int) -> GraphInstance:
+        study = load_study(case["study"])
+        draw = keyed_generator(seed, "real", case["study"])
+        domains = np.unique(study.columns[DOMAIN_COLUMN])
+        chosen = draw.permutation(domains)[: case["clients"]] if case["clients"] else domains
+        table = np.column_stack([study.columns[name] for name in study.names]).astype(float)
+        tables = {}
+        for domain in sorted(map(str, chosen)):
+            rows = np.flatnonzero(study.columns[DOMAIN_COLUMN] == domain)
+            if case["rows"]:
+                rows = np.sort(keyed_generator(seed, "rows", case["study"], domain).permutation(rows)[: case["rows"]])
+            tables[domain] = table[rows]
+        return GraphInstance(tables, study.names, study.arrows, study.changing, study.kinds)
+
+
+SIMULATED_GRAPHS, REAL_DATA_GRAPHS = SimulatedGraphs(), RealDataGraphs()
+_WARM_UP_STUDY = simulate(variables=3, clients=2, rows=40, changing=1, seed=1)
+_IMPORTED_EXTRAS: set[str] = {""}  # extras whose libraries are imported
+
+
+def score_result(instance: GraphInstance, found: BaselineResult) -> dict[str, Any]:
+    """Skeleton and directions, changing mechanisms, what was sent, and a fingerprint of the graph."""
+    directed, graph, traffic = found.directed, found.graph, found.traffic
+    skeleton = compare(graph.arrows, keep_one_per_pair(instance.arrows, graph.arrows), graph.lines).skeleton
+    direction = compare(directed, keep_one_per_pair(instance.arrows, directed)).direction
+    changing: tuple[float | None, float | None] = (None, None)
+    if instance.changing is not None and found.changing is not None:
+        score = compare_changing(found.changing, instance.changing)
+        changing = (score.precision, score.recall)
+    return {
+        **_name_scores("skeleton", skeleton),
+        **_name_scores("direction", direction),
+        "changing_precision": changing[0],
+        "changing_recall": changing[1],
+        "messages_up": traffic.messages_up,
+        "bytes_up": traffic.bytes_up,
+        "messages_down": traffic.messages_down,
+        "bytes_down": traffic.bytes_down,
+        "graph": hashlib.sha256(str(found.augmented).encode()).hexdigest()[:12],
+    }
+
+
+def _name_scores(part: str, score: Score) -> dict[str, float]:
+    return {f"{part}_{name}": getattr(score, name) for name in _SCORES}
+
+
+def _run_method(instance: GraphInstance, case: ExperimentCase, name: str, seed: int) -> BaselineResult:
+    if name == ORACLE_METHOD:
+        augmented = instance.arrows | {(DOMAIN, changing) for changing in instance.changing or ()}
+        return BaselineResult(to_cpdag(PartialGraph.from_dag((DOMAIN, *instance.names), augmented)))
+    if name.startswith("fedcdh-"):
+        width = case.get("width", 0) or None
+        chosen = find_baseline(name).options
+        return run_fedcdh(instance.tables, instance.names, seed, width=width, kinds=instance.kinds, **chosen)
+    if case.get("width", 0):
+        raise SettingsError(f"{name} has no number of features to set; leave it out of this experiment")
+    return find_baseline(name)(instance.tables, instance.names, seed)
+
+
+def _client_row_counts(case: ExperimentCase, seed: int) -> int | list[int]:
+    """Per client; unequal sizes add up to the same, and no client has fewer than ten (or the equal share, if less)."""
+    rows, clients = int(case["rows"]), int(case["clients"])
+    if case["sizes"] == "equal":
+        return rows
+    least = min(MIN_ROWS_PER_CLIENT, rows)
+    share = keyed_generator(seed, "sizes").dirichlet(np.ones(clients))
+    free = (rows - least) * clients
+    counts = np.floor(share * free).astype(int)
+    counts[int(np.argmax(share))] += free - counts.sum()
+    return [least + int(count) for count in counts]
+
+
+def _edge_count(case: ExperimentCase) -> int:
+    variables = int(case["variables"])
+    return min(round(float(case["density"]) * variables), variables * (variables - 1) // 2)
+
+
+def _order_tables(study: Simulation, order: str, seed: int) -> dict[str, Array]:
+    """The tables; "shuffled" hands every client the name, and so the domain index, of another."""
+    clients = list(study.tables)
+    if order == "given":
+        return dict(study.tables)
+    renamed = keyed_generator(seed, "shuffled").permutation(clients)
+    tables = {str(new): study.tables[old] for new, old in zip(renamed, clients, strict=True)}
+    return {client: tables[client] for client in clients}

@@ -1,0 +1,136 @@
+"""Our figures beside those that the paper prints: tables of times, of significance and of the number of features."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.resources import files
+from typing import Any
+
+from fedcdh.evaluation.experiments.definition import Experiment
+from fedcdh.evaluation.experiments.runner import ResultRow
+from fedcdh.evaluation.experiments.tables import (
+    MIN_PAIRS,
+    REFERENCE_METHOD,
+    ResultPanel,
+    compare_methods,
+    format_quantity,
+    methods_with_rows,
+    to_markdown,
+)
+
+SIGNIFICANCE_MEASURES = ("skeleton_f1", "skeleton_shd", "direction_f1", "direction_shd")
+
+PAPER_BASELINES = {"FedPC": "fedpc", "NOTEARS-ADMM": "notears-admm", "FedDAG": "feddag"}
+
+
+def load_printed_figures() -> dict[str, list[list[Any]]]:
+    """The numbers that the paper prints."""
+    return tomllib.loads((files("fedcdh.evaluation.experiments") / "printed.toml").read_text(encoding="utf-8"))
+
+
+def _select_rows(rows: Iterable[ResultRow], d: int, clients: int, n: int, scale: str = "raw") -> list[ResultRow]:
+    wanted = {"variables": str(d), "clients": str(clients), "rows": str(n), "scale": scale}
+    return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
+
+
+def _mean_and_count(rows: Iterable[ResultRow], method: str, measure: str) -> tuple[float, int] | None:
+    """The mean, and over how many seeds."""
+    numbers = [float(row[measure]) for row in rows if row["method"] == method]
+    return (sum(numbers) / len(numbers), len(numbers)) if numbers else None
+
+
+def _format_mean(figure: tuple[float, int] | None, seeds: int) -> str:
+    if figure is None:
+        return "–"
+    return format_quantity(figure[0]) + (f" [{figure[1]}]" if figure[1] != seeds else "")
+
+
+def time_tables(experiment: Experiment, rows: Sequence[ResultRow]) -> Iterator[str]:
+    """CPU seconds, and the bytes that all clients send, in all sizes of the paper's table."""
+    seeds = len(experiment.seeds)
+    methods = [*PAPER_BASELINES.values(), *(method for method in experiment.methods if method.startswith("fedcdh"))]
+    clock, sent = [], []
+    for d, clients, n, *theirs in load_printed_figures()["times"]:
+        here = _select_rows(rows, d, clients, n)
+        paper = dict(zip((*PAPER_BASELINES.values(), "fedcdh-paper"), theirs, strict=True))
+        cells = [
+            _format_mean(_mean_and_count(here, method, "seconds"), seeds)
+            + (f" ({paper[method]:g})" if method in paper else "")
+            for method in methods
+        ]
+        clock.append([str(d), str(clients), str(n), *cells])
+        counts = [[_mean_and_count(here, method, f"{what}_up") for what in ("bytes", "messages")] for method in methods]
+        told = [
+            f"{_format_mean(sums, seeds)} in {format_quantity(number[0])}" if number else "–" for sums, number in counts
+        ]
+        sent.append([str(d), str(clients), str(n), *told])
+    yield "### Table of computational time\n"
+    yield (
+        "CPU seconds, clients and server added up, no parallelism. In round brackets what the paper prints, for its "
+        "own program and the rivals' (another machine, other implementations); in square brackets the number of seeds "
+        "where it is not all.\n"
+    )
+    yield to_markdown(["d", "K", "n_k", *methods], clock) + "\n"
+    yield "Bytes that all clients together send, and in how many messages:\n"
+    yield to_markdown(["d", "K", "n_k", *methods], sent) + "\n"
+
+
+def significance_table(rows: Sequence[ResultRow]) -> Iterator[str]:
+    """Signed-rank tests against each rival, in all sizes of the paper's table."""
+    yield "### Table of significance\n"
+    yield (
+        f"p-values of the signed-rank test, `{REFERENCE_METHOD}` against each rival, raw data; in brackets the paper's, for its "
+        "own method. An asterisk marks where the rival is the better one, a dash where both have fewer than "
+        f"{MIN_PAIRS} seeds.\n"
+    )
+    heads = [
+        "d",
+        "K",
+        "n_k",
+        *(f"{name}: {criterion}" for name in PAPER_BASELINES for criterion in ("S-F1", "S-SHD", "D-F1", "D-SHD")),
+    ]
+    lines = []
+    for d, clients, n, *theirs in load_printed_figures()["wilcoxon"]:
+        here = _select_rows(rows, d, clients, n)
+        panel = ResultPanel((), "rows", (str(n),), tuple(here))
+        cells = []
+        for number, rival in enumerate(PAPER_BASELINES.values()):
+            for place, criterion in enumerate(SIGNIFICANCE_MEASURES):
+                cells.append(_format_p_value(panel, str(n), rival, criterion, theirs[4 * number + place]))
+        lines.append([str(d), str(clients), str(n), *cells])
+    yield to_markdown(heads, lines) + "\n"
+
+
+def _format_p_value(panel: ResultPanel, value: str, rival: str, criterion: str, paper: float) -> str:
+    met = next(iter(compare_methods(panel, value, [rival], criterion)), None)
+    if met is None or met.pairs < MIN_PAIRS:
+        return f"– ({paper:.2f})"
+    better = met.ours < met.theirs if criterion.endswith("shd") else met.ours > met.theirs
+    return f"{met.p_value:.3f}{'' if better or met.ours == met.theirs else '*'} ({paper:.2f})"
+
+
+def feature_tables(experiment: Experiment, rows: Sequence[ResultRow]) -> Iterator[str]:
+    """All scores by the number h of features."""
+    yield "### Beside the paper's table\n"
+    yield "The paper's figures in brackets (10 runs of its own program on its own draws).\n"
+    measures = [
+        f"{part}_{score}" for part in ("skeleton", "direction") for score in ("f1", "precision", "recall", "shd")
+    ]
+    theirs = {str(h): figures for h, *figures in load_printed_figures()["features"]}
+    for method in methods_with_rows(experiment, rows):
+        lines = []
+        for h in experiment.sweeps["width"]:
+            here = [row for row in rows if row["width"] == str(h)]
+            if not any(row["method"] == method for row in here):
+                continue
+            figures = [_mean_and_count(here, method, measure) for measure in (*measures, "seconds")]
+            cells = [f"{figure[0]:.2f}" for figure in figures if figure]
+            if method == "fedcdh-paper" and str(h) in theirs:
+                cells = [f"{cell} ({paper:g})" for cell, paper in zip(cells, theirs[str(h)], strict=True)]
+            lines.append([str(h), *cells])
+        yield f"`{method}`:\n"
+        yield to_markdown(
+            ["h", "S-F1", "S-prec", "S-rec", "S-SHD", "D-F1", "D-prec", "D-rec", "D-SHD", "seconds"], lines
+        )
+        yield ""

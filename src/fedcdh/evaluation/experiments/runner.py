@@ -1,0 +1,224 @@
+"""Running an experiment: jobs in several processes, every row on disk as soon as it is there, resumable.
+
+Rows are appended to one CSV file. A run that was stopped is started again with the same command: what the file has is
+not computed anew, and a torn last line is dropped. When all jobs are done, the rows are put into the order of the
+design, so that the file does not depend on which process was faster.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import multiprocessing
+import signal
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from fedcdh._io.storage import hold_lock, write_atomically
+from fedcdh.errors import DataError, MissingDependencyError, SettingsError
+from fedcdh.evaluation.experiments.definition import Experiment, ExperimentJob
+from fedcdh.evaluation.experiments.kinds import find_kind
+
+ResultRow: TypeAlias = dict[str, str]
+JobProgress: TypeAlias = Callable[[int, int, float | None], None]
+"""Called with jobs done, all jobs, and the seconds left as far as can be told."""
+
+
+def run_experiment(
+    experiment: Experiment, path: Path, *, workers: int = 1, watch: JobProgress | None = None
+) -> list[ResultRow]:
+    """All rows of an experiment: those the file has already, and those computed now, failed ones once more."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _lock_results(path):
+        return _run_locked(experiment, path, workers, watch)
+
+
+def _run_locked(experiment: Experiment, path: Path, workers: int, watch: JobProgress | None) -> list[ResultRow]:
+    columns, jobs = result_columns(experiment), experiment.jobs()
+    done = {_row_key(row, experiment): row for row in read_rows(path, columns)}
+    missing = {job.key: job for job in jobs if job.key not in done or done[job.key]["failure"]}
+    kind = find_kind(experiment.kind)
+    for job in {job.method: job for job in missing.values()}.values():
+        kind.ready(job.method)  # refused before the first job, not after hours
+        kind.prepare(job.case, job.seed)
+    write_atomically(
+        path, _to_csv([row for key, row in done.items() if key not in missing], columns)
+    )  # without a torn line
+    clock = _RemainingTime(done.values(), workers)
+    if watch:
+        watch(len(jobs) - len(missing), len(jobs), clock.left(missing.values()))
+    with path.open("a", encoding="utf-8", newline="") as file:
+        for job, row in _compute_rows(experiment, list(missing.values()), workers):
+            done[job.key] = row
+            del missing[job.key]
+            file.write(_to_csv([row], columns, heading=False))
+            file.flush()
+            clock.tick(row)
+            if watch:
+                watch(len(jobs) - len(missing), len(jobs), clock.left(missing.values()))
+    rows = [done[job.key] for job in jobs]
+    write_atomically(path, _to_csv([*rows, *_other_rows(done, jobs)], columns))
+    return rows
+
+
+def missing_methods(experiment: Experiment) -> dict[str, str]:
+    """The methods whose libraries are not installed here, and what to do about it."""
+    found = {}
+    for method in experiment.methods:
+        try:
+            find_kind(experiment.kind).ready(method)
+        except MissingDependencyError as lacking:
+            found[method] = str(lacking)
+    return found
+
+
+@contextmanager
+def _lock_results(path: Path) -> Iterator[None]:
+    """Only one command at a time writes to a file of rows."""
+    advice = f"another command is writing to {path}; wait for it, or choose another folder with -o"
+    with hold_lock(path.with_suffix(".lock"), if_locked=lambda: SettingsError(advice)):
+        yield
+    path.with_suffix(".lock").unlink(missing_ok=True)
+
+
+def result_columns(experiment: Experiment) -> tuple[str, ...]:
+    """Parameters of the case, method, seed, what is measured, CPU seconds, and what went wrong if anything did."""
+    return (*experiment.parameters, "method", "seed", *find_kind(experiment.kind).measures, "seconds", "failure")
+
+
+def read_rows(path: Path, columns: Sequence[str]) -> list[ResultRow]:
+    """The whole rows of a file of results, none if there is no such file."""
+    if not path.exists():
+        return []
+    content = path.read_bytes()
+    whole = content[: content.rfind(b"\n") + 1].decode("utf-8")
+    rows = list(csv.reader(io.StringIO(whole)))
+    if not rows or rows[0] != list(columns):
+        raise DataError(
+            f"{path} has other columns than this experiment; keep it elsewhere, or remove it, and start again"
+        )
+    return [dict(zip(columns, row, strict=True)) for row in rows[1:] if len(row) == len(columns)]
+
+
+def _compute_rows(
+    experiment: Experiment, jobs: Sequence[ExperimentJob], workers: int
+) -> Iterator[tuple[ExperimentJob, ResultRow]]:
+    if workers == 1:
+        yield from ((job, measure_job(experiment, job)) for job in jobs)
+        return
+    with ProcessPoolExecutor(workers, initializer=_ignore_interrupts) as pool:
+        running: dict[Future[ResultRow], ExperimentJob] = {}
+        waiting = iter(jobs)
+        try:
+            while True:
+                running |= {
+                    pool.submit(measure_job, experiment, job): job for job in islice(waiting, workers - len(running))
+                }
+                if not running:
+                    return
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    yield running.pop(future), future.result()
+        except BaseException:
+            for process in multiprocessing.active_children():
+                process.terminate()  # what they were at is begun anew next time; nobody waits for it now
+            raise
+
+
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def measure_job(experiment: Experiment, job: ExperimentJob) -> ResultRow:
+    """One row. CPU seconds of one thread: of all clients and the server together, as the paper counts."""
+    kind = find_kind(experiment.kind)
+    with threadpool_limits(1):
+        kind.ready(job.method)
+        prepared = _cached_instance(experiment.kind, tuple(job.case.items()), job.seed)
+        start, failure = time.process_time(), ""
+        try:
+            measured = kind.measure(prepared, job.case, job.method, job.seed)
+        except (MissingDependencyError, SettingsError):
+            raise
+        except Exception as problem:  # a method that fails is a finding, not the end of a run of hours
+            measured, failure = kind.failed(prepared), f"{type(problem).__name__}: {problem}".splitlines()[0][:200]
+        seconds = time.process_time() - start
+    shown = {name: _format_value(measured[name]) for name in kind.measures}
+    given = {name: str(value) for name, value in job.case.items()}
+    return {
+        **given,
+        "method": job.method,
+        "seed": str(job.seed),
+        **shown,
+        "seconds": f"{seconds:.4g}",
+        "failure": failure,
+    }
+
+
+@lru_cache(maxsize=1)
+def _cached_instance(kind: str, case: tuple[tuple[str, Any], ...], seed: int) -> Any:
+    """All methods of a case and a seed follow each other: one instance serves them all."""
+    return find_kind(kind).prepare(dict(case), seed)
+
+
+def _format_value(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _row_key(row: ResultRow, experiment: Experiment) -> tuple[str, ...]:
+    return tuple(row[name] for name in (*experiment.parameters, "method", "seed"))
+
+
+def _other_rows(done: Mapping[tuple[str, ...], ResultRow], jobs: Iterable[ExperimentJob]) -> list[ResultRow]:
+    """Rows of an earlier run with other seeds or methods: they stay, behind those of this one."""
+    asked = {job.key for job in jobs}
+    return [done[key] for key in sorted(done.keys() - asked)]
+
+
+def _to_csv(rows: Iterable[ResultRow], columns: Sequence[str], heading: bool = True) -> str:
+    file = io.StringIO()
+    writer = csv.DictWriter(file, columns, lineterminator="\n")
+    if heading:
+        writer.writeheader()
+    writer.writerows(rows)
+    return file.getvalue()
+
+
+class _RemainingTime:
+    """How long the rest will take: every method's mean seconds so far, for as many jobs as it has left.
+
+    Those are CPU seconds. Processes share the machine with others, so they are scaled by how the clock on the wall has
+    gone so far in this run.
+    """
+
+    def __init__(self, rows: Iterable[ResultRow], workers: int) -> None:
+        self._workers = workers
+        self._seconds: dict[str, list[float]] = {}
+        for row in rows:
+            self._note(row)
+        self._start, self._spent = time.monotonic(), 0.0
+
+    def tick(self, row: ResultRow) -> None:
+        """A job is done."""
+        self._note(row)
+        self._spent += float(row["seconds"])
+
+    def left(self, jobs: Collection[ExperimentJob]) -> float | None:
+        """None while some method has not yet finished a job."""
+        means = {method: sum(seconds) / len(seconds) for method, seconds in self._seconds.items()}
+        if any(job.method not in means for job in jobs):
+            return None
+        pace = (time.monotonic() - self._start) / self._spent if self._spent else 1 / self._workers
+        return sum(means[job.method] for job in jobs) * pace
+
+    def _note(self, row: ResultRow) -> None:
+        self._seconds.setdefault(row["method"], []).append(float(row["seconds"]))

@@ -1,0 +1,170 @@
+"""The ServerApp: conducts the study of the run's configuration, over Flower's grid."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from flwr.app import Context, Message
+from flwr.serverapp import Grid, ServerApp
+
+from fedcdh._io import strict_toml
+from fedcdh._io.storage import read_regular_file
+from fedcdh.errors import PlanError, SettingsError, SignatureError
+from fedcdh.federation.coordinator import StudyTerms, conduct_study
+from fedcdh.federation.flower.app_folder import DEFAULTS
+from fedcdh.federation.flower.payload import is_unreachable, read_payload, to_record
+from fedcdh.federation.planning.declaration import Declaration
+from fedcdh.federation.secure_sum import SecureSumOptions
+from fedcdh.messages.signing import SigningKey, key_fingerprint
+
+MAX_CONFIG_BYTES = 1 << 20
+MAX_RESENDS = 5
+"""So often a request is sent again to a node that Flower does not reach, after 1, 2, 4, 8 and 16 seconds."""
+_LOG = logging.getLogger("flwr.fedcdh")  # below Flower's own, so that `flwr log` shows it
+
+
+class FlowerTransport:
+    """A transport: the address of a site is the number of its node, which is that of its registered key."""
+
+    def __init__(self, grid: Grid, poll: float = 1.0) -> None:
+        self._grid, self._poll = grid, poll
+
+    def sites(self, expected: int, timeout: float) -> Sequence[str]:
+        """Polls, for nodes turn up one after the other, and none may be there when the app starts."""
+        deadline = time.monotonic() + timeout
+        while len(nodes := sorted(self._grid.get_node_ids())) < expected and time.monotonic() < deadline:
+            time.sleep(self._poll)
+        _LOG.info("%d SuperNodes are there, %d expected", len(nodes), expected)
+        return [str(node) for node in nodes]
+
+    def ask(self, requests: Mapping[str, bytes], timeout: float) -> Iterator[tuple[str, bytes | None]]:
+        """Replies as they come; Flower drops what is later than the time-out.
+
+        A node that the network cannot reach for a moment, as one that has just come back, is sent its request again.
+        """
+        deadline = time.monotonic() + timeout
+        waiting: dict[str, str] = {}  # sites by the number of their message
+        resend, tries = {site: time.monotonic() for site in requests}, Counter[str]()
+        while (waiting or resend) and (now := time.monotonic()) < deadline:
+            due = [site for site, when in resend.items() if when <= now]
+            for site, number in self._sent({site: requests[site] for site in due}, deadline - now).items():
+                del resend[site]
+                if number:
+                    waiting[number] = site
+                else:
+                    yield site, None
+            for reply in self._grid.pull_messages(list(waiting)):
+                if reply.metadata.reply_to_message_id not in waiting:
+                    continue
+                site = waiting.pop(reply.metadata.reply_to_message_id)
+                if not is_unreachable(reply) or tries[site] == MAX_RESENDS:
+                    yield site, read_payload(reply)
+                else:
+                    resend[site] = now + self._poll * 2 ** tries[site]
+                    tries[site] += 1
+            if waiting or resend:
+                time.sleep(self._poll)
+
+    def _sent(self, requests: Mapping[str, bytes], ttl: float) -> dict[str, str | None]:
+        """The numbers of the messages; none for a node that the SuperLink does not know."""
+        messages = [
+            Message(content=to_record(request), dst_node_id=int(site), message_type="query", ttl=ttl)
+            for site, request in requests.items()
+        ]
+        numbers = list(self._grid.push_messages(messages)) if messages else []
+        return dict(zip_longest(requests, numbers[: len(requests)]))
+
+
+def main(grid: Grid, context: Context) -> None:
+    """Conducts the study, and says in the log what came of it."""
+    settings = _run_settings(context.run_config)
+    folder = Path(settings["output"])
+    outcome = conduct_study(FlowerTransport(grid), to_study_terms(settings), folder)
+    for site, reason in outcome.missing.items():
+        _LOG.warning("not in the result: %s (%s)", site, reason)
+    _LOG.info("%s\nWrote %s", outcome.result, folder)
+
+
+def to_study_terms(settings: Mapping[str, Any]) -> StudyTerms:
+    """What the run's configuration says; names of files are those of the machine that the SuperLink runs on."""
+    declared, key, keys = settings["declaration"], settings["key"], settings["site-keys"]
+    alpha, most = settings["alpha"], settings["max-conditioning-size"]
+    return StudyTerms(
+        method=settings["method"],
+        alpha=None if alpha == -1 else alpha,
+        max_conditioning_size=None if most < 0 else most,
+        seed=settings["seed"],
+        declaration=_read_declaration(Path(declared)) if declared else Declaration(),
+        accept_differences=tuple(name.strip() for name in settings["accept-differences"].split(",") if name.strip()),
+        study=settings["study"],
+        key=SigningKey.from_pem(_read_file(key, "a private key")) if key else None,
+        site_keys=_read_site_keys(keys) if keys else {},
+        minimum=settings["minimum-sites"],
+        expected=settings["expected-sites"],
+        timeout=float(settings["timeout"]),
+        rounds=settings["rounds"],
+        max_rounds=settings["max-rounds"],
+        max_bytes=settings["max-bytes"],
+        masked=_secure_sum_options(settings),
+    )
+
+
+def _secure_sum_options(settings: Mapping[str, Any]) -> SecureSumOptions | None:
+    if settings["masked"] not in ("yes", "no"):
+        raise SettingsError(f"masked is {settings['masked']!r}; expected 'yes' or 'no'")
+    if settings["masked"] == "no":
+        return None
+    groups = settings["groups"]
+    return SecureSumOptions(settings["threshold"] or None, _read_groups(groups) if groups else {}, settings["attempt"])
+
+
+def _run_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The defaults, and what was given in their place; of the same type, but a whole number may be a number."""
+    for name, value in given.items():
+        usual = DEFAULTS.get(name)
+        if usual is None:
+            near = strict_toml.suggest_name(name, DEFAULTS)
+            raise SettingsError(f"the run's configuration has the unknown key {name!r}{near}")
+        if type(value) is not type(usual) and (type(usual), type(value)) != (float, int):
+            raise SettingsError(f"{name} is {value!r}; expected a {type(usual).__name__} such as {usual!r}")
+    settings = {**DEFAULTS, **given}
+    if not Path(settings["output"]).is_absolute():
+        raise SettingsError(f"output is {settings['output']!r}; expected the whole path of a folder, from the root")
+    return settings
+
+
+def _read_file(path: str | Path, what: str) -> bytes:
+    return read_regular_file(Path(path), MAX_CONFIG_BYTES, what, refuse=SettingsError)
+
+
+def _read_declaration(path: Path) -> Declaration:
+    return Declaration.from_toml(read_regular_file(path, MAX_CONFIG_BYTES, "a declaration", refuse=PlanError))
+
+
+def _read_site_keys(path: str) -> dict[str, str]:
+    """TOML: the client's name = its public key."""
+    found = strict_toml.parse_toml(_read_file(path, "the public keys of sites"), refuse=SignatureError)
+    for client, public in found.items():
+        if not isinstance(public, str):
+            raise SignatureError(f'{path}: {client!r} has no key; expected "{client}" = "ed25519:..."')
+        key_fingerprint(public)  # refuses what is no key
+    return found
+
+
+def _read_groups(path: str) -> dict[str, str]:
+    """TOML: the client's name = its group."""
+    found = strict_toml.parse_toml(_read_file(path, "the groups of sites"), refuse=SettingsError)
+    for client, group in found.items():
+        if not isinstance(group, str):
+            raise SettingsError(f'{path}: {client!r} has no group; expected "{client}" = "its group"')
+    return found
+
+
+app = ServerApp()
+app.main()(main)

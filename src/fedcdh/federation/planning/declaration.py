@@ -1,0 +1,162 @@
+"""Declarations: what the coordinator knows and decides about a study, written by hand as TOML.
+
+A declaration alone makes a plan if it names the clients and says everything about every variable; together with
+profiles it says what it wants to say, and the profiles say the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fedcdh._io import strict_toml
+from fedcdh._io.strict_toml import abbreviate, expect_integer, expect_number, expect_strings, expect_table
+from fedcdh.data.sources import ColumnKind
+from fedcdh.errors import PlanError
+from fedcdh.graphs.convert.knowledge import parse_knowledge
+from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
+from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite
+from fedcdh.summaries.plan import Categorical, Continuous, Variable
+
+_FAMILIES: dict[str, type[Hermite] | type[Fourier]] = {"hermite": Hermite, "fourier": Fourier}
+
+
+@dataclass(frozen=True)
+class VariableDeclaration:
+    """What is declared about one variable; None is left to the profiles."""
+
+    name: str
+    kind: ColumnKind | None = None
+    levels: tuple[str, ...] | None = None
+    location: float | None = None
+    scale: float | None = None
+
+    @property
+    def variable(self) -> Variable | None:
+        """The variable, if all is said about it."""
+        if self.levels is not None:
+            return Categorical(self.name, self.levels)
+        if self.location is not None and self.scale is not None:
+            return Continuous(self.name, self.location, self.scale)
+        return None
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """Clients and variables in the order declared; none at all means those of the profiles."""
+
+    clients: tuple[str, ...] = ()
+    variables: tuple[VariableDeclaration, ...] = ()
+    knowledge: Knowledge = NO_KNOWLEDGE
+    family: FeatureFamily | None = None
+
+    @classmethod
+    def from_toml(cls, text: str | bytes) -> Declaration:
+        """The declaration of a TOML text; PlanError with the place and what is expected there.
+
+        >>> made = Declaration.from_toml('[variables.smoker]\\nlevels = ["no", "yes"]')
+        >>> made.variables[0].kind
+        'categorical'
+        """
+        found = strict_toml.parse_toml(text, refuse=_declaration_error)
+        expect_table(
+            found, ("clients", "variables", "knowledge", "features"), "the declaration", refuse=_declaration_error
+        )
+        variables = expect_table(found.get("variables", {}), None, "[variables]", refuse=_declaration_error)
+        return cls(
+            clients=_parse_names(found.get("clients", []), "clients"),
+            variables=tuple(_parse_variable(name, fields) for name, fields in variables.items()),
+            knowledge=parse_knowledge(found.get("knowledge", {}), refuse=_declaration_error),
+            family=_parse_family(found["features"]) if "features" in found else None,
+        )
+
+
+def _declaration_error(reason: str) -> PlanError:
+    return PlanError(f"the declaration cannot be used: {reason}; correct it there")
+
+
+def _parse_names(found: Any, where: str) -> tuple[str, ...]:
+    names = expect_strings(found, where, refuse=_declaration_error)
+    if len(set(names)) != len(names) or "" in names:
+        raise _declaration_error(
+            f"{where} should be different names that are not empty, found {abbreviate(list(names))}"
+        )
+    return names
+
+
+def _parse_variable(name: str, fields: Any) -> VariableDeclaration:
+    where = f"[variables.{name}]"
+    expect_table(fields, ("kind", "levels", "range", "mean", "sd"), where, refuse=_declaration_error)
+    numeric = [key for key in ("range", "mean", "sd") if key in fields]
+    kind = fields.get("kind", "categorical" if "levels" in fields else "continuous" if numeric else None)
+    if kind not in ("continuous", "categorical", None):
+        raise _declaration_error(f'kind in {where} should be "continuous" or "categorical", found {abbreviate(kind)}')
+    if (kind == "continuous" and "levels" in fields) or (kind == "categorical" and numeric):
+        raise _declaration_error(
+            f"{where} is {kind}: levels are for categorical, range, mean and sd for continuous variables"
+        )
+    if "levels" in fields:
+        return VariableDeclaration(name, kind, levels=_parse_levels(fields["levels"], where))
+    location, scale = _parse_location_scale(fields, where) if numeric else (None, None)
+    return VariableDeclaration(name, kind, location=location, scale=scale)
+
+
+def _parse_levels(found: Any, where: str) -> tuple[str, ...]:
+    """Labels; whole numbers are the labels that a table's column of numbers gives, 0 for "0"."""
+    listed = found if isinstance(found, list) else [None]
+    if not all(isinstance(level, str | int) and not isinstance(level, bool) for level in listed):
+        raise _declaration_error(
+            f'levels in {where} should be a list such as ["no", "yes"] or [0, 1], found {abbreviate(found)}'
+        )
+    levels = tuple(map(str, listed))
+    if not levels or len(set(levels)) != len(levels):
+        raise _declaration_error(f"levels in {where} should be one or more different labels, found {abbreviate(found)}")
+    return levels
+
+
+def _parse_location_scale(fields: Mapping[str, Any], where: str) -> tuple[float, float]:
+    """Location and scale: mean and standard deviation, or those of values that fill the range evenly.
+
+    Evenly is the cautious guess: real values crowd in the middle, and then this scale is up to twice their standard
+    deviation, which features of all widths allowed can still resolve. Too small a scale would cut their tails.
+    """
+    if set(fields) - {"kind"} == {"mean", "sd"}:
+        mean, sd = (
+            expect_number(fields[key], f"{key} in {where}", refuse=_declaration_error) for key in ("mean", "sd")
+        )
+        if sd <= 0:
+            raise _declaration_error(f"sd in {where} should be positive, found {sd:g}")
+        return mean, sd
+    if set(fields) - {"kind"} != {"range"}:
+        raise _declaration_error(f"{where} needs either a range, or a mean and an sd")
+    found = fields["range"]
+    if not isinstance(found, list) or len(found) != 2:
+        raise _declaration_error(f"range in {where} should be two numbers such as [18, 100], found {abbreviate(found)}")
+    low, high = (expect_number(end, f"range in {where}", refuse=_declaration_error) for end in found)
+    location, scale = low / 2 + high / 2, (high / 2 - low / 2) / math.sqrt(3)
+    if not low < high or not 0 < scale < math.inf:
+        raise _declaration_error(
+            f"range in {where} should go from a smaller to a larger number, found {abbreviate(found)}"
+        )
+    return location, scale
+
+
+def _parse_family(found: Any) -> FeatureFamily:
+    expect_table(found, ("family", "width", "bandwidth", "seed"), "[features]", refuse=_declaration_error)
+    name = found.get("family", "hermite")
+    if not isinstance(name, str) or name not in _FAMILIES:
+        raise _declaration_error(
+            f"family in [features] should be one of {', '.join(_FAMILIES)}, found {abbreviate(name)}"
+        )
+    if "seed" in found and name != "fourier":
+        raise _declaration_error("seed in [features] is for the family fourier; hermite draws nothing at random")
+    fields: dict[str, Any] = {
+        key: expect_integer(found[key], f"{key} in [features]", refuse=_declaration_error)
+        for key in ("width", "seed")
+        if key in found
+    }
+    if "bandwidth" in found:
+        fields["bandwidth"] = expect_number(found["bandwidth"], "bandwidth in [features]", refuse=_declaration_error)
+    return _FAMILIES[name](**fields)

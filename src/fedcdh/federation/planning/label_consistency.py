@@ -1,0 +1,133 @@
+"""The same label in other words: what only somebody who sees several profiles can notice.
+
+Merged as they are, yes/no, Yes/No and true/false make six levels, and every mechanism looks as if it differed between
+clients. Two things are doubted: labels that differ in nothing but their spelling (case, spaces, 1.0 for 1, other
+letters for the same sign), within one client or between clients; and groups of clients that have no label in common.
+
+What cannot be told apart: levels that really belong to one site, such as its wards; the coordinator says so. Not seen:
+other words beside a shared one, as in yes/no/unknown and true/false/unknown; nor sites that have one label each.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+
+from fedcdh.data.labels import strip_zero_decimals
+from fedcdh.federation.planning.unit_consistency import MIN_VALUES
+from fedcdh.summaries.column_profiles import ColumnProfile
+
+_MAX_GROUPS_SHOWN = 4  # groups of spellings or of clients in one message
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def fold_label(level: str) -> str:
+    """What is left of a label when its spelling is left aside.
+
+    >>> fold_label(" JA ") == fold_label("ja"), fold_label("1.0")
+    (True, '1')
+    """
+    return _normalise_label(unicodedata.normalize("NFKC", level).casefold())
+
+
+def _normalise_label(level: str) -> str:
+    """The label without needless spaces, signs and decimals, its capitals kept."""
+    return strip_zero_decimals(" ".join(unicodedata.normalize("NFKC", level).split()))
+
+
+def find_spelling_variants(variable: str, columns: Mapping[str, ColumnProfile]) -> str | None:
+    """What to say about labels that differ only in their spelling; None if there are none."""
+    counts = _count_levels(columns.values())
+    twins = [group for group in _group_spellings(counts) if len(group) > 1]
+    if not twins:
+        return None
+    told = "; ".join(_describe_spellings(group, columns) for group in twins[:_MAX_GROUPS_SHOWN])
+    more = f"; and {len(twins) - _MAX_GROUPS_SHOWN} more" if len(twins) > _MAX_GROUPS_SHOWN else ""
+    return (
+        f"variable {variable!r} has labels that differ only in their spelling ({told}{more}), which would become "
+        "different levels. Correct them at the site and make its profile again; or declare its levels to settle it, "
+        f"all of them if they really differ, else one spelling of each:\n{_to_declaration(variable, _preferred_spellings(counts))}"
+    )
+
+
+def find_disjoint_labels(variable: str, columns: Mapping[str, ColumnProfile]) -> str | None:
+    """What to say about groups of clients that have no label in common; None if there is one group."""
+    usable = {client: column for client, column in columns.items() if column.count >= MIN_VALUES}
+    groups = _group_clients(
+        {client: {fold_label(level) for level in column.levels} for client, column in usable.items()}
+    )
+    pooled = [_count_levels(usable[client] for client in group) for group in groups]
+    words = [_preferred_spellings(counts) for counts in pooled]
+    if len(groups) < 2 or all(len(levels) < 2 for levels in words):
+        return None
+    pairs = list(zip(groups, words, strict=True))
+    told = " and ".join(f"{_join_names(group)} ({_join_names(levels)})" for group, levels in pairs[:_MAX_GROUPS_SHOWN])
+    more = f" and {len(groups) - _MAX_GROUPS_SHOWN} more groups" if len(groups) > _MAX_GROUPS_SHOWN else ""
+    largest = max(range(len(groups)), key=lambda k: sum(pooled[k].values()))
+    return (
+        f"variable {variable!r} has no label in common at {told}{more}; this looks like other words for the same "
+        "levels. Write them with the same words at all sites and make the profiles again (to tell the sites which, "
+        f"declare its levels); or, if these labels really belong to their sites, as names of wards do, accept it with "
+        f"--accept-differences {shlex.quote(variable)}, or declare all of them. A declaration may begin with\n"
+        f"{_to_declaration(variable, words[largest])}"
+    )
+
+
+def _count_levels(columns: Iterable[ColumnProfile]) -> dict[str, int]:
+    """How many rows have each label, all columns taken together."""
+    found: dict[str, int] = {}
+    for column in columns:
+        for level, count in zip(column.levels, column.counts, strict=True):
+            found[level] = found.get(level, 0) + count
+    return found
+
+
+def _group_spellings(levels: Iterable[str]) -> list[list[str]]:
+    """The labels in groups that differ only in their spelling."""
+    return [
+        list(group)
+        for _, group in groupby(sorted(levels, key=lambda level: (fold_label(level), level)), key=fold_label)
+    ]
+
+
+def _preferred_spellings(counts: Mapping[str, int]) -> list[str]:
+    """One spelling of each label: a tidy one, and in small letters, if there is one; of several the most frequent."""
+
+    def merit(level: str) -> tuple[bool, bool, int]:
+        return _normalise_label(level) == level, fold_label(level) == level, counts[level]
+
+    return [max(group, key=merit) for group in _group_spellings(counts)]
+
+
+def _group_clients(levels: Mapping[str, set[str]]) -> list[list[str]]:
+    """The clients in groups: who shares a label with one of a group belongs to it."""
+    groups: list[tuple[list[str], set[str]]] = []
+    for client in sorted(levels):
+        near = [group for group in groups if group[1] & levels[client]]
+        members = sorted([client, *(member for group, _ in near for member in group)])
+        groups = [group for group in groups if group not in near]
+        groups.append((members, levels[client].union(*(found for _, found in near))))
+    return sorted(members for members, _ in groups)
+
+
+def _describe_spellings(group: Sequence[str], columns: Mapping[str, ColumnProfile]) -> str:
+    """Each spelling with the clients that have it."""
+    return ", ".join(
+        f"{level!r} at {_join_names([client for client in sorted(columns) if level in columns[client].levels])}"
+        for level in group
+    )
+
+
+def _join_names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(map(repr, names[:5])) + more
+
+
+def _to_declaration(variable: str, levels: Iterable[str]) -> str:
+    """Two lines of TOML; texts are written there as in JSON."""
+    name = variable if _BARE_KEY.fullmatch(variable) else json.dumps(variable, ensure_ascii=False)
+    return f"[variables.{name}]\nlevels = [{', '.join(json.dumps(level, ensure_ascii=False) for level in levels)}]"

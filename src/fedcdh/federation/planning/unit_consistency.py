@@ -1,0 +1,132 @@
+"""The same quantity in other units: what only somebody who sees several profiles can notice.
+
+Clients may differ in level and in spread: that is what the method lives on. Other units differ in both at once, by a
+factor that is known. Doubted are clients whose central ranges (5 to 95 %) do not overlap, and which a known conversion
+brings together: every quantile to within TOLERANCE central ranges, and CLOSER times closer than they were.
+
+The two numbers were chosen on simulated studies with seeds below 1000; `benchmarks.bench_units` prints, on fresh ones,
+how often that accuses without reason and how often it finds a wrong unit (docs/units.md).
+
+What cannot be told apart: quantities that really differ by such a factor in level and spread alike. Not seen: units of
+a variable whose values spread around 0 or over powers of ten, for there the ranges overlap.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from fedcdh.summaries.column_profiles import ColumnProfile
+
+MIN_VALUES = 20
+"""Values of a client below which its outer quantiles are too uncertain to accuse anybody of anything."""
+MAX_QUANTILE_DISTANCE = 0.6
+MIN_IMPROVEMENT = 8.0
+
+Quantiles = Sequence[float]
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """larger = factor · smaller + offset."""
+
+    factor: float
+    offset: float
+    units: str
+
+    def __call__(self, quantiles: Quantiles) -> Quantiles:
+        return [self.factor * value + self.offset for value in quantiles]
+
+
+CONVERSIONS = (
+    Conversion(1.8, 32.0, "°C and °F"),
+    Conversion(10.93, -23.5, "HbA1c in % and in mmol/mol"),
+    Conversion(2.2046, 0.0, "kg and lb"),
+    Conversion(2.54, 0.0, "inch and cm"),
+    Conversion(4.184, 0.0, "kcal and kJ"),
+    Conversion(7.5006, 0.0, "kPa and mmHg"),
+    Conversion(12.0, 0.0, "years and months"),
+    Conversion(18.02, 0.0, "mmol/l and mg/dl of glucose"),
+    Conversion(24.0, 0.0, "days and hours"),
+    Conversion(38.67, 0.0, "mmol/l and mg/dl of cholesterol"),
+    Conversion(60.0, 0.0, "hours and minutes, or minutes and seconds"),
+    Conversion(88.5, 0.0, "mmol/l and mg/dl of triglycerides, or mg/dl and µmol/l of creatinine"),
+    Conversion(365.25, 0.0, "years and days"),
+    Conversion(10.0, 0.0, "cm and mm, or g/dl and g/l"),
+    Conversion(100.0, 0.0, "m and cm, or shares and per cent"),
+    Conversion(1000.0, 0.0, "kg and g, or g and mg"),
+    *(Conversion(10.0**k, 0.0, f"a prefix of 10^{k}") for k in range(4, 10)),
+)
+
+
+@dataclass(frozen=True)
+class UnitMismatch:
+    """Two groups of clients that seem to use different units for one variable."""
+
+    variable: str
+    low: tuple[str, ...]  # clients
+    high: tuple[str, ...]
+    low_median: float
+    high_median: float
+    conversion: Conversion
+
+    def __str__(self) -> str:
+        ratio = f" ({self.high_median / self.low_median:.3g} times)" if self.low_median else ""
+        return (
+            f"variable {self.variable!r} has a median of about {self.low_median:.4g} at {_join_names(self.low)} and of "
+            f"about {self.high_median:.4g}{ratio} at {_join_names(self.high)}, and their ranges do not overlap; this "
+            f"looks like the same quantity in other units, perhaps {self.conversion.units} (about "
+            f"{self.conversion.factor:g} times). Convert it at the site and make its profile again; or, if it is "
+            f"truly so, accept it with --accept-differences {self.variable}"
+        )
+
+
+def find_unit_mismatch(variable: str, columns: Mapping[str, ColumnProfile]) -> UnitMismatch | None:
+    """The best explanation by units of how these clients' columns differ, if there is one."""
+    clients = sorted(
+        (client for client, column in columns.items() if _is_usable(column)),
+        key=lambda client: (columns[client].centre, client),
+    )
+    quantiles = [columns[client].quantiles for client in clients]
+    found: list[tuple[float, int, Conversion]] = []
+    for gap in _find_gaps(quantiles):
+        # the middle client of each group stands for it
+        low, high = quantiles[(gap - 1) // 2], quantiles[gap + (len(quantiles) - gap - 1) // 2]
+        limit = min(MAX_QUANTILE_DISTANCE, _quantile_distance(low, high) / MIN_IMPROVEMENT)
+        for conversion in CONVERSIONS:
+            # of negative values, the larger unit's number is the lower one
+            after = min(_quantile_distance(conversion(low), high), _quantile_distance(conversion(high), low))
+            if after <= limit:
+                found.append((after, gap, conversion))
+    if not found:
+        return None
+    _, gap, conversion = min(found, key=lambda one: one[0])
+    low, high = quantiles[(gap - 1) // 2], quantiles[gap + (len(quantiles) - gap - 1) // 2]
+    return UnitMismatch(variable, tuple(clients[:gap]), tuple(clients[gap:]), low[2], high[2], conversion)
+
+
+def _join_names(clients: Sequence[str]) -> str:
+    more = f" and {len(clients) - 5} more" if len(clients) > 5 else ""
+    return ", ".join(map(repr, clients[:5])) + more
+
+
+def _is_usable(column: ColumnProfile) -> bool:
+    enough = column.kind == "continuous" and column.count >= MIN_VALUES
+    return enough and column.quantiles[-1] > column.quantiles[0]
+
+
+def _find_gaps(quantiles: Sequence[Quantiles]) -> Iterator[int]:
+    """How many clients lie below each empty stretch: all their central ranges end before all others begin."""
+    ends = list(accumulate((one[-1] for one in quantiles), max))
+    begins = list(accumulate((one[0] for one in reversed(quantiles)), min))[::-1]
+    for below in range(1, len(quantiles)):
+        if ends[below - 1] < begins[below]:
+            yield below
+
+
+def _quantile_distance(one: Quantiles, other: Quantiles) -> float:
+    """The largest distance of two quantiles, in central ranges (their geometric mean)."""
+    width = math.sqrt(one[-1] - one[0]) * math.sqrt(other[-1] - other[0])
+    return max(abs(a - b) for a, b in zip(one, other, strict=True)) / width

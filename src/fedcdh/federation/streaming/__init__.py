@@ -1,0 +1,1 @@
+"""Summaries from files, added up one at a time."""

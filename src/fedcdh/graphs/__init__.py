@@ -1,0 +1,1 @@
+"""Partially directed graphs, background knowledge, Meek's rules, equivalence, d-separation, metrics and conversions."""

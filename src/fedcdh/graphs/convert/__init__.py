@@ -1,0 +1,35 @@
+"""A graph in the language of other libraries, and back: names always come along, and nothing is lost silently.
+
+What cannot be said in the other language (an open direction in a DAG, a bidirected edge in a `PartialGraph`) is refused
+with a GraphError. Optional libraries are imported when a function that needs them is called.
+"""
+
+from fedcdh.graphs.convert.adjacency_matrix import CONVENTIONS, Adjacency, to_adjacency
+from fedcdh.graphs.convert.causal_learn import from_causal_learn, to_causal_learn
+from fedcdh.graphs.convert.dot import from_dot, to_dot
+from fedcdh.graphs.convert.gml import from_gml, to_gml
+from fedcdh.graphs.convert.graph_json import from_json, to_json
+from fedcdh.graphs.convert.networkx import from_networkx, to_networkx
+from fedcdh.graphs.convert.pgmpy import from_pgmpy, to_pgmpy, to_pgmpy_dag
+from fedcdh.graphs.convert.tetrad import from_tetrad, to_tetrad
+
+__all__ = [
+    "CONVENTIONS",
+    "Adjacency",
+    "from_causal_learn",
+    "from_dot",
+    "from_gml",
+    "from_json",
+    "from_networkx",
+    "from_pgmpy",
+    "from_tetrad",
+    "to_adjacency",
+    "to_causal_learn",
+    "to_dot",
+    "to_gml",
+    "to_json",
+    "to_networkx",
+    "to_pgmpy",
+    "to_pgmpy_dag",
+    "to_tetrad",
+]

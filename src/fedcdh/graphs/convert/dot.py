@@ -1,0 +1,88 @@
+"""DOT, the language of Graphviz: lines without arrowheads, variables whose mechanism changes in bold boxes."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Collection
+from contextlib import redirect_stdout
+from typing import Any
+
+from fedcdh._runtime.optional_imports import optional_import
+from fedcdh.errors import GraphError
+from fedcdh.graphs.partial_graph import PartialGraph
+
+
+def to_dot(graph: PartialGraph, changing: Collection[str] = ()) -> str:
+    """The graph as DOT text.
+
+    >>> print(to_dot(PartialGraph(("x", "y"), frozenset({("x", "y")})), changing={"y"}))
+    digraph study {
+      node [shape=ellipse];
+      "x";
+      "y" [shape=box, style=bold];
+      "x" -> "y";
+    }
+    <BLANKLINE>
+    """
+    rows = ["digraph study {", "  node [shape=ellipse];"]
+    rows += [f"  {_quote(name)}{' [shape=box, style=bold]' * (name in changing)};" for name in graph.nodes]
+    rows += [f"  {_quote(tail)} -> {_quote(head)};" for tail, head in sorted(graph.arrows)]
+    rows += [f"  {_quote(a)} -> {_quote(b)} [dir=none];" for a, b in sorted(sorted(line) for line in graph.lines)]
+    return "\n".join([*rows, "}", ""])
+
+
+def from_dot(text: str) -> PartialGraph:
+    """The graph of a DOT text: `->` is an arrow unless it says `dir=none`, `--` is a line. Subgraphs are refused."""
+    with optional_import("pydot", extra="conversions"):
+        import pydot
+    with redirect_stdout(io.StringIO()) as said:  # pydot prints what it does not understand
+        read = pydot.graph_from_dot_data(text)
+    if not read:
+        raise GraphError(f"this is not DOT ({' '.join(said.getvalue().split())[:200]})")
+    if len(read) != 1 or read[0].get_subgraphs():
+        raise GraphError("expected DOT text with one graph and no subgraphs; export it without clusters")
+    drawn = read[0]
+    edges = [(_read_end(edge.get_source()), _read_end(edge.get_destination()), edge) for edge in drawn.get_edges()]
+    lines = {frozenset((a, b)) for a, b, edge in edges if _is_line(edge, drawn)}
+    arrows = {_to_arrow(a, b, edge) for a, b, edge in edges if not _is_line(edge, drawn)}
+    listed = [_unquote(node.get_name()) for node in drawn.get_nodes() if node.get_name() not in _DEFAULT_STATEMENTS]
+    nodes = dict.fromkeys([*listed, *(name for a, b, _ in edges for name in (a, b))])
+    return PartialGraph(tuple(nodes), frozenset(arrows), frozenset(lines))
+
+
+_DEFAULT_STATEMENTS = {"node", "edge", "graph"}  # settings, which pydot lists as if they were nodes
+_DIRECTIONS = ("forward", "back", "none")
+
+
+def _is_line(edge: Any, drawn: Any) -> bool:
+    return drawn.get_type() == "graph" or _read_direction(edge) == "none"
+
+
+def _to_arrow(a: str, b: str, edge: Any) -> tuple[str, str]:
+    return (b, a) if _read_direction(edge) == "back" else (a, b)
+
+
+def _read_direction(edge: Any) -> str:
+    direction = _unquote(edge.get("dir") or "forward")
+    if direction not in _DIRECTIONS:
+        raise GraphError(f"an edge has dir={direction}; expected one of {', '.join(_DIRECTIONS)}")
+    return direction
+
+
+def _read_end(name: Any) -> str:
+    if not isinstance(name, str):
+        raise GraphError("an edge joins a whole subgraph; export the graph with one edge per pair of nodes")
+    return _unquote(name)
+
+
+def _unquote(name: str) -> str:
+    """A name without the quotes and escapes of DOT."""
+    if not (len(name) >= 2 and name[0] == name[-1] == '"'):
+        return name
+    return re.sub(r"\\(.)", lambda escaped: "\n" if escaped[1] == "n" else escaped[1], name[1:-1], flags=re.DOTALL)
+
+
+def _quote(name: str) -> str:
+    """A name as Graphviz reads it; a backslash before the closing quote would swallow it."""
+    return '"' + name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'

@@ -1,0 +1,252 @@
+"""Knowledge: what is known about directions before any data is looked at.
+
+Required arrows are in every graph found, forbidden ones in none. Tiers order the variables in time: nothing in a later
+tier causes anything in an earlier one. The domain has no causes, which needs no saying: `forbids(x, DOMAIN)` always
+holds. `required=[(DOMAIN, "x")]` says that the mechanism of x is known to change between clients,
+`forbidden=[(DOMAIN, "x")]` that it is known not to.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from fedcdh.errors import KnowledgeError
+from fedcdh.graphs.partial_graph import Arrow, Pair, sort_pair
+from fedcdh.protocols import DOMAIN
+
+MAX_PROBLEMS = 30
+"""Complaints, and names in one of them: enough to begin with, and not a book."""
+MAX_MESSAGE_LENGTH = 10_000
+"""Of all complaints together: names in an arrow may be anything, as long as they are not those of variables."""
+
+
+@dataclass(frozen=True, init=False)
+class Knowledge:
+    """Required and forbidden arrows as (tail, head), tiers from early to late, and tiers without edges inside.
+
+    Built from any lists; `check` tells whether it makes sense for given variables. A variable in no tier is free.
+
+    >>> known = Knowledge(required=[("smoking", "cancer")], tiers=[["age", "sex"], ["smoking"], ["cancer"]])
+    >>> known.forbids("cancer", "age"), known.forbids("age", "cancer")
+    (True, False)
+    """
+
+    required: frozenset[Arrow]
+    forbidden: frozenset[Arrow]
+    tiers: tuple[tuple[str, ...], ...]
+    forbid_within_tier: frozenset[int]  # positions in tiers, from 0
+
+    def __init__(
+        self,
+        required: Iterable[Iterable[str]] = (),
+        forbidden: Iterable[Iterable[str]] = (),
+        tiers: Iterable[Iterable[str]] = (),
+        forbid_within_tier: Iterable[int] = (),
+    ) -> None:
+        # A frozen dataclass fills its fields this way; lists (from a file, say) become hashable values here.
+        object.__setattr__(self, "required", frozenset(map(_to_arrow, required)))
+        object.__setattr__(self, "forbidden", frozenset(map(_to_arrow, forbidden)))
+        object.__setattr__(self, "tiers", tuple(map(_to_tier, tiers)))
+        object.__setattr__(self, "forbid_within_tier", frozenset(forbid_within_tier))
+
+    # What the search asks
+
+    def requires(self, tail: str, head: str) -> bool:
+        """Whether tail → head must be in the graph."""
+        return (tail, head) in self.required
+
+    def forbids(self, tail: str, head: str) -> bool:
+        """Whether tail → head must not be in the graph, because of an arrow, a tier or the domain."""
+        return (
+            head == DOMAIN
+            or (tail, head) in self.forbidden
+            or (head, tail) in self.required
+            or self._against_tiers(tail, head)
+        )
+
+    def excludes(self, pair: Pair) -> bool:
+        """Whether the two cannot be adjacent: both directions are forbidden."""
+        a, b = sort_pair(pair)
+        return self.forbids(a, b) and self.forbids(b, a)
+
+    def directs(self, tail: str, head: str) -> bool:
+        """Whether an edge between the two could only be tail → head."""
+        return self.forbids(head, tail) and not self.forbids(tail, head)
+
+    def leaves_open(self, pair: Pair, middle: str) -> bool:
+        """Whether a → middle ← b is possible but not known already; never so for the domain in the middle."""
+        a, b = sort_pair(pair)
+        possible = not self.forbids(a, middle) and not self.forbids(b, middle)
+        return possible and not (self.directs(a, middle) and self.directs(b, middle))
+
+    # Whether it makes sense
+
+    def check(self, names: Iterable[str]) -> None:
+        """Refuse knowledge that contradicts itself or names what is not among these variables.
+
+        The domain may be named whether or not it is among them: with one client there is none, and what is said
+        about it is then idle.
+        """
+        complaints = list(self._complaints(frozenset(names) | {DOMAIN}))
+        if complaints:
+            lines = [_to_printable_line(complaint) for complaint in complaints[:MAX_PROBLEMS]]
+            if len(complaints) > MAX_PROBLEMS:
+                lines.append(f"and {len(complaints) - MAX_PROBLEMS} more")
+            raise KnowledgeError(
+                "this knowledge cannot be used; correct it:\n- " + "\n- ".join(lines)[:MAX_MESSAGE_LENGTH]
+            )
+
+    def _against_tiers(self, tail: str, head: str) -> bool:
+        late, early = self._tier_of.get(tail), self._tier_of.get(head)
+        if late is None or early is None:
+            return False
+        return late > early or (late == early and late in self.forbid_within_tier)
+
+    @cached_property
+    def _tier_of(self) -> Mapping[str, int]:
+        return {name: position for position, tier in enumerate(self.tiers) for name in tier}
+
+    def _complaints(self, known: frozenset[str]) -> Iterator[str]:
+        yield from self._wrong_names(known)
+        yield from self._wrong_tiers()
+        for tail, head in sorted(self.required):
+            if head == DOMAIN:
+                yield f"{tail} → {head} is required, but the domain has no causes"
+            if (tail, head) in self.forbidden:
+                yield f"{tail} → {head} is both required and forbidden"
+            if self._against_tiers(tail, head):
+                yield f"{tail} → {head} is required, but the tiers forbid it"
+        yield from self._wrong_order()
+
+    def _wrong_names(self, known: frozenset[str]) -> Iterator[str]:
+        mentioned = {name for arrow in self.required | self.forbidden for name in arrow}
+        unknown = mentioned.union(*self.tiers) - known
+        if unknown:
+            yield f"unknown variables: {_list_names(unknown)}; known are {_list_names(known - {DOMAIN})}"
+        for name in sorted({tail for tail, head in self.required if tail == head}):
+            yield f"{name} → {name} is required, but nothing causes itself"
+
+    def _wrong_tiers(self) -> Iterator[str]:
+        listed = Counter(name for tier in self.tiers for name in tier)
+        for name in sorted(name for name, times in listed.items() if times > 1):
+            yield f"{name} is listed {listed[name]} times in the tiers; list it once"
+        if DOMAIN in listed:
+            yield "the domain is listed in a tier; leave it out, it precedes every variable anyway"
+        for position in sorted(self.forbid_within_tier):
+            if not 0 <= position < len(self.tiers):
+                yield f"forbid_within_tier names tier {position}, but tiers are numbered 0 to {len(self.tiers) - 1}"
+
+    def _wrong_order(self) -> Iterator[str]:
+        """Chains of required arrows that come back to their start, or lead back to an earlier tier."""
+        children: dict[str, set[str]] = {}
+        for tail, head in self.required:
+            if tail != head:
+                children.setdefault(tail, set()).add(head)
+        circling, ends_of = _find_cycle_nodes(children), self._earliest_ends(children)
+        for start in sorted(children):
+            if start in circling:
+                yield f"required arrows lead from {start} back to {start}; a cause cannot be its own effect"
+            # The single arrow has been named above; here only what takes several, through variables in no tier.
+            chained = [ends_of[child] for child in children[start] if child in ends_of]
+            early, end = min(chained, default=(len(self.tiers), ""))
+            if self._tier_of.get(start, -1) > early and end not in children[start]:
+                yield f"required arrows lead from {start} to {end}, which is in an earlier tier"
+
+    def _earliest_ends(self, children: Mapping[str, Iterable[str]]) -> dict[str, tuple[int, str]]:
+        """For variables in no tier: tier and name of the earliest that arrows lead to, past others in no tier.
+
+        A chain back in time has two neighbours among its variables with tiers that go back, with none or only such
+        between them; so nothing is missed by looking no farther. From each end backwards, the earliest first: whoever
+        comes by first has found the end of all it meets.
+        """
+        parents = _reverse_edges(children)
+        found: dict[str, tuple[int, str]] = {}
+        for end in sorted((self._tier_of[name], name) for name in parents if name in self._tier_of):
+            waiting = [end[1]]
+            while waiting:
+                for parent in parents.get(waiting.pop(), ()):
+                    if parent not in self._tier_of and parent not in found:
+                        found[parent] = end
+                        waiting.append(parent)
+        return found
+
+
+def _find_cycle_nodes(children: Mapping[str, Iterable[str]]) -> frozenset[str]:
+    """The nodes that arrows lead back to; no node is its own child.
+
+    Two walks over all arrows, after Kosaraju: taken in the reverse of the order in which a first walk leaves them,
+    a walk against the arrows from a node meets those, of the ones not met before, that lie on a cycle with it.
+    """
+    parents = _reverse_edges(children)
+    met: set[str] = set()
+    circling: set[str] = set()
+    for start in reversed(_postorder(children)):
+        if start not in met:
+            together = {start}
+            waiting = [start]
+            while waiting:
+                new = {parent for parent in parents.get(waiting.pop(), ()) if parent not in met} - together
+                together |= new
+                waiting.extend(new)
+            met |= together
+            circling |= together if len(together) > 1 else set()
+    return frozenset(circling)
+
+
+def _postorder(children: Mapping[str, Iterable[str]]) -> list[str]:
+    """All nodes, each once everything that it leads to has been visited: a walk in depth, without recursion."""
+    left: list[str] = []
+    visited: set[str] = set()
+    for start in children:
+        path = [(start, iter(children[start]))] if start not in visited else []
+        visited.add(start)
+        while path:
+            node, ahead = path[-1]
+            child = next((child for child in ahead if child not in visited), None)
+            if child is None:
+                left.append(node)
+                path.pop()
+            else:
+                visited.add(child)
+                path.append((child, iter(children.get(child, ()))))
+    return left
+
+
+def _reverse_edges(children: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    parents: dict[str, list[str]] = {}
+    for tail, heads in children.items():
+        for head in heads:
+            parents.setdefault(head, []).append(tail)
+    return parents
+
+
+def _list_names(names: Iterable[str]) -> str:
+    listed = sorted(names)
+    more = f" and {len(listed) - MAX_PROBLEMS} more" if len(listed) > MAX_PROBLEMS else ""
+    return ", ".join(name[:80] for name in listed[:MAX_PROBLEMS]) + more
+
+
+def _to_printable_line(complaint: str) -> str:
+    """One line, whatever the names in it: what cannot be printed stands as its number."""
+    printable = (letter if letter.isprintable() else ascii(letter)[1:-1] for letter in complaint[:MAX_MESSAGE_LENGTH])
+    return "".join(printable)
+
+
+def _to_arrow(given: Iterable[str]) -> Arrow:
+    found = (given,) if isinstance(given, str) else tuple(given)
+    if len(found) != 2:
+        raise KnowledgeError(f"an arrow is written (tail, head), found {repr(given)[:80]}")
+    return found[0], found[1]
+
+
+def _to_tier(given: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(given, str):  # it would fall apart into letters
+        raise KnowledgeError(f"a tier is a list of variables, found {given[:80]!r}; write [{given[:80]!r}]")
+    return tuple(given)
+
+
+NO_KNOWLEDGE = Knowledge()
+"""No knowledge beyond that the domain has no causes."""

@@ -1,0 +1,1 @@
+"""Answers from summaries: independence tests, marginal likelihoods, independent change and heterogeneity."""

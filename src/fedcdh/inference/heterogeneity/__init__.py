@@ -1,0 +1,1 @@
+"""Differences between clients: regressions of single clients and tests of their deviations."""

@@ -1,0 +1,300 @@
+"""One mechanism, fitted at every client by itself: levels, effects and noise, from the client's own moments.
+
+At client k the node x (the linear column of a number, the indicator of a label) is regressed on the linear columns of
+its continuous parents and the indicators of its categorical ones, each level against the first that occurs:
+
+    slopes b = S⁺ s,   noise s² = (Σ(x − x̄)² − bᵀs) / (n − 1 − rank S),   level = x̄ + bᵀ(z₀ − z̄),
+
+with S the scatter of the parents about their means at this client, s theirs with x, and z₀ the means of the parents in
+all rows of the study. These are the numbers of ordinary least squares on the client's rows, each clipped as the plan
+says and rounded to the grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fedcdh.inference.heterogeneity.deviations import Estimates, ResidualVariance, WeightedEstimates
+from fedcdh.inference.heterogeneity.residual_kurtosis import (
+    ResidualCumulants,
+    excess_kurtosis,
+    fourth_cumulants,
+    residual_cumulants,
+)
+from fedcdh.inference.orthonormal_basis import MIN_NEW_VARIANCE
+from fedcdh.summaries.aggregation import Cohort
+from fedcdh.summaries.encoder import GRID
+from fedcdh.summaries.plan import Categorical, Variable
+from fedcdh.summaries.summary import MAX_CONSTANT_VARIANCE
+
+Array = npt.NDArray[np.float64]
+
+ROUNDING_VARIANCE = 1 / (12 * GRID**2)
+"""Variance that rounding to the grid leaves in a number: no noise is taken to be below."""
+_MAX_UNIDENTIFIED_SHARE = 1e-3  # of a combination of parents: what may lie where this client's rows say nothing
+
+
+@dataclass(frozen=True)
+class _RegressionColumn:
+    """A column of a regression: where it stands, what one step of it is in the units of the study, whose it is."""
+
+    place: int
+    unit: float
+    parent: str
+    level: str | None = None
+    baseline: tuple[str, int] | None = None  # the level it is compared with, and where that one stands
+
+    @property
+    def effect(self) -> str:
+        against = f": {self.level} against {self.baseline[0]}" if self.baseline else ""
+        return f"effect of {self.parent}{against}"
+
+
+@dataclass(frozen=True)
+class _Target:
+    """What is explained: a number, or the indicator of one level of a label."""
+
+    place: int
+    location: float
+    unit: float
+    level: str | None = None
+
+
+@dataclass(frozen=True)
+class _ClientMoments:
+    """Rows of a client, means of its columns and their scatter about them."""
+
+    rows: int
+    means: Array
+    scatter: Array
+
+    def cumulants(self, at: list[int]) -> Array:
+        """The fourth cumulants of these columns; their squares follow after all columns, in the same order."""
+        both = [*at, *(len(self.means) // 2 + place for place in at)]
+        return fourth_cumulants(self.scatter[np.ix_(both, both)], self.means[both], self.rows)
+
+
+@dataclass(frozen=True)
+class _ParentScatter:
+    """The parents' scatter at one client, taken apart: what its rows tell about slopes, and what they do not."""
+
+    varying: npt.NDArray[np.bool_]
+    told: Array  # (columns, rank): S⁺ = told toldᵀ
+    untold: Array  # (columns, rest): orthonormal combinations of standardised columns that do not vary here
+    spread: Array
+
+    @classmethod
+    def of(cls, scatter: Array, rows: int) -> _ParentScatter:
+        varying = scatter.diagonal() > MAX_CONSTANT_VARIANCE * rows
+        spread = np.where(varying, np.sqrt(np.maximum(scatter.diagonal(), 0.0)), 1.0)
+        scaled = np.where(np.multiply.outer(varying, varying), scatter / np.multiply.outer(spread, spread), 0.0)
+        values, vectors = np.linalg.eigh(scaled)
+        kept = values > MIN_NEW_VARIANCE
+        return cls(varying, vectors[:, kept] / np.sqrt(values[kept]) / spread[:, None], vectors[:, ~kept], spread)
+
+    @property
+    def rank(self) -> int:
+        return int(self.told.shape[1])
+
+    def knows(self, combination: Array) -> bool:
+        """Whether this combination of slopes follows from the rows of the client."""
+        still = np.where(self.varying, 0.0, np.abs(combination))
+        scaled = np.where(self.varying, combination / self.spread, 0.0)
+        return bool(
+            (still <= np.sqrt(MAX_CONSTANT_VARIANCE)).all()
+            and np.linalg.norm(self.untold.T @ scaled) <= _MAX_UNIDENTIFIED_SHARE * np.linalg.norm(scaled)
+        )
+
+    def known_part(self, combination: Array) -> Array:
+        """The nearest combination that does."""
+        scaled = np.where(self.varying, combination, 0.0) / self.spread
+        return np.asarray((scaled - self.untold @ (self.untold.T @ scaled)) * self.spread)
+
+
+@dataclass(frozen=True, eq=False)
+class ClientRegressions:
+    """The linear columns and indicators of all variables at every client: what mechanisms are fitted from."""
+
+    variables: Mapping[str, Variable]
+    clip: float
+    starts: Mapping[str, int]  # where each variable's columns begin
+    means: Array  # over all rows of the study
+    clients: tuple[_ClientMoments, ...]
+
+    @classmethod
+    def of(cls, cohort: Cohort) -> ClientRegressions:
+        places: list[int] = []
+        squares: list[int] = []
+        starts = {}
+        for variable in cohort.plan.variables:
+            span = cohort.plan.spans()[variable.name]
+            starts[variable.name] = len(places)
+            if isinstance(variable, Categorical):  # an indicator is its own square
+                squares += range(span.start, span.stop)
+            else:
+                squares.append(span.start + 1)
+            places += range(span.start, span.start + len(squares) - len(places))
+        clients, kept = [], [*places, *squares]
+        for summary in cohort.summaries:
+            means, scatter = summary.means_and_scatter()
+            clients.append(_ClientMoments(summary.rows, means[kept], scatter[np.ix_(kept, kept)]))
+        variables = {variable.name: variable for variable in cohort.plan.variables}
+        means = cohort.total.moments[0][places] / cohort.total.moments[0, 0]
+        return cls(variables, cohort.plan.clip, starts, means, tuple(clients))
+
+    def estimates(self, node: str, parents: Iterable[str]) -> Iterator[Estimates]:
+        """Level, effects and noise of a continuous node; of a categorical one, share and effects for every level."""
+        columns = tuple(self._columns(sorted(parents)))
+        centre = self.means[[column.place for column in columns]]
+        for target in self._targets(node):
+            yield from _Mechanism(target, columns, centre, self.clients).estimates()
+
+    def _seen(self, variable: Categorical) -> list[tuple[str, int]]:
+        """The levels that occur in the study, and where their indicators stand."""
+        start = self.starts[variable.name]
+        return [(level, start + code) for code, level in enumerate(variable.levels) if self.means[start + code]]
+
+    def _columns(self, parents: list[str]) -> Iterator[_RegressionColumn]:
+        for name in parents:
+            variable = self.variables[name]
+            if isinstance(variable, Categorical):
+                first, *others = self._seen(variable)
+                yield from (_RegressionColumn(place, 1.0, name, level, first) for level, place in others)
+            else:
+                yield _RegressionColumn(self.starts[name], self.clip * variable.scale, name)
+
+    def _targets(self, node: str) -> Iterator[_Target]:
+        variable = self.variables[node]
+        if isinstance(variable, Categorical):
+            yield from (_Target(place, 0.0, 1.0, level) for level, place in self._seen(variable))
+        else:
+            yield _Target(self.starts[node], variable.location, self.clip * variable.scale)
+
+
+@dataclass(frozen=True)
+class _ClientFit:
+    """The regression at one client."""
+
+    client: _ClientMoments
+    parents: _ParentScatter
+    slopes: Array
+    mean: float
+    noise: float  # variance of the residuals
+    freedom: int
+
+
+@dataclass(frozen=True)
+class _Mechanism:
+    target: _Target
+    columns: tuple[_RegressionColumn, ...]
+    centre: Array  # means of the parents' columns in all rows
+    clients: tuple[_ClientMoments, ...]
+
+    @property
+    def _places(self) -> list[int]:
+        return [column.place for column in self.columns]
+
+    def estimates(self) -> Iterator[Estimates]:
+        fits = [self._fit(client) for client in self.clients]
+        yield self._level(fits)
+        for j in range(len(self.columns)):
+            yield self._effect(fits, j)
+        if self.target.level is None:
+            yield self._noise(fits)
+
+    def _fit(self, client: _ClientMoments) -> _ClientFit:
+        at, y = self._places, self.target.place
+        parents = _ParentScatter.of(client.scatter[np.ix_(at, at)], client.rows)
+        crossed = client.scatter[at, y]
+        slopes = parents.told @ (parents.told.T @ crossed)
+        freedom = client.rows - 1 - parents.rank
+        left = float(client.scatter[y, y] - slopes @ crossed)
+        noise = max(left / freedom if freedom > 0 else np.nan, self._least(client.rows))
+        return _ClientFit(client, parents, slopes, float(client.means[y]), noise, freedom)
+
+    def _least(self, rows: int) -> float:
+        """A label that everybody or nobody has here might still be another's: half a row's in one more."""
+        if self.target.level is None:
+            return ROUNDING_VARIANCE
+        share = 0.5 / (rows + 1)
+        return share * (1 - share)
+
+    def _level(self, fits: list[_ClientFit]) -> Estimates:
+        values, design, notes = [], [], []
+        for fit in fits:
+            away = self.centre - fit.client.means[self._places]
+            known = fit.parents.knows(away)
+            away = away if known else fit.parents.known_part(away)
+            values.append(self.target.location + self.target.unit * (fit.mean + float(away @ fit.slopes)))
+            design.append(self.target.unit**2 * (1 / fit.client.rows + float(((away @ fit.parents.told) ** 2).sum())))
+            notes.append("" if known else "not comparable: " + self._untold(fit))
+        name = "level" if self.target.level is None else f"share of {self.target.level}"
+        return self._weighed(name, fits, values, design, notes, within=self.target.level is not None)
+
+    def _untold(self, fit: _ClientFit) -> str:
+        """What of the parents is not known here, for a level that is therefore not that at the means of all."""
+        return "; ".join(dict.fromkeys(why for j in range(len(self.columns)) if (why := self._why(fit, j))))
+
+    def _why(self, fit: _ClientFit, j: int) -> str:
+        """Why the effect of a column is not known at a client; nothing if it is."""
+        column, means = self.columns[j], fit.client.means
+        if fit.parents.knows(np.eye(len(self.columns))[j]):
+            return ""
+        for level, place in ((column.level, column.place), column.baseline or (None, 0)):
+            if level is not None and means[place] == 0:
+                return f"no row here has {column.parent} = {level}"
+        if not fit.parents.varying[j]:
+            return f"{column.parent} does not vary here"
+        return f"{column.parent} cannot be told from the other causes here"
+
+    def _effect(self, fits: list[_ClientFit], j: int) -> Estimates:
+        unit = self.target.unit / self.columns[j].unit
+        values = [unit * float(fit.slopes[j]) for fit in fits]
+        design = [unit**2 * float((fit.parents.told[j] ** 2).sum()) for fit in fits]
+        notes = [self._why(fit, j) for fit in fits]
+        values = [np.nan if note else value for value, note in zip(values, notes, strict=True)]
+        on = "" if self.target.level is None else f" on {self.target.level}"
+        return self._weighed(self.columns[j].effect + on, fits, values, design, notes)
+
+    def _noise(self, fits: list[_ClientFit]) -> Estimates:
+        """Var s² = σ⁴ (2/freedom + κ/n): heavy tails leave a chi-square variable with fewer degrees of freedom."""
+        kurtosis = excess_kurtosis([self._residuals(fit) for fit in fits if fit.freedom > 0])
+        freedom = np.array([fit.freedom / (1 + kurtosis * fit.freedom / (2 * fit.client.rows)) for fit in fits])
+        variances = np.array([fit.noise if fit.freedom > 0 else np.nan for fit in fits])
+        return ResidualVariance(
+            "noise", self.target.unit * np.sqrt(variances), freedom, tuple(map(self._too_few, fits))
+        )
+
+    def _residuals(self, fit: _ClientFit) -> ResidualCumulants:
+        cumulants = fit.client.cumulants([self.target.place, *self._places])
+        signal = float(fit.slopes @ fit.client.scatter[self._places, self.target.place]) / fit.client.rows
+        return residual_cumulants(cumulants, fit.slopes, fit.client.rows, fit.noise, max(signal, 0.0))
+
+    def _too_few(self, fit: _ClientFit) -> str:
+        count = 1 + len(self.columns)
+        return "" if fit.freedom > 0 else f"too few rows ({fit.client.rows}) for a regression with {count} coefficients"
+
+    def _weighed(
+        self,
+        name: str,
+        fits: list[_ClientFit],
+        values: list[float],
+        design: list[float],
+        notes: list[str],
+        within: bool = False,
+    ) -> WeightedEstimates:
+        few = [self._too_few(fit) for fit in fits]
+        return WeightedEstimates(
+            name,
+            np.array([np.nan if note else value for value, note in zip(values, few, strict=True)]),
+            np.array(design),
+            np.array([fit.noise for fit in fits]),
+            np.array([fit.freedom for fit in fits], dtype=np.float64),
+            np.array([not note and not less for note, less in zip(notes, few, strict=True)]),
+            tuple(less or note for note, less in zip(notes, few, strict=True)),
+            within,
+        )

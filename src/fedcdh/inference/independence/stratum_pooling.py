@@ -1,0 +1,96 @@
+"""Strata added up for a regression: Σ_k w_k S_k over a target and its predictors, w_k its precision in stratum k.
+
+The weights are those of the target x alone, whatever predicts it. So where nothing is given, all that is asked about y
+is a product of two things that are made once for each variable, not for each pair:
+
+    Σ_k w_kx S_k[y, y]  =  (w_1x, ..., w_Kx) · (S_1[y, y], ..., S_K[y, y])
+
+and only S_k[x, y], one row for a single target, has to be looked up pair by pair.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fedcdh.inference.batched_regression import (
+    MIN_RESIDUAL_SHARE,
+    Matrices,
+    ResidualScatter,
+    gather_blocks,
+    sum_in_order,
+)
+
+Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
+
+
+class PooledScatter(NamedTuple):
+    """What regressions of the first columns on the others need, for every question.
+
+    It is made with the strata's degrees of freedom, (strata, questions), or (strata, 1) where these are the same.
+    """
+
+    scatter: Array  # (questions, columns, columns)
+    targets: int  # so many columns come first
+    freedom: Array  # per question, of the strata that count
+
+
+def pool_strata(left: ResidualScatter, freedom: Array, targets: Indices, others: Indices) -> PooledScatter:
+    """Of columns by their positions, once what is given is regressed out."""
+    count = len(targets)
+    across = left(targets, np.concatenate([targets, others]))
+    weights = _stratum_weights(across[..., :count], freedom)
+    scatter = _join_blocks(_weighted_sum(across, weights), _weighted_sum(left(others, others), weights))
+    return PooledScatter(scatter, count, _pooled_freedom(weights, freedom))
+
+
+def pool_unconditional(strata: Matrices, freedom: Array, targets: Indices, others: Indices) -> PooledScatter:
+    """The same where nothing is given, of the columns of two variables: (questions, columns) of each."""
+    own, target = _unique_blocks(strata, targets)
+    beside, other = _unique_blocks(strata, others)
+    weights = _stratum_weights(own, freedom)
+    cross = _weighted_sum(gather_blocks(strata, targets, others), weights.take(target, axis=1))
+    across = np.concatenate([_weighted_sum(own, weights)[target], cross], axis=-1)
+    strata_there, variables, width, _ = beside.shape
+    blocks = np.swapaxes(beside, 0, 1).reshape(variables, strata_there, width**2)
+    inner = weights.T.take(target, axis=0)[:, None] @ blocks.take(other, axis=0)
+    scatter = _join_blocks(across, inner.reshape(-1, width, width))
+    return PooledScatter(scatter, targets.shape[1], _pooled_freedom(weights, freedom)[target])
+
+
+def _unique_blocks(strata: Matrices, columns: Indices) -> tuple[Array, Indices]:
+    """The scatter of every variable's columns, (strata, variables, columns, columns), and which each question has."""
+    _, first, which = np.unique(columns[:, 0], return_index=True, return_inverse=True)
+    return gather_blocks(strata, columns[first], columns[first]), which
+
+
+def _stratum_weights(own: Array, freedom: Array) -> Array:
+    """(strata, questions): none where the targets are determined; precisions of a single one, else equal."""
+    count, size = own.shape[-1], np.trace(own, axis1=-2, axis2=-1)
+    determined = size <= MIN_RESIDUAL_SHARE * count * (freedom + 1)
+    weights = np.where(determined | (freedom <= 0), 0.0, 1.0)
+    if count == 1:
+        weights = weights * freedom / np.where(weights > 0, size, 1.0)
+    return np.asarray(weights)
+
+
+def _pooled_freedom(weights: Array, freedom: Array) -> Array:
+    return np.asarray((freedom * (weights > 0)).sum(axis=0))
+
+
+def _weighted_sum(stack: Array, weights: Array) -> Array:
+    """The sum over strata, (strata, questions, rows, columns) with weights (strata, questions)."""
+    return sum_in_order(stack * weights[..., None, None])
+
+
+def _join_blocks(across: Array, inner: Array) -> Array:
+    """The whole matrix from its first rows, and the block of all others."""
+    count, columns = across.shape[-2:]
+    joint = np.empty((len(across), columns, columns))
+    joint[:, :count] = across
+    joint[:, count:, :count] = np.swapaxes(across[..., count:], 1, 2)
+    joint[:, count:, count:] = inner
+    return joint

@@ -1,0 +1,225 @@
+"""Further rounds by file: a request, a site's answer, and the ledger that a site keeps of what it has told.
+
+Requests and ledgers are canonical JSON. An answer has the layout of a summary file (`summaries`): a header that names
+everything and carries a digest, then the entries as planes of bytes, set after set in the order of the request, of each
+set the triangle of Σ ψψᵀ and then Σ ψφᵀ. One answer has exactly one file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedcdh._io.storage import read_regular_file
+from fedcdh._io.strict_json import parse_json, to_canonical_json
+from fedcdh._io.text import to_readable_json
+from fedcdh.errors import FedCDHError, PlanMismatchError, SummaryError, SummaryFormatError, UnknownClientError
+from fedcdh.messages import SOFTWARE
+from fedcdh.messages.container import parse_container_header, render_container
+from fedcdh.messages.summary_header import LENGTH_PREFIX, SOFTWARE_PATTERN
+from fedcdh.summaries.joint import JointRequest, JointSummary, RoundBudget, joint_terms
+from fedcdh.summaries.joint.request import Integers, bytes_per_entry, count_entries
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.summary import MAX_ROWS
+
+REQUEST_FORMAT, ANSWER_FORMAT, ROUND_BUDGET_FORMAT = "fedcdh-request-1", "fedcdh-answer-1", "fedcdh-ledger-1"
+REQUEST_FILE_NAME, ANSWER_SUFFIX = "request-{:03d}.json", ".answer-{:03d}"
+"""What files are called, with the number of the request."""
+MAX_TEXT_BYTES = 16_000_000
+"""Bytes of a request or a ledger."""
+_MAX_HEADER_BYTES = 8192
+_ADVICE = "ask for the file again, as it was written"
+
+
+@dataclass(frozen=True)
+class AnswerMessage:
+    """What a site answers to a request, and how it came about."""
+
+    request: str  # digest
+    answers: tuple[JointSummary, ...]  # in the order of the request's sets
+    research: bool = False
+    software: str = SOFTWARE
+
+    @property
+    def client(self) -> str:
+        return self.answers[0].client
+
+
+# Requests and ledgers
+
+
+def request_to_json(request: JointRequest) -> str:
+    """The one text of a request."""
+    return _seal(
+        {
+            "format": REQUEST_FORMAT,
+            "plan": request.plan,
+            "number": request.number,
+            "sets": [list(s) for s in request.sets],
+        }
+    )
+
+
+def request_from_json(text: str | bytes, plan: StudyPlan) -> JointRequest:
+    """The request that `request_to_json` wrote, if it is one of this plan."""
+    found = _open_sealed(text, REQUEST_FORMAT, {"plan", "number", "sets"})
+    try:
+        request = JointRequest(str(found["plan"]), found["number"], tuple(tuple(map(str, s)) for s in found["sets"]))
+    except TypeError:
+        raise _format_error("its sets are not lists of names") from None
+    if request_to_json(request).encode() != _to_bytes(text):
+        raise _format_error("it is not written the way this program writes one")
+    request.check(plan)
+    return request
+
+
+def read_requests(folder: Path, plan: StudyPlan) -> tuple[JointRequest, ...]:
+    """All requests in a folder, from the first one on; they have to be of this plan."""
+    found: list[JointRequest] = []
+    while (path := folder / REQUEST_FILE_NAME.format(len(found) + 1)).exists():
+        content = read_regular_file(path, MAX_TEXT_BYTES, "a request", refuse=SummaryFormatError)
+        try:
+            found.append(request_from_json(content, plan))
+        except FedCDHError as problem:
+            raise type(problem)(f"{path} is no request of this study ({problem}); choose another folder") from None
+    return tuple(found)
+
+
+def round_budget_to_json(ledger: RoundBudget, plan: StudyPlan) -> str:
+    """The one text of a ledger."""
+    sets = sorted(map(list, ledger.sets))
+    told = {"requests": list(ledger.requests), "sets": sets, "bytes": ledger.bytes}
+    return _seal({"format": ROUND_BUDGET_FORMAT, "plan": plan.fingerprint, **told})
+
+
+def round_budget_from_json(text: str | bytes, plan: StudyPlan) -> RoundBudget:
+    """The ledger that `round_budget_to_json` wrote, if it is one of this plan."""
+    found = _open_sealed(text, ROUND_BUDGET_FORMAT, {"plan", "requests", "sets", "bytes"})
+    if found["plan"] != plan.fingerprint:
+        raise PlanMismatchError("the ledger is that of another study; move it away, or name another with --ledger")
+    try:
+        ledger = RoundBudget(
+            tuple(map(str, found["requests"])), frozenset(tuple(s) for s in found["sets"]), found["bytes"]
+        )
+        same = round_budget_to_json(ledger, plan).encode() == _to_bytes(text)
+    except TypeError:
+        same = False
+    if not same:
+        raise _format_error("it is not written the way this program writes one")
+    return ledger
+
+
+def _seal(document: dict[str, Any]) -> str:
+    return to_readable_json({**document, "digest": _digest(document)})
+
+
+def _open_sealed(text: str | bytes, expected: str, fields: set[str]) -> Mapping[str, Any]:
+    if len(text) > MAX_TEXT_BYTES:
+        raise _format_error(f"it is longer than {MAX_TEXT_BYTES} bytes")
+    document = parse_json(text, refuse=_format_error)
+    if not isinstance(document, dict) or document.get("format") != expected:
+        raise _format_error(f"it does not say that its format is {expected!r}")
+    if set(document) != fields | {"format", "digest"} or document.pop("digest") != _digest(document):
+        raise _format_error("its digest is not that of its content: it was changed after it was made")
+    return document
+
+
+def _digest(document: Mapping[str, Any]) -> str:
+    return hashlib.sha256(to_canonical_json(document).encode()).hexdigest()
+
+
+def _to_bytes(text: str | bytes) -> bytes:
+    return text.encode() if isinstance(text, str) else text
+
+
+def _format_error(reason: str) -> SummaryError:
+    return SummaryFormatError(f"this is not a file of further rounds as it was made ({reason}); {_ADVICE}")
+
+
+# Answers
+
+
+def pack_answer(message: AnswerMessage, plan: StudyPlan) -> bytes:
+    """The file of an answer. Same message, same bytes."""
+    if not SOFTWARE_PATTERN.fullmatch(message.software):
+        raise SummaryError(f"software {message.software!r} cannot be named in a file; expected up to 64 plain letters")
+    rows = message.answers[0].rows
+    entries = np.concatenate([_flatten(answer) for answer in message.answers]).astype("<i8")
+    width = bytes_per_entry(rows)
+    planes = np.ascontiguousarray(entries.view(np.uint8).reshape(-1, 8)[:, :width].T)
+    said = {
+        "format": ANSWER_FORMAT,
+        "plan": plan.fingerprint,
+        "request": message.request,
+        "client": message.client,
+        "rows": rows,
+        "research": message.research,
+        "software": message.software,
+    }
+    return _render_answer(said, planes.data.tobytes(), width)
+
+
+def unpack_answer(blob: bytes, plan: StudyPlan, request: JointRequest) -> AnswerMessage:
+    """The answer in a file, checked for all that bytes, plan and request can tell."""
+    length = LENGTH_PREFIX.unpack_from(blob)[0] if len(blob) >= LENGTH_PREFIX.size else 0
+    if not 0 < length <= _MAX_HEADER_BYTES or LENGTH_PREFIX.size + length > len(blob):
+        raise _format_error(f"of its {len(blob)} bytes, {length} are said to be header")
+    start = LENGTH_PREFIX.size + length
+    said = _parse_answer_header(blob[LENGTH_PREFIX.size : start])
+    width, count = bytes_per_entry(said["rows"]), sum(count_entries(plan, names) for names in request.sets)
+    if said["plan"] != plan.fingerprint or said["request"] != request.digest:
+        raise PlanMismatchError("the answer is to another request, or of another plan; ask the site to answer this one")
+    if said["client"] not in plan.clients:
+        raise UnknownClientError(f"there is an answer of {said['client'][:80]!r}, whom the plan does not name")
+    if len(blob) != start + width * count or _render_answer(said, blob[start:], width) != blob:
+        raise _format_error("it was damaged on the way, or is not written in the one way it can be")
+    planes = np.frombuffer(blob, dtype=np.uint8, offset=start).reshape(width, count)
+    entries = np.zeros(count, dtype="<i8")
+    entries.view(np.uint8).reshape(-1, 8)[:, 8 - width :] = planes.T  # then shifted down: the sign comes along
+    entries >>= 8 * (8 - width)
+    return AnswerMessage(
+        request.digest, tuple(_split_answers(entries, plan, request, said)), said["research"], said["software"]
+    )
+
+
+def max_answer_bytes(plan: StudyPlan, request: JointRequest) -> int:
+    """No answer to this request is longer."""
+    return LENGTH_PREFIX.size + _MAX_HEADER_BYTES + 8 * sum(count_entries(plan, names) for names in request.sets)
+
+
+def _flatten(answer: JointSummary) -> Integers:
+    return np.concatenate([answer.own[np.triu_indices(len(answer.own))], answer.cross.ravel()])
+
+
+def _split_answers(
+    entries: Integers, plan: StudyPlan, request: JointRequest, said: Mapping[str, Any]
+) -> list[JointSummary]:
+    found, start = [], 0
+    for names in request.sets:
+        columns = len(joint_terms(plan, names))
+        corner, start = entries[start : (middle := start + columns * (columns + 1) // 2)], middle
+        own = np.zeros((columns, columns), dtype=np.int64)
+        own[np.triu_indices(columns)] = corner
+        own += np.triu(own, 1).T
+        block, start = entries[start : (end := start + columns * plan.columns)], end
+        cross = block.reshape(columns, plan.columns).astype(np.int64)
+        found.append(JointSummary(plan.fingerprint, said["client"], names, said["rows"], own, cross))
+    return found
+
+
+def _render_answer(said: Mapping[str, Any], data: bytes, width: int) -> bytes:
+    return render_container(said, "answers", "U8", [width, len(data) // width], data)
+
+
+def _parse_answer_header(text: bytes) -> dict[str, Any]:
+    """What an answer says of itself."""
+    kinds = {"plan": str, "request": str, "client": str, "rows": int, "research": bool, "software": str}
+    said = parse_container_header(text, ANSWER_FORMAT, kinds, _format_error)
+    if not 0 < said["rows"] <= MAX_ROWS or not SOFTWARE_PATTERN.fullmatch(said["software"]):
+        raise _format_error("its header holds what cannot be")
+    return said

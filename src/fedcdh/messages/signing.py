@@ -1,0 +1,209 @@
+"""Who sent a file: detached Ed25519 signatures, one canonical document per file and key.
+
+What is signed is the digest of the file together with its kind, so that a summary's signature cannot be passed off as
+a plan's. A signature says which key made it; whose key that is, the study's participants settle among themselves, by
+comparing fingerprints.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import os
+import secrets
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    KeySerializationEncryption,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from fedcdh._io.strict_json import parse_json, to_canonical_json
+from fedcdh.errors import SignatureError
+
+FORMAT = "fedcdh-signature-1"
+SIGNED_KINDS = ("summary", "plan", "profile", "result", "request", "answer", "masking", "aggregate", "release")
+MAX_SIGNATURE_BYTES = 1024
+"""Bytes of a signature document; what is longer is none."""
+_SCHEME = "ed25519:"
+_FIELDS = {"format", "kind", "key", "digest", "signature"}
+_PRIME = (1 << 255) - 19
+_SMALL_ORDER = {
+    0,
+    1,
+    _PRIME - 1,
+    *(
+        int.from_bytes(bytes.fromhex(y), "little")
+        for y in (
+            "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+            "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+        )
+    ),
+}
+"""The y of the eight points whose signatures anyone can make, for most files the same one."""
+
+
+@dataclass(frozen=True)
+class SigningKey:
+    """A private key. It shows itself only in `to_pem`."""
+
+    _key: Ed25519PrivateKey = field(repr=False)
+
+    @classmethod
+    def generate(cls) -> SigningKey:
+        return cls(Ed25519PrivateKey.from_private_bytes(secrets.token_bytes(32)))
+
+    @classmethod
+    def from_pem(cls, pem: bytes, passphrase: str | None = None) -> SigningKey:
+        """The key of a PKCS8 file in PEM."""
+        secret = None if passphrase is None else passphrase.encode("utf-8")
+        try:
+            key = load_pem_private_key(pem, secret)
+        except TypeError:
+            raise SignatureError(
+                "this private key is encrypted; give its passphrase"
+                if secret is None
+                else "a passphrase was given, but this private key is not encrypted; leave the passphrase out"
+            ) from None
+        except (ValueError, UnsupportedAlgorithm):
+            raise SignatureError(
+                "this is not a private key in PEM, or the passphrase is wrong; expected PKCS8 with an Ed25519 key"
+            ) from None
+        if not isinstance(key, Ed25519PrivateKey):
+            raise SignatureError("this private key is not an Ed25519 key; make one with fedcdh")
+        return cls(key)
+
+    def to_pem(self, passphrase: str | None = None) -> bytes:
+        """PKCS8 in PEM, encrypted if a passphrase is given."""
+        encryption: KeySerializationEncryption = NoEncryption()
+        if passphrase is not None:
+            if not passphrase:
+                raise SignatureError("the passphrase is empty; give one, or None for a key that is not encrypted")
+            encryption = BestAvailableEncryption(passphrase.encode("utf-8"))
+        return self._key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption)
+
+    @property
+    def public(self) -> str:
+        """What others know this key by: "ed25519:" and the base64 of its 32 bytes."""
+        return _SCHEME + base64.b64encode(self._key.public_key().public_bytes_raw()).decode("ascii")
+
+
+def sign(key: SigningKey, kind: str, blob: bytes) -> str:
+    """The signature document of a file of some kind.
+
+    >>> key = SigningKey.generate()
+    >>> verify("summary", b"bytes", sign(key, "summary", b"bytes")) == key.public
+    True
+    """
+    if kind not in SIGNED_KINDS:
+        raise SignatureError(f"files of kind {kind!r} are not signed; expected one of {', '.join(SIGNED_KINDS)}")
+    signature = base64.b64encode(sign_raw(key, kind, blob)).decode("ascii")
+    return _to_document(kind, key.public, hashlib.sha256(blob).hexdigest(), signature)
+
+
+def sign_raw(key: SigningKey, kind: str, blob: bytes) -> bytes:
+    """The 64 bytes of a signature, for messages that carry it themselves."""
+    return key._key.sign(_signed_bytes(kind, hashlib.sha256(blob).digest()))
+
+
+def is_signed_by(public: str, kind: str, blob: bytes, signature: bytes) -> bool:
+    """Whether these 64 bytes are the signature of this key."""
+    return _is_valid(public, kind, hashlib.sha256(blob).digest(), signature)
+
+
+def _is_valid(public: str, kind: str, digest: bytes, signature: bytes) -> bool:
+    try:
+        Ed25519PublicKey.from_public_bytes(_public_key_bytes(public)).verify(signature, _signed_bytes(kind, digest))
+    except InvalidSignature:
+        return False
+    return True
+
+
+def verify(kind: str, blob: bytes, document: str | bytes) -> str:
+    """The public key that signed this file as one of this kind. The caller decides whether it is the right one."""
+    found = _parse_document(document)
+    if found["kind"] != kind:
+        raise SignatureError(
+            f"this is the signature of a {found['kind'][:40]!r} file, expected that of a {kind!r} file; pass the "
+            "signature that came with the file"
+        )
+    digest = hashlib.sha256(blob).digest()
+    if found["digest"] != digest.hex():
+        raise SignatureError(
+            "this signature belongs to another file, or the file was changed after it was signed; ask the sender for "
+            "the file and its signature again"
+        )
+    if not _is_valid(found["key"], kind, digest, _decode_base64(found["signature"], 64, "signature")):
+        raise SignatureError(
+            f"the signature is false: the key {key_fingerprint(found['key'])} did not sign this file; do not use the file, "
+            "and ask the sender"
+        )
+    return found["key"]
+
+
+def key_fingerprint(public: str) -> str:
+    """A public key for people to compare, by telephone if need be: 128 bits of its SHA-256 in groups of four."""
+    digest = hashlib.sha256(_public_key_bytes(public)).hexdigest()
+    return " ".join(digest[start : start + 4] for start in range(0, 32, 4))
+
+
+def is_private_file(path: Path) -> bool:
+    """Whether nobody but its owner may read or write this file. Where files have no such modes, nothing is said."""
+    return os.name == "nt" or not stat.S_IMODE(path.stat().st_mode) & 0o077
+
+
+def _signed_bytes(kind: str, digest: bytes) -> bytes:
+    return b"\0".join((FORMAT.encode("ascii"), kind.encode("ascii"), digest))
+
+
+def _to_document(kind: str, key: str, digest: str, signature: str) -> str:
+    return to_canonical_json({"format": FORMAT, "kind": kind, "key": key, "digest": digest, "signature": signature})
+
+
+def _parse_document(document: str | bytes) -> dict[str, str]:
+    """The fields of a signature document, which are all texts; it has but one spelling."""
+    if len(document) > MAX_SIGNATURE_BYTES:
+        raise _format_error(f"it is {len(document)} long, expected at most {MAX_SIGNATURE_BYTES}")
+    found = parse_json(document, refuse=_format_error)
+    if type(found) is not dict or found.keys() != _FIELDS or not all(type(value) is str for value in found.values()):
+        raise _format_error(f"expected the texts {', '.join(sorted(_FIELDS))} and nothing else")
+    if found["format"] != FORMAT:
+        raise _format_error(f"expected the format {FORMAT!r}")
+    text = document if isinstance(document, str) else document.decode("utf-8")
+    if text != to_canonical_json(found):
+        raise _format_error("it was written again by some other program, with other spaces or in another order")
+    return found
+
+
+def _format_error(reason: str) -> SignatureError:
+    return SignatureError(f"this is not a signature of fedcdh: {reason}; ask the sender for the signature file again")
+
+
+def _public_key_bytes(public: str) -> bytes:
+    """The 32 bytes of a public key; refused if they are a second spelling of a point, or one without a secret."""
+    if not public.startswith(_SCHEME):
+        raise _format_error(f"a public key starts with {_SCHEME!r}")
+    raw = _decode_base64(public.removeprefix(_SCHEME), 32, "public key")
+    y = int.from_bytes(raw, "little") & ((1 << 255) - 1)
+    if y >= _PRIME or y in _SMALL_ORDER:
+        raise _format_error("its public key is none that anyone can own")
+    return raw
+
+
+def _decode_base64(text: str, length: int, what: str) -> bytes:
+    try:
+        raw = base64.b64decode(text.encode("ascii"), validate=True)
+    except (UnicodeEncodeError, binascii.Error):
+        raw = b""
+    if len(raw) != length or base64.b64encode(raw).decode("ascii") != text:  # the last digit has bits to spare
+        raise _format_error(f"its {what} is not the base64 of {length} bytes")
+    return raw

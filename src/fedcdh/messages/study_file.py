@@ -1,0 +1,135 @@
+"""Study files: the plan that every site gets, with what is known, who has to sign, and what it was made from.
+
+A file is canonical and carries its own digest: any changed byte is refused. The digest finds accidents; against
+somebody who changes the file and the digest helps only a signature.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from fedcdh._io.strict_json import parse_json, to_canonical_json
+from fedcdh._io.text import is_digest, is_key, to_readable_json
+from fedcdh.errors import FedCDHError, PlanError
+from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
+from fedcdh.summaries.plan import StudyPlan
+
+FORMAT = "fedcdh-study-1"
+MAX_STUDY_BYTES = 16_000_000
+MAX_VARIABLES = 10_000
+MAX_CLIENTS = 10_000
+MAX_KNOWLEDGE_ENTRIES = 1_000_000
+"""Names in arrows and tiers, and positions of tiers: a second's work to check."""
+_KEYS = {"format", "plan", "fingerprint", "knowledge", "keys", "profiles", "digest"}
+_KNOWLEDGE_KEYS = ("required", "forbidden", "tiers", "forbid_within_tier")
+
+
+@dataclass(frozen=True)
+class Study:
+    """A plan and all that belongs to it.
+
+    >>> from fedcdh.summaries.plan import Continuous
+    >>> study = Study(StudyPlan((Continuous("age", 60, 15),), ("north", "south")))
+    >>> Study.from_json(study.to_json()) == study
+    True
+    """
+
+    plan: StudyPlan
+    knowledge: Knowledge = NO_KNOWLEDGE
+    keys: Mapping[str, str] = field(default_factory=dict)  # client → public key that must have signed its summary
+    profiles: Mapping[str, str] = field(default_factory=dict)  # client → SHA-256 of the profile file it was made from
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "keys", MappingProxyType(dict(self.keys)))
+        object.__setattr__(self, "profiles", MappingProxyType(dict(self.profiles)))
+        variables, clients = len(self.plan.variables), len(self.plan.clients)
+        if variables > MAX_VARIABLES or clients > MAX_CLIENTS:
+            raise PlanError(
+                f"a study has at most {MAX_VARIABLES} variables and {MAX_CLIENTS} clients, found {variables} "
+                f"and {clients}; leave variables out, or put small clients together"
+            )
+        _check_size(self.knowledge)
+        self.knowledge.check(self.plan.names)
+        named = frozenset(self.plan.clients)
+        for what, found, right in (("key", self.keys, is_key), ("profile", self.profiles, is_digest)):
+            for client, value in found.items():
+                if client not in named or not right(value):
+                    raise PlanError(
+                        f"the study has a {what} of client {str(client)[:80]!r} that is none, or the plan does not "
+                        "name this client; make the study again from the profiles"
+                    )
+
+    def to_json(self) -> str:
+        """The one text of a study: JSON with sorted keys, two spaces a level and a newline at the end."""
+        document = self._document()
+        return to_readable_json({**document, "digest": _digest(document)})
+
+    def _document(self) -> dict[str, Any]:
+        known = self.knowledge
+        return {
+            "format": FORMAT,
+            "plan": parse_json(self.plan.to_json(), refuse=_format_error),
+            "fingerprint": self.plan.fingerprint,
+            "knowledge": {
+                "required": sorted(map(list, known.required)),
+                "forbidden": sorted(map(list, known.forbidden)),
+                "tiers": [list(tier) for tier in known.tiers],
+                "forbid_within_tier": sorted(known.forbid_within_tier),
+            },
+            "keys": dict(self.keys),
+            "profiles": dict(self.profiles),
+        }
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Study:
+        """The study that `to_json` wrote; PlanError for anything else."""
+        if len(text) > MAX_STUDY_BYTES:
+            raise _format_error(f"it is longer than {MAX_STUDY_BYTES} bytes")
+        document = parse_json(text, refuse=_format_error)
+        if not isinstance(document, dict) or document.get("format") != FORMAT:
+            raise _format_error(f"it does not say that its format is {FORMAT!r}")
+        if set(document) != _KEYS or document.pop("digest") != _digest(document):
+            raise _format_error("its digest is not that of its content: it was changed after it was made")
+        try:
+            study = _study_from_document(document)
+        except (FedCDHError, LookupError, TypeError, AttributeError, ValueError) as problem:
+            reason = str(problem) if isinstance(problem, FedCDHError) else repr(problem)[:200]
+            raise _format_error(reason) from None
+        if study.to_json().encode() != (text.encode() if isinstance(text, str) else text):
+            raise _format_error("it is not written the way this program writes one: changed by hand, or on the way")
+        return study
+
+
+def _format_error(reason: str) -> PlanError:
+    return PlanError(
+        f"this is not a plan file as the coordinator made it ({reason}); ask the coordinator for the file again, as "
+        "an attachment: mail programs change texts"
+    )
+
+
+def _check_size(known: Knowledge) -> None:
+    names = 2 * (len(known.required) + len(known.forbidden)) + sum(map(len, known.tiers))
+    if names + len(known.tiers) + len(known.forbid_within_tier) > MAX_KNOWLEDGE_ENTRIES:
+        raise PlanError(
+            f"the knowledge of this study names {names} variables in {len(known.required)} required and "
+            f"{len(known.forbidden)} forbidden arrows and {len(known.tiers)} tiers, expected at most {MAX_KNOWLEDGE_ENTRIES} "
+            "in all; say it with tiers instead of single arrows"
+        )
+
+
+def _digest(document: Mapping[str, Any]) -> str:
+    return hashlib.sha256(to_canonical_json(document).encode()).hexdigest()
+
+
+def _study_from_document(document: Mapping[str, Any]) -> Study:
+    known = document["knowledge"]
+    return Study(
+        StudyPlan.from_json(to_canonical_json(document["plan"])),
+        Knowledge(**{key: known[key] for key in _KNOWLEDGE_KEYS}),
+        dict(document["keys"]),
+        dict(document["profiles"]),
+    )

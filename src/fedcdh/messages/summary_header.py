@@ -1,0 +1,216 @@
+"""The header of a summary file: all that is said besides the moments, in the one way it can be written."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any
+
+from fedcdh._io.strict_json import parse_json, to_canonical_json
+from fedcdh._io.text import MAX_NAME_LENGTH, describe_text_problem
+from fedcdh.errors import SummaryFormatError
+from fedcdh.summaries.bootstrap import MAX_REPLICATES
+from fedcdh.summaries.encoder import GRID
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.summary import MAX_ROWS
+
+FORMAT = "fedcdh-summary-1"
+MAX_COUNT = (1 << 53) - 1
+"""Readers in other languages may hold JSON numbers as float64; up to here these are exact."""
+MAX_HEADER_BYTES = 1 << 24
+"""Bytes; with a plan at hand, its own, much smaller bound is used."""
+SOFTWARE_PATTERN = re.compile(r"[A-Za-z0-9 .+!_-]{1,64}")
+LENGTH_PREFIX = struct.Struct("<Q")
+RESEND_ADVICE = "ask the site to send its summary again, as it was written"
+PLACEHOLDER_DIGEST = "0" * 64
+"""Stands for a digest where only the length of a header is asked for."""
+DIGEST_PATTERN = re.compile(r"[0-9a-f]{64}")
+_EMPTY_PATTERN = re.compile("")
+_KEYS = (
+    "client",
+    "columns",
+    "copy",
+    "digest",
+    "format",
+    "missing",
+    "of",
+    "plan",
+    "research",
+    "rows",
+    "rows_read",
+    "software",
+)
+
+
+@dataclass(frozen=True)
+class SummaryHeader:
+    """All that a summary file says besides the moments."""
+
+    plan: str  # fingerprint
+    client: str
+    rows: int
+    rows_read: int
+    missing: Mapping[str, int]
+    columns: int
+    research: bool
+    software: str
+    copy: int = 0  # 0: of the rows themselves; else the number of a bootstrap copy
+    of: str = ""  # the digest of the summary to which a copy belongs (`Summary.digest`)
+    noise: int = 0  # σ of the noise that was added, in steps of the grid of products; said only where there is some
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "missing", MappingProxyType(dict(self.missing)))
+
+    @property
+    def width(self) -> int:
+        """Bytes per entry: the fewest that hold ±rows · 2³⁶ as a signed number; with noise, all 8."""
+        if self.noise:
+            return 8
+        return next((width for width in (5, 6, 7) if self.rows * GRID**2 < 1 << (8 * width - 1)), 8)
+
+    @property
+    def entries(self) -> int:
+        """The upper triangle with its diagonal."""
+        return self.columns * (self.columns + 1) // 2
+
+    @property
+    def data_bytes(self) -> int:
+        return self.width * self.entries
+
+    def digest(self, data: bytes | memoryview) -> str:
+        """SHA-256 of what is said and of the data: finds accidents. Who means harm can compute it: that is for keys."""
+        said = hashlib.sha256(to_canonical_json(self._fields()).encode("utf-8"))
+        said.update(b"\0")
+        said.update(data)
+        return said.hexdigest()
+
+    def _fields(self) -> dict[str, Any]:
+        named = {name: getattr(self, name) for name in _KEYS if name not in ("digest", "format", "missing")}
+        return {
+            "format": FORMAT,
+            "missing": dict(self.missing),
+            **named,
+            **({"noise": self.noise} if self.noise else {}),
+        }
+
+    def render(self, digest: str) -> bytes:
+        """The file up to its data: length, JSON, and spaces up to a multiple of 8."""
+        document = {
+            "__metadata__": {"fedcdh": to_canonical_json({**self._fields(), "digest": digest})},
+            "moments": {"dtype": "U8", "shape": [self.width, self.entries], "data_offsets": [0, self.data_bytes]},
+        }
+        text = to_canonical_json(document).encode("utf-8")
+        text += b" " * (-len(text) % 8)
+        return LENGTH_PREFIX.pack(len(text)) + text
+
+
+@lru_cache(maxsize=8)
+def max_header_bytes(plan: StudyPlan) -> int:
+    """The length of the JSON part with the longest client and all counts as large as they may be."""
+    client = max(plan.clients, key=lambda name: len(to_canonical_json(to_canonical_json(name)).encode("utf-8")))
+    counts = dict.fromkeys(plan.names, MAX_COUNT)
+    longest = SummaryHeader(
+        plan=plan.fingerprint,
+        client=client,
+        rows=MAX_ROWS,
+        rows_read=MAX_COUNT,
+        missing=counts,
+        columns=plan.columns,
+        research=False,
+        software="x" * 64,
+        copy=MAX_REPLICATES,
+        of=PLACEHOLDER_DIGEST,
+        noise=0 if plan.noise is None else MAX_COUNT,
+    )
+    return min(len(longest.render(PLACEHOLDER_DIGEST)) - LENGTH_PREFIX.size, MAX_HEADER_BYTES)
+
+
+def parse_header(blob: bytes, max_bytes: int) -> tuple[SummaryHeader, int]:
+    """The header, and where the data start. Each length is compared before what it measures is looked at."""
+    length = LENGTH_PREFIX.unpack_from(blob)[0] if len(blob) >= LENGTH_PREFIX.size else 0
+    start = LENGTH_PREFIX.size + length
+    if not 0 < length <= max_bytes or start > len(blob):
+        raise SummaryFormatError(
+            f"this is not a summary file, or not a whole one: of its {len(blob)} bytes, {length} are said to be "
+            f"header, expected at most {max_bytes}; {RESEND_ADVICE}"
+        )
+    header, digest = _header_from_json(blob[LENGTH_PREFIX.size : start])
+    if len(blob) != (whole := start + header.data_bytes):
+        raise SummaryFormatError(
+            f"the summary file has {len(blob)} bytes, its header announces {whole}; {RESEND_ADVICE}"
+        )
+    if header.digest(memoryview(blob)[start:]) != digest:
+        raise SummaryFormatError(
+            f"the summary of {header.client[:80]!r} was damaged on the way: its digest is another; {RESEND_ADVICE}"
+        )
+    if blob[:start] != header.render(digest):
+        raise _header_error("it contradicts itself, or is not written in the one way it can be")
+    return header, start
+
+
+def _header_from_json(text: bytes) -> tuple[SummaryHeader, str]:
+    outer = _require_object(parse_json(text, refuse=_header_error), ("__metadata__", "moments"))
+    inner = _require_object(outer["__metadata__"], ("fedcdh",))["fedcdh"]
+    if type(inner) is not str:
+        raise _header_error("its metadata are not a text")
+    document = parse_json(inner, refuse=_header_error)
+    if type(document) is dict and document.get("format") != FORMAT:
+        raise SummaryFormatError(
+            f"the summary was written in the format {str(document.get('format'))[:40]!r}, expected {FORMAT!r}; use the "
+            "same version of fedcdh at all sites"
+        )
+    noisy = type(document) is dict and "noise" in document
+    found = _require_object(document, (*_KEYS, "noise") if noisy else _KEYS)
+    if type(found["missing"]) is not dict or type(found["research"]) is not bool:
+        raise _header_error("'missing' is not an object, or 'research' neither true nor false")
+    copy = _require_whole(found, "copy", MAX_REPLICATES)
+    header = SummaryHeader(
+        plan=_require_text(found, "plan", DIGEST_PATTERN),
+        client=_require_name(found["client"]),
+        rows=_require_whole(found, "rows", MAX_ROWS),
+        rows_read=_require_whole(found, "rows_read", MAX_COUNT),
+        missing={_require_name(name): _require_whole(found["missing"], name, MAX_COUNT) for name in found["missing"]},
+        columns=_require_whole(found, "columns", MAX_COUNT),
+        research=found["research"],
+        software=_require_text(found, "software", SOFTWARE_PATTERN),
+        copy=copy,
+        of=_require_text(found, "of", DIGEST_PATTERN if copy else _EMPTY_PATTERN),
+        noise=_require_whole(found, "noise", MAX_COUNT) if noisy else 0,
+    )
+    return header, _require_text(found, "digest", DIGEST_PATTERN)
+
+
+def _header_error(reason: str) -> SummaryFormatError:
+    return SummaryFormatError(f"the header of the summary file cannot be read: {reason}; {RESEND_ADVICE}")
+
+
+def _require_object(found: Any, keys: tuple[str, ...]) -> dict[str, Any]:
+    if type(found) is not dict or found.keys() != set(keys):
+        raise _header_error(f"expected an object with {', '.join(keys)} and nothing else")
+    return found
+
+
+def _require_whole(fields: Mapping[str, Any], name: str, most: int) -> int:
+    found = fields[name]
+    if type(found) is not int or not 0 <= found <= most:  # not isinstance: True is no number here
+        raise _header_error(f"{name[:40]!r} is not a whole number from 0 to {most}")
+    return found
+
+
+def _require_name(found: Any) -> str:
+    if not found or describe_text_problem(found):
+        reason = f"a name should have 1 to {MAX_NAME_LENGTH} letters that can be printed, found {str(found)[:40]!r}"
+        raise _header_error(reason)
+    return str(found)
+
+
+def _require_text(fields: Mapping[str, Any], name: str, pattern: re.Pattern[str]) -> str:
+    found = fields[name]
+    if type(found) is not str or not pattern.fullmatch(found):
+        raise _header_error(f"{name!r} is not such a text as belongs there")
+    return found

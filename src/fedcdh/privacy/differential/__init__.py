@@ -1,0 +1,1 @@
+"""Differential privacy: noisy summaries and the discrete Gaussian sampler."""

@@ -1,0 +1,1 @@
+"""Statistical disclosure control: the policy of a site and the rules that a release has to pass."""

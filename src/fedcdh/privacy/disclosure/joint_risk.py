@@ -1,0 +1,108 @@
+"""How close answers come to single people: for the site to look at, before they leave.
+
+Two things are new in an answer. A cell of several labels may hold few people, and their sums are told. And who is
+hidden among others by each variable may stand out by several together: as for a summary (`standing_out`), the leverage
+of a row says how well its other values can be computed, here that of every row, in the columns of a set.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fedcdh.data.sources import to_source
+from fedcdh.data.table import Table
+from fedcdh.summaries.encoder import Encoder, encode_levels
+from fedcdh.summaries.joint.encoder import JointEncoder
+from fedcdh.summaries.joint.request import JointSummary, VariableSet
+from fedcdh.summaries.plan import Categorical, StudyPlan
+from fedcdh.summaries.summary import Summary
+
+Array = npt.NDArray[np.float64]
+
+_BLOCK_ROWS = 2048
+_EIGENVALUE_TOLERANCE = 1e-12  # of the largest eigenvalue of the scaled moments: below, it is rounding
+
+
+@dataclass(frozen=True)
+class JointRisk:
+    """The largest leverage of a row in the columns of a set, and the smallest cell of its labels with one other."""
+
+    leverage: float
+    cell: str = ""
+    people: int = 0  # in that cell; 0 where there are no cells
+
+
+def assess_joint_risk(
+    table: Any, plan: StudyPlan, summary: Summary, answers: Sequence[JointSummary]
+) -> Mapping[VariableSet, JointRisk]:
+    """One more pass over the rows, with the answers at hand."""
+    client = summary.clients[0]
+    sets = [answer.names for answer in answers]
+    encode, joint = Encoder(plan, client), JointEncoder(plan, client, sets)
+    inverses = {answer.names: _inverse_root(plan, summary, answer) for answer in answers}
+    largest, cells = dict.fromkeys(sets, 0.0), _JointCells(plan, client, sets)
+    for batch in to_source(table, f"client {client!r}", names=plan.names, only=plan.names).batches(plan.kinds):
+        for start in range(0, batch.rows, _BLOCK_ROWS):
+            block = batch.slice_rows(start, _BLOCK_ROWS)
+            complete = ~np.logical_or.reduce([column.missing for column in block.columns.values()])
+            used = block.where(complete)
+            features = encode(used)
+            for names, columns in joint(used):
+                both = np.concatenate([features[_summary_columns(plan, names)], columns])
+                along = inverses[names] @ both
+                largest[names] = max(largest[names], float((along**2).sum(axis=0).max(initial=0.0)))
+            cells.add(used)
+    return {names: JointRisk(largest[names], *cells.smallest(names)) for names in sets}
+
+
+def _summary_columns(plan: StudyPlan, names: VariableSet) -> npt.NDArray[np.intp]:
+    """The constant and the columns of the members, in the summary."""
+    return np.asarray(np.r_[0, *(plan.spans()[name] for name in names)], dtype=np.intp)
+
+
+def _inverse_root(plan: StudyPlan, summary: Summary, answer: JointSummary) -> Array:
+    """R with RᵀR = M⁻¹, on the directions that the rows have: ‖R f‖² is the leverage of a row with the columns f."""
+    known = _summary_columns(plan, answer.names)
+    cross = answer.cross[:, known]
+    moments = np.block([[summary.moments[np.ix_(known, known)], cross.T], [cross, answer.own]]).astype(np.float64)
+    scales = np.sqrt(np.maximum(moments.diagonal(), 1.0))
+    eigenvalues, vectors = np.linalg.eigh(moments / np.multiply.outer(scales, scales))
+    told = eigenvalues > _EIGENVALUE_TOLERANCE * eigenvalues[-1]
+    return np.asarray((vectors[:, told] / np.sqrt(eigenvalues[told])).T / scales)
+
+
+class _JointCells:
+    """Counts of people by the labels of a set and one more label; where there are two labels or fewer in all, the
+    summary has told, and the policy looked at it."""
+
+    def __init__(self, plan: StudyPlan, client: str, sets: Sequence[VariableSet]) -> None:
+        self._labels = {v.name: v for v in plan.variables if isinstance(v, Categorical)}
+        self._client = client
+        self._counts: dict[VariableSet, dict[VariableSet, Counter[tuple[int, ...]]]] = {}
+        for names in sets:
+            members = tuple(name for name in names if name in self._labels)
+            others = [other for other in self._labels if other not in members]
+            groups = [members, *((*members, other) for other in others)] if len(members) > 1 else []
+            self._counts[names] = {group: Counter() for group in groups if len(group) > 2}
+
+    def add(self, rows: Table) -> None:
+        codes = {name: encode_levels(label, self._client, rows.columns[name]) for name, label in self._labels.items()}
+        for groups in self._counts.values():
+            for group, counts in groups.items():
+                cells, times = np.unique(np.array([codes[name] for name in group]), axis=1, return_counts=True)
+                counts.update(dict(zip(map(tuple, cells.T.tolist()), times.tolist(), strict=True)))
+
+    def smallest(self, names: VariableSet) -> tuple[str, int]:
+        """The smallest cell there is, in words, and how many people are in it."""
+        found = [(count, group, cell) for group, cells in self._counts[names].items() for cell, count in cells.items()]
+        if not found:
+            return "", 0
+        count, group, cell = min(found)
+        where = (f"{self._labels[name].levels[code]!r} of {name!r}" for name, code in zip(group, cell, strict=True))
+        return " with ".join(where), count

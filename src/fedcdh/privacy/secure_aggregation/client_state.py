@@ -1,0 +1,132 @@
+"""What a site remembers of a masked sum between its answers, in a file that only its owner may read.
+
+The file is written before an answer leaves. While a sum is under way it holds private keys and others' shares; when
+this site has opened its part, it holds none of them, but stays: so that nothing is opened twice.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedcdh._io.storage import hold_lock, read_regular_file, write_atomically
+from fedcdh._io.strict_json import parse_json
+from fedcdh._io.text import to_readable_json
+from fedcdh.errors import SecureAggregationError
+from fedcdh.messages.signing import is_private_file
+from fedcdh.messages.study_file import Study
+from fedcdh.privacy.secure_aggregation.client import ClientSecrets, SecAggClient, SecAggMember, SummaryProvider
+from fedcdh.privacy.secure_aggregation.codec import max_message_bytes, read_message
+from fedcdh.privacy.secure_aggregation.messages import (
+    MaskedVector,
+    PublicKeys,
+    Roster,
+    SealedShares,
+    SecAggReply,
+    SecAggRequest,
+    SecAggTerms,
+    SurvivorList,
+    UnmaskingShares,
+    hash_study,
+)
+
+FORMAT = "fedcdh-masking-state-1"
+_MESSAGES = {
+    "terms": SecAggTerms,
+    "keys": PublicKeys,
+    "roster": Roster,
+    "shares": SealedShares,
+    "present": SurvivorList,
+    "opened": UnmaskingShares,
+}
+_SECRETS = ("sealing", "masking", "seed")
+
+
+@dataclass(frozen=True)
+class ClientStateFile:
+    """The memory of one site in one study."""
+
+    path: Path
+
+    def answer(self, site: SecAggClient, request: SecAggRequest, rows: SummaryProvider) -> SecAggReply:
+        """The site's answer; when it is out of here, what it has to remember is on disk."""
+        with hold_lock(self.path.with_name(f"{self.path.name}.lock")):
+            before = self._read(site.study, site.client)
+            after, reply = site.answer(request, before, rows)
+            if after != before:
+                write_atomically(self.path, write_state(after), private=True)
+            return reply
+
+    def _read(self, study: Study, client: str) -> SecAggMember | None:
+        if not self.path.exists():
+            return None
+        kinds = (*_MESSAGES.values(), MaskedVector)
+        most = 1000 * len(study.plan.clients) + 2 * sum(max_message_bytes(study.plan, kind) for kind in kinds)
+        content = read_regular_file(
+            self.path, most, "what this site remembers of a masked sum", refuse=SecureAggregationError
+        )
+        if not is_private_file(self.path):
+            raise self._refuse(
+                f"others may read it, and it holds secrets; take their rights away (chmod 600 {self.path})"
+            )
+        state = read_state(content, study, self._refuse)
+        if state.client != client or state.terms.study != hash_study(study):
+            raise self._refuse("it is of another study or another client; name another file with --state")
+        return state
+
+    def _refuse(self, reason: str) -> SecureAggregationError:
+        return SecureAggregationError(f"{self.path} cannot be used: {reason}")
+
+
+def write_state(state: SecAggMember) -> str:
+    """The text of a state."""
+    messages = {name: getattr(state, name) for name in _MESSAGES}
+    return to_readable_json(
+        {
+            "format": FORMAT,
+            **{name: one and one.to_bytes().decode() for name, one in messages.items()},
+            "secrets": _secrets_to_json(state.secrets),
+            "masked": state.masked and _to_base64(state.masked.to_bytes()),
+        }
+    )
+
+
+def read_state(content: bytes, study: Study, refuse: Any = SecureAggregationError) -> SecAggMember:
+    """The state that `write_state` wrote."""
+    found = parse_json(content, refuse=refuse)
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise refuse(f"it does not say that its format is {FORMAT!r}")
+    try:
+        messages: dict[str, Any] = {
+            name: None if found[name] is None else read_message(found[name].encode(), study.plan, kind)
+            for name, kind in _MESSAGES.items()
+        }
+        numbers = found["masked"] and base64.b64decode(found["masked"])
+        masked = None if numbers is None else read_message(numbers, study.plan, MaskedVector)
+        state = SecAggMember(**messages, secrets=_secrets_from_json(found["secrets"]), masked=masked)
+        same = write_state(state).encode() == content
+    except (LookupError, TypeError, AttributeError, ValueError):
+        same = False
+    if not same:
+        raise refuse("it is not written the way this program writes one; if it was lost, begin another attempt")
+    return state
+
+
+def _secrets_to_json(secrets: ClientSecrets | None) -> dict[str, Any] | None:
+    if secrets is None:
+        return None
+    held = {client: _to_base64(part) for client, part in secrets.held.items()}
+    return {**{name: _to_base64(getattr(secrets, name)) for name in _SECRETS}, "held": held}
+
+
+def _secrets_from_json(found: Any) -> ClientSecrets | None:
+    if found is None:
+        return None
+    held = {client: base64.b64decode(part) for client, part in found["held"].items()}
+    return ClientSecrets(**{name: base64.b64decode(found[name]) for name in _SECRETS}, held=held)
+
+
+def _to_base64(secret: bytes) -> str:
+    return base64.b64encode(secret).decode("ascii")

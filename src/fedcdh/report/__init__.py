@@ -1,6 +1,0 @@
-"""The report: a result as one HTML file to look at, that needs no network, no server and no program but a browser."""
-
-from fedcdh.report.document import check_document, parse_document, read_document
-from fedcdh.report.page import report_html, write_report
-
-__all__ = ["check_document", "parse_document", "read_document", "report_html", "write_report"]

@@ -1,0 +1,1 @@
+"""Result files, HTML report, plots, notebooks and data frames."""

@@ -1,0 +1,248 @@
+"""What a report is made of: the document of a result.json, held against the shape that `exports.result_json` gives it.
+
+It may have come by mail, so nothing in it is taken for granted; keys that are not named here are let be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from fedcdh._io.storage import read_regular_file
+from fedcdh._io.strict_json import parse_json
+from fedcdh.errors import DataError
+from fedcdh.protocols import DOMAIN
+from fedcdh.reporting.result_files import FORMAT, MAX_RESULT_BYTES
+
+EDGE_MARKS = {"→", "—", ""}
+Shape: TypeAlias = Callable[[Any, str], Iterator[str]]
+"""Goes through a value and yields what is wrong with it; the text says where in the document it stands."""
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """The document of a result.json, or of the one in a result's folder."""
+    path = path / "result.json" if path.is_dir() else path
+    text = read_regular_file(path, MAX_RESULT_BYTES, "result.json of `fedcdh discover`")
+    try:
+        return parse_document(text)
+    except DataError as problem:
+        raise DataError(f"{path}: {problem}") from None
+
+
+def parse_document(text: str | bytes) -> dict[str, Any]:
+    """The document of the text of a result.json."""
+    document = parse_json(text, refuse=lambda reason: DataError(f"this is not a result: {reason}"))
+    check_document(document)
+    return dict(document)
+
+
+def check_document(document: Any) -> None:
+    """Refuses whatever a report could not be made of."""
+    if not isinstance(document, Mapping) or document.get("format") != FORMAT:
+        raise DataError(f'this is not a result; expected result.json of `fedcdh discover`, "format": "{FORMAT}"')
+    wrong = next(_result(document, "result"), None) or next(_find_contradictions(document), None)
+    if wrong is not None:
+        raise DataError(f"this is not a result as `fedcdh discover` writes it: {wrong}; make it again")
+
+
+def _text(value: Any, where: str) -> Iterator[str]:
+    if not isinstance(value, str):
+        yield f"{where} is not a text"
+
+
+def _count(value: Any, where: str) -> Iterator[str]:
+    if type(value) is not int or value < 0:
+        yield f"{where} is not a whole number from 0 up"
+
+
+def _number(value: Any, where: str) -> Iterator[str]:
+    if type(value) not in (int, float) or not abs(value) < 1e300:
+        yield f"{where} is not a number"
+
+
+def _any_value(value: Any, where: str) -> Iterator[str]:
+    yield from ()
+
+
+def _optional(shape: Shape) -> Shape:
+    def check(value: Any, where: str) -> Iterator[str]:
+        if value is not None:
+            yield from shape(value, where)
+
+    return check
+
+
+def _list_of(shape: Shape) -> Shape:
+    def check(value: Any, where: str) -> Iterator[str]:
+        if not isinstance(value, (list, tuple)):
+            yield f"{where} is not a list"
+            return
+        for position, entry in enumerate(value):
+            yield from shape(entry, f"{where}[{position}]")
+
+    return check
+
+
+def _mapping_of(shape: Shape) -> Shape:
+    """Any names, and a value of this shape for each."""
+
+    def check(value: Any, where: str) -> Iterator[str]:
+        if not isinstance(value, Mapping):
+            yield f"{where} is not an object"
+            return
+        for name, entry in value.items():
+            yield from shape(entry, f"{where}[{str(name)[:40]!r}]")
+
+    return check
+
+
+def _record(needed: Mapping[str, Shape], optional: Mapping[str, Shape] | None = None) -> Shape:
+    def check(value: Any, where: str) -> Iterator[str]:
+        if not isinstance(value, Mapping):
+            yield f"{where} is not an object"
+            return
+        for name, shape in needed.items():
+            if name not in value:
+                yield f"{where} has no {name!r}"
+            else:
+                yield from shape(value[name], f"{where}.{name}")
+        for name, shape in (optional or {}).items():
+            if name in value:
+                yield from shape(value[name], f"{where}.{name}")
+
+    return check
+
+
+def _pair(value: Any, where: str) -> Iterator[str]:
+    if not isinstance(value, (list, tuple)) or len(value) != 2 or not all(isinstance(name, str) for name in value):
+        yield f"{where} is not a pair of names"
+
+
+_maybe_number = _optional(_number)
+_edge = _record(
+    {"source": _text, "target": _text, "mark": _text},
+    {
+        "oriented_by": _optional(_text),
+        "separating_set": _optional(_list_of(_text)),
+        **dict.fromkeys(("p_value", "change_forward", "change_backward"), _maybe_number),
+        **dict.fromkeys(("log_bayes_presence", "log_bayes_direction"), _maybe_number),
+    },
+)
+_edge_stability = _record(
+    {"source": _text, "target": _text},
+    {
+        **dict.fromkeys(("presence", "direction", "adjacent", "same"), _maybe_number),
+        **dict.fromkeys(("gone_without", "turned_without"), _optional(_list_of(_text))),
+        "runs": _optional(_count),
+    },
+)
+_change_stability = _record(
+    {"variable": _text}, {"share": _maybe_number, "otherwise_without": _optional(_list_of(_text))}
+)
+_influence = _record(
+    {"client": _text, "share": _number, "largest": _number, "total": _number, "otherwise": _count},
+    {"link": _optional(_pair)},
+)
+_stability_object = _record(
+    {"edges": _list_of(_edge_stability)},
+    {
+        "kind": _text,
+        "changing": _list_of(_change_stability),
+        "influence": _list_of(_influence),
+        "runs": _list_of(_mapping_of(_any_value)),
+        "notes": _list_of(_text),
+    },
+)
+
+
+def _stability(value: Any, where: str) -> Iterator[str]:
+    """Records of links alone, or with what else there is to say about the runs."""
+    yield from (_stability_object if isinstance(value, Mapping) else _list_of(_edge_stability))(value, where)
+
+
+_result = _record(
+    {
+        "software": _text,
+        "plan": _text,
+        "settings": _record(
+            {
+                "method": _text,
+                "alpha": _number,
+                "knowledge": _record(
+                    {"required": _list_of(_pair), "forbidden": _list_of(_pair), "tiers": _list_of(_list_of(_text))},
+                    {"forbid_within_tier": _list_of(_count)},
+                ),
+            },
+            {"max_conditioning_size": _optional(_count), "seed": _count},
+        ),
+        "clients": _list_of(
+            _record(
+                {"client": _text, "rows": _count},
+                {"rows_read": _optional(_count), "missing": _optional(_mapping_of(_count)), "members": _list_of(_text)},
+            )
+        ),
+        "variables": _list_of(_text),
+        "graph": _record({"arrows": _list_of(_pair), "lines": _list_of(_pair)}),
+        "changing": _list_of(_text),
+        "dag": _optional(_list_of(_pair)),
+        "edges": _list_of(_edge),
+        "notes": _list_of(_text),
+    },
+    {
+        "drift": _optional(
+            _list_of(
+                _record(
+                    {"variable": _text, "client": _text, "quantity": _text, "deviation": _maybe_number},
+                    {**dict.fromkeys(("estimate", "low", "high", "pooled", "p_value"), _maybe_number), "note": _text},
+                )
+            )
+        ),
+        "stability": _optional(_stability),
+        "row_stability": _optional(_stability),
+        "research": _list_of(_text),
+    },
+)
+
+
+def stability_records(document: Mapping[str, Any], key: str = "stability") -> list[dict[str, Any]]:
+    """The records of stability: the shares of runs that keep a link and its direction, under either of their names.
+
+    With the key "row_stability", of runs with rows drawn anew.
+    """
+    found = document.get(key) or {}
+    records = found.get("edges", ()) if isinstance(found, Mapping) else found
+    runs = len(found["runs"]) if isinstance(found, Mapping) and "runs" in found else None
+    return [
+        {
+            "runs": runs,
+            **record,
+            "presence": _first_value(record, "presence", "adjacent"),
+            "direction": _first_value(record, "direction", "same"),
+        }
+        for record in records
+    ]
+
+
+def _first_value(record: Mapping[str, Any], *keys: str) -> float | None:
+    return next((record[key] for key in keys if record.get(key) is not None), None)
+
+
+def _find_contradictions(document: Mapping[str, Any]) -> Iterator[str]:
+    """What each part may say, and all together cannot."""
+    names = set(document["variables"])
+    if len(names) != len(document["variables"]):
+        yield "a variable is named twice"
+    graph, seen = document["graph"], set()
+    arrows = [*graph["arrows"], *graph["lines"], *(document["dag"] or ())]
+    for pair in [*arrows, *((edge["source"], edge["target"]) for edge in document["edges"])]:
+        if not set(pair) <= names | {DOMAIN} or pair[0] == pair[1]:
+            yield f"{str(pair[0])[:40]!r} and {str(pair[1])[:40]!r} are not two of the variables"
+    if not set(document["changing"]) <= names:
+        yield "what changes is not among the variables"
+    for edge in document["edges"]:
+        if edge["mark"] not in EDGE_MARKS:
+            yield f"an edge is marked {edge['mark'][:10]!r}, expected one of {sorted(EDGE_MARKS)}"
+        if (pair := frozenset((edge["source"], edge["target"]))) in seen:
+            yield f"the pair {' and '.join(sorted(pair))[:80]} stands twice among the edges"
+        seen.add(pair)

@@ -1,0 +1,200 @@
+"""The profile of one column, and how it is read off rows that come in batches.
+
+Sums are exactly rounded and quantiles are exact, so a profile does not depend on the order of the rows or on how they
+are cut into batches.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from fedcdh.data.labels import looks_like_number, strip_zero_decimals
+from fedcdh.data.sources import ColumnKind
+from fedcdh.data.table import Column, NumericColumn
+from fedcdh.errors import DataError
+from fedcdh.summaries._exact_sum import ExactSum
+from fedcdh.summaries._order_statistics import RankSelection
+
+Array = npt.NDArray[np.float64]
+
+MAX_LEVELS = 100
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # no minimum, no maximum: those are single people's values
+MAX_DEVIATION_RATIO = 10.0
+"""The standard deviation is not believed beyond this many times what the quartiles suggest."""
+
+
+@dataclass(frozen=True)
+class ColumnProfile:
+    """Count, mean and sum of squared deviations with a few quantiles, or the levels with their counts."""
+
+    kind: ColumnKind
+    count: int
+    missing: int
+    mean: float = 0.0
+    squares: float = 0.0  # Σ (x − mean)²: the raw sum of squares would drown small spreads around large means
+    quantiles: tuple[float, ...] = ()
+    levels: tuple[str, ...] = ()
+    counts: tuple[int, ...] = ()
+
+    @property
+    def location(self) -> float:
+        """The mean, or the median where single values distort it."""
+        return self.centre if self._distorted else self.mean
+
+    @property
+    def scale(self) -> float:
+        """The standard deviation, as far as the quartiles make it believable; 1 for a constant, or without values."""
+        return MAX_DEVIATION_RATIO * self._by_quartiles if self._distorted else self._deviation or 1.0
+
+    @property
+    def centre(self) -> float:
+        """The median; the mean of a profile without quantiles."""
+        return self.quantiles[len(QUANTILES) // 2] if self.quantiles else self.mean
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation of a normal variable with these quartiles; the scale where they are one value."""
+        return self._by_quartiles if self._by_quartiles > 0 else self.scale
+
+    @property
+    def _deviation(self) -> float:
+        return math.sqrt(self.squares / self.count) if self.count else 0.0
+
+    @property
+    def _by_quartiles(self) -> float:
+        return (self.quantiles[3] - self.quantiles[1]) / 1.349 if self.quantiles else 0.0
+
+    @property
+    def _distorted(self) -> bool:
+        """One cell of 1e9 among a thousand ordinary ones must not squeeze all others into one point."""
+        return 0 < MAX_DEVIATION_RATIO * self._by_quartiles < self._deviation
+
+
+class CategoricalProfiler:
+    """Counts the levels of a column, in one pass."""
+
+    def __init__(self, name: str, client: str) -> None:
+        self._name, self._owner = name, f"client {client!r}"
+        self._missing = 0
+        self._counts: dict[str, int] = {}
+
+    def add(self, column: Column) -> None:
+        """Some of the rows."""
+        texts = column.to_categorical(f"column {self._name!r} at {self._owner}")
+        counts = np.bincount(texts.codes[texts.codes >= 0], minlength=len(texts.levels)).tolist()
+        for level, count in zip(texts.levels, counts, strict=True):
+            if count:
+                self._counts[level] = self._counts.get(level, 0) + count
+        self._missing += int(texts.missing.sum())
+        check_level_count(self._name, self._owner, self._counts)
+
+    def finish(self) -> ColumnProfile:
+        """The profile, once all rows have come by; where all labels are numbers, 3.0 is the label 3."""
+        spelt = strip_zero_decimals if all(map(looks_like_number, self._counts)) else str
+        merged: dict[str, int] = {}
+        for level, count in self._counts.items():
+            merged[spelt(level)] = merged.get(spelt(level), 0) + count
+        levels = tuple(sorted(merged))
+        counts = tuple(merged[level] for level in levels)
+        return ColumnProfile("categorical", sum(counts), self._missing, levels=levels, counts=counts)
+
+
+class ContinuousProfiler:
+    """Count and mean in a first pass, squares about the mean in a second; quantiles meanwhile, or in further ones."""
+
+    def __init__(self, name: str, client: str) -> None:
+        self._name, self._client = name, client
+        self._count, self._missing = 0, 0
+        self._sum, self._squares, self._selection = ExactSum(), ExactSum(), RankSelection()
+        self._mean: float | None = None
+        self._spread: float | None = None
+        self._ranked: dict[int, float] | None = None
+
+    def add(self, column: Column) -> None:
+        """Some of the rows."""
+        values = self._present(column)
+        if self._mean is None:
+            check_finite(values, self._name, self._client)
+            self._count += len(values)
+            self._missing += len(column) - len(values)
+            self._sum.add(values)
+        elif self._spread is None:
+            self._squares.add((values - self._mean) ** 2)
+        if self._ranked is None:
+            self._selection.add(values)
+
+    def finish(self) -> ColumnProfile | None:
+        """The profile, or None if all rows have to come by once more."""
+        if not self._count:
+            return ColumnProfile("continuous", 0, self._missing)
+        places, ranks = _quantile_positions(self._count)
+        if self._ranked is None:
+            self._ranked = self._selection.narrow(ranks)
+        if self._mean is None:
+            self._mean = self._sum.value / self._count
+            return None
+        self._spread = self._squares.value
+        if self._ranked is None:
+            return None
+        quantiles = tuple(_interpolate(self._ranked, place) for place in places)
+        return ColumnProfile("continuous", self._count, self._missing, self._mean, self._spread, quantiles)
+
+    def _present(self, column: Column) -> Array:
+        if isinstance(column, NumericColumn):
+            return column.values[~column.missing]
+        if column.levels:
+            raise DataError(
+                f"column {self._name!r} at client {self._client!r} should be continuous but holds text; turn it into "
+                'numbers, or declare it with kinds={...: "categorical"}'
+            )
+        return np.full(0, np.nan)  # nothing but missing values
+
+
+@lru_cache(maxsize=64)
+def _quantile_positions(count: int) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    """Where the quantiles of so many numbers lie, and the ranks beside them."""
+    places = tuple(share * (count - 1) for share in QUANTILES)
+    return places, tuple(sorted({min(int(place) + more, count - 1) for place in places for more in (0, 1)}))
+
+
+def _interpolate(ranked: Mapping[int, float], place: float) -> float:
+    """The number at a place between two ranks."""
+    low = ranked[int(place)]
+    high = ranked.get(int(place) + 1, low)
+    return min(low + (high - low) * (place - int(place)), high)  # rounding must not pass the next number
+
+
+def check_level_count(name: str, owner: str, levels: Collection[str]) -> None:
+    """Refuses labels that are as many as names or dates."""
+    if len(levels) > MAX_LEVELS:
+        numbers = sum(map(looks_like_number, levels))
+        advice = _numeric_advice(name, numbers, len(levels)) if 2 * numbers > len(levels) else "group them"
+        raise DataError(
+            f"column {name!r} has more than {MAX_LEVELS} different labels at {owner} (fewer make sense as "
+            f"levels); {advice}, or leave it out with variables=[...]"
+        )
+
+
+def _numeric_advice(name: str, numbers: int, labels: int) -> str:
+    """Advice for a column of numbers that was taken for one of labels."""
+    return (
+        f"{numbers} of the {labels} found so far look like numbers: are decimals written with a comma (decimal=',' or "
+        "--decimal ,), or is there a word for missing values (missing=('', 'WORD') or --missing WORD)? Read as "
+        f"continuous (--kind {name}=continuous), the column is refused with the first row that holds no number. Else "
+        "group the labels"
+    )
+
+
+def check_finite(values: Array, name: str, client: str) -> None:
+    """Refuses infinite values, and values whose squares would be."""
+    if not np.all(np.abs(values) < 1e150):
+        raise DataError(
+            f"column {name!r} at client {client!r} has {int((~(np.abs(values) < 1e150)).sum())} infinite or absurdly "
+            "large values; replace them (leave the cell empty if the value is unknown)"
+        )

@@ -1,0 +1,61 @@
+"""What the numbers of a summary mean in the units of the study: all that whoever gets it reads off at once."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+
+from fedcdh.summaries.encoder import GRID
+from fedcdh.summaries.features import bounded
+from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.summary import Summary
+
+
+def descriptive_statistics(summary: Summary, plan: StudyPlan) -> dict[str, tuple[float, float]]:
+    """Mean and standard deviation of every continuous variable, clipped as the plan says."""
+    means, scatter = summary.means_and_scatter()
+    found, spans = {}, plan.spans()
+    for variable in plan.variables:
+        if isinstance(variable, Continuous):
+            column, unit = spans[variable.name].start, plan.unit * variable.scale
+            deviation = (max(float(scatter[column, column]), 0.0) / summary.rows) ** 0.5
+            found[variable.name] = variable.location + unit * float(means[column]), unit * deviation
+    return found
+
+
+def level_counts(summary: Summary, plan: StudyPlan) -> dict[str, dict[str, int]]:
+    """Rows with each level of every categorical variable; with noise, roughly, as rows drawn in count for less."""
+    one = GRID**2 if plan.noise is None else GRID**2 * bounded.INDICATOR_WEIGHT / plan.unit
+    rows, spans = [round(sum_ / one) for sum_ in summary.moments[0].tolist()], plan.spans()
+    return {
+        variable.name: dict(zip(variable.levels, rows[spans[variable.name]], strict=True))
+        for variable in plan.variables
+        if isinstance(variable, Categorical)
+    }
+
+
+def summary_to_csv(summary: Summary, plan: StudyPlan) -> str:
+    """Every sum of a summary, with the two features whose products it adds up."""
+    names = list(_feature_names(plan))
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(("feature", "times", "sum", "sum_as_sent"))
+    for i, first in enumerate(names):
+        for second, whole in zip(names[i:], summary.moments[i, i:].tolist(), strict=True):
+            writer.writerow((first, second, whole / GRID**2, whole))
+    return out.getvalue()
+
+
+def _feature_names(plan: StudyPlan) -> Iterator[str]:
+    yield "1"
+    for variable in plan.variables:
+        if isinstance(variable, Categorical):
+            yield from (f"{variable.name} is {level}" for level in variable.levels)
+        else:
+            yield variable.name
+            if plan.noise is not None:
+                yield from (f"{variable.name} {power}" for power in ("squared", "cubed")[: plan.noise.degree - 1])
+                continue
+            yield f"{variable.name} squared"
+            yield from (f"{variable.name} feature {number}" for number in range(1, plan.family.width + 1))

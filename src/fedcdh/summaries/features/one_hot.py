@@ -1,0 +1,29 @@
+"""One-hot features: the exact delta kernel of a categorical variable, and of the domain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class OneHot:
+    """f_l(x) = 1 if x is the l-th level, else 0, so that Σ_l f_l(x) f_l(y) = 1[x = y] exactly."""
+
+    levels: tuple[str, ...]
+
+    @property
+    def width(self) -> int:
+        return len(self.levels)
+
+    def __call__(self, codes: npt.NDArray[np.integer]) -> Array:
+        """One column per level, from the positions of the rows' levels."""
+        return np.asarray(codes[:, None] == np.arange(self.width), dtype=np.float64)
+
+    @property
+    def weights(self) -> Array:
+        return np.ones(self.width)

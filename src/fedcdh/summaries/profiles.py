@@ -1,0 +1,173 @@
+"""Profiles: the few numbers per variable from which clients that have not met agree on a plan."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from fedcdh.data.sources import ColumnKind, to_source
+from fedcdh.data.table import missing_column_error
+from fedcdh.errors import DataError, PlanError
+from fedcdh.summaries.column_profiles import (
+    QUANTILES,
+    CategoricalProfiler,
+    ColumnProfile,
+    ContinuousProfiler,
+    check_level_count,
+)
+
+Array = npt.NDArray[np.float64]
+
+_SHARE_TOLERANCE = 1e-12  # of the rows: rounding must not decide between the ends of a flat stretch
+MAX_VALUES_PER_PASS = 4096
+"""At which the distribution functions of all clients are taken: ten thousand clients tell of fifty thousand values."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What one client tells about its columns before there is a plan."""
+
+    client: str
+    rows: int
+    columns: Mapping[str, ColumnProfile]
+
+
+def profile(
+    table: Any, client: str, *, variables: Sequence[str] | None = None, kinds: Mapping[str, ColumnKind] | None = None
+) -> Profile:
+    """The profile of one client's table; numbers are continuous and labels categorical unless `kinds` says otherwise.
+
+    A table may also come as a list of batches, or as files opened with `open_tables`; these are read a few times.
+
+    >>> profile({"age": [30, 40], "sex": ["f", "m"]}, "north").columns["age"].mean
+    35.0
+    """
+    source = to_source(table, f"client {client!r}", only=variables)
+    chosen = _select_columns(source.kinds(), client, variables, kinds or {})
+    columns: dict[str, CategoricalProfiler | ContinuousProfiler] = {
+        name: (CategoricalProfiler if kind == "categorical" else ContinuousProfiler)(name, client)
+        for name, kind in chosen.items()
+    }
+    finished: dict[str, ColumnProfile] = {}
+    rows = 0
+    while unfinished := {name: kind for name, kind in chosen.items() if name not in finished}:
+        rows = 0
+        for batch in source.batches(unfinished):
+            rows += batch.rows
+            for name in unfinished:
+                columns[name].add(batch.columns[name])
+        for name in unfinished:
+            if (done := columns[name].finish()) is not None:
+                finished[name] = done
+    return Profile(client, rows, {name: finished[name] for name in chosen})
+
+
+def _select_columns(
+    found: Mapping[str, ColumnKind], client: str, variables: Sequence[str] | None, kinds: Mapping[str, ColumnKind]
+) -> dict[str, ColumnKind]:
+    """The columns of the study and what they are; refuses what is neither here nor a kind."""
+    if lacking := [name for name in variables or () if name not in found]:
+        raise missing_column_error(lacking, list(found), f"client {client!r}")
+    for name, kind in kinds.items():
+        if kind not in get_args(ColumnKind):
+            raise DataError(f"kinds= says {name!r} is {kind!r}; choose one of {', '.join(get_args(ColumnKind))}")
+        if name not in found or (variables is not None and name not in variables):
+            raise DataError(f"kinds= names {name!r}, but client {client!r} has no such column; it has {list(found)}")
+    return {name: kinds.get(name, found[name]) for name in (found if variables is None else variables)}
+
+
+def merge_profiles(profiles: Iterable[Profile]) -> dict[str, ColumnProfile]:
+    """Pooled count, mean, squares and levels per variable, in the first client's order of columns.
+
+    Σ(x−m)² = Σ_k [Σ(x−m_k)² + n_k (m_k−m)²], with exactly rounded sums: the order of the clients does not matter.
+    """
+    profiles = sorted(profiles, key=lambda one: one.client)
+    if not profiles:
+        raise PlanError("a plan needs the profile of at least one client")
+    names = profiles[0].columns
+    for one in profiles:
+        if lacking := [name for name in names if name not in one.columns]:
+            raise PlanError(
+                f"client {one.client!r} has no column {lacking[0]!r}, which client {profiles[0].client!r} has; "
+                "add or rename it there, or leave it out of the study with variables=[...]"
+            )
+        if extra := [name for name in one.columns if name not in names]:
+            raise PlanError(
+                f"client {profiles[0].client!r} has no column {extra[0]!r}, which client {one.client!r} has; "
+                "add or rename it there, or leave it out of the study with variables=[...]"
+            )
+    return {name: _merge_column(name, profiles) for name in names}
+
+
+def _merge_column(name: str, profiles: Sequence[Profile]) -> ColumnProfile:
+    columns = [one.columns[name] for one in profiles]
+    by_kind = {one.columns[name].kind: one.client for one in profiles if one.columns[name].count}
+    if len(by_kind) > 1:
+        raise PlanError(
+            f"variable {name!r} is continuous at client {by_kind['continuous']!r} and categorical at client "
+            f'{by_kind["categorical"]!r}; agree on one, for example with kinds={{{name!r}: "categorical"}}'
+        )
+    count, missing = sum(column.count for column in columns), sum(column.missing for column in columns)
+    if not count:
+        raise PlanError(f"variable {name!r} has no value at any client; leave it out with variables=[...]")
+    if "categorical" in by_kind:
+        levels = tuple(sorted({level for column in columns for level in column.levels}))
+        check_level_count(name, "all clients together", levels)
+        totals = dict.fromkeys(levels, 0)
+        for column in columns:
+            for level, number in zip(column.levels, column.counts, strict=True):
+                totals[level] += number
+        return ColumnProfile("categorical", count, missing, levels=levels, counts=tuple(totals.values()))
+    mean = math.fsum(column.count * column.mean for column in columns) / count
+    squares = math.fsum(column.squares + column.count * (column.mean - mean) ** 2 for column in columns)
+    return ColumnProfile("continuous", count, missing, mean, squares, _pool_quantiles(columns))
+
+
+def _pool_quantiles(columns: Sequence[ColumnProfile]) -> tuple[float, ...]:
+    """Quantiles of the mixture of the clients' distribution functions, each taken as linear between its quantiles.
+
+    Where quantiles of a client are one value, its function jumps, and so does the mixture: both sides of each value
+    count. Of very many values only those are looked at between which the quantiles lie.
+    """
+    present = [column for column in columns if column.count]
+    values = np.unique([value for column in present for value in column.quantiles])
+    levels = np.array(QUANTILES)
+    while len(values) > MAX_VALUES_PER_PASS:
+        some = np.unique(np.linspace(0, len(values) - 1, MAX_VALUES_PER_PASS // 4).astype(np.intp))
+        sides = _evaluate_mixture(present, values[some])
+        below = (sides[:, 1, None] < levels - _SHARE_TOLERANCE).sum(axis=0) - 1
+        above = len(some) - (sides[:, 0, None] > levels + _SHARE_TOLERANCE).sum(axis=0)
+        spans = zip(some[np.maximum(below, 0)], some[np.minimum(above, len(some) - 1)], strict=True)
+        near = np.unique(np.concatenate([np.arange(low, high + 1) for low, high in spans]))
+        if len(near) == len(values):
+            break
+        values = values[near]
+    sides = np.maximum.accumulate(_evaluate_mixture(present, values).ravel())
+    return tuple(_invert_distribution(level, sides, np.repeat(values, 2)) for level in QUANTILES)
+
+
+def _invert_distribution(level: float, shares: Array, values: Array) -> float:
+    """Where a distribution function with these shares at these values reaches a level; where it stays, the middle."""
+    if len(there := values[np.abs(shares - level) <= _SHARE_TOLERANCE]):
+        return float(there[0] + (there[-1] - there[0]) / 2)
+    return float(np.interp(level, shares, values))
+
+
+def _evaluate_mixture(columns: Sequence[ColumnProfile], values: Array) -> Array:
+    """The mixture just below and at each value, (values, 2).
+
+    A client's function jumps from 0 to its first quantile, and from its last one to 1: what lies beyond is not known.
+    `np.interp` gives the upper side of a jump, and from the other end (levels are symmetric) the lower one.
+    """
+    below, above, levels = np.zeros(len(values)), np.zeros(len(values)), (0.0, *QUANTILES, 1.0)
+    for column in columns:
+        at = np.array([column.quantiles[0], *column.quantiles, column.quantiles[-1]])
+        above += column.count * np.interp(values, at, levels, 0.0, 1.0)
+        below += column.count * np.interp(-values, -at[::-1], levels, 0.0, 1.0)
+    count = sum(column.count for column in columns)
+    return np.stack([1 - below / count, above / count], axis=-1)

@@ -1,0 +1,122 @@
+"""The estimator follows the rules of scikit-learn, and finds what `discover` finds."""
+
+import importlib
+import pickle
+import sys
+
+import numpy as np
+import pytest
+from studies import mixed
+
+pytest.importorskip("sklearn", reason="scikit-learn is not installed; pip install 'fedcdh[sklearn]'")
+
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import check_is_fitted
+
+import fedcdh.discovery.estimator
+from fedcdh import Knowledge, discover
+from fedcdh.discovery.estimator import FedCDH
+from fedcdh.errors import DataError, MissingDependencyError, SettingsError
+
+CLIENTS = mixed()
+DOMAIN_LABELS = np.repeat(list(CLIENTS), [len(table["age"]) for table in CLIENTS.values()])
+POOLED = {name: np.concatenate([table[name] for table in CLIENTS.values()]) for name in CLIENTS["clinic a"]}
+
+
+@parametrize_with_checks([FedCDH(), FedCDH(method="constraint")])
+@pytest.mark.filterwarnings("ignore")
+def test_the_checks_of_scikit_learn(estimator, check):
+    """All of them: none is expected to fail."""
+    check(estimator)
+
+
+def frame(library):
+    return pytest.importorskip(library).DataFrame(POOLED)
+
+
+@pytest.mark.parametrize(
+    ("data", "domain"),
+    [
+        (lambda: CLIENTS, None),
+        (lambda: {**POOLED, "clinic": DOMAIN_LABELS}, "clinic"),
+        (lambda: POOLED, DOMAIN_LABELS),
+        (lambda: POOLED, DOMAIN_LABELS.tolist()),
+        (lambda: frame("pandas"), DOMAIN_LABELS),
+        (lambda: frame("polars"), DOMAIN_LABELS),
+        (lambda: frame("pandas").assign(clinic=DOMAIN_LABELS), "clinic"),
+    ],
+)
+def test_it_finds_what_discover_finds(data, domain):
+    expected, found = discover(CLIENTS), FedCDH().fit(data(), domain=domain)
+    assert found.graph_ == expected.graph
+    assert found.augmented_ == expected.augmented
+    assert found.changing_ == expected.changing
+    assert found.edges_ == expected.edges()
+    assert found.adjacency_.to_graph() == found.graph_
+    assert found.feature_names_in_.tolist() == list(POOLED)
+    assert found.n_features_in_ == 6
+    assert found.result_.notes == expected.notes
+
+
+def test_one_table_is_one_client():
+    found = FedCDH().fit(np.column_stack([POOLED["age"], POOLED["dose"], POOLED["score"]]))
+    assert found.graph_.nodes == ("x1", "x2", "x3")
+    assert found.changing_ == frozenset()
+    assert not hasattr(found, "feature_names_in_")
+    assert "only one client" in found.result_.notes[0]
+
+
+def test_names_of_an_earlier_fit_are_forgotten():
+    found = FedCDH().fit(POOLED, domain=DOMAIN_LABELS)
+    found.fit(np.column_stack([POOLED["age"], POOLED["dose"]]), domain=DOMAIN_LABELS)
+    assert found.n_features_in_ == 2
+    assert not hasattr(found, "feature_names_in_")
+
+
+def test_parameters_can_be_read_set_and_cloned():
+    known = Knowledge(required=[("age", "dose")])
+    made = FedCDH(alpha=0.01, knowledge=known)
+    assert made.get_params()["knowledge"] == known
+    assert repr(FedCDH(alpha=0.01)) == "FedCDH(alpha=0.01)"
+    assert clone(made).set_params(method="constraint").get_params() == {**made.get_params(), "method": "constraint"}
+    assert ("age", "dose") in made.fit(CLIENTS).graph_.arrows
+    with pytest.raises(NotFittedError):
+        check_is_fitted(clone(made))
+
+
+def test_a_fitted_estimator_can_be_pickled():
+    found = FedCDH().fit(CLIENTS)
+    again = pickle.loads(pickle.dumps(found))
+    assert again.edges_ == found.edges_
+    assert again.result_.cohort.summaries == found.result_.cohort.summaries
+    assert again.result_.cohort.summaries[0].moments.flags.writeable is False
+
+
+@pytest.mark.parametrize(
+    ("data", "domain", "message"),
+    [
+        (CLIENTS, "clinic", "leave domain= out"),
+        (CLIENTS, DOMAIN_LABELS, "leave domain= out"),
+        (POOLED, DOMAIN_LABELS[:-1], "expected one label per row"),
+        (POOLED, "clinic", "names no column"),
+        (POOLED, [None] * len(DOMAIN_LABELS), "is empty in"),
+        ({**POOLED, "__domain__": DOMAIN_LABELS}, DOMAIN_LABELS, "a name that is taken"),
+        ({"age": [1.0], "dose": [2.0]}, None, "n_samples = 1"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused(data, domain, message):
+    with pytest.raises(DataError, match=message):
+        FedCDH().fit(data, domain=domain)
+
+
+def test_settings_are_checked_when_they_are_used():
+    with pytest.raises(SettingsError, match="alpha"):
+        FedCDH(alpha=2).fit(CLIENTS)
+
+
+def test_without_scikit_learn_the_module_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.base", None)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'fedcdh\[sklearn\]'"):
+        importlib.reload(fedcdh.discovery.estimator)

@@ -1,0 +1,62 @@
+"""Every example in the documentation runs and shows what it says."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import fedcdh
+
+README = Path(fedcdh.__file__).parents[2] / "README.md"
+MODULES = [module.name for module in pkgutil.walk_packages(fedcdh.__path__, "fedcdh.") if "__main__" not in module.name]
+
+WITH_FLOWER = {f"fedcdh.federation.flower.{module}" for module in ("payload", "client_app", "server_app")}
+
+
+@pytest.mark.parametrize("name", ["fedcdh", *MODULES])
+def test_examples_in_docstrings(name):
+    if name in WITH_FLOWER:
+        pytest.importorskip("flwr")
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Knowledge",
+        "StudyPlan",
+        "add_up",
+        "discover",
+        "discover_from",
+        "profile",
+        "simulate",
+        "simulate_federation",
+        "summarize",
+    ],
+)
+def test_public_functions_have_examples(name):
+    found = doctest.DocTestFinder(exclude_empty=True).find(getattr(fedcdh, name))
+    assert any(test.examples for test in found)
+
+
+def test_the_readme_runs():
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) >= 4
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), names)
+
+
+def test_the_readme_shows_what_is_printed():
+    text = README.read_text(encoding="utf-8")
+    (shown,) = re.findall(r"```\n(8 variables.*?)\n\.\.\.\n```", text, re.DOTALL)
+    result = fedcdh.discover(fedcdh.demo.hospital_study().columns(), domain="hospital")
+    assert str(result).startswith(shown)
+
+
+def test_no_page_is_unfinished():
+    pages = [README, *README.parent.glob("*.md"), *(README.parent / "docs").glob("*.md")]
+    assert not [page.name for page in pages if "@@" in page.read_text(encoding="utf-8")]

@@ -1,0 +1,297 @@
+"""The attacks of benchmarks/attacks: they work where nothing stops them, and the policy of a site stops them."""
+
+from __future__ import annotations
+
+import logging
+import struct
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.attacks import difference, insider, membership, outlier, poison, rare_level, red_team, surrogate
+from benchmarks.attacks.common import (
+    Attacker,
+    normal_rows,
+    plan_of,
+    refusal,
+    rows_at_once,
+    rows_one_by_one,
+    share_within,
+    summary_of,
+)
+from benchmarks.bench_arrival import FALSE, VALID
+from fedcdh.cli import main
+from fedcdh.discovery.api import discover_from
+from fedcdh.errors import PlanError, SummaryError
+from fedcdh.federation import simulate_federation
+from fedcdh.messages.study_file import Study
+from fedcdh.privacy.disclosure.policy import Policy
+from fedcdh.privacy.disclosure.thresholds import required_rows
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.aggregation import Aggregate, Cohort
+from fedcdh.summaries.plan import Continuous, StudyPlan
+from fedcdh.summaries.validation import admit_summaries
+
+
+def attacked(n: int, d: int, seed: int = 0) -> tuple[dict, Attacker, np.ndarray, np.random.Generator]:
+    rng = np.random.default_rng([seed, n, d])
+    table = normal_rows(n, d, rng)
+    attacker = Attacker(plan_of(table))
+    return table, attacker, attacker.scaled(table), rng
+
+
+# Rows from one summary
+
+
+@pytest.mark.parametrize("n", [1, 5, 12])
+def test_few_rows_are_recovered_one_by_one_and_refused(n):
+    table, attacker, true, rng = attacked(max(n, 5), 6)
+    few = {name: column[:n] for name, column in table.items()}
+    found = rows_one_by_one([(attacker, summary_of(few, attacker.plan))], rng, starts=300)
+    assert share_within(true[:n], found, 0.01, np.ones(6)) == 1
+    assert "rows, expected at least 232" in refusal(few, attacker.plan)
+
+
+def test_few_rows_are_recovered_at_once():
+    table, attacker, true, rng = attacked(5, 6)
+    found = rows_at_once([(attacker, summary_of(table, attacker.plan))], rng, restarts=5)
+    assert share_within(true, found, 0.01) == 1
+
+
+def test_at_the_limit_of_the_policy_rows_are_hit_no_oftener_than_by_chance():
+    n = required_rows(attacked(50, 3)[1].plan)
+    tables = (attacked(n, 3, seed) for seed in range(50))
+    table, attacker, true, rng = next(one for one in tables if not refusal(one[0], one[1].plan))
+    summary = summary_of(table, attacker.plan)
+    found = rows_at_once([(attacker, summary)], rng, restarts=1, steps=40)
+    told, features = attacker.moments(summary), attacker.features(found)
+    scale = np.sqrt(told.diagonal())
+    assert np.abs((features.T @ features - told) / np.multiply.outer(scale, scale)).max() < 0.01  # as they were told
+    counted = red_team.hits(
+        red_team.within(true, found, 0.1), red_team.within(true, attacker.scaled(normal_rows(n, 3, rng)), 0.1)
+    )
+    assert counted.p_value > 0.001
+
+
+# Few people with a label, and people who stand out
+
+
+@pytest.mark.parametrize("n", [500, 20_000])
+def test_one_person_with_a_label_is_read_off_at_any_number_of_rows(n):
+    found, said = rare_level.hits(n, 1, 0, spiked=False, starts=20)
+    assert found[:, 0].all()
+    assert "level 'yes' of 'label' has 1 people" in said
+
+
+def test_so_many_people_as_the_policy_asks_for_are_not_solved():
+    found, said = rare_level.hits(1000, 12, 3, spiked=False, starts=20)
+    assert not said
+    assert found[:, 0].mean() < 0.5
+
+
+def test_the_few_with_a_label_whose_number_is_no_spike_are_read_off_and_refused():
+    found = []
+    for seed in range(2):
+        table = rare_level.with_label(400, 14, np.random.default_rng(seed), spiked=True)
+        plan = plan_of(table)
+        summary, attacker, there = summary_of(table, plan), Attacker(plan), table["label"] == rare_level.LABEL
+        true = np.sort(attacker.scaled(table)[there, 0])
+        guess = rare_level.values_of(
+            plan, summary, attacker.numbers[0], np.random.default_rng(0), spiked=True, starts=30
+        )
+        found.append(np.abs(guess - true).max() < 0.01)
+        assert "that few share, with 'yes' of 'label'" in refusal(table, plan, Policy(max_leverage=1.0))
+        assert not refusal(table, plan, Policy(few_values=0, max_leverage=1.0))
+    assert any(found)
+
+
+def test_who_stands_out_is_read_off_and_refused():
+    table = outlier.standing(300, 6, [8.0], np.random.default_rng(0))
+    leverage, errors = outlier.attacked(table, 1)
+    assert leverage > 0.99
+    assert np.abs(errors).max() < 0.1
+    assert "stands out by its value of 'v0'" in refusal(table, plan_of(table))
+
+
+def test_who_does_not_stand_out_is_not():
+    errors = [outlier.attacked(outlier.standing(300, 6, [2.5], np.random.default_rng(k)), 1)[1] for k in range(4)]
+    assert np.sqrt(np.mean(np.square(errors))) > 0.5
+
+
+def test_who_stands_out_by_several_numbers_together_is_refused():
+    table = outlier.as_far_as_allowed(300, 6, 5, 0.9895, 1)
+    leverage, errors = outlier.attacked(table, 5)
+    assert leverage > 0.99 > max(outlier.leverage_of(table, [j]) for j in range(5))
+    assert np.abs(errors).max() < 0.1
+    assert "stands out by its values of all variables together" in refusal(table, plan_of(table))
+    assert not refusal({name: column[1:] for name, column in table.items()}, plan_of(table))
+
+
+# Several messages
+
+
+@pytest.mark.parametrize("more", [1, 4])
+def test_what_came_between_two_summaries_is_read_off_and_the_second_is_refused(more):
+    true, alone, summed, said = difference.attack(400, more, 0)
+    assert share_within(true, alone, 0.01, np.ones(6)) == share_within(true, summed, 0.01, np.ones(6)) == 1
+    assert f"{more} or few more rows changed" in said
+
+
+def test_as_many_rows_as_a_summary_needs_may_come():
+    rng = np.random.default_rng(0)
+    first, second = difference.two_tables(500, 600, rng)
+    assert not difference.second_release(first, second, StudyPlan.from_tables({"here": first, "there": second}))
+
+
+def test_membership_is_told_among_few_and_not_among_many():
+    tester = membership.Tester(2, np.random.default_rng(0), public=100_000)
+    few, many = (membership.figures(tester, n, 2, np.random.default_rng(n))[0] for n in (30, 20_000))
+    assert few > 0.65
+    assert abs(many - 0.5) < 0.05
+
+
+def test_a_sum_over_sites_tells_their_means_unless_they_are_grouped():
+    cohort = surrogate.sites(6, 0)
+    assert surrogate.attack(cohort, 1) == (0, 0, 0)
+    assert surrogate.attack(cohort, 3)[1] > 0.2
+
+
+# False sums
+
+
+def test_what_an_insider_signs_is_refused_where_no_rows_have_such_sums():
+    kinds = ("n + 1", "sign of a product", "other seed or bandwidth", "a square + 5 %")
+    assert "admitted" not in [insider.verdict(FALSE[kind], 0, 0)[0] for kind in kinds]
+    assert {insider.verdict(change, 0, 0)[0] for change in VALID.values()} == {"admitted"}
+
+
+@pytest.mark.parametrize("method", poison.METHODS)
+def test_a_forged_edge_is_found_and_the_forger_named(method):
+    made = poison.Study(0, 300)
+    result = discover_from(made.forged(poison.copied, 300), made.plan, method=method)
+    assert poison.FORGED in result.graph.skeleton
+    stability = result.stability()
+    (edge,) = (edge for edge in stability.edges if frozenset((edge.source, edge.target)) == poison.FORGED)
+    assert edge.gone_without == (poison.FORGER,)
+    assert stability.influence[0].client == poison.FORGER
+
+
+def test_a_plan_may_limit_the_rows_of_one_client():
+    variables, clients = tuple(map(Continuous, "abce")), ("s0", "s1", "s2")
+    plan = StudyPlan(variables, clients, max_rows_per_client=100)
+    assert StudyPlan.from_json(plan.to_json()) == plan
+    assert (
+        replace(plan, max_rows_per_client=0).fingerprint
+        == StudyPlan(variables, clients).fingerprint
+        != plan.fingerprint
+    )
+    rows = {client: poison.honest(100, np.random.default_rng(k)) for k, client in enumerate(clients)}
+    fair = [summarize(table, plan, client) for client, table in rows.items()]
+    assert admit_summaries(fair, plan).client_rows == (100, 100, 100)
+    large = summarize(poison.honest(101, np.random.default_rng(5)), plan, "s0")
+    with pytest.raises(SummaryError, match="101 rows, and the plan lets a client have 100"):
+        admit_summaries([large, *fair[1:]], plan)
+    with pytest.raises(SummaryError, match="'s0' counts 101 rows in the sum"):
+        Aggregate.of(Cohort(plan, (large, *fair[1:])))
+    together = dict.fromkeys(clients, "all")
+    with pytest.raises(SummaryError, match="'all' counts 301 rows"):
+        Aggregate.of(Cohort(plan, (large, *fair[1:])), together)
+    for wrong in (-1, True, 2.5):
+        with pytest.raises(PlanError, match="max_rows_per_client"):
+            StudyPlan(variables, clients, max_rows_per_client=wrong)  # type: ignore[arg-type]
+
+
+# Nothing but where it must be
+
+VALUE, LABEL, UNSEEN = 61.98765432109, "canary-label-3b1e", "canary-cell-77aa"
+
+
+def canaries() -> tuple[bytes, ...]:
+    """The value as it is written and as it is held, and texts."""
+    return str(VALUE)[:11].encode(), struct.pack("<d", VALUE), struct.pack(">d", VALUE), LABEL.encode(), UNSEEN.encode()
+
+
+def canary_table(rows: int, seed: int) -> dict[str, list]:
+    """One value in a row that counts, one in a row that is left out, beside a label; and a column nobody asks for."""
+    rng = np.random.default_rng(seed)
+    age, pulse = 60 + 8 * rng.uniform(-1.5, 1.5, rows), 70 + 9 * rng.uniform(-1.5, 1.5, rows)
+    found = {"age": list(age), "pulse": list(pulse + age), "ward": ["a", "b"] * (rows // 2), "note": [UNSEEN] * rows}
+    found["age"][3], found["age"][5], found["pulse"][5] = VALUE, VALUE, None
+    return found
+
+
+def csv_of(path: Path, table: dict[str, list]) -> str:
+    rows = zip(*table.values(), strict=True)
+    lines = [",".join(table), *(",".join("" if cell is None else str(cell) for cell in row) for row in rows)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def holding(folder: Path, *but: Path) -> list[str]:
+    """Files, besides these, in which a canary sings."""
+    files = [path for path in folder.rglob("*") if path.is_file() and path not in but]
+    assert files
+    return [str(path) for path in files if any(song in path.read_bytes() for song in canaries())]
+
+
+def test_by_file_no_value_of_a_row_is_anywhere_but_in_the_table(tmp_path, monkeypatch, capfd, own_ledger):
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    monkeypatch.setenv("FEDCDH_LEDGER", str(tmp_path / "releases.jsonl"))
+    tables = [Path(csv_of(tmp_path / f"{site}.csv", canary_table(600, k))) for k, site in enumerate(("north", "south"))]
+    plan, profiles = str(tmp_path / "study.plan.json"), [str(path.with_suffix(".profile.json")) for path in tables]
+    for path, out in zip(tables, profiles, strict=True):
+        wanted = [word for name in ("age", "pulse", "ward") for word in ("--variables", name)]
+        assert main(["profile", str(path), "--client", path.stem, *wanted, "-o", out]) == 0
+    assert main(["plan", *profiles, "--max-rounds", "1", "--max-rows-per-client", "5000", "-o", plan]) == 0
+    for path in tables:
+        out = str(tmp_path / f"{path.stem}.summary")
+        assert main(["summarize", plan, str(path), "--client", path.stem, "-o", out]) == 0
+        assert main(["inspect", out, "--plan", plan]) == 0
+    summaries = [str(tmp_path / f"{path.stem}.summary") for path in tables]
+    assert main(["discover", plan, *summaries, "-o", str(tmp_path / "result"), "--stability"]) == 0
+    assert holding(tmp_path, *tables) == []
+    said = capfd.readouterr()
+    assert not any(song in (said.out + said.err).encode() for song in canaries())
+
+
+@pytest.mark.parametrize("trouble", ["text", "infinite", "few", "far", "changed", "broken"])
+def test_errors_tell_no_value_of_a_row(trouble, tmp_path, monkeypatch, capfd, caplog):
+    monkeypatch.setenv("FEDCDH_LEDGER", str(tmp_path / "releases.jsonl"))
+    caplog.set_level(logging.DEBUG)
+    plan = tmp_path / "study.plan.json"
+    columns = (Continuous("age", 60, 12), Continuous("pulse", 130, 20))
+    plan.write_text(Study(StudyPlan(columns, ("north", "south"))).to_json(), encoding="utf-8")
+    table = canary_table(600, 0)
+    if trouble == "text":
+        table["pulse"][7] = LABEL
+    if trouble == "infinite":
+        table["pulse"][7] = "inf"
+    if trouble == "few":
+        table = {name: column[:20] for name, column in table.items()}
+    if trouble == "far":
+        table["pulse"][3] = 987654.3210987
+    path = Path(csv_of(tmp_path / "north.csv", table))
+    asked = ["summarize", str(plan), str(path), "--client", "north", "-o", str(tmp_path / "north.summary")]
+    if trouble == "changed":
+        assert main(asked) == 0
+        csv_of(path, {name: column[1:] for name, column in table.items()})
+    if trouble == "broken":
+        path.write_text(path.read_text(encoding="utf-8") + f"{VALUE},1,2\n", encoding="utf-8")
+    assert main(asked) != 0
+    said = capfd.readouterr()
+    assert not any(song in (said.out + said.err + caplog.text).encode() for song in (*canaries(), b"987654.32"))
+    assert holding(tmp_path, path) == []
+
+
+@pytest.mark.parametrize("policy", [Policy(research=True), Policy()])
+def test_online_no_value_of_a_row_is_in_a_message_or_a_file(policy, tmp_path, caplog):
+    caplog.set_level(logging.DEBUG)
+    tables = {site: canary_table(400, k) for k, site in enumerate(("north", "south", "west"))}
+    tables["west"]["pulse"][9] = float("inf")  # a site in trouble
+    outcome = simulate_federation(tables, variables=["age", "pulse"], policy=policy, folder=tmp_path / "study")
+    assert set(outcome.missing) == {"west"}
+    assert holding(tmp_path) == []
+    assert not any(song in (caplog.text + str(outcome.missing)).encode() for song in canaries())

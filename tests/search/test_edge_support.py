@@ -1,0 +1,428 @@
+"""What evidence says about arrows: the class of the best DAG, and beyond it only what curvature tells."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+import studies
+from oracle import obeys, random_dag, true_knowledge
+
+from fedcdh.discovery import algorithm
+from fedcdh.discovery.api import discover
+from fedcdh.evaluation.simulation import simulate
+from fedcdh.graphs.equivalence import to_cpdag
+from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
+from fedcdh.graphs.partial_graph import PartialGraph, sort_pair
+from fedcdh.inference.evidence.family_score import FamilyScore
+from fedcdh.inference.orthonormal_basis import Basis
+from fedcdh.protocols import DOMAIN, Family
+from fedcdh.search import edge_support
+from fedcdh.search.edge_support import (
+    edge_supports,
+    make_dag_collider_rule,
+    measure_directions,
+    orient_like,
+    to_skeleton,
+)
+from fedcdh.search.orientation import DirectionEvidence, Orientation, orient_by_evidence, orient_skeleton
+
+
+def hashed(seed: int) -> Callable[[Sequence[Family]], list[float]]:
+    """A score that says anything, though always the same of the same family."""
+
+    def score(families: Sequence[Family], /) -> list[float]:
+        texts = [f"{seed} {family.node} {sorted(family.parents)}" for family in families]
+        return [int.from_bytes(hashlib.sha256(text.encode()).digest()[:6]) / 2**44 for text in texts]
+
+    return score
+
+
+def total(score, dag: PartialGraph) -> float:
+    return sum(score([Family(node, dag.parents(node)) for node in dag.nodes if node != DOMAIN]))
+
+
+def turned(dag: PartialGraph, tail: str, head: str) -> PartialGraph:
+    return PartialGraph(dag.nodes, dag.arrows - {(tail, head)} | {(head, tail)})
+
+
+def with_arrow(dag: PartialGraph, tail: str, head: str) -> PartialGraph:
+    return PartialGraph(dag.nodes, dag.arrows | {(tail, head)})
+
+
+def drawn(seed: int, most: int = 7) -> tuple[random.Random, PartialGraph]:
+    rng = random.Random(seed)
+    return rng, random_dag(rng, rng.randint(2, most), rng.uniform(0.5, 3.5), rng.choice([0, 0.3, 0.6]))
+
+
+# The class
+
+
+def covered(dag: PartialGraph) -> list[tuple[str, str]]:
+    return [
+        (tail, head)
+        for tail, head in sorted(dag.arrows)
+        if tail != DOMAIN and dag.parents(head) == dag.parents(tail) | {tail}
+    ]
+
+
+def reported(dag: PartialGraph, knowledge: Knowledge) -> Orientation:
+    return orient_skeleton(to_skeleton(dag), make_dag_collider_rule(dag), knowledge)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_a_dag_is_reported_as_its_class(seed):
+    rng, dag = drawn(seed, 10)
+    for knowledge in (NO_KNOWLEDGE, true_knowledge(rng, dag)):
+        found = reported(dag, knowledge)
+        assert found.graph == to_cpdag(dag, knowledge)
+        assert found.conflicts == ()
+
+
+def test_turning_a_covered_edge_never_changes_what_is_reported():
+    told, known = 0, 0
+    for seed in range(150):
+        rng, dag = drawn(seed)
+        knowledge = true_knowledge(rng, dag)
+        for arrow in covered(dag):
+            other = turned(dag, *arrow)
+            assert other.is_dag()
+            assert reported(other, NO_KNOWLEDGE).graph == reported(dag, NO_KNOWLEDGE).graph
+            told += 1
+            if obeys(other, knowledge):
+                assert reported(other, knowledge).graph == reported(dag, knowledge).graph
+                known += knowledge != NO_KNOWLEDGE
+    assert told > 100
+    assert known > 50
+
+
+# Directions within the class
+
+
+def members(graph: PartialGraph, knowledge: Knowledge) -> Iterator[PartialGraph]:
+    """Every DAG of the class, by trying all directions of the lines."""
+    lines = [sort_pair(line) for line in graph.lines]
+    for turns in product((False, True), repeat=len(lines)):
+        arrows = {(b, a) if turn else (a, b) for (a, b), turn in zip(lines, turns, strict=True)}
+        dag = PartialGraph(graph.nodes, graph.arrows | arrows)
+        if dag.is_acyclic() and dag.colliders == graph.colliders and obeys(dag, knowledge):
+            yield dag
+
+
+def test_direction_evidence_is_that_of_the_best_members():
+    lines = 0
+    for seed in range(120):
+        rng, dag = drawn(seed, 6)
+        for knowledge in (NO_KNOWLEDGE, true_knowledge(rng, dag)):
+            graph = to_cpdag(dag, knowledge)
+            curved, straight = hashed(seed), hashed(seed + 1000)
+            totals = [(one, total(curved, one) - total(straight, one)) for one in members(graph, knowledge)]
+            found = measure_directions(graph, curved, straight, knowledge)
+            assert {frozenset(arrow) for arrow in found} == graph.lines
+            for (tail, head), strength in found.items():
+                forward = max(value for one, value in totals if (tail, head) in one.arrows)
+                backward = max(value for one, value in totals if (head, tail) in one.arrows)
+                assert strength == pytest.approx(forward - backward, abs=1e-9)
+                assert strength >= 0
+            lines += len(graph.lines)
+    assert lines > 200
+
+
+def test_what_curves_as_straight_tells_no_direction():
+    lines = 0
+    for seed in range(60):
+        _, dag = drawn(seed)
+        graph, score = to_cpdag(dag), hashed(seed)
+        found = measure_directions(graph, score, score)
+        assert len(found) == len(graph.lines)
+        assert set(found.values()) <= {0.0}
+        pointed = orient_by_evidence(Orientation(graph), DirectionEvidence(found, 3.0, "evidence"), NO_KNOWLEDGE)
+        assert pointed.graph == graph
+        assert not pointed.reasons
+        lines += len(graph.lines)
+    assert lines > 50
+
+
+def test_strong_evidence_points_and_weak_evidence_does_not():
+    graph = PartialGraph(("a", "b", "c", "d"), lines=frozenset({frozenset("ab"), frozenset("cd")}))
+    factors = {("a", "b"): 3.1, ("d", "c"): 2.9}
+    found = orient_by_evidence(Orientation(graph), DirectionEvidence(factors, 3.0, "evidence"), NO_KNOWLEDGE)
+    assert found.graph.arrows == {("a", "b")}
+    assert found.reasons == {("a", "b"): "evidence"}
+    refused = orient_by_evidence(
+        Orientation(graph), DirectionEvidence(factors, 2.0, "evidence"), Knowledge(forbidden=[("a", "b")])
+    )
+    assert refused.graph.arrows == {("d", "c")}
+    assert [conflict.arrows for conflict in refused.conflicts] == [(("a", "b"),)]
+
+
+def test_the_strongest_evidence_comes_first():
+    """a — b — c: with a → b the rules want b → c, whatever the weaker evidence for c → b."""
+    graph = PartialGraph(("a", "b", "c"), lines=frozenset({frozenset("ab"), frozenset("bc")}))
+    for strength, expected in ((9.0, {("a", "b"), ("b", "c")}), (4.0, {("c", "b"), ("b", "a")})):
+        factors = {("a", "b"): strength, ("c", "b"): 6.0}
+        found = orient_by_evidence(Orientation(graph), DirectionEvidence(factors, 3.0, "evidence"), NO_KNOWLEDGE)
+        assert found.graph.arrows == expected
+
+
+def test_a_part_with_too_many_members_keeps_its_lines(monkeypatch):
+    nodes = ("a", "b", "c", "d", "x", "y")
+    lines = frozenset(frozenset(pair) for pair in [*combinations("abcd", 2), ("x", "y")])
+    graph = PartialGraph(nodes, lines=lines)
+    curved, straight = hashed(1), hashed(2)
+    found = measure_directions(graph, curved, straight)
+    assert {frozenset(arrow) for arrow in found} == lines
+    monkeypatch.setattr(edge_support, "MAX_CLASS_MEMBERS", 24)  # 4! orders of a clique
+    assert measure_directions(graph, curved, straight) == found
+    monkeypatch.setattr(edge_support, "MAX_CLASS_MEMBERS", 23)
+    assert {frozenset(arrow) for arrow in measure_directions(graph, curved, straight)} == {frozenset("xy")}
+
+
+PAIR = PartialGraph(("x", "y"), lines=frozenset({frozenset("xy")}))
+BENDS = {
+    "square": lambda x, e: x**2 + 0.5 * e,
+    "tanh": lambda x, e: np.tanh(2 * x) + 0.3 * e,
+    "cube": lambda x, e: x + x**3 / 3 + 0.5 * e,
+    "sin": lambda x, e: np.sin(2 * x) + 0.4 * e,
+}
+
+
+def directed(mechanism, seed: int, clients: int = 3, rows: int = 150) -> dict[tuple[str, str], float]:
+    tables = {}
+    for k in range(clients):
+        x, noise = np.random.default_rng([seed, k]).standard_normal((2, rows))
+        tables[f"c{k}"] = {"x": x, "y": mechanism(x, noise)}
+    cohort = studies.cohort_of(tables)
+    basis = Basis.of(cohort)
+    return measure_directions(PAIR, FamilyScore.of(cohort, basis), FamilyScore.of(cohort, basis, curved=False))
+
+
+@pytest.mark.parametrize("clients", [2, 3])
+@pytest.mark.parametrize("name", BENDS)
+def test_curved_effects_tell_their_direction(name, clients):
+    """Measured: 130 and more with 3 clients of 200 rows."""
+    for seed in range(5):
+        ((arrow, strength),) = directed(BENDS[name], seed, clients).items()
+        assert arrow == ("x", "y")
+        assert strength > 30
+
+
+def test_straight_effects_do_not_tell_their_direction():
+    strengths = [value for seed in range(12) for value in directed(lambda x, e: x + e, seed).values()]
+    assert len(strengths) == 12
+    assert max(strengths) < 1
+
+
+def reasons(result) -> set[str]:
+    return set(result.orientation.reasons.values())
+
+
+def tables_of(seed: int, model: str = "general", **settings) -> studies.Tables:
+    study = simulate(model, seed=seed, **settings)
+    return {client: dict(zip(study.names, table.T, strict=True)) for client, table in study.tables.items()}
+
+
+def test_binary_columns_have_only_the_arrows_of_their_class():
+    """A number with two values has no curvature."""
+    arrows = 0
+    for seed in range(4):
+        tables = {
+            client: {name: (column > np.median(column)).astype(float) for name, column in table.items()}
+            for client, table in tables_of(seed, "linear", clients=1, rows=400, changing=0).items()
+        }
+        kinds = dict.fromkeys(tables["client01"], "continuous")
+        result = discover(tables, method="evidence", kinds=kinds)
+        assert result.augmented == to_cpdag(result.search_result.best)
+        assert reasons(result) <= {"collider", "meek-1", "meek-2", "meek-3"}
+        arrows += len(result.augmented.skeleton)
+    assert arrows > 10
+
+
+def test_without_curvature_no_arrow_is_there_by_evidence(monkeypatch):
+    studied = [tables_of(seed, variables=5, clients=1, rows=400, changing=0) for seed in range(4)]
+    curved = [discover(tables, method="evidence") for tables in studied]
+    assert any("evidence" in reasons(result) for result in curved)
+    of = FamilyScore.of
+    monkeypatch.setattr(algorithm.FamilyScore, "of", lambda known, basis, curved=False: of(known, basis, curved=False))
+    for tables in studied:
+        result = discover(tables, method="evidence")
+        assert "evidence" not in reasons(result)
+        assert result.augmented == to_cpdag(result.search_result.best)
+
+
+# One member of the class
+
+
+def test_following_a_dag_gives_it_back():
+    for seed in range(120):
+        rng, dag = drawn(seed)
+        for knowledge in (NO_KNOWLEDGE, true_knowledge(rng, dag)):
+            assert orient_like(to_cpdag(dag, knowledge), dag, knowledge) == dag
+
+
+def test_following_another_dag_stays_in_the_class():
+    moved = 0
+    for seed in range(120):
+        rng, dag = drawn(seed)
+        graph = to_cpdag(dag)
+        order = rng.sample(dag.nodes, len(dag.nodes))
+        other = PartialGraph.from_dag(
+            dag.nodes,
+            [tuple(sorted(pair, key=lambda node: (node != DOMAIN, order.index(node)))) for pair in dag.skeleton],
+        )
+        found = orient_like(graph, other)
+        assert found.is_dag()
+        assert found.arrows >= graph.arrows
+        assert found.skeleton == graph.skeleton
+        assert found.colliders == graph.colliders
+        moved += found != dag
+    assert moved > 20
+
+
+def test_to_dag_directs_lines_as_in_the_best_dag():
+    lines = 0
+    for seed in range(6):
+        result = discover(tables_of(seed, "linear", variables=5, clients=3), method="evidence")
+        dag, best = result.to_dag(), result.search_result.best
+        assert dag.is_dag()
+        if not result.search_result.orientation.conflicts and result.augmented == to_cpdag(best):
+            assert dag == best.drop(DOMAIN)
+            lines += len(result.graph.lines)
+    assert lines > 0
+
+
+# How sure
+
+
+def test_supports_are_differences_of_total_scores():
+    kinds = {"joined": 0, "fixed": 0, "apart": 0, "domain": 0}
+    for seed in range(60):
+        _, dag = drawn(seed, 6)
+        score = hashed(seed)
+        pairs = {frozenset(pair) for pair in combinations(dag.nodes, 2)}
+        found = edge_supports(dag, score, pairs)
+        assert found.keys() == pairs
+        here = total(score, dag)
+        for pair, support in found.items():
+            arrow = next((one for one in (sort_pair(pair), sort_pair(pair)[::-1]) if one in dag.arrows), None)
+            kinds["domain"] += DOMAIN in pair
+            if arrow is None:
+                added = [with_arrow(dag, *one) for one in (sort_pair(pair), sort_pair(pair)[::-1]) if one[1] != DOMAIN]
+                best = max(total(score, one) for one in added if one.is_acyclic())
+                assert support.presence == pytest.approx(here - best, abs=1e-9)
+                assert support.direction is None
+                kinds["apart"] += 1
+                continue
+            assert support.presence == pytest.approx(here - total(score, dag.without(pair)), abs=1e-9)
+            other = turned(dag, *arrow)
+            if DOMAIN in pair or not other.is_acyclic():
+                assert support.direction is None
+                kinds["fixed"] += 1
+            else:
+                assert support.direction == pytest.approx(here - total(score, other), abs=1e-9)
+                kinds["joined"] += 1
+    assert min(kinds.values()) > 30, kinds
+
+
+def test_a_reversal_that_closes_a_cycle_has_no_direction():
+    dag = PartialGraph.from_dag(("a", "b", "c"), [("a", "b"), ("b", "c"), ("a", "c")])
+    found = edge_supports(dag, hashed(3), [frozenset(pair) for pair in combinations("abc", 2)])
+    assert found[frozenset("ac")].direction is None
+    assert found[frozenset("ab")].direction is not None
+    assert found[frozenset("bc")].direction is not None
+
+
+def test_supports_ask_in_one_batch_and_each_family_once():
+    asked = []
+
+    def score(families: Sequence[Family], /) -> list[float]:
+        asked.append(list(families))
+        return hashed(0)(families)
+
+    _, dag = drawn(5)
+    edge_supports(dag, score, [frozenset(pair) for pair in combinations(dag.nodes, 2)])
+    assert len(asked) == 1
+    assert len(set(asked[0])) == len(asked[0])
+    assert all(family.node != DOMAIN for family in asked[0])
+
+
+def test_what_a_result_says_of_its_edges_is_how_sure_they_are():
+    result = discover(tables_of(3, "linear", variables=5), method="evidence")
+    best, edges = result.search_result.best, result.edges()
+    assert len(edges) == 15
+    for edge in edges:
+        assert edge.log_bayes_presence is not None
+        assert edge.log_bayes_presence > -1e-9  # the best DAG cannot be made better by one arrow
+        assert bool(edge.mark) == (frozenset((edge.source, edge.target)) in best.skeleton)
+        if edge.log_bayes_direction is not None:  # positive for the direction that the best DAG has
+            sign = 1 if (edge.source, edge.target) in best.arrows else -1
+            assert sign * edge.log_bayes_direction > -1e-9
+
+
+# Knowledge
+
+
+@pytest.fixture(scope="module")
+def chain() -> studies.Tables:
+    """v1 → v2 → v3 → v4; the second mechanism differs between clients."""
+    return studies.numbers(0, (80, 70, 60))
+
+
+def found(tables: studies.Tables, **known) -> PartialGraph:
+    knowledge = Knowledge(**known)
+    result = studies.found(tables, method="evidence", knowledge=knowledge)
+    assert obeys(PartialGraph(result.augmented.nodes, result.augmented.arrows), knowledge)
+    assert not any(knowledge.excludes(pair) for pair in result.augmented.skeleton)
+    return result.augmented
+
+
+def test_without_knowledge_the_chain_is_found(chain):
+    graph = found(chain)
+    assert graph.skeleton >= {frozenset(pair) for pair in (("v1", "v2"), ("v2", "v3"), ("v3", "v4"), (DOMAIN, "v2"))}
+    assert not graph.adjacent("v1", "v4")
+    assert not graph.adjacent(DOMAIN, "v4")
+
+
+@pytest.mark.parametrize("arrow", [("v3", "v4"), ("v4", "v3"), ("v1", "v4"), ("v4", "v1"), (DOMAIN, "v4")])
+def test_required_arrows_are_there_true_or_not(chain, arrow):
+    assert arrow in found(chain, required=[arrow]).arrows
+
+
+@pytest.mark.parametrize("arrow", [("v1", "v2"), ("v2", "v3"), (DOMAIN, "v2")])
+def test_forbidden_arrows_are_not_there_true_or_not(chain, arrow):
+    assert arrow not in found(chain, forbidden=[arrow]).arrows
+    assert not found(chain, forbidden=[arrow, arrow[::-1]]).adjacent(*arrow)
+
+
+@pytest.mark.parametrize("turn", [1, -1], ids=["true", "wrong"])
+def test_tiers_are_obeyed_true_or_not(chain, turn):
+    tiers = [["v1", "v2"], ["v3"], ["v4"]][::turn]
+    graph = found(chain, tiers=tiers)
+    place = {name: i for i, tier in enumerate(tiers) for name in tier}
+    assert all(place[tail] <= place[head] for tail, head in graph.drop(DOMAIN).arrows)
+    assert graph.adjacent("v3", "v4")
+    assert not graph.has_line("v3", "v4")
+
+
+def test_no_edges_within_a_tier(chain):
+    assert not found(chain, tiers=[["v1", "v2"], ["v3", "v4"]], forbid_within_tier=[0]).adjacent("v1", "v2")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_any_knowledge_is_obeyed(seed):
+    tables = tables_of(seed, "general" if seed % 2 else "linear", variables=5, clients=4, rows=60)
+    rng = random.Random(seed)
+    other = random_dag(rng, 5, 2.5, 0.5)  # has nothing to do with the data
+    names = dict(zip((f"v{i}" for i in range(5)), (f"v{i}" for i in range(1, 6)), strict=True)) | {DOMAIN: DOMAIN}
+    known = true_knowledge(rng, other)
+    found(
+        tables,
+        required=[(names[a], names[b]) for a, b in known.required],
+        forbidden=[(names[a], names[b]) for a, b in known.forbidden],
+        tiers=[[names[name] for name in tier] for tier in known.tiers],
+        forbid_within_tier=known.forbid_within_tier,
+    )

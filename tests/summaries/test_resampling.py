@@ -1,0 +1,145 @@
+"""Copies of a client's summary with rows drawn anew: exact, additive, indifferent to batches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import studies
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedcdh.discovery.api import discover_from
+from fedcdh.errors import FedCDHError, SettingsError
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.aggregation import add_up
+from fedcdh.summaries.bootstrap import bootstrap_summaries, check_replicate_count
+from fedcdh.summaries.plan import Continuous, StudyPlan
+from fedcdh.summaries.summary import Summary
+
+TABLES = studies.mixed(0, (300, 200, 150))
+PLAN = studies.plan_of(TABLES)
+CLIENT = "clinic a"
+
+
+def parts(table: studies.Table, cuts: list[int]) -> list[studies.Table]:
+    edges = [0, *sorted(cuts), len(table["age"])]
+    return [{name: column[a:b] for name, column in table.items()} for a, b in pairwise(edges) if b > a]
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.integers(1, 299), max_size=6), st.integers(0, 10))
+def test_batches_do_not_matter(cuts, seed):
+    whole = bootstrap_summaries(TABLES[CLIENT], PLAN, CLIENT, 2, seed)
+    assert bootstrap_summaries(parts(TABLES[CLIENT], cuts), PLAN, CLIENT, 2, seed) == whole
+
+
+def test_blocks_do_not_matter(monkeypatch):
+    whole = bootstrap_summaries(TABLES[CLIENT], PLAN, CLIENT, 3, 1)
+    monkeypatch.setattr("fedcdh.summaries.bootstrap._BLOCK_ROWS", 7)
+    assert bootstrap_summaries(TABLES[CLIENT], PLAN, CLIENT, 3, 1) == whole
+
+
+def test_a_copy_is_the_summary_of_the_rows_it_repeats():
+    """Found out by a table whose rows can be counted: one level each."""
+    rows = 60
+    tables = {"a": {"row": np.arange(rows).astype(str), "x": np.linspace(-1, 1, rows)}, "b": {"row": ["0"], "x": [0.0]}}
+    plan = studies.plan_of(tables)
+    (copy,) = bootstrap_summaries(tables["a"], plan, "a", 1, 5)
+    levels = plan.variables[0].levels if hasattr(plan.variables[0], "levels") else plan.variables[1].levels
+    counts = copy.moments[0, plan.spans()["row"]] // 2**36
+    times = [int(counts[levels.index(str(row))]) for row in range(rows)]
+    repeated = {name: np.repeat(column, times) for name, column in tables["a"].items()}
+    assert copy == replace(summarize(repeated, plan, "a"), copy=1, of=summarize(tables["a"], plan, "a").digest)
+    assert copy.rows == sum(times)
+
+
+def test_more_copies_leave_the_first_as_they_were_and_seeds_and_clients_differ():
+    few, more = (bootstrap_summaries(TABLES[CLIENT], PLAN, CLIENT, copies, 3) for copies in (2, 5))
+    assert more[:2] == few
+    found = [*more, *bootstrap_summaries(TABLES[CLIENT], PLAN, CLIENT, 2, 4)]
+    found += bootstrap_summaries(TABLES[CLIENT], PLAN, "clinic b", 2, 3)
+    assert len({copy.moments.tobytes() for copy in found}) == len(found)
+
+
+def test_copies_have_the_mean_and_the_spread_of_poisson_draws():
+    """Σ over rows of (times − 1) φ: mean zero, variance Σ φ². Seed 1000."""
+    table = TABLES[CLIENT]
+    whole = summarize(table, PLAN, CLIENT)
+    copies = bootstrap_summaries(table, PLAN, CLIENT, 400, 1000)
+    sums = np.array([copy.moments[0] for copy in copies]) / 2.0**36
+    spread = np.sqrt(whole.moments.diagonal() / 2.0**36)
+    assert (np.abs(sums.mean(axis=0) - whole.moments[0] / 2.0**36) <= 4 * spread / 20 + 1e-9).all()
+    assert sums[:, 0].std() == pytest.approx(spread[0], rel=0.15)
+    assert sums[:, 1].std() == pytest.approx(spread[1], rel=0.15)
+
+
+def test_incomplete_rows_count_as_often_as_they_are_drawn():
+    table = {**TABLES[CLIENT], "age": np.where(np.arange(300) % 3, TABLES[CLIENT]["age"], np.nan)}
+    for copy in bootstrap_summaries(table, PLAN, CLIENT, 5, 0):
+        assert copy.rows_read - copy.rows == copy.missing["age"] > 0
+
+
+def test_copies_are_summaries_like_any_other():
+    drawn = [bootstrap_summaries(table, PLAN, client, 2, 7) for client, table in TABLES.items()]
+    for copies in zip(*drawn, strict=True):
+        assert all(isinstance(copy, Summary) for copy in copies)
+        cohort = add_up(copies, PLAN)
+        with pytest.raises(FedCDHError, match="not summaries of the rows themselves"):
+            discover_from(cohort, PLAN)
+        assert studies.sound(discover_from([replace(copy, copy=0) for copy in cohort.summaries], PLAN))
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.data())
+def test_a_copy_says_what_it_is_a_copy_of_and_anything_else_has_another_digest(data):
+    whole = summarize(TABLES[CLIENT], PLAN, CLIENT)
+    copies = bootstrap_summaries(TABLES[CLIENT], PLAN, CLIENT, 2, 7)
+    assert [copy.of for copy in copies] == [whole.digest] * 2
+    assert (copies[0] + replace(copies[0], of="other")).of == ""
+    i, j = data.draw(st.tuples(*[st.integers(0, PLAN.columns - 1)] * 2).filter(any))
+    moments = whole.moments.copy()
+    moments[i, j] = moments[j, i] = moments[i, j] - 1
+    name = data.draw(st.sampled_from(PLAN.names))
+    others = [
+        replace(whole, moments=moments),
+        replace(whole, rows_read=whole.rows_read + 1),
+        replace(whole, missing={**whole.missing, name: whole.missing[name] + 1}),
+        replace(whole, plan="0" * 64),
+        *copies,
+    ]
+    assert len({whole.digest, *(other.digest for other in others)}) == len(others) + 1
+    assert replace(whole, missing=dict(reversed(whole.missing.items()))).digest == whole.digest
+
+
+def test_copies_that_no_memory_holds_are_refused_before_a_row_is_read():
+    plan = StudyPlan(tuple(Continuous(f"v{k}") for k in range(100)), ("north",))
+    most = 2**30 // (8 * plan.columns**2)
+    check_replicate_count(plan, most)
+    with pytest.raises(SettingsError, match=f"2.9 GB of memory.* up to {most} copies"):
+        bootstrap_summaries(None, plan, "north", 1000, 0)
+    with pytest.raises(SettingsError, match="do without copies"):
+        check_replicate_count(replace(plan, variables=tuple(Continuous(f"v{k}") for k in range(2000))), 1)
+
+
+@pytest.mark.parametrize(
+    ("client", "copies", "seed", "match"),
+    [
+        ("nobody", 1, 0, "not part of the plan"),
+        (CLIENT, 0, 0, "copies is 0"),
+        (CLIENT, 2.0, 0, "copies is"),
+        (CLIENT, 1001, 0, "copies is"),
+        (CLIENT, 1, -1, "seed is"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(client, copies, seed, match):
+    with pytest.raises(FedCDHError, match=match):
+        bootstrap_summaries(TABLES[CLIENT], PLAN, client, copies, seed)
+
+
+def test_copies_without_rows_are_refused():
+    one = {name: column[:1] for name, column in TABLES[CLIENT].items()}
+    with pytest.raises(FedCDHError, match="copies are empty"):
+        bootstrap_summaries(one, PLAN, CLIENT, 20, 0)
