@@ -21,7 +21,7 @@ import pytest
 import fedcdh
 from fedcdh.cli import main
 from fedcdh.cli._bootstrap_files import write_with_replicates
-from fedcdh.cli._inputs import write_signed
+from fedcdh.cli._outputs import write_signed
 from fedcdh.data.readers import open_tables
 from fedcdh.errors import ExitCode
 from fedcdh.reporting.result_files import render_result_json
@@ -152,7 +152,7 @@ def test_names_of_columns_and_ways_of_writing_numbers_do_not_matter(study, tmp_p
     (tmp_path / "export.csv").write_text("\n".join(lines), encoding="utf-16")
     renames = "".join(f'"{theirs}" = "{ours}"\n' for ours, theirs in names.items())
     (tmp_path / "names.toml").write_text(renames, encoding="utf-8")
-    style = ["--delimiter", ";", "--decimal", ",", "--encoding", "utf-16", "--map", str(tmp_path / "names.toml")]
+    style = ["--delimiter", ";", "--decimal", ",", "--encoding", "utf-16", "--column-map", str(tmp_path / "names.toml")]
     arguments = ["summarize", str(study / "study.plan.json"), str(tmp_path / "export.csv"), "--client", "north", *style]
     assert main([*arguments, "-o", str(tmp_path / "north.summary"), "-q"]) == 0
     assert (tmp_path / "north.summary").read_bytes() == (study / "north.summary").read_bytes()
@@ -187,32 +187,32 @@ def test_json_is_for_programs_and_quiet_is_quiet(study, tmp_path, capsys):
 def test_a_signed_study(study, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     data, here = str(study / "north" / "data.csv"), {"client": "north"}
-    assert main(["keygen", "--json"]) == 0
+    assert main(["keys", "new", "--json"]) == 0
     assert (tmp_path / "site.key").stat().st_mode & 0o077 == 0
     public = json.loads(capsys.readouterr().out)["public"]
-    assert main(["keygen"]) == 2  # a key is never overwritten
+    assert main(["keys", "new"]) == 2  # a key is never overwritten
     assert main(["profile", data, "--client", here["client"], "-q"]) == 0
     others = [str(study / f"{site}.profile.json") for site in SITES if site != "north"]
     assert main(["plan", "north.profile.json", *others, "-q"]) == 0
     assert json.loads((tmp_path / "study.plan.json").read_text(encoding="utf-8"))["keys"] == {"north": public}
-    assert main(["verify", "study.plan.json", "--by", "site.pub"]) == 0
+    assert main(["keys", "verify", "study.plan.json", "--by", "site.pub"]) == 0
     plan = "study.plan.json"
-    assert main(["keygen", "-o", "other.key", "-q"]) == 0
+    assert main(["keys", "new", "-o", "other.key", "-q"]) == 0
     for site in SITES:
         arguments = ["summarize", plan, str(study / site / "data.csv"), "--client", site, "-q"]
         assert main([*arguments, "--key", "other.key"]) == (6 if site == "north" else 0)
         assert main(arguments) == 0
     found = [f"{site}.summary" for site in SITES]
     assert main(["discover", plan, *found, "-q"]) == 0
-    assert main(["verify", "north.summary", "--by", public]) == 0
+    assert main(["keys", "verify", "north.summary", "--by", public]) == 0
 
-    assert main(["sign", "north.summary", "--key", "other.key", "-q"]) == 0  # by another key
+    assert main(["keys", "sign", "north.summary", "--key", "other.key", "-q"]) == 0  # by another key
     assert main(["discover", plan, *found, "-q"]) == 6
     assert "ask the sender whether the key has changed" in capsys.readouterr().err
     (tmp_path / "north.summary.sig").unlink()  # not signed at all
     assert main(["discover", plan, *found, "-q"]) == 6
-    assert main(["verify", "north.summary"]) == 6
-    assert main(["sign", "north.summary", "-q"]) == 0
+    assert main(["keys", "verify", "north.summary"]) == 6
+    assert main(["keys", "sign", "north.summary", "-q"]) == 0
     assert main(["discover", plan, *found, "-q"]) == 0
     (tmp_path / "north.profile.json.sig").unlink()
     assert main(["plan", "north.profile.json", *others, "-q"]) == 6
@@ -231,15 +231,15 @@ def test_messages_of_an_older_study_are_refused(study, tmp_path, monkeypatch, ca
 def test_a_key_may_have_a_passphrase(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("fedcdh.cli.keys.getpass", lambda prompt: "tell nobody")
-    assert main(["keygen", "--passphrase", "-q"]) == 0
+    assert main(["keys", "new", "--passphrase", "-q"]) == 0
     (tmp_path / "x.summary").write_bytes(b"anything")
-    assert main(["sign", "x.summary"]) == 6
+    assert main(["keys", "sign", "x.summary"]) == 6
     assert "give its passphrase" in capsys.readouterr().err
     monkeypatch.setenv("FEDCDH_PASSPHRASE", "tell nobody")
-    assert main(["sign", "x.summary"]) == 0
+    assert main(["keys", "sign", "x.summary"]) == 0
     answers = iter(["one", "two"])
     monkeypatch.setattr("fedcdh.cli.keys.getpass", lambda prompt: next(answers))
-    assert main(["keygen", "--passphrase", "-o", "second.key"]) == 6
+    assert main(["keys", "new", "--passphrase", "-o", "second.key"]) == 6
     assert not (tmp_path / "second.key").exists()
 
 
@@ -262,7 +262,7 @@ def test_the_policy_of_a_site_is_kept(study, tmp_path, capsys, monkeypatch):
     (tmp_path / "policy.toml").write_text(f'plans = ["{plan["fingerprint"]}"]', encoding="utf-8")
     assert main(arguments) == 0
     (tmp_path / "policy.toml").write_text("min_rows = 301", encoding="utf-8")
-    assert main([*arguments, "--research"]) == 0
+    assert main([*arguments, "--no-disclosure-control"]) == 0
     assert "research, no privacy" in capsys.readouterr().err
     assert main(["inspect", "north.summary", "--plan", str(study / "study.plan.json"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["research"] is True
@@ -302,7 +302,7 @@ def broken(study: Path, tmp_path: Path) -> dict[str, tuple[list[str], int, str]]
         "a client that is a path": (["profile", data, "--client", "../n"], 2, "name the file with -o"),
         "overwriting a key": ([*summarize, "north", "-o", str(tmp_path / "precious")], 2, "is something else"),
         "a plan by nobody": (["discover", plan, *summaries(study), "--plan-key", KEY], 6, "ask who made it"),
-        "nothing to sign with": (["sign", plan], 6, "fedcdh keygen"),
+        "nothing to sign with": (["keys", "sign", plan], 6, "fedcdh keys new"),
         "bad rows": (["simulate", "-o", str(tmp_path / "s"), "--rows", "1,2"], 2, "one for each of the 3 sites"),
         "bad sites": (["simulate", "-o", str(tmp_path / "s"), "--sites", "../up"], 2, "names of folders"),
         "not a truth": (
@@ -328,7 +328,7 @@ def test_what_goes_wrong_is_said_without_a_traceback(study, tmp_path, capsys, mo
 
 
 def test_a_mistake_of_ours_is_called_one(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr("fedcdh.cli.demo.hospital_study", lambda seed: 1 / 0)
+    monkeypatch.setattr("fedcdh.evaluation.demo.hospital_study", lambda seed: 1 / 0)
     assert main(["demo", "-o", str(tmp_path)]) == 70
     assert "ZeroDivisionError, a mistake of this program" in capsys.readouterr().err
     monkeypatch.setenv("FEDCDH_DEBUG", "1")
@@ -414,7 +414,7 @@ def test_lists_of_a_policy_speak_of_the_sites_own_columns(study, tmp_path, monke
     (tmp_path / "policy.toml").write_text('withheld = ["v1"]', encoding="utf-8")
     (tmp_path / "names.toml").write_text('"v1" = "harmless"', encoding="utf-8")
     data = str(study / "north" / "data.csv")
-    assert main(["profile", data, "--client", "north", "--map", "names.toml"]) == 7
+    assert main(["profile", data, "--client", "north", "--column-map", "names.toml"]) == 7
     assert "'harmless' (here 'v1') is withheld" in capsys.readouterr().err
     assert main(["profile", data, "--client", "north", "--plan", str(study / "study.plan.json")]) == 7
 
@@ -459,7 +459,7 @@ def test_ctrl_c_leaves_nothing_half_done(study, tmp_path):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_site_killed_at_any_point_of_writing_leaves_no_false_message(study, tmp_path):
     """Killed at every line of the writing code in turn: the message is absent or complete, and signed or refused."""
-    assert main(["keygen", "-o", str(tmp_path / "site.key"), "-q"]) == 0
+    assert main(["keys", "new", "-o", str(tmp_path / "site.key"), "-q"]) == 0
     environment = {**os.environ, "FEDCDH_KEY": str(tmp_path / "site.key")}
     (tmp_path / "runs").mkdir()
     arguments = [str(study / "study.plan.json"), str(study / "north" / "data.csv"), str(tmp_path / "runs")]
@@ -472,7 +472,7 @@ def test_a_site_killed_at_any_point_of_writing_leaves_no_false_message(study, tm
         message, signature = place / "north.summary", place / "north.summary.sig"
         assert not message.exists() or message.read_bytes() == complete
         if signature.exists():
-            assert main(["verify", str(message), "--by", str(tmp_path / "site.pub"), "-q"]) == 0
+            assert main(["keys", "verify", str(message), "--by", str(tmp_path / "site.pub"), "-q"]) == 0
         left["both" if signature.exists() else "no signature" if message.exists() else "nothing"] += 1
     assert all(left.values()), left
 

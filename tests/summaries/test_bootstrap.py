@@ -187,7 +187,7 @@ def test_work_to_find_who_did_not_send_copies_grows_with_the_sites(capsys):
 
 def test_a_new_summary_takes_older_copies_with_it(study, tmp_path, capsys):
     for copies, files in ((2, 3), (1, 2), (0, 1)):
-        assert summarized(study, "north", tmp_path, copies, "--research") == 0
+        assert summarized(study, "north", tmp_path, copies, "--no-disclosure-control") == 0
         assert len(list(tmp_path.iterdir())) == files
     (tmp_path / "north.boot-007.summary").write_bytes((study / "south.boot-001.summary").read_bytes())
     assert summarized(study, "north", tmp_path, 1) == 2
@@ -200,8 +200,8 @@ def test_a_new_summary_takes_older_copies_with_it(study, tmp_path, capsys):
 @pytest.mark.parametrize("stop", [4, 9, 14])
 def test_an_interrupt_leaves_what_was_there(study, tmp_path, monkeypatch, stop):
     """Signed, 6 files and then 4: after the ledger, these are written aside, older ones moved away, newer ones in."""
-    assert main(["keygen", "-o", str(tmp_path / "site.key"), "-q"]) == 0
-    key, out = ("--key", str(tmp_path / "site.key"), "--research"), tmp_path / "out"
+    assert main(["keys", "new", "-o", str(tmp_path / "site.key"), "-q"]) == 0
+    key, out = ("--key", str(tmp_path / "site.key"), "--no-disclosure-control"), tmp_path / "out"
     assert summarized(study, "north", out, 2, *key) == 0
     before, move, moves = {path.name: path.read_bytes() for path in out.iterdir()}, os.replace, []
     assert len(before) == 6
@@ -248,7 +248,7 @@ def test_the_policy_says_how_many_copies_may_leave(study, tmp_path, capsys):
     assert "with up to 2 bootstrap copies the summary may leave" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
     assert summarized(study, "north", tmp_path, 2) == 0
-    assert summarized(study, "north", tmp_path / "research", 5, "--research") == 0
+    assert summarized(study, "north", tmp_path / "research", 5, "--no-disclosure-control") == 0
     assert len(list((tmp_path / "research").iterdir())) == 6
 
 

@@ -117,7 +117,7 @@ def same(first: Aggregate, second: Aggregate) -> bool:
 
 def add(inbox: Path, target: Path, *more: object) -> int:
     sent = () if more and isinstance(more[0], Path) else (inbox / "sent",)
-    return main(["add", str(inbox / "study.plan.json"), *map(str, (*sent, *more)), "-o", str(target)])
+    return main(["aggregate", str(inbox / "study.plan.json"), *map(str, (*sent, *more)), "-o", str(target)])
 
 
 # One sum
@@ -454,7 +454,7 @@ def test_a_sum_in_the_making_is_called_so_where_a_sum_is_expected(inbox, tmp_pat
     name, *plan = command
     assert main([name, *(str(tmp_path / one) for one in plan), str(tmp_path / "total.adding")]) == 5
     said = capsys.readouterr().err
-    assert "total.adding: this is a sum in the making, from which fedcdh add goes on; run that again" in said
+    assert "total.adding: this is a sum in the making, from which fedcdh aggregate goes on; run that again" in said
 
 
 def test_what_stops_the_writing_is_told_with_the_name_of_the_file(inbox, tmp_path, capsys, monkeypatch):
@@ -748,12 +748,12 @@ def test_very_many_are_told_of_in_few_words(inbox, tmp_path, capsys, monkeypatch
         table = {"x": [0.5 * number, 1.0], "g": ["no", "yes"], "y": [1.0, 2.0]}
         blob = pack_summary(SummaryMessage(summarize(table, plan, client)), plan)
         (tmp_path / "sent" / f"{client}.summary").write_bytes(blob)
-    assert main(["add", str(path), str(tmp_path / "sent"), "-o", str(tmp_path / "total")]) == 0
+    assert main(["aggregate", str(path), str(tmp_path / "sent"), "-o", str(tmp_path / "total")]) == 0
     said = capsys.readouterr().err
     assert "adding summaries, 40 of 40" in said
     assert "40 summaries are not signed: that they come from c000, c001, c002, c003, c004 and 35 more" in said
     assert said.count("not signed") == 1
-    assert main(["add", str(path), str(tmp_path / "sent"), "-o", str(tmp_path / "total"), "-q"]) == 0
+    assert main(["aggregate", str(path), str(tmp_path / "sent"), "-o", str(tmp_path / "total"), "-q"]) == 0
     assert capsys.readouterr().err == ""
     assert unpack_summary(blob, plan).summary.clients == ("c039",)
 

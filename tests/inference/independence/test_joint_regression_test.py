@@ -463,10 +463,10 @@ def test_a_study_by_file_finds_what_one_in_process_finds(tmp_path, monkeypatch, 
         if main([*search, "-o", "many", "--answers", "rounds"]) == 0:
             break
         for client in clients:
-            asked = ["answer", "study.plan.json", f"rounds/request-{number:03d}.json", f"{client}.csv"]
+            asked = ["rounds", "answer", "study.plan.json", f"rounds/request-{number:03d}.json", f"{client}.csv"]
             into = ["-o", f"rounds/{client}.answer-{number:03d}", "-q"]
             assert main([*asked, "--client", client, *into]) == 0
-    assert main(["request", *search[1:4], "--answers", "rounds", "--json"]) == 0
+    assert main(["rounds", "request", *search[1:4], "--answers", "rounds", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["more"] is False
     edges = {which: json.loads((tmp_path / which / "result.json").read_text())["edges"] for which in ("one", "many")}
     linked = {which: {frozenset((e["source"], e["target"])) for e in es if e["mark"]} for which, es in edges.items()}

@@ -24,7 +24,7 @@ from scipy.stats import chi2
 from fedcdh._io.storage import write_atomically
 from fedcdh._io.strict_json import to_canonical_json
 from fedcdh.cli import main
-from fedcdh.cli.demo import to_csv
+from fedcdh.cli.simulate import to_csv
 from fedcdh.discovery.api import discover_from
 from fedcdh.errors import FedCDHError, SecureAggregationError, SettingsError, SignatureError, SummaryError
 from fedcdh.federation import ClientNode as OnlineSite
@@ -1082,7 +1082,20 @@ class Mailed:
         self.monkeypatch.chdir(self.root / client)
         asked = self.root / "rounds" / request
         assert (
-            main(["mask", "../study.plan.json", str(asked), "data.csv", "--client", client, *OWN, *arguments]) == code
+            main(
+                [
+                    "secure-sum",
+                    "join",
+                    "../study.plan.json",
+                    str(asked),
+                    "data.csv",
+                    "--client",
+                    client,
+                    *OWN,
+                    *arguments,
+                ]
+            )
+            == code
         )
         for answer in Path().glob(f"{client}.*"):
             if answer.suffix in {f".{round_}" for round_ in ROUNDS}:
@@ -1090,7 +1103,7 @@ class Mailed:
 
     def coordinator(self, *arguments: str, code: int = 0) -> None:
         self.monkeypatch.chdir(self.root)
-        assert main(["masked", "study.plan.json", "rounds", *arguments]) == code
+        assert main(["secure-sum", "run", "study.plan.json", "rounds", *arguments]) == code
 
     def run(self, gone: dict[str, str], *arguments: str) -> Aggregate:
         self.coordinator(*arguments)

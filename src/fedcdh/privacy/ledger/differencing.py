@@ -129,7 +129,7 @@ def _find_unmasking(new: Release, earlier: Sequence[LedgerEntry]) -> Iterator[st
     if hidden is not None:
         yield (
             f"{_describe_entry(hidden)} left under masks, which this would take off: whoever has the sum, and this, knows more "
-            "of this site and of the others than was agreed on; send nothing but what fedcdh mask writes, or ask for a "
+            "of this site and of the others than was agreed on; send nothing but what fedcdh secure-sum join writes, or ask for a "
             f"plan of another name if masks were given up, {_ASK_FIRST}"
         )
 
