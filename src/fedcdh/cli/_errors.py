@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import sys
@@ -70,8 +71,12 @@ def report_errors(command: Callable[Parameters, None]) -> Callable[Parameters, N
 
 def _describe_file_error(problem: OSError) -> str:
     where = f" {problem.filename}" if problem.filename else ""
-    advice = "set its permissions" if isinstance(problem, PermissionError) else "make room there"
-    return f"The file{where} cannot be read or written ({problem.strerror or problem}). Choose another, or {advice}."
+    advice = "Choose another place."
+    if isinstance(problem, PermissionError):
+        advice = "Choose another place, or change the permissions."
+    elif problem.errno in (errno.ENOSPC, errno.EDQUOT):
+        advice = "Choose another place, or delete other files there."
+    return f"The file{where} cannot be read or written ({problem.strerror or problem}). {advice}"
 
 
 def _exit_with(sentence: str, code: ExitCode) -> None:

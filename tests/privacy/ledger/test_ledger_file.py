@@ -768,7 +768,7 @@ def test_the_command_line_notes_and_refuses(files, capsys, own_ledger):
     assert found["ledger"] == str(own_ledger)
     assert "secret" not in json.dumps(found)
     assert main(["ledger", "verify"]) == 0
-    assert "is whole: 2 releases, 0 of them signed" in capsys.readouterr().out
+    assert "is complete: 2 releases, 0 of them signed" in capsys.readouterr().out
     assert main(["ledger", "show"]) == 0
     assert "summary" in capsys.readouterr().out
 
@@ -804,7 +804,7 @@ def test_a_site_asks_first_and_withdraws_what_it_did_not_send(files, capsys, own
     rows = table()
     write("data.csv", rows)
     assert main([*SUMMARIZE, "data.csv", "--client", "north", "--dry-run"]) == 0
-    assert "may leave" in capsys.readouterr().out
+    assert "admit this summary" in capsys.readouterr().out
     assert not Path("north.summary").exists()
     assert not default_ledger().entries()
     assert main([*SUMMARIZE, "data.csv", "--client", "north", "-q"]) == 0

@@ -1145,7 +1145,7 @@ def test_by_file_the_coordinator_says_who_is_missing_and_goes_on_only_when_told(
         by_file.site(client, "1-terms.json")
     capsys.readouterr()
     by_file.coordinator()
-    assert "answers of site2" in capsys.readouterr().out
+    assert "Answers of site2" in capsys.readouterr().out
     assert not (by_file.root / "rounds" / "2-roster.json").exists()
     by_file.coordinator("--go-on")
     assert (by_file.root / "rounds" / "2-roster.json").exists()
