@@ -29,9 +29,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.data.table import to_table
 from fedcdh.errors import SettingsError
-from fedcdh.evaluation.baselines.interface import Array, BaselineResult, CountingChannel
+from fedcdh.evaluation.baselines.interface import BaselineResult, CountingChannel
 from fedcdh.evaluation.baselines.pooled_references import import_causal_learn, wrap_causal_learn
 from fedcdh.graphs import meek_rules
 from fedcdh.graphs.admissible_arrows import find_obstacles

@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from fedcdh._runtime.array_types import Array
 from fedcdh._runtime.optional_imports import optional_import
 from fedcdh.errors import BaselineError
-from fedcdh.evaluation.baselines.interface import Array, BaselineResult, CountingChannel
+from fedcdh.evaluation.baselines.interface import BaselineResult, CountingChannel
 from fedcdh.graphs.equivalence import to_cpdag
 from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph
 from fedcdh.protocols import DOMAIN

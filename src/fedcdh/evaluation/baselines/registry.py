@@ -14,8 +14,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.errors import DataError, SettingsError
-from fedcdh.evaluation.baselines.interface import Array, BaselineMethod, BaselineResult
+from fedcdh.evaluation.baselines.interface import BaselineMethod, BaselineResult
 from fedcdh.protocols import DOMAIN
 
 
