@@ -29,10 +29,10 @@ from fedcdh._io.text import abbreviate_list
 from fedcdh._runtime.blas_threads import single_blas_thread
 from fedcdh.discovery.algorithm import SearchResult
 from fedcdh.discovery.methods import get_method
-from fedcdh.discovery.settings import Progress, Settings
+from fedcdh.discovery.settings import Settings
 from fedcdh.errors import SettingsError
 from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph, sort_pair
-from fedcdh.protocols import DOMAIN
+from fedcdh.protocols import DOMAIN, Progress
 from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary

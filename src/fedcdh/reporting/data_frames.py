@@ -17,7 +17,7 @@ def to_pandas(records: Iterable[Any], kind: type | None = None) -> Any:
     `to_pandas(result.edges())`, `to_pandas(result.drift(), Drift)`, `to_pandas(result.stability().edges)`. The kind of
     record is asked for only where there may be none: a frame without rows has its columns all the same.
     """
-    with optional_import("pandas", extra="conversions"):
+    with optional_import("pandas", extra="graphs"):
         import pandas
     kinds, columns = _typed_columns(records, kind)
     types = {float: "float64", bool: "bool", str: "object"}
@@ -28,7 +28,7 @@ def to_pandas(records: Iterable[Any], kind: type | None = None) -> Any:
 
 def to_polars(records: Iterable[Any], kind: type | None = None) -> Any:
     """A `polars.DataFrame`, one row for each record; tuples of names are lists of strings."""
-    with optional_import("polars", extra="conversions"):
+    with optional_import("polars", extra="graphs"):
         import polars
     kinds, columns = _typed_columns(records, kind)
     types: dict[type, Any] = {

@@ -1,6 +1,6 @@
 """Every conversion, there and back through the library itself: nothing is lost, and nothing comes without a name.
 
-What is not installed is skipped, with its name; `pip install 'fedcdh[conversions]'` brings all of it.
+What is not installed is skipped, with its name; `pip install 'fedcdh[graphs]'` brings all of it.
 """
 
 import dataclasses
@@ -386,13 +386,13 @@ def test_drift_and_stability_as_frames(result, library):
 @pytest.mark.parametrize(
     ("module", "call", "extra"),
     [
-        ("networkx", lambda: convert.to_networkx(CHAIN), "graph"),
-        ("networkx", lambda: convert.to_gml(CHAIN), "graph"),
-        ("causallearn", lambda: convert.to_causal_learn(CHAIN), "conversions"),
-        ("pgmpy", lambda: convert.to_pgmpy(CHAIN), "conversions"),
-        ("pydot", lambda: convert.from_dot("digraph {}"), "conversions"),
-        ("pandas", lambda: to_adjacency(CHAIN, "from-to").frame(), "conversions"),
-        ("polars", lambda: data_frames.to_polars([]), "conversions"),
+        ("networkx", lambda: convert.to_networkx(CHAIN), "graphs"),
+        ("networkx", lambda: convert.to_gml(CHAIN), "graphs"),
+        ("causallearn", lambda: convert.to_causal_learn(CHAIN), "graphs"),
+        ("pgmpy", lambda: convert.to_pgmpy(CHAIN), "graphs"),
+        ("pydot", lambda: convert.from_dot("digraph {}"), "graphs"),
+        ("pandas", lambda: to_adjacency(CHAIN, "from-to").frame(), "graphs"),
+        ("polars", lambda: data_frames.to_polars([]), "graphs"),
     ],
 )
 def test_what_is_not_installed_is_named_with_its_extra(module, call, extra, monkeypatch):

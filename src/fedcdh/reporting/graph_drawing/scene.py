@@ -76,7 +76,7 @@ class Scene:
 
 def build_scene(drawn: Discovery | PartialGraph, changing: Collection[str] | None = None) -> Scene:
     """Where everything goes. Of a result, the graph over the variables, with the changing ones marked."""
-    with optional_import("igraph", extra="plot"):
+    with optional_import("igraph", extra="report"):
         import igraph  # type: ignore[import-untyped]  # noqa: F401  (what `layered` needs, asked for by our extra)
     graph, marked = resolve_graph(drawn, changing)
     directed = _edge_directions(drawn, graph)
