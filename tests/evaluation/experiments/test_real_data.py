@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks.bench_record import Figures, failed, mean, oracle, ours, score
+from benchmarks.bench_real_data import Figures, failure_record, mean_record, oracle_record, run_fedcdh, score
 from fedcdh.evaluation.experiments import real_data
 from fedcdh.evaluation.experiments.real_data import REAL_STUDIES, RealStudy
 from fedcdh.evaluation.simulation import simulate
@@ -72,20 +72,20 @@ def test_longer_cycles_are_seen():
 
 def test_a_method_that_fails_is_shown_and_scores_nothing():
     simulated = RealStudy.of(simulate(rows=20, clients=2, seed=1), "small")
-    figures = ours(simulated, "no such method")
+    figures = run_fedcdh(simulated, "no such method")
     assert figures[:2] == (0, 0)
     assert "no such method" in figures.failure
-    both = mean([{"m": figures}, {"m": Figures(1.0, 0.5, 2, 1, 1, 1)}])["m"]
+    both = mean_record([{"m": figures}, {"m": Figures(1.0, 0.5, 2, 1, 1, 1)}])["m"]
     assert both[:3] == (0.5, 0.25, 2)
     assert both.failure.startswith("1 of 2: ")
-    assert failed(ValueError("two\n lines"), 0.0).failure == "ValueError: two lines"
+    assert failure_record(ValueError("two\n lines"), 0.0).failure == "ValueError: two lines"
 
 
 def test_the_oracle_finds_every_edge_and_every_change():
     simulated = RealStudy.of(simulate(rows=5, clients=2, seed=3), "small")
-    assert oracle(simulated)["oracle"].skeleton == 1
-    assert oracle(simulated)["oracle"][3:5] == (1, 1)
-    assert oracle(study(("a", "b"))) == {}  # which mechanisms change is not known
+    assert oracle_record(simulated)["oracle"].skeleton == 1
+    assert oracle_record(simulated)["oracle"][3:5] == (1, 1)
+    assert oracle_record(study(("a", "b"))) == {}  # which mechanisms change is not known
 
 
 @pytest.mark.parametrize("name", REAL_STUDIES)
