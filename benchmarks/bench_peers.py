@@ -71,7 +71,7 @@ def is_ready(peers: Sequence[str]) -> None:
     """Imports what these peers need, so that it is missed before any work is done, and not on the clock."""
     for peer in peers:
         PEERS[peer].load()
-        if PEERS[peer].needs:
+        if PEERS[peer].extra:
             import_causal_learn("search.ConstraintBased.CDNOD", "cdnod")
 
 

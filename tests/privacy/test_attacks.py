@@ -70,7 +70,7 @@ def test_at_the_limit_of_the_policy_rows_are_hit_no_oftener_than_by_chance():
     scale = np.sqrt(told.diagonal())
     assert np.abs((features.T @ features - told) / np.multiply.outer(scale, scale)).max() < 0.01  # as they were told
     counted = red_team.count_hits(
-        red_team.within(true, found, 0.1), red_team.within(true, attacker.scaled(normal_rows(n, 3, rng)), 0.1)
+        red_team.is_within(true, found, 0.1), red_team.is_within(true, attacker.scaled(normal_rows(n, 3, rng)), 0.1)
     )
     assert counted.p_value > 0.001
 

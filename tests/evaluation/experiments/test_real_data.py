@@ -56,7 +56,7 @@ def test_rows_are_thinned_and_scaled_in_each_domain():
 
 def test_of_two_arrows_between_a_pair_the_one_claimed_is_true():
     feedback = study(("a", "b"), ("b", "a"), ("b", "c"))
-    assert not feedback.acyclic
+    assert not feedback.has_acyclic_truth
     for claimed in (("a", "b"), ("b", "a")):
         assert feedback.truth_given([claimed, ("c", "b")]) == {claimed, ("b", "c")}
     assert len(feedback.truth_given([])) == 2
@@ -66,8 +66,8 @@ def test_of_two_arrows_between_a_pair_the_one_claimed_is_true():
 
 
 def test_longer_cycles_are_seen():
-    assert study(("a", "b"), ("b", "c")).acyclic
-    assert not study(("a", "b"), ("b", "c"), ("c", "a")).acyclic
+    assert study(("a", "b"), ("b", "c")).has_acyclic_truth
+    assert not study(("a", "b"), ("b", "c"), ("c", "a")).has_acyclic_truth
 
 
 def test_a_method_that_fails_is_shown_and_scores_nothing():
@@ -91,10 +91,10 @@ def test_the_oracle_finds_every_edge_and_every_change():
 @pytest.mark.parametrize("name", REAL_STUDIES)
 def test_the_shared_data_sets(name):
     if not list(real_data.available_studies([name], lambda said: None)):
-        pytest.skip(f"the data of {name} are not here; see src/fedcdh/experiments/real_data.py")
+        pytest.skip(f"the data of {name} are not here; see src/fedcdh/evaluation/experiments/real_data.py")
     found = real_data.load_study(name)
     assert {node for arrow in found.arrows for node in arrow} <= {*found.names}
     assert all(np.isfinite(found.columns[variable]).all() for variable in found.names)
     assert len({len(column) for column in found.columns.values()}) == 1
     assert found.changing is None or found.changing <= {*found.names}
-    assert found.acyclic == (name not in {"mtl_hippocampus_7t", "fmri_sim_net5", "fmri_sim_net7"})
+    assert found.has_acyclic_truth == (name not in {"mtl_hippocampus_7t", "fmri_sim_net5", "fmri_sim_net7"})
