@@ -19,8 +19,8 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.adaptive_data import MECHANISMS, Draw, adaptive_pair
 from benchmarks.calibration_data import calibration_domain
+from fedcdh._runtime.array_types import Array
 from fedcdh.data.table import to_table
-from fedcdh.evaluation.simulation import Array
 from fedcdh.inference.independence.joint_regression_test import JointRegressionTest
 from fedcdh.inference.independence.regression_test import RegressionTest
 from fedcdh.inference.orthonormal_basis import Basis

@@ -19,8 +19,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.calibration_data import Instance, calibration_domain, calibration_pair, gaussian, heavy_tailed
+from fedcdh._runtime.array_types import Array
 from fedcdh.data.table import to_table
-from fedcdh.evaluation.simulation import Array, Function, Simulation, identity
+from fedcdh.evaluation.simulation import Function, Simulation, identity
 from fedcdh.inference.independence.kernel_test import KernelTest
 from fedcdh.inference.independence.regression_test import RegressionTest
 from fedcdh.inference.orthonormal_basis import Basis
@@ -287,7 +288,7 @@ def main() -> None:
     options = parser.parse_args()
     FIRST_SEED = options.first_seed
     if options.kci and find_spec("causallearn") is None:
-        print("causal-learn is not installed (pip install 'fedcdh[peers]'): no figures beside KCI")
+        print("causal-learn is not installed (pip install 'fedcdh[experiments]'): no figures beside KCI")
         options.kci = 0
     n = options.repetitions
     start = time.perf_counter()

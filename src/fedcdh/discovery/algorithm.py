@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from fedcdh._io.text import abbreviate_list
-from fedcdh.discovery.settings import Progress, Settings
+from fedcdh.discovery.settings import Settings
 from fedcdh.errors import SettingsError
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import Pair, PartialGraph
@@ -15,7 +15,7 @@ from fedcdh.inference.evidence.family_score import FamilyScore
 from fedcdh.inference.independent_change import OperatorChange
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.inference.parent_screening import screen_parents
-from fedcdh.protocols import DOMAIN, Family, IndependenceTest, IndependentChange, LocalScore
+from fedcdh.protocols import DOMAIN, Family, IndependenceTest, IndependentChange, LocalScore, Progress
 from fedcdh.search.colliders import ColliderRule
 from fedcdh.search.conditioning_sets import CachedTest, with_progress
 from fedcdh.search.edge_removal import RemovalRule

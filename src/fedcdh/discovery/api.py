@@ -11,9 +11,10 @@ from fedcdh.data.sources import ColumnKind
 from fedcdh.data.table import Table, to_table
 from fedcdh.discovery.methods import adaptive_method, check_rounds, get_method, resolve_method_name
 from fedcdh.discovery.result import Discovery
-from fedcdh.discovery.settings import DEFAULT_ALPHA, Progress, Settings, default_alpha
+from fedcdh.discovery.settings import DEFAULT_ALPHA, Settings, default_alpha
 from fedcdh.errors import DataError, PlanMismatchError, SettingsError, SummaryError
 from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
+from fedcdh.protocols import Progress
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
 from fedcdh.summaries.joint import AnswerSource, LocalAnswerSource

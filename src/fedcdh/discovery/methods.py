@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from fedcdh._runtime.worker_pool import make_worker_pool
 from fedcdh.discovery.algorithm import ConstraintSearch, SearchResult, by_evidence, with_domain
-from fedcdh.discovery.settings import Progress, Settings
+from fedcdh.discovery.settings import Settings
 from fedcdh.errors import PlanMismatchError, SettingsError
 from fedcdh.inference.independence.joint_regression_test import JointRegressionTest
 from fedcdh.inference.independence.kernel_test import KernelTest
@@ -16,7 +16,7 @@ from fedcdh.inference.independence.noisy_moments_test import NoisyMomentsTest, d
 from fedcdh.inference.independence.regression_test import RegressionTest
 from fedcdh.inference.independent_change import OperatorChange, PrintedChange
 from fedcdh.inference.orthonormal_basis import Basis
-from fedcdh.protocols import DOMAIN, IndependenceTest, IndependentChange
+from fedcdh.protocols import DOMAIN, IndependenceTest, IndependentChange, Progress
 from fedcdh.search.colliders import make_largest_p_rule, separating_set_rule
 from fedcdh.search.edge_removal import remove_all, remove_consistent
 from fedcdh.summaries.aggregation import Aggregate, Cohort

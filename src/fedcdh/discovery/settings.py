@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import comb
-from typing import TypeAlias, TypedDict
+from typing import TypedDict
 
 from fedcdh.errors import SettingsError
 from fedcdh.graphs.knowledge import Knowledge
-
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called before each batch: with (level, questions) by tests, the level after the last to tell which triples collide;
-with (families scored so far, families) by evidence."""
-
 
 DEFAULT_ALPHA = 0.05
 """Of tests, unless somebody says otherwise or there are many variables."""

@@ -16,14 +16,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fedcdh._runtime.array_types import Array, Indices
 from fedcdh.errors import SettingsError
 from fedcdh.inference.batched_regression import Matrices, add_jitter, pillai_test, solve_regularized
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 from fedcdh.summaries.plan import Categorical
 from fedcdh.summaries.summary import MAX_CONSTANT_VARIANCE
 
-Array = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 Chosen = npt.NDArray[np.bool_]
 
 MIN_NEW_VARIANCE = 1e-6

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.evaluation.baselines import notears_admm as linear
 from fedcdh.evaluation.baselines.admm import SmoothFunction, acyclicity_of_strengths, minimise_with_l1, penalty_schedule
-from fedcdh.evaluation.baselines.interface import Array, CountingChannel
+from fedcdh.evaluation.baselines.interface import CountingChannel
 from fedcdh.evaluation.baselines.notears_admm import run_notears_admm
 from fedcdh.evaluation.baselines.notears_mlp_admm import NetworkLayout, run_notears_mlp_admm
 from fedcdh.evaluation.simulation import simulate

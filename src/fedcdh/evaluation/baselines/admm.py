@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 from scipy import linalg, optimize
 
-from fedcdh.evaluation.baselines.interface import Array, CountingChannel
+from fedcdh._runtime.array_types import Array
+from fedcdh.evaluation.baselines.interface import CountingChannel
 
 SmoothFunction = Callable[[Array], tuple[float, Array]]
 """A function of a flat array, as its value and its gradient."""

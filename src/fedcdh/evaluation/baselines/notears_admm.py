@@ -25,6 +25,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.evaluation.baselines.admm import (
     AdmmClient,
     AdmmServer,
@@ -33,7 +34,7 @@ from fedcdh.evaluation.baselines.admm import (
     penalty_schedule,
     run_rounds,
 )
-from fedcdh.evaluation.baselines.interface import Array, BaselineResult, CountingChannel, dag_of_weights
+from fedcdh.evaluation.baselines.interface import BaselineResult, CountingChannel, dag_of_weights
 
 _INITIAL_PENALTY = 0.001
 

@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import optimize, special
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.evaluation.baselines.admm import (
     AdmmClient,
     AdmmServer,
@@ -34,7 +35,7 @@ from fedcdh.evaluation.baselines.admm import (
     penalty_schedule,
     run_rounds,
 )
-from fedcdh.evaluation.baselines.interface import Array, BaselineResult, CountingChannel, dag_of_weights
+from fedcdh.evaluation.baselines.interface import BaselineResult, CountingChannel, dag_of_weights
 from fedcdh.evaluation.simulation import keyed_generator
 
 _INITIAL_PENALTY = 0.1

@@ -14,8 +14,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.errors import DataError, SettingsError
-from fedcdh.evaluation.baselines.interface import Array, BaselineMethod, BaselineResult
+from fedcdh.evaluation.baselines.interface import BaselineMethod, BaselineResult
 from fedcdh.protocols import DOMAIN
 
 
@@ -199,7 +200,7 @@ _ENTRIES = (
         _FEDPC_ANY,
         "Huang et al. 2022",
         {"test": "kci"},
-        "peers",
+        "experiments",
     ),
     BaselineEntry(
         "notears-admm",
@@ -272,7 +273,7 @@ _ENTRIES = (
         MethodAssumptions(_CONSTRAINT_BASED, _HETEROGENEOUS, _LINEAR_GAUSSIAN, False, _POOLED_ROWS),
         "Huang et al. 2020",
         {"test": "fisherz"},
-        "peers",
+        "experiments",
     ),
     BaselineEntry(
         "cdnod-rcit",
@@ -281,7 +282,7 @@ _ENTRIES = (
         MethodAssumptions(_CONSTRAINT_BASED, _HETEROGENEOUS, _ARBITRARY_FUNCTIONS, False, _POOLED_ROWS),
         "Huang et al. 2020",
         {"test": "rcit"},
-        "peers",
+        "experiments",
     ),
     BaselineEntry(
         "cdnod-kci",
@@ -290,7 +291,7 @@ _ENTRIES = (
         MethodAssumptions(_CONSTRAINT_BASED, _HETEROGENEOUS, _ARBITRARY_FUNCTIONS, False, _POOLED_ROWS),
         "Huang et al. 2020",
         {"test": "kci"},
-        "peers",
+        "experiments",
     ),
     BaselineEntry(
         "pc-fisherz",
@@ -299,7 +300,7 @@ _ENTRIES = (
         MethodAssumptions(_CONSTRAINT_BASED, _HOMOGENEOUS, _LINEAR_GAUSSIAN, False, _POOLED_ROWS),
         "Spirtes and Glymour 1991",
         {"test": "fisherz"},
-        "peers",
+        "experiments",
     ),
 )
 

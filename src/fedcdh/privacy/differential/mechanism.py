@@ -20,6 +20,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.errors import PlanError, PlanMismatchError, SummaryError
 from fedcdh.summaries.dp_parameters import CONSTANT_VARIANCE_RATIO, DPParameters, ceil_sqrt, compose_releases
 from fedcdh.summaries.encoder import GRID
@@ -39,7 +40,6 @@ __all__ = [
 RandomBytes: TypeAlias = Callable[[int], bytes]
 """So many random bytes."""
 
-Array = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 MIN_ROWS_DEVIATION = 2

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.data.sources import to_source
 from fedcdh.data.table import Table
 from fedcdh.summaries.encoder import Encoder, encode_levels
@@ -22,8 +23,6 @@ from fedcdh.summaries.joint.encoder import JointEncoder
 from fedcdh.summaries.joint.request import JointSummary, VariableSet
 from fedcdh.summaries.plan import Categorical, StudyPlan
 from fedcdh.summaries.summary import Summary
-
-Array = npt.NDArray[np.float64]
 
 _BLOCK_ROWS = 2048
 _EIGENVALUE_TOLERANCE = 1e-12  # of the largest eigenvalue of the scaled moments: below, it is rounding

@@ -33,12 +33,12 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.data.table import NumericColumn, Table
 from fedcdh.summaries.encoder import GRID, Encoder
 from fedcdh.summaries.plan import Continuous, StudyPlan
 from fedcdh.summaries.summary import Integers, Summary
 
-Array = npt.NDArray[np.float64]
 _EIGENVALUE_TOLERANCE = 1e-12  # of the largest eigenvalue of the scaled moments: below, it is rounding
 _UNSEEN_EIGENVALUE = 1e-13  # what a direction counts that no row so far had: whoever has it is lonely
 _RARE_EIGENVALUE = 1e-11  # below, sums of products may be rounding

@@ -35,9 +35,10 @@ from fedcdh._io import strict_toml
 from fedcdh._io.storage import read_regular_file
 from fedcdh._io.strict_toml import abbreviate, expect_integer, expect_number, expect_strings, expect_table, suggest_name
 from fedcdh._io.text import is_key
+from fedcdh._runtime.array_types import Array
 from fedcdh.errors import DisclosureError, PlanMismatchError, SettingsError
 from fedcdh.privacy.disclosure.joint_risk import JointRisk
-from fedcdh.privacy.disclosure.leverage import Array, compute_leverages
+from fedcdh.privacy.disclosure.leverage import compute_leverages
 from fedcdh.privacy.disclosure.rules import (
     check_cell_counts,
     check_discrete_values,

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.data.sources import TableSource
 from fedcdh.data.table import Table
 from fedcdh.data.threaded_source import partition
-from fedcdh.privacy.disclosure.leverage import Array, ExtremeValues, HighLeverageRows
+from fedcdh.privacy.disclosure.leverage import ExtremeValues, HighLeverageRows
 from fedcdh.privacy.disclosure.small_cells import CellCounter
 from fedcdh.privacy.ledger import RowSketcher
 from fedcdh.summaries.accumulator import MomentAccumulator, check_summary_arguments

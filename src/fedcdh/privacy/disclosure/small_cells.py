@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.data.labels import strip_zero_decimals
 from fedcdh.data.table import Column, NumericColumn, Table
 from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
 
-Array = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.intp]
 Counts = npt.NDArray[np.int64]
 SmallCounts = npt.NDArray[np.int32]  # counts of rows, of which no summary has 2³¹

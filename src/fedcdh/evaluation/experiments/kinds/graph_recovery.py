@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.data.sources import ColumnKind as ColumnKind
 from fedcdh.errors import SettingsError
 from fedcdh.evaluation.baselines import BaselineResult, find_baseline
@@ -24,7 +25,7 @@ from fedcdh.evaluation.baselines.fedcdh_methods import run_fedcdh
 from fedcdh.evaluation.experiments.definition import ExperimentCase
 from fedcdh.evaluation.experiments.interaction_data import simulate_interactions
 from fedcdh.evaluation.experiments.real_data import DOMAIN_COLUMN, keep_one_per_pair, load_study
-from fedcdh.evaluation.simulation import AUTHORS, PAPER, Array, Simulation, keyed_generator, simulate
+from fedcdh.evaluation.simulation import AUTHORS, PAPER, Simulation, keyed_generator, simulate
 from fedcdh.graphs.equivalence import to_cpdag
 from fedcdh.graphs.metrics import Score, compare, compare_changing
 from fedcdh.graphs.partial_graph import Arrow, PartialGraph

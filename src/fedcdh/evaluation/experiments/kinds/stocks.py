@@ -19,11 +19,12 @@ from typing import Any
 
 import numpy as np
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.evaluation.baselines import BaselineResult, find_baseline
 from fedcdh.evaluation.experiments.definition import ExperimentCase
 from fedcdh.evaluation.experiments.kinds.graph_recovery import SIMULATED_GRAPHS
 from fedcdh.evaluation.experiments.real_data import data_folder, read_columns
-from fedcdh.evaluation.simulation import Array, keyed_generator, name_clients
+from fedcdh.evaluation.simulation import keyed_generator, name_clients
 from fedcdh.graphs.partial_graph import PartialGraph
 
 STOCK_DATA_SET = "hk_stock"
