@@ -81,8 +81,8 @@ def test_the_policy_of_a_site_is_kept(study, tmp_path, capsys, monkeypatch):
     arguments = ["summarize", str(study / "study.plan.json"), str(study / "north" / "data.csv"), "--client", "north"]
     cases = {
         "min_rows = 301": "300 rows, expected at least 301",
-        'withheld = ["v3"]': "'v3' is withheld",
-        'variables = ["v1"]': "'v2' is not among the variables",
+        'excluded_variables = ["v3"]': "'v3' is among the excluded_variables",
+        'allowed_variables = ["v1"]': "'v2' is not among the allowed_variables",
         'plans = ["000000000000"]': "add it to plans",
         f'coordinator_keys = ["ed25519:{"A" * 42}E="]': "is not signed",
     }
@@ -98,7 +98,7 @@ def test_the_policy_of_a_site_is_kept(study, tmp_path, capsys, monkeypatch):
     assert "disclosure control is off" in capsys.readouterr().err
     assert main(["inspect", "north.summary", "--plan", str(study / "study.plan.json"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["research"] is True
-    (tmp_path / "policy.toml").write_text("smalest_rows = 3", encoding="utf-8")
+    (tmp_path / "policy.toml").write_text("min_row = 3", encoding="utf-8")
     assert main(arguments) == 2
     assert "did you mean 'min_rows'" in capsys.readouterr().err
 

@@ -34,8 +34,8 @@ def load_policy(given: Path | None, no_disclosure_control: bool, output: Output)
         policy = Policy.from_file(path)
         output.say(f"Policy: {path}")
     if no_disclosure_control:
-        policy = replace(policy, research=True)
-    if policy.research:
+        policy = replace(policy, disclosure_control=False)
+    if not policy.disclosure_control:
         output.warn(
             "disclosure control is off: no minimum numbers of rows or people are enforced, and the file says so",
             always=True,
@@ -54,7 +54,7 @@ def open_gate(
     """Return the gate that records releases; the first time, say where the ledger is."""
     ledger = open_ledger(given)
     if dry_run:
-        return ReleaseGate(ledger, key, only_asking=True)
+        return ReleaseGate(ledger, key, dry_run=True)
     if output is not None and not os.path.lexists(ledger.path):
         output.say(f"From now on, every release of this site is recorded in {ledger.path}")
     return ReleaseGate(ledger, key)

@@ -14,7 +14,7 @@ from fedcdh.messages.signing import SigningKey
 from fedcdh.messages.study_file import Study
 from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.ledger.gate import ReleaseGate
-from fedcdh.privacy.releases import check_invitation, invert_renames
+from fedcdh.privacy.releases import ReleaseContext, check_invitation, invert_renames
 
 
 class SiteOptions(NamedTuple):
@@ -46,7 +46,7 @@ def set_up_site(plan: Path, client: str, out: Output, options: SiteOptions) -> S
     gate = open_gate(options.ledger, signing, out, dry_run=options.dry_run)
     own_names = read_own_columns(options.column_map)
     study, signer = read_study(plan)
-    check_invitation(study, signer, client, policy, own_names, signing)
+    check_invitation(study, signer, ReleaseContext(client, policy, own_names), signing)
     return SiteSetup(study, signer, policy, signing, gate, own_names)
 
 

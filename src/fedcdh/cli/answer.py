@@ -68,7 +68,7 @@ def answer_command(
     from fedcdh.cli._site_setup import SiteOptions, set_up_site
     from fedcdh.messages.round_files import ANSWER_SUFFIX, MAX_TEXT_BYTES, AnswerMessage, pack_answer, request_from_json
     from fedcdh.privacy.ledger.gate import spent_round_budget
-    from fedcdh.privacy.releases import release_answer
+    from fedcdh.privacy.releases import ReleaseContext, release_answer
 
     out = Output(quiet, as_json)
     site = set_up_site(plan, client, out, SiteOptions(policy, ledger, key, column_map, no_disclosure_control))
@@ -83,10 +83,9 @@ def answer_command(
         source = open_data(files, column_map, build_csv_style(delimiter, decimal, encoding, missing), advance)
         refuse_input_as_output(target, [plan, request, *(file.path for file in source.files)])
         check_replaceable(target, "answer")
-        answers, total = release_answer(
-            source, found, client, site.policy, asked, spent, site.own_names, gate=site.gate
-        )
-    message = pack_answer(AnswerMessage(asked.digest, answers, site.policy.research), found)
+        context = ReleaseContext(client, site.policy, site.own_names, site.gate)
+        answers, total = release_answer(source, found, context, asked, spent)
+    message = pack_answer(AnswerMessage(asked.digest, answers, not site.policy.disclosure_control), found)
     written = write_signed(target, message, "answer", site.signing)
     out.say(
         f"The answer has {len(message)} bytes for {len(asked.sets)} sets of variables. {total.rounds} of "

@@ -83,7 +83,7 @@ def discover_command(
 
     out = Output(quiet, as_json)
     study = read_trusted_study(plan, plan_key, out)
-    known, replicates, research = _read_received(expand_paths(summaries, SUMMARY_PATTERN), study, out)
+    known, replicates, uncontrolled = _read_received(expand_paths(summaries, SUMMARY_PATTERN), study, out)
     source = None
     if answers is not None:
         source = _open_answers(answers, study, known, key, out, resampled=replicates is not None, stability=stability)
@@ -102,7 +102,7 @@ def discover_command(
         )
     out.say(str(result), "")
     without_sites, resampled = _assess_stability(result, replicates, out, without_sites=stability)
-    written = write_result(result, output, without_sites, resampled, research=research)
+    written = write_result(result, output, without_sites, resampled, uncontrolled_clients=uncontrolled)
     out.say(f"Wrote {', '.join(map(str, written))}")
     out.result(
         {
@@ -153,9 +153,9 @@ def _read_received(
     messages, replicates = reader.read_all(paths, out)
     check_replicates_have_summaries(replicates, messages)
     cohort = admit_messages(messages, study.plan, out)
-    research = {client for _, client in reader.research} | {each.client for each in replicates if each.research}
+    uncontrolled = {client for _, client in reader.research} | {each.client for each in replicates if each.research}
     found = collect_replicates(replicates, cohort, reader, out) if replicates else None
-    return cohort, found, frozenset(research)
+    return cohort, found, frozenset(uncontrolled)
 
 
 def _assess_stability(

@@ -14,7 +14,7 @@ from fedcdh.cli._options import AsJson, KeyFile, LedgerFile, Quiet
 from fedcdh.errors import SignatureError
 
 if TYPE_CHECKING:
-    from fedcdh.privacy.ledger.ledger_file import LedgerEntry
+    from fedcdh.privacy.ledger import LedgerEntry
 
 _WITHDRAWN = "withdrawn"
 
@@ -136,9 +136,10 @@ def _check_all_signed(entries: Sequence[LedgerEntry], public: str, path: Path) -
 
 def _describe_kind(entry: LedgerEntry) -> str:
     if entry.release.kind == _WITHDRAWN:
-        return f"withdrawn: {entry.release.about['number']}"
-    replicates = f" + {entry.release.copies} replicates" if entry.release.copies else ""
-    return f"{entry.release.kind}{replicates}" + (", research" if entry.release.research else "")
+        return f"withdrawn: {entry.release.details['number']}"
+    replicates = f" + {entry.release.replicates} replicates" if entry.release.replicates else ""
+    control = "" if entry.release.disclosure_control else ", without disclosure control"
+    return f"{entry.release.kind}{replicates}{control}"
 
 
 def _to_document(entry: LedgerEntry) -> dict[str, Any]:
@@ -153,12 +154,12 @@ def _to_document(entry: LedgerEntry) -> dict[str, Any]:
         "digest": release.digest,
         "rows": release.rows,
         "numbers": release.numbers,
-        "copies": release.copies,
+        "replicates": release.replicates,
         "epsilon": release.epsilon,
         "delta": release.delta,
-        "research": release.research,
+        "disclosure_control": release.disclosure_control,
         "variables": sorted(release.columns),
         "load": {name: round(column.load, 6) for name, column in sorted(release.columns.items()) if column.load},
         "key": entry.key,
-        **({"withdraws": dict(release.about)} if release.kind == _WITHDRAWN else {}),
+        **({"withdraws": dict(release.details)} if release.kind == _WITHDRAWN else {}),
     }

@@ -95,7 +95,7 @@ def profile_command(
     from fedcdh.cli._site_setup import read_own_columns
     from fedcdh.messages.profile_file import profile_to_json
     from fedcdh.messages.signing import key_fingerprint
-    from fedcdh.privacy.releases import release_profile
+    from fedcdh.privacy.releases import ReleaseContext, release_profile
 
     out = Output(quiet, as_json)
     target = output or default_file_name(client, ".profile.json")
@@ -109,15 +109,12 @@ def profile_command(
         check_replaceable(target, "profile")
         message = release_profile(
             source,
-            client,
-            rules,
-            own,
+            ReleaseContext(client, rules, own, gate),
             variables=names,
             kinds=kinds,
             draft=draft,
             complete=complete,
             key=signing,
-            gate=gate,
         )
     content, found = profile_to_json(message).encode("utf-8"), message.profile
     _show_profile(out, found)

@@ -153,22 +153,14 @@ def _summarizer(
 ) -> Callable[[], tuple[Summary, bool]]:
     """Return the function that computes this site's summary, called only in the round that needs it."""
     from fedcdh._runtime.cpu_count import default_workers
-    from fedcdh.privacy.releases import release_summary
+    from fedcdh.privacy.releases import ReleaseContext, release_summary
 
     def summarize() -> tuple[Summary, bool]:
         with out.progress("secure-sum") as advance:
-            summary, _ = release_summary(
-                open_rows(advance),
-                site.study.plan,
-                client,
-                site.policy,
-                site.own_names,
-                max_missing_share=max_missing_share,
-                masked=True,
-                gate=site.gate,
-                workers=workers or default_workers(site.study.plan.columns),
-            )
-        return summary, site.policy.research
+            threads = workers or default_workers(site.study.plan.columns)
+            context = ReleaseContext(client, site.policy, site.own_names, site.gate, max_missing_share, threads)
+            summary, _ = release_summary(open_rows(advance), site.study.plan, context, masked=True)
+        return summary, not site.policy.disclosure_control
 
     return summarize
 

@@ -91,7 +91,7 @@ def summarize_command(
     from fedcdh.cli._keys import describe_signature
     from fedcdh.cli._outputs import check_replaceable, default_file_name, refuse_input_as_output
     from fedcdh.cli._site_setup import SiteOptions, set_up_site
-    from fedcdh.privacy.releases import release_summary
+    from fedcdh.privacy.releases import ReleaseContext, release_summary
 
     out = Output(quiet, as_json)
     target = output or default_file_name(client, ".summary")
@@ -111,18 +111,10 @@ def summarize_command(
             refuse_input_as_output(path, [plan, *(file.path for file in source.files)])
             check_replaceable(path, "summary")
         older = find_replicates(target, client)
+        threads = workers or default_workers(found.columns)
+        context = ReleaseContext(client, site.policy, site.own_names, site.gate, max_missing_share, threads)
         try:
-            summary, replicates = release_summary(
-                source,
-                found,
-                client,
-                site.policy,
-                site.own_names,
-                max_missing_share=max_missing_share,
-                copies=bootstrap,
-                gate=site.gate,
-                workers=workers or default_workers(found.columns),
-            )
+            summary, replicates = release_summary(source, found, context, replicates=bootstrap)
         except DisclosureError as refusal:
             there = f"\n{target} is an older file; do not send it instead." if target.exists() else ""
             raise DisclosureError(f"{refusal}{there}") from None
@@ -142,7 +134,7 @@ def _write_messages(
     from fedcdh.messages.summary_file import SummaryMessage, pack_summary
 
     plan, summary, replicates = site.study.plan, summaries[0], len(summaries) - 1
-    research = site.policy.research
+    research = not site.policy.disclosure_control
     content, *further = [pack_summary(SummaryMessage(one, research), plan) for one in summaries]
     entries, total = plan.columns * (plan.columns + 1) // 2, len(content) + sum(map(len, further))
     more = f", and with {replicates} bootstrap replicates {total} bytes in {replicates + 1} files" if further else ""

@@ -33,7 +33,7 @@ from fedcdh.summaries.aggregation import Aggregate, Cohort
 from fedcdh.summaries.joint import Spent
 
 MIN_CURVATURE_LOG_BAYES = 3.0
-"""Log Bayes factor from which curvature directs an edge: odds of 20 to 1. `benchmarks.bench_evidence` counts how
+"""Log Bayes factor from which curvature directs an edge: odds of 20 to 1. `benchmarks.bench_evidence_priors` counts how
 often arrows of that strength are right."""
 MIN_CHANGE_LOG_BAYES = 10.0
 """The same for mechanisms that change independently in one direction and not in the other. With few clients that is

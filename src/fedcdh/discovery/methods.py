@@ -83,7 +83,7 @@ METHODS: Mapping[str, Method] = {
     ),
 }
 DEFAULT_METHOD = "evidence"
-"""What "auto" stands for: the engine with the best record, as `benchmarks.bench_record` prints it."""
+"""What "auto" stands for: the engine with the best record, as `benchmarks.bench_real_data` prints it."""
 
 
 MAX_CONDITIONING_SETS = 1000

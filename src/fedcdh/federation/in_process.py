@@ -158,7 +158,7 @@ def _return_table(table: Table) -> Table:
 def _client_policy(policy: Policy | Mapping[str, Policy] | None, client: str) -> Policy:
     if isinstance(policy, Policy):
         return policy
-    return (policy or {}).get(client, Policy(research=True))
+    return (policy or {}).get(client, Policy(disclosure_control=False))
 
 
 def _check_faults(faults: Mapping[tuple[str, str], Fault], clients: Collection[str]) -> None:
