@@ -47,7 +47,7 @@ def broken(study: Path, tmp_path: Path) -> dict[str, tuple[list[str], int, str]]
         "not a truth": (
             ["compare", str(tmp_path / "not.plan.json"), str(study / "truth.json")],
             3,
-            "expected result.json",
+            "is not a result or a truth",
         ),
     }
 
