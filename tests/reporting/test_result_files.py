@@ -37,7 +37,7 @@ def test_stability_is_there_when_handed_in(runs, tmp_path):
     found = json.loads(text)["stability"]
     assert [edge["adjacent"] for edge in found["edges"]] == [edge.adjacent for edge in stability.edges]
     assert len(found["runs"]) == len(stability.runs)
-    assert {client: tuple(texts) for client, texts in found["blame"].items()} == stability.changes_without
+    assert {client: tuple(texts) for client, texts in found["changes_without"].items()} == stability.changes_without
     assert [one["largest"] for one in found["influence"]] == [one.largest for one in stability.influence]
     (*_, path) = write_result(RESULT, tmp_path, stability)
     assert path.read_text(encoding="utf-8") == text

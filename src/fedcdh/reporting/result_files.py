@@ -141,7 +141,7 @@ def stability_to_dict(stability: Stability) -> dict[str, Any]:
         "seed": stability.seed,
         "edges": [asdict(edge) for edge in stability.edges],
         "changing": [asdict(change) for change in stability.changing],
-        "blame": stability.changes_without,
+        "changes_without": stability.changes_without,
         "influence": [asdict(one) for one in stability.influence],
         "runs": [
             {

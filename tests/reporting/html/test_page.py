@@ -140,10 +140,10 @@ def test_stability_may_come_with_its_runs(found):
     edges = [
         {"source": "age", "target": "exercise", "mark": "—", "adjacent": 1.0, "same": 0.8, "gone_without": ["city"]},
     ]
-    changing = [{"variable": "medication", "changing": True, "share": 0.6, "otherwise_without": ["north"]}]
+    changing = [{"variable": "medication", "changing": True, "share": 0.6, "differs_without": ["north"]}]
     made["stability"] = {"kind": "leave-one-out", "edges": edges, "changing": changing, "runs": [{}] * 5, "notes": []}
     assert "hangs on each site" not in Page(render_report(made)).text
-    whose = {"client": "north", "share": 0.25, "largest": 7.25, "total": 9.5, "otherwise": 3}
+    whose = {"client": "north", "share": 0.25, "largest": 7.25, "total": 9.5, "n_changed": 3}
     made["stability"]["influence"] = [{**whose, "link": ["age", "exercise"]}, {**whose, "client": "city", "link": None}]
     text = Page(render_report(made)).text
     assert "hangs on each site" in text

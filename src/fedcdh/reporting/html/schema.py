@@ -138,10 +138,10 @@ _edge_stability = _record(
     },
 )
 _change_stability = _record(
-    {"variable": _text}, {"share": _maybe_number, "otherwise_without": _optional(_list_of(_text))}
+    {"variable": _text}, {"share": _maybe_number, "differs_without": _optional(_list_of(_text))}
 )
 _influence = _record(
-    {"client": _text, "share": _number, "largest": _number, "total": _number, "otherwise": _count},
+    {"client": _text, "share": _number, "largest": _number, "total": _number, "n_changed": _count},
     {"link": _optional(_pair)},
 )
 _stability_object = _record(

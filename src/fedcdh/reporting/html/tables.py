@@ -210,7 +210,7 @@ def changing_stability_table(changing: Sequence[Mapping[str, Any]], *, whose: bo
                 _cell(to_html_name(record["variable"])),
                 _cell("differs" if record.get("changing") else "no difference found"),
                 _bar_cell(record.get("share")),
-                *(_cell(_format_names(record.get("otherwise_without") or None)) for _ in range(whose)),
+                *(_cell(_format_names(record.get("differs_without") or None)) for _ in range(whose)),
             ]
         )
         for record in changing
@@ -229,7 +229,7 @@ def influence_table(influence: Sequence[Mapping[str, Any]]) -> str:
                 _number_cell(format_signed(record["largest"]), record["largest"]),
                 _cell(" and ".join(map(to_html_name, record.get("link") or ()))),
                 _short_cell(record["total"]),
-                _number_cell(f"{record['otherwise']:,}", record["otherwise"]),
+                _number_cell(f"{record['n_changed']:,}", record["n_changed"]),
             ]
         )
         for record in influence
