@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from fedcdh.evaluation.simulation import Array, Function, identity, keyed_generator, name_clients
+from fedcdh._runtime.array_types import Array
+from fedcdh.evaluation.simulation import Function, identity, keyed_generator, name_clients
 from fedcdh.protocols import Query
 
 Mechanism = Callable[[Array], Array]

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.evaluation.simulation import (
-    Array,
     Function,
     NoiseSampler,
     Simulation,

@@ -6,12 +6,19 @@ known graph) is just another `IndependenceTest`, which is how the search is test
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 DOMAIN = "__domain__"
 """The surrogate variable ℧ of the paper: which client a row belongs to. It has no causes among the variables."""
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""A function that a search calls just before each batch of work, with two counts.
+
+A search by tests passes (level, queries in this batch); a search by scores passes (families scored so far, families in
+this batch).
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -249,8 +249,8 @@ def test_the_policy_of_a_site_is_kept(study, tmp_path, capsys, monkeypatch):
     arguments = ["summarize", str(study / "study.plan.json"), str(study / "north" / "data.csv"), "--client", "north"]
     cases = {
         "min_rows = 301": "300 rows, expected at least 301",
-        'withheld = ["v3"]': "'v3' is withheld",
-        'variables = ["v1"]': "'v2' is not among the variables",
+        'excluded_variables = ["v3"]': "'v3' is among the excluded_variables",
+        'allowed_variables = ["v1"]': "'v2' is not among the allowed_variables",
         'plans = ["000000000000"]': "add it to plans",
         f'coordinator_keys = ["ed25519:{"A" * 42}E="]': "is not signed",
     }
@@ -266,7 +266,7 @@ def test_the_policy_of_a_site_is_kept(study, tmp_path, capsys, monkeypatch):
     assert "research, no privacy" in capsys.readouterr().err
     assert main(["inspect", "north.summary", "--plan", str(study / "study.plan.json"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["research"] is True
-    (tmp_path / "policy.toml").write_text("smalest_rows = 3", encoding="utf-8")
+    (tmp_path / "policy.toml").write_text("min_row = 3", encoding="utf-8")
     assert main(arguments) == 2
     assert "did you mean 'min_rows'" in capsys.readouterr().err
 
@@ -411,11 +411,11 @@ def test_a_reader_who_has_seen_enough_stops_nothing(study, tmp_path, unbuffered)
 
 def test_lists_of_a_policy_speak_of_the_sites_own_columns(study, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "policy.toml").write_text('withheld = ["v1"]', encoding="utf-8")
+    (tmp_path / "policy.toml").write_text('excluded_variables = ["v1"]', encoding="utf-8")
     (tmp_path / "names.toml").write_text('"v1" = "harmless"', encoding="utf-8")
     data = str(study / "north" / "data.csv")
     assert main(["profile", data, "--client", "north", "--map", "names.toml"]) == 7
-    assert "'harmless' (here 'v1') is withheld" in capsys.readouterr().err
+    assert "'harmless' (here 'v1') is among the excluded_variables" in capsys.readouterr().err
     assert main(["profile", data, "--client", "north", "--plan", str(study / "study.plan.json")]) == 7
 
 
@@ -424,8 +424,8 @@ def test_what_the_user_has_set_up_comes_before_what_lies_around(study, tmp_path,
     arguments = ["profile", str(study / "north" / "data.csv"), "--client", "north"]
     settings = Path(os.environ["XDG_CONFIG_HOME"]) / "fedcdh"
     settings.mkdir()
-    (settings / "policy.toml").write_text('withheld = ["v1"]', encoding="utf-8")
-    (tmp_path / "policy.toml").write_text("research = true", encoding="utf-8")
+    (settings / "policy.toml").write_text('excluded_variables = ["v1"]', encoding="utf-8")
+    (tmp_path / "policy.toml").write_text("disclosure_control = false", encoding="utf-8")
     assert main(arguments) == 7
     (settings / "policy.toml").unlink()
     assert main([*arguments, "-q"]) == 0
@@ -486,7 +486,7 @@ def test_stability_is_part_of_a_result_that_asked_for_it(study, tmp_path):
     assert again == plain
     assert [run["left_out"] for run in found["runs"]] == [["coast"], ["north"], ["south"]]
     assert main(["report", str(tmp_path / "again"), "-o", str(tmp_path / "study.html"), "-q"]) == 0
-    assert "Would it be found again?" in (tmp_path / "study.html").read_text("utf-8")
+    assert "Stability of links" in (tmp_path / "study.html").read_text("utf-8")
 
 
 @pytest.mark.parametrize(

@@ -145,9 +145,8 @@ def test_copies_say_how_stable_a_result_is_and_change_nothing_else(study, tmp_pa
     assert found == json.loads(json.dumps(expected))
     assert main(["report", str(tmp_path / "b"), "-o", str(tmp_path / "study.html"), "-q"]) == 0
     page = (tmp_path / "study.html").read_text("utf-8")
-    assert "With other rows" in page
-    assert "With rows drawn anew" in page
-    assert "without one site after the other" in page
+    assert "With resampled rows" in page
+    assert "with each site left out in turn" in page
 
 
 def test_a_copy_cannot_stand_for_the_summary(study, tmp_path, capsys):
@@ -245,7 +244,7 @@ def test_no_summary_is_called_like_a_copy_of_another(study, tmp_path, capsys):
 
 def test_the_policy_says_how_many_copies_may_leave(study, tmp_path, capsys):
     assert summarized(study, "north", tmp_path, 30) == 7
-    assert "with up to 2 bootstrap copies the summary may leave" in capsys.readouterr().err
+    assert "with up to 2 bootstrap replicates the summary may leave" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
     assert summarized(study, "north", tmp_path, 2) == 0
     assert summarized(study, "north", tmp_path / "research", 5, "--research") == 0
@@ -267,13 +266,13 @@ def test_every_message_needs_its_figures(people, rows):
     least = min(rows // required_rows(plan), min(people, rows - people) // required_cell_count(plan))
     if least == 0:
         with pytest.raises(DisclosureError, match="the summary alone must not leave"):
-            policy.check_summary(summary, plan, copies=1)
+            policy.check_summary(summary, plan, replicates=1)
         return
-    policy.check_summary(summary, plan, copies=least - 1)
-    told = f"with up to {least - 1} bootstrap copies the" if least > 1 else "without bootstrap copies the"
+    policy.check_summary(summary, plan, replicates=least - 1)
+    told = f"with up to {least - 1} bootstrap replicates the" if least > 1 else "without bootstrap replicates the"
     for more in (least, least + 20):
         with pytest.raises(DisclosureError, match=told):
-            policy.check_summary(summary, plan, copies=more)
+            policy.check_summary(summary, plan, replicates=more)
 
 
 def test_who_hides_behind_a_neighbour_is_found_in_the_copy_without_them():
@@ -284,7 +283,7 @@ def test_who_hides_behind_a_neighbour_is_found_in_the_copy_without_them():
     found = scan_rows(table, plan, "north", ScanOptions())
     summary = found.summary(0.5)
     seen = ReplicateLeverage(plan, summary)
-    assert compute_leverages(summary, plan, found.outermost.values)["a"] < 0.51
+    assert compute_leverages(summary, plan, found.extremes.values)["a"] < 0.51
     told = []
     copies = bootstrap_summaries(
         table, plan, "north", 30, 1, observer=lambda *block: (seen(*block), told.append(block))
@@ -293,13 +292,13 @@ def test_who_hides_behind_a_neighbour_is_found_in_the_copy_without_them():
     policy, refused = Policy(), set()
     for copy in copies:
         try:
-            policy.check_copy(copy, plan, seen.outermost[copy.copy], seen.times[copy.copy])
+            policy.check_replicate(copy, plan, seen.extremes[copy.copy], seen.weights[copy.copy])
         except DisclosureError:
             refused.add(copy.copy)
     assert refused == {number for number, (one, other) in times.items() if (one > 0) != (other > 0)}
     assert 0 < len(refused) < 30
     for copy in copies:
-        Policy(research=True).check_copy(copy, plan, seen.outermost[copy.copy], seen.times[copy.copy])
+        Policy(disclosure_control=False).check_replicate(copy, plan, seen.extremes[copy.copy], seen.weights[copy.copy])
 
 
 def test_the_outermost_values_of_a_copy_are_those_of_its_rows(monkeypatch):
@@ -316,9 +315,9 @@ def test_the_outermost_values_of_a_copy_are_those_of_its_rows(monkeypatch):
     for number, blocks in told.items():
         ages, times = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
         there = ages[times > 0]
-        ends = seen.outermost[number]["age"]
+        ends = seen.extremes[number]["age"]
         assert (ends.min(), ends.max()) == (there.min(), there.max())
-        assert seen.times[number]["age"][0] == times[ages == there.min()].max()
+        assert seen.weights[number]["age"][0] == times[ages == there.min()].max()
 
 
 def test_odds_grow_with_the_messages():
@@ -346,10 +345,10 @@ def test_the_weights_that_were_drawn_count_and_not_their_average():
     table = {"a": np.append(rng.standard_normal(500), 6.0), "b": rng.standard_normal(501)}
     found = scan_rows(table, plan, "north", ScanOptions())
     summary = found.summary(0.5)
-    alone = compute_leverages(summary, plan, found.outermost.values)["a"]
+    alone = compute_leverages(summary, plan, found.extremes.values)["a"]
     odds, limit = alone / (1 - alone), 7.5
     policy = Policy(max_leverage=limit * odds / (1 + limit * odds))
-    policy.check_summary(summary, plan, found.outermost.values, copies=copies)
+    policy.check_summary(summary, plan, found.extremes.values, replicates=copies)
     refused, expected = set(), set()
     for seed in range(60):
         seen, told = ReplicateLeverage(plan, summary), []
@@ -360,14 +359,14 @@ def test_the_weights_that_were_drawn_count_and_not_their_average():
 
         bootstrap_summaries(table, plan, "north", copies, seed, observer=watch)
         grown = 1 + ((told[-1][1][:, -1] - 1) ** 2).sum()
-        assert seen.together["a"] == pytest.approx(odds * grown / (1 + odds * grown), abs=1e-9)
+        assert seen.joint["a"] == pytest.approx(odds * grown / (1 + odds * grown), abs=1e-9)
         if grown > limit:
             expected.add(seed)
         try:
-            policy.check_replicates(seen.together)
+            policy.check_replicates(seen.joint)
         except DisclosureError:
             refused.add(seed)
-        replace(policy, research=True).check_replicates(seen.together)
+        replace(policy, disclosure_control=False).check_replicates(seen.joint)
     assert refused == expected
     assert 0 < len(refused) < 60
 

@@ -47,9 +47,9 @@ def load_policy(given: Path | None, research: bool, output: Output) -> Policy:
     if path is not None:
         policy = Policy.from_file(path)
         output.say(f"Policy: {path}")
-    if research or policy.research:
+    if research or not policy.disclosure_control:
         output.warn("research, no privacy: no smallest numbers of rows or people; a summary says so", always=True)
-    return replace(policy, research=True) if research else policy
+    return replace(policy, disclosure_control=False) if research else policy
 
 
 def load_signing_key(given: Path | None, output: Output) -> SigningKey | None:
@@ -59,12 +59,12 @@ def load_signing_key(given: Path | None, output: Output) -> SigningKey | None:
 
 
 def open_gate(
-    given: Path | None, key: SigningKey | None, output: Output | None = None, *, only_asking: bool = False
+    given: Path | None, key: SigningKey | None, output: Output | None = None, *, dry_run: bool = False
 ) -> ReleaseGate:
     """Where this site notes what leaves; the first time, it says where that is."""
     ledger = open_ledger(given)
-    if only_asking:
-        return ReleaseGate(ledger, key, only_asking=True)
+    if dry_run:
+        return ReleaseGate(ledger, key, dry_run=True)
     if output is not None and not os.path.lexists(ledger.path):
         output.say(f"From now on, what leaves this site is noted in {ledger.path}")
     return ReleaseGate(ledger, key)

@@ -12,7 +12,7 @@ from fedcdh.messages.signing import SigningKey
 from fedcdh.messages.study_file import Study
 from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.ledger.gate import ReleaseGate
-from fedcdh.privacy.releases import check_invitation, invert_renames
+from fedcdh.privacy.releases import ReleaseContext, check_invitation, invert_renames
 
 
 class SiteSetup(NamedTuple):
@@ -36,13 +36,13 @@ def set_up_site(
     ledger: Path | None,
     key: Path | None,
     renames: Path | None,
-    only_asking: bool = False,
+    dry_run: bool = False,
 ) -> SiteSetup:
     """All that the options of such a command name, once policy and key agree with the plan."""
     rules, signing = load_policy(policy, research, out), load_signing_key(key, out)
-    gate, own = open_gate(ledger, signing, out, only_asking=only_asking), read_own_columns(renames)
+    gate, own = open_gate(ledger, signing, out, dry_run=dry_run), read_own_columns(renames)
     study, signer = read_study(plan)
-    check_invitation(study, signer, client, rules, own, signing)
+    check_invitation(study, signer, ReleaseContext(client, rules, own), signing)
     return SiteSetup(study, signer, rules, signing, gate, own)
 
 

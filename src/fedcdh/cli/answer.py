@@ -40,7 +40,7 @@ from fedcdh.messages.round_files import (
     request_from_json,
 )
 from fedcdh.privacy.ledger.gate import spent_round_budget
-from fedcdh.privacy.releases import release_answer
+from fedcdh.privacy.releases import ReleaseContext, release_answer
 
 
 @report_errors
@@ -80,12 +80,13 @@ def answer_command(
         rules.check_request(find_signer(request, content, "request"))
     target = output or default_file_name(client, ANSWER_SUFFIX.format(asked.number))
     spent = spent_round_budget(gate.ledger.entries(), study.plan)
+    context = ReleaseContext(client, rules, own, gate)
     with out.progress("answer") as advance:
         source = open_data(files, renames, build_csv_style(delimiter, decimal, encoding, missing), advance)
         refuse_input_as_output(target, [plan, request, *(file.path for file in source.files)])
         check_replaceable(target, "answer")
-        answers, told = release_answer(source, study.plan, client, rules, asked, spent, own, gate=gate)
-    message = pack_answer(AnswerMessage(asked.digest, answers, rules.research), study.plan)
+        answers, told = release_answer(source, study.plan, context, asked, spent)
+    message = pack_answer(AnswerMessage(asked.digest, answers, not rules.disclosure_control), study.plan)
     written = write_signed(target, message, "answer", signing)
     out.say(
         f"{len(asked.sets)} sets of variables; the answer has {len(message)} bytes. So far {told.rounds} of "

@@ -116,9 +116,9 @@ def _check_all_signed(entries: tuple[LedgerEntry, ...], public: str, path: Path)
 
 def _describe_kind(entry: LedgerEntry) -> str:
     if entry.release.kind == WITHDRAWN:
-        return f"withdrawn: {entry.release.about['number']}"
-    copies = f" + {entry.release.copies} copies" if entry.release.copies else ""
-    return f"{entry.release.kind}{copies}" + (", research" if entry.release.research else "")
+        return f"withdrawn: {entry.release.details['number']}"
+    copies = f" + {entry.release.replicates} replicates" if entry.release.replicates else ""
+    return f"{entry.release.kind}{copies}" + ("" if entry.release.disclosure_control else ", without disclosure control")
 
 
 def _to_document(entry: LedgerEntry) -> dict[str, Any]:
@@ -133,12 +133,12 @@ def _to_document(entry: LedgerEntry) -> dict[str, Any]:
         "digest": release.digest,
         "rows": release.rows,
         "numbers": release.numbers,
-        "copies": release.copies,
+        "replicates": release.replicates,
         "epsilon": release.epsilon,
         "delta": release.delta,
-        "research": release.research,
+        "disclosure_control": release.disclosure_control,
         "variables": sorted(release.columns),
         "load": {name: round(told.load, 6) for name, told in sorted(release.columns.items()) if told.load},
         "key": entry.key,
-        **({"withdraws": dict(release.about)} if release.kind == WITHDRAWN else {}),
+        **({"withdraws": dict(release.details)} if release.kind == WITHDRAWN else {}),
     }

@@ -38,7 +38,7 @@ from fedcdh.cli._options import (
 )
 from fedcdh.cli._site_setup import set_up_site
 from fedcdh.errors import SecureAggregationError, SettingsError, SignatureError
-from fedcdh.privacy.releases import release_summary
+from fedcdh.privacy.releases import ReleaseContext, release_summary
 from fedcdh.privacy.secure_aggregation.client import SecAggClient
 from fedcdh.privacy.secure_aggregation.client_state import ClientStateFile
 from fedcdh.privacy.secure_aggregation.codec import max_message_bytes, read_message
@@ -132,18 +132,10 @@ def join_command(
             source = open_data(files, renames, build_csv_style(delimiter, decimal, encoding, missing), advance)
             for path in (target, memory.path):
                 refuse_input_as_output(path, [plan, request, *(file.path for file in source.files)])
-            summary, _ = release_summary(
-                source,
-                study.plan,
-                client,
-                rules,
-                own,
-                max_missing_share=max_missing_share,
-                masked=True,
-                gate=gate,
-                workers=workers or default_workers(study.plan.columns),
-            )
-        return summary, rules.research
+            threads = workers or default_workers(study.plan.columns)
+            context = ReleaseContext(client, rules, own, gate, max_missing_share, threads)
+            summary, _ = release_summary(source, study.plan, context, masked=True)
+        return summary, not rules.disclosure_control
 
     refuse_input_as_output(target, [plan, request])
     check_replaceable(target, "masking")

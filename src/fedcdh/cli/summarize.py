@@ -48,7 +48,7 @@ from fedcdh.errors import DisclosureError, SettingsError
 from fedcdh.messages.profile_file import profile_to_json
 from fedcdh.messages.signing import key_fingerprint
 from fedcdh.messages.summary_file import SummaryMessage, pack_summary
-from fedcdh.privacy.releases import release_profile, release_summary
+from fedcdh.privacy.releases import ReleaseContext, release_profile, release_summary
 from fedcdh.summaries.bootstrap import MAX_REPLICATES
 from fedcdh.summaries.column_profiles import ColumnProfile
 from fedcdh.summaries.profiles import Profile
@@ -104,7 +104,7 @@ def profile_command(
     out = Output(quiet, as_json)
     target = output or default_file_name(client, ".profile.json")
     rules, signing = load_policy(policy, research, out), load_signing_key(key, out)
-    gate = open_gate(ledger, signing, out, only_asking=check)
+    gate = open_gate(ledger, signing, out, dry_run=check)
     names = [name.strip() for name in variables.split(",")] if variables is not None else None
     kinds: dict[str, ColumnKind] = {
         name: _parse_kind(name, text) for name, text in parse_pairs(kind, "--kind", "NAME=KIND").items()
@@ -122,15 +122,12 @@ def profile_command(
         check_replaceable(target, "profile")
         message = release_profile(
             source,
-            client,
-            rules,
-            own,
+            ReleaseContext(client, rules, own, gate),
             variables=names,
             kinds=kinds,
             draft=draft,
             complete=complete,
             key=signing,
-            gate=gate,
         )
     content, found = profile_to_json(message).encode("utf-8"), message.profile
     _show_profile(out, found)
@@ -197,7 +194,7 @@ def summarize_command(
         ledger=ledger,
         key=key,
         renames=renames,
-        only_asking=check,
+        dry_run=check,
     )
     out.say(f"Plan {study.plan.fingerprint[:12]}, {_describe_signature(signer)}: {len(study.plan.names)} variables.")
     if study.plan.noise is not None and study.plan.noise.shared == "together":
@@ -208,18 +205,10 @@ def summarize_command(
             refuse_input_as_output(path, [plan, *(file.path for file in source.files)])
             check_replaceable(path, "summary")
         older = find_replicates(target, client)
+        threads = workers or default_workers(study.plan.columns)
+        context = ReleaseContext(client, rules, own, gate, max_missing_share, threads)
         try:
-            summary, copies = release_summary(
-                source,
-                study.plan,
-                client,
-                rules,
-                own,
-                max_missing_share=max_missing_share,
-                copies=bootstrap,
-                gate=gate,
-                workers=workers or default_workers(study.plan.columns),
-            )
+            summary, copies = release_summary(source, study.plan, context, replicates=bootstrap)
         except DisclosureError as refusal:
             there = f"\n{target} is an older file; do not send it in place of this one" if target.exists() else ""
             raise DisclosureError(f"{refusal}{there}") from None
@@ -227,7 +216,7 @@ def summarize_command(
     if check:
         _say_may_leave(out, "summary", client, summary.rows)
         return
-    content, *further = [pack_summary(SummaryMessage(one, rules.research), study.plan) for one in (summary, *copies)]
+    content, *further = [pack_summary(SummaryMessage(one, not rules.disclosure_control), study.plan) for one in (summary, *copies)]
     entries, total = study.plan.columns * (study.plan.columns + 1) // 2, len(content) + sum(map(len, further))
     more = f", and with {bootstrap} bootstrap copies {total} bytes in {bootstrap + 1} files" if copies else ""
     out.say(
@@ -249,7 +238,7 @@ def summarize_command(
             "plan": study.plan.fingerprint,
             "rows": summary.rows,
             "rows_read": summary.rows_read,
-            "research": rules.research,
+            "research": not rules.disclosure_control,
         }
     )
 

@@ -16,9 +16,9 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.errors import DataError, SettingsError
 
-Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 _MAX_EXACT_INTEGER = 2**53  # from here on, not every whole number is a float
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from fedcdh.discovery.settings import Progress, Settings
+from fedcdh.discovery.settings import Settings
 from fedcdh.errors import SettingsError
 from fedcdh.graphs.partial_graph import Pair, PartialGraph
-from fedcdh.protocols import DOMAIN, IndependenceTest, IndependentChange
+from fedcdh.protocols import DOMAIN, IndependenceTest, IndependentChange, Progress
 from fedcdh.search.colliders import ColliderRule
 from fedcdh.search.conditioning_sets import CachedTest, with_progress
 from fedcdh.search.edge_removal import RemovalRule

@@ -11,9 +11,10 @@ from fedcdh.data.sources import ColumnKind
 from fedcdh.data.table import split_by_client
 from fedcdh.discovery.methods import Method, get_method
 from fedcdh.discovery.result import Discovery
-from fedcdh.discovery.settings import Progress, Settings, default_alpha
+from fedcdh.discovery.settings import Settings, default_alpha
 from fedcdh.errors import PlanMismatchError, SummaryError
 from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
+from fedcdh.protocols import Progress
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
 from fedcdh.summaries.joint import AnswerSource, LocalAnswerSource

@@ -181,8 +181,8 @@ def _with_domain(X: Any, domain: Any) -> tuple[Any, str | None]:
     table, labels = _to_table(X), to_table({DOMAIN: np.asarray(domain)}, owner="domain").columns[DOMAIN]
     if DOMAIN in table.columns:
         raise DataError(
-            f"X has a column {DOMAIN!r}, a name that this package uses itself; rename the column, or pass {DOMAIN!r} as "
-            "domain if it holds the client",
+            f"X has a column {DOMAIN!r}, a name that this package uses itself; rename the column, or pass {DOMAIN!r} "
+            "as domain if it holds the client",
             parameter="domain",
         )
     if len(labels) != table.rows:
@@ -205,7 +205,7 @@ def _to_table(X: Any) -> Table:
 
 
 def _has_names(X: Any) -> bool:
-    """Return whether columns have names: in data frames and mappings, but not in rows or sparse matrices."""
+    """Return whether columns have names: in data frames and mappings, not in rows or sparse matrices."""
     if _is_per_client(X):
         return all(map(_has_names, X.values()))
     if issparse(X):  # one of the sparse formats is a dict

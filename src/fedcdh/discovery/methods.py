@@ -25,7 +25,7 @@ from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite
 from fedcdh.summaries.joint import AnswerSource, Spent
 
 DEFAULT_METHOD = "evidence"
-"""The method that "auto" stands for: the one with the best record, as `benchmarks.bench_record` prints it."""
+"""The method that "auto" stands for: the one with the best record, as `benchmarks.bench_real_data` prints it."""
 MAX_CONDITIONING_SETS = 1000
 """Conditioning sets that adaptive rounds ask about, unless the plan's limits are reached before."""
 
@@ -146,8 +146,8 @@ def get_method(name: str, *, noisy: bool = False, rounds: str = "one") -> Method
         )
     if noisy and chosen != "constraint":
         raise SettingsError(
-            f"method {chosen!r} takes the noise in these summaries for dependence; choose 'auto' or 'constraint', whose "
-            "tests allow for it",
+            f"method {chosen!r} takes the noise in these summaries for dependence; choose 'auto' or 'constraint', "
+            "whose tests allow for it",
             parameter="method",
         )
     check_rounds(chosen, rounds)

@@ -12,12 +12,12 @@ from typing import Any
 from fedcdh._io.text import abbreviate_list
 from fedcdh.discovery.algorithm import SearchResult
 from fedcdh.discovery.drift import Drift, estimate_drift
-from fedcdh.discovery.settings import Progress, Settings
+from fedcdh.discovery.settings import Settings
 from fedcdh.discovery.stability import Replicate, Stability, assess_stability
 from fedcdh.errors import KnowledgeError, MissingDependencyError, NoConsistentExtensionError
 from fedcdh.graphs.equivalence import extend_to_dag, find_consistent_extension
 from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph, sort_pair
-from fedcdh.protocols import DOMAIN
+from fedcdh.protocols import DOMAIN, Progress
 from fedcdh.search.edge_support import orient_like
 from fedcdh.search.orientation import Orientation
 from fedcdh.search.skeleton import Skeleton

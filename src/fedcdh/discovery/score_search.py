@@ -7,21 +7,21 @@ from itertools import combinations
 
 from fedcdh._io.text import abbreviate_list
 from fedcdh.discovery.algorithm import SearchResult, with_domain
-from fedcdh.discovery.settings import Progress, Settings
+from fedcdh.discovery.settings import Settings
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import Pair, PartialGraph
 from fedcdh.inference.evidence.family_score import FamilyScore
 from fedcdh.inference.independent_change import OperatorChange
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.inference.parent_screening import screen_parents
-from fedcdh.protocols import DOMAIN, Family, LocalScore
+from fedcdh.protocols import DOMAIN, Family, LocalScore, Progress
 from fedcdh.search.edge_support import edge_supports, make_dag_collider_rule, measure_directions, to_skeleton
 from fedcdh.search.order_search import best_dag
 from fedcdh.search.orientation import DirectionEvidence, orient_skeleton
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 
 MIN_CURVATURE_LOG_BAYES = 3.0
-"""Log Bayes factor from which curvature directs an edge: odds of 20 to 1. `benchmarks.bench_evidence` counts how
+"""Log Bayes factor from which curvature directs an edge: odds of 20 to 1. `benchmarks.bench_evidence_priors` counts how
 often arrows of that strength are right."""
 MIN_CHANGE_LOG_BAYES = 10.0
 """The same for mechanisms that change independently in one direction and not in the other. With few clients that is

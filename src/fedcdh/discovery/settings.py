@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import comb
-from typing import TypeAlias, TypedDict
+from typing import TypedDict
 
 from fedcdh.errors import SettingsError
 from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
-
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called before each batch: with (size of the conditioning sets, queries) by tests, the size after the last for the
-queries about colliders; with (families scored so far, families) by score."""
 
 DEFAULT_ALPHA = 0.05
 """Significance level of the tests for up to `MAX_VARIABLES_AT_DEFAULT_ALPHA` variables."""

@@ -30,10 +30,11 @@ from fedcdh._runtime.blas_threads import single_blas_thread
 from fedcdh.discovery.algorithm import SearchResult
 from fedcdh.discovery.influence import Influence, measure_influence
 from fedcdh.discovery.methods import get_method
-from fedcdh.discovery.settings import Progress, Settings
+from fedcdh.discovery.settings import Settings
 from fedcdh.discovery.stability_run import StabilityRun, make_run
 from fedcdh.errors import SettingsError
 from fedcdh.graphs.partial_graph import sort_pair
+from fedcdh.protocols import Progress
 from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary

@@ -18,9 +18,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.protocols import DOMAIN
 
-Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
 FunctionKey = tuple[str, ...]
 NoiseSampler = Callable[[np.random.Generator, int], Array]

@@ -20,7 +20,7 @@ from fedcdh.data.sources import ColumnKind
 from fedcdh.discovery.api import MAX_BYTES, MAX_ROUNDS, discover_from
 from fedcdh.discovery.methods import get_method
 from fedcdh.discovery.result import Discovery
-from fedcdh.discovery.settings import DEFAULT_ALPHA, Progress, Settings
+from fedcdh.discovery.settings import DEFAULT_ALPHA, Settings
 from fedcdh.errors import (
     DuplicateClientError,
     MessageFormatError,
@@ -44,6 +44,7 @@ from fedcdh.messages.signing import SigningKey, sign
 from fedcdh.messages.study_file import Study
 from fedcdh.messages.summary_file import max_summary_bytes, unpack_summary
 from fedcdh.privacy.secure_aggregation.session import SessionFolder, run_session
+from fedcdh.protocols import Progress
 from fedcdh.reporting.result_files import write_result
 from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
 from fedcdh.summaries.summary import Summary
@@ -155,7 +156,7 @@ class _Coordinator:
         study = self._load_study() or self._plan_from_profiles()
         known = self._cohort(study) if self.terms.masked is None else self._sum(study, self.terms.masked)
         result = self._found(study, known, progress)
-        write_result(result, folder, research=self.research & {*result.cohort.total.clients})
+        write_result(result, folder, uncontrolled_clients=self.research & {*result.cohort.total.clients})
         return StudyOutcome(result, study, self.record)
 
     def _sum(self, study: Study, masking: SecureSumOptions) -> Aggregate:

@@ -16,7 +16,7 @@ from typing import Any, Literal, Unpack, get_args
 
 from fedcdh.data.sources import ColumnKind
 from fedcdh.data.table import Table, split_by_client
-from fedcdh.discovery.settings import Progress, SearchOptions
+from fedcdh.discovery.settings import SearchOptions
 from fedcdh.errors import ExitCode, SettingsError
 from fedcdh.federation.coordinator import StudyOutcome, StudyTerms, conduct_study
 from fedcdh.federation.journal import safe_file_name
@@ -29,6 +29,7 @@ from fedcdh.messages.envelope import ANSWER, MASKING, PROFILE, REFUSAL, SUMMARY,
 from fedcdh.messages.signing import SigningKey
 from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.secure_aggregation.messages import REQUEST_TYPES
+from fedcdh.protocols import Progress
 
 Fault = Literal["silent", "late", "repeated", "contradicting", "failed", "crashed", "garbled"]
 """Never answers; answers in the next round; the same twice; twice, not the same; with an error code; the network says
@@ -156,7 +157,7 @@ def _return_table(table: Table) -> Table:
 def _client_policy(policy: Policy | Mapping[str, Policy] | None, client: str) -> Policy:
     if isinstance(policy, Policy):
         return policy
-    return (policy or {}).get(client, Policy(research=True))
+    return (policy or {}).get(client, Policy(disclosure_control=False))
 
 
 def _check_faults(faults: Mapping[tuple[str, str], Fault], clients: Collection[str]) -> None:

@@ -7,11 +7,10 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
-Array = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
+from fedcdh._runtime.array_types import Array, Indices
+
 Matrices: TypeAlias = Array | Sequence[Array]
 """One matrix, a stack of them, or several that are wherever they are, so that none has to be copied."""
 Item = TypeVar("Item")

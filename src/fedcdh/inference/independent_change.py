@@ -15,11 +15,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import pdist, squareform
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.inference.independence.kernel_test import FeatureSpace
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.protocols import DOMAIN, ModuleDependence
-
-Array = npt.NDArray[np.float64]
 
 MAX_CLIENTS_PER_KERNEL = 1000
 """Clients whose similarities are looked at in pairs."""

@@ -16,21 +16,21 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fedcdh._runtime.array_types import Array, Indices
 from fedcdh.errors import SettingsError
 from fedcdh.inference.batched_regression import Matrices, add_jitter, pillai_test, solve_regularized
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 from fedcdh.summaries.plan import Categorical
 from fedcdh.summaries.summary import MAX_CONSTANT_VARIANCE
 
-Array = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 Chosen = npt.NDArray[np.bool_]
 
 MIN_NEW_VARIANCE = 1e-6
 """A feature is kept if at least this share of its variance is not explained by the features before it. The rounding of
 features to the grid leaves less, 5e-7 in the square of a normal variable."""
 CURVATURE_ALPHA = 0.05
-"""Level at which a variable counts as having nonlinear effects; `benchmarks.bench_choices` shows what others do."""
+"""Level at which a variable counts as having nonlinear effects; `benchmarks.bench_feature_settings` compares
+others."""
 _VARIABLES_PER_BLOCK = 64  # variables
 _MAX_CACHED_SUMS = 2  # of clients that are kept: they are asked for again and again, and may be large
 

@@ -17,7 +17,8 @@ from fedcdh.graphs.partial_graph import Pair, sort_pair
 from fedcdh.protocols import Answer
 
 CLEAR_P_VALUE = 0.01
-"""A dependence with p-values below this calls for an explanation; `benchmarks.bench_choices` shows what others do."""
+"""A dependence with p-values below this calls for an explanation; `benchmarks.bench_feature_settings` compares
+others."""
 
 
 @dataclass(frozen=True)

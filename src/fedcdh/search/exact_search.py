@@ -10,12 +10,11 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
-from fedcdh.protocols import LocalScore
+from fedcdh.protocols import LocalScore, Progress
 from fedcdh.search.parent_sets import (
     TIE_TOLERANCE,
     NodeSet,
     ParentSpace,
-    Progress,
     ScoreCache,
     ScoredDag,
     iterate_members,

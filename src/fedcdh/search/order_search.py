@@ -20,14 +20,13 @@ from typing import NamedTuple, TypeAlias
 
 from fedcdh.errors import SettingsError
 from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
-from fedcdh.protocols import LocalScore
+from fedcdh.protocols import LocalScore, Progress
 from fedcdh.search.exact_search import solve_exactly
 from fedcdh.search.parent_sets import (
     TIE_TOLERANCE,
     FamilyRequest,
     NodeSet,
     ParentSpace,
-    Progress,
     ScoreCache,
     ScoreCoroutine,
     ScoredDag,

@@ -16,7 +16,7 @@ from typing import TypeAlias, TypeVar
 from fedcdh.errors import InvalidAnswerError, SettingsError
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import PartialGraph, node_sort_key
-from fedcdh.protocols import DOMAIN, Family, LocalScore
+from fedcdh.protocols import DOMAIN, Family, LocalScore, Progress
 
 TIE_TOLERANCE = 1e-9
 """Scores closer than this are equal: what the order of a sum does to its last digits must not choose a graph."""
@@ -33,9 +33,6 @@ FamilyRequest: TypeAlias = tuple[int, NodeSet]
 T = TypeVar("T")
 ScoreCoroutine: TypeAlias = Generator[list[FamilyRequest], None, T]
 """A computation that yields the families it needs scored before it goes on, and returns its result."""
-
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called with (families scored so far, families in this batch) just before each batch is scored."""
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import TypeAlias
 
 from fedcdh.errors import SettingsError
 from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
 from fedcdh.graphs.partial_graph import Pair, PartialGraph, sort_pair
-from fedcdh.protocols import Answer, IndependenceTest, Query
+from fedcdh.protocols import Answer, IndependenceTest, Progress, Query
 from fedcdh.search.conditioning_sets import (
     count_queries,
     generate_queries,
@@ -19,9 +18,6 @@ from fedcdh.search.conditioning_sets import (
     select_most_independent,
 )
 from fedcdh.search.edge_removal import PriorFindings, RemovalRule, remove_all
-
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called with (level, number of questions) just before those of that level are asked."""
 
 MAX_BATCH_QUERIES = 1 << 18
 """Questions of a level that are asked at a time: enough for large stacks, and memory does not grow with the level."""

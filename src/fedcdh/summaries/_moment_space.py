@@ -22,11 +22,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import nnls
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite
 from fedcdh.summaries.plan import Continuous, StudyPlan
 
-Array = npt.NDArray[np.float64]
 Jets = Array
 """(orders, points, columns): functions at some points with their derivatives, or bounds on the sizes of these."""
 Standardisation = tuple[float, float, float, float]

@@ -12,7 +12,8 @@ from collections.abc import Collection
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from fedcdh._runtime.array_types import Array
+
 Keys = npt.NDArray[np.uint64]
 
 MAX_BUFFERED_VALUES = 1 << 17

@@ -9,13 +9,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.data.sources import TableSource
 from fedcdh.data.table import Table
 from fedcdh.data.threaded_source import partition
 from fedcdh.errors import DataError, SettingsError
 from fedcdh.summaries.encoder import Encoder
 from fedcdh.summaries.plan import StudyPlan
-from fedcdh.summaries.summary import Array, Summary, check_row_capacity
+from fedcdh.summaries.summary import Summary, check_row_capacity
 
 _MIN_BLOCK_ROWS, _MAX_BLOCK_CELLS, _MAX_BLOCK_FEATURES = 1024, 1 << 17, 1 << 20
 """Rows at least, and cells and features at most otherwise, that are encoded at a time: what a cache holds, yet so much

@@ -10,18 +10,11 @@ from functools import cached_property
 import numpy as np
 
 from fedcdh._io.text import abbreviate_list
+from fedcdh._runtime.array_types import Array
 from fedcdh.errors import PlanMismatchError, SettingsError, SummaryError
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.plan import StudyPlan
-from fedcdh.summaries.summary import (
-    Array,
-    Integers,
-    Summary,
-    check_noise,
-    check_row_capacity,
-    describe_summary,
-    sum_summaries,
-)
+from fedcdh.summaries.summary import Integers, Summary, check_noise, check_row_capacity, describe_summary, sum_summaries
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,9 +20,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
+from fedcdh._runtime.array_types import Array
 from fedcdh._runtime.blas_threads import single_blas_thread
 from fedcdh.data.sources import to_source
 from fedcdh.data.table import Table
@@ -31,7 +31,6 @@ from fedcdh.summaries.encoder import Encoder
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import MAX_ROWS, Summary
 
-Array = npt.NDArray[np.float64]
 ReplicateObserver = Callable[[Table, Array], None]
 
 MAX_REPLICATES = 1000

@@ -12,16 +12,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.data.labels import looks_like_number, strip_zero_decimals
 from fedcdh.data.sources import ColumnKind
 from fedcdh.data.table import Column, NumericColumn
 from fedcdh.errors import DataError
 from fedcdh.summaries._exact_sum import ExactSum
 from fedcdh.summaries._order_statistics import RankSelection
-
-Array = npt.NDArray[np.float64]
 
 MAX_LEVELS = 100
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # no minimum, no maximum: those are single people's values

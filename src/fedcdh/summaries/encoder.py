@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import numpy as np
-import numpy.typing as npt
 
+from fedcdh._runtime.array_types import Array, Indices
 from fedcdh.data.labels import strip_zero_decimals
 from fedcdh.data.table import Codes, Column, NumericColumn, Table
 from fedcdh.errors import DataError
 from fedcdh.summaries.column_profiles import check_finite
 from fedcdh.summaries.features import bounded
 from fedcdh.summaries.plan import POWER_COLUMNS, Categorical, Continuous, StudyPlan
-
-Array = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 
 GRID = 1 << 18
 """Steps of the grid in [0, 1]. Rounding moves a feature by at most 2⁻¹⁹, far below what n rows can resolve."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.data.sources import ColumnKind, to_source
 from fedcdh.data.table import missing_column_error
 from fedcdh.errors import DataError, PlanError
@@ -20,8 +20,6 @@ from fedcdh.summaries.column_profiles import (
     ContinuousProfiler,
     check_level_count,
 )
-
-Array = npt.NDArray[np.float64]
 
 _SHARE_TOLERANCE = 1e-12  # of the rows: rounding must not decide between the ends of a flat stretch
 MAX_VALUES_PER_PASS = 4096

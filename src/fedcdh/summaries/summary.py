@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.errors import PlanMismatchError, SummaryError
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.plan import StudyPlan
 
-Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 MAX_ROWS = (1 << 27) - 1

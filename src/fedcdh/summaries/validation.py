@@ -20,6 +20,7 @@ import numpy.typing as npt
 from scipy.linalg.lapack import dpotrf
 
 from fedcdh._io.text import abbreviate_list
+from fedcdh._runtime.array_types import Array
 from fedcdh._runtime.blas_threads import single_blas_thread
 from fedcdh.errors import (
     DuplicateClientError,
@@ -40,7 +41,6 @@ from fedcdh.summaries.features import Hermite
 from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
 from fedcdh.summaries.summary import Summary, check_noise
 
-Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 REMAKE_ADVICE = "make the summary again from the table with this plan"

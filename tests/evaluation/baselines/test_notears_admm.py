@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.evaluation.baselines import notears_admm as linear
 from fedcdh.evaluation.baselines.admm import SmoothFunction, acyclicity_of_strengths, minimise_with_l1, penalty_schedule
-from fedcdh.evaluation.baselines.interface import Array, CountingChannel
+from fedcdh.evaluation.baselines.interface import CountingChannel
 from fedcdh.evaluation.baselines.notears_admm import run_notears_admm
 from fedcdh.evaluation.baselines.notears_mlp_admm import NetworkLayout, run_notears_mlp_admm
 from fedcdh.evaluation.simulation import simulate
@@ -56,7 +57,7 @@ def test_gradients_are_those_of_finite_differences():
 
 def test_networks_predict_each_variable_with_its_own_layers():
     networks, rows = NetworkLayout(2, 3), np.random.default_rng(2).standard_normal((5, 2))
-    at = networks.drawn(np.random.default_rng(3))
+    at = networks.draw_parameters(np.random.default_rng(3))
     first, offsets, second, level = np.split(at, [12, 18, 24])
     errors = 0.0
     for j in range(2):
@@ -102,7 +103,7 @@ def test_a_client_solves_its_own_problem_exactly():
         errors = centred - centred @ flat.reshape(3, 3)
         return float((errors**2).sum()) / (2 * 100) + 0.7 / 2 * float(((flat - target) ** 2).sum())
 
-    found = linear._LinearClient(rows, total=100).nearest(target, 0.7, target)
+    found = linear._LinearClient(rows, total=100).proximal_step(target, 0.7, target)
     np.testing.assert_allclose(optimize.approx_fprime(found, cost, 1e-7), 0, atol=1e-5)
 
 
@@ -122,7 +123,7 @@ def test_server_and_clients_do_together_what_the_textbook_does_in_one_place():
     shared, multiplier, duals = np.zeros(9), 0.0, np.zeros((3, 9))
     for circle_penalty, penalty in penalty_schedule(0.001, 25):
         targets = shared - duals / penalty
-        own = np.array([clients[k].nearest(targets[k], penalty, shared) for k in range(3)])
+        own = np.array([clients[k].proximal_step(targets[k], penalty, shared) for k in range(3)])
         shared = minimise_with_l1(lagrangian(own, duals, multiplier, circle_penalty, penalty), shared, 9, 0.01)
         multiplier += circle_penalty * linear.acyclicity_of_weights(shared)[0]
         duals = duals + penalty * (own - shared)

@@ -47,7 +47,7 @@ from fedcdh.messages.study_file import Study
 from fedcdh.privacy.disclosure.joint_risk import assess_joint_risk
 from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.disclosure.thresholds import count_released_numbers, required_rows
-from fedcdh.privacy.releases import release_answer
+from fedcdh.privacy.releases import ReleaseContext, release_answer
 from fedcdh.protocols import DOMAIN, Query
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Cohort, add_up
@@ -340,12 +340,14 @@ def test_rows_have_to_be_many_beside_all_that_was_told():
     assert 300 < needed < 3000
     assert required_rows(plan) < 300
     assert needed >= 2 * count_released_numbers(plan, request.sets) / 4
-    answers, ledger = release_answer(tables["site0"], plan, "site0", Policy(), request, RoundBudget())
+    answers, ledger = release_answer(tables["site0"], plan, ReleaseContext("site0"), request, RoundBudget())
     assert len(answers) == 2
     assert ledger.sets == set(request.sets)
     with pytest.raises(DisclosureError, match=f"at least {needed} rows"):
-        release_answer(tables["site1"], plan, "site1", Policy(), request, RoundBudget())
-    release_answer(tables["site1"], plan, "site1", Policy(research=True), request, RoundBudget())
+        release_answer(tables["site1"], plan, ReleaseContext("site1"), request, RoundBudget())
+    release_answer(
+        tables["site1"], plan, ReleaseContext("site1", Policy(disclosure_control=False)), request, RoundBudget()
+    )
 
 
 def test_who_stands_out_by_two_variables_together_is_not_told():
@@ -360,8 +362,8 @@ def test_who_stands_out_by_two_variables_together_is_not_told():
     close = assess_joint_risk(table, plan, summary, answered(table, plan, "a", ("v1", "v2"), ("v1", "v3"), rows=3000))
     assert close["v1", "v2"].leverage > 0.99 > 0.9 > close["v1", "v3"].leverage
     request = JointRequest(plan.fingerprint, 1, (("v1", "v2"),))
-    with pytest.raises(DisclosureError, match="stands out"):
-        release_answer(table, plan, "a", Policy(), request, RoundBudget())
+    with pytest.raises(DisclosureError, match="high leverage"):
+        release_answer(table, plan, ReleaseContext("a"), request, RoundBudget())
 
 
 def test_a_cell_of_three_labels_with_few_people_is_not_told():
@@ -377,7 +379,7 @@ def test_a_cell_of_three_labels_with_few_people_is_not_told():
     close = assess_joint_risk(table, plan, summary, answer_request(table, plan, "one", request, RoundBudget(), 4000)[0])
     assert close["a", "b"].people == 3
     with pytest.raises(DisclosureError, match="3 people"):
-        release_answer(table, plan, "one", Policy(), request, RoundBudget())
+        release_answer(table, plan, ReleaseContext("one"), request, RoundBudget())
 
 
 def test_answers_are_checked_against_the_summary():

@@ -1255,7 +1255,7 @@ def test_online_the_sum_and_the_result_are_the_plain_ones(tmp_path):
     plain = plain_sum(outcome.study.plan, TABLES)
     assert same(sum_in(tmp_path, outcome.study), plain)
     assert outcome.result.cohort.first_moments.tobytes() == plain.first_moments.tobytes()
-    expected = render_result_json(discover_from(plain, plain.plan), research=TABLES)
+    expected = render_result_json(discover_from(plain, plain.plan), uncontrolled_clients=TABLES)
     assert (tmp_path / "result.json").read_text() == expected
     assert not outcome.missing
     assert not list((tmp_path / "journal").glob("*.summary"))
@@ -1297,7 +1297,7 @@ def test_online_a_server_that_stops_in_any_round_goes_on_where_it_was(tmp_path):
         client: OnlineSite(
             client,
             lambda client=client: TABLES[client],
-            Policy(research=True),
+            Policy(disclosure_control=False),
             key=keys[client],
             memory=tmp_path / "sites" / client,
         )
@@ -1340,7 +1340,7 @@ def asked_online(site: OnlineSite, study: Study, message: Any) -> Envelope:
 def test_online_a_site_that_masks_sends_no_plain_summary_of_the_same_plan(tmp_path):
     room = Room.of(3)
     table = {"v1": np.linspace(-1, 1, 50)}
-    site = OnlineSite("site0", lambda: table, Policy(research=True), key=room.keys["site0"], memory=tmp_path)
+    site = OnlineSite("site0", lambda: table, Policy(disclosure_control=False), key=room.keys["site0"], memory=tmp_path)
     plan = Envelope("summary", room.study.to_json().encode())
     assert Envelope.from_bytes(site.answer(plan.to_bytes())).kind == "summary"
     assert asked_online(site, room.study, room.terms()).kind == "masking"
@@ -1354,7 +1354,7 @@ def test_online_a_site_that_masks_sends_no_plain_summary_of_the_same_plan(tmp_pa
 
 def test_online_keys_that_a_site_does_not_know_are_refused(tmp_path):
     room = Room.of(3)
-    site = OnlineSite("site0", lambda: None, Policy(research=True), key=room.keys["site0"], memory=tmp_path)
+    site = OnlineSite("site0", lambda: None, Policy(disclosure_control=False), key=room.keys["site0"], memory=tmp_path)
     known = dict(room.study.keys)
     assert asked_online(replace(site, peers=known), room.study, room.terms()).kind == "masking"
     for peers in ({**known, "site2": SigningKey.generate().public}, {"site0": known["site0"]}, {}):

@@ -10,11 +10,11 @@ import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.data.readers.csv_dialect import CsvStyle
 from fedcdh.data.sources import ColumnKind
 from fedcdh.data.table import CategoricalColumn, Column, NumericColumn
 
-Array = npt.NDArray[np.float64]
 Cells = Any  # an Arrow array; the library says nothing about its types
 
 Content = Literal["numbers", "labels", "nothing", "neither"]

@@ -29,7 +29,7 @@ from fedcdh.errors import DataError, SettingsError
 MAX_BATCH_CELLS = 1 << 22
 """Cells of a batch, 32 MB of numbers: a batch of very many columns has fewer rows."""
 
-Progress = Callable[[int, float], None]
+ReadProgress = Callable[[int, float], None]
 
 
 class TableFile(Protocol):
@@ -50,7 +50,7 @@ def open_tables(
     *,
     rename: Mapping[str, str] | None = None,
     style: CsvStyle | None = None,
-    progress: Progress | None = None,
+    progress: ReadProgress | None = None,
     batch_rows: int = 65536,
 ) -> TableFiles:
     """The rows of these files, folders and patterns (`data/*.parquet`) as one source; files are opened when read.
@@ -76,7 +76,7 @@ class TableFiles:
 
     files: tuple[TableFile, ...]
     rename: Mapping[str, str] = field(default_factory=dict)
-    progress: Progress | None = None
+    progress: ReadProgress | None = None
     batch_rows: int = 65536
 
     def kinds(self) -> Mapping[str, ColumnKind]:

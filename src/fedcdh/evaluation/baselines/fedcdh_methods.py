@@ -11,11 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.data.sources import ColumnKind
 from fedcdh.data.table import to_table
 from fedcdh.discovery.api import MAX_BYTES, MAX_ROUNDS, discover_from
 from fedcdh.discovery.methods import get_method
-from fedcdh.evaluation.baselines.interface import Array, BaselineResult, CountingChannel
+from fedcdh.evaluation.baselines.interface import BaselineResult, CountingChannel
 from fedcdh.messages.profile_file import ProfileMessage, profile_from_json, profile_to_json
 from fedcdh.messages.round_files import AnswerMessage, pack_answer, request_from_json, request_to_json, unpack_answer
 from fedcdh.messages.study_file import Study

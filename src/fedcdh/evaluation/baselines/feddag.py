@@ -33,6 +33,7 @@ import numpy.typing as npt
 from scipy.linalg import expm
 from scipy.special import expit
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.errors import BaselineError, DataError, SettingsError
 from fedcdh.evaluation.baselines.feddag_networks import (
     LinearMechanism,
@@ -40,7 +41,7 @@ from fedcdh.evaluation.baselines.feddag_networks import (
     NetworkMechanism,
     WeightsMechanism,
 )
-from fedcdh.evaluation.baselines.interface import Array, BaselineResult, CountingChannel, dag_of_weights
+from fedcdh.evaluation.baselines.interface import BaselineResult, CountingChannel, dag_of_weights
 from fedcdh.evaluation.simulation import keyed_generator
 from fedcdh.graphs.partial_graph import PartialGraph
 

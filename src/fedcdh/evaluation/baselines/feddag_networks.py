@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fedcdh.evaluation.baselines.interface import Array
+from fedcdh._runtime.array_types import Array
 
 _LEAKY_SLOPE = 0.05  # slope of a rectifier below 0
 

@@ -15,7 +15,7 @@ The tests a client may use on its own rows:
   KCI with additive functions of the conditioning variables. Few features do not take away all that these explain, so
   that it rejects too often given two variables or more.
 - "regression": the partial F tests of `independence.regression`, which see the same functions and hold their level.
-- "kci": causal-learn's KCI (it needs the extra "peers"), the slowest by far.
+- "kci": causal-learn's KCI (it needs the extra "experiments"), the slowest by far.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.data.table import to_table
 from fedcdh.errors import SettingsError
-from fedcdh.evaluation.baselines.interface import Array, BaselineResult, CountingChannel
+from fedcdh.evaluation.baselines.interface import BaselineResult, CountingChannel
 from fedcdh.evaluation.baselines.pooled_references import import_causal_learn, wrap_causal_learn
 from fedcdh.graphs import meek_rules
 from fedcdh.graphs.admissible_arrows import find_obstacles

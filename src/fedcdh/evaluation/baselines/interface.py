@@ -13,12 +13,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.errors import NoConsistentExtensionError
 from fedcdh.graphs.equivalence import extend_to_dag
 from fedcdh.graphs.partial_graph import Arrow, PartialGraph
 from fedcdh.protocols import DOMAIN
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

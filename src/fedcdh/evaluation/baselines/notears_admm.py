@@ -25,6 +25,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.evaluation.baselines.admm import (
     AdmmClient,
     AdmmServer,
@@ -33,7 +34,7 @@ from fedcdh.evaluation.baselines.admm import (
     penalty_schedule,
     run_rounds,
 )
-from fedcdh.evaluation.baselines.interface import Array, BaselineResult, CountingChannel, dag_of_weights
+from fedcdh.evaluation.baselines.interface import BaselineResult, CountingChannel, dag_of_weights
 
 _INITIAL_PENALTY = 0.001
 
@@ -77,7 +78,7 @@ class _LinearClient(AdmmClient):
         centred = rows - rows.mean(axis=0)
         self._covariance = centred.T @ centred / total
 
-    def nearest(self, target: Array, penalty: float, start: Array) -> Array:
+    def proximal_step(self, target: Array, penalty: float, start: Array) -> Array:
         own = self._covariance
         found = np.linalg.solve(own + penalty * np.eye(len(own)), own + penalty * target.reshape(own.shape))
         return found.ravel()

@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from fedcdh._runtime.array_types import Array
 from fedcdh._runtime.optional_imports import optional_import
 from fedcdh.errors import BaselineError
-from fedcdh.evaluation.baselines.interface import Array, BaselineResult, CountingChannel
+from fedcdh.evaluation.baselines.interface import BaselineResult, CountingChannel
 from fedcdh.graphs.equivalence import to_cpdag
 from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph
 from fedcdh.protocols import DOMAIN
@@ -81,7 +82,7 @@ def graph_from_endpoint_marks(marks: Array, nodes: Sequence[str]) -> PartialGrap
 
 def import_causal_learn(module: str, name: str) -> Any:
     """Something of causal-learn, imported when it is needed: everything else does without that library."""
-    with optional_import("causal-learn", extra="peers"):
+    with optional_import("causal-learn", extra="experiments"):
         return getattr(import_module(f"causallearn.{module}"), name)
 
 

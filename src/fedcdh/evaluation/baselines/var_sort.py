@@ -17,8 +17,9 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.errors import DataError
-from fedcdh.evaluation.baselines.interface import Array, BaselineResult, CountingChannel, dag_of_weights
+from fedcdh.evaluation.baselines.interface import BaselineResult, CountingChannel, dag_of_weights
 from fedcdh.graphs.partial_graph import Arrow
 
 _RELATIVE_TOLERANCE = 1e-9  # variances that differ by less, relatively, differ by rounding

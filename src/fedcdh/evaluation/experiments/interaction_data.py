@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedcdh.evaluation.simulation import Array, Simulation, keyed_generator, make_read_only, name_clients, simulate
+from fedcdh._runtime.array_types import Array
+from fedcdh.evaluation.simulation import Simulation, keyed_generator, make_read_only, name_clients, simulate
 
 
 def simulate_interactions(

@@ -102,7 +102,7 @@ class Adjacency:
 
     def frame(self) -> Any:
         """A `pandas.DataFrame` with the names on both sides."""
-        with optional_import("pandas", extra="conversions"):
+        with optional_import("pandas", extra="graphs"):
             import pandas
         return pandas.DataFrame(self.matrix.copy(), index=list(self.names), columns=list(self.names))
 

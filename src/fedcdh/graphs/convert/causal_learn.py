@@ -11,7 +11,7 @@ from fedcdh.graphs.partial_graph import PartialGraph, sort_pair
 
 def to_causal_learn(graph: PartialGraph) -> Any:
     """A `causallearn.graph.GeneralGraph.GeneralGraph` with the same nodes in the same order."""
-    with optional_import("causal-learn", extra="conversions"):
+    with optional_import("causal-learn", extra="graphs"):
         from causallearn.graph.Edges import Edges
         from causallearn.graph.GeneralGraph import GeneralGraph
         from causallearn.graph.GraphNode import GraphNode

@@ -34,7 +34,7 @@ def to_dot(graph: PartialGraph, changing: Collection[str] = ()) -> str:
 
 def from_dot(text: str) -> PartialGraph:
     """The graph of a DOT text: `->` is an arrow unless it says `dir=none`, `--` is a line. Subgraphs are refused."""
-    with optional_import("pydot", extra="conversions"):
+    with optional_import("pydot", extra="graphs"):
         import pydot
     with redirect_stdout(io.StringIO()) as said:  # pydot prints what it does not understand
         read = pydot.graph_from_dot_data(text)

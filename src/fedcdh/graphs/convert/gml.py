@@ -11,7 +11,7 @@ from fedcdh.graphs.partial_graph import PartialGraph
 
 def to_gml(graph: PartialGraph) -> str:
     """The DAG as GML, nodes by their labels; lines are refused, since readers would take them for two-way causes."""
-    with optional_import("networkx", extra="graph"):
+    with optional_import("networkx", extra="graphs"):
         import networkx  # type: ignore[import-untyped]
     bare = networkx.DiGraph()  # not to_networkx(graph): DoWhy would carry the attribute `mark` along
     bare.add_nodes_from(graph.nodes)
@@ -21,7 +21,7 @@ def to_gml(graph: PartialGraph) -> str:
 
 def from_gml(text: str) -> PartialGraph:
     """The graph of a directed GML text."""
-    with optional_import("networkx", extra="graph"):
+    with optional_import("networkx", extra="graphs"):
         import networkx
     try:
         return from_networkx(networkx.parse_gml(text))

@@ -11,7 +11,7 @@ from fedcdh.graphs.partial_graph import PartialGraph
 
 def to_networkx(graph: PartialGraph) -> Any:
     """What `graph.to_networkx()` gives, with advice where the library is not installed."""
-    with optional_import("networkx", extra="graph"):
+    with optional_import("networkx", extra="graphs"):
         return graph.to_networkx()
 
 

@@ -12,7 +12,7 @@ from fedcdh.graphs.partial_graph import PartialGraph, sort_pair
 
 def to_pgmpy(graph: PartialGraph) -> Any:
     """A `pgmpy.base.PDAG`, with all nodes, those without edges among them."""
-    with optional_import("pgmpy", extra="conversions"):
+    with optional_import("pgmpy", extra="graphs"):
         from pgmpy.base import PDAG
     made = PDAG(directed_ebunch=sorted(graph.arrows), undirected_ebunch=sorted(map(sort_pair, graph.lines)))
     made.add_nodes_from(graph.nodes)
@@ -21,7 +21,7 @@ def to_pgmpy(graph: PartialGraph) -> Any:
 
 def to_pgmpy_dag(graph: PartialGraph) -> Any:
     """A `pgmpy.base.DAG`; a graph with lines or cycles is refused."""
-    with optional_import("pgmpy", extra="conversions"):
+    with optional_import("pgmpy", extra="graphs"):
         from pgmpy.base import DAG
     made = DAG()
     made.add_nodes_from(graph.nodes)

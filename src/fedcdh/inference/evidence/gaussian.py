@@ -29,15 +29,12 @@ from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from fedcdh._runtime.array_types import Array, Indices
 from fedcdh.inference.batched_regression import gather_blocks, solve_in_groups
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.protocols import Family
-
-Array = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 
 PRIOR_VARIANCES = (1e6, 1e4, 100.0, 1.0, 0.01)
 """Prior variances g of a weight, in units of the noise variance: from a faint trace to hardly any noise at all."""

@@ -35,16 +35,14 @@ from itertools import combinations
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import gammaln, logsumexp, xlogy
 
+from fedcdh._runtime.array_types import Array, Indices
 from fedcdh.inference.evidence.gaussian import GaussianScore
 from fedcdh.protocols import Family
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 from fedcdh.summaries.plan import Categorical
 
-Array = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 Key: TypeAlias = tuple[str, ...]  # a node and its categorical parents
 
 PRIOR_ROWS = 1.0

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.inference.heterogeneity.deviations import Estimates, ResidualVariance, WeightedEstimates
 from fedcdh.inference.heterogeneity.residual_kurtosis import (
     ResidualCumulants,
@@ -30,8 +31,6 @@ from fedcdh.summaries.aggregation import Cohort
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.plan import Categorical, Variable
 from fedcdh.summaries.summary import MAX_CONSTANT_VARIANCE
-
-Array = npt.NDArray[np.float64]
 
 ROUNDING_VARIANCE = 1 / (12 * GRID**2)
 """Variance that rounding to the grid leaves in a number: no noise is taken to be below."""

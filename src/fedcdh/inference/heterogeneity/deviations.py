@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special, stats
 
-Array = npt.NDArray[np.float64]
+from fedcdh._runtime.array_types import Array
+
 Mask = npt.NDArray[np.bool_]
 
 HOLM_ALPHA = 0.05

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 
+from fedcdh._runtime.array_types import Array, Indices
 from fedcdh.errors import SummaryError
 from fedcdh.inference.batched_regression import (
     combine_p_values,
@@ -45,9 +45,6 @@ from fedcdh.summaries.joint import (
 )
 from fedcdh.summaries.joint.request import VariableSet, payload_bytes
 from fedcdh.summaries.summary import MAX_CONSTANT_VARIANCE
-
-Array = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 
 MIN_NEW_JOINT_VARIANCE = 1e-5
 """A joint feature is kept if at least this share of its variance is not explained by those before it."""

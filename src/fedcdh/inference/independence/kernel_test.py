@@ -12,16 +12,13 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from fedcdh._runtime.array_types import Array, Indices
 from fedcdh.inference.batched_regression import concatenate_columns, gather_blocks, solve_in_groups
 from fedcdh.protocols import DOMAIN, Answer, Query
 from fedcdh.summaries.aggregation import Cohort
 from fedcdh.summaries.plan import POWER_COLUMNS, Categorical
-
-Array = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 
 DomainFeatures = Callable[[Cohort], Array]
 """Features of the client index, one row per client."""

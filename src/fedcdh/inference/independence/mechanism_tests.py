@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from fedcdh._runtime.array_types import Array, Indices
 from fedcdh.inference.batched_regression import (
     MIN_RESIDUAL_SHARE,
     combine_p_values,
@@ -21,9 +22,6 @@ from fedcdh.inference.batched_regression import (
 )
 from fedcdh.inference.independence.query_batch import ColumnIndex, JointColumns, QueryBatch, Shape, repeat_columns
 from fedcdh.inference.orthonormal_basis import Basis
-
-Array = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 
 
 def put_domain_first(sheet: ColumnIndex, asked: QueryBatch) -> QueryBatch:

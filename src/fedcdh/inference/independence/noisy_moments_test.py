@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from fedcdh._runtime.array_types import Array, Indices
 from fedcdh.errors import SettingsError
 from fedcdh.inference.batched_regression import combine_p_values, concatenate_columns
 from fedcdh.protocols import DOMAIN, Answer, Query
@@ -27,9 +28,6 @@ from fedcdh.summaries.aggregation import Aggregate, Cohort
 from fedcdh.summaries.dp_parameters import CONSTANT_VARIANCE_RATIO, PRODUCT_STEPS
 from fedcdh.summaries.features import bounded
 from fedcdh.summaries.plan import Categorical, StudyPlan
-
-Array = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 
 MIN_SIGNAL_TO_NOISE = 4.0
 """A column is used where n times its variance under N(0, 1) is so many times σ; chosen on seeds below 1000."""

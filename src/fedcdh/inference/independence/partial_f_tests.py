@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from fedcdh._runtime.array_types import Array, Indices
 from fedcdh.inference.batched_regression import (
     MIN_RESIDUAL_SHARE,
     Matrices,
@@ -35,9 +35,6 @@ from fedcdh.inference.independence.query_batch import (
 )
 from fedcdh.inference.independence.stratum_pooling import PooledScatter, pool_strata, pool_unconditional
 from fedcdh.inference.orthonormal_basis import Basis
-
-Array = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 
 
 def put_narrow_first(sheet: ColumnIndex, asked: QueryBatch) -> QueryBatch:

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.inference.independence.kernel_test import KernelTest, gamma_tail, kernel_moments
 from fedcdh.protocols import DOMAIN, Answer, Query
 from fedcdh.summaries.aggregation import Cohort
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

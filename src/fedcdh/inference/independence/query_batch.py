@@ -9,11 +9,10 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from fedcdh._runtime.array_types import Indices
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.protocols import DOMAIN, Query
 
-Array = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 Chosen = npt.NDArray[np.bool_]
 Shape: TypeAlias = list[int]
 """What questions have to have in common to be answered together, as numbers."""

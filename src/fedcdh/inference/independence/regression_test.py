@@ -10,23 +10,14 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
-import numpy.typing as npt
 
+from fedcdh._runtime.array_types import Array, Indices
 from fedcdh._runtime.worker_pool import WorkerPool, run_serially
 from fedcdh.inference.batched_regression import group_by_shape
 from fedcdh.inference.independence import mechanism_tests, partial_f_tests
-from fedcdh.inference.independence.query_batch import (
-    NO_JOINT_COLUMNS,
-    ColumnIndex,
-    Indices,
-    JointColumns,
-    QueryBatch,
-    Shape,
-)
+from fedcdh.inference.independence.query_batch import NO_JOINT_COLUMNS, ColumnIndex, JointColumns, QueryBatch, Shape
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.protocols import Answer, Query
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

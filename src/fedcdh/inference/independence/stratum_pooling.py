@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from fedcdh._runtime.array_types import Array, Indices
 from fedcdh.inference.batched_regression import (
     MIN_RESIDUAL_SHARE,
     Matrices,
@@ -22,9 +22,6 @@ from fedcdh.inference.batched_regression import (
     gather_blocks,
     sum_in_order,
 )
-
-Array = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]
 
 
 class PooledScatter(NamedTuple):

@@ -15,9 +15,8 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from fedcdh._runtime.array_types import Array
 
 WEIGHTS = (1.0, 0.5, 0.3)
 """Of z, z² and z³: chosen on seeds below 1000, see `docs/noise.md`."""

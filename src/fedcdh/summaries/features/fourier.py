@@ -8,11 +8,9 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.errors import PlanError
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

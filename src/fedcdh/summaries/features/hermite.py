@@ -8,9 +8,8 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from fedcdh._runtime.array_types import Array
 
 _SEARCH_GRID = np.linspace(-12.0, 12.0, 2401)  # where the eigenfunctions of any width we allow have their extremes
 

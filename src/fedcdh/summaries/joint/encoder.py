@@ -17,15 +17,13 @@ from functools import lru_cache
 from itertools import combinations, product
 
 import numpy as np
-import numpy.typing as npt
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.data.table import Table
 from fedcdh.errors import PlanError
 from fedcdh.summaries.encoder import GRID, continuous_values, encode_levels
 from fedcdh.summaries.features import Hermite
 from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan, Variable
-
-Array = npt.NDArray[np.float64]
 
 MAX_SCALES = 8.0
 """Scales at which the value is cut before it is multiplied: products of bounded values keep their digits."""

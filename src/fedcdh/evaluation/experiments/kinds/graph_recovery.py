@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.data.sources import ColumnKind as ColumnKind
 from fedcdh.errors import SettingsError
 from fedcdh.evaluation.baselines import BaselineResult, find_baseline
@@ -24,7 +25,7 @@ from fedcdh.evaluation.baselines.fedcdh_methods import run_fedcdh
 from fedcdh.evaluation.experiments.definition import ExperimentCase
 from fedcdh.evaluation.experiments.interaction_data import simulate_interactions
 from fedcdh.evaluation.experiments.real_data import DOMAIN_COLUMN, keep_one_per_pair, load_study
-from fedcdh.evaluation.simulation import AUTHORS, PAPER, Array, Simulation, keyed_generator, simulate
+from fedcdh.evaluation.simulation import AUTHORS, PAPER, Simulation, keyed_generator, simulate
 from fedcdh.graphs.equivalence import to_cpdag
 from fedcdh.graphs.metrics import Score, compare, compare_changing
 from fedcdh.graphs.partial_graph import Arrow, PartialGraph
@@ -63,16 +64,16 @@ class GraphRecovery:
 
     measures = GRAPH_MEASURES
 
-    def ready(self, name: str) -> None:
+    def prepare_method(self, name: str) -> None:
         """Methods of other libraries import them when first called; so they are called once, on three variables."""
-        if name != ORACLE_METHOD and find_baseline(name).needs not in _IMPORTED_EXTRAS:
+        if name != ORACLE_METHOD and find_baseline(name).extra not in _IMPORTED_EXTRAS:
             find_baseline(name)(_WARM_UP_STUDY.tables, _WARM_UP_STUDY.names)
-            _IMPORTED_EXTRAS.add(find_baseline(name).needs)
+            _IMPORTED_EXTRAS.add(find_baseline(name).extra)
 
     def measure(self, prepared: GraphInstance, case: ExperimentCase, name: str, seed: int) -> dict[str, Any]:
         return score_result(prepared, _run_method(prepared, case, name, seed))
 
-    def failed(self, prepared: GraphInstance) -> dict[str, Any]:
+    def failure_measures(self, prepared: GraphInstance) -> dict[str, Any]:
         """Whoever uses a method that fails goes home without a graph."""
         nothing = BaselineResult(PartialGraph((*prepared.names, DOMAIN)))
         return {**score_result(prepared, nothing), "graph": ""}
@@ -81,7 +82,7 @@ class GraphRecovery:
 class SimulatedGraphs(GraphRecovery):
     """The paper's synthetic studies."""
 
-    def prepare(self, case: ExperimentCase, seed: int) -> GraphInstance:
+    def prepare_instance(self, case: ExperimentCase, seed: int) -> GraphInstance:
         study = _simulate_case(case, seed)
         if case["scale"] == "standardised":
             study = study.standardised()
@@ -101,7 +102,7 @@ def _simulate_case(case: ExperimentCase, seed: int) -> Simulation:
 class RealDataGraphs(GraphRecovery):
     """The studies of `real_data`: clients and rows are drawn at random where fewer than all are asked for."""
 
-    def prepare(self, case: ExperimentCase, seed: int) -> GraphInstance:
+    def prepare_instance(self, case: ExperimentCase, seed: int) -> GraphInstance:
         study = load_study(case["study"])
         draw = keyed_generator(seed, "real", case["study"])
         domains = np.unique(study.columns[DOMAIN_COLUMN])

@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from fedcdh._runtime.array_types import Array
 from fedcdh._runtime.optional_imports import optional_import
 from fedcdh.data.table import to_table
 from fedcdh.errors import SettingsError
 from fedcdh.evaluation.experiments.definition import ExperimentCase
-from fedcdh.evaluation.simulation import Array, keyed_generator, name_clients
+from fedcdh.evaluation.simulation import keyed_generator, name_clients
 from fedcdh.inference.independence.kernel_test import KernelTest
 from fedcdh.inference.independence.regression_test import RegressionTest
 from fedcdh.inference.orthonormal_basis import Basis
@@ -39,19 +40,19 @@ class RejectionRate:
 
     measures = ("rejected",)
 
-    def ready(self, name: str) -> None:
+    def prepare_method(self, name: str) -> None:
         if name not in COMPARED_TESTS:
             raise SettingsError(f"there is no test {name!r}; choose one of {', '.join(COMPARED_TESTS)}")
         COMPARED_TESTS[name](np.random.default_rng(0).standard_normal((30, 3)), 2, 0)
 
-    def prepare(self, case: ExperimentCase, seed: int) -> list[Array]:
+    def prepare_instance(self, case: ExperimentCase, seed: int) -> list[Array]:
         return [_draw_sample(case, seed, number) for number in range(case["simulations"])]
 
     def measure(self, prepared: list[Array], case: ExperimentCase, name: str, seed: int) -> dict[str, Any]:
         p_values = [COMPARED_TESTS[name](table, case["clients"], seed) for table in prepared]
         return {"rejected": float(np.mean(np.array(p_values) < ALPHA))}
 
-    def failed(self, prepared: list[Array]) -> dict[str, Any]:
+    def failure_measures(self, prepared: list[Array]) -> dict[str, Any]:
         return {"rejected": None}
 
 
@@ -95,7 +96,7 @@ def _ask_test(test: Any, given: Sequence[str]) -> float:
 
 def _causal_learn_test(name: str) -> Callable[[Array, int, int], float]:
     def p_value(table: Array, clients: int, seed: int) -> float:
-        with optional_import("causal-learn", extra="peers"):
+        with optional_import("causal-learn", extra="experiments"):
             from causallearn.utils.cit import CIT
         np.random.seed(seed)  # noqa: NPY002 (it draws from there and takes no generator)
         return float(CIT(table, name)(0, 1, [2]))
