@@ -397,7 +397,7 @@ def test_copies_and_summaries_are_kept_apart():
         admit_summaries([one, *others], PLAN, copy=2)
     with pytest.raises(SummaryError, match="same draw"):
         _ = one + COHORT.summaries[0]
-    with pytest.raises(SummaryError, match="not summaries of the rows themselves"):
+    with pytest.raises(SummaryError, match="expected summaries of the rows themselves"):
         discover_from(Aggregate.of(add_up([one, *others], PLAN)), PLAN)
 
 
@@ -416,7 +416,7 @@ def test_copies_of_other_rows_or_of_no_draw_are_refused():
     (similar, *_), _ = copies_of(alike, PLAN, 2)
     with pytest.raises(SummaryError, match="belongs to another summary"):
         admit_replicates([similar, *first[1:]], COHORT)
-    with pytest.raises(SettingsError, match="copy 1 of clinic a was not drawn from the rows of the result"):
+    with pytest.raises(SettingsError, match="replicate 1 of clinic a was not drawn from the rows of the result"):
         discover_from(COHORT, PLAN).stability(replicates=[[similar, *first[1:]]])
     again = [replace(first[0], copy=2), *second[1:]]
     with pytest.raises(SummaryError, match="bootstrap copy 2 and bootstrap copy 1 of client 'clinic a' hold the same"):
@@ -436,11 +436,11 @@ def test_a_study_without_a_client_has_copies_without_it():
     stability = result.stability(replicates=admitted)
     assert result.stability(replicates=of_two) == stability
     assert [run.clients for run in stability.runs] == [tuple(there)] * 2
-    with pytest.raises(SettingsError, match="expected those of the clients of the result, clinic a, clinic c,"):
+    with pytest.raises(SettingsError, match="expected those of the clients of the result, clinic a, clinic c;"):
         result.stability(replicates=all_of_them)
     whole = discover_from(COHORT, PLAN)
     for copies in (of_two, admitted):
-        with pytest.raises(SettingsError, match=r"copies of clinic a, clinic c; expected .*clinic b, clinic c, and"):
+        with pytest.raises(SettingsError, match=r"replicates of clinic a, clinic c; expected .*clinic b, clinic c; pass"):
             whole.stability(replicates=copies)
 
 
@@ -489,8 +489,8 @@ def test_sums_have_sums_for_copies_and_one_client_has_copies_too():
 def test_what_are_no_copies_is_refused():
     result, (first, second) = discover_from(COHORT, PLAN), copies_of(TABLES, PLAN, 2)
     for copies, match in (
-        ([], "no copies"),
-        ([first, first], "copy 1 twice"),
+        ([], "no bootstrap replicates"),
+        ([first, first], "replicate 1 twice"),
         ([COHORT], "rows themselves"),
         ([Aggregate.of(add_up(first, PLAN))], "single summaries"),
     ):

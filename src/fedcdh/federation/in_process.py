@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, Unpack, get_args
 
 from fedcdh.data.sources import ColumnKind
-from fedcdh.data.table import Table
-from fedcdh.discovery.api import split_by_client
+from fedcdh.data.table import Table, split_by_client
 from fedcdh.discovery.settings import SearchOptions
 from fedcdh.errors import ExitCode, SettingsError
 from fedcdh.federation.coordinator import StudyOutcome, StudyTerms, conduct_study

@@ -508,7 +508,7 @@ def test_what_does_not_know_about_noise_refuses_it():
             discover_from(sent, plan, method=method)
     with pytest.raises(SettingsError, match="have noise"):
         Basis.of(add_up(sent, plan))
-    with pytest.raises(SettingsError, match="these have noise"):
+    with pytest.raises(SettingsError, match="summaries have noise"):
         discover_from(sent, plan).drift()
     with pytest.raises(SettingsError, match="spend the plan's epsilon again"):
         bootstrap_summaries(chain(300), plan, "north", 2, 1)
