@@ -29,7 +29,9 @@ def partition(
 ) -> PartitionedSource:
     """The rows in parts: those of a source that says itself where they lie, or one part for each of these workers."""
     if not isinstance(workers, int) or not 1 <= workers <= MAX_WORKERS:
-        raise SettingsError(f"workers is {workers!r}; expected a whole number from 1 to {MAX_WORKERS}")
+        raise SettingsError(
+            f"workers is {workers!r}; expected a whole number from 1 to {MAX_WORKERS}", parameter="workers"
+        )
     return table if is_partitioned(table) else ThreadedSource(to_source(table, owner, names=names, only=only), workers)
 
 

@@ -270,4 +270,6 @@ def _check_settings(names: tuple[str, ...], candidates: Mapping[str, frozenset[s
     if unknown:
         raise SettingsError(f"candidates name unknown nodes: {', '.join(sorted(unknown))}; known: {', '.join(names)}")
     if max_parents is not None and max_parents < 0:
-        raise SettingsError(f"max_parents is {max_parents}; expected 0 or more, or None for no limit")
+        raise SettingsError(
+            f"max_parents is {max_parents}; expected 0 or more, or None for no limit", parameter="max_parents"
+        )

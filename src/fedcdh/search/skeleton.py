@@ -185,8 +185,11 @@ def _check_settings(
 ) -> None:
     knowledge.check(nodes)
     if not 0.0 <= alpha < 1.0:
-        raise SettingsError(f"alpha is {alpha}; expected a significance level from 0 to below 1, such as 0.05")
+        raise SettingsError(
+            f"alpha is {alpha}; expected a significance level from 0 to below 1, such as 0.05", parameter="alpha"
+        )
     if max_conditioning_size is not None and max_conditioning_size < 0:
         raise SettingsError(
-            f"max_conditioning_size is {max_conditioning_size}; expected 0 or more, or None for no limit"
+            f"max_conditioning_size is {max_conditioning_size}; expected 0 or more, or None for no limit",
+            parameter="max_conditioning_size",
         )

@@ -59,7 +59,7 @@ def open_tables(
     number of rows in it and the share of all rows (by bytes in CSV files) that have been read.
     """
     if batch_rows < 1:
-        raise SettingsError(f"batch_rows is {batch_rows}; expected at least 1")
+        raise SettingsError(f"batch_rows is {batch_rows}; expected at least 1", parameter="batch_rows")
     files = tuple(_open_table_file(path, style or CsvStyle()) for path in expand_paths(paths))
     return TableFiles(files, dict(rename or {}), progress, batch_rows)
 
@@ -162,8 +162,8 @@ class TableFiles:
             if not name or len(nameless) > 1:
                 raise DataError(
                     f"column {nameless[0]} of {file.path} has no heading; name it there, save the file without its "
-                    "index (and without a delimiter at the end of each line), or leave the column out with "
-                    "variables=[...]"
+                    "index (and without a delimiter at the end of each line), or choose the columns to read",
+                    parameter="variables",
                 )
 
     def _check_types(self, theirs: str, kind: ColumnKind) -> None:

@@ -59,7 +59,7 @@ def from_causal_learn(found: Any, variables: Sequence[str] | None = None) -> Kno
     """The knowledge of a `BackgroundKnowledge`; rules by pattern need the names of the variables to be spelled out."""
     patterns = (found.required_pattern_rules_specs, found.forbidden_pattern_rules_specs)
     if any(patterns) and variables is None:
-        raise KnowledgeError("some of these rules are patterns; say which variables there are: variables=[...]")
+        raise KnowledgeError("some of these rules are patterns; name the variables", parameter="variables")
     required, forbidden = (_match_patterns(rules, variables or ()) for rules in patterns)
     tiers = sorted(tier for tier, nodes in found.tier_map.items() if nodes or tier in found.forbidden_within_tiers)
     return _check_consistent(
@@ -77,7 +77,7 @@ def from_pgmpy(found: Any, variables: Sequence[str] | None = None) -> Knowledge:
     forbidden = {(str(tail), str(head)) for tail, head in found.forbidden_edges}
     if allowed := {(str(tail), str(head)) for tail, head in found.search_space}:
         if variables is None:
-            raise KnowledgeError("there is a search space; say which variables there are: variables=[...]")
+            raise KnowledgeError("there is a search space; name the variables", parameter="variables")
         forbidden |= {arrow for arrow in permutations(variables, 2) if arrow not in allowed}
     return _check_consistent(
         Knowledge(
