@@ -36,7 +36,7 @@ def max_leverage_of(values: npt.NDArray[np.float64]) -> float:
     table = {"x": values}
     plan = StudyPlan.from_tables({"site": table})
     found = scan_rows(table, plan, "site", ScanOptions())
-    return compute_leverages(found.summary(0.5), plan, found.outermost.values)["x"]
+    return compute_leverages(found.summary(0.5), plan, found.extremes.values)["x"]
 
 
 def main() -> None:

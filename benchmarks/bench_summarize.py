@@ -39,10 +39,9 @@ from fedcdh._runtime.cpu_count import available_cpus
 from fedcdh.data.table import NumericColumn, Table
 from fedcdh.messages.study_file import Study
 from fedcdh.messages.summary_file import summary_file_size
-from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.ledger import ReleaseLedger
 from fedcdh.privacy.ledger.gate import ReleaseGate
-from fedcdh.privacy.releases import release_summary
+from fedcdh.privacy.releases import ReleaseContext, release_summary
 from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite
 
 Array = npt.NDArray[np.float64]
@@ -174,7 +173,7 @@ def read(path: Path, plan: StudyPlan) -> None:
 def release_rows(rows: object, plan: StudyPlan, workers: int = 1) -> None:
     with tempfile.TemporaryDirectory() as folder:
         gate = ReleaseGate(ReleaseLedger(Path(folder) / "releases.jsonl"))
-        release_summary(rows, plan, "site", Policy(), gate=gate, workers=workers)
+        release_summary(rows, plan, ReleaseContext("site", gate=gate, workers=workers))
 
 
 def show_wide_table(variables: int, rows: int, seed: int) -> None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fedcdh.errors import DisclosureError
 from fedcdh.privacy.disclosure.policy import Policy
-from fedcdh.privacy.releases import release_summary
+from fedcdh.privacy.releases import ReleaseContext, release_summary
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.features import FeatureFamily, Hermite
@@ -43,7 +43,7 @@ def refusal_of(table: Table, plan: StudyPlan, policy: Policy = Policy()) -> str:
     """The first reason why a site with the default policy keeps this summary; "" if it lets it go."""
     try:
         policy.check_plan(plan)
-        release_summary(table, plan, SITE, policy)
+        release_summary(table, plan, ReleaseContext(SITE, policy))
     except DisclosureError as refused:
         return str(refused).splitlines()[1].removeprefix("- ")
     return ""

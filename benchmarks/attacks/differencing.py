@@ -28,7 +28,7 @@ from fedcdh.errors import DisclosureError
 from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.ledger import ReleaseLedger
 from fedcdh.privacy.ledger.gate import ReleaseGate
-from fedcdh.privacy.releases import release_summary
+from fedcdh.privacy.releases import ReleaseContext, release_summary
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Aggregate, add_up
 from fedcdh.summaries.plan import StudyPlan
@@ -71,9 +71,9 @@ def try_second_release(first: Table, second: Table, plan: StudyPlan) -> str:
     """Why the second summary does not leave after the first; "" if it does."""
     with tempfile.TemporaryDirectory() as folder:
         gate = ReleaseGate(ReleaseLedger(Path(folder) / "releases.jsonl"))
-        release_summary(first, plan, SITE, Policy(max_leverage=1.0), gate=gate)
+        release_summary(first, plan, ReleaseContext(SITE, Policy(max_leverage=1.0), gate=gate))
         try:
-            release_summary(second, plan, SITE, Policy(max_leverage=1.0), gate=gate)
+            release_summary(second, plan, ReleaseContext(SITE, Policy(max_leverage=1.0), gate=gate))
         except DisclosureError as refused:
             return str(refused).splitlines()[1]
     return ""

@@ -102,8 +102,8 @@ def test_the_few_with_a_label_whose_number_is_no_spike_are_read_off_and_refused(
             plan, summary, attacker.numbers[0], np.random.default_rng(0), spiked=True, starts=30
         )
         found.append(np.abs(guess - true).max() < 0.01)
-        assert "that few share, with 'yes' of 'label'" in refusal_of(table, plan, Policy(max_leverage=1.0))
-        assert not refusal_of(table, plan, Policy(few_values=0, max_leverage=1.0))
+        assert "that few people share, with 'yes' of 'label'" in refusal_of(table, plan, Policy(max_leverage=1.0))
+        assert not refusal_of(table, plan, Policy(max_discrete_values=0, max_leverage=1.0))
     assert any(found)
 
 
@@ -112,7 +112,7 @@ def test_who_stands_out_is_read_off_and_refused():
     leverage, errors = outlier.attack_outlier(table, 1)
     assert leverage > 0.99
     assert np.abs(errors).max() < 0.1
-    assert "stands out by its value of 'v0'" in refusal_of(table, plan_of(table))
+    assert "high leverage by its value of 'v0'" in refusal_of(table, plan_of(table))
 
 
 def test_who_does_not_stand_out_is_not():
@@ -128,7 +128,7 @@ def test_who_stands_out_by_several_numbers_together_is_refused():
     leverage, errors = outlier.attack_outlier(table, 5)
     assert leverage > 0.99 > max(outlier.leverage_of(table, [j]) for j in range(5))
     assert np.abs(errors).max() < 0.1
-    assert "stands out by its values of all variables together" in refusal_of(table, plan_of(table))
+    assert "high leverage by its values of all variables together" in refusal_of(table, plan_of(table))
     assert not refusal_of({name: column[1:] for name, column in table.items()}, plan_of(table))
 
 
@@ -139,7 +139,7 @@ def test_who_stands_out_by_several_numbers_together_is_refused():
 def test_what_came_between_two_summaries_is_read_off_and_the_second_is_refused(more):
     true, alone, summed, said = differencing.attack_difference(400, more, 0)
     assert share_within(true, alone, 0.01, np.ones(6)) == share_within(true, summed, 0.01, np.ones(6)) == 1
-    assert f"{more} or few more rows changed" in said
+    assert f"{more} or a few more rows changed" in said
 
 
 def test_as_many_rows_as_a_summary_needs_may_come():
@@ -289,7 +289,7 @@ def test_errors_tell_no_value_of_a_row(trouble, tmp_path, monkeypatch, capfd, ca
     assert holding(tmp_path, path) == []
 
 
-@pytest.mark.parametrize("policy", [Policy(research=True), Policy()])
+@pytest.mark.parametrize("policy", [Policy(disclosure_control=False), Policy()])
 def test_online_no_value_of_a_row_is_in_a_message_or_a_file(policy, tmp_path, caplog):
     caplog.set_level(logging.DEBUG)
     tables = {site: canary_table(400, k) for k, site in enumerate(("north", "south", "west"))}
