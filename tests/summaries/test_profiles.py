@@ -314,7 +314,7 @@ def test_levels_are_as_few_as_in_profiles():
 def test_a_plan_fits_into_memory():
     columns = [Continuous(f"v{k}") for k in range((MAX_COLUMNS - 1) // 4)]
     plan = StudyPlan(tuple(columns), ("north",), Hermite(2))
-    assert plan.columns <= MAX_COLUMNS
+    assert plan.layout.n_columns <= MAX_COLUMNS
     with pytest.raises(PlanError, match="columns of features, expected at most 20000; leave variables out"):
         replace(plan, family=Hermite(3))
 
@@ -337,8 +337,8 @@ def test_refusals_fit_into_a_few_lines(text):
 
 
 def test_spans_cover_all_columns_once():
-    covered = [column for span in PLAN.spans().values() for column in range(span.start, span.stop)]
-    assert covered == list(range(1, PLAN.columns))
+    covered = [column for span in PLAN.layout.spans.values() for column in range(span.start, span.stop)]
+    assert covered == list(range(1, PLAN.layout.n_columns))
 
 
 # Profiles

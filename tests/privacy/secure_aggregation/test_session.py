@@ -326,7 +326,7 @@ def test_first_moments_in_the_place_of_a_group_that_has_left_are_found(monkeypat
 
     def elsewhere(*about):
         words = encode_summary(*about).copy()
-        words[-2 * room.study.plan.columns] += np.uint64(1)
+        words[-2 * room.study.plan.layout.n_columns] += np.uint64(1)
         return words
 
     monkeypatch.setattr("fedcdh.privacy.secure_aggregation.client.encoded", elsewhere)
@@ -352,7 +352,7 @@ def test_noise_of_the_plan_is_in_the_sum_and_the_same_when_asked_again(shared):
     assert room.ask("site0", delivery).to_bytes() == room.replies["masked"]["site0"].to_bytes()
     found = room.opened(roster, delivery, room.confirmations(roster, present))
     assert found.clients == ("all clients",)
-    assert found.total.noise == 3 * plan.noise.share**2 >= plan.noise.deviation**2
+    assert found.total.noise == 3 * plan.noise.client_deviation**2 >= plan.noise.deviation**2
     apart = (found.total.moments - sum(one.moments for one in summaries[:3])) / found.total.noise**0.5
     assert 0.7 < np.abs(apart[1:, 1:]).mean() / np.sqrt(2 / np.pi) < 1.5
     with pytest.raises(SecureAggregationError, match="noise"):

@@ -74,7 +74,7 @@ class RowScan:
         self.sums, self.extremes = MomentAccumulator(plan), ExtremeValues(plan)
         self.cells = CellCounter(plan, options.max_discrete_values)
         limit = options.max_leverage
-        self.high_leverage = None if limit is None else HighLeverageRows(plan.columns, limit)
+        self.high_leverage = None if limit is None else HighLeverageRows(plan.layout.n_columns, limit)
         self.sketcher = None if options.secret is None else RowSketcher(options.secret)
 
     def add(self, rows: Table, encode: Encoder) -> None:

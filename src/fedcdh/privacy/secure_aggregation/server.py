@@ -201,8 +201,8 @@ def _recover_secret(
 
 def _drop_absent_groups(total: Words, study: Study, everybody: Groups, there: Groups) -> Words:
     """Without the places of groups of which nobody is there; these hold zeros, if all sites are honest."""
-    firsts = len(everybody) * study.plan.columns
-    places = total[len(total) - firsts :].reshape(len(everybody), study.plan.columns)
+    firsts = len(everybody) * study.plan.layout.n_columns
+    places = total[len(total) - firsts :].reshape(len(everybody), study.plan.layout.n_columns)
     known = np.isin([name for name, _ in everybody], [name for name, _ in there])
     if places[~known].any():
         raise SecureAggregationError("a site put first moments into the place of another; begin another attempt")
