@@ -1,6 +1,6 @@
 """docs/file-format.md says what the code does: its examples are the code's, and a reader made from its words agrees.
 
-    python tests/test_file_format.py
+    python tests/messages/test_file_format.py
 
 writes the examples anew when the formats change.
 """
@@ -77,7 +77,7 @@ def on_page(page: str) -> dict[str, str]:
 
 def test_the_page_shows_what_the_code_writes():
     page, (blob, _) = PAGE.read_text(encoding="utf-8"), example()
-    assert on_page(page) == blocks(), "run python tests/test_file_format.py, and read what it changed"
+    assert on_page(page) == blocks(), "run python tests/messages/test_file_format.py, and read what it changed"
     assert f"all {len(blob)} bytes of it" in page
     assert f"`{key_fingerprint(KEY.public)}`" in page
 
@@ -226,7 +226,7 @@ def rewrite() -> None:
             rf"^(```example-{name}\n).*?(\n```)$", lambda m, t=text: m[1] + t + m[2], page, flags=re.DOTALL | re.M
         )
     page = re.sub(r"(?<=all )\S+(?= bytes of it)", str(len(blob)), page)
-    page = re.sub(r"(?<=say in `of` that they belong to\n`)[^`]+(?=`)", summary.digest, page)
+    page = re.sub(r"(?<=say in `original` that they belong to\n`)[^`]+(?=`)", summary.digest, page)
     page = re.sub(r"(?<=whose fingerprint is\n`)[^`]+(?=`)", key_fingerprint(KEY.public), page)
     PAGE.write_text(page, encoding="utf-8")
 

@@ -290,7 +290,7 @@ NOT_A_SUMMARY = {
 
 @pytest.mark.parametrize("blob", NOT_A_SUMMARY.values(), ids=NOT_A_SUMMARY.keys())
 def test_what_is_not_a_summary_file_is_refused(blob):
-    with pytest.raises(SummaryFormatError, match=r"ask the site|same version"):
+    with pytest.raises(SummaryFormatError, match=r"ask the site|with this version"):
         unpack_summary(blob, PLAN)
 
 

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from fedcdh._io.text import cut_repr
 
 _VERSIONED = re.compile(r"(fedcdh-[a-z-]+)-([0-9]{1,6})")
 
 
-class FormatMismatch(NamedTuple):
-    """Why a file cannot be read by this version, and what to do."""
-
-    reason: str
-    advice: str
-
-
-def find_format_mismatch(found: object, expected: str) -> FormatMismatch | None:
+def find_format_mismatch(found: object, expected: str) -> tuple[str, ...]:
     """Compare the format that a file names with the one that this version reads.
 
     Parameters
@@ -29,24 +21,23 @@ def find_format_mismatch(found: object, expected: str) -> FormatMismatch | None:
 
     Returns
     -------
-    FormatMismatch or None
-        Reason and advice for an error; None if both formats are the same.
+    tuple of str
+        Reason and, for another version of the same format, advice; empty if both formats are the same.
 
     Examples
     --------
-    >>> find_format_mismatch("fedcdh-plan-2", "fedcdh-plan-3").reason
+    >>> find_format_mismatch("fedcdh-plan-2", "fedcdh-plan-3")[0]
     'it has the format fedcdh-plan-2 of an earlier version, and this version reads fedcdh-plan-3'
-    >>> find_format_mismatch("fedcdh-plan-3", "fedcdh-plan-3") is None
-    True
+    >>> find_format_mismatch("fedcdh-plan-3", "fedcdh-plan-3")
+    ()
     """
     if found == expected:
-        return None
+        return ()
     ours, theirs = _VERSIONED.fullmatch(expected), _VERSIONED.fullmatch(found) if isinstance(found, str) else None
     if ours is None or theirs is None or ours[1] != theirs[1]:
-        advice = "check that it is the right file, and ask for it again as it was written"
-        return FormatMismatch(f"it names the format {cut_repr(found)}, and {expected!r} was expected", advice)
+        return (f"it names the format {cut_repr(found)}, and {expected!r} was expected",)
     if int(theirs[2]) < int(ours[2]):
         reason = f"it has the format {found} of an earlier version, and this version reads {expected}"
-        return FormatMismatch(reason, "make it again with this version")
+        return (reason, "make it again with this version")
     reason = f"it has the format {found} of a later version, and this version reads {expected}"
-    return FormatMismatch(reason, "update fedcdh, or make the file again with this version")
+    return (reason, "update fedcdh, or make the file again with this version")

@@ -66,7 +66,7 @@ class Envelope:
             raise _format_error("it does not begin with a line that says what it is")
         header = parse_json(blob[:end], refuse=_format_error)
         if mismatch := find_format_mismatch(header.get("format") if isinstance(header, dict) else None, FORMAT):
-            raise _format_error(mismatch.reason)
+            raise _format_error(mismatch[0])
         if header.keys() != _KEYS:
             raise _format_error(f"its header has other keys than {', '.join(sorted(_KEYS))}")
         _check_types(header)

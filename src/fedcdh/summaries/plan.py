@@ -36,6 +36,7 @@ MAX_COLUMNS = 20_000
 MAX_LIMIT = 1 << 40
 """Largest number of rounds, bytes or rows that a plan may name."""
 _FAMILIES: dict[str, type[Hermite] | type[Fourier]] = {"hermite": Hermite, "fourier": Fourier}
+_ADVICE = "ask the coordinator for the file again"
 _LIMITS = ("max_rounds", "max_bytes", "max_rows_per_client")
 
 
@@ -110,8 +111,8 @@ class StudyPlan:
                     "not empty; correct the names"
                 )
         for client in self.clients:
-            check_name(client, "The name of a client")
-        check_name(self.study, "The name of the study")
+            check_name(client, "the name of a client")
+        check_name(self.study, "the name of the study")
         if DOMAIN in self.names:
             raise PlanError(f"a variable is called {DOMAIN!r}, which is the name of the client index; rename it")
 
@@ -220,7 +221,8 @@ class StudyPlan:
         try:
             document = json.loads(text)
             if mismatch := find_format_mismatch(document.pop("format"), FORMAT):
-                raise PlanError(f"this plan cannot be read: {mismatch.reason}; {mismatch.advice}")
+                reason, advice = (*mismatch, _ADVICE)[:2]
+                raise PlanError(f"this plan cannot be read: {reason}; {advice}")
             _reject_strings(document["clients"], *(v.get("levels") for v in document["variables"]))
             family = dict(document.pop("family"))
             if "noise" in document:
@@ -234,8 +236,7 @@ class StudyPlan:
             raise
         except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as problem:
             raise PlanError(
-                f"this is not a study plan ({cut_repr(problem)}); expected the text that StudyPlan.to_json wrote; ask "
-                "the coordinator for the file again"
+                f"this is not a study plan ({cut_repr(problem)}); expected the text that StudyPlan.to_json wrote; {_ADVICE}"
             ) from None
 
     @cached_property

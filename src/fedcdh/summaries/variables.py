@@ -46,7 +46,7 @@ class Continuous:
     spread: float | None = None
 
     def __post_init__(self) -> None:
-        check_name(self.name, "The name of a variable")
+        check_name(self.name, "the name of a variable")
         numbers = (self.location, self.scale, *self.centre_and_spread)
         if not (all(abs(number) < MAX_MAGNITUDE for number in numbers) and min(numbers[1], numbers[3]) > 0):
             raise PlanError(
@@ -90,7 +90,7 @@ class Categorical:
     levels: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        check_name(self.name, "The name of a variable")
+        check_name(self.name, "the name of a variable")
         object.__setattr__(self, "levels", tuple(self.levels))
         if len(self.levels) > MAX_LEVELS:
             raise PlanError(
@@ -102,7 +102,7 @@ class Categorical:
                 "twice; correct the plan"
             )
         for level in self.levels:
-            check_name(level, f"A level of variable {self.name!r}")
+            check_name(level, f"a level of variable {self.name!r}")
 
 
 Variable = Continuous | Categorical

@@ -420,14 +420,14 @@ def test_plans_with_noise_come_back_as_they_were_written(epsilon, delta, degree,
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"epsilon": 0}, "epsilon from 0.01 to 10"),
-        ({"epsilon": math.nan}, "epsilon from 0.01 to 10"),
+        ({"epsilon": 0}, "epsilon is 0; expected a number from 0.01 to 10"),
+        ({"epsilon": math.nan}, "from 0.01 to 10"),
         ({"epsilon": True}, "expected a number"),
-        ({"epsilon": 1, "delta": 0.5}, "delta from 1e-10 to 0.01"),
-        ({"epsilon": 1, "shared": "nobody"}, "expected 'each' or 'together'"),
-        ({"epsilon": 1, "honest": 2}, "leave honest= out"),
+        ({"epsilon": 1, "delta": 0.5}, "delta is 0.5; expected a number from 1e-10 to 0.01"),
+        ({"epsilon": 1, "distributed": "nobody"}, "expected True"),
+        ({"epsilon": 1, "honest": 2}, "leave their number out"),
         ({"epsilon": 1, "degree": 4}, "from 1 to 3"),
-        ({"epsilon": 1, "rows": 1.5}, "whole number from 100"),
+        ({"epsilon": 1, "expected_rows": 1.5}, "whole number from 100"),
     ],
 )
 def test_noise_that_is_none_is_refused(fields, says):
@@ -438,10 +438,10 @@ def test_noise_that_is_none_is_refused(fields, says):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"clip": 30}, "set clip=6"),
+        ({"clip": 30}, "set the clip to 6"),
         ({"family": Hermite(width=6)}, "leave the family out"),
-        ({"max_rounds": 1}, "leave max_rounds out"),
-        ({"noise": DPParameters(1, 1e-6, distributed=True, honest=9)}, "9 sites are to be honest, but there are 3"),
+        ({"max_rounds": 1}, "leave the rounds out"),
+        ({"noise": DPParameters(1, 1e-6, distributed=True, honest=9)}, "9 honest clients; expected at most its 3 clients"),
     ],
 )
 def test_plans_that_noise_does_not_cover_are_refused(change, says):

@@ -337,11 +337,11 @@ def test_first_moments_in_the_place_of_a_group_that_has_left_are_found(monkeypat
 # With noise in the plan
 
 
-@pytest.mark.parametrize("shared", ["together", "each"])
-def test_noise_of_the_plan_is_in_the_sum_and_the_same_when_asked_again(shared):
+@pytest.mark.parametrize("distributed", [True, False])
+def test_noise_of_the_plan_is_in_the_sum_and_the_same_when_asked_again(distributed):
     tables = studies.numbers(0, (900, 800, 700, 600), 6)
-    honest = {"honest": 3} if shared == "together" else {}
-    plan = replace(studies.plan_of(tables), clip=6.0, noise=DPParameters(1.0, 1e-6, shared=shared, **honest))
+    honest = {"honest": 3} if distributed else {}
+    plan = replace(studies.plan_of(tables), clip=6.0, noise=DPParameters(1.0, 1e-6, distributed=distributed, **honest))
     keys = {client: SigningKey.generate() for client in tables}
     summaries = tuple(summarize(table, plan, client) for client, table in tables.items())
     room = Room(Study(plan, keys={c: key.public for c, key in keys.items()}), keys, Cohort(plan, summaries))
