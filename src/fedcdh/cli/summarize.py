@@ -111,7 +111,7 @@ def summarize_command(
             refuse_input_as_output(path, [plan, *(file.path for file in source.files)])
             check_replaceable(path, "summary")
         older = find_replicates(target, client)
-        threads = workers or default_workers(found.columns)
+        threads = workers or default_workers(found.layout.n_columns)
         context = ReleaseContext(client, site.policy, site.own_names, site.gate, max_missing_share, threads)
         try:
             summary, replicates = release_summary(source, found, context, replicates=bootstrap)

@@ -96,7 +96,7 @@ def add_noise_share(summary: Summary, plan: StudyPlan, random: RandomBytes = sec
     noise = _require_noise(summary, plan)
     if not noise.distributed or len(summary.clients) != 1:
         raise PlanError(
-            f"The plan has noise of shared={noise.shared!r}, and the summary is of {len(summary.clients)} clients. "
+            f"The plan has noise of distributed={noise.distributed}, and the summary is of {len(summary.clients)} clients. "
             "Expected distributed=True and one client. Use add_noise() otherwise"
         )
     return _add_discrete_noise(summary, noise.client_deviation, random)
