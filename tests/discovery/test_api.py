@@ -253,7 +253,7 @@ def test_knowledge_is_obeyed(method):
     assert ("flag", "age") in result.graph.arrows
     assert "flag" in result.changing
     assert "sex" not in result.changing
-    assert not result.graph.adjacent("dose", "score")
+    assert not result.graph.is_adjacent("dose", "score")
     for late, early in [("age", "sex"), ("group", "flag"), ("score", "age"), ("score", "group"), ("score", "sex")]:
         assert (late, early) not in result.graph.arrows
         assert not result.graph.has_line(late, early)
@@ -299,7 +299,7 @@ def test_every_pair_is_accounted_for(result):
         arrow, pair = (edge.source, edge.target), frozenset((edge.source, edge.target))
         assert (edge.mark == "→") == (arrow in result.augmented.arrows)
         assert (edge.mark == "—") == (pair in result.augmented.lines)
-        assert (edge.mark == "") == (not result.augmented.adjacent(*arrow))
+        assert (edge.mark == "") == (not result.augmented.is_adjacent(*arrow))
         assert arrow[::-1] not in result.augmented.arrows
         if result.settings.method == "evidence":
             assert edge.p_value is edge.separating_set is None

@@ -28,7 +28,7 @@ from fedcdh.search.edge_support import (
 )
 from fedcdh.search.order_search import best_dag
 from fedcdh.search.orientation import DirectionEvidence, Orientation, orient_skeleton
-from fedcdh.search.skeleton import MAX_BATCH_QUERIES, Skeleton, find_skeleton
+from fedcdh.search.skeleton import MAX_BATCH_QUERIES, Skeleton, SkeletonRules, find_skeleton
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 from fedcdh.summaries.joint import Spent
 
@@ -91,9 +91,7 @@ class ConstraintSearch:
             settings.knowledge,
             settings.max_conditioning_size,
             progress,
-            always,
-            self.removal,
-            self.at_once,
+            SkeletonRules(always, self.removal, self.at_once),
         )
         colliders = self.colliders(with_progress(test, progress, len(skeleton.queries_per_level)))
         orientation = orient_skeleton(skeleton, colliders, settings.knowledge, change)  # steps 4 and 5: FICP

@@ -135,7 +135,7 @@ def test_after_a_refusal_the_rest_is_not_waited_for():
         raise DataError("this will not do")
 
     with pytest.raises(DataError, match="this will not do"):
-        DaskRows(frame_of(clustered.cut(TABLE, *range(10, 400, 10)))).spread(work, operator.add)
+        DaskRows(frame_of(clustered.cut(TABLE, *range(10, 400, 10)))).map_reduce(work, operator.add)
     assert len(asked) == partitions.FAN_IN
 
 
@@ -270,8 +270,8 @@ def test_two_workers_give_the_bytes_of_one_core(cluster):
     source = DaskRows(dd.from_pandas(TABLE, npartitions=10))
     with dask.config.set(scheduler=cluster):
         assert packed(summarize(source, PLAN, "north")) == ONE_CORE
-        assert os.getpid() not in source.spread(clustered.where, operator.or_)
-        assert source.spread(clustered.threads, max) == 1
+        assert os.getpid() not in source.map_reduce(clustered.where, operator.or_)
+        assert source.map_reduce(clustered.threads, max) == 1
 
 
 def test_a_release_is_the_same_and_is_noted_the_same(cluster, tmp_path):
