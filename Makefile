@@ -45,16 +45,16 @@ test-search: $(VENV)/development ## run the tests with examples never tried befo
 	HYPOTHESIS_PROFILE=search $(BIN)/pytest -n 2 -m "not slow"
 
 test-dowhy: $(DOWHY)/ready ## run the round trips of exports with DoWhy, in an environment of its own: it holds scipy back
-	$(DOWHY)/bin/pytest tests/test_conversions.py tests/test_conversions_knowledge.py tests/test_exports_page.py
+	$(DOWHY)/bin/pytest tests/graphs/convert tests/docs/test_exports_page.py
 
 test-flower: $(FLOWER)/ready ## run online studies over Flower on the loopback, in an environment of its own: it holds typer back
-	$(FLOWER)/bin/pytest -W ignore::DeprecationWarning tests/test_online.py tests/test_flower_app.py tests/test_flower_integration.py
+	$(FLOWER)/bin/pytest -W ignore::DeprecationWarning tests/federation
 
 test-encrypted: $(ENCRYPTED)/ready ## run the sums under homomorphic encryption, in an environment of its own: TenSEAL is built for few Pythons
-	$(ENCRYPTED)/bin/pytest tests/test_homomorphic.py
+	$(ENCRYPTED)/bin/pytest tests/privacy/test_homomorphic.py
 
 test-clusters: $(CLUSTERS)/ready ## run summaries on clusters of two worker processes, in an environment of its own: Ray is large
-	$(CLUSTERS)/bin/pytest tests/test_clusters.py tests/test_clusters_ray.py
+	$(CLUSTERS)/bin/pytest tests/data/clusters
 
 test-oldest: $(OLDEST)/ready ## run the tests with the oldest libraries that pyproject.toml admits (.ci/oldest.txt, Python 3.11)
 	$(OLDEST)/bin/pytest -n 2 -m "not slow" -W ignore::DeprecationWarning -W ignore::FutureWarning
@@ -84,10 +84,11 @@ docs: $(VENV)/development ## build the documentation into dist/docs, without a w
 	$(BIN)/python -m sphinx -W --keep-going -q docs dist/docs
 	@echo "open dist/docs/index.html"
 
-lint: $(VENV)/development ## check style, types and spelling
+lint: $(VENV)/development ## check style, types, layers and spelling
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
+	$(BIN)/lint-imports --cache-dir .import_linter_cache
 	$(BIN)/codespell tests benchmarks
 	$(BIN)/codespell --dictionary - --dictionary tools/british_spelling.txt src docs tools .github changelog.d *.md
 

@@ -281,7 +281,7 @@ def main() -> None:
     options = parser.parse_args()
     FIRST_SEED = options.first_seed
     if options.kci and find_spec("causallearn") is None:
-        print("causal-learn is not installed (pip install 'fedcdh[peers]'): no figures beside KCI")
+        print("causal-learn is not installed (pip install 'fedcdh[experiments]'): no figures beside KCI")
         options.kci = 0
     n = options.repetitions
     start = time.perf_counter()

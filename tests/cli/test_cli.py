@@ -486,7 +486,7 @@ def test_stability_is_part_of_a_result_that_asked_for_it(study, tmp_path):
     assert again == plain
     assert [run["left_out"] for run in found["runs"]] == [["coast"], ["north"], ["south"]]
     assert main(["report", str(tmp_path / "again"), "-o", str(tmp_path / "study.html"), "-q"]) == 0
-    assert "Would it be found again?" in (tmp_path / "study.html").read_text("utf-8")
+    assert "Stability of links" in (tmp_path / "study.html").read_text("utf-8")
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_the_client_that_forges_an_edge_has_the_largest_influence(method):
     assert (first.client, first.share) == ("north", 0.2)
     assert "c" in first.link
     assert first.largest > 0  # it speaks for the link
-    assert first.otherwise == len(stability.changes_without["north"])
+    assert first.n_changed == len(stability.changes_without["north"])
     assert {one.client for one in stability.influence} == set(result.cohort.clients)
     sizes = [abs(one.largest) for one in stability.influence]
     assert sizes == sorted(sizes, reverse=True)

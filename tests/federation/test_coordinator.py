@@ -91,7 +91,7 @@ def test_messages_change_no_byte_of_the_result(tables, method, tmp_path):
     outcome = simulate_federation(tables, folder=tmp_path, **given)
     found = discover(tables, **given)
     assert render_result_json(outcome.result) == render_result_json(found)
-    assert written(tmp_path) == render_result_json(found, research=tables), "research, as the messages say"
+    assert written(tmp_path) == render_result_json(found, uncontrolled_clients=tables), "research, as the messages say"
     assert not outcome.missing
 
 
@@ -271,7 +271,7 @@ def test_further_rounds_by_messages_change_no_byte(tables, tmp_path):
     expected = discover(tables, **AGAIN)
     assert expected.search_result.spent.rounds == 2
     assert render_result_json(outcome.result) == render_result_json(expected) == without(tables)
-    assert written(tmp_path) == render_result_json(expected, research=tables)
+    assert written(tmp_path) == render_result_json(expected, uncontrolled_clients=tables)
     answers = [event for event in outcome.participation.events if event.round.startswith(ANSWER)]
     assert [event.what for event in answers].count("accepted") == 2 * len(tables)
     received = sum(event.bytes for event in answers if event.what == "accepted")
@@ -293,7 +293,7 @@ def test_a_study_goes_on_without_a_site_that_fails_in_a_further_round(fault, num
     assert outcome.missing["site0"].startswith(f"answer {number}: ")
     assert json.loads((tmp_path / "participation.json").read_text())["missing"] == dict(outcome.missing)
     assert render_result_json(outcome.result) == without(tables, "site0")
-    assert written(tmp_path) == render_result_json(outcome.result, research=["site1", "site2"])
+    assert written(tmp_path) == render_result_json(outcome.result, uncontrolled_clients=["site1", "site2"])
     assert not (tmp_path / "journal" / "rounds" / f"site0.answer-{number:03d}").exists()
     assert len(asked_in(tmp_path)) == len(set(asked_in(tmp_path)))
     sent = [(event.site, event.round) for event in outcome.participation.events if event.what == "sent"]

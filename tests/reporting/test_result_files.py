@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from dataclasses import asdict
 
@@ -9,7 +10,8 @@ import pytest
 import studies
 
 from fedcdh.discovery.api import discover, discover_from
-from fedcdh.reporting.result_files import read_graph_claims, render_result_json, write_result
+from fedcdh.errors import DataError
+from fedcdh.reporting.result_files import FORMAT, read_graph_claims, render_edges_csv, render_result_json, write_result
 from fedcdh.summaries.aggregation import Aggregate
 
 RESULT = discover(studies.mixed(0, (60, 45, 30, 14, 5)))
@@ -37,8 +39,30 @@ def test_stability_is_there_when_handed_in(runs, tmp_path):
     found = json.loads(text)["stability"]
     assert [edge["adjacent"] for edge in found["edges"]] == [edge.adjacent for edge in stability.edges]
     assert len(found["runs"]) == len(stability.runs)
-    assert {client: tuple(texts) for client, texts in found["blame"].items()} == stability.changes_without
+    assert {client: tuple(texts) for client, texts in found["changes_without"].items()} == stability.changes_without
     assert [one["largest"] for one in found["influence"]] == [one.largest for one in stability.influence]
     (*_, path) = write_result(RESULT, tmp_path, stability)
     assert path.read_text(encoding="utf-8") == text
     assert read_graph_claims(tmp_path).arrows == RESULT.graph.arrows
+
+
+def test_keys_of_version_two():
+    document = json.loads(render_result_json(RESULT, uncontrolled_clients=["b", "a"]))
+    assert document["format"] == FORMAT == "fedcdh-result-2"
+    assert document["uncontrolled_clients"] == ["a", "b"]
+    assert "max_conditioning_size" in document["settings"]
+    assert "uncontrolled_clients" not in json.loads(render_result_json(RESULT))
+
+
+def test_the_csv_has_a_row_for_every_pair():
+    rows = list(csv.DictReader(render_edges_csv(RESULT).splitlines()))
+    assert [(row["source"], row["target"], row["mark"]) for row in rows] == [
+        (edge.source, edge.target, edge.mark) for edge in RESULT.edges()
+    ]
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"edges": [["a"]]}', '{"edges": [["a", 3]]}', '{"edges": 3}'])
+def test_a_file_without_claims_is_refused(text, tmp_path):
+    (tmp_path / "truth.json").write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match="is not a result or a truth"):
+        read_graph_claims(tmp_path / "truth.json")

@@ -145,9 +145,8 @@ def test_copies_say_how_stable_a_result_is_and_change_nothing_else(study, tmp_pa
     assert found == json.loads(json.dumps(expected))
     assert main(["report", str(tmp_path / "b"), "-o", str(tmp_path / "study.html"), "-q"]) == 0
     page = (tmp_path / "study.html").read_text("utf-8")
-    assert "With other rows" in page
-    assert "With rows drawn anew" in page
-    assert "without one site after the other" in page
+    assert "With resampled rows" in page
+    assert "with each site left out in turn" in page
 
 
 def test_a_copy_cannot_stand_for_the_summary(study, tmp_path, capsys):

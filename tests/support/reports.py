@@ -1,13 +1,15 @@
-"""Documents of results to make reports of: made up, of any size, and with names that try to break out."""
+"""Result documents to make reports of: random, of any size, and with names that try to break out of the page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from html.parser import HTMLParser
 from itertools import combinations
 from random import Random
 from typing import Any
 
 from fedcdh.protocols import DOMAIN
+from fedcdh.reporting.result_files import FORMAT
 
 HOSTILE = (
     "</script><script>alert(1)</script>",
@@ -41,7 +43,7 @@ def document(names: Sequence[str], seed: int = 0, **more: Any) -> dict[str, Any]
     joined = {frozenset(pair) for pair in marks}
     marks |= {pair: "" for pair in combinations(names, 2) if frozenset(pair) not in joined}
     return {
-        "format": "fedcdh-result-1",
+        "format": FORMAT,
         "software": "fedcdh 0.1.0",
         "plan": "0123456789abcdef" * 4,
         "settings": {
@@ -119,3 +121,39 @@ def stability(made: Mapping[str, Any]) -> list[dict[str, Any]]:
         for edge in made["edges"]
         if edge["mark"]
     ]
+
+
+_VOID_ELEMENTS = {"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "source"}
+
+
+class ParsedPage(HTMLParser):
+    """The elements of a page with their attributes, and its text; fails if a tag is not closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.open: list[str] = []
+        self.scripts: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in _VOID_ELEMENTS:
+            self.open.append(tag)
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] == "script":
+            self.scripts[-1] += data
+        else:
+            self.text += data

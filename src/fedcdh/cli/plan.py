@@ -263,7 +263,7 @@ def discover_command(
         with out.searching("with rows drawn anew") as progress:
             again = result.stability(replicates=copies, progress=progress)
         _show_bootstrap(out, again)
-    written = write_result(result, output, stable, again, research=research)
+    written = write_result(result, output, stable, again, uncontrolled_clients=research)
     out.say(f"Wrote {', '.join(map(str, written))}")
     out.result(
         {

@@ -101,7 +101,7 @@ class Influence:
 
     What speaks for a link is the log of the Bayes factor for its presence, negative where it is absent; with tests,
     −ln p. `largest` is the largest change of it, positive where the client speaks for `link`; `total` adds up the sizes
-    of all changes; `otherwise` counts links and mechanisms that are found otherwise without the client. A client with
+    of all changes; `n_changed` counts links and mechanisms that are found otherwise without the client. A client with
     more rows has more influence: `share` is its share of the rows.
     """
 
@@ -110,7 +110,7 @@ class Influence:
     largest: float
     link: tuple[str, str] | None  # None where nothing was weighed
     total: float
-    otherwise: int
+    n_changed: int
 
 
 @dataclass(frozen=True)
@@ -366,7 +366,7 @@ def _client_influence(
             largest=moved[link] if link else 0.0,
             link=link,
             total=math.fsum(map(abs, moved.values())),
-            otherwise=sum(client in (*edge.gone_without, *edge.turned_without) for edge in edges)
+            n_changed=sum(client in (*edge.gone_without, *edge.turned_without) for edge in edges)
             + sum(client in change.differs_without for change in changes),
         )
 

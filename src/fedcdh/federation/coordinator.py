@@ -156,7 +156,7 @@ class _Coordinator:
         study = self._load_study() or self._plan_from_profiles()
         known = self._cohort(study) if self.terms.masked is None else self._sum(study, self.terms.masked)
         result = self._found(study, known, progress)
-        write_result(result, folder, research=self.research & {*result.cohort.total.clients})
+        write_result(result, folder, uncontrolled_clients=self.research & {*result.cohort.total.clients})
         return StudyOutcome(result, study, self.record)
 
     def _sum(self, study: Study, masking: SecureSumOptions) -> Aggregate:

@@ -1,1 +1,54 @@
-"""Result files, HTML report, plots, notebooks and data frames."""
+"""Results as files, HTML reports, plots, notebook output and data frames.
+
+Modules
+-------
+result_files
+    result.json, edges.csv, graph.dot and graph.txt.
+html
+    The HTML report, made of a result.json.
+graph_drawing
+    The layout of a graph, and its drawing as SVG.
+plots
+    The drawing of a graph with matplotlib.
+notebook
+    The HTML that a notebook shows.
+data_frames
+    Records of a result as pandas or polars data frames.
+phrases
+    Names, numbers and findings in plain English.
+"""
+
+from fedcdh._runtime.lazy_exports import attach
+
+__all__ = [
+    "GraphClaims",
+    "check_document",
+    "parse_document",
+    "plot",
+    "read_document",
+    "read_graph_claims",
+    "render_edges_csv",
+    "render_html",
+    "render_report",
+    "render_result_json",
+    "render_svg",
+    "save",
+    "to_pandas",
+    "to_polars",
+    "write_report",
+    "write_result",
+]
+
+_RESULT_FILES = ("GraphClaims", "read_graph_claims", "render_edges_csv", "render_result_json", "write_result")
+__getattr__, __dir__ = attach(
+    __name__,
+    {
+        **dict.fromkeys(_RESULT_FILES, "fedcdh.reporting.result_files"),
+        **dict.fromkeys(("check_document", "parse_document", "read_document"), "fedcdh.reporting.html.schema"),
+        **dict.fromkeys(("render_report", "write_report"), "fedcdh.reporting.html.page"),
+        **dict.fromkeys(("plot", "save"), "fedcdh.reporting.plots"),
+        **dict.fromkeys(("to_pandas", "to_polars"), "fedcdh.reporting.data_frames"),
+        "render_html": "fedcdh.reporting.notebook",
+        "render_svg": "fedcdh.reporting.graph_drawing.svg",
+    },
+)

@@ -1,4 +1,4 @@
-"""What a notebook shows of a result: the picture, the edges with their evidence, and the notes, as HTML."""
+"""The HTML that a notebook shows for a result: the graph, the edges with their evidence, and the notes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,31 @@ from fedcdh.discovery.result import Discovery, Edge
 from fedcdh.errors import MissingDependencyError
 from fedcdh.protocols import DOMAIN
 from fedcdh.reporting.graph_drawing.svg import render_svg
-from fedcdh.reporting.phrases import ORIENTATION_REASONS, clean_text, format_evidence, to_html_name
+from fedcdh.reporting.phrases import clean_text, format_evidence, name_orientation, to_html_name
 
 MAX_EDGES_SHOWN = 40
 
 
 def render_html(result: Discovery) -> str:
-    """A piece of HTML without a script or a style sheet: it looks alike in notebooks, mails and web pages."""
+    """Return a result as HTML without a script or a style sheet.
+
+    Parameters
+    ----------
+    result : Discovery
+        The result to show.
+
+    Returns
+    -------
+    str
+        One element, which looks the same in notebooks, mails and web pages.
+
+    Examples
+    --------
+    >>> import fedcdh
+    >>> result = fedcdh.discover(fedcdh.demo.hospital_study().columns(), domain="hospital")
+    >>> render_html(result).splitlines()[1]
+    '<p>8 variables, 5 clients, 1939 rows.</p>'
+    """
     return "\n".join(_html_parts(result))
 
 
@@ -27,7 +45,7 @@ def _html_parts(result: Discovery) -> Iterator[str]:
     try:
         yield render_svg(result).strip()
     except MissingDependencyError as missing:
-        yield f"<p>No picture: {escape(str(missing))}</p>"
+        yield f"<p>The graph cannot be drawn. {escape(str(missing))}</p>"
     yield from _edge_table([edge for edge in result.edges() if edge.mark and edge.source != DOMAIN])
     changing = ", ".join(map(to_html_name, sorted(result.changing)))
     yield f"<p>Mechanisms that differ between clients: {changing or result.no_change_reason}.</p>"
@@ -40,19 +58,18 @@ def _edge_table(edges: list[Edge]) -> Iterator[str]:
     if not edges:
         yield "<p>No edges were found.</p>"
         return
-    weighed = edges[0].log_bayes_presence is not None
+    evidence = "p-value" if edges[0].log_bayes_presence is None else "log Bayes factor"
     yield "<table><thead><tr><th>cause</th><th></th><th>effect</th>"
-    yield f"<th>{'log Bayes factor' if weighed else 'p-value'}</th><th>direction from</th></tr></thead><tbody>"
+    yield f"<th>{evidence}</th><th>direction from</th></tr></thead><tbody>"
     for edge in edges[:MAX_EDGES_SHOWN]:
-        why = ORIENTATION_REASONS.get(edge.oriented_by or "", (clean_text(edge.oriented_by or "open"), ""))[0]
         cells = [
             to_html_name(edge.source),
             edge.mark,
             to_html_name(edge.target),
             escape(format_evidence(asdict(edge))),
-            escape(why),
+            escape(name_orientation(edge.oriented_by)),
         ]
         yield "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
     yield "</tbody></table>"
     if (more := len(edges) - MAX_EDGES_SHOWN) > 0:
-        yield f"<p>and {more} more: <code>result.edges()</code> has all of them.</p>"
+        yield f"<p>{more} more edges are in <code>result.edges()</code>.</p>"

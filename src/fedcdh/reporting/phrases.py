@@ -1,9 +1,9 @@
-"""What numbers and words of a result mean, in plain English; the same in tables, in details and without a script."""
+"""Names, numbers and findings in plain English, the same in the report, its tables and notebooks."""
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from typing import Any
 
@@ -12,17 +12,17 @@ from fedcdh.protocols import DOMAIN
 ORIENTATION_REASONS = {
     "domain": (
         "the sites",
-        "Which site a row comes from is given before anything is measured, so the difference between sites is a cause, "
+        "The site of a row is fixed before anything is measured. A difference between sites is therefore a cause, "
         "never an effect.",
     ),
     "knowledge": (
         "background knowledge",
-        "What was known beforehand requires this arrow, or rules out its reverse.",
+        "Background knowledge requires this arrow, or forbids its reverse.",
     ),
     "collider": (
         "collider",
-        "Causes that are not linked to each other meet in the target. Only this direction explains which variables are "
-        "independent, and given what.",
+        "Two causes that are not linked to each other meet in the target. Only this direction explains the conditional "
+        "independences.",
     ),
     "evidence": (
         "shape of the mechanism",
@@ -34,74 +34,88 @@ ORIENTATION_REASONS = {
         "reverse.",
     ),
     "meek-1": (
-        "no other collider (Meek's rule 1)",
+        "no new collider (Meek's rule 1)",
         "The reverse arrow would make a collider that the data do not show.",
     ),
     "meek-2": (
-        "no circle (Meek's rule 2)",
-        "The reverse arrow would close a circle of causes.",
+        "no cycle (Meek's rule 2)",
+        "The reverse arrow would close a cycle.",
     ),
     "meek-3": (
-        "no circle, no other collider (Meek's rule 3)",
-        "The reverse arrow would lead to a circle of causes or to a collider that the data do not show.",
+        "no cycle, no new collider (Meek's rule 3)",
+        "The reverse arrow would lead to a cycle or to a collider that the data do not show.",
     ),
     "meek-4": (
-        "no circle, no other collider (Meek's rule 4)",
-        "Together with background knowledge, the reverse arrow would lead to a circle of causes or to a collider that "
-        "the data do not show.",
+        "no cycle, no new collider (Meek's rule 4)",
+        "Together with background knowledge, the reverse arrow would lead to a cycle or to a collider that the data "
+        "do not show.",
     ),
 }
+"""For each way of orienting an edge, its name and its explanation."""
+BAYES_FACTOR_SCALE = "Above 3 is strong, around 0 is undecided, below 0 is evidence against."
 BAYES_FACTOR_NOTE = (
-    "Natural logarithm of a Bayes factor: above 3 is strong, around 0 a toss of a coin, below 0 speaks against. It "
-    "assumes the model: read it as strong or weak, not as odds."
+    "Evidence is given as the natural logarithm of a Bayes factor: above 3 is strong, around 0 is undecided, below 0 "
+    "is evidence against. It assumes the model, so read it as strong or weak, not as exact odds."
 )
 INFLUENCE_NOTE = (
-    "What goes when a site is left out, of all that speaks for and against links (logs of Bayes factors; with tests, "
-    "of 1/p). More than zero: the site speaks for the link. Sites with more rows have more influence; one that has "
-    "much more than its rows explain is worth a question, not a verdict: sites may differ."
+    "The table shows how the evidence changes when one site is left out (log Bayes factors; with tests, log of 1/p). "
+    "A positive value means that the site supports the link. Sites with more rows have more influence. A site with far "
+    "more influence than its rows explain deserves a question, not a verdict: sites may differ."
 )
 BOOTSTRAP_NOTE = (
-    "The rows of every site were drawn anew, each counting 0, 1, 2, ... times, and the search was repeated on every "
-    "such copy. Shares say how much hangs on which rows there were; they are not probabilities. A link of this result "
-    "that copies often lack is doubtful. One that only copies have is no finding: rows that count twice make chance "
-    "look like dependence."
+    "The search was repeated on bootstrap replicates, in which the rows of every site were resampled with replacement. "
+    "The shares show how much a link depends on the particular rows; they are not probabilities. A link of this result "
+    "that many replicates lack is doubtful. A link found only in replicates is not a finding: repeated rows make "
+    "chance look like dependence."
 )
-BAYES_FACTOR_SCALE = "Above 3 is strong, around 0 a toss of a coin, below 0 speaks against."
 MINUS = "\N{MINUS SIGN}"
 _BIDI_CONTROLS = {chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
-"""Letters that say which way others run; right-to-left names need none of them."""
+"""Control characters that set the writing direction; right-to-left names do not need them."""
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 Fact = tuple[str, str, str]
-"""What it is, its value, and what that means."""
+"""A quantity, its value and an explanation."""
 
 
 def clean_text(name: str) -> str:
-    """A name on one line, with nothing in it that cannot be seen or that turns other text around."""
-    shown = "".join(" " if letter in "\t\n\r" else letter for letter in name)
+    """Return a name on one line, with invisible and direction-changing characters replaced."""
+    on_one_line = "".join(" " if letter in "\t\n\r" else letter for letter in name)
     return "".join(
         "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in ("Cc", "Cs") or c in _BIDI_CONTROLS else c
-        for c in shown
+        for c in on_one_line
     )
 
 
 def to_html_name(name: str) -> str:
-    """A name as HTML, kept apart from the text around it whichever way it is written."""
+    """Return a name as HTML, isolated from the writing direction of the text around it."""
     return f"<bdi>{escape(clean_text(name))}</bdi>" if name != DOMAIN else "sites"
 
 
 def to_plain_name(name: str) -> str:
-    """A name in plain text."""
+    """Return a name as plain text."""
     return clean_text(name) if name != DOMAIN else "sites"
 
 
-def join_names(names: Any) -> str:
-    """Names as a phrase in plain text."""
+def join_names(names: Iterable[str]) -> str:
+    """Return names as plain text, separated by commas."""
     return ", ".join(to_plain_name(name) for name in names)
 
 
+def format_count(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun in the singular or plural.
+
+    >>> format_count(1, "site"), format_count(1200, "row")
+    ('1 site', '1,200 rows')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 def format_p_value(value: float) -> str:
-    """A p-value as articles print it."""
+    """Return a p-value as articles print it.
+
+    >>> format_p_value(2.93e-14)
+    '2.9 × 10⁻¹⁴'
+    """
     if value < 1e-300:
         return "< 10⁻³⁰⁰"
     if value >= 0.001:
@@ -111,77 +125,92 @@ def format_p_value(value: float) -> str:
 
 
 def format_signed(value: float, digits: int = 1) -> str:
-    """A number with its sign, as long as it is worth it."""
+    """Return a number with its sign, without decimals from 100 on."""
     text = f"{value:+,.{0 if abs(value) >= 100 else digits}f}"
     return text.replace("-", MINUS) if text.strip("+-0.") else text.lstrip("+-")
 
 
 def format_short(value: float) -> str:
-    """Three digits of a number."""
+    """Return a number with three significant digits."""
     return f"{value:.3g}".replace("-", MINUS)
 
 
 def format_percent(value: float) -> str:
-    """A share as a percentage."""
+    """Return a share as a percentage."""
     return f"{100 * value:.0f}\N{NO-BREAK SPACE}%"
 
 
 def describe_strength(factor: float) -> str:
-    """How strong a log Bayes factor is, in words."""
+    """Return the strength of a log Bayes factor in words."""
     if factor < -1:
-        return "speaks against"
+        return "against"
     if factor < 1:
-        return "open"
+        return "undecided"
     return "weak" if factor < 3 else "strong" if factor < 10 else "very strong"
 
 
 def describe_edge(edge: Mapping[str, Any]) -> str:
-    """What an edge says, as a sentence."""
+    """Return the meaning of an edge as a sentence."""
     source, target = to_plain_name(edge["source"]), to_plain_name(edge["target"])
     if edge["source"] == DOMAIN and edge["mark"]:
         return f"The mechanism of {target} differs between sites."
     if edge["mark"] == "→":
         return f"{source} is a direct cause of {target}."
     if edge["mark"] == "—":
-        return f"{source} and {target} are directly linked; which is the cause is open."
+        return f"{source} and {target} are directly linked; the direction is open."
     return f"No direct link between {source} and {target}."
 
 
 def format_evidence(edge: Mapping[str, Any]) -> str:
-    """The evidence for an edge (or its absence), for a cell of a table."""
+    """Return the evidence for an edge, or for its absence, as the text of a table cell."""
     if edge.get("log_bayes_presence") is not None:
         return f"{format_signed(edge['log_bayes_presence'])}"
     return format_p_value(edge["p_value"]) if edge.get("p_value") is not None else ""
 
 
+def name_orientation(reason: str | None) -> str:
+    """Return the name of what gave an edge its direction; "open" if nothing did."""
+    return ORIENTATION_REASONS.get(reason or "", (clean_text(reason or "open"), ""))[0]
+
+
 def edge_facts(edge: Mapping[str, Any]) -> Iterator[Fact]:
-    """All that is known about one edge."""
+    """Yield everything that is known about one edge."""
+    yield from _presence_facts(edge)
+    yield from _direction_facts(edge)
+
+
+def _presence_facts(edge: Mapping[str, Any]) -> Iterator[Fact]:
     factor, p_value = edge.get("log_bayes_presence"), edge.get("p_value")
     if factor is not None:
         what = "difference" if edge["source"] == DOMAIN else "link"
-        which = f"Evidence for the {what}" if edge["mark"] else f"Evidence against a {what}"
-        yield (which, f"log Bayes factor {format_signed(factor)} ({describe_strength(factor)})", BAYES_FACTOR_SCALE)
+        title = f"Evidence for the {what}" if edge["mark"] else f"Evidence against a {what}"
+        yield (title, _format_factor(factor), BAYES_FACTOR_SCALE)
     if p_value is not None:
-        means = "the strongest argument against it" if edge["mark"] else "what keeps the two apart"
-        yield ("p-value", f"p = {format_p_value(p_value)}".replace("= <", "<"), f"The largest one believed: {means}.")
+        meaning = "the strongest evidence against the link" if edge["mark"] else "the test that separates the two"
+        yield ("p-value", f"p = {format_p_value(p_value)}".replace("= <", "<"), f"Largest accepted p-value: {meaning}.")
     if edge.get("separating_set") is not None:
         given = join_names(edge["separating_set"]) or "nothing else"
-        yield ("Independent given", given, "Once these are known, one tells nothing about the other.")
+        yield ("Independent given", given, "Given these variables, the two are independent.")
+
+
+def _direction_facts(edge: Mapping[str, Any]) -> Iterator[Fact]:
     if edge.get("oriented_by"):
-        word, means = ORIENTATION_REASONS.get(edge["oriented_by"], (clean_text(edge["oriented_by"]), ""))
-        yield ("Direction from", word, means)
+        name, meaning = ORIENTATION_REASONS.get(edge["oriented_by"], (clean_text(edge["oriented_by"]), ""))
+        yield ("Direction from", name, meaning)
     elif edge["mark"] == "—":
-        yield ("Direction", "open", "Both directions explain the data equally well, or not differently enough.")
+        yield ("Direction", "open", "Both directions explain the data equally well, or nearly so.")
     if edge.get("log_bayes_direction") is not None and edge["mark"]:
-        factor = edge["log_bayes_direction"]
-        way = f"{to_plain_name(edge['source'])} → {to_plain_name(edge['target'])}"
-        means = f"For {way} against the reverse, all else in the best graph being equal."
-        yield (
-            "Evidence for direction",
-            f"log Bayes factor {format_signed(factor)} ({describe_strength(factor)})",
-            means,
-        )
+        arrow = f"{to_plain_name(edge['source'])} → {to_plain_name(edge['target'])}"
+        meaning = f"For {arrow} against the reverse, with the rest of the best graph unchanged."
+        yield ("Evidence for direction", _format_factor(edge["log_bayes_direction"]), meaning)
     if edge.get("change_forward") is not None and edge.get("change_backward") is not None:
         forward, backward = format_short(edge["change_forward"]), format_short(edge["change_backward"])
-        means = "How much cause and mechanism change together across sites, if it is so and if it is the reverse; the "
-        yield ("Independent change", f"{forward} forward, {backward} backward", means + "smaller one points the way.")
+        meaning = (
+            "Dependence between the changes of cause and mechanism across sites, in this direction and in the reverse. "
+            "The smaller value indicates the direction."
+        )
+        yield ("Independent change", f"{forward} forward, {backward} backward", meaning)
+
+
+def _format_factor(factor: float) -> str:
+    return f"log Bayes factor {format_signed(factor)} ({describe_strength(factor)})"

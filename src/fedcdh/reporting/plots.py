@@ -1,7 +1,9 @@
-"""Plots for notebooks and papers, with matplotlib and without a Graphviz program.
+"""Plots of causal graphs for notebooks and papers, with matplotlib and without a Graphviz program.
 
-axes = fedcdh.reporting.plots.plot(result)
-fedcdh.reporting.plots.save(result, "graph.pdf")      # or .svg, .png; the same graph gives the same SVG and PNG
+>>> import fedcdh
+>>> result = fedcdh.discover(fedcdh.demo.hospital_study().columns(), domain="hospital")
+>>> from fedcdh.reporting import plots
+>>> path = plots.save(result, "graph.svg")  # doctest: +SKIP
 """
 
 from __future__ import annotations
@@ -16,21 +18,36 @@ from fedcdh.errors import SettingsError
 from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.reporting.graph_drawing.scene import (
     ARROWHEAD_LENGTH,
+    CHANGING_NAME_BASELINE,
+    CHANGING_NOTE,
     CHARACTER_WIDTH,
     CORNER_CUT,
     FONT_SIZE,
+    NAME_BASELINE,
+    NOTE_BASELINE,
+    NOTE_FONT_SIZE,
     EdgeCurve,
     NodeBox,
     Scene,
-    build_scene,
+    scene_of,
 )
-from fedcdh.reporting.graph_drawing.svg import CHANGING_BOX_COLOURS, INK_COLOUR, OPEN_EDGE_COLOUR, PLAIN_BOX_COLOURS
+from fedcdh.reporting.graph_drawing.svg import (
+    CHANGING_BORDER_WIDTH,
+    CHANGING_BOX_COLOURS,
+    EDGE_WIDTH,
+    INK_COLOUR,
+    OPEN_EDGE_COLOUR,
+    OPEN_EDGE_DASHES,
+    PLAIN_BORDER_WIDTH,
+    PLAIN_BOX_COLOURS,
+)
 
 FONT_POINTS = 9.0
-"""Of the letters, where the figure is made here: what journals ask for, and 30 variables on a page across."""
+"""Size of the text in a new figure: what journals ask for, and small enough for 30 variables across a page."""
 MARGIN = 12.0
-LEGEND_HEIGHT, LEGEND_KEY_WIDTH = 40.0, 36.0  # the height of the legend, below the graph, and the width of a sign in it
+LEGEND_HEIGHT, LEGEND_KEY_WIDTH = 40.0, 36.0
 FORMATS = ("svg", "pdf", "png")
+_LEGEND_TEXTS = {"arrow": "cause → effect", "line": "direction open", "box": "mechanism differs between sites"}
 
 
 def plot(
@@ -40,19 +57,47 @@ def plot(
     changing: Collection[str] | None = None,
     legend: bool = True,
 ) -> Any:
-    """Draws the graph of a result, or a graph, and returns the `matplotlib.axes.Axes` it is in.
+    """Draw the graph of a result, or a graph, with matplotlib.
 
-    Causes stand on the left of effects; lines without heads have an open direction; variables whose mechanism differs
-    between clients have cut corners. Without `ax`, a figure as large as the graph needs is made; with it, the graph is
-    made to fit the size that the axes have now.
+    Causes stand to the left of their effects. Lines without arrowheads have an open direction. Boxes with cut corners
+    belong to variables whose mechanism differs between sites.
+
+    Parameters
+    ----------
+    drawn : Discovery or PartialGraph
+        What to draw.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into; the graph is scaled to their present size. By default, a new figure as large as the graph
+        needs.
+    changing : collection of str, optional
+        Variables to mark as changing. By default those of the result, or the children of the domain in the graph.
+    legend : bool, default True
+        Explain below the graph the symbols that occur in it.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes with the graph.
+
+    Raises
+    ------
+    MissingDependencyError
+        If matplotlib or igraph is not installed.
+
+    Examples
+    --------
+    >>> from fedcdh import PartialGraph
+    >>> axes = plot(PartialGraph(("a", "b"), frozenset({("a", "b")})))
+    >>> [text.get_text() for text in axes.texts]
+    ['a', 'b', 'cause → effect']
     """
-    with optional_import("matplotlib", extra="plot"):
+    with optional_import("matplotlib", extra="report"):
         from matplotlib import pyplot
-    made = build_scene(drawn, changing)
-    entries = _legend_entries(made) if legend else []
+    scene = scene_of(drawn, changing)
+    entries = _legend_entries(scene) if legend else []
     below = LEGEND_HEIGHT if entries else 0.0
-    width = max(made.width, sum(_entry_width(text) for _, text in entries)) + 2 * MARGIN
-    height = made.height + 2 * MARGIN + below
+    width = max(scene.width, sum(_entry_width(text) for _, text in entries)) + 2 * MARGIN
+    height = scene.height + 2 * MARGIN + below
     if ax is None:
         inches = FONT_POINTS / FONT_SIZE / 72
         figure = pyplot.figure(figsize=(width * inches, height * inches))
@@ -60,11 +105,11 @@ def plot(
     ax.set_axis_off()
     ax.set_aspect("equal")
     ax.set_xlim(-MARGIN, width - MARGIN)
-    ax.set_ylim(height - MARGIN, -MARGIN)  # downwards
+    ax.set_ylim(height - MARGIN, -MARGIN)  # y runs downwards in a scene
     scale = _points_per_pixel(ax)
-    for curve in made.curves:
+    for curve in scene.curves:
         _draw_curve(ax, curve, scale)
-    for node in made.nodes:
+    for node in scene.nodes:
         _draw_node(ax, node, scale)
     _draw_legend(ax, entries, height - MARGIN - 0.4 * below, scale)
     return ax
@@ -78,15 +123,51 @@ def save(
     legend: bool = True,
     dpi: float = 200,
 ) -> Path:
-    """Writes a plot as SVG, PDF or PNG, by the ending of the path; without a date, so that files can be compared."""
+    """Write a plot as SVG, PDF or PNG.
+
+    Parameters
+    ----------
+    drawn : Discovery or PartialGraph
+        What to draw.
+    path : Path or str
+        Where to write it. The ending decides the format.
+    changing : collection of str, optional
+        Variables to mark as changing. By default those of the result, or the children of the domain in the graph.
+    legend : bool, default True
+        Explain below the graph the symbols that occur in it.
+    dpi : float, default 200
+        Resolution of a PNG file.
+
+    Returns
+    -------
+    Path
+        The path of the file. The file holds no date, so the same graph gives the same bytes.
+
+    Raises
+    ------
+    SettingsError
+        If the path ends in something else.
+    MissingDependencyError
+        If matplotlib or igraph is not installed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fedcdh import PartialGraph
+    >>> save(PartialGraph(("a", "b")), Path(tempfile.mkdtemp()) / "graph.svg").name
+    'graph.svg'
+    """
     path = Path(path)
     kind = path.suffix.lstrip(".").lower()
     if kind not in FORMATS:
-        raise SettingsError(f"{path.name} ends in {path.suffix!r}; expected one of .{', .'.join(FORMATS)}")
-    with optional_import("matplotlib", extra="plot"):
+        raise SettingsError(
+            f"The file {path.name} ends in {path.suffix!r}. Expected one of .{', .'.join(FORMATS)}. Rename the file.",
+            parameter="path",
+        )
+    with optional_import("matplotlib", extra="report"):
         from matplotlib import pyplot, rc_context
     no_date = {"svg": {"Date": None}, "pdf": {"CreationDate": None, "ModDate": None}, "png": {}}[kind]
-    # svg.hashsalt: ids in the file are otherwise drawn at random
+    # svg.hashsalt: without it, matplotlib draws the identifiers in the file at random
     with rc_context({"svg.hashsalt": "fedcdh", "svg.fonttype": "none", "pdf.fonttype": 42}):
         axes = plot(drawn, changing=changing, legend=legend)
         try:
@@ -97,7 +178,7 @@ def save(
 
 
 def _points_per_pixel(ax: Any) -> float:
-    """How many points of the page a pixel of the sketch is, in the axes as they are now."""
+    """Return how many points of the page one pixel of the scene takes in the axes at their present size."""
     ax.apply_aspect()
     (left, _), (right, _) = ax.transData.transform([(0.0, 0.0), (1.0, 0.0)])
     return float((right - left) * 72 / ax.figure.dpi)
@@ -105,34 +186,43 @@ def _points_per_pixel(ax: Any) -> float:
 
 def _draw_curve(ax: Any, curve: EdgeCurve, scale: float) -> None:
     from matplotlib.patches import PathPatch, Polygon
-    from matplotlib.path import Path as Way
+    from matplotlib.path import Path as BezierPath
 
     points = [curve.start, *(point for piece in curve.pieces for point in piece)]
-    codes = [Way.MOVETO, *[Way.CURVE4] * (len(points) - 1)]
-    colour = INK_COLOUR if curve.tip else OPEN_EDGE_COLOUR
-    ax.add_patch(PathPatch(Way(points, codes), fill=False, edgecolor=colour, linewidth=1.5 * scale, zorder=1))
-    if curve.tip:
-        ax.add_patch(Polygon(curve.tip, facecolor=INK_COLOUR, edgecolor="none", zorder=2))
+    codes = [BezierPath.MOVETO, *[BezierPath.CURVE4] * (len(points) - 1)]
+    # matplotlib measures dashes in widths of the line
+    dashes = "-" if curve.directed else (0.0, tuple(length / EDGE_WIDTH for length in OPEN_EDGE_DASHES))
+    style = {"edgecolor": INK_COLOUR if curve.directed else OPEN_EDGE_COLOUR, "linestyle": dashes}
+    ax.add_patch(PathPatch(BezierPath(points, codes), fill=False, linewidth=EDGE_WIDTH * scale, zorder=1, **style))
+    if curve.arrowhead:
+        ax.add_patch(Polygon(curve.arrowhead, facecolor=INK_COLOUR, edgecolor="none", zorder=2))
 
 
 def _draw_node(ax: Any, node: NodeBox, scale: float) -> None:
+    _draw_box(ax, node, scale)
+    baseline = CHANGING_NAME_BASELINE if node.changing else NAME_BASELINE
+    _draw_text(ax, (node.x, node.y + baseline), node.label, FONT_SIZE * scale)
+    if node.changing:
+        colour = CHANGING_BOX_COLOURS[1]
+        _draw_text(ax, (node.x, node.y + NOTE_BASELINE), CHANGING_NOTE, NOTE_FONT_SIZE * scale, colour=colour)
+
+
+def _draw_box(ax: Any, node: NodeBox, scale: float) -> None:
     from matplotlib.patches import Polygon
 
-    inside, border = CHANGING_BOX_COLOURS if node.changing else PLAIN_BOX_COLOURS
-    weight = (2.4 if node.changing else 1.2) * scale
-    ax.add_patch(Polygon(node.outline, facecolor=inside, edgecolor=border, linewidth=weight, zorder=3))
-    _draw_text(ax, node.x, node.y, node.label, scale, "center")
+    fill, border = CHANGING_BOX_COLOURS if node.changing else PLAIN_BOX_COLOURS
+    weight = (CHANGING_BORDER_WIDTH if node.changing else PLAIN_BORDER_WIDTH) * scale
+    ax.add_patch(Polygon(node.outline, facecolor=fill, edgecolor=border, linewidth=weight, zorder=3))
 
 
-def _legend_entries(made: Scene) -> list[tuple[str, str]]:
-    """The signs that occur, and what they mean."""
-    found = {
-        "arrow": any(curve.tip for curve in made.curves),
-        "line": any(not curve.tip for curve in made.curves),
-        "box": any(node.changing for node in made.nodes),
+def _legend_entries(scene: Scene) -> list[tuple[str, str]]:
+    """Return the symbols that occur in the scene, with their meaning."""
+    occurs = {
+        "arrow": any(curve.directed for curve in scene.curves),
+        "line": any(not curve.directed for curve in scene.curves),
+        "box": any(node.changing for node in scene.nodes),
     }
-    meaning = {"arrow": "causes", "line": "direction open", "box": "differs between clients"}
-    return [(sign, meaning[sign]) for sign, occurs in found.items() if occurs]
+    return [(symbol, text) for symbol, text in _LEGEND_TEXTS.items() if occurs[symbol]]
 
 
 def _entry_width(text: str) -> float:
@@ -140,39 +230,23 @@ def _entry_width(text: str) -> float:
 
 
 def _draw_legend(ax: Any, entries: Sequence[tuple[str, str]], y: float, scale: float) -> None:
-    """Side by side, from the left."""
+    """Draw the entries side by side from the left."""
     x = 0.0
-    for sign, text in entries:
-        if sign == "box":
-            _draw_node(
-                ax, NodeBox("", "", x + LEGEND_KEY_WIDTH / 2, y, LEGEND_KEY_WIDTH, 2.4 * CORNER_CUT, True), scale
-            )
+    for symbol, text in entries:
+        right = x + LEGEND_KEY_WIDTH
+        if symbol == "box":
+            middle = x + LEGEND_KEY_WIDTH / 2
+            _draw_box(ax, NodeBox("", "", middle, y, LEGEND_KEY_WIDTH, 2.4 * CORNER_CUT, changing=True), scale)
         else:
-            tip = (
-                (
-                    (x + LEGEND_KEY_WIDTH, y),
-                    (x + LEGEND_KEY_WIDTH - ARROWHEAD_LENGTH, y - 4.5),
-                    (x + LEGEND_KEY_WIDTH - ARROWHEAD_LENGTH, y + 4.5),
-                )
-                if sign == "arrow"
-                else None
-            )
-            stop = (x + LEGEND_KEY_WIDTH - (ARROWHEAD_LENGTH - 1 if tip else 0), y)
-            _draw_curve(ax, EdgeCurve("", "", (x, y), (((x, y), stop, stop),), tip), scale)
-        _draw_text(ax, x + LEGEND_KEY_WIDTH + 8, y, text, scale, "left")
+            end = (right - (ARROWHEAD_LENGTH - 1 if symbol == "arrow" else 0), y)
+            key = EdgeCurve("", "", symbol == "arrow", (x, y), (right, y), (((x, y), end, end),))
+            _draw_curve(ax, key, scale)
+        _draw_text(ax, (right + 8, y + NAME_BASELINE), text, FONT_SIZE * scale, side="left")
         x += _entry_width(text)
 
 
-def _draw_text(ax: Any, x: float, y: float, text: str, scale: float, side: str) -> None:
+def _draw_text(
+    ax: Any, place: tuple[float, float], text: str, size: float, *, side: str = "center", colour: str = INK_COLOUR
+) -> None:
     # parse_math=False: a dollar sign in a name is a dollar sign
-    ax.text(
-        x,
-        y,
-        text,
-        ha=side,
-        va="center_baseline",
-        fontsize=FONT_SIZE * scale,
-        color=INK_COLOUR,
-        zorder=4,
-        parse_math=False,
-    )
+    ax.text(*place, text, ha=side, va="baseline", fontsize=size, color=colour, zorder=4, parse_math=False)

@@ -1,4 +1,4 @@
-"""A result as files: result.json with all of it, graph.dot to draw, edges.csv for a spreadsheet, graph.txt to read."""
+"""Files of a result: result.json with everything, graph.dot, edges.csv for spreadsheets and graph.txt to read."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.messages import SOFTWARE
 from fedcdh.summaries.aggregation import Cohort
 
-FORMAT = "fedcdh-result-1"
+FORMAT = "fedcdh-result-2"
+"""Version 2 renamed keys: `max_conditioning_size`, `uncontrolled_clients`, and those of stability."""
+OLD_FORMATS = ("fedcdh-result-1",)
 MAX_RESULT_BYTES = 1 << 28
-"""Bytes of a result.json that is read: a thousand variables have half a million pairs."""
+"""Size of the largest result.json that is read; a thousand variables have half a million pairs."""
 
 
 def write_result(
@@ -34,19 +36,42 @@ def write_result(
     stability: Stability | None = None,
     row_stability: Stability | None = None,
     *,
-    research: Collection[str] = (),
+    uncontrolled_clients: Collection[str] = (),
 ) -> tuple[Path, ...]:
-    """Writes the result's files into the folder; result.json comes last, so that where it is, all are.
+    """Write the files of a result into a folder.
 
-    The stability of the result, which takes a search per run, is part of it where it is handed in: with other clients,
-    and with rows drawn anew. `research` names the clients whose messages say that nothing was held back ("research, no
-    privacy"), and so will the result and its report.
+    Parameters
+    ----------
+    result : Discovery
+        The result.
+    folder : Path or str
+        The folder, made if it does not exist.
+    stability : Stability, optional
+        The stability of the result with other clients, `result.stability()`.
+    row_stability : Stability, optional
+        The stability of the result with resampled rows, `result.stability(replicates=...)`.
+    uncontrolled_clients : collection of str, optional
+        Clients whose summaries were made without disclosure control. The result and its report name them.
+
+    Returns
+    -------
+    tuple of Path
+        The files graph.txt, graph.dot, edges.csv and result.json. The last is written last, so a folder that has
+        result.json has all of them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import fedcdh
+    >>> result = fedcdh.discover(fedcdh.demo.hospital_study().columns(), domain="hospital")
+    >>> [path.name for path in write_result(result, tempfile.mkdtemp())]
+    ['graph.txt', 'graph.dot', 'edges.csv', 'result.json']
     """
     contents = {
         "graph.txt": f"{result}\n",
         "graph.dot": to_dot(result.graph, result.changing),
         "edges.csv": render_edges_csv(result),
-        "result.json": render_result_json(result, stability, row_stability, research=research),
+        "result.json": render_result_json(result, stability, row_stability, uncontrolled_clients=uncontrolled_clients),
     }
     written = tuple(Path(folder) / name for name in contents)
     for path, content in zip(written, contents.values(), strict=True):
@@ -59,9 +84,34 @@ def render_result_json(
     stability: Stability | None = None,
     row_stability: Stability | None = None,
     *,
-    research: Collection[str] = (),
+    uncontrolled_clients: Collection[str] = (),
 ) -> str:
-    """Canonical: the same plan, summaries and settings give the same bytes, whichever way the summaries travelled."""
+    """Return the text of result.json.
+
+    Parameters
+    ----------
+    result : Discovery
+        The result.
+    stability : Stability, optional
+        The stability of the result with other clients.
+    row_stability : Stability, optional
+        The stability of the result with resampled rows.
+    uncontrolled_clients : collection of str, optional
+        Clients whose summaries were made without disclosure control.
+
+    Returns
+    -------
+    str
+        Canonical JSON: the same plan, summaries and settings give the same text.
+
+    Examples
+    --------
+    >>> import json
+    >>> import fedcdh
+    >>> result = fedcdh.discover(fedcdh.demo.hospital_study().columns(), domain="hospital")
+    >>> json.loads(render_result_json(result))["changing"]
+    ['medication', 'systolic_pressure']
+    """
     document = {
         "format": FORMAT,
         "software": SOFTWARE,
@@ -77,19 +127,19 @@ def render_result_json(
         "notes": result.notes,
         **({} if stability is None else {"stability": stability_to_dict(stability)}),
         **({} if row_stability is None else {"row_stability": stability_to_dict(row_stability)}),
-        **({"research": sorted(research)} if research else {}),
+        **({"uncontrolled_clients": sorted(uncontrolled_clients)} if uncontrolled_clients else {}),
     }
     return json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _settings_to_dict(settings: Settings) -> dict[str, Any]:
-    """How the graph was searched for; not by how many workers, which makes no difference."""
-    said = {key: value for key, value in asdict(settings).items() if key != "workers"}
-    return {**said, "knowledge": knowledge_to_dict(settings.knowledge)}
+    """Return the settings of the search, without the number of workers, which makes no difference."""
+    given = {key: value for key, value in asdict(settings).items() if key != "workers"}
+    return {**given, "knowledge": knowledge_to_dict(settings.knowledge)}
 
 
 def knowledge_to_dict(knowledge: Knowledge) -> dict[str, Any]:
-    """Knowledge as lists, in one order."""
+    """Return background knowledge as sorted lists."""
     return {
         "required": sorted(knowledge.required),
         "forbidden": sorted(knowledge.forbidden),
@@ -99,7 +149,7 @@ def knowledge_to_dict(knowledge: Knowledge) -> dict[str, Any]:
 
 
 def _client_records(result: Discovery) -> Iterator[dict[str, Any]]:
-    """Rows of every client; what it left out, where its own summary is known."""
+    """Yield the rows of every client, and its missing values where its own summary is known."""
     if isinstance(result.cohort, Cohort):
         for summary in result.cohort.summaries:
             yield {
@@ -125,7 +175,7 @@ def _dag_arrows(result: Discovery) -> list[tuple[str, str]] | None:
 
 
 def _drift_records(result: Discovery) -> list[dict[str, Any]] | None:
-    """What differs where; None where it cannot be told: without single summaries, with noise, or without a DAG."""
+    """Return the drift; None where it cannot be estimated: without single summaries, with noise or without a DAG."""
     if not isinstance(result.cohort, Cohort) or result.cohort.total.noise:
         return None
     try:
@@ -135,13 +185,13 @@ def _drift_records(result: Discovery) -> list[dict[str, Any]] | None:
 
 
 def stability_to_dict(stability: Stability) -> dict[str, Any]:
-    """Stability as lists, in one order."""
+    """Return stability as lists in a fixed order."""
     return {
         "kind": stability.kind,
         "seed": stability.seed,
         "edges": [asdict(edge) for edge in stability.edges],
         "changing": [asdict(change) for change in stability.changing],
-        "blame": stability.changes_without,
+        "changes_without": stability.changes_without,
         "influence": [asdict(one) for one in stability.influence],
         "runs": [
             {
@@ -157,16 +207,33 @@ def stability_to_dict(stability: Stability) -> dict[str, Any]:
     }
 
 
-def _finite_or_none(fields_: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON knows no infinity; there is nothing to say where a number is none."""
+def _finite_or_none(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace infinite and missing numbers, which JSON does not know, by None."""
     return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in fields_.items()
+        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in record.items()
     }
 
 
 def render_edges_csv(result: Discovery) -> str:
-    """One row per pair of nodes, with a heading; empty cells where there is nothing to say."""
+    """Return the text of edges.csv: a header, and one row per pair of nodes.
+
+    Parameters
+    ----------
+    result : Discovery
+        The result.
+
+    Returns
+    -------
+    str
+        The columns are the fields of `Edge`. A cell is empty where there is no value.
+
+    Examples
+    --------
+    >>> import fedcdh
+    >>> result = fedcdh.discover(fedcdh.demo.hospital_study().columns(), domain="hospital")
+    >>> render_edges_csv(result).splitlines()[0][:24]
+    'source,target,mark,p_val'
+    """
     columns = [field.name for field in fields(Edge)]
     out = io.StringIO()
     writer = csv.writer(out)
@@ -184,15 +251,54 @@ def _to_cell(value: object) -> object:
 
 @dataclass(frozen=True)
 class GraphClaims:
-    """What a result or a truth says, as far as it can be scored."""
+    """The claims of a result, or of a known truth, that can be scored.
+
+    Parameters
+    ----------
+    arrows : frozenset of pairs of str
+        Directed edges, cause first.
+    lines : frozenset of frozenset of str
+        Edges whose direction is open.
+    changing : frozenset of str or None
+        Variables whose mechanism differs; None if nothing is claimed about that.
+
+    Examples
+    --------
+    >>> GraphClaims(frozenset({("age", "pressure")}), frozenset(), None).arrows
+    frozenset({('age', 'pressure')})
+    """
 
     arrows: frozenset[tuple[str, str]]
     lines: frozenset[frozenset[str]]
-    changing: frozenset[str] | None  # None: nothing is said about it
+    changing: frozenset[str] | None
 
 
 def read_graph_claims(path: Path) -> GraphClaims:
-    """The claims of a result.json (or the folder that holds it), or of a truth.json with edges and changing."""
+    """Read the claims of a result.json or of a truth.json.
+
+    Parameters
+    ----------
+    path : Path
+        The file, or the folder of a result.
+
+    Returns
+    -------
+    GraphClaims
+        The arrows, lines and changing variables.
+
+    Raises
+    ------
+    DataError
+        If the file is neither.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "truth.json"
+    >>> _ = path.write_text('{"edges": [["age", "pressure"]]}', encoding="utf-8")
+    >>> read_graph_claims(path).arrows
+    frozenset({('age', 'pressure')})
+    """
     path = path / "result.json" if path.is_dir() else path
     text = read_regular_file(path, MAX_RESULT_BYTES, "a result or a truth")
     document = parse_json(text, refuse=lambda reason: DataError(f"{path} is not a result or a truth: {reason}"))
@@ -208,8 +314,8 @@ def read_graph_claims(path: Path) -> GraphClaims:
         raise
     except (LookupError, TypeError, AttributeError, ValueError):
         raise DataError(
-            f"{path} is not a result or a truth; expected result.json of `fedcdh discover`, or a JSON object with "
-            '"edges": [[cause, effect], ...] and, if it is known, "changing": [variable, ...]'
+            f"{path} is not a result or a truth. Expected the result.json of `fedcdh discover`, or a JSON object with "
+            '"edges": [[cause, effect], ...] and, if it is known, "changing": [variable, ...]. Pass such a file.'
         ) from None
 
 

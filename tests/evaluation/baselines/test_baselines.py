@@ -282,7 +282,7 @@ def test_causal_learn_leaves_the_common_generator_as_it_was():
 
 def test_what_to_install_where_causal_learn_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "causallearn.search.ConstraintBased.PC", None)
-    with pytest.raises(MissingDependencyError, match=r"pip install 'fedcdh\[peers\]'"):
+    with pytest.raises(MissingDependencyError, match=r"pip install 'fedcdh\[experiments\]'"):
         run_pc(collider(2, 50), NAMES)
     monkeypatch.setitem(sys.modules, "causallearn.utils.cit", None)
     with pytest.raises(MissingDependencyError, match="causal-learn"):

@@ -1,9 +1,8 @@
 """Every conversion, there and back through the library itself: nothing is lost, and nothing comes without a name.
 
-What is not installed is skipped, with its name; `pip install 'fedcdh[conversions]'` brings all of it.
+What is not installed is skipped, with its name; `pip install 'fedcdh[graphs]'` brings all of it.
 """
 
-import dataclasses
 import json
 import sys
 
@@ -21,7 +20,7 @@ from fedcdh.graphs.convert import CONVENTIONS, Adjacency, to_adjacency
 from fedcdh.graphs.equivalence import to_cpdag
 from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.protocols import DOMAIN
-from fedcdh.reporting import data_frames, result_files
+from fedcdh.reporting import result_files
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*:DeprecationWarning", "ignore:.*:FutureWarning")
 
@@ -337,62 +336,15 @@ def test_the_graph_of_a_result_file(result):
     assert convert.from_json(result_files.render_result_json(result)) == result.graph
 
 
-FRAMES = {"pandas": data_frames.to_pandas, "polars": data_frames.to_polars}
-
-
-@pytest.mark.parametrize("library", FRAMES)
-def test_edges_as_a_frame(result, library):
-    pytest.importorskip(library)
-    frame = FRAMES[library](result.edges())
-    assert list(frame.columns) == [field.name for field in dataclasses.fields(fedcdh.Edge)]
-    assert len(frame) == 21  # of six variables and the domain
-    rows = zip(frame["source"], frame["target"], frame["mark"], strict=True)
-    assert {(source, target) for source, target, mark in rows if mark == "→"} == result.augmented.arrows
-    sets = [None if names is None else tuple(names) for names in frame["separating_set"]]
-    assert sets == [edge.separating_set for edge in result.edges()]
-
-
-@pytest.mark.parametrize("library", FRAMES)
-def test_frames_have_their_types_even_where_all_is_empty(library):
-    pytest.importorskip(library)
-    edge = fedcdh.Edge("a", "b", "—", None, None, None, None, None)
-    full = dataclasses.replace(edge, p_value=0.1, separating_set=("c",), change_forward=1.0)
-    frames = [FRAMES[library](records, fedcdh.Edge) for records in ([edge], [full], [])]
-    assert len({tuple(map(str, frame.dtypes)) for frame in frames}) == 1
-    assert [len(frame) for frame in frames] == [1, 1, 0]
-
-
-def test_no_records_and_no_kind():
-    pytest.importorskip("pandas")
-    with pytest.raises(SettingsError, match="name the kind of record"):
-        data_frames.to_pandas([])
-
-
-def test_records_that_polars_has_no_type_for(result):
-    pytest.importorskip("polars")
-    with pytest.raises(SettingsError, match=r"arrows, lines, changing, weights cannot be a column of polars"):
-        data_frames.to_polars(result.stability().runs)
-
-
-@pytest.mark.parametrize("library", FRAMES)
-def test_drift_and_stability_as_frames(result, library):
-    pytest.importorskip(library)
-    drift, stability = result.drift(), result.stability()
-    assert len(FRAMES[library](drift, fedcdh.Drift)) == len(drift) > 0
-    assert list(FRAMES[library](stability.edges)["adjacent"]) == [edge.adjacent for edge in stability.edges]
-    assert len(FRAMES[library](stability.changing)) == len(stability.changing)
-
-
 @pytest.mark.parametrize(
     ("module", "call", "extra"),
     [
-        ("networkx", lambda: convert.to_networkx(CHAIN), "graph"),
-        ("networkx", lambda: convert.to_gml(CHAIN), "graph"),
-        ("causallearn", lambda: convert.to_causal_learn(CHAIN), "conversions"),
-        ("pgmpy", lambda: convert.to_pgmpy(CHAIN), "conversions"),
-        ("pydot", lambda: convert.from_dot("digraph {}"), "conversions"),
-        ("pandas", lambda: to_adjacency(CHAIN, "from-to").to_pandas(), "conversions"),
-        ("polars", lambda: data_frames.to_polars([]), "conversions"),
+        ("networkx", lambda: convert.to_networkx(CHAIN), "graphs"),
+        ("networkx", lambda: convert.to_gml(CHAIN), "graphs"),
+        ("causallearn", lambda: convert.to_causal_learn(CHAIN), "graphs"),
+        ("pgmpy", lambda: convert.to_pgmpy(CHAIN), "graphs"),
+        ("pydot", lambda: convert.from_dot("digraph {}"), "graphs"),
+        ("pandas", lambda: to_adjacency(CHAIN, "from-to").to_pandas(), "graphs"),
     ],
 )
 def test_what_is_not_installed_is_named_with_its_extra(module, call, extra, monkeypatch):

@@ -1255,7 +1255,7 @@ def test_online_the_sum_and_the_result_are_the_plain_ones(tmp_path):
     plain = plain_sum(outcome.study.plan, TABLES)
     assert same(sum_in(tmp_path, outcome.study), plain)
     assert outcome.result.cohort.first_moments.tobytes() == plain.first_moments.tobytes()
-    expected = render_result_json(discover_from(plain, plain.plan), research=TABLES)
+    expected = render_result_json(discover_from(plain, plain.plan), uncontrolled_clients=TABLES)
     assert (tmp_path / "result.json").read_text() == expected
     assert not outcome.missing
     assert not list((tmp_path / "journal").glob("*.summary"))

@@ -137,7 +137,7 @@ def test_clicking_an_edge_shows_its_evidence(opened):
     assert "link in 75 % of 4 runs" in told
     assert browser.find_elements(By.CSS_SELECTOR, "tr.chosen")
     click_edge(browser, edge_between(browser, "age", "exercise"))
-    assert "which is the cause is open" in text(browser, "#details")
+    assert "the direction is open" in text(browser, "#details")
     press(browser, Keys.ESCAPE)
     assert "Point at a link" in text(browser, "#details")
 
@@ -157,12 +157,12 @@ def test_the_slider_hides_weak_links_in_picture_and_table(opened):
     browser = opened("demo")
     slider = browser.find_element(By.ID, "strength")
     slider.send_keys(Keys.END)
-    assert text(browser, "#strength-told").startswith("1 of 10 links, log Bayes factor ≥")
+    assert text(browser, "#strength-text").startswith("1 of 10 links, log Bayes factor ≥")
     assert len([e for e in browser.find_elements(By.CSS_SELECTOR, ".edge") if e.is_displayed()]) == 1
     rows = browser.find_elements(By.CSS_SELECTOR, "tr[data-edge]")
     assert len([row for row in rows if row.is_displayed()]) == 1
     slider.send_keys(Keys.HOME)
-    assert text(browser, "#strength-told") == "all 10 links"
+    assert text(browser, "#strength-text") == "all 10 links"
     assert all(row.is_displayed() for row in rows)
 
 

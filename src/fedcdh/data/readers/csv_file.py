@@ -160,7 +160,7 @@ class CsvFile:
             ),
             arrow_csv.ConvertOptions(
                 include_columns=columns,
-                default_column_type=pa.string(),
+                column_types=dict.fromkeys(columns, pa.string()),
                 null_values=self.style.missing,
                 strings_can_be_null=True,
             ),

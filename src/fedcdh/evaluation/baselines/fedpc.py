@@ -15,7 +15,7 @@ The tests a client may use on its own rows:
   KCI with additive functions of the conditioning variables. Few features do not take away all that these explain, so
   that it rejects too often given two variables or more.
 - "regression": the partial F tests of `independence.regression`, which see the same functions and hold their level.
-- "kci": causal-learn's KCI (it needs the extra "peers"), the slowest by far.
+- "kci": causal-learn's KCI (it needs the extra "experiments"), the slowest by far.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def graph_from_endpoint_marks(marks: Array, nodes: Sequence[str]) -> PartialGrap
 
 def import_causal_learn(module: str, name: str) -> Any:
     """Something of causal-learn, imported when it is needed: everything else does without that library."""
-    with optional_import("causal-learn", extra="peers"):
+    with optional_import("causal-learn", extra="experiments"):
         return getattr(import_module(f"causallearn.{module}"), name)
 
 

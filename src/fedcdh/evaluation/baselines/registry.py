@@ -200,7 +200,7 @@ _ENTRIES = (
         _FEDPC_ANY,
         "Huang et al. 2022",
         {"test": "kci"},
-        "peers",
+        "experiments",
     ),
     BaselineEntry(
         "notears-admm",
@@ -273,7 +273,7 @@ _ENTRIES = (
         MethodAssumptions(_CONSTRAINT_BASED, _HETEROGENEOUS, _LINEAR_GAUSSIAN, False, _POOLED_ROWS),
         "Huang et al. 2020",
         {"test": "fisherz"},
-        "peers",
+        "experiments",
     ),
     BaselineEntry(
         "cdnod-rcit",
@@ -282,7 +282,7 @@ _ENTRIES = (
         MethodAssumptions(_CONSTRAINT_BASED, _HETEROGENEOUS, _ARBITRARY_FUNCTIONS, False, _POOLED_ROWS),
         "Huang et al. 2020",
         {"test": "rcit"},
-        "peers",
+        "experiments",
     ),
     BaselineEntry(
         "cdnod-kci",
@@ -291,7 +291,7 @@ _ENTRIES = (
         MethodAssumptions(_CONSTRAINT_BASED, _HETEROGENEOUS, _ARBITRARY_FUNCTIONS, False, _POOLED_ROWS),
         "Huang et al. 2020",
         {"test": "kci"},
-        "peers",
+        "experiments",
     ),
     BaselineEntry(
         "pc-fisherz",
@@ -300,7 +300,7 @@ _ENTRIES = (
         MethodAssumptions(_CONSTRAINT_BASED, _HOMOGENEOUS, _LINEAR_GAUSSIAN, False, _POOLED_ROWS),
         "Spirtes and Glymour 1991",
         {"test": "fisherz"},
-        "peers",
+        "experiments",
     ),
 )
 

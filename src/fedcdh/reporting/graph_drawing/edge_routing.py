@@ -1,4 +1,4 @@
-"""What drawings of a layout share: how names fit into boxes, and where edges leave one box and meet the other."""
+"""Widths of labels, and the points at which edges leave one box and reach another."""
 
 from __future__ import annotations
 
@@ -8,62 +8,72 @@ from dataclasses import dataclass
 
 from fedcdh.reporting.graph_drawing.layered_layout import BoxSize, LayeredLayout, NamePair
 
-PORT_SPACING = 9.0  # between two edges on one side of a box, where there is room
+PORT_SPACING = 9.0
+"""Distance between two edges on one side of a box, where there is room."""
+_WIDE_CHARACTER = 1.8
+_CORNERS = 14.0  # height at the corners of a box that is kept free of edges
 
 Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Route:
-    """The points an edge passes, from the side of one box to the side of the other."""
+    """The points that an edge passes, from the border of one box to the border of the other.
+
+    Parameters
+    ----------
+    points : tuple of tuple of float
+        All points, both ends included.
+    ports : tuple of float
+        Distances of the two ends below the middle of their boxes.
+    facing : int
+        1 if the edge runs to the right; −1 if it runs against the layers, as one edge of every cycle does.
+    """
 
     points: tuple[Point, ...]
-    ports: tuple[float, float]  # how far below the middle of the boxes' sides it leaves and arrives
-    facing: int  # 1 to the right; −1 against the layers, which occurs only where arrows run in a circle
+    ports: tuple[float, float]
+    facing: int
 
-    def reversed(self) -> Route:
-        """The same, walked the other way."""
+    def reverse(self) -> Route:
+        """Return the same route from its end to its start."""
         return Route(self.points[::-1], self.ports[::-1], -self.facing)
 
 
 def text_width(text: str) -> float:
-    """The width of a text in average letters; East Asian ones are about twice as wide, accents add nothing."""
-    wide = {"W": 1.8, "F": 1.8}
+    """Return the width of a text in average characters; East Asian characters are wider, accents add nothing."""
+    wide = {"W": _WIDE_CHARACTER, "F": _WIDE_CHARACTER}
     return sum(0.0 if unicodedata.combining(c) else wide.get(unicodedata.east_asian_width(c), 1.0) for c in text)
 
 
-def shorten(name: str, at_most: float) -> str:
-    """A name as it fits where so many letters have room.
+def shorten(name: str, max_characters: float) -> str:
+    """Return a name cut to a width in average characters, with an ellipsis where something is missing.
 
     >>> shorten("systolic_pressure", 10)
     'systolic_…'
     """
-    if text_width(name) <= at_most:
+    if text_width(name) <= max_characters:
         return name
     kept = 0
-    while text_width(name[: kept + 1]) <= at_most - 1:
+    while text_width(name[: kept + 1]) <= max_characters - 1:
         kept += 1
     return name[:kept] + "…"
 
 
 def route_edges(edges: Sequence[NamePair], layout: LayeredLayout, boxes: Mapping[str, BoxSize]) -> list[Route]:
-    """One for each edge; those that share a side of a box meet it side by side, in the order they come from."""
+    """Return a route for each edge; edges on the same side of a box reach it side by side without crossing."""
     ports: list[dict[str, float]] = [{} for _ in edges]
     for name, box in boxes.items():
         for side in (0, 1):
             here = [index for index, edge in enumerate(edges) if edge[side] == name]
             here.sort(key=lambda index: (_next_point_height(edges[index], name, layout), index))
-            room = min(PORT_SPACING, (box.height - 14) / max(len(here) - 1, 1))
+            spacing = min(PORT_SPACING, (box.height - _CORNERS) / max(len(here) - 1, 1))
             for place, index in enumerate(here):
-                ports[index][name] = (place - (len(here) - 1) / 2) * room
-    return [
-        _route_edge(edge, (there[edge[0]], there[edge[1]]), layout, boxes)
-        for edge, there in zip(edges, ports, strict=True)
-    ]
+                ports[index][name] = (place - (len(here) - 1) / 2) * spacing
+    return [_route_edge(edge, (at[edge[0]], at[edge[1]]), layout, boxes) for edge, at in zip(edges, ports, strict=True)]
 
 
 def _next_point_height(edge: NamePair, name: str, layout: LayeredLayout) -> float:
-    """How high the point lies that an edge visits next, seen from one of its ends."""
+    """Return the height of the point that an edge passes next, seen from one of its ends."""
     points = layout.waypoints[edge] or (layout.centres[edge[1] if edge[0] == name else edge[0]],)
     return min(points, key=lambda point: abs(point[0] - layout.centres[name][0]))[1]
 

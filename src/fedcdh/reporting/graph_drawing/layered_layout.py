@@ -1,7 +1,12 @@
-"""Where the nodes of a graph go: layers from causes on the left to effects on the right, with few crossings.
+"""Layered layout of a graph: layers from causes on the left to effects on the right, with few crossings.
 
-igraph orders the nodes of every layer (Sugiyama's method). Edges that pass a layer get a waypoint there, which takes
-part in the ordering like a node, so that no edge runs through a box.
+igraph orders the nodes of every layer (Sugiyama's method). An edge that passes a layer gets a waypoint there. The
+waypoint takes part in the ordering like a node, so that no edge runs through a box.
+
+References
+----------
+Sugiyama, Tagawa and Toda (1981), Methods for visual understanding of hierarchical system structures. Gansner,
+Koutsofios, North and Vo (1993), A technique for drawing directed graphs.
 """
 
 from __future__ import annotations
@@ -16,18 +21,22 @@ from fedcdh._runtime.optional_imports import optional_import
 if TYPE_CHECKING:
     from types import ModuleType
 
-COLUMN_GAP = 64.0  # between the boxes of two layers: room for curves and arrowheads
+COLUMN_GAP = 64.0
+"""Distance between the boxes of two layers, with room for curves and arrowheads."""
 ROW_GAP = 14.0
-WAYPOINT_HEIGHT = 10.0  # height that is kept free for an edge passing a layer
+WAYPOINT_HEIGHT = 10.0
+"""Height kept free for an edge that passes a layer."""
 STRAIGHTENING_SWEEPS = 24
-"""Of straightening: after about twenty, nothing moves by more than a pixel in graphs of a hundred nodes."""
+"""After about twenty sweeps, nothing moves by more than a pixel in graphs of a hundred nodes."""
+_MIN_ISOLATED_WIDTH = 640.0
+"""Width over which nodes without edges are spread, if the graph is not wider."""
 
 NamePair = tuple[str, str]
 
 
 @dataclass(frozen=True)
 class BoxSize:
-    """The size of a node, in pixels."""
+    """The size of a node in pixels."""
 
     width: float
     height: float
@@ -35,7 +44,7 @@ class BoxSize:
 
 @dataclass(frozen=True)
 class LayeredLayout:
-    """Centres of the boxes, and for each edge the points it passes, from one end to the other."""
+    """Centres of the boxes, the points that each edge passes from end to end, and the size of the whole."""
 
     centres: Mapping[str, tuple[float, float]]
     waypoints: Mapping[NamePair, tuple[tuple[float, float], ...]]
@@ -44,7 +53,7 @@ class LayeredLayout:
 
 
 def compute_layout(boxes: Mapping[str, BoxSize], edges: Sequence[NamePair]) -> LayeredLayout:
-    """A layered layout in which no two boxes overlap; nodes without edges stand in rows below."""
+    """Place boxes in layers so that no two overlap; nodes without edges stand in rows below."""
     joined = [name for name in boxes if any(name in edge for edge in edges)]
     layers = _assign_layers(joined, edges)
     chains = _split_long_edges(edges, layers)
@@ -72,7 +81,7 @@ def _import_igraph() -> ModuleType:
 
 
 def _assign_layers(names: Sequence[str], edges: Sequence[NamePair]) -> dict[str, int]:
-    """Longest paths from the left, then every node as close to its neighbours as its edges allow."""
+    """Number the layers by longest paths, then move every node as close to its neighbours as its edges allow."""
     number = {name: position for position, name in enumerate(names)}
     graph: Any = _import_igraph().Graph(len(names), [(number[a], number[b]) for a, b in edges], directed=True)
     against = set(graph.feedback_arc_set()) if not graph.is_dag() else set()
@@ -91,7 +100,7 @@ def _assign_layers(names: Sequence[str], edges: Sequence[NamePair]) -> dict[str,
 
 
 def _split_long_edges(edges: Sequence[NamePair], layers: Mapping[str, int]) -> dict[NamePair, list[tuple[Any, int]]]:
-    """Every edge as the nodes and waypoints it visits, one per layer, from the left to the right."""
+    """Return for every edge the nodes and waypoints it visits, one per layer, from left to right."""
     chains = {}
     for edge in edges:
         left, right = sorted(edge, key=lambda name: layers[name])
@@ -101,7 +110,7 @@ def _split_long_edges(edges: Sequence[NamePair], layers: Mapping[str, int]) -> d
 
 
 def _order_layers(levels: Mapping[Any, int], links: Sequence[tuple[Any, Any]]) -> list[list[Any]]:
-    """The nodes of every layer from top to bottom, with few crossings between layers."""
+    """Return the nodes of every layer from top to bottom, with few crossings between layers."""
     if not levels:
         return []
     nodes = list(levels)
@@ -117,10 +126,10 @@ def _order_layers(levels: Mapping[Any, int], links: Sequence[tuple[Any, Any]]) -
 def _straighten(
     rows: Sequence[Sequence[Any]], links: Sequence[tuple[Any, Any]], heights: Mapping[Any, float]
 ) -> dict[Any, float]:
-    """Positions in the given order that pull every node to the middle of its neighbours.
+    """Pull every node to the middle of its neighbours without changing the order in its layer.
 
-    Between two waypoints the pull is eight times as strong as between boxes, and twice at the ends of long edges
-    (Gansner et al. 1993): bends far from any box are the first to go.
+    Two waypoints attract each other eight times as much as two boxes do, and a waypoint and a box twice as much
+    (Gansner et al. 1993), so bends far from any box disappear first.
     """
     near: dict[Any, list[tuple[Any, float]]] = {node: [] for row in rows for node in row}
     for a, b in links:
@@ -143,11 +152,11 @@ def _straighten(
 
 
 def _separate(wished: Sequence[float], gaps: Sequence[float], weights: Sequence[float]) -> list[float]:
-    """The positions nearest to those wished for, in least squares, of which none are closer than the gaps."""
+    """Return the positions nearest to the wished ones, in least squares, that keep the gaps (isotonic regression)."""
     offsets = [0.0]
     for gap in gaps:
         offsets.append(offsets[-1] + gap)
-    blocks: list[tuple[float, float, int]] = []  # mean, weight and size: pooling of adjacent violators
+    blocks: list[tuple[float, float, int]] = []  # mean, weight and size of pooled neighbours
     for wish, offset, weight in zip(wished, offsets, weights, strict=False):
         mean, size = wish - offset, 1
         while blocks and blocks[-1][0] > mean:
@@ -161,7 +170,7 @@ def _separate(wished: Sequence[float], gaps: Sequence[float], weights: Sequence[
 def _place_columns(
     rows: Sequence[Sequence[Any]], boxes: Mapping[str, BoxSize]
 ) -> tuple[list[tuple[float, float]], float]:
-    """The centre and the width of every layer, and where the last one ends."""
+    """Return the centre and the width of every layer, and the right end of the last."""
     columns, left = [], 0.0
     for row in rows:
         width = max((boxes[node].width for node in row if node in boxes), default=0.0)
@@ -171,7 +180,7 @@ def _place_columns(
 
 
 def _cross_layer(column: tuple[float, float], across: float) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Straight through a layer, from one side of it to the other."""
+    """Return the two points at which an edge enters and leaves a layer."""
     centre, width = column
     return (centre - width / 2, across), (centre + width / 2, across)
 
@@ -179,12 +188,12 @@ def _cross_layer(column: tuple[float, float], across: float) -> tuple[tuple[floa
 def _place_isolated(
     names: Sequence[str], boxes: Mapping[str, BoxSize], right: float, bottom: float
 ) -> tuple[dict[str, tuple[float, float]], float, float]:
-    """Nodes without edges, side by side in lines below the others; and how wide and high all of it is."""
+    """Place nodes without edges in rows below the others; return them with the width and height of the whole."""
     if not names:
         return {}, right, bottom
     widest, tallest = max(boxes[name].width for name in names), max(boxes[name].height for name in names)
     each = widest + ROW_GAP
-    per_line = max(1, int((max(right, 640.0) + ROW_GAP) // each))
+    per_line = max(1, int((max(right, _MIN_ISOLATED_WIDTH) + ROW_GAP) // each))
     top = bottom + 3 * ROW_GAP if bottom else 0.0
     centres = {}
     for position, name in enumerate(names):

@@ -1,36 +1,75 @@
-"""A graph on paper before any ink: boxes and curves with their places, for whoever draws them (`picture`, `plots`).
+"""The drawing of a causal graph as boxes and curves with positions, before any back end renders it.
 
-Causes stand on the left of effects. Places are in pixels, y runs downwards, a letter is 13 pixels high.
+Three back ends draw the same scene: the report (`fedcdh.reporting.html.graph_svg`), notebooks
+(`fedcdh.reporting.graph_drawing.svg`) and matplotlib (`fedcdh.reporting.plots`). Causes stand to the left of their
+effects. Positions are in pixels, y runs downwards, and text is 13 pixels high.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from fedcdh._runtime.optional_imports import optional_import
 from fedcdh.discovery.result import Discovery
 from fedcdh.errors import KnowledgeError, NoConsistentExtensionError
 from fedcdh.graphs.equivalence import extend_to_dag
 from fedcdh.graphs.partial_graph import PartialGraph, sort_pair
 from fedcdh.protocols import DOMAIN
-from fedcdh.reporting.graph_drawing.edge_routing import PORT_SPACING, Point, Route, route_edges, text_width
-from fedcdh.reporting.graph_drawing.edge_routing import shorten as fitting
-from fedcdh.reporting.graph_drawing.layered_layout import BoxSize, compute_layout
+from fedcdh.reporting.graph_drawing.edge_routing import (
+    PORT_SPACING,
+    Point,
+    Route,
+    route_edges,
+    shorten,
+    text_width,
+)
+from fedcdh.reporting.graph_drawing.layered_layout import BoxSize, NamePair, compute_layout
+from fedcdh.reporting.phrases import clean_text
 
 FONT_SIZE = 13.0
-CHARACTER_WIDTH = 7.4  # the width of an average letter, on the wide side: fonts differ
-MAX_LABEL_CHARACTERS = 24.0
+CHARACTER_WIDTH = 8.0
+"""Width of an average character, estimated on the wide side because fonts differ."""
+MAX_LABEL_CHARACTERS = 22.0
 BOX_HEIGHT = 32.0
-CORNER_CUT = 10.0
-"""Corners are cut off the boxes of variables whose mechanism differs: a shape, seen without colours."""
+CHANGING_BOX_HEIGHT = 46.0
+"""Height of the box of a variable whose mechanism differs between sites: it has a second line of text."""
+BOX_PADDING = 24.0
+MIN_BOX_WIDTH = 56.0
+MIN_CHANGING_BOX_WIDTH = 112.0
+CORNER_CUT = 9.0
+"""Size of the corners cut off the boxes of changing mechanisms: a shape can be seen without colours."""
 ARROWHEAD_LENGTH = 9.0
+ARROWHEAD_HALF_WIDTH = 4.5
+CHANGING_NOTE = "differs by site"
+"""Second line of text in the box of a changing mechanism."""
+NAME_BASELINE, CHANGING_NAME_BASELINE, NOTE_BASELINE = 4.5, -3.0, 14.0
+"""Baselines of the texts in a box, in pixels below its centre."""
+NOTE_FONT_SIZE = 11.0
 
 
 @dataclass(frozen=True)
 class NodeBox:
-    """A box: its centre, its size and what is written in it."""
+    """A variable as a box: its centre, its size and its label.
+
+    Parameters
+    ----------
+    name : str
+        Name of the variable.
+    label : str
+        The name, shortened so that it fits into the box.
+    x, y : float
+        Centre of the box.
+    width, height : float
+        Size of the box.
+    changing : bool
+        The mechanism of the variable differs between sites.
+
+    Examples
+    --------
+    >>> NodeBox("age", "age", 30.0, 20.0, 60.0, 40.0, changing=False).outline
+    ((0.0, 0.0), (60.0, 0.0), (60.0, 40.0), (0.0, 40.0))
+    """
 
     name: str
     label: str
@@ -42,7 +81,7 @@ class NodeBox:
 
     @property
     def outline(self) -> tuple[Point, ...]:
-        """The corners: eight where the mechanism differs, four where it does not."""
+        """Return the corners: eight for a changing mechanism, four otherwise."""
         right, bottom = self.width / 2, self.height / 2
         if not self.changing:
             corners = [(-right, -bottom), (right, -bottom), (right, bottom), (-right, bottom)]
@@ -55,18 +94,67 @@ class NodeBox:
 
 @dataclass(frozen=True)
 class EdgeCurve:
-    """An edge: where it starts, and Bézier pieces of three points each; for arrows, where the tip of the head is."""
+    """An edge as a chain of cubic Bézier curves.
+
+    Parameters
+    ----------
+    tail, head : str
+        Names of the variables at both ends.
+    directed : bool
+        An arrow from `tail` to `head`; otherwise a line whose direction is open.
+    start, stop : tuple of float
+        Points on the borders of the two boxes.
+    pieces : tuple
+        Two control points and the end point of each Bézier curve. The last one ends behind the arrowhead.
+    facing : int
+        1 if the edge arrives from the left, −1 if it arrives from the right.
+    ports : tuple of float
+        Distances of the two ends below the middle of their boxes.
+
+    Examples
+    --------
+    >>> (curve,) = build_scene(["a", "b"], [("a", "b")], []).curves
+    >>> curve.arrowhead
+    ((120.0, 16.0), (111.0, 11.5), (111.0, 20.5))
+    """
 
     tail: str
     head: str
+    directed: bool
     start: Point
+    stop: Point
     pieces: tuple[tuple[Point, Point, Point], ...]
-    tip: tuple[Point, Point, Point] | None  # a triangle; None for lines
+    facing: int = 1
+    ports: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def arrowhead(self) -> tuple[Point, Point, Point] | None:
+        """Return the corners of the arrowhead, tip first; None for a line."""
+        if not self.directed:
+            return None
+        (x, y), base = self.stop, self.stop[0] - self.facing * ARROWHEAD_LENGTH
+        return (x, y), (base, y - ARROWHEAD_HALF_WIDTH), (base, y + ARROWHEAD_HALF_WIDTH)
 
 
 @dataclass(frozen=True)
 class Scene:
-    """All boxes and curves, and the size of the paper, whose upper left corner is the origin."""
+    """All boxes and curves of a graph, in a rectangle whose upper left corner is the origin.
+
+    Parameters
+    ----------
+    nodes : tuple of NodeBox
+        One box for each variable.
+    curves : tuple of EdgeCurve
+        One curve for each edge, in the order in which the edges were given.
+    width, height : float
+        Size of the rectangle.
+
+    Examples
+    --------
+    >>> scene = build_scene(["a", "b"], [("a", "b")], [])
+    >>> scene.width, scene.height
+    (176.0, 32.0)
+    """
 
     nodes: tuple[NodeBox, ...]
     curves: tuple[EdgeCurve, ...]
@@ -74,69 +162,132 @@ class Scene:
     height: float
 
 
-def build_scene(drawn: Discovery | PartialGraph, changing: Collection[str] | None = None) -> Scene:
-    """Where everything goes. Of a result, the graph over the variables, with the changing ones marked."""
-    with optional_import("igraph", extra="plot"):
-        import igraph  # type: ignore[import-untyped]  # noqa: F401  (what `layered` needs, asked for by our extra)
-    graph, marked = resolve_graph(drawn, changing)
-    directed = _edge_directions(drawn, graph)
-    pairs = [directed[frozenset(pair)] for pair in (*sorted(graph.arrows), *sorted(map(sort_pair, graph.lines)))]
-    boxes = {name: _size_box(name, pairs) for name in graph.nodes}
+def build_scene(
+    names: Sequence[str],
+    arrows: Collection[NamePair],
+    lines: Collection[NamePair],
+    *,
+    changing: Collection[str] = (),
+    dag: Collection[NamePair] = (),
+) -> Scene:
+    """Lay out a graph and return its boxes and curves.
+
+    Parameters
+    ----------
+    names : sequence of str
+        All variables.
+    arrows : collection of pairs of str
+        Directed edges, cause first.
+    lines : collection of pairs of str
+        Edges whose direction is open.
+    changing : collection of str
+        Variables whose mechanism differs between sites.
+    dag : collection of pairs of str
+        Arrows of a DAG in the equivalence class. They decide which end of a line stands on the left.
+
+    Returns
+    -------
+    Scene
+        The curves of the arrows come first, then those of the lines, each in the order given.
+
+    Examples
+    --------
+    >>> scene = build_scene(["age", "pressure"], [("age", "pressure")], [])
+    >>> [(node.label, node.x) for node in scene.nodes]
+    [('age', 28.0), ('pressure', 164.0)]
+    """
+    edges = [*arrows, *lines]
+    directions = {frozenset(pair): pair for pair in (*edges, *dag, *arrows)}
+    # in one order, so that the same graph gives the same picture however its edges are listed
+    pairs = sorted(directions[frozenset(pair)] for pair in edges)
+    boxes = {name: _size_box(name, name in changing, pairs) for name in names}
     layout = compute_layout(boxes, pairs)
-    ways = route_edges(pairs, layout, boxes)
-    curves = [_trace_curve(pair, way, pair in graph.arrows) for pair, way in zip(pairs, ways, strict=True)]
+    routes = dict(zip(pairs, route_edges(pairs, layout, boxes), strict=True))
     nodes = [
-        NodeBox(name, node_label(name), *layout.centres[name], box.width, box.height, name in marked)
+        NodeBox(name, fit_label(name), *layout.centres[name], box.width, box.height, name in changing)
         for name, box in boxes.items()
     ]
+    curves = []
+    for position, pair in enumerate(edges):
+        along = directions[frozenset(pair)]
+        route = routes[along] if along == pair else routes[along].reverse()
+        curves.append(_trace_curve(pair, route, directed=position < len(arrows)))
     return Scene(tuple(nodes), tuple(curves), layout.width, layout.height)
 
 
-def resolve_graph(
+def scene_of(drawn: Discovery | PartialGraph, changing: Collection[str] | None = None) -> Scene:
+    """Lay out the graph of a result, or a graph, and return its scene.
+
+    Parameters
+    ----------
+    drawn : Discovery or PartialGraph
+        What to draw.
+    changing : collection of str, optional
+        Variables to mark as changing. By default those of the result, or the children of the domain in the graph.
+
+    Returns
+    -------
+    Scene
+        The boxes and curves.
+
+    Raises
+    ------
+    MissingDependencyError
+        If igraph is not installed.
+
+    Examples
+    --------
+    >>> from fedcdh import PartialGraph
+    >>> scene = scene_of(PartialGraph(("a", "b"), frozenset({("a", "b")})), changing=["b"])
+    >>> [(node.name, len(node.outline)) for node in scene.nodes]
+    [('a', 4), ('b', 8)]
+    """
+    graph, marked = _resolve_graph(drawn, changing)
+    lines = sorted(map(sort_pair, graph.lines))
+    return build_scene(graph.nodes, sorted(graph.arrows), lines, changing=marked, dag=_dag_arrows(drawn, graph))
+
+
+def fit_label(name: str, max_characters: float = MAX_LABEL_CHARACTERS) -> str:
+    """Return a name on one line, shortened to a number of average characters."""
+    return shorten("℧" if name == DOMAIN else " ".join(clean_text(name).split()), max_characters)
+
+
+def _resolve_graph(
     drawn: Discovery | PartialGraph, changing: Collection[str] | None
 ) -> tuple[PartialGraph, frozenset[str]]:
-    """The graph to draw, and the variables to mark in it."""
-    if isinstance(drawn, PartialGraph):
-        named = frozenset(changing or ())
-        known = drawn.children(DOMAIN) if DOMAIN in drawn.nodes and changing is None else named
-        return drawn, frozenset(known)
-    return drawn.graph, drawn.changing if changing is None else frozenset(changing)
+    """Return the graph to draw and the variables to mark in it."""
+    if isinstance(drawn, Discovery):
+        return drawn.graph, drawn.changing if changing is None else frozenset(changing)
+    if changing is None and DOMAIN in drawn.nodes:
+        return drawn, frozenset(drawn.children(DOMAIN))
+    return drawn, frozenset(changing or ())
 
 
-def node_label(name: str) -> str:
-    """A name as it fits into a box."""
-    return fitting("℧" if name == DOMAIN else " ".join(name.split()), MAX_LABEL_CHARACTERS)
-
-
-def _size_box(name: str, pairs: Sequence[tuple[str, str]]) -> BoxSize:
-    """As wide as the name, and as high as the busier of its two sides."""
-    busiest = max(sum(pair[side] == name for pair in pairs) for side in (0, 1))
-    return BoxSize(
-        max(text_width(node_label(name)) * CHARACTER_WIDTH + 26, 56.0),
-        max(BOX_HEIGHT, (busiest - 1) * PORT_SPACING + 2 * CORNER_CUT),
-    )
-
-
-def _edge_directions(drawn: Discovery | PartialGraph, graph: PartialGraph) -> Mapping[frozenset[str], tuple[str, str]]:
-    """A direction for every edge, to lay it out by: for a line, that of the DAG next to the graph."""
+def _dag_arrows(drawn: Discovery | PartialGraph, graph: PartialGraph) -> Collection[NamePair]:
+    """Return the arrows of a DAG near the graph; none if knowledge or a cycle leaves no DAG."""
     try:
-        arrows = (drawn.to_dag() if isinstance(drawn, Discovery) else extend_to_dag(graph)).arrows
-    except (
-        KnowledgeError,
-        NoConsistentExtensionError,
-    ):  # what is known, or arrows in a circle, leave no DAG: any direction will do
-        arrows = frozenset(map(sort_pair, graph.lines))
-    return {frozenset(arrow): arrow for arrow in (*arrows, *graph.arrows)}
+        return (drawn.to_dag() if isinstance(drawn, Discovery) else extend_to_dag(graph)).arrows
+    except (KnowledgeError, NoConsistentExtensionError):
+        return ()
 
 
-def _trace_curve(pair: tuple[str, str], way: Route, arrow: bool) -> EdgeCurve:
-    """From the side of one box to the side of the other, level at both ends and at the layers passed."""
-    touch = way.points[-1]
-    base = touch[0] - way.facing * ARROWHEAD_LENGTH
-    stop = (base + way.facing, touch[1]) if arrow else touch
-    tip = (touch, (base, touch[1] - 4.5), (base, touch[1] + 4.5)) if arrow else None
+def _size_box(name: str, changing: bool, pairs: Sequence[NamePair]) -> BoxSize:
+    """Make a box as wide as its text, and high enough for the edges on the busier of its two sides."""
+    width = max(text_width(fit_label(name)) * CHARACTER_WIDTH + BOX_PADDING, MIN_BOX_WIDTH)
+    busiest = max(sum(pair[side] == name for pair in pairs) for side in (0, 1))
+    ports = (busiest - 1) * PORT_SPACING + 2 * CORNER_CUT
+    if changing:
+        return BoxSize(max(width, MIN_CHANGING_BOX_WIDTH), max(CHANGING_BOX_HEIGHT, ports))
+    return BoxSize(width, max(BOX_HEIGHT, ports))
+
+
+def _trace_curve(pair: NamePair, route: Route, directed: bool) -> EdgeCurve:
+    """Draw an edge along its route, horizontal at both ends and at every layer it passes."""
+    start, stop = route.points[0], route.points[-1]
+    # the line ends one pixel inside the arrowhead, so that no gap shows between them
+    last = (stop[0] - route.facing * (ARROWHEAD_LENGTH - 1), stop[1]) if directed else stop
     pieces = []
-    for (x, y), (to_x, to_y) in pairwise([*way.points[:-1], stop]):
+    for (x, y), (to_x, to_y) in pairwise([*route.points[:-1], last]):
         middle = (x + to_x) / 2
         pieces.append(((middle, y), (middle, to_y), (to_x, to_y)))
-    return EdgeCurve(*pair, way.points[0], tuple(pieces), tip)
+    return EdgeCurve(*pair, directed, start, stop, tuple(pieces), route.facing, route.ports)

@@ -1,4 +1,4 @@
-"""The graph as SVG: boxes with names, curves with arrowheads; everything is there before a script runs."""
+"""The graph of a report as SVG: complete without the script, which adds dragging, zooming and details."""
 
 from __future__ import annotations
 
@@ -9,60 +9,103 @@ from html import escape
 from typing import Any
 
 from fedcdh.protocols import DOMAIN
-from fedcdh.reporting.graph_drawing.edge_routing import Route, route_edges, shorten, text_width
-from fedcdh.reporting.graph_drawing.layered_layout import BoxSize, LayeredLayout, NamePair, compute_layout
-from fedcdh.reporting.phrases import clean_text, describe_edge, format_evidence, to_plain_name
+from fedcdh.reporting.graph_drawing.scene import (
+    ARROWHEAD_HALF_WIDTH,
+    ARROWHEAD_LENGTH,
+    CHANGING_NAME_BASELINE,
+    CHANGING_NOTE,
+    CORNER_CUT,
+    NAME_BASELINE,
+    NOTE_BASELINE,
+    EdgeCurve,
+    NodeBox,
+    Scene,
+    build_scene,
+)
+from fedcdh.reporting.phrases import describe_edge, format_evidence, to_plain_name
 
-CHARACTER_WIDTH = 8.0  # pixels of an average letter at 13 px, on the wide side: fonts differ
-MAX_LABEL_CHARACTERS = 22.0
-PLAIN_HEIGHT, CHANGING_HEIGHT = 32.0, 46.0  # heights of boxes; those of changing mechanisms have a second line
-DIFFERS_NOTE = "differs by site"
 MARGIN = 24.0
-CORNER_CUT = 9.0  # corners cut off the boxes of changing mechanisms
-ARROWHEAD_LENGTH = 9.0
-MIN_PICTURE_WIDTH = 820.0  # of a picture: small graphs are not blown up to the width of the page
-FULL_WIDTH_FROM = 1100.0  # from this width on, a picture gets all of the page
-MAX_NEG_LOG10_P = 320.0  # −log10 of the smallest p-value there is
+MIN_PICTURE_WIDTH = 820.0
+"""Smallest width of the picture, so that small graphs are not enlarged to the width of the page."""
+FULL_WIDTH_FROM = 1100.0
+"""Width of a graph from which its picture takes the whole width of the page."""
+MAX_NEG_LOG10_P = 320.0
+"""−log10 of the smallest positive number, used for a p-value of 0."""
+_MIN_STROKE, _STROKE_RANGE = 1.2, 1.8
 
 
 @dataclass(frozen=True)
 class GraphDrawing:
-    """The picture, and what a script needs to know about it: positions of boxes, ends of edges."""
+    """The SVG of a graph and the data of its boxes and edges that the script needs.
+
+    Parameters
+    ----------
+    svg : str
+        One SVG element.
+    full_width : bool
+        The picture takes the whole width of the page.
+    nodes : list of dict
+        Identifier, name, position and size of every box.
+    edges : list of dict
+        Identifier, ends, strength and ports of every edge.
+    """
 
     svg: str
-    vast: bool
+    full_width: bool
     nodes: list[dict[str, Any]]
     edges: list[dict[str, Any]]
 
 
 def draw_graph(document: Mapping[str, Any]) -> GraphDrawing:
-    """The graph over the variables of a result."""
+    """Draw the graph over the variables of a result.
+
+    Parameters
+    ----------
+    document : mapping
+        A checked result document.
+
+    Returns
+    -------
+    GraphDrawing
+        The SVG and the data for the script.
+    """
     changing = set(document["changing"])
-    boxes = {name: _box(name, name in changing) for name in document["variables"]}
     shown = [edge for edge in document["edges"] if edge["mark"] and DOMAIN not in (edge["source"], edge["target"])]
-    way = {frozenset(arrow): (arrow[0], arrow[1]) for arrow in document["dag"] or () if DOMAIN not in arrow}
-    drawn = [way.get(frozenset(pair), pair) for pair in ((edge["source"], edge["target"]) for edge in shown)]
-    layout = compute_layout(boxes, drawn)
-    ways = route_edges(drawn, layout, boxes)
-    nodes = [_node(i, name, boxes[name], layout, name in changing) for i, name in enumerate(boxes)]
-    known = [value for edge in shown if (value := edge_strength(edge)) is not None]
+    scene = _scene_of_document(document, shown, changing)
+    curves = {frozenset((curve.tail, curve.head)): curve for curve in scene.curves}
+    nodes = [_node_record(number, node) for number, node in enumerate(scene.nodes)]
+    strongest = max((value for edge in shown if (value := edge_strength(edge)) is not None), default=0.0)
     edges = [
-        _edge(position, edge, drawn[position], ways[position], max(known, default=0.0))
-        for position, edge in enumerate(shown)
+        _edge_record(number, edge, curves[frozenset((edge["source"], edge["target"]))])
+        for number, edge in enumerate(shown)
     ]
-    svg = "\n".join(_svg(layout, edges, nodes, len(changing)))
-    keep = ("id", "source", "target", "strength", "leave", "arrive")
-    places = ("id", "name", "x", "y", "width", "height")
-    return GraphDrawing(
-        svg,
-        layout.width > FULL_WIDTH_FROM,
-        [{key: node[key] for key in places} for node in nodes],
-        [{key: edge[key] for key in keep} for edge in edges],
-    )
+    elements = [
+        _edge_svg(record, edge, curves[frozenset((edge["source"], edge["target"]))], strongest)
+        for record, edge in zip(edges, shown, strict=True)
+    ]
+    boxes = [_node_svg(record, node) for record, node in zip(nodes, scene.nodes, strict=True)]
+    svg = "\n".join(_svg_elements(scene, elements, boxes))
+    return GraphDrawing(svg, scene.width > FULL_WIDTH_FROM, nodes, edges)
 
 
 def edge_strength(edge: Mapping[str, Any]) -> float | None:
-    """How much speaks for an edge: |log Bayes factor|, or −log10 p; None where nothing was measured."""
+    """Return the evidence for an edge, or for its absence, as one number.
+
+    Parameters
+    ----------
+    edge : mapping
+        An edge of a result document.
+
+    Returns
+    -------
+    float or None
+        The absolute log Bayes factor, or −log10 p; None if neither was computed.
+
+    Examples
+    --------
+    >>> edge_strength({"p_value": 0.001})
+    3.0
+    """
     if edge.get("log_bayes_presence") is not None:
         return abs(float(edge["log_bayes_presence"]))
     if edge.get("p_value") is None:
@@ -71,125 +114,115 @@ def edge_strength(edge: Mapping[str, Any]) -> float | None:
     return min(-math.log10(p_value), MAX_NEG_LOG10_P) if p_value > 0 else MAX_NEG_LOG10_P
 
 
-def fit_label(name: str, at_most: float = MAX_LABEL_CHARACTERS) -> str:
-    """A name as it fits into a box, or whatever else has room for so many letters."""
-    return shorten(clean_text(name), at_most)
+def _scene_of_document(document: Mapping[str, Any], edges: Sequence[Mapping[str, Any]], changing: set[str]) -> Scene:
+    pairs = [(edge["source"], edge["target"]) for edge in edges]
+    return build_scene(
+        document["variables"],
+        [pair for pair, edge in zip(pairs, edges, strict=True) if edge["mark"] == "→"],
+        [pair for pair, edge in zip(pairs, edges, strict=True) if edge["mark"] != "→"],
+        changing=changing,
+        dag=[(arrow[0], arrow[1]) for arrow in document["dag"] or ()],
+    )
 
 
-def _box(name: str, changes: bool) -> BoxSize:
-    width = max(text_width(fit_label(name)) * CHARACTER_WIDTH + 24, 56.0)
-    return BoxSize(max(width, 112.0), CHANGING_HEIGHT) if changes else BoxSize(width, PLAIN_HEIGHT)
-
-
-def _node(number: int, name: str, box: BoxSize, layout: LayeredLayout, changes: bool) -> dict[str, Any]:
-    x, y = layout.centres[name]
+def _node_record(number: int, node: NodeBox) -> dict[str, Any]:
     return {
         "id": f"n{number}",
-        "name": to_plain_name(name),
-        "x": _round(x),
-        "y": _round(y),
-        "width": _round(box.width),
-        "height": box.height,
-        "label": fit_label(name),
-        "changes": changes,
+        "name": to_plain_name(node.name),
+        "x": _round(node.x),
+        "y": _round(node.y),
+        "width": _round(node.width),
+        "height": _round(node.height),
     }
 
 
-def _edge(number: int, edge: Mapping[str, Any], drawn: NamePair, way: Route, strongest: float) -> dict[str, Any]:
-    if drawn != (edge["source"], edge["target"]):
-        way = way.reversed()
-    points = way.points
-    value, directed = edge_strength(edge), edge["mark"] == "→"
-    thickness = 1.2 + 1.8 * (math.sqrt(value / strongest) if value and strongest else 0.0)
+def _edge_record(number: int, edge: Mapping[str, Any], curve: EdgeCurve) -> dict[str, Any]:
+    value = edge_strength(edge)
     return {
         "id": f"e{number}",
         "source": edge["source"],
         "target": edge["target"],
         "strength": None if value is None else _round(value),
-        "leave": _round(way.ports[0]),
-        "arrive": _round(way.ports[1]),
-        "directed": directed,
-        "path": _curve(points, ARROWHEAD_LENGTH - 1 if directed else 0.0),
-        "head": (_round(points[-1][0]), _round(points[-1][1]), 0 if way.facing > 0 else 180),
-        "thickness": _round(thickness),
-        "spoken": f"{describe_edge(edge)} {format_evidence(edge)}".strip(),
+        "leave": _round(curve.ports[0]),
+        "arrive": _round(curve.ports[1]),
     }
 
 
-def _curve(points: Sequence[tuple[float, float]], shorter: float) -> str:
-    """A smooth line through the points that leaves and arrives level; the last piece is shorter by an arrowhead."""
-    (x, y), last = points[0], len(points) - 1
-    pieces = [f"M{_round(x):g} {_round(y):g}"]
-    for position, (right, across) in enumerate(points[1:], 1):
-        if position == last:
-            right -= math.copysign(shorter, right - x)
-        if across == y:
-            pieces.append(f"L{_round(right):g} {_round(across):g}")
-        else:
-            middle = _round((x + right) / 2)
-            pieces.append(
-                f"C{middle:g} {_round(y):g} {middle:g} {_round(across):g} {_round(right):g} {_round(across):g}"
-            )
-        x, y = right, across
-    return "".join(pieces)
-
-
-def _svg(
-    layout: LayeredLayout, edges: Sequence[Mapping[str, Any]], nodes: Sequence[Mapping[str, Any]], changing: int
-) -> Iterator[str]:
-    width, height = max(layout.width + 2 * MARGIN, MIN_PICTURE_WIDTH), layout.height + 2 * MARGIN
-    left = (layout.width - width) / 2
-    directed = sum(edge["directed"] for edge in edges)
-    told = (
+def _svg_elements(scene: Scene, edges: Sequence[str], nodes: Sequence[str]) -> Iterator[str]:
+    width, height = max(scene.width + 2 * MARGIN, MIN_PICTURE_WIDTH), scene.height + 2 * MARGIN
+    left = (scene.width - width) / 2
+    directed = sum(curve.directed for curve in scene.curves)
+    changing = sum(node.changing for node in scene.nodes)
+    description = (
         f"{len(nodes)} variables, {directed} arrows from cause to effect, {len(edges) - directed} links of open "
         f"direction, {changing} mechanisms that differ between sites. The tables below say the same in words."
     )
     yield (
         f'<svg id="graph" xmlns="http://www.w3.org/2000/svg" viewBox="{left:g} {-MARGIN:g} {width:g} {height:g}" '
-        f'width="{width:g}" height="{height:g}" role="group" aria-labelledby="graph-title graph-told">'
+        f'width="{width:g}" height="{height:g}" role="group" aria-labelledby="graph-title graph-description">'
     )
-    yield f'<title id="graph-title">Causal graph</title><desc id="graph-told">{escape(told)}</desc>'
+    yield f'<title id="graph-title">Causal graph</title><desc id="graph-description">{escape(description)}</desc>'
     yield '<g id="edges" role="group" aria-label="Links between variables">'
-    yield from map(_edge_svg, edges)
+    yield from edges
     yield '</g>\n<g id="nodes" role="group" aria-label="Variables">'
-    yield from map(_node_svg, nodes)
+    yield from nodes
     yield "</g>\n</svg>"
 
 
-def _edge_svg(edge: Mapping[str, Any]) -> str:
-    kind = "arrow" if edge["directed"] else "line"
-    x, y, turn = edge["head"]
-    head = f'<path class="head" d="M0 0L-{ARROWHEAD_LENGTH:g} -4.5V4.5Z" transform="translate({x:g} {y:g}) rotate({turn})"/>'
+def _edge_svg(record: Mapping[str, Any], edge: Mapping[str, Any], curve: EdgeCurve, strongest: float) -> str:
+    value = edge_strength(edge)
+    stroke = _MIN_STROKE + _STROKE_RANGE * (math.sqrt(value / strongest) if value and strongest else 0.0)
+    description = escape(f"{describe_edge(edge)} {format_evidence(edge)}".strip())
+    path, head = _format_path(curve), ""
+    if curve.directed:
+        x, y = curve.stop
+        head = (
+            f'<path class="head" d="M0 0L-{ARROWHEAD_LENGTH:g} -{ARROWHEAD_HALF_WIDTH:g}V{ARROWHEAD_HALF_WIDTH:g}Z" '
+            f'transform="translate({_round(x):g} {_round(y):g}) rotate({0 if curve.facing > 0 else 180})"/>'
+        )
     return (
-        f'<g class="edge {kind}" id="{edge["id"]}" role="button" aria-label="{escape(edge["spoken"])}">'
-        f'<title>{escape(edge["spoken"])}</title><path class="hit" d="{edge["path"]}"/>'
-        f'<path class="curve" d="{edge["path"]}" stroke-width="{edge["thickness"]:g}"/>'
-        f"{head if edge['directed'] else ''}</g>"
+        f'<g class="edge {"arrow" if curve.directed else "line"}" id="{record["id"]}" role="button" '
+        f'aria-label="{description}"><title>{description}</title><path class="hit" d="{path}"/>'
+        f'<path class="curve" d="{path}" stroke-width="{_round(stroke):g}"/>{head}</g>'
     )
 
 
-def _node_svg(node: Mapping[str, Any]) -> str:
-    right, bottom = node["width"] / 2, node["height"] / 2
-    says = node["name"] + (", its mechanism differs between sites" if node["changes"] else "")
-    if node["changes"]:
+def _format_path(curve: EdgeCurve) -> str:
+    """Write the curve as an SVG path, with straight lines where both ends have the same height."""
+    height = curve.start[1]
+    parts = [f"M{_format_point(curve.start)}"]
+    for piece in curve.pieces:
+        straight = piece[-1][1] == height
+        parts.append(f"L{_format_point(piece[-1])}" if straight else f"C{' '.join(map(_format_point, piece))}")
+        height = piece[-1][1]
+    return "".join(parts)
+
+
+def _format_point(point: tuple[float, float]) -> str:
+    return f"{_round(point[0]):g} {_round(point[1]):g}"
+
+
+def _node_svg(record: Mapping[str, Any], node: NodeBox) -> str:
+    right, bottom = record["width"] / 2, record["height"] / 2
+    description = record["name"] + (", its mechanism differs between sites" if node.changing else "")
+    if node.changing:
+        near, low = right - CORNER_CUT, bottom - CORNER_CUT
         shape = (
-            f'<path class="box" d="M{-right + CORNER_CUT:g} {-bottom:g}H{right - CORNER_CUT:g}L{right:g} {-bottom + CORNER_CUT:g}'
-            f"V{bottom - CORNER_CUT:g}L{right - CORNER_CUT:g} {bottom:g}H{-right + CORNER_CUT:g}L{-right:g} {bottom - CORNER_CUT:g}"
-            f'V{-bottom + CORNER_CUT:g}Z"/>'
+            f'<path class="box" d="M{-near:g} {-bottom:g}H{near:g}L{right:g} {-low:g}V{low:g}L{near:g} {bottom:g}'
+            f'H{-near:g}L{-right:g} {low:g}V{-low:g}Z"/>'
         )
-        words = (
-            f'<text class="name" y="-3">{escape(node["label"])}</text><text class="note" y="14">{DIFFERS_NOTE}</text>'
+        texts = (
+            f'<text class="name" y="{CHANGING_NAME_BASELINE:g}">{escape(node.label)}</text>'
+            f'<text class="note" y="{NOTE_BASELINE:g}">{CHANGING_NOTE}</text>'
         )
     else:
-        shape = (
-            f'<rect class="box" x="{-right:g}" y="{-bottom:g}" width="{node["width"]:g}" height="{node["height"]:g}" '
-            'rx="6"/>'
-        )
-        words = f'<text class="name" y="4.5">{escape(node["label"])}</text>'
+        size = f'width="{record["width"]:g}" height="{record["height"]:g}"'
+        shape = f'<rect class="box" x="{-right:g}" y="{-bottom:g}" {size} rx="6"/>'
+        texts = f'<text class="name" y="{NAME_BASELINE:g}">{escape(node.label)}</text>'
     return (
-        f'<g class="node{" changing" if node["changes"] else ""}" id="{node["id"]}" role="button" '
-        f'aria-label="{escape(says)}" transform="translate({node["x"]:g} {node["y"]:g})">'
-        f"<title>{escape(says)}</title>{shape}{words}</g>"
+        f'<g class="node{" changing" if node.changing else ""}" id="{record["id"]}" role="button" '
+        f'aria-label="{escape(description)}" transform="translate({record["x"]:g} {record["y"]:g})">'
+        f"<title>{escape(description)}</title>{shape}{texts}</g>"
     )
 
 

@@ -1,6 +1,6 @@
-"""What a report is made of: the document of a result.json, held against the shape that `exports.result_json` gives it.
+"""The result document that a report is made of, read from result.json and checked key by key.
 
-It may have come by mail, so nothing in it is taken for granted; keys that are not named here are let be.
+The file may come from anywhere, so every key that the report uses is checked. Unknown keys are ignored.
 """
 
 from __future__ import annotations
@@ -13,15 +13,41 @@ from fedcdh._io.storage import read_regular_file
 from fedcdh._io.strict_json import parse_json
 from fedcdh.errors import DataError
 from fedcdh.protocols import DOMAIN
-from fedcdh.reporting.result_files import FORMAT, MAX_RESULT_BYTES
+from fedcdh.reporting.result_files import FORMAT, MAX_RESULT_BYTES, OLD_FORMATS
 
+_EXPECTED = f'Expected a result.json with "format": "{FORMAT}". Run `fedcdh discover` again to make one.'
 EDGE_MARKS = {"→", "—", ""}
 Shape: TypeAlias = Callable[[Any, str], Iterator[str]]
-"""Goes through a value and yields what is wrong with it; the text says where in the document it stands."""
+"""Check a value and yield its problems; the text names the place in the document."""
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """The document of a result.json, or of the one in a result's folder."""
+    """Read and check a result.json.
+
+    Parameters
+    ----------
+    path : Path
+        The file, or the folder of a result.
+
+    Returns
+    -------
+    dict
+        The document of the result.
+
+    Raises
+    ------
+    DataError
+        If the file is not a result, or one of an older version.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import fedcdh
+    >>> result = fedcdh.discover(fedcdh.demo.hospital_study().columns(), domain="hospital")
+    >>> paths = fedcdh.write_result(result, folder := tempfile.mkdtemp())
+    >>> read_document(Path(folder))["changing"]
+    ['medication', 'systolic_pressure']
+    """
     path = path / "result.json" if path.is_dir() else path
     text = read_regular_file(path, MAX_RESULT_BYTES, "result.json of `fedcdh discover`")
     try:
@@ -31,19 +57,65 @@ def read_document(path: Path) -> dict[str, Any]:
 
 
 def parse_document(text: str | bytes) -> dict[str, Any]:
-    """The document of the text of a result.json."""
-    document = parse_json(text, refuse=lambda reason: DataError(f"this is not a result: {reason}"))
+    """Parse and check the text of a result.json.
+
+    Parameters
+    ----------
+    text : str or bytes
+        The content of the file.
+
+    Returns
+    -------
+    dict
+        The document of the result.
+
+    Raises
+    ------
+    DataError
+        If the text is not a result, or one of an older version.
+
+    Examples
+    --------
+    >>> import fedcdh
+    >>> from fedcdh.reporting import render_result_json
+    >>> result = fedcdh.discover(fedcdh.demo.hospital_study().columns(), domain="hospital")
+    >>> parse_document(render_result_json(result))["format"]
+    'fedcdh-result-2'
+    """
+    document = parse_json(text, refuse=lambda reason: DataError(f"The text is not a result: {reason}"))
     check_document(document)
     return dict(document)
 
 
 def check_document(document: Any) -> None:
-    """Refuses whatever a report could not be made of."""
-    if not isinstance(document, Mapping) or document.get("format") != FORMAT:
-        raise DataError(f'this is not a result; expected result.json of `fedcdh discover`, "format": "{FORMAT}"')
-    wrong = next(_result(document, "result"), None) or next(_find_contradictions(document), None)
-    if wrong is not None:
-        raise DataError(f"this is not a result as `fedcdh discover` writes it: {wrong}; make it again")
+    """Check that a report can be made of a document.
+
+    Parameters
+    ----------
+    document : object
+        What was read from a result.json.
+
+    Raises
+    ------
+    DataError
+        If it is not a result, or one of an older version.
+
+    Examples
+    --------
+    >>> check_document({"format": "fedcdh-result-1"})
+    Traceback (most recent call last):
+    ...
+    fedcdh.errors.DataError: The result has the format 'fedcdh-result-1' of an older version. Expected ...
+    """
+    if not isinstance(document, Mapping):
+        raise DataError(f"Found no JSON object. {_EXPECTED}")
+    if (found := document.get("format")) in OLD_FORMATS:
+        raise DataError(f"The result has the format {found!r} of an older version. {_EXPECTED}")
+    if found != FORMAT:
+        raise DataError(f"Found something that is not a result. {_EXPECTED}")
+    problem = next(_result(document, "result"), None) or next(_find_contradictions(document), None)
+    if problem is not None:
+        raise DataError(f"The result is damaged: {problem}. {_EXPECTED}")
 
 
 def _text(value: Any, where: str) -> Iterator[str]:
@@ -85,7 +157,7 @@ def _list_of(shape: Shape) -> Shape:
 
 
 def _mapping_of(shape: Shape) -> Shape:
-    """Any names, and a value of this shape for each."""
+    """Check an object with any keys whose values all have one shape."""
 
     def check(value: Any, where: str) -> Iterator[str]:
         if not isinstance(value, Mapping):
@@ -119,29 +191,29 @@ def _pair(value: Any, where: str) -> Iterator[str]:
         yield f"{where} is not a pair of names"
 
 
-_maybe_number = _optional(_number)
+_optional_number = _optional(_number)
 _edge = _record(
     {"source": _text, "target": _text, "mark": _text},
     {
         "oriented_by": _optional(_text),
         "separating_set": _optional(_list_of(_text)),
-        **dict.fromkeys(("p_value", "change_forward", "change_backward"), _maybe_number),
-        **dict.fromkeys(("log_bayes_presence", "log_bayes_direction"), _maybe_number),
+        **dict.fromkeys(("p_value", "change_forward", "change_backward"), _optional_number),
+        **dict.fromkeys(("log_bayes_presence", "log_bayes_direction"), _optional_number),
     },
 )
 _edge_stability = _record(
     {"source": _text, "target": _text},
     {
-        **dict.fromkeys(("presence", "direction", "adjacent", "same"), _maybe_number),
+        **dict.fromkeys(("presence", "direction", "adjacent", "same"), _optional_number),
         **dict.fromkeys(("gone_without", "turned_without"), _optional(_list_of(_text))),
         "runs": _optional(_count),
     },
 )
 _change_stability = _record(
-    {"variable": _text}, {"share": _maybe_number, "otherwise_without": _optional(_list_of(_text))}
+    {"variable": _text}, {"share": _optional_number, "differs_without": _optional(_list_of(_text))}
 )
 _influence = _record(
-    {"client": _text, "share": _number, "largest": _number, "total": _number, "otherwise": _count},
+    {"client": _text, "share": _number, "largest": _number, "total": _number, "n_changed": _count},
     {"link": _optional(_pair)},
 )
 _stability_object = _record(
@@ -157,7 +229,7 @@ _stability_object = _record(
 
 
 def _stability(value: Any, where: str) -> Iterator[str]:
-    """Records of links alone, or with what else there is to say about the runs."""
+    """Check a list of edge records, or an object that holds them beside the runs."""
     yield from (_stability_object if isinstance(value, Mapping) else _list_of(_edge_stability))(value, where)
 
 
@@ -193,23 +265,23 @@ _result = _record(
         "drift": _optional(
             _list_of(
                 _record(
-                    {"variable": _text, "client": _text, "quantity": _text, "deviation": _maybe_number},
-                    {**dict.fromkeys(("estimate", "low", "high", "pooled", "p_value"), _maybe_number), "note": _text},
+                    {"variable": _text, "client": _text, "quantity": _text, "deviation": _optional_number},
+                    {
+                        **dict.fromkeys(("estimate", "low", "high", "pooled", "p_value"), _optional_number),
+                        "note": _text,
+                    },
                 )
             )
         ),
         "stability": _optional(_stability),
         "row_stability": _optional(_stability),
-        "research": _list_of(_text),
+        "uncontrolled_clients": _list_of(_text),
     },
 )
 
 
 def stability_records(document: Mapping[str, Any], key: str = "stability") -> list[dict[str, Any]]:
-    """The records of stability: the shares of runs that keep a link and its direction, under either of their names.
-
-    With the key "row_stability", of runs with rows drawn anew.
-    """
+    """Return the share of runs that found each link and its direction; "row_stability" is that of resampled rows."""
     found = document.get(key) or {}
     records = found.get("edges", ()) if isinstance(found, Mapping) else found
     runs = len(found["runs"]) if isinstance(found, Mapping) and "runs" in found else None
@@ -229,7 +301,7 @@ def _first_value(record: Mapping[str, Any], *keys: str) -> float | None:
 
 
 def _find_contradictions(document: Mapping[str, Any]) -> Iterator[str]:
-    """What each part may say, and all together cannot."""
+    """Yield contradictions between parts of the document."""
     names = set(document["variables"])
     if len(names) != len(document["variables"]):
         yield "a variable is named twice"
@@ -239,10 +311,10 @@ def _find_contradictions(document: Mapping[str, Any]) -> Iterator[str]:
         if not set(pair) <= names | {DOMAIN} or pair[0] == pair[1]:
             yield f"{str(pair[0])[:40]!r} and {str(pair[1])[:40]!r} are not two of the variables"
     if not set(document["changing"]) <= names:
-        yield "what changes is not among the variables"
+        yield "a changing variable is not among the variables"
     for edge in document["edges"]:
         if edge["mark"] not in EDGE_MARKS:
             yield f"an edge is marked {edge['mark'][:10]!r}, expected one of {sorted(EDGE_MARKS)}"
         if (pair := frozenset((edge["source"], edge["target"]))) in seen:
-            yield f"the pair {' and '.join(sorted(pair))[:80]} stands twice among the edges"
+            yield f"the pair {' and '.join(sorted(pair))[:80]} occurs twice among the edges"
         seen.add(pair)

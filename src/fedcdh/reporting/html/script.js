@@ -218,9 +218,9 @@
       const edge = edges.get(row.dataset.edge);
       row.hidden = (wanted !== "" && !row.dataset.names.includes(wanted)) || Boolean(edge && edge.element.classList.contains("weak"));
     }
-    const told = slider.value > 0 ? `${shown} of ${edges.size} links, ${data.measure} ≥ ${least.toPrecision(3)}` : `all ${edges.size} links`;
-    byId("strength-told").textContent = told;
-    slider.setAttribute("aria-valuetext", told);
+    const text = slider.value > 0 ? `${shown} of ${edges.size} links, ${data.measure} ≥ ${least.toPrecision(3)}` : `all ${edges.size} links`;
+    byId("strength-text").textContent = text;
+    slider.setAttribute("aria-valuetext", text);
     if (chosen && edges.has(chosen) && edges.get(chosen).element.classList.contains("weak")) choose(null);
     const first = visible(edges)[0];
     if (first && !visible(edges).some((edge) => edge.element.getAttribute("tabindex") === "0")) stop(first, edges);
@@ -262,7 +262,7 @@
     row.tabIndex = -1;
   }
 
-  // Names that turn out wider than was reckoned are drawn together, not over the border.
+  // Names that are wider than estimated are compressed, so that they stay inside their boxes.
   for (const node of nodes.values()) {
     const text = node.element.querySelector(".name"), room = node.width - 10;
     if (text.getComputedTextLength() > room) {
@@ -277,13 +277,13 @@
     root.dataset.theme = (root.dataset.theme || system) === "dark" ? "light" : "dark";
   });
   byId("copy").addEventListener("click", async () => {
-    const paragraph = byId("paragraph"), told = byId("copied");
+    const paragraph = byId("paragraph"), status = byId("copied");
     try {
       await navigator.clipboard.writeText(paragraph.textContent);
-      told.textContent = "Copied.";
+      status.textContent = "Copied.";
     } catch {
       getSelection().selectAllChildren(paragraph);
-      told.textContent = document.execCommand("copy") ? "Copied." : "Selected: copy it with Ctrl + C.";
+      status.textContent = document.execCommand("copy") ? "Copied." : "Selected: copy it with Ctrl + C.";
     }
   });
   let before = null;

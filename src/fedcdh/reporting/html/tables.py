@@ -1,4 +1,4 @@
-"""The tables of a report, as HTML: all that the picture shows, and more, for reading, printing and screen readers."""
+"""The tables of a report as HTML: everything that the graph shows and more, also for print and screen readers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 from fedcdh.protocols import DOMAIN
 from fedcdh.reporting.html.graph_svg import edge_strength
 from fedcdh.reporting.phrases import (
-    ORIENTATION_REASONS,
     clean_text,
     describe_strength,
     format_evidence,
@@ -17,16 +16,19 @@ from fedcdh.reporting.phrases import (
     format_percent,
     format_short,
     format_signed,
+    name_orientation,
     to_html_name,
 )
 
 _MARKS = {"→": "→", "—": "—", "": "no link", None: ""}
 MAX_PAIRS_LISTED = 3000
-"""Pairs without a link that are listed: beyond that, a browser takes long and nobody reads; edges.csv has them all."""
+"""Number of pairs listed without a link. More would be slow in a browser; edges.csv has all of them."""
+
+Record = Mapping[str, Any]
 
 
 def render_table(heads: Sequence[str], rows: Iterable[str], caption: str, kind: str = "") -> str:
-    """A table that scrolls sideways on its own; heads that begin with # stand over numbers."""
+    """Return a table that scrolls sideways; a column whose head begins with # holds numbers."""
     cells = "".join(
         f'<th scope="col"{" class=number" if head.startswith("#") else ""}>{escape(head.lstrip("#"))}</th>'
         for head in heads
@@ -56,17 +58,17 @@ def _signed_cell(value: float | None) -> str:
     return _number_cell("", None) if value is None else _number_cell(format_signed(value), value)
 
 
-def _filter_text(edge: Mapping[str, Any]) -> str:
+def _filter_text(edge: Record) -> str:
     return escape(" ".join(clean_text(edge[end]).lower() for end in ("source", "target")))
 
 
-def edge_table(edges: Sequence[Mapping[str, Any]], numbers: Mapping[frozenset[str], int]) -> str:
-    """Links between variables, with the evidence for each."""
-    weighed = any(edge.get("log_bayes_presence") is not None for edge in edges)
-    evidence = "#Evidence (log Bayes factor)" if weighed else "#p-value"
+def edge_table(edges: Sequence[Record], numbers: Mapping[frozenset[str], int]) -> str:
+    """Return the links between variables with the evidence for each."""
+    by_evidence = any(edge.get("log_bayes_presence") is not None for edge in edges)
+    evidence = "#Evidence (log Bayes factor)" if by_evidence else "#p-value"
     changes = any(edge.get("change_forward") is not None for edge in edges)
-    heads = ["From", "", "To", evidence, *(["Strength"] if weighed else []), "Direction from"]
-    heads += ["#For direction"] if weighed else []
+    heads = ["From", "", "To", evidence, *(["Strength"] if by_evidence else []), "Direction from"]
+    heads += ["#For direction"] if by_evidence else []
     heads += ["#Change forward", "#Change backward"] if changes else []
     rows = []
     for edge in edges:
@@ -74,17 +76,15 @@ def edge_table(edges: Sequence[Mapping[str, Any]], numbers: Mapping[frozenset[st
         factor, turn = edge.get("log_bayes_presence"), edge.get("log_bayes_direction")
         mark = "→" if edge["mark"] == "→" else "—"
         means = "causes" if mark == "→" else "linked, direction open"
-        by = ORIENTATION_REASONS.get(
-            edge.get("oriented_by") or "", (clean_text(edge.get("oriented_by") or "open"), "")
-        )[0]
+        reason = name_orientation(edge.get("oriented_by"))
         cells = [
             _cell(to_html_name(edge["source"])),
             f'<td class="mark"><span title="{means}">{mark}</span></td>',
             _cell(to_html_name(edge["target"])),
             _number_cell(format_evidence(edge), edge_strength(edge)),
-            *([f'<td class="word">{"" if factor is None else describe_strength(factor)}</td>'] if weighed else []),
-            _cell(escape(by)),
-            *([_signed_cell(turn)] if weighed else []),
+            *([f'<td class="word">{"" if factor is None else describe_strength(factor)}</td>'] if by_evidence else []),
+            _cell(escape(reason)),
+            *([_signed_cell(turn)] if by_evidence else []),
             *([_short_cell(edge.get("change_forward")), _short_cell(edge.get("change_backward"))] if changes else []),
         ]
         rows.append(_row(cells, f' data-edge="e{number}" data-names="{_filter_text(edge)}"'))
@@ -95,19 +95,19 @@ def _short_cell(value: float | None) -> str:
     return _number_cell("", None) if value is None else _number_cell(format_short(value), value)
 
 
-def absent_edge_table(edges: Sequence[Mapping[str, Any]]) -> str:
-    """Pairs without a link, the least certain first, and what separates them."""
-    weighed = any(edge.get("log_bayes_presence") is not None for edge in edges)
+def absent_edge_table(edges: Sequence[Record]) -> str:
+    """Return the pairs without a link, the least certain first, with what separates them."""
+    by_evidence = any(edge.get("log_bayes_presence") is not None for edge in edges)
     listed = sorted(edges, key=_evidence_value)[:MAX_PAIRS_LISTED]
     given = any(edge.get("separating_set") is not None for edge in listed)
-    heads = ["One", "Other", "#Evidence against a link" if weighed else "#p-value"]
+    heads = ["One", "Other", "#Evidence against a link" if by_evidence else "#p-value"]
     heads += ["Independent given"] if given else []
     rows = [
         _row(
             [
                 _cell(to_html_name(edge["source"])),
                 _cell(to_html_name(edge["target"])),
-                _number_cell(format_evidence(edge), edge.get("log_bayes_presence" if weighed else "p_value")),
+                _number_cell(format_evidence(edge), edge.get("log_bayes_presence" if by_evidence else "p_value")),
                 *([_cell(_format_names(edge.get("separating_set")))] if given else []),
             ],
             f' data-names="{_filter_text(edge)}"',
@@ -115,11 +115,11 @@ def absent_edge_table(edges: Sequence[Mapping[str, Any]]) -> str:
         for edge in listed
     ]
     more = len(edges) - len(listed)
-    note = f"<p>The {len(listed)} least certain of {len(edges)}; edges.csv has them all.</p>" if more else ""
+    note = f"<p>The {len(listed)} least certain of {len(edges)}; edges.csv has all of them.</p>" if more else ""
     return render_table(heads, rows, "Pairs without a link, the least certain first", "sortable") + note
 
 
-def _evidence_value(edge: Mapping[str, Any]) -> float:
+def _evidence_value(edge: Record) -> float:
     value = edge.get("log_bayes_presence")
     value = edge.get("p_value") if value is None else value
     return float("inf") if value is None else float(value)
@@ -129,26 +129,26 @@ def _format_names(names: Sequence[str] | None) -> str:
     return "" if names is None else ", ".join(map(to_html_name, names)) or "nothing else"
 
 
-def changing_table(document: Mapping[str, Any]) -> str:
-    """Variables whose mechanism differs, with the evidence, and those for which none was found."""
+def changing_table(document: Record) -> str:
+    """Return all variables with the evidence for a difference of their mechanism between sites."""
     edges = {edge["target"]: edge for edge in document["edges"] if edge["source"] == DOMAIN}
     edges |= {edge["source"]: edge for edge in document["edges"] if edge["target"] == DOMAIN}
     changing = set(document["changing"])
-    weighed = any(edge.get("log_bayes_presence") is not None for edge in edges.values())
+    by_evidence = any(edge.get("log_bayes_presence") is not None for edge in edges.values())
     rows = []
     for name in sorted(document["variables"], key=lambda name: (name not in changing, name)):
         edge = edges.get(name, {"mark": ""})
         differs = "differs" if name in changing else "no difference found"
-        value = edge.get("log_bayes_presence" if weighed else "p_value")
+        value = edge.get("log_bayes_presence" if by_evidence else "p_value")
         cells = [_cell(to_html_name(name)), _cell(differs), _number_cell(format_evidence(edge), value)]
-        rows.append(_row([*cells, *([] if weighed else [_cell(_format_names(edge.get("separating_set")))])]))
-    evidence = "#Evidence for that (log Bayes factor)" if weighed else "#p-value"
-    heads = ["Mechanism of", "Between sites", evidence, *([] if weighed else ["Independent of the site given"])]
-    return render_table(heads, rows, "Mechanisms, and whether they differ between sites", "sortable")
+        rows.append(_row([*cells, *([] if by_evidence else [_cell(_format_names(edge.get("separating_set")))])]))
+    evidence = "#Evidence (log Bayes factor)" if by_evidence else "#p-value"
+    heads = ["Mechanism of", "Between sites", evidence, *([] if by_evidence else ["Independent of the site given"])]
+    return render_table(heads, rows, "Mechanisms and their differences between sites", "sortable")
 
 
-def site_table(clients: Sequence[Mapping[str, Any]]) -> str:
-    """Rows of every site, those left out, and what was missing."""
+def site_table(clients: Sequence[Record]) -> str:
+    """Return the rows of every site, the rows left out, and the missing values."""
     known = all(client.get("rows_read") is not None for client in clients)
     heads = ["Site", "#Rows used", *(["#Rows read", "#Left out", "#Share", "Missing values"] if known else [])]
     rows = []
@@ -165,8 +165,8 @@ def site_table(clients: Sequence[Mapping[str, Any]]) -> str:
     return render_table(heads, rows, "Sites and their rows", "sortable")
 
 
-def drift_table(drift: Sequence[Mapping[str, Any]]) -> str:
-    """The numbers behind the map: what each site's own rows say, beside all rows."""
+def drift_table(drift: Sequence[Record]) -> str:
+    """Return the estimates of every site beside those over all sites."""
     heads = ["Variable", "Quantity", "Site", "#Estimate", "Interval", "#All sites", "#Deviation", "#p-value"]
     rows = []
     for record in drift:
@@ -182,45 +182,45 @@ def drift_table(drift: Sequence[Mapping[str, Any]]) -> str:
             _number_cell("", None) if p_value is None else _number_cell(format_p_value(p_value), p_value),
         ]
         rows.append(_row(cells, ' class="different"' if record.get("flagged") else ""))
-    return render_table(heads, rows, "Every site beside all sites together", "sortable")
+    return render_table(heads, rows, "Each site compared with all sites together", "sortable")
 
 
-def stability_table(stability: Sequence[Mapping[str, Any]]) -> str:
-    """How often a link, and its direction, was found again when sites or rows were left out or drawn anew."""
-    whose = any(record.get(key) for record in stability for key in ("gone_without", "turned_without"))
+def stability_table(stability: Sequence[Record]) -> str:
+    """Return how often each link and its direction were found when sites or rows were resampled."""
+    by_site = any(record.get(key) for record in stability for key in ("gone_without", "turned_without"))
     rows = []
     for record in stability:
         mark = record.get("mark")
         cells = [_cell(to_html_name(record["source"])), f'<td class="mark">{_MARKS.get(mark, "")}</td>']
         cells += [_cell(to_html_name(record["target"])), _bar_cell(record["presence"]), _bar_cell(record["direction"])]
-        cells += [_cell(_format_names(record.get("gone_without") or None)) for _ in range(whose)]
-        cells += [_cell(_format_names(record.get("turned_without") or None)) for _ in range(whose)]
+        cells += [_cell(_format_names(record.get("gone_without") or None)) for _ in range(by_site)]
+        cells += [_cell(_format_names(record.get("turned_without") or None)) for _ in range(by_site)]
         runs = record.get("runs")
         rows.append(_row([*cells, _number_cell("" if runs is None else f"{runs:,}", runs)]))
-    hinges = ["Otherwise without", "Turned without"] if whose else []
-    heads = ["From", "", "To", "Link found again", "Exactly as here", *hinges, "#Runs"]
-    return render_table(heads, rows, "How stable each link is", "sortable")
+    hinges = ["Different without", "Other direction without"] if by_site else []
+    heads = ["From", "", "To", "Link found", "Same direction", *hinges, "#Runs"]
+    return render_table(heads, rows, "Stability of each link", "sortable")
 
 
-def changing_stability_table(changing: Sequence[Mapping[str, Any]], *, whose: bool = True) -> str:
-    """How often a mechanism was found to differ between the sites that were left, and without whom it is otherwise."""
+def changing_stability_table(changing: Sequence[Record], *, by_site: bool = True) -> str:
+    """Return how often each mechanism was found to differ, and the sites on which that depends."""
     rows = [
         _row(
             [
                 _cell(to_html_name(record["variable"])),
                 _cell("differs" if record.get("changing") else "no difference found"),
                 _bar_cell(record.get("share")),
-                *(_cell(_format_names(record.get("otherwise_without") or None)) for _ in range(whose)),
+                *(_cell(_format_names(record.get("differs_without") or None)) for _ in range(by_site)),
             ]
         )
         for record in changing
     ]
-    heads = ["Mechanism of", "Here", "Found to differ", *(["Otherwise without"] if whose else [])]
-    return render_table(heads, rows, "How stable differences between sites are", "sortable")
+    heads = ["Mechanism of", "Here", "Found to differ", *(["Different without"] if by_site else [])]
+    return render_table(heads, rows, "Stability of the differences between sites", "sortable")
 
 
-def influence_table(influence: Sequence[Mapping[str, Any]]) -> str:
-    """How much of what speaks for and against links goes with each site."""
+def influence_table(influence: Sequence[Record]) -> str:
+    """Return how much the evidence changes when each site is left out."""
     rows = [
         _row(
             [
@@ -229,13 +229,20 @@ def influence_table(influence: Sequence[Mapping[str, Any]]) -> str:
                 _number_cell(format_signed(record["largest"]), record["largest"]),
                 _cell(" and ".join(map(to_html_name, record.get("link") or ()))),
                 _short_cell(record["total"]),
-                _number_cell(f"{record['otherwise']:,}", record["otherwise"]),
+                _number_cell(f"{record['n_changed']:,}", record["n_changed"]),
             ]
         )
         for record in influence
     ]
-    heads = ["Site", "Share of rows", "#Largest change", "Of the link between", "#All changes", "#Otherwise without"]
-    return render_table(heads, rows, "How much hangs on each site", "sortable")
+    heads = [
+        "Site",
+        "Share of rows",
+        "#Largest change",
+        "Of the link between",
+        "#All changes",
+        "#Findings that differ without it",
+    ]
+    return render_table(heads, rows, "Influence of each site", "sortable")
 
 
 def _bar_cell(value: float | None) -> str:
@@ -249,22 +256,22 @@ def _bar_cell(value: float | None) -> str:
     )
 
 
-def settings_table(document: Mapping[str, Any]) -> str:
-    """With what, and how, this was computed."""
+def settings_table(document: Record) -> str:
+    """Return the software, the plan and the settings of the search."""
     settings, knowledge = document["settings"], document["settings"]["knowledge"]
-    most = settings.get("max_conditioning_size")
+    limit = settings.get("max_conditioning_size")
     pairs = {
         "Software": escape(clean_text(document["software"])),
         "Plan (fingerprint)": f"<code>{escape(clean_text(document['plan']))}</code>",
         "Method": escape(clean_text(settings["method"])),
-        "Level of tests": "not used" if settings["method"] == "evidence" else f"{settings['alpha']:g}",
-        "Most variables conditioned on, or causes": "no limit" if most is None else str(most),
+        "Significance level": "not used" if settings["method"] == "evidence" else f"{settings['alpha']:g}",
+        "Largest conditioning set, or number of causes": "no limit" if limit is None else str(limit),
         "Seed": str(settings.get("seed", "")),
         "Required arrows": _format_arrows(knowledge["required"]),
         "Forbidden arrows": _format_arrows(knowledge["forbidden"]),
         "Order in time": "; then ".join(", ".join(map(to_html_name, tier)) for tier in knowledge["tiers"])
         or "none given",
-        "Stages without links inside": ", ".join(str(at + 1) for at in knowledge.get("forbid_within_tier", ()))
+        "Tiers without links inside": ", ".join(str(at + 1) for at in knowledge.get("forbid_within_tier", ()))
         or "none given",
     }
     rows = [f'<tr><th scope="row">{escape(what)}</th><td>{value}</td></tr>' for what, value in pairs.items()]

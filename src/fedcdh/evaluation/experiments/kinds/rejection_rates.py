@@ -96,7 +96,7 @@ def _ask_test(test: Any, given: Sequence[str]) -> float:
 
 def _causal_learn_test(name: str) -> Callable[[Array, int, int], float]:
     def p_value(table: Array, clients: int, seed: int) -> float:
-        with optional_import("causal-learn", extra="peers"):
+        with optional_import("causal-learn", extra="experiments"):
             from causallearn.utils.cit import CIT
         np.random.seed(seed)  # noqa: NPY002 (it draws from there and takes no generator)
         return float(CIT(table, name)(0, 1, [2]))

@@ -1,0 +1,34 @@
+"""The paragraph for the methods section follows the settings."""
+
+from __future__ import annotations
+
+import copy
+
+from reports import by_tests, document
+
+from fedcdh.reporting.html.methods_section import describe_sites, methods_paragraph
+
+FIVE = document([f"v{at}" for at in range(5)])
+
+
+def test_the_paragraph_follows_the_settings():
+    paragraph = methods_paragraph(by_tests(FIVE))
+    assert "at significance level 0.05" in paragraph
+    assert "at most 2 variables" in paragraph
+    assert "No background knowledge was used." in paragraph
+    known = copy.deepcopy(FIVE)
+    known["settings"]["knowledge"].update(required=[["v0", "v1"]], tiers=[["v0"], ["v1", "v2"]])
+    assert "1 required arrow, an order in time (v0; then v1, v2)" in methods_paragraph(known)
+
+
+def test_rows_left_out_and_missing_disclosure_control_are_stated():
+    paragraph = methods_paragraph({**FIVE, "uncontrolled_clients": ["north"]})
+    assert "20 of 200 rows (10.0%) had missing values" in paragraph
+    assert "Disclosure control was switched off at north." in paragraph
+    assert "Disclosure control" not in methods_paragraph(FIVE)
+
+
+def test_sites_are_counted_within_groups():
+    assert describe_sites(FIVE["clients"]) == "2 sites"
+    assert describe_sites(FIVE["clients"][:1]) == "1 site"
+    assert describe_sites([{"client": "all", "rows": 9, "members": ["a", "b", "c"]}]) == "3 sites in 1 group"
