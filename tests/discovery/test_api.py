@@ -211,7 +211,7 @@ def test_causes_are_limited(limit):
         (POOLED, {}, DataError, "say which client a row belongs to"),
         (pd.DataFrame(POOLED), {}, DataError, "say which client a row belongs to"),
         ({}, {}, DataError, "say which client a row belongs to"),
-        (POOLED, {"domain": "hospital"}, DataError, "domain='hospital' names no column.*it has 'site'"),
+        (POOLED, {"domain": "hospital"}, DataError, "no column 'hospital'.*the table has 'site'.*parameter domain"),
         (TABLES, {"domain": "site"}, SettingsError, "one table per client needs no domain="),
         (TABLES, {"variables": "age"}, SettingsError, "variables= is the text 'age'"),
         (TABLES, {"alpha": "0.05"}, SettingsError, "alpha is '0.05'"),

@@ -146,3 +146,11 @@ def skeleton_of(nodes, lines, separators=()):
     answers = [Answer(Query(x, y, frozenset(given)), 0.0, p_value, 10) for x, y, given, p_value in separators]
     graph = PartialGraph(tuple(nodes), lines=frozenset(map(frozenset, lines)))
     return Skeleton(graph, {answer.query.pair: answer for answer in answers}, {}, (1, 1))
+
+
+CHAIN = PartialGraph((DOMAIN, "a", "b", "c"), frozenset({(DOMAIN, "a"), ("a", "b")}), frozenset({frozenset("bc")}))
+"""Arrows, a line and the domain."""
+
+
+def same(one: PartialGraph, other: PartialGraph) -> bool:
+    return one == other and one.nodes == other.nodes

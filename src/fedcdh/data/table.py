@@ -101,8 +101,8 @@ class NumericColumn:
         values, codes = np.unique(self.values[present], return_inverse=True)
         if (np.isfinite(values) & (np.abs(values) >= _MAX_EXACT_INTEGER)).any():
             raise DataError(
-                f"{what} holds numbers of 16 digits and more; expected numbers that are exact, for else two labels may "
-                "become one. Turn the column into text (in pandas, astype(str)), and read it again"
+                f"{what} holds numbers of 16 digits and more; expected numbers that are exact: otherwise two levels "
+                "may become one. Turn the column into text (in pandas, astype(str)), and read it again"
             )
         labels = CategoricalColumn.of([_to_level(value) for value in values.tolist()])
         places = np.full(len(self), -1, dtype=np.int64)

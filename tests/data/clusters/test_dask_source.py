@@ -151,7 +151,9 @@ def test_rows_that_are_not_enough_are_refused_as_on_one_core():
 
 
 def test_other_tables_and_missing_libraries_say_what_to_do(monkeypatch):
-    with pytest.raises(DataError, match=r"DaskRows is of a dask.dataframe.DataFrame, but found DataFrame; pass other"):
+    with pytest.raises(
+        DataError, match=r"found DataFrame, but DaskRows expects a dask.dataframe.DataFrame; pass other"
+    ):
         DaskRows(TABLE)
     monkeypatch.setitem(sys.modules, "ray.data", None)
     monkeypatch.setitem(sys.modules, "ray", None)
@@ -166,7 +168,7 @@ def test_a_worker_with_another_version_is_refused(monkeypatch):
     given_out = partitions.make_task(clustered.where, "the table")
     monkeypatch.setattr(partitions, "FEDCDH_VERSION", "0.0.1")
     with pytest.raises(SettingsError, match=r"a worker of the cluster has fedcdh 0\.0\.1, but the work came from"):
-        partitions.has_converged(given_out(TABLE))
+        partitions.FEDCDH_VERSION(given_out(TABLE))
 
 
 @given(st.integers(1, 600))
@@ -220,7 +222,7 @@ def test_threads_of_a_worker_leave_its_linear_algebra_as_it_was(two_blas_threads
 FAULTS = """
 import resource
 import numpy as np
-from fedcdh.data.clusters.worker_process import on_loan
+from fedcdh.data.clusters.worker_process import worker_settings
 
 def faults():  # pages that had to be asked for
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -229,7 +231,7 @@ def faults():  # pages that had to be asked for
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 first = faults()
-with on_loan():
+with worker_settings():
     faults()
     second = faults()
 print(first, second, faults())
