@@ -123,14 +123,16 @@ def p_values_of_kci(row: Row, seeds: Sequence[int]) -> list[list[float]]:
     return [[kci(row.make(seed=seed))] for seed in seeds]
 
 
-def rejections(pool: ProcessPoolExecutor, answers: Callable[[Sequence[int]], list[list[float]]], count: int) -> Array:
+def rejection_rate(
+    pool: ProcessPoolExecutor, answers: Callable[[Sequence[int]], list[list[float]]], count: int
+) -> Array:
     """The share of the first `count` seeds at which each test rejects."""
     seeds = range(FIRST_SEED, FIRST_SEED + count)
     chunks = [seeds[start : start + CHUNK] for start in range(0, len(seeds), CHUNK)]
     return np.mean([np.array(p) < ALPHA for part in pool.map(answers, chunks) for p in part], axis=0)
 
 
-def table(
+def print_table(
     pool: ProcessPoolExecutor, title: str, rows: Sequence[Row], contenders: Sequence[Contender], peer: bool = False
 ) -> dict[str, dict[str, float]]:
     names = [contender.name for contender in contenders] + ["KCI"] * peer
@@ -138,9 +140,9 @@ def table(
     print(f"{'':36}{'reps':>6}" + "".join(f"{name:>9}" for name in names))
     found = {}
     for row in rows:
-        rates = rejections(pool, partial(p_values, row, contenders), row.repetitions)
+        rates = rejection_rate(pool, partial(p_values, row, contenders), row.repetitions)
         if peer:
-            rates = np.append(rates, rejections(pool, partial(p_values_of_kci, row), row.repetitions))
+            rates = np.append(rates, rejection_rate(pool, partial(p_values_of_kci, row), row.repetitions))
         found[row.label] = dict(zip(names, rates.tolist(), strict=True))
         print(f"{row.label:36}{row.repetitions:6}" + "".join(f"{rate:9.3f}" for rate in rates), flush=True)
     return found
@@ -153,33 +155,36 @@ def highest_level(found: dict[str, dict[str, float]]) -> None:
     print(f"default: at most {rate:.3f} ({label}); target {HIGHEST_LEVEL}: {verdict}")
 
 
-def settings() -> list[tuple[str, int]]:
+def design_settings() -> list[tuple[str, int]]:
     """Mechanism and number of conditioning variables; without any, all mechanisms are the same."""
     return [("linear", 0)] + [(mechanism, size) for size in (1, 2, 3) for mechanism in ("linear", "sin", "square")]
 
 
-def named(mechanism: str, size: int) -> str:
+def name_row(mechanism: str, size: int) -> str:
     return f"|Z|={size} {mechanism}" if size else "|Z|=0"
 
 
-def pair_levels(pool: ProcessPoolExecutor, repetitions: int) -> None:
-    rows = [Row(named(m, size), partial(calibration_pair, m, conditioning=size), repetitions) for m, size in settings()]
-    highest_level(table(pool, "1. Level, x ⫫ y | Z true: 10 clients of 100 rows, all alike", rows, PAIRS))
+def show_pair_levels(pool: ProcessPoolExecutor, repetitions: int) -> None:
+    rows = [
+        Row(name_row(m, size), partial(calibration_pair, m, conditioning=size), repetitions)
+        for m, size in design_settings()
+    ]
+    highest_level(print_table(pool, "1. Level, x ⫫ y | Z true: 10 clients of 100 rows, all alike", rows, PAIRS))
 
 
-def domain_levels(pool: ProcessPoolExecutor, repetitions: int) -> None:
+def show_domain_levels(pool: ProcessPoolExecutor, repetitions: int) -> None:
     for title, errors, most in (
         ("2. Level, ℧ ⫫ x | Z true: 10 clients of 100 rows, Z shifts between them", gaussian, repetitions),
         ("2b. The same with heavy-tailed noise (t with 5 degrees of freedom)", heavy_tailed, min(repetitions, 200)),
     ):
         rows = [
-            Row(named(m, size), partial(calibration_domain, m, conditioning=size, errors=errors), most)
-            for m, size in settings()
+            Row(name_row(m, size), partial(calibration_domain, m, conditioning=size, errors=errors), most)
+            for m, size in design_settings()
         ]
-        highest_level(table(pool, title, rows, DOMAINS))
+        highest_level(print_table(pool, title, rows, DOMAINS))
 
 
-def domain_power(pool: ProcessPoolExecutor, repetitions: int) -> None:
+def show_domain_power(pool: ProcessPoolExecutor, repetitions: int) -> None:
     changes = {
         "noise 0.15": {"noise_change": 0.15},
         "noise 0.3": {"noise_change": 0.3},
@@ -187,20 +192,20 @@ def domain_power(pool: ProcessPoolExecutor, repetitions: int) -> None:
         "strength 0.3": {"strength_change": 0.3},
     }
     rows = [
-        Row(f"{named(m, size)}, {what}", partial(calibration_domain, m, conditioning=size, **change), repetitions)
+        Row(f"{name_row(m, size)}, {what}", partial(calibration_domain, m, conditioning=size, **change), repetitions)
         for m, size in [("linear", 0), ("linear", 1), ("sin", 1), ("square", 1), ("linear", 2), ("sin", 2)]
         for what, change in changes.items()
         if size or "noise_change" in change
     ]
-    table(pool, "3. Power, ℧ ⫫ x | Z false: log strength or log noise differ by this deviation", rows, DOMAINS)
+    print_table(pool, "3. Power, ℧ ⫫ x | Z false: log strength or log noise differ by this deviation", rows, DOMAINS)
 
 
-def wave(noise: Array) -> Array:
+def sine_coupling(noise: Array) -> Array:
     """A coupling that bends twice."""
     return np.sin(2 * noise)
 
 
-COUPLINGS: dict[str, Function] = {"linear": identity, "square": np.square, "sin 2ε": wave}
+COUPLINGS: dict[str, Function] = {"linear": identity, "square": np.square, "sin 2ε": sine_coupling}
 # Mechanism, |Z|, coupling, dependence: chosen on seeds 500 to 519 so that KCI rejects about 0.95 of the time.
 ADDITIVE = (
     ("linear", 0, "linear", 0.19),
@@ -217,7 +222,7 @@ ADDITIVE = (
 NOT_ADDITIVE = (("linear", 1, "square", 0.15), ("linear", 2, "square", 0.16))
 
 
-def pair_power(pool: ProcessPoolExecutor, repetitions: int, peer: int) -> None:
+def show_pair_power(pool: ProcessPoolExecutor, repetitions: int, peer: int) -> None:
     for title, cases in (
         ("4. Power, x ⫫ y | Z false: the noise of x enters y with this weight and shape", ADDITIVE),
         ("4b. The same where E[y | x, Z] is not additive (no target)", NOT_ADDITIVE),
@@ -226,8 +231,8 @@ def pair_power(pool: ProcessPoolExecutor, repetitions: int, peer: int) -> None:
         for mechanism, size, coupling, dependence in cases:
             make = partial(calibration_pair, mechanism, conditioning=size, dependence=dependence)
             make = partial(make, coupling=COUPLINGS[coupling])
-            rows.append(Row(f"{named(mechanism, size)}, {dependence} {coupling}", make, peer or repetitions))
-        found = table(pool, title, rows, PAIRS, bool(peer))
+            rows.append(Row(f"{name_row(mechanism, size)}, {dependence} {coupling}", make, peer or repetitions))
+        found = print_table(pool, title, rows, PAIRS, bool(peer))
         if cases is ADDITIVE:
             lowest_power(found)
 
@@ -239,7 +244,7 @@ def lowest_power(found: dict[str, dict[str, float]]) -> None:
     print(f"default: at least {rate:.3f} ({label}); target {LOWEST_POWER}: {verdict}")
 
 
-def large_samples(pool: ProcessPoolExecutor, repetitions: int) -> None:
+def show_large_samples(pool: ProcessPoolExecutor, repetitions: int) -> None:
     rows = [
         Row(
             f"|Z|=1 {mechanism}, n={10 * rows}",
@@ -249,10 +254,10 @@ def large_samples(pool: ProcessPoolExecutor, repetitions: int) -> None:
         for mechanism in ("linear", "sin")
         for rows, most in ((100, 500), (1000, 200), (10_000, 100))
     ]
-    table(pool, "5. Level as n grows, x ⫫ y | Z true: 10 clients, all alike", rows, PAIRS)
+    print_table(pool, "5. Level as n grows, x ⫫ y | Z true: 10 clients, all alike", rows, PAIRS)
 
 
-def broken_assumptions(pool: ProcessPoolExecutor, repetitions: int) -> None:
+def show_broken_assumptions(pool: ProcessPoolExecutor, repetitions: int) -> None:
     cases = (("noise grows with z", "linear", 1, 0.3), ("sin 3z", "wave", 1, 0.0), ("z1 · z2", "product", 2, 0.0))
     for title, make, contenders in (
         ("6. Level where an assumption fails, x ⫫ y | Z true", calibration_pair, PAIRS),
@@ -262,12 +267,14 @@ def broken_assumptions(pool: ProcessPoolExecutor, repetitions: int) -> None:
             Row(f"|Z|={size}, {label}", partial(make, m, conditioning=size, unrest=unrest), repetitions)
             for label, m, size, unrest in cases
         ]
-        table(pool, title, rows, contenders)
+        print_table(pool, title, rows, contenders)
 
 
-def precise_levels(pool: ProcessPoolExecutor, repetitions: int) -> None:
-    rows = [Row(named(m, n), partial(calibration_pair, m, conditioning=n), repetitions) for m, n in settings()[:6]]
-    highest_level(table(pool, "7. Table 1 again for our test alone, with more repetitions", rows, PAIRS[:2]))
+def show_precise_levels(pool: ProcessPoolExecutor, repetitions: int) -> None:
+    rows = [
+        Row(name_row(m, n), partial(calibration_pair, m, conditioning=n), repetitions) for m, n in design_settings()[:6]
+    ]
+    highest_level(print_table(pool, "7. Table 1 again for our test alone, with more repetitions", rows, PAIRS[:2]))
 
 
 def main() -> None:
@@ -290,13 +297,13 @@ def main() -> None:
         f"Rejection rates at α = {ALPHA}, seeds from {FIRST_SEED}; one standard error of a rate of {ALPHA}: {error:.3f}"
     )
     measure = {
-        1: lambda pool: pair_levels(pool, n),
-        2: lambda pool: domain_levels(pool, n),
-        3: lambda pool: domain_power(pool, min(n, 100)),
-        4: lambda pool: pair_power(pool, min(n, 200), options.kci),
-        5: lambda pool: large_samples(pool, n),
-        6: lambda pool: broken_assumptions(pool, min(n, 200)),
-        7: lambda pool: precise_levels(pool, 4 * n),
+        1: lambda pool: show_pair_levels(pool, n),
+        2: lambda pool: show_domain_levels(pool, n),
+        3: lambda pool: show_domain_power(pool, min(n, 100)),
+        4: lambda pool: show_pair_power(pool, min(n, 200), options.kci),
+        5: lambda pool: show_large_samples(pool, n),
+        6: lambda pool: show_broken_assumptions(pool, min(n, 200)),
+        7: lambda pool: show_precise_levels(pool, 4 * n),
     }
     with ProcessPoolExecutor(options.workers, initializer=threadpool_limits, initargs=(1,)) as pool:
         for number in options.tables:

@@ -39,7 +39,7 @@ def plan_of(variables: int) -> StudyPlan:
     return StudyPlan(tuple(columns), ("site",))
 
 
-def part_of(variables: int, rows: int, seed: int, number: int) -> pa.Table:
+def make_part(variables: int, rows: int, seed: int, number: int) -> pa.Table:
     """A chain of variables with noise; every tenth of them is cut into labels, and a few values are missing."""
     random = np.random.default_rng([seed, number])
     values = random.standard_normal((variables, rows))
@@ -56,34 +56,34 @@ def part_of(variables: int, rows: int, seed: int, number: int) -> pa.Table:
     return pa.table(columns)
 
 
-def of_rows(part: Part, numbers: Any) -> pa.Table:
+def summarize_rows(part: Part, numbers: Any) -> pa.Table:
     """The part whose number Ray carries around as a row of its own."""
     return part(int(numbers["id"][0]))
 
 
-def as_frame(part: Part, number: int) -> Any:
+def to_frame(part: Part, number: int) -> Any:
     return part(number).to_pandas()
 
 
 @contextmanager
-def one_core(part: Part, parts: int) -> Iterator[Any]:
+def run_on_one_core(part: Part, parts: int) -> Iterator[Any]:
     with threadpool_limits(1):
         yield lambda: (part(number) for number in range(parts))
 
 
 @contextmanager
-def dask_cluster(part: Part, parts: int, workers: int) -> Iterator[Any]:
+def run_on_dask(part: Part, parts: int, workers: int) -> Iterator[Any]:
     import dask.dataframe as dd
     from distributed import Client, LocalCluster
 
     alone = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": "ERROR"}
     with LocalCluster(n_workers=workers, threads_per_worker=1, **alone) as cluster, Client(cluster):
-        frame = dd.from_map(partial(as_frame, part), range(parts), meta=as_frame(part, 0).iloc[:0])
+        frame = dd.from_map(partial(to_frame, part), range(parts), meta=to_frame(part, 0).iloc[:0])
         yield lambda: DaskRows(frame)
 
 
 @contextmanager
-def ray_cluster(part: Part, parts: int, workers: int) -> Iterator[Any]:
+def run_on_ray(part: Part, parts: int, workers: int) -> Iterator[Any]:
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # or Ray listens to the network, whatever address it is given
     import ray
     import ray.data
@@ -93,13 +93,13 @@ def ray_cluster(part: Part, parts: int, workers: int) -> Iterator[Any]:
     try:
         ray.data.DataContext.get_current().enable_progress_bars = False
         numbers = ray.data.range(parts, override_num_blocks=parts)
-        made = numbers.map_batches(partial(of_rows, part), batch_size=1, batch_format="pyarrow")
+        made = numbers.map_batches(partial(summarize_rows, part), batch_size=1, batch_format="pyarrow")
         yield lambda: RayRows(made)
     finally:
         ray.shutdown()
 
 
-def timed(plan: StudyPlan, cluster: Any, times: int) -> tuple[bytes, float]:
+def time_call(plan: StudyPlan, cluster: Any, times: int) -> tuple[bytes, float]:
     """The message, and the least of several times; the first run, in which workers load their libraries, is extra."""
     with cluster as source:
         taken = []
@@ -120,14 +120,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1000)
     options = parser.parse_args()
     plan, rows = plan_of(options.variables), options.rows // options.parts
-    part = partial(part_of, options.variables, rows, options.seed)
+    part = partial(make_part, options.variables, rows, options.seed)
     size = f"{rows * options.parts:,} rows of {options.variables} variables in {options.parts} parts"
     print(f"{size} (seed {options.seed}); {options.workers} worker processes")
     print(f"{'':<14} {'same bytes':>10} {'time beside one core':>22}")
-    expected, alone = timed(plan, one_core(part, options.parts), options.times)
-    for name, engine in {"Dask": dask_cluster, "Ray": ray_cluster}.items():
+    expected, alone = time_call(plan, run_on_one_core(part, options.parts), options.times)
+    for name, engine in {"Dask": run_on_dask, "Ray": run_on_ray}.items():
         try:
-            found, taken = timed(plan, engine(part, options.parts, options.workers), options.times)
+            found, taken = time_call(plan, engine(part, options.parts, options.workers), options.times)
         except ModuleNotFoundError as lacking:
             print(f"{name:<14} left out: {lacking}")
         else:

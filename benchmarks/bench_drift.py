@@ -23,15 +23,15 @@ ODD = "c2"
 """The client that differs, where one does."""
 
 
-def normal(rng: np.random.Generator, rows: int) -> Array:
+def normal_noise(rng: np.random.Generator, rows: int) -> Array:
     return rng.standard_normal(rows)
 
 
-def heavy(rng: np.random.Generator, rows: int) -> Array:
+def heavy_tailed_noise(rng: np.random.Generator, rows: int) -> Array:
     return rng.standard_t(5, rows) / np.sqrt(5 / 3)
 
 
-def skewed(rng: np.random.Generator, rows: int) -> Array:
+def skewed_noise(rng: np.random.Generator, rows: int) -> Array:
     return rng.exponential(1.0, rows) - 1
 
 
@@ -42,7 +42,7 @@ class Setting:
     name: str
     clients: int = 5
     rows: int = 100
-    noise: Noise = normal
+    noise: Noise = normal_noise
     uneven: bool = False  # noise differs between clients, nothing else does
     curved: bool = False  # tanh for a straight line
     label: bool = False  # y is whether the value is positive
@@ -63,7 +63,7 @@ class Setting:
         return {"x": x, "z": z, "y": np.where(y > 0, "yes", "no") if self.label else y}
 
 
-def drifts(setting: Setting, seed: int) -> tuple[Drift, ...]:
+def count_drifts(setting: Setting, seed: int) -> tuple[Drift, ...]:
     tables = setting.tables(seed)
     plan = StudyPlan.from_tables(tables)
     cohort = add_up((summarize(table, plan, client) for client, table in tables.items()), plan)
@@ -79,8 +79,8 @@ NULLS = (
     Setting("normal, n = 5, 120 clients", clients=120, rows=5),
     Setting("noise differs, n = 15", rows=15, uneven=True),
     Setting("noise differs, n = 100", uneven=True),
-    Setting("t with 5 d.f., n = 100", noise=heavy),
-    Setting("exponential, n = 100", noise=skewed),
+    Setting("t with 5 d.f., n = 100", noise=heavy_tailed_noise),
+    Setting("exponential, n = 100", noise=skewed_noise),
     Setting("tanh, n = 100", curved=True),
     Setting("tanh, n = 1000", curved=True, rows=1000),
     Setting("label, n = 100", label=True),
@@ -99,24 +99,24 @@ CHANGES = tuple(
 )
 
 
-def truth(setting: Setting) -> Mapping[str, float]:
+def true_drift(setting: Setting) -> Mapping[str, float]:
     """What intervals should hold, where it is known: the same at all clients."""
     if setting.curved or setting.label:
         return {}
     return TRUTH if setting.uneven else {**TRUTH, "noise": 1.0}
 
 
-def nothing_differs(seeds: range) -> None:
+def show_false_positives(seeds: range) -> None:
     print(
         f"\nThe mechanism is the same everywhere (noise apart, where it says so), seeds {seeds.start}..{seeds.stop - 1}"
     )
     print("coverage of 95 % intervals; spread of deviations (1 if normal); studies with any false flag, by quantity")
     print(f"{'setting':30}{'effects':>9}{'noise':>7}{'spread':>8}{'any':>7}{'level':>7}{'effects':>9}{'noise':>7}")
     for setting in NULLS:
-        known, kept, away = truth(setting), {"effect": [], "noise": []}, []
+        known, kept, away = true_drift(setting), {"effect": [], "noise": []}, []
         flags = dict.fromkeys(("any", "level", "effect", "noise"), 0)
         for seed in seeds:
-            found = [d for d in drifts(setting, seed) if not (setting.uneven and d.quantity == "noise")]
+            found = [d for d in count_drifts(setting, seed) if not (setting.uneven and d.quantity == "noise")]
             kinds = {_kind(drift) for drift in found if drift.flagged}
             for name in flags:
                 flags[name] += name in kinds or (name == "any" and bool(kinds))
@@ -133,14 +133,14 @@ def nothing_differs(seeds: range) -> None:
         )
 
 
-def one_differs(seeds: range) -> None:
+def show_power(seeds: range) -> None:
     print(f"\nOne of five clients differs in one thing, seeds {seeds.start}..{seeds.stop - 1}")
     print("studies in which it is flagged for this; in which it deviates most in this; in which another is flagged")
     print(f"{'setting':30}{'flagged':>9}{'most':>7}{'others':>8}")
     for setting, quantity in CHANGES:
         flagged = most = others = 0
         for seed in seeds:
-            found = drifts(setting, seed)
+            found = count_drifts(setting, seed)
             right = [drift for drift in found if drift.quantity == quantity]
             flagged += any(drift.flagged and drift.client == ODD for drift in right)
             most += max(right, key=lambda drift: abs(drift.deviation or 0.0)).client == ODD
@@ -159,8 +159,8 @@ def main() -> None:
     parser.add_argument("--seeds", default="1000:1500", help="first:last+1 (default 1000:1500)")
     options = parser.parse_args()
     seeds = range(*map(int, options.seeds.split(":")))
-    nothing_differs(seeds)
-    one_differs(seeds)
+    show_false_positives(seeds)
+    show_power(seeds)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""The evidence engine with many variables, and with many clients: python -m benchmarks.bench_evidence_scale --help
+"""Method "evidence" with many variables, and with many clients: python -m benchmarks.bench_evidence_scale --help
 
-As many edges as variables, ten clients. Beside the way pairs are screened (`fedcdh.inference.parent_screening`), the plain screen: every
-pair that is dependent at level 0.1, which is also how up to 100 variables are screened. Every run has a process of its
-own, one after the other. Seconds are processor time of the search, from the sum of the summaries on; megabytes are the
-most that the process ever had, its tables included. Missed are true edges to which the screen leaves no chance.
+Studies have ten clients, and one edge per variable. Beside the way pairs are screened
+(`fedcdh.inference.parent_screening`) is the plain screen: every pair that is dependent at significance level 0.1, which
+is also how up to 100 variables are screened. Every run has its own process, one after the other. Seconds are processor
+time of the search, from the sum of the summaries on; megabytes are the most that the process ever had, its tables
+included. Missed are true edges to which the screen leaves no chance.
 
 Many clients have 50 rows of 6 variables each, and their summaries are kept apart. Beside the seconds of the search are
 those of comparing every mechanism of every client with the others' (drift) and of writing all of it as JSON.
@@ -23,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.bench_evidence import cohort_of, replaced
+from benchmarks.bench_evidence_priors import cohort_of, replace_prior
 from fedcdh.discovery import algorithm
 from fedcdh.discovery.api import discover_from
 from fedcdh.evaluation.simulation import simulate
@@ -42,7 +43,7 @@ SCREENS: dict[str, dict[str, float]] = {
 SHOWN = ("as chosen", "plain")
 
 
-class Measured(NamedTuple):
+class ScaleMeasurement(NamedTuple):
     seconds: float
     families: float
     candidates: float
@@ -52,7 +53,7 @@ class Measured(NamedTuple):
     direction: float
 
 
-def measured(screen: str, model: Any, variables: int, rows: int, seed: int) -> Measured:
+def measure_size(screen: str, model: Any, variables: int, rows: int, seed: int) -> ScaleMeasurement:
     study = simulate(model, variables=variables, edges=variables, rows=rows, seed=seed).standardised()
     cohort = cohort_of(study)
     possible: dict[str, frozenset[str]] = {}
@@ -63,16 +64,16 @@ def measured(screen: str, model: Any, variables: int, rows: int, seed: int) -> M
         return possible or None
 
     with ExitStack() as stack:
-        stack.enter_context(replaced(algorithm, "screen_parents", screened))
+        stack.enter_context(replace_prior(algorithm, "screen_parents", screened))
         for name, value in SCREENS[screen].items():
-            stack.enter_context(replaced(parent_screening, name, value))
+            stack.enter_context(replace_prior(parent_screening, name, value))
         start = process_time()
         found = discover_from(
             cohort, cohort.plan, method="evidence", progress=lambda before, new: scored.append(before + new)
         )
         seconds = process_time() - start
     score = compare(found.to_dag().arrows, study.arrows)
-    return Measured(
+    return ScaleMeasurement(
         seconds,
         max(scored),
         float(np.mean([len(others) for others in possible.values()])),
@@ -83,14 +84,14 @@ def measured(screen: str, model: Any, variables: int, rows: int, seed: int) -> M
     )
 
 
-class Compared(NamedTuple):
+class ClientComparison(NamedTuple):
     search: float
     drift: float
     export: float
     megabytes: float
 
 
-def compared(clients: int, seed: int) -> Compared:
+def compare_clients(clients: int, seed: int) -> ClientComparison:
     """A study of so many small clients, from their summaries to the file of the result."""
     study = simulate("general", variables=6, edges=6, clients=clients, rows=50, seed=seed).standardised()
     cohort = cohort_of(study)
@@ -101,7 +102,7 @@ def compared(clients: int, seed: int) -> Compared:
     moments.append(process_time())
     render_result_json(result)
     moments.append(process_time())
-    return Compared(*np.diff(moments).tolist(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    return ClientComparison(*np.diff(moments).tolist(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
 def show_clients(numbers: list[int], seeds: range) -> None:
@@ -110,7 +111,7 @@ def show_clients(numbers: list[int], seeds: range) -> None:
     print(f"{'':36}{'search s':>9}{'drift s':>10}{'JSON s':>12}{'MB':>15}")
     found = []
     for clients in numbers:
-        found.append(in_a_process(partial(compared, clients), seeds))
+        found.append(run_in_process(partial(compare_clients, clients), seeds))
         search, drift, export, megabytes = found[-1]
         print(f"{f'K = {clients}':36}{search:9.1f}{drift:10.1f}{export:12.1f}{megabytes:15.0f}", flush=True)
     if len(numbers) < 2:
@@ -120,7 +121,7 @@ def show_clients(numbers: list[int], seeds: range) -> None:
     print(f"{'grows with K to the power':36}{powers[0]:9.2f}{powers[1]:10.2f}{powers[2]:12.2f}")
 
 
-def in_a_process(run: Callable[[int], tuple[float, ...]], seeds: range) -> list[float]:
+def run_in_process(run: Callable[[int], tuple[float, ...]], seeds: range) -> list[float]:
     """The mean over seeds of what a run measures, each in a process of its own."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool:
         return [float(mean) for mean in np.mean(list(pool.map(run, seeds)), axis=0)]
@@ -147,8 +148,8 @@ def main() -> None:
             for screen in (
                 options.screens if variables > parent_screening.MAX_PAIRWISE_VARIABLES else options.screens[:1]
             ):
-                run = partial(measured, screen, model, variables, options.rows)
-                found = Measured(*in_a_process(run, seeds))
+                run = partial(measure_size, screen, model, variables, options.rows)
+                found = ScaleMeasurement(*run_in_process(run, seeds))
                 label = f"{model:8} d = {variables:<4} {screen}"
                 print(
                     f"{label:36}{found.seconds:9.1f}{found.families:10.0f}{found.candidates:12.1f}{found.missed:8.1f}"

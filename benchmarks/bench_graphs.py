@@ -37,13 +37,13 @@ class Setting(NamedTuple):
     dialect: str
 
 
-def oracle(study: Simulation) -> PartialGraph:
+def score_oracle(study: Simulation) -> PartialGraph:
     """The best a search can do: the class of the true augmented graph, extended to a DAG."""
     augmented = PartialGraph.from_dag((DOMAIN, *study.names), study.augmented)
     return extend_to_dag(to_cpdag(augmented)).drop(DOMAIN)
 
 
-def visible(study: Simulation, found: Discovery) -> list[tuple[str, str]]:
+def score_visible(study: Simulation, found: Discovery) -> list[tuple[str, str]]:
     """The true edges that the default test sees when it is asked the right question."""
     arrows = sorted(study.arrows)
     parents = {head: {tail for tail, other in arrows if other == head} for _, head in arrows}
@@ -52,7 +52,7 @@ def visible(study: Simulation, found: Discovery) -> list[tuple[str, str]]:
     return [arrow for arrow, answer in zip(arrows, answers, strict=True) if answer.p_value < found.settings.alpha]
 
 
-def instance(setting: Setting, seed: int) -> Simulation:
+def make_instance(setting: Setting, seed: int) -> Simulation:
     """One study, standardised: nothing may profit from the scale."""
     return simulate(
         cast("MechanismModel", setting.model),
@@ -65,10 +65,10 @@ def instance(setting: Setting, seed: int) -> Simulation:
     ).standardised()
 
 
-def one(setting: Setting, methods: tuple[str, ...], seed: int) -> dict[str, list[float]]:
+def score_instance(setting: Setting, methods: tuple[str, ...], seed: int) -> dict[str, list[float]]:
     """Skeleton F1, direction F1, SHDs, changing recall and precision, seconds: per method, for one instance."""
-    study = instance(setting, seed)
-    best = compare(oracle(study).arrows, study.arrows)
+    study = make_instance(setting, seed)
+    best = compare(score_oracle(study).arrows, study.arrows)
     figures = {"oracle": [best.skeleton.f1, best.direction.f1, 0, best.direction.shd, 1, 1, 0]}
     for method in methods:
         start = time.perf_counter()
@@ -80,14 +80,14 @@ def one(setting: Setting, methods: tuple[str, ...], seed: int) -> dict[str, list
         figures[method] = [skeleton.f1, score.direction.f1, skeleton.shd, score.direction.shd]
         figures[method] += [changing.recall, changing.precision, seconds]
         if method == "constraint":
-            seen = compare(visible(study, found), study.arrows)
+            seen = compare(score_visible(study, found), study.arrows)
             figures["visible"] = [seen.skeleton.f1, np.nan, seen.skeleton.shd, np.nan, np.nan, np.nan, 0]
     return figures
 
 
-def table(setting: Setting, methods: tuple[str, ...], seeds: range, workers: int) -> None:
+def print_table(setting: Setting, methods: tuple[str, ...], seeds: range, workers: int) -> None:
     with ProcessPoolExecutor(workers) as pool:
-        results = list(pool.map(partial(one, setting, methods), seeds, chunksize=2))
+        results = list(pool.map(partial(score_instance, setting, methods), seeds, chunksize=2))
     print(
         f"\n{setting.model}, d={setting.variables}, K={setting.clients}, n_k={setting.rows}, "
         f"edges={setting.density}d, {setting.dialect} dialect, seeds {seeds.start}..{seeds.stop - 1}"
@@ -121,7 +121,7 @@ def main() -> None:
     for variables in options.variables:
         for model in options.models:
             setting = Setting(model, variables, options.clients, options.rows, options.density, options.dialect)
-            table(setting, tuple(options.methods), range(first, last), options.workers)
+            print_table(setting, tuple(options.methods), range(first, last), options.workers)
 
 
 if __name__ == "__main__":

@@ -32,36 +32,36 @@ SHAPES: dict[str, Callable[[np.random.Generator, int], Array]] = {
 }
 
 
-def sketch(values: Array, seed: int) -> row_sketches.ValueSketch:
+def make_sketch(values: Array, seed: int) -> row_sketches.ValueSketch:
     (found,) = (hashed := row_sketches._KeyedHash(bytes([seed % 251]))).sketches(
         hashed.columns([NumericColumn(values)])
     )
     return found
 
 
-def seen(rows: int, changed: int, buckets: int, tables: int) -> float:
+def count_detected(rows: int, changed: int, buckets: int, tables: int) -> float:
     """The sure bound over how many values really changed, on average."""
     shares = []
     for seed in range(1000, 1000 + tables):
         rng = np.random.default_rng(seed)
         before = rng.standard_normal(rows)
         after = np.concatenate([before[changed:], rng.standard_normal(changed)])
-        shares.append(sketch(before, seed).changed(sketch(after, seed)) / (2 * changed))
+        shares.append(make_sketch(before, seed).changed(make_sketch(after, seed)) / (2 * changed))
     return statistics.mean(shares)
 
 
-def common(draw: Callable[[np.random.Generator, int], Array], rows: int, share: float, tables: int) -> float:
+def show_common_rows(draw: Callable[[np.random.Generator, int], Array], rows: int, share: float, tables: int) -> float:
     """How often common rows are seen."""
     hits = 0
     for seed in range(1000, 1000 + tables):
         rng = np.random.default_rng(seed)
         before, kept = draw(rng, rows), round(share * rows)
         after = np.concatenate([before[:kept], draw(rng, rows - kept)])
-        hits += sketch(before, seed).shares(sketch(after, seed))
+        hits += make_sketch(before, seed).shares(make_sketch(after, seed))
     return hits / tables
 
 
-def cost(variables: int, rows: int) -> tuple[float, float]:
+def show_cost(variables: int, rows: int) -> tuple[float, float]:
     """Seconds of the processor to summarize, and what sketches add to it."""
     data = np.random.default_rng(0).standard_normal((rows, variables))
     table = {f"v{j}": data[:, j] for j in range(variables)}
@@ -87,7 +87,7 @@ def main() -> None:
     for rows, changed in ((1000, 1), (1000, 50), (1000, 250), (10_000, 1000), (100_000, 2500), (100_000, 10_000)):
         cells = []
         for row_sketches.N_BUCKETS in BUCKETS:  # what is measured
-            cells.append(f"{seen(rows, changed, row_sketches.N_BUCKETS, tables):>16.2f}")
+            cells.append(f"{count_detected(rows, changed, row_sketches.N_BUCKETS, tables):>16.2f}")
         print(f"{rows:>8}{changed:>10}" + "".join(cells))
     row_sketches.N_BUCKETS = chosen
     shares = (0.0, 0.05, 0.1, 0.2, 0.5, 0.98)
@@ -95,11 +95,11 @@ def main() -> None:
     print(f"{'':>10}{'rows':>8}" + "".join(f"{share:>8.0%}" for share in shares))
     for name, draw in SHAPES.items():
         for rows in (1000, 100_000):
-            cells = [f"{common(draw, rows, share, tables):>8.2f}" for share in shares]
+            cells = [f"{show_common_rows(draw, rows, share, tables):>8.2f}" for share in shares]
             print(f"{name:>10}{rows:>8}" + "".join(cells))
     print("\nprocessor seconds to summarize, what sketches add, ratio")
     for variables, rows in ((6, 100_000), (30, 100_000), (6, 500_000)):
-        plain, more = cost(variables, rows)
+        plain, more = show_cost(variables, rows)
         print(f"{variables:>4} variables, {rows:>9} rows {plain:>8.2f}{more:>8.2f}{more / plain:>8.2f}")
 
 

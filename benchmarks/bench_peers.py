@@ -17,8 +17,18 @@ from typing import get_args
 
 import numpy as np
 
-from benchmarks.bench_graphs import DIALECTS, Setting, instance
-from benchmarks.bench_record import ORACLE, Figures, Record, failed, mean, oracle, ours, score, title
+from benchmarks.bench_graphs import DIALECTS, Setting, make_instance
+from benchmarks.bench_real_data import (
+    ORACLE,
+    Figures,
+    Record,
+    failure_record,
+    mean_record,
+    oracle_record,
+    run_fedcdh,
+    score,
+    study_title,
+)
 from fedcdh.errors import MissingDependencyError
 from fedcdh.evaluation.baselines import BASELINES
 from fedcdh.evaluation.baselines.pooled_references import import_causal_learn
@@ -46,37 +56,41 @@ def setting_of(text: str, dialect: str) -> Setting:
     return Setting(model, variables, clients, rows, 1, dialect)
 
 
-def theirs(simulated: Simulation, study: RealStudy, peer: str, seed: int) -> Figures:
+def score_peer(simulated: Simulation, study: RealStudy, peer: str, seed: int) -> Figures:
     """One of the peers; what it raises is its result."""
     start = time.perf_counter()
     try:
         result = PEERS[peer](simulated.tables, simulated.names, seed)
     except Exception as reason:  # whatever it is: the others go on
-        return failed(reason, time.perf_counter() - start)
+        return failure_record(reason, time.perf_counter() - start)
     seconds = time.perf_counter() - start
     return score(study, result.graph, result.directed, result.changing, seconds)
 
 
-def ready(peers: Sequence[str]) -> None:
+def is_ready(peers: Sequence[str]) -> None:
     """Imports what these peers need, so that it is missed before any work is done, and not on the clock."""
     for peer in peers:
         PEERS[peer].load()
-        if PEERS[peer].needs:
+        if PEERS[peer].extra:
             import_causal_learn("search.ConstraintBased.CDNOD", "cdnod")
 
 
-def on_instance(setting: Setting, methods: Sequence[str], peers: Sequence[str], fewer: range, seed: int) -> Record:
+def score_instance(setting: Setting, methods: Sequence[str], peers: Sequence[str], fewer: range, seed: int) -> Record:
     """All programs on one instance, the slow ones only on the fewer seeds."""
-    simulated = instance(setting, seed)
-    study = RealStudy.of(simulated, title(setting))
-    found = {**oracle(study), **{method: ours(study, method, seed) for method in methods}}
-    return found | {peer: theirs(simulated, study, peer, seed) for peer in peers if seed in fewer or peer not in SLOW}
+    simulated = make_instance(setting, seed)
+    study = RealStudy.of(simulated, study_title(setting))
+    found = {**oracle_record(study), **{method: run_fedcdh(study, method, seed) for method in methods}}
+    return found | {
+        peer: score_peer(simulated, study, peer, seed) for peer in peers if seed in fewer or peer not in SLOW
+    }
 
 
 SLOW = ("kci",)
 
 
-def rows(records: Mapping[int, Record], methods: Sequence[str], peers: Sequence[str]) -> Iterator[tuple[str, Record]]:
+def score_rows(
+    records: Mapping[int, Record], methods: Sequence[str], peers: Sequence[str]
+) -> Iterator[tuple[str, Record]]:
     """Lines of the table, groups of equal seeds together: for each group the oracle, ours, and the peers run on it."""
     groups: dict[frozenset[int], list[str]] = {frozenset(records): []}
     for peer in peers:
@@ -84,16 +98,19 @@ def rows(records: Mapping[int, Record], methods: Sequence[str], peers: Sequence[
     for seeds, members in groups.items():
         if seeds:
             chosen = (ORACLE, *methods, *members)
-            yield str(len(seeds)), mean([{name: records[seed][name] for name in chosen} for seed in sorted(seeds)])
+            yield (
+                str(len(seeds)),
+                mean_record([{name: records[seed][name] for name in chosen} for seed in sorted(seeds)]),
+            )
 
 
-def table(records: Mapping[int, Record], setting: Setting, methods: Sequence[str], peers: Sequence[str]) -> None:
-    print(f"\n{title(setting)} dialect, seeds {min(records)}..{max(records)}")
+def print_table(records: Mapping[int, Record], setting: Setting, methods: Sequence[str], peers: Sequence[str]) -> None:
+    print(f"\n{study_title(setting)} dialect, seeds {min(records)}..{max(records)}")
     print(
         f"{'program':12}{'seeds':>7}{'skel F1':>9}{'dir F1':>9}{'of oracle':>10}{'dir SHD':>9}"
         f"{'chg rec':>9}{'chg prec':>9}{'seconds':>9}"
     )
-    for seeds, group in rows(records, methods, peers):
+    for seeds, group in score_rows(records, methods, peers):
         for program, figures in group.items():
             share = figures.direction / group[ORACLE].direction
             cells = [figures.skeleton, figures.direction, share, figures.shd, *figures[3:6]]
@@ -116,7 +133,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     try:
-        ready(options.peers)
+        is_ready(options.peers)
     except MissingDependencyError as missing:
         raise SystemExit(f"{missing}; or choose --peers fedpc") from missing
     first, last = map(int, options.seeds.split(":"))
@@ -124,10 +141,10 @@ def main() -> None:
     fewer = seeds if options.fewer is None else seeds[: options.fewer]
     for text in (*options.settings, *(STANDARD if options.standard else ())):
         setting = setting_of(text, options.dialect)
-        job = partial(on_instance, setting, options.methods, options.peers, fewer)
-        with ProcessPoolExecutor(options.workers, initializer=ready, initargs=(options.peers,)) as pool:
+        job = partial(score_instance, setting, options.methods, options.peers, fewer)
+        with ProcessPoolExecutor(options.workers, initializer=is_ready, initargs=(options.peers,)) as pool:
             records = dict(zip(seeds, pool.map(job, seeds), strict=True))
-        table(records, setting, options.methods, options.peers)
+        print_table(records, setting, options.methods, options.peers)
 
 
 if __name__ == "__main__":

@@ -18,25 +18,25 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from benchmarks.bench_summarize import small as near_the_machine
-from benchmarks.scale.growth import CURVES, follow
-from benchmarks.scale.page import PRINTED, draw, page, read_points, write_besides, write_points
-from benchmarks.scale.peers import CASES, SMALL, compare, in_words
+from benchmarks.bench_summarize import print_small_ratios as near_the_machine
+from benchmarks.scale.growth import CURVES, measure_curve
+from benchmarks.scale.page import PRINTED, draw_growth, read_points, render_page, write_besides, write_points
+from benchmarks.scale.peers import CASES, SMALL, compare, format_ratio
 
 FOLDER = Path("docs/scale")
-QUICKLY: Mapping[str, tuple[str, ...]] = {"summarize": ("--rows", "200000"), "costs": ("--only", "arrival")}
+QUICK_OPTIONS: Mapping[str, tuple[str, ...]] = {"summarize": ("--rows", "200000"), "costs": ("--only", "arrival")}
 """How single benchmarks are told that little time is left, where it is not --quick."""
 
 
-def growth(folder: Path, quick: bool) -> None:
+def measure_growth(folder: Path, quick: bool) -> None:
     points = []
-    for point in follow(curve.quick() if quick else curve for curve in CURVES):
+    for point in measure_curve(curve.quick() if quick else curve for curve in CURVES):
         points.append(point)
         print(f"{point.curve:20} {point.varied:10} {point.value:9,} {point.cost.seconds:9.4f} s", flush=True)
     write_points(points, folder / "growth.csv")
 
 
-def peers(folder: Path, quick: bool) -> None:
+def measure_peers(folder: Path, quick: bool) -> None:
     found = []
     with threadpool_limits(1):
         for one in compare(SMALL if quick else CASES):
@@ -45,9 +45,9 @@ def peers(folder: Path, quick: bool) -> None:
     write_besides(found, folder / "peers.csv")
 
 
-def printed(folder: Path, quick: bool, *, name: str, module: str) -> None:
+def record_benchmark(folder: Path, quick: bool, *, name: str, module: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    command = ["python", "-m", module, *(QUICKLY.get(name, ("--quick",)) if quick else ())]
+    command = ["python", "-m", module, *(QUICK_OPTIONS.get(name, ("--quick",)) if quick else ())]
     print("$", *command, flush=True)
     run = subprocess.run([sys.executable, *command[1:]], stdout=subprocess.PIPE, text=True, check=False)
     if run.returncode:
@@ -58,26 +58,26 @@ def printed(folder: Path, quick: bool, *, name: str, module: str) -> None:
 
 def write_page(folder: Path, quick: bool) -> None:
     if (points := folder / "growth.csv").exists():
-        draw(read_points(points), folder / "growth.png")
+        draw_growth(read_points(points), folder / "growth.png")
     target = folder.with_suffix(".md")
-    target.write_text(page(folder), encoding="utf-8")
+    target.write_text(render_page(folder), encoding="utf-8")
     print(f"written: {target}")
 
 
-def small() -> None:
+def print_small_ratios() -> None:
     """Ratios only, for whoever reads the log of continuous integration and compares it with the last one."""
     with threadpool_limits(1):
         near_the_machine()
         if find_spec("causallearn") is None:
             print("causal-learn is not installed: no ratio beside it")
             return
-        print(f"d = 30, causal-learn's linear cdnod over ours, nonparametric: {in_words(list(compare(SMALL)))}")
+        print(f"d = 30, causal-learn's linear cdnod over ours, nonparametric: {format_ratio(list(compare(SMALL)))}")
 
 
 PARTS: Mapping[str, Callable[[Path, bool], None]] = {
-    "growth": growth,
-    "peers": peers,
-    **{name: partial(printed, name=name, module=module) for name, _, module in PRINTED},
+    "growth": measure_growth,
+    "peers": measure_peers,
+    **{name: partial(record_benchmark, name=name, module=module) for name, _, module in PRINTED},
     "page": write_page,
 }
 
@@ -94,7 +94,7 @@ def main() -> None:
     os.environ["TQDM_DISABLE"] = "1"  # peers' bars would count as their time
     for part in options.parts or PARTS:
         if part == "small":
-            small()
+            print_small_ratios()
         else:
             PARTS[part](options.output, options.quick)
 

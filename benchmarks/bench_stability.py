@@ -31,7 +31,7 @@ NAMES = ("a", "b")
 METHODS = ("evidence", "constraint")
 
 
-def alike(seed: int, method: str, clients: int = 10, rows: int = 80) -> Discovery:
+def discover_independent(seed: int, method: str, clients: int = 10, rows: int = 80) -> Discovery:
     """a → b at all clients alike."""
     tables = {}
     for k in range(clients):
@@ -42,7 +42,7 @@ def alike(seed: int, method: str, clients: int = 10, rows: int = 80) -> Discover
     return discover_from(cohort, plan, method=method)
 
 
-def of_double_weight(cohort: Cohort, drawn: tuple[str, ...]) -> Cohort:
+def double_weight(cohort: Cohort, drawn: tuple[str, ...]) -> Cohort:
     """Every client once, its sums multiplied by how often it was drawn."""
     times = Counter(drawn)
     summaries = [
@@ -57,7 +57,9 @@ HALVES = (slice(0, None, 2), slice(1, None, 2))
 KINDS = ("true, found", "true, not found", "false, found", "absent, not found")
 
 
-def shares(seed: int, model: str, method: str, copies: int, rows: int = 200) -> list[tuple[str, float, float]]:
+def replicate_shares(
+    seed: int, model: str, method: str, copies: int, rows: int = 200
+) -> list[tuple[str, float, float]]:
     """For every pair: what kind it is of, the share of copies with an edge, and whether new rows give one."""
     study = simulate(model, variables=6, clients=5, rows=2 * rows, seed=seed)  # type: ignore[arg-type]
     halves = [{c: dict(zip(study.names, t[part].T, strict=True)) for c, t in study.tables.items()} for part in HALVES]
@@ -76,11 +78,11 @@ def shares(seed: int, model: str, method: str, copies: int, rows: int = 200) -> 
     return found
 
 
-def of_rows(seeds: range, copies: int, methods: Sequence[str]) -> None:
+def show_row_stability(seeds: range, copies: int, methods: Sequence[str]) -> None:
     print(f"share of runs with an edge, d = 6, K = 5, n = 200, {copies} copies, seeds {seeds.start}:{seeds.stop}")
     print(f"{'model':9}{'method':12}{'pair':20}{'pairs':>7}{'copies':>9}{'new rows':>10}{'in 9 of 10 copies':>20}")
     for method, model in product(methods, ("linear", "general")):
-        found = [record for seed in seeds for record in shares(seed, model, method, copies)]
+        found = [record for seed in seeds for record in replicate_shares(seed, model, method, copies)]
         for kind in KINDS:
             told = np.array([record[1:] for record in found if record[0] == kind]).reshape(-1, 2)
             again, new = told.mean(axis=0) if len(told) else (np.nan, np.nan)
@@ -97,21 +99,23 @@ def main() -> None:
     parser.add_argument("--copies", type=int, default=20, help="bootstrap copies per study (default 20)")
     options = parser.parse_args()
     if options.what == "rows":
-        of_rows(range(*map(int, (options.seeds or "1000:1020").split(":"))), options.copies, options.methods)
+        show_row_stability(range(*map(int, (options.seeds or "1000:1020").split(":"))), options.copies, options.methods)
     else:
-        of_clients(range(*map(int, (options.seeds or "1000:1060").split(":"))), options.runs, options.methods)
+        show_client_stability(
+            range(*map(int, (options.seeds or "1000:1060").split(":"))), options.runs, options.methods
+        )
 
 
-def of_clients(seeds: range, runs: int, methods: Sequence[str]) -> None:
+def show_client_stability(seeds: range, runs: int, methods: Sequence[str]) -> None:
     print(f"share of variables that seem to change, nothing differs, 10 clients, seeds {seeds.start}:{seeds.stop}")
     print(f"{'method':12}{'the study':>11}{'two clients':>13}{'double weight':>15}")
     for method in methods:
         whole, two, double = [], [], []
         for seed in seeds:
-            result = alike(seed, method)
+            result = discover_independent(seed, method)
             whole.append(len(result.changing) / len(NAMES))
             for run in result.stability(runs, seed=seed).runs:
-                weighed = of_double_weight(result.cohort, run.clients)
+                weighed = double_weight(result.cohort, run.clients)
                 graph = get_method(method).search(weighed, result.settings, None).orientation.graph
                 two.append(len(run.changing or ()) / len(NAMES))
                 double.append(len(graph.children(DOMAIN)) / len(NAMES))

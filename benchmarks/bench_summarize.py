@@ -39,10 +39,9 @@ from fedcdh._runtime.cpu_count import available_cpus
 from fedcdh.data.table import NumericColumn, Table
 from fedcdh.messages.study_file import Study
 from fedcdh.messages.summary_file import summary_file_size
-from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.ledger import ReleaseLedger
 from fedcdh.privacy.ledger.gate import ReleaseGate
-from fedcdh.privacy.releases import release_summary
+from fedcdh.privacy.releases import ReleaseContext, release_summary
 from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite
 
 Array = npt.NDArray[np.float64]
@@ -73,7 +72,7 @@ def plan_of(variables: int, family: FeatureFamily | None = None) -> StudyPlan:
     return StudyPlan(tuple(Continuous(n, 0.1, 1.5) for n in names(variables)), ("site",), family or Hermite())
 
 
-def chain(rng: np.random.Generator, rows: int, variables: int) -> Array:
+def draw_chain(rng: np.random.Generator, rows: int, variables: int) -> Array:
     """Every variable hangs on the one before."""
     values = rng.standard_normal((variables, rows))
     for i in range(1, variables):
@@ -91,13 +90,13 @@ def write(path: Path, rows: int, variables: int, seed: int) -> None:
     schema = pa.schema([(name, pa.float64()) for name in names(variables)])
     with pq.ParquetWriter(path, schema) as writer:
         for start in range(0, rows, PART):
-            writer.write_table(pa.table(list(chain(rng, min(PART, rows - start), variables)), schema=schema))
+            writer.write_table(pa.table(list(draw_chain(rng, min(PART, rows - start), variables)), schema=schema))
 
 
 # Beside numpy
 
 
-def by_hand(values: Array, plan: StudyPlan) -> Array:
+def sum_with_numpy(values: Array, plan: StudyPlan) -> Array:
     """The default features and their products, as anybody would write them."""
     total = np.zeros((plan.columns, plan.columns))
     for start in range(0, values.shape[1], BLOCK):
@@ -109,7 +108,7 @@ def by_hand(values: Array, plan: StudyPlan) -> Array:
     return total
 
 
-def cosines(values: Array, plan: StudyPlan) -> Array:
+def cosine_features(values: Array, plan: StudyPlan) -> Array:
     """As many cosines as there are features, and the product of a block of that size, nothing else."""
     width, total = plan.family.width, np.zeros((plan.columns, plan.columns))
     block = np.ones((plan.columns, BLOCK))
@@ -122,44 +121,45 @@ def cosines(values: Array, plan: StudyPlan) -> Array:
     return total
 
 
-def rate(plan: StudyPlan, alone: Callable[[Array, StudyPlan], Array], rows: int, seed: int) -> float:
+def speed_ratio(plan: StudyPlan, alone: Callable[[Array, StudyPlan], Array], rows: int, seed: int) -> float:
     """How much of the speed of numpy alone a summary reaches: the median of rounds, in turn."""
-    values = chain(np.random.default_rng(seed), rows, len(plan.names))
+    values = draw_chain(np.random.default_rng(seed), rows, len(plan.names))
     table, ratios = table_of(values), []
 
     for _ in range(TIMES):
-        theirs = timed(lambda: alone(values, plan))
-        ratios.append(theirs / timed(lambda: summarize(table, plan, "site")))
+        theirs = time_call(lambda: alone(values, plan))
+        ratios.append(theirs / time_call(lambda: summarize(table, plan, "site")))
     return statistics.median(ratios)
 
 
-def timed(work: Callable[[], object], clock: Callable[[], float] = process_time) -> float:
+def time_call(work: Callable[[], object], clock: Callable[[], float] = process_time) -> float:
     begin = clock()
     work()
     return clock() - begin
 
 
-def beside_numpy(variables: int, rows: int, seed: int) -> None:
+def compare_with_numpy(variables: int, rows: int, seed: int) -> None:
     fourier = plan_of(variables, Fourier())
+    hermite = speed_ratio(plan_of(variables), sum_with_numpy, rows, seed)
     print(
-        f"features and products, of numpy's speed: {rate(plan_of(variables), by_hand, rows, seed):.0%} by default, "
-        f"{rate(fourier, cosines, rows, seed):.0%} for {fourier.family.width} Fourier features"
+        f"features and products, of numpy's speed: {hermite:.0%} by default, "
+        f"{speed_ratio(fourier, cosine_features, rows, seed):.0%} for {fourier.family.width} Fourier features"
     )
 
 
-def small() -> None:
+def print_small_ratios() -> None:
     """Ratios only, in a few seconds."""
-    beside_numpy(20, 100_000, 1000)
+    compare_with_numpy(20, 100_000, 1000)
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data.parquet"
         write(data, 200_000, 20, 1000)
-        whole_file(data, Path(folder), plan_of(20), 200_000)
+        show_whole_file(data, Path(folder), plan_of(20), 200_000)
 
 
 # A whole file
 
 
-def arrow_alone(path: Path) -> None:
+def read_with_arrow(path: Path) -> None:
     with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 16) as file:
         for _ in file.iter_batches(BATCH, use_threads=False):
             pass
@@ -170,24 +170,24 @@ def read(path: Path, plan: StudyPlan) -> None:
         pass
 
 
-def checked(rows: object, plan: StudyPlan, workers: int = 1) -> None:
+def release_rows(rows: object, plan: StudyPlan, workers: int = 1) -> None:
     with tempfile.TemporaryDirectory() as folder:
         gate = ReleaseGate(ReleaseLedger(Path(folder) / "releases.jsonl"))
-        release_summary(rows, plan, "site", Policy(), gate=gate, workers=workers)
+        release_summary(rows, plan, ReleaseContext("site", gate=gate, workers=workers))
 
 
-def wide_table(variables: int, rows: int, seed: int) -> None:
+def show_wide_table(variables: int, rows: int, seed: int) -> None:
     """Where columns are many, rows have to be looked at one by one until there are millions."""
-    plan, table = plan_of(variables), table_of(chain(np.random.default_rng(seed), rows, variables))
-    ratio = timed(lambda: checked(table, plan)) / timed(lambda: summarize(table, plan, "site"))
+    plan, table = plan_of(variables), table_of(draw_chain(np.random.default_rng(seed), rows, variables))
+    ratio = time_call(lambda: release_rows(table, plan)) / time_call(lambda: summarize(table, plan, "site"))
     print(f"of {rows:,} rows of {variables} variables, {ratio:.1f} times as long")
 
 
-def whole_file(path: Path, folder: Path, plan: StudyPlan, rows: int) -> None:
+def show_whole_file(path: Path, folder: Path, plan: StudyPlan, rows: int) -> None:
     """Processor time of one core: reading beside Arrow alone, reading and checks beside the sums."""
-    theirs, ours = timed(lambda: arrow_alone(path)), timed(lambda: read(path, plan))
-    sums = timed(lambda: summarize(open_tables(path), plan, "site"))
-    all_of_it = timed(lambda: checked(open_tables(path), plan))
+    theirs, ours = time_call(lambda: read_with_arrow(path)), time_call(lambda: read(path, plan))
+    sums = time_call(lambda: summarize(open_tables(path), plan, "site"))
+    all_of_it = time_call(lambda: release_rows(open_tables(path), plan))
     cells = rows * len(plan.names) * 8
     print(f"reading Parquet: {theirs / ours:.0%} of Arrow's speed ({cells / theirs / 1e9:.1f} GB of numbers a second)")
     print(
@@ -196,40 +196,43 @@ def whole_file(path: Path, folder: Path, plan: StudyPlan, rows: int) -> None:
     )
 
 
-def busy(seed: int) -> None:
+def keep_busy(seed: int) -> None:
     """The sums of rows in memory of its own."""
     plan = plan_of(20)
-    table = table_of(chain(np.random.default_rng(seed), 200_000, 20))
+    table = table_of(draw_chain(np.random.default_rng(seed), 200_000, 20))
     summarize([table] * 8, plan, "site")
 
 
-def given(processes: int) -> float:
+def available_speed(processes: int) -> float:
     """Seconds by the clock for so many processes, each with the same work."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(processes) as pool:
-        pool.map(busy, range(processes))  # until all have started
-        return timed(lambda: pool.map(busy, range(processes), chunksize=1), perf_counter)
+        pool.map(keep_busy, range(processes))  # until all have started
+        return time_call(lambda: pool.map(keep_busy, range(processes), chunksize=1), perf_counter)
 
 
-def on_cores(path: Path, plan: StudyPlan, workers: list[int], rounds: int) -> None:
+def show_workers(path: Path, plan: StudyPlan, workers: list[int], rounds: int) -> None:
     """By the clock, in turn: several workers beside one, with and without checks."""
     tasks: dict[str, Callable[[int], object]] = {
         "sums": lambda number: summarize(open_tables(path), plan, "site", workers=number),
-        "with checks": lambda number: checked(open_tables(path), plan, number),
+        "with checks": lambda number: release_rows(open_tables(path), plan, number),
     }
     for number in (number for number in workers if number > 1):
         found: dict[str, list[float]] = {}
         for _ in range(rounds):
             for name, task in tasks.items():
-                alone, shared = timed(partial(task, 1), perf_counter), timed(partial(task, number), perf_counter)
+                alone, shared = (
+                    time_call(partial(task, 1), perf_counter),
+                    time_call(partial(task, number), perf_counter),
+                )
                 found.setdefault(name, []).append(alone / shared)
-            found.setdefault(f"{number} processes", []).append(number * given(1) / given(number))
+            found.setdefault(f"{number} processes", []).append(number * available_speed(1) / available_speed(number))
         print(f"{number} workers beside 1, times as fast, median (and range) of {rounds}:")
         for name, each in found.items():
             print(f"  {name:12} {statistics.median(each):.2f} ({min(each):.2f} to {max(each):.2f})")
 
 
-def measured(*command: object) -> tuple[float, float, float]:
+def measure_command(*command: object) -> tuple[float, float, float]:
     """Peak memory of a command in MB, before and after, and its time."""
     program = [sys.executable, "-c", MEASURE, *map(str, command)]
     run = subprocess.run(program, capture_output=True, text=True, check=False)
@@ -239,18 +242,18 @@ def measured(*command: object) -> tuple[float, float, float]:
     return before / 1024, after / 1024, seconds
 
 
-def commands(data: Path, folder: Path, plan: StudyPlan, workers: list[int]) -> None:
+def show_commands(data: Path, folder: Path, plan: StudyPlan, workers: list[int]) -> None:
     plan_file = folder / "study.plan.json"
     plan_file.write_text(Study(plan).to_json(), encoding="utf-8")
     summarizing = [["summarize", plan_file, data, "--workers", number] for number in workers]
     for place, command in enumerate([*summarizing, ["profile", data]]):
         told = ["--client", "site", "-o", folder / f"{place}.out", "--ledger", folder / f"{place}.jsonl", "-q"]
-        before, after, seconds = measured(*command, *told)
+        before, after, seconds = measure_command(*command, *told)
         shown = " ".join(str(part) for part in command if not isinstance(part, Path))
         print(f"fedcdh {shown}: peak {after:.0f} MB, of which {before:.0f} MB after starting; {seconds:.0f} s")
 
 
-def message_sizes() -> None:
+def show_summary_sizes() -> None:
     print("\nbytes of a message, and of the paper's tensor of (d + 1)² h² float64 numbers (h = 6 columns a variable)")
     print(f"{'d':>5} {'paper':>12} " + " ".join(f"{f'n = {rows:,}':>22}" for rows in (1000, 100_000, 10_000_000)))
     for variables in (6, 30, 100):
@@ -275,13 +278,13 @@ def main() -> None:
         file = f"Parquet, {data.stat().st_size / 1e6:,.0f} MB"
         print(f"{options.rows:,} rows of {options.variables} variables (seed {options.seed}), {file}")
         print(f"{available_cpus()} cores, load {os.getloadavg()[0]:.1f}")
-        beside_numpy(options.variables, min(options.rows, 200_000), options.seed)
-        whole_file(data, folder, plan, options.rows)
-        wide_table(300, min(options.rows, 50_000), options.seed)
-        on_cores(data, plan, options.workers, min(TIMES, max(1, ENOUGH // options.rows)))
-        commands(data, folder, plan, options.workers)
+        compare_with_numpy(options.variables, min(options.rows, 200_000), options.seed)
+        show_whole_file(data, folder, plan, options.rows)
+        show_wide_table(300, min(options.rows, 50_000), options.seed)
+        show_workers(data, plan, options.workers, min(TIMES, max(1, ENOUGH // options.rows)))
+        show_commands(data, folder, plan, options.workers)
         print(f"load {os.getloadavg()[0]:.1f}")
-    message_sizes()
+    show_summary_sizes()
 
 
 if __name__ == "__main__":

@@ -4,9 +4,9 @@
    level only; variables whose clients really differ by a factor, which nothing in a profile tells from a unit.
 2. Found: one or two clients whose numbers are in another unit.
 
-Everything goes the way of a study: tables are profiled, and `find_unit_mismatch` sees the profiles. TOLERANCE and CLOSER in `units`
-were chosen on seeds below 1000 (and on the real data); what is claimed comes from seeds 1000 upwards. Variables that
-are made up here are drawn anew for every seed: one seed, one variable.
+Everything goes the way of a study: tables are profiled, and `find_unit_mismatch` sees the profiles. The constants in
+`fedcdh.federation.planning.unit_consistency` were chosen on seeds below 1000 (and on the real data); claims rest on
+seeds from 1000 upwards. Simulated variables are drawn once for every seed: one seed, one variable.
 """
 
 from __future__ import annotations
@@ -40,28 +40,28 @@ FRESH = 1000
 SIZES = ((2, 100), (3, 100), (3, 1000), (5, 25), (10, 100))  # clients, rows of each
 
 
-class Told(NamedTuple):
+class Reported(NamedTuple):
     """How many variables were looked at, and which were doubted."""
 
     variables: int
     doubts: dict[str, UnitMismatch]
 
 
-def told(tables: Tables) -> Told:
+def report_on(tables: Tables) -> Reported:
     """What an agreement would say of these clients' tables."""
     profiles = [profile(table, client) for client, table in tables.items()]
     names = [name for name, column in profiles[0].columns.items() if column.kind == "continuous"]
     found = {name: find_unit_mismatch(name, {one.client: one.columns[name] for one in profiles}) for name in names}
-    return Told(len(names), {name: one for name, one in found.items() if one})
+    return Reported(len(names), {name: one for name, one in found.items() if one})
 
 
-def together(parts: Mapping[str, Told]) -> Told:
+def combine(parts: Mapping[str, Reported]) -> Reported:
     """Several studies as one; `parts` is by what to write before a variable's name."""
     doubts = {f"{where}, {name}": one for where, part in parts.items() for name, one in part.doubts.items()}
-    return Told(sum(part.variables for part in parts.values()), doubts)
+    return Reported(sum(part.variables for part in parts.values()), doubts)
 
 
-def show(label: str, found: Told) -> None:
+def show(label: str, found: Reported) -> None:
     print(f"  {label:44}{len(found.doubts):6d} of {found.variables:6d}", flush=True)
 
 
@@ -72,63 +72,63 @@ def show_each(doubts: Mapping[str, UnitMismatch]) -> None:
         print(f"    {where}: median {medians}; {one.conversion.units}?", flush=True)
 
 
-def written(seeds: range) -> str:
+def format_seeds(seeds: range) -> str:
     return f"seeds {seeds[0]}..{seeds[-1]}"
 
 
 # Doubted without reason: studies
 
 
-def simulated(model: Any, dialect: str, seed: int) -> Told:
+def report_on_simulation(model: Any, dialect: str, seed: int) -> Reported:
     parts = {}
     for clients, rows in SIZES:
         study = simulate(model, clients=clients, rows=rows, seed=seed, dialect=DIALECTS[dialect])
         tables = {client: dict(zip(study.names, table.T, strict=True)) for client, table in study.tables.items()}
-        parts[f"{clients} clients of {rows} rows"] = told(tables)
-    return together(parts)
+        parts[f"{clients} clients of {rows} rows"] = report_on(tables)
+    return combine(parts)
 
 
-def demo(seed: int) -> Told:
-    return told(hospital_study(seed).tables)
+def report_on_demo(seed: int) -> Reported:
+    return report_on(hospital_study(seed).tables)
 
 
 def show_studies(pool: ProcessPoolExecutor, seeds: range) -> None:
     sizes = ", ".join(f"{clients} × {rows}" for clients, rows in SIZES)
-    print(f"\nvariables of `simulate` (clients × rows: {sizes}) and of the demo, {written(seeds)}")
+    print(f"\nvariables of `simulate` (clients × rows: {sizes}) and of the demo, {format_seeds(seeds)}")
     everything = {}
     for model, dialect in product(("linear", "general"), DIALECTS):
         label = f"simulate, {model}, {dialect}"
-        everything[label] = over_seeds(pool, partial(simulated, model, dialect), seeds)
+        everything[label] = sum_over_seeds(pool, partial(report_on_simulation, model, dialect), seeds)
         show(label, everything[label])
         show_each(everything[label].doubts)
-    show("simulate, all", together(everything))
-    found = over_seeds(pool, demo, seeds)
+    show("simulate, all", combine(everything))
+    found = sum_over_seeds(pool, report_on_demo, seeds)
     show("demo", found)
     show_each(found.doubts)
 
 
-def over_seeds(pool: ProcessPoolExecutor, study: Callable[[int], Told], seeds: range) -> Told:
+def sum_over_seeds(pool: ProcessPoolExecutor, study: Callable[[int], Reported], seeds: range) -> Reported:
     parts = zip(seeds, pool.map(study, seeds, chunksize=5), strict=True)
-    return together({f"seed {seed}": part for seed, part in parts})
+    return combine({f"seed {seed}": part for seed, part in parts})
 
 
 # Doubted without reason: data that exist
 
 
-def by_domain(columns: Mapping[str, Array]) -> Tables:
+def split_by_domain(columns: Mapping[str, Array]) -> Tables:
     domains = columns[real_data.DOMAIN_COLUMN]
     names = [name for name in columns if name != real_data.DOMAIN_COLUMN]
     return {str(one): {name: columns[name][domains == one] for name in names} for one in np.unique(domains)}
 
 
-def prepared() -> Iterator[tuple[str, Tables]]:
+def prepared_studies() -> Iterator[tuple[str, Tables]]:
     """One study of every source, the largest, the way `real_data` prepares it; codes of levels have no unit."""
     names = {recipe.source: name for name, recipe in real_data.REAL_STUDIES.items() if recipe.kind == "continuous"}
     for name in real_data.available_studies(names.values(), say=lambda text: print(f"  {text}")):
-        yield real_data.REAL_STUDIES[name].source, by_domain(real_data.load_study(name).columns)
+        yield real_data.REAL_STUDIES[name].source, split_by_domain(real_data.load_study(name).columns)
 
 
-def as_they_come() -> Iterator[tuple[str, Tables]]:
+def raw_studies() -> Iterator[tuple[str, Tables]]:
     """Every table with a column `domain`, with all its columns of numbers, as its file has them."""
     labels = {recipe.source for recipe in real_data.REAL_STUDIES.values() if recipe.kind == "categorical"}
     folder = real_data.data_folder()
@@ -136,11 +136,11 @@ def as_they_come() -> Iterator[tuple[str, Tables]]:
         print(f"  {folder} not found, skipped (FEDCDH_SHARED names the folder that holds data/)")
         return
     for path in sorted([*folder.glob("*/data.csv"), *folder.glob("*/data.csv.gz")]):
-        if path.parent.name not in labels and real_data.DOMAIN_COLUMN in (columns := numbers(path)):
-            yield path.parent.name, by_domain(columns)
+        if path.parent.name not in labels and real_data.DOMAIN_COLUMN in (columns := read_numbers(path)):
+            yield path.parent.name, split_by_domain(columns)
 
 
-def numbers(path: Path) -> dict[str, Array]:
+def read_numbers(path: Path) -> dict[str, Array]:
     """The domain and the columns of numbers; an empty entry is missing."""
     with gzip.open(path, "rt", newline="") if path.suffix == ".gz" else path.open(newline="") as lines:
         header, *rows = csv.reader(lines)
@@ -155,17 +155,17 @@ def numbers(path: Path) -> dict[str, Array]:
 
 
 def show_real(studies: Iterable[tuple[str, Tables]]) -> None:
-    found = {name: told(tables) for name, tables in studies}
+    found = {name: report_on(tables) for name, tables in studies}
     if found:
         print(f"  {', '.join(found)}")
-        show(f"all {len(found)}", together(found))
-        show_each(together(found).doubts)
+        show(f"all {len(found)}", combine(found))
+        show_each(combine(found).doubts)
 
 
 # Variables made up
 
 
-class Differ(NamedTuple):
+class Difference(NamedTuple):
     """How clients differ: standard deviations of their levels, in the quantity's, and of the logarithm of spread."""
 
     level: float
@@ -180,7 +180,7 @@ class Quantity(NamedTuple):
     deviation: float
     lognormal: bool = False
 
-    def draw(self, seed: int, client: str, rows: int, differ: Differ) -> Array:
+    def draw(self, seed: int, client: str, rows: int, differ: Difference) -> Array:
         rng = keyed_generator(seed, "units", self.name, client)
         level, spread = differ.level * rng.standard_normal(), math.exp(differ.spread * rng.standard_normal())
         standard = level + spread * rng.standard_normal(rows)
@@ -189,7 +189,9 @@ class Quantity(NamedTuple):
         return np.asarray(self.middle + self.deviation * standard)
 
 
-def made_up(quantity: Quantity, clients: int, rows: int, differ: Differ, seeds: range) -> dict[str, dict[str, Array]]:
+def simulate_tables(
+    quantity: Quantity, clients: int, rows: int, differ: Difference, seeds: range
+) -> dict[str, dict[str, Array]]:
     """One variable per seed, named after it."""
     return {
         client: {str(seed): quantity.draw(seed, client, rows, differ) for seed in seeds}
@@ -197,21 +199,21 @@ def made_up(quantity: Quantity, clients: int, rows: int, differ: Differ, seeds: 
     }
 
 
-def right_units(seeds: range, cell: tuple[Quantity, int, Differ]) -> Told:
+def count_false_alarms(seeds: range, cell: tuple[Quantity, int, Difference]) -> Reported:
     quantity, clients, differ = cell
-    return told(made_up(quantity, clients, 200, differ, seeds))
+    return report_on(simulate_tables(quantity, clients, 200, differ, seeds))
 
 
-def show_grid(pool: ProcessPoolExecutor, seeds: range, rows: Mapping[str, list[tuple[Quantity, Differ]]]) -> None:
+def show_grid(pool: ProcessPoolExecutor, seeds: range, rows: Mapping[str, list[tuple[Quantity, Difference]]]) -> None:
     """One row per label; columns are its quantities, with 2 clients and with 5. In per cent."""
     cells = [(quantity, clients, differ) for row in rows.values() for clients in (2, 5) for quantity, differ in row]
-    found = iter([100 * len(one.doubts) / one.variables for one in pool.map(partial(right_units, seeds), cells)])
+    found = iter([100 * len(one.doubts) / one.variables for one in pool.map(partial(count_false_alarms, seeds), cells)])
     for label, row in rows.items():
         print(f"  {label:32}" + "".join(f"{next(found):9.1f}" for _ in range(2 * len(row))), flush=True)
 
 
-def show_made_up(pool: ProcessPoolExecutor, seeds: range) -> None:
-    what = f"% of {len(seeds)} variables of clients with 200 rows, {written(seeds)}"
+def show_simulated(pool: ProcessPoolExecutor, seeds: range) -> None:
+    what = f"% of {len(seeds)} variables of clients with 200 rows, {format_seeds(seeds)}"
     means, sigmas = (10, 3, 1), (0.3, 0.6, 1.0)
 
     def head(texts: Iterable[str]) -> str:
@@ -221,7 +223,7 @@ def show_made_up(pool: ProcessPoolExecutor, seeds: range) -> None:
     print(f"  {'level differs by':32}{head(map(str, means))}")
     levels = {
         f"{level:g} standard deviations": [
-            (Quantity(f"normal {mean}", mean, 1.0), Differ(level, 0.2)) for mean in means
+            (Quantity(f"normal {mean}", mean, 1.0), Difference(level, 0.2)) for mean in means
         ]
         for level in (0.5, 1, 2, 3, 5)
     }
@@ -230,7 +232,8 @@ def show_made_up(pool: ProcessPoolExecutor, seeds: range) -> None:
     print(f"  {'typical factor':32}{head(map(str, sigmas))}")
     factors = {
         f"exp({log}) = {math.exp(log):.2f}": [
-            (Quantity(f"lognormal {sigma}", 1.0, sigma, lognormal=True), Differ(log / sigma, 0.0)) for sigma in sigmas
+            (Quantity(f"lognormal {sigma}", 1.0, sigma, lognormal=True), Difference(log / sigma, 0.0))
+            for sigma in sigmas
         ]
         for log in (0.3, 0.7, 1.2)
     }
@@ -240,7 +243,7 @@ def show_made_up(pool: ProcessPoolExecutor, seeds: range) -> None:
 # Wrong units
 
 
-class Wrong(NamedTuple):
+class WrongUnit(NamedTuple):
     """A quantity that some clients have as factor · value + offset."""
 
     quantity: Quantity
@@ -249,27 +252,27 @@ class Wrong(NamedTuple):
 
 
 WRONG = (
-    Wrong(Quantity("temperature, °F for °C", 36.9, 0.6), 1.8, 32.0),
-    Wrong(Quantity("glucose, mg/dl for mmol/l", 5.6, 1.2), 18.016),
-    Wrong(Quantity("cholesterol, mg/dl for mmol/l", 5.2, 1.0), 38.67),
-    Wrong(Quantity("creatinine, µmol/l for mg/dl (lognormal)", 0.9, 0.35, lognormal=True), 88.42),
-    Wrong(Quantity("HbA1c, mmol/mol for % (lognormal)", 6.2, 0.15, lognormal=True), 10.93, -23.5),
-    Wrong(Quantity("haemoglobin, g/l for g/dl", 13.5, 1.6), 10.0),
-    Wrong(Quantity("height, inch for cm", 170.0, 9.0), 1 / 2.54),
-    Wrong(Quantity("weight, lb for kg (75 ± 14)", 75.0, 14.0), 2.20462),
-    Wrong(Quantity("urea, mg/dl for mmol/l (not in the list)", 5.0, 1.2), 2.8),
-    Wrong(Quantity("mean 5 deviations from 0, × 1000", 5.0, 1.0), 1000.0),
-    Wrong(Quantity("mean 3 deviations from 0, × 10", 3.0, 1.0), 10.0),
-    Wrong(Quantity("mean 2 deviations from 0, × 100", 2.0, 1.0), 100.0),
-    Wrong(Quantity("mean 1 deviation from 0, × 1000", 1.0, 1.0), 1000.0),
-    Wrong(Quantity("CRP, × 1000 (lognormal, σ = 1)", 3.0, 1.0, lognormal=True), 1000.0),
-    Wrong(Quantity("CRP, × 10 (lognormal, σ = 1)", 3.0, 1.0, lognormal=True), 10.0),
+    WrongUnit(Quantity("temperature, °F for °C", 36.9, 0.6), 1.8, 32.0),
+    WrongUnit(Quantity("glucose, mg/dl for mmol/l", 5.6, 1.2), 18.016),
+    WrongUnit(Quantity("cholesterol, mg/dl for mmol/l", 5.2, 1.0), 38.67),
+    WrongUnit(Quantity("creatinine, µmol/l for mg/dl (lognormal)", 0.9, 0.35, lognormal=True), 88.42),
+    WrongUnit(Quantity("HbA1c, mmol/mol for % (lognormal)", 6.2, 0.15, lognormal=True), 10.93, -23.5),
+    WrongUnit(Quantity("haemoglobin, g/l for g/dl", 13.5, 1.6), 10.0),
+    WrongUnit(Quantity("height, inch for cm", 170.0, 9.0), 1 / 2.54),
+    WrongUnit(Quantity("weight, lb for kg (75 ± 14)", 75.0, 14.0), 2.20462),
+    WrongUnit(Quantity("urea, mg/dl for mmol/l (not in the list)", 5.0, 1.2), 2.8),
+    WrongUnit(Quantity("mean 5 deviations from 0, × 1000", 5.0, 1.0), 1000.0),
+    WrongUnit(Quantity("mean 3 deviations from 0, × 10", 3.0, 1.0), 10.0),
+    WrongUnit(Quantity("mean 2 deviations from 0, × 100", 2.0, 1.0), 100.0),
+    WrongUnit(Quantity("mean 1 deviation from 0, × 1000", 1.0, 1.0), 1000.0),
+    WrongUnit(Quantity("CRP, × 1000 (lognormal, σ = 1)", 3.0, 1.0, lognormal=True), 1000.0),
+    WrongUnit(Quantity("CRP, × 10 (lognormal, σ = 1)", 3.0, 1.0, lognormal=True), 10.0),
 )
 PLACES = ((1, 2), (1, 5), (2, 5))  # clients in the wrong unit, of how many
-DIFFERENCES = (Differ(0.3, 0.15), Differ(0.6, 0.25))
+DIFFERENCES = (Difference(0.3, 0.15), Difference(0.6, 0.25))
 
 
-class Found(NamedTuple):
+class Detection(NamedTuple):
     """Of the variables with a wrong unit: doubted, with the right clients on either side, and by the right factor."""
 
     doubted: int
@@ -277,15 +280,15 @@ class Found(NamedTuple):
     factor: int
 
 
-def wrong_units(seeds: range, cell: tuple[Wrong, Differ, tuple[int, int]]) -> Found:
+def count_detections(seeds: range, cell: tuple[WrongUnit, Difference, tuple[int, int]]) -> Detection:
     (quantity, factor, offset), differ, (wrong, clients) = cell
-    tables = made_up(quantity, clients, 100, differ, seeds)
+    tables = simulate_tables(quantity, clients, 100, differ, seeds)
     guilty = [*tables][:wrong]
     for client in guilty:
         tables[client] = {name: factor * values + offset for name, values in tables[client].items()}
-    doubts = told(tables).doubts.values()
+    doubts = report_on(tables).doubts.values()
     times = max(factor, 1 / factor)
-    return Found(
+    return Detection(
         doubted=len(doubts),
         clients=sum({*guilty} in ({*one.low}, {*one.high}) for one in doubts),
         factor=sum(abs(one.conversion.factor / times - 1) < 0.01 for one in doubts),
@@ -293,7 +296,7 @@ def wrong_units(seeds: range, cell: tuple[Wrong, Differ, tuple[int, int]]) -> Fo
 
 
 def show_wrong(pool: ProcessPoolExecutor, seeds: range) -> None:
-    print(f"\n2. Found, % of {len(seeds)} variables, clients with 100 rows, {written(seeds)}")
+    print(f"\n2. Found, % of {len(seeds)} variables, clients with 100 rows, {format_seeds(seeds)}")
     print("  columns: clients in the wrong unit; how clients differ otherwise (level in standard deviations, spread)")
     print("  last: of all that were found, % with the right clients, and % with the right conversion")
     heads = [f"{differ.level:g}, {differ.spread:.0%}" for differ in DIFFERENCES for _ in PLACES]
@@ -301,7 +304,7 @@ def show_wrong(pool: ProcessPoolExecutor, seeds: range) -> None:
     heads = [f"{wrong} of {clients}" for _ in DIFFERENCES for wrong, clients in PLACES]
     print(f"  {'':44}" + "".join(f"{head:>10}" for head in [*heads, "clients", "factor"]))
     for wrong in WRONG:
-        found = list(pool.map(partial(wrong_units, seeds), product([wrong], DIFFERENCES, PLACES)))
+        found = list(pool.map(partial(count_detections, seeds), product([wrong], DIFFERENCES, PLACES)))
         doubted, *right = map(sum, zip(*found, strict=True))
         shares = [100 * one.doubted / len(seeds) for one in found] + [100 * one / max(doubted, 1) for one in right]
         print(f"  {wrong.quantity.name:44}" + "".join(f"{share:10.0f}" for share in shares), flush=True)
@@ -318,10 +321,10 @@ def main() -> None:
         show_studies(pool, range(options.studies))
         show_studies(pool, fresh)
         print("\nreal and benchmark data, as they come")
-        show_real(as_they_come())
+        show_real(raw_studies())
         print("\nthe same, as `real_data` prepares them (Sachs: logarithms)")
-        show_real(prepared())
-        show_made_up(pool, range(FRESH, FRESH + 2 * options.studies))
+        show_real(prepared_studies())
+        show_simulated(pool, range(FRESH, FRESH + 2 * options.studies))
         show_wrong(pool, fresh)
 
 

@@ -60,17 +60,17 @@ def study_of(case: Case) -> Simulation:
     return simulate(cast("MechanismModel", case.model), seed=case.seed, **size).standardised()
 
 
-def received(study: Simulation) -> tuple[Cohort, StudyPlan]:
+def aggregate_study(study: Simulation) -> tuple[Cohort, StudyPlan]:
     """What the server gets."""
     tables = {client: to_table(table, study.names) for client, table in study.tables.items()}
     plan = StudyPlan.from_profiles(profile(table, client) for client, table in tables.items())
     return add_up([summarize(table, plan, client) for client, table in tables.items()], plan), plan
 
 
-def measured(case: Case) -> Figures:
+def measure_case(case: Case) -> Figures:
     """From summaries to a graph, and how right that is."""
     study = study_of(case)
-    cohort, plan = received(study)
+    cohort, plan = aggregate_study(study)
     start, cpu = time.perf_counter(), time.process_time()
     found = discover_from(cohort, plan, method="constraint", alpha=case.alpha, workers=case.workers)
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
@@ -85,14 +85,14 @@ def measured(case: Case) -> Figures:
     )
 
 
-def alone(case: Case) -> Figures:
+def measure_in_process(case: Case) -> Figures:
     """In a fresh process, so that its peak is its own."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context, initializer=threadpool_limits, initargs=(1,)) as pool:
-        return pool.submit(measured, case).result()
+        return pool.submit(measure_case, case).result()
 
 
-def cases(options: argparse.Namespace) -> Iterator[Case]:
+def make_cases(options: argparse.Namespace) -> Iterator[Case]:
     sizes = (30, 60) if options.quick else options.variables
     for variables in sizes:
         for model in options.models:
@@ -115,8 +115,8 @@ def main() -> None:
     print(f"From summaries to a graph, method='constraint', K={options.clients}, n_k={options.rows}, d edges")
     titles = f"{'questions':>11}{'skeleton F1':>13}{'direction F1':>14}{'changing F1':>13}"
     print(f"{'model':>8}{'seed':>6}{'d':>6}{'level':>9}{'seconds':>9}{'CPU s':>8}{'peak MB':>9}{titles}")
-    for case in cases(options):
-        found = alone(case)
+    for case in make_cases(options):
+        found = measure_in_process(case)
         level = default_alpha("constraint", case.variables) if case.alpha is None else case.alpha
         print(
             f"{case.model:>8}{case.seed:>6}{case.variables:>6}{level:>9.1e}{found.seconds:>9.1f}{found.cpu:>8.1f}"

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fedcdh.errors import DisclosureError
 from fedcdh.privacy.disclosure.policy import Policy
-from fedcdh.privacy.releases import release_summary
+from fedcdh.privacy.releases import ReleaseContext, release_summary
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.features import FeatureFamily, Hermite
@@ -39,11 +39,11 @@ def summary_of(table: Table, plan: StudyPlan) -> Summary:
     return summarize(table, plan, SITE)
 
 
-def refusal(table: Table, plan: StudyPlan, policy: Policy = Policy()) -> str:  # noqa: B008 (a value)
+def refusal_of(table: Table, plan: StudyPlan, policy: Policy = Policy()) -> str:  # noqa: B008 (a value)
     """The first reason why a site with the default policy keeps this summary; "" if it lets it go."""
     try:
         policy.check_plan(plan)
-        release_summary(table, plan, SITE, policy)
+        release_summary(table, plan, ReleaseContext(SITE, policy))
     except DisclosureError as refused:
         return str(refused).splitlines()[1].removeprefix("- ")
     return ""
@@ -118,7 +118,7 @@ class Attacker:
 # One row at a time
 
 
-def rows_one_by_one(messages: Sequence[tuple[Attacker, Summary]], rng: Rng, starts: int = 2000) -> Array:
+def recover_rows_singly(messages: Sequence[tuple[Attacker, Summary]], rng: Rng, starts: int = 2000) -> Array:
     """Rows whose features lie in the row space of the moments, where rows are fewer than columns; of every plan.
 
     All features of the table lie there exactly, with their rounding: across, whatever is left of a true row is what
@@ -143,7 +143,7 @@ def rows_one_by_one(messages: Sequence[tuple[Attacker, Summary]], rng: Rng, star
         ]
         return np.concatenate(parts, axis=1)
 
-    rows = descended(1.5 * attacker.guesses(summary, starts, rng), left, slope)
+    rows = descend(1.5 * attacker.guesses(summary, starts, rng), left, slope)
     rest = np.sqrt((left(rows) ** 2).mean(axis=1))
     order = np.argsort(rest)
     found: list[Array] = []
@@ -153,7 +153,7 @@ def rows_one_by_one(messages: Sequence[tuple[Attacker, Summary]], rng: Rng, star
     return np.array(found[: summary.rows]).reshape(-1, d)
 
 
-def descended(rows: Array, left: Callable[[Array], Array], slope: Callable[[Array], Array], steps: int = 60) -> Array:
+def descend(rows: Array, left: Callable[[Array], Array], slope: Callable[[Array], Array], steps: int = 60) -> Array:
     """Levenberg and Marquardt's method for many starts at once."""
     damping, rest = np.full(len(rows), 1e-2), left(rows)
     for _ in range(steps):
@@ -173,7 +173,7 @@ def descended(rows: Array, left: Callable[[Array], Array], slope: Callable[[Arra
 # All rows at once
 
 
-def rows_at_once(
+def recover_rows_jointly(
     messages: Sequence[tuple[Attacker, Summary]],
     rng: Rng,
     *,
@@ -193,7 +193,7 @@ def rows_at_once(
         start = attacker.guesses(summary, summary.rows, rng)
         if known is not None:
             start[: len(known)] = known
-        rows, rest, taken = _fitted(messages, start, min(steps, LONGEST))
+        rows, rest, taken = _fit_rows(messages, start, min(steps, LONGEST))
         steps -= taken
         if rest < least:
             best, least = rows, rest
@@ -202,7 +202,7 @@ def rows_at_once(
     return best
 
 
-def _fitted(messages: Sequence[tuple[Attacker, Summary]], rows: Array, steps: int) -> tuple[Array, float, int]:
+def _fit_rows(messages: Sequence[tuple[Attacker, Summary]], rows: Array, steps: int) -> tuple[Array, float, int]:
     """Rows, the root mean square of what they leave, in standard deviations of rounding, and how many steps it took."""
     damping, taken = 1e-2, 0
     rest, slopes = _residuals(messages, rows)
@@ -256,10 +256,10 @@ def share_within(true: Array, found: Array, tolerance: float, spread: Array | No
     """Of the true rows, those with a found row next to them: no value farther off than this, in standard deviations."""
     if not len(found):
         return 0.0
-    return float(within(true, found, tolerance, spread).mean())
+    return float(is_within(true, found, tolerance, spread).mean())
 
 
-def within(true: Array, found: Array, tolerance: float, spread: Array | None = None) -> npt.NDArray[np.bool_]:
+def is_within(true: Array, found: Array, tolerance: float, spread: Array | None = None) -> npt.NDArray[np.bool_]:
     scale = true.std(axis=0) if spread is None else spread
     scale = np.where(scale > 0, scale, 1.0)
     apart = np.abs(true[:, None] - found[None]) / scale

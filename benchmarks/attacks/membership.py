@@ -19,7 +19,7 @@ PUBLIC, SAMPLE, ASKED = 1_000_000, 20_000, 2000
 _BLOCK = 20_000
 
 
-class Tester:
+class MembershipTest:
     """What the public population tells."""
 
     def __init__(self, d: int, rng: Rng, public: int = PUBLIC) -> None:
@@ -43,7 +43,7 @@ class Tester:
         return np.asarray((self.products(rows) - self.mean) @ self.whiten @ away)
 
 
-def figures(tester: Tester, n: int, d: int, rng: Rng) -> tuple[float, float]:
+def attack_power(tester: MembershipTest, n: int, d: int, rng: Rng) -> tuple[float, float]:
     """AUC, and the share of those who were there that is found when 1 % of others are wrongly said to have been."""
     table = normal_rows(n, d, rng)
     moments = summarize(table, tester.plan, "here").moments.astype(np.float64)
@@ -60,11 +60,13 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3, help="sites of each size, from 1000 on (default 3)")
     options = parser.parse_args()
     seeds = range(1000, 1000 + (1 if options.quick else options.seeds))
-    tester = Tester(6, np.random.default_rng([1000, 6]))
+    tester = MembershipTest(6, np.random.default_rng([1000, 6]))
     print(f"6 numbers, {tester.whiten.shape[1]} directions, population of {PUBLIC:,}, seeds {seeds[0]}..{seeds[-1]}")
     print(f"{'n':>9}{'AUC':>8}{'found at 1 %':>15}")
     for n in (50, 232, 10_000) if options.quick else (50, 100, 232, 500, 1000, 5000, 20_000, 100_000):
-        auc, found = np.mean([figures(tester, n, 6, np.random.default_rng([seed, n, 6])) for seed in seeds], axis=0)
+        auc, found = np.mean(
+            [attack_power(tester, n, 6, np.random.default_rng([seed, n, 6])) for seed in seeds], axis=0
+        )
         print(f"{n:9}{auc:8.3f}{100 * found:13.1f} %", flush=True)
 
 

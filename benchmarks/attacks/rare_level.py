@@ -15,14 +15,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.attacks.common import Array, Attacker, Rng, Table, descended, plan_of, refusal, summary_of
+from benchmarks.attacks.common import Array, Attacker, Rng, Table, descend, plan_of, refusal_of, summary_of
 from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
 from fedcdh.summaries.summary import Summary
 
 LABEL = "yes"
 
 
-def with_label(n: int, people: int, rng: Rng, *, spiked: bool = False) -> Table:
+def add_rare_level(n: int, people: int, rng: Rng, *, spiked: bool = False) -> Table:
     """Three numbers and a label that so many have."""
     numbers = {f"v{j}": rng.standard_normal(n) for j in range(3)}
     if spiked:
@@ -36,29 +36,29 @@ def values_of(plan: StudyPlan, summary: Summary, variable: Continuous, rng: Rng,
     labels = next(variable for variable in plan.variables if isinstance(variable, Categorical))
     place = spans[labels.name].start + labels.levels.index(LABEL)
     told = summary.moments[place, np.r_[place, spans[variable.name]]].astype(np.float64)
-    people = round(told[0] / told_per_person(summary))
+    people = round(told[0] / recovered_per_person(summary))
     alone = Attacker(replace(plan, variables=(variable,)))
-    sums = told[1:] / np.sqrt(told_per_person(summary))
+    sums = told[1:] / np.sqrt(recovered_per_person(summary))
     zero = alone.features(alone.scaled({variable.name: np.zeros(1)}))[0, 1:]
     for others in range(people + 1) if spiked else (people,):
-        found, rest = _solved(alone, sums - (people - others) * zero, others, rng, starts)
+        found, rest = _solve_people(alone, sums - (people - others) * zero, others, rng, starts)
         if rest < 2.0:
             break
     known = np.r_[found, np.full(people - others, alone.scaled({variable.name: np.zeros(1)})[0, 0])]
     return np.sort(known)
 
 
-def shaped(values: Array, others: Array) -> Array:
+def shape_values(values: Array, others: Array) -> Array:
     """What to guess from mean and standard deviation of these values, and the distribution of other people's."""
     shape = np.quantile(others, (np.arange(len(values)) + 0.5) / len(values))
     return np.asarray(values.mean() + (shape - shape.mean()) * values.std() / (shape.std() or 1.0))
 
 
-def told_per_person(summary: Summary) -> float:
+def recovered_per_person(summary: Summary) -> float:
     return float(summary.moments[0, 0]) / summary.rows
 
 
-def _solved(alone: Attacker, sums: Array, people: int, rng: Rng, starts: int) -> tuple[Array, float]:
+def _solve_people(alone: Attacker, sums: Array, people: int, rng: Rng, starts: int) -> tuple[Array, float]:
     """The mean of all sorted solutions, and what the best of them leaves, in standard deviations of rounding."""
     scale = np.sqrt(max(people, 1) / 12)
     if not people:
@@ -70,16 +70,16 @@ def _solved(alone: Attacker, sums: Array, people: int, rng: Rng, starts: int) ->
     def slope(rows: Array) -> Array:
         return np.asarray(alone.slopes(rows[..., None])[:, :, 0].transpose(0, 2, 1))
 
-    rows = descended(rng.standard_normal((starts, people)), left, slope)
+    rows = descend(rng.standard_normal((starts, people)), left, slope)
     rest = np.sqrt((left(rows) ** 2).mean(axis=1)) / scale
     good = rest <= max(2.0, 1.1 * rest.min())
     return np.sort(rows[good], axis=1).mean(axis=0), float(rest.min())
 
 
-def hits(n: int, people: int, seed: int, *, spiked: bool, starts: int = 100) -> tuple[Array, str]:
+def count_hits(n: int, people: int, seed: int, *, spiked: bool, starts: int = 100) -> tuple[Array, str]:
     """Of values that are no spike: found within 0.01 and 0.1, guessed within 0.1 both ways; and what the gate says."""
     rng = np.random.default_rng([seed, n, people, 3])
-    table = with_label(n, people, rng, spiked=spiked)
+    table = add_rare_level(n, people, rng, spiked=spiked)
     plan = plan_of(table)
     summary, attacker, there = summary_of(table, plan), Attacker(plan), table["label"] == LABEL
     scaled, found = attacker.scaled(table), []
@@ -87,11 +87,11 @@ def hits(n: int, people: int, seed: int, *, spiked: bool, starts: int = 100) -> 
         true = np.sort(scaled[there, j])
         guess = values_of(plan, summary, variable, rng, spiked=spiked, starts=starts)
         chance = np.sort(rng.choice(scaled[~there, j], people, replace=False))
-        shape = shaped(true, scaled[~there, j])
+        shape = shape_values(true, scaled[~there, j])
         counted = true != (0 - variable.location) / variable.scale
         near = [np.abs(guess - true) <= 0.01, *(np.abs(one - true) <= 0.1 for one in (guess, chance, shape))]
         found.extend(np.array(near).T[counted])
-    return np.array(found, dtype=np.float64).reshape(-1, 4), refusal(table, plan)
+    return np.array(found, dtype=np.float64).reshape(-1, 4), refusal_of(table, plan)
 
 
 def main() -> None:
@@ -107,7 +107,7 @@ def main() -> None:
         print(f"{'n':>8}{'with the label':>16}{'values':>8}{heads}   the default policy")
         for n in (1000,) if options.quick else (1000, 100_000):
             for people in options.people:
-                every = [hits(n, people, seed, spiked=spiked) for seed in seeds]
+                every = [count_hits(n, people, seed, spiked=spiked) for seed in seeds]
                 found, refused = np.concatenate([one for one, _ in every]), sum(bool(said) for _, said in every)
                 cells = "".join(f"{100 * share:8.0f} %" for share in found.mean(axis=0)) if len(found) else ""
                 print(f"{n:8}{people:16}{len(found):8}{cells}   refuses {refused} of {len(every)}", flush=True)

@@ -17,18 +17,18 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import fisher_exact
 
-from benchmarks.attacks import difference, outlier, rare_level
+from benchmarks.attacks import differencing, outlier, rare_level
 from benchmarks.attacks.common import (
     Array,
     Attacker,
     Rng,
     Table,
+    is_within,
     normal_rows,
     plan_of,
-    refusal,
-    rows_at_once,
+    recover_rows_jointly,
+    refusal_of,
     summary_of,
-    within,
 )
 from fedcdh.privacy.disclosure.thresholds import required_rows
 from fedcdh.summaries.summary import Summary
@@ -38,16 +38,16 @@ STEPS = 200
 Draw = Callable[[int, Rng], Array]
 
 
-def _of(draw: Draw, d: int = 4) -> Callable[[int, Rng], Table]:
+def _make_table(draw: Draw, d: int = 4) -> Callable[[int, Rng], Table]:
     return lambda n, rng: {f"v{j}": draw(n, rng) for j in range(d)}
 
 
-def _labelled(n: int, rng: Rng) -> Table:
+def _with_level(n: int, rng: Rng) -> Table:
     """A label that as few people have as may."""
     return {**normal_rows(n, 3, rng), "label": np.where(rng.permutation(n) < 12, rare_level.LABEL, "no")}
 
 
-def _two_labels(n: int, rng: Rng) -> Table:
+def _with_two_levels(n: int, rng: Rng) -> Table:
     """Pairs of labels that as few people have as may."""
     pair = np.minimum(rng.permutation(n) // 12, 3)
     return {
@@ -57,48 +57,48 @@ def _two_labels(n: int, rng: Rng) -> Table:
     }
 
 
-def _spiked(n: int, rng: Rng) -> Table:
+def _with_spike(n: int, rng: Rng) -> Table:
     """Most values are 0; a label that so many people have that enough of them have other values."""
     rows = {f"v{j}": np.where(rng.random(n) < 0.7, 0.0, rng.uniform(1, 3, n)) for j in range(3)}
     return {**rows, "label": np.where(rng.permutation(n) < 48, rare_level.LABEL, "no")}
 
 
-def _few_values(n: int, rng: Rng) -> Table:
+def _with_few_values(n: int, rng: Rng) -> Table:
     return {**normal_rows(n, 2, rng), "v2": rng.integers(0, 3, n) * 1.0, "v3": rng.integers(0, 2, n) * 10.0}
 
 
-def _twice(n: int, rng: Rng) -> Table:
+def _with_duplicates(n: int, rng: Rng) -> Table:
     half = normal_rows((n + 1) // 2, 4, rng)
     return {name: np.r_[column, column][:n] for name, column in half.items()}
 
 
-def _nearly_the_same(n: int, rng: Rng) -> Table:
+def _with_near_duplicates(n: int, rng: Rng) -> Table:
     table = normal_rows(n, 4, rng)
     return {**table, "v1": table["v0"] + 0.05 * rng.standard_normal(n)}
 
 
-def _standing(numbers: int, limit: float) -> Callable[[int, Rng], Table]:
-    return lambda n, rng: outlier.as_far_as_allowed(n, 6, numbers, limit, int(rng.integers(1 << 30)))
+def _with_outlier(numbers: int, limit: float) -> Callable[[int, Rng], Table]:
+    return lambda n, rng: outlier.outlier_at_limit(n, 6, numbers, limit, int(rng.integers(1 << 30)))
 
 
 FIXTURES: dict[str, Callable[[int, Rng], Table]] = {
     "normal, 1 number": lambda n, rng: normal_rows(n, 1, rng),
     "normal, 2 numbers": lambda n, rng: normal_rows(n, 2, rng),
     "normal, 6 numbers": lambda n, rng: normal_rows(n, 6, rng),
-    "uniform": _of(lambda n, rng: rng.uniform(-1, 1, n)),
-    "logs of heavy tails": _of(lambda n, rng: np.log(rng.lognormal(0, 2, n) + 0.1)),
-    "t with 5 degrees, cut at 3": _of(lambda n, rng: np.clip(rng.standard_t(5, n), -3, 3)),
-    "whole years": _of(lambda n, rng: np.round(30 + 55 * rng.beta(2, 2, n))),
-    "few values": _few_values,
-    "counts around 30": _of(lambda n, rng: rng.poisson(30, n).astype(float)),
-    "every row twice": _twice,
-    "two nearly the same": _nearly_the_same,
-    "two far modes": _of(lambda n, rng: rng.choice([-5.0, 5.0], n) + rng.standard_normal(n)),
-    "a label at the limit": _labelled,
-    "pairs of labels at the limit": _two_labels,
-    "spikes, a label at the limit": _spiked,
-    "somebody stands out by 1 number": _standing(1, 0.985),
-    "somebody stands out by 5 numbers": _standing(5, 0.93),
+    "uniform": _make_table(lambda n, rng: rng.uniform(-1, 1, n)),
+    "logs of heavy tails": _make_table(lambda n, rng: np.log(rng.lognormal(0, 2, n) + 0.1)),
+    "t with 5 degrees, cut at 3": _make_table(lambda n, rng: np.clip(rng.standard_t(5, n), -3, 3)),
+    "whole years": _make_table(lambda n, rng: np.round(30 + 55 * rng.beta(2, 2, n))),
+    "few values": _with_few_values,
+    "counts around 30": _make_table(lambda n, rng: rng.poisson(30, n).astype(float)),
+    "every row twice": _with_duplicates,
+    "two nearly the same": _with_near_duplicates,
+    "two far modes": _make_table(lambda n, rng: rng.choice([-5.0, 5.0], n) + rng.standard_normal(n)),
+    "a label at the limit": _with_level,
+    "pairs of labels at the limit": _with_two_levels,
+    "spikes, a label at the limit": _with_spike,
+    "somebody stands out by 1 number": _with_outlier(1, 0.985),
+    "somebody stands out by 5 numbers": _with_outlier(5, 0.93),
 }
 
 
@@ -127,31 +127,31 @@ class Hits:
         return f"{self.found:6}{self.guessed:6}{self.of:6}{self.p_value:6.0e}{flag}"
 
 
-def hits(near: Array, guess: Array) -> Hits:
+def count_hits(near: Array, guess: Array) -> Hits:
     return Hits(int(near.sum()), int(guess.sum()), near.size)
 
 
-def just_passing(name: str, seed: int, tries: int = 60) -> Table | None:
+def tables_at_limit(name: str, seed: int, tries: int = 60) -> Table | None:
     """A table of this kind with as few rows as the policy lets pass, the first that does."""
     for k in range(tries):
         rng = np.random.default_rng([seed, k, 11])
         n = required_rows(plan_of(FIXTURES[name](400, rng)))
-        if not refusal(table := FIXTURES[name](n, rng), plan_of(table)):
+        if not refusal_of(table := FIXTURES[name](n, rng), plan_of(table)):
             return table
     return None
 
 
 def rows(table: Table, other: Table, attacker: Attacker, summary: Summary, rng: Rng, steps: int) -> Hits:
     true = attacker.scaled(table)
-    found = rows_at_once([(attacker, summary)], rng, restarts=1, steps=steps)
-    return hits(within(true, found, NEAR), within(true, attacker.scaled(other), NEAR))
+    found = recover_rows_jointly([(attacker, summary)], rng, restarts=1, steps=steps)
+    return count_hits(is_within(true, found, NEAR), is_within(true, attacker.scaled(other), NEAR))
 
 
-def outermost_people(table: Table, attacker: Attacker, summary: Summary, rng: Rng) -> Hits:
+def extreme_people(table: Table, attacker: Attacker, summary: Summary, rng: Rng) -> Hits:
     """Whose value of a number is the largest: what follows from that one, and from others that may be theirs, too."""
     true, d = attacker.scaled(table), len(attacker.numbers)
     spread, total = true.std(axis=0), Hits()
-    far = [outlier.outermost(attacker, summary, j) for j in range(d)]
+    far = [outlier.find_extreme_value(attacker, summary, j) for j in range(d)]
     for j in range(d):
         known = {j: far[j]}
         for i in range(d):
@@ -160,13 +160,13 @@ def outermost_people(table: Table, attacker: Attacker, summary: Summary, rng: Rn
         rest = [i for i in range(d) if i not in known]
         person = int(np.abs(true[:, j] - far[j]).argmin())
         somebody = true[rng.integers(len(true))]
-        told = outlier.read_off(attacker, summary, known)
+        told = outlier.read_row(attacker, summary, known)
         near = [np.abs(one - true[person])[rest] <= NEAR * spread[rest] for one in (told, somebody)]
-        total += hits(*near)
+        total += count_hits(*near)
     return total
 
 
-def people_with_label(table: Table, attacker: Attacker, summary: Summary, rng: Rng, starts: int) -> Hits:
+def people_with_level(table: Table, attacker: Attacker, summary: Summary, rng: Rng, starts: int) -> Hits:
     total, plan = Hits(), attacker.plan
     if "label" not in table:
         return total
@@ -177,8 +177,8 @@ def people_with_label(table: Table, attacker: Attacker, summary: Summary, rng: R
         spiked = bool((values == zero).mean() > 0.3)
         true, counted = np.sort(values[there]), np.sort(values[there]) != zero
         found = rare_level.values_of(plan, summary, variable, rng, spiked=spiked, starts=starts)
-        guess = rare_level.shaped(true, values[~there])
-        total += hits(*(np.abs(one - true)[counted] <= NEAR * values.std() for one in (found, guess)))
+        guess = rare_level.shape_values(true, values[~there])
+        total += count_hits(*(np.abs(one - true)[counted] <= NEAR * values.std() for one in (found, guess)))
     return total
 
 
@@ -196,7 +196,7 @@ def main() -> None:
     for name in FIXTURES:
         total, refused, n = [Hits(), Hits(), Hits()], 0, 0
         for seed in seeds:
-            table, other = just_passing(name, seed), just_passing(name, seed + 5000)
+            table, other = tables_at_limit(name, seed), tables_at_limit(name, seed + 5000)
             if table is None or other is None:
                 continue
             rng = np.random.default_rng([seed, 12])
@@ -204,12 +204,12 @@ def main() -> None:
             summary = summary_of(table, attacker.plan)
             found = (
                 rows(table, other, attacker, summary, rng, steps),
-                outermost_people(table, attacker, summary, rng),
-                people_with_label(table, attacker, summary, rng, 60),
+                extreme_people(table, attacker, summary, rng),
+                people_with_level(table, attacker, summary, rng, 60),
             )
             total = [before + one for before, one in zip(total, found, strict=True)]
             fewer = {key: column[1:] for key, column in table.items()}
-            refused += bool(difference.second_release(table, fewer, attacker.plan))
+            refused += bool(differencing.try_second_release(table, fewer, attacker.plan))
         print(f"{name:34}{n:5}  {''.join(map(str, total))}{refused:6} of {len(seeds)}", flush=True)
 
 

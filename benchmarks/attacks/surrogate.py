@@ -17,7 +17,7 @@ from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
 from fedcdh.summaries.plan import StudyPlan
 
 
-def sites(number: int, seed: int) -> Cohort:
+def make_clients(number: int, seed: int) -> Cohort:
     """Sites whose means differ by a standard deviation or so."""
     rng = np.random.default_rng([seed, number, 7])
     tables = {}
@@ -29,7 +29,7 @@ def sites(number: int, seed: int) -> Cohort:
     return add_up((summarize(table, plan, site) for site, table in tables.items()), plan)
 
 
-def attack(cohort: Cohort, size: int) -> tuple[float, float, float]:
+def attack_surrogate(cohort: Cohort, size: int) -> tuple[float, float, float]:
     """The largest error of a site's sums, of its mean (root mean square, sd of all rows), and of its rows, in rows.
 
     The attacker takes each site for the average of its group, as large as the others.
@@ -60,7 +60,7 @@ def main() -> None:
     print(f"4 numbers, sites of 200 to 1000 rows, means that differ by 1 sd, seeds {seeds[0]}..{seeds[-1]}")
     print(f"{'sites':>6}{'in a group':>12}{'sums (share of the bound)':>28}{'means (sd)':>13}{'rows, at most':>15}")
     for number, size in ((3, 1), (12, 1), (12, 3), (12, 4), (12, 12)):
-        worst = np.array([attack(sites(number, seed), size) for seed in seeds])
+        worst = np.array([attack_surrogate(make_clients(number, seed), size) for seed in seeds])
         sums, rows = worst[:, 0].max(), worst[:, 2].max()
         print(f"{number:6}{size:12}{sums:28.1e}{np.sqrt((worst[:, 1] ** 2).mean()):13.2f}{rows:15.0f}")
 

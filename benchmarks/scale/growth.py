@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.scale.measure import Measured, measured
+from benchmarks.scale.measure import Measured, measure_job
 
 JOBS = "benchmarks.scale.jobs"
 
@@ -45,49 +45,49 @@ class Point:
     cost: Measured
 
 
-def doubling(first: int, times: int) -> tuple[int, ...]:
+def double_from(first: int, times: int) -> tuple[int, ...]:
     return tuple(first << i for i in range(times))
 
 
 STUDY = {"variables": 20, "clients": 10, "rows": 200}
 CURVES = (
-    Curve("client", "client", "rows", doubling(1 << 15, 7), {"variables": 20}, "1"),
-    Curve("client", "client", "variables", doubling(5, 6), {"rows": 1 << 15}, "1 to 2"),
-    Curve("client", "client", "width", doubling(2, 6), {"rows": 1 << 15, "variables": 10}, "1 to 2"),
-    Curve("arrival", "arrival", "clients", doubling(16, 6), {"variables": 6, "rows": 100}, "1"),
+    Curve("client", "client", "rows", double_from(1 << 15, 7), {"variables": 20}, "1"),
+    Curve("client", "client", "variables", double_from(5, 6), {"rows": 1 << 15}, "1 to 2"),
+    Curve("client", "client", "width", double_from(2, 6), {"rows": 1 << 15, "variables": 10}, "1 to 2"),
+    Curve("arrival", "arrival", "clients", double_from(16, 6), {"variables": 6, "rows": 100}, "1"),
     *(
         Curve(f"server, {method}", "server", varied, values, {"method": method, **STUDY}, work)
         for method, most, pairs in (("constraint", 6, "2 to 3"), ("evidence", 5, "2"))
         for varied, values, work in (
-            ("rows", doubling(200, 6), "0"),
-            ("variables", doubling(10, most), pairs),
-            ("clients", doubling(4, 6), "at most 1"),
+            ("rows", double_from(200, 6), "0"),
+            ("variables", double_from(10, most), pairs),
+            ("clients", double_from(4, 6), "at most 1"),
         )
     ),
-    Curve("server, constraint", "server", "width", doubling(2, 5), {"method": "constraint", **STUDY}, "at most 3"),
-    Curve("cdnod, Fisher's z", "peer", "rows", doubling(200, 6), {"program": "cdnod-fisherz", **STUDY}, "–"),
-    Curve("cdnod, Fisher's z", "peer", "variables", doubling(10, 4), {"program": "cdnod-fisherz", **STUDY}, "–"),
+    Curve("server, constraint", "server", "width", double_from(2, 5), {"method": "constraint", **STUDY}, "at most 3"),
+    Curve("cdnod, Fisher's z", "peer", "rows", double_from(200, 6), {"program": "cdnod-fisherz", **STUDY}, "–"),
+    Curve("cdnod, Fisher's z", "peer", "variables", double_from(10, 4), {"program": "cdnod-fisherz", **STUDY}, "–"),
     Curve(
         "cdnod, KCI",
         "peer",
         "rows",
-        doubling(10, 5),
+        double_from(10, 5),
         {"program": "cdnod-kci", "variables": 3, "clients": 10},
         "3",
     ),
 )
 
 
-def follow(curves: Iterable[Curve]) -> Iterator[Point]:
+def measure_curve(curves: Iterable[Curve]) -> Iterator[Point]:
     """One point after the other, each in a process of its own."""
     for curve in curves:
         for value in curve.values:
             yield Point(
-                curve.name, curve.varied, value, measured(JOBS, curve.job, {**curve.fixed, curve.varied: value})
+                curve.name, curve.varied, value, measure_job(JOBS, curve.job, {**curve.fixed, curve.varied: value})
             )
 
 
-def exponent(values: Sequence[float], costs: Sequence[float]) -> float:
+def fit_exponent(values: Sequence[float], costs: Sequence[float]) -> float:
     """The slope of log cost on log size over the larger half of the sizes, three of them at least."""
     half = max(3, -(-len(values) // 2))
     sizes, found = np.log(np.array(values[-half:])), np.log(np.maximum(costs[-half:], 1e-9))

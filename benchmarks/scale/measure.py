@@ -33,22 +33,22 @@ class Measured(NamedTuple):
     megabytes: float
 
 
-def measured(module: str, name: str, sizes: Mapping[str, Any]) -> Measured:
+def measure_job(module: str, name: str, sizes: Mapping[str, Any]) -> Measured:
     """The work that this function prepares for these sizes, in a fresh process."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context, initializer=threadpool_limits, initargs=(1,)) as pool:
-        return pool.submit(_measured, module, name, dict(sizes)).result()
+        return pool.submit(_measure_here, module, name, dict(sizes)).result()
 
 
-def _measured(module: str, name: str, sizes: dict[str, Any]) -> Measured:
+def _measure_here(module: str, name: str, sizes: dict[str, Any]) -> Measured:
     work: Work = getattr(import_module(module), name)(**sizes)
     before = _reset_peak()
     first = cpu_seconds(work)
     rise = _memory("VmHWM") - before if before > 0 else -1.0
-    return Measured(fastest(work, first), rise)
+    return Measured(time_fastest(work, first), rise)
 
 
-def fastest(work: Work, *before: float) -> float:
+def time_fastest(work: Work, *before: float) -> float:
     """The seconds of the fastest round; what has taken long enough to be trusted is not repeated."""
     rounds = list(before) or [cpu_seconds(work)]
     while sum(rounds) < LONG_ENOUGH and len(rounds) < MOST_REPEATS:
@@ -64,7 +64,7 @@ def cpu_seconds(work: Work) -> float:
 
 def _reset_peak() -> float:
     """The memory held now, from which the peak is counted anew."""
-    _give_back()
+    _free_memory()
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
@@ -72,7 +72,7 @@ def _reset_peak() -> float:
     return _memory("VmRSS")
 
 
-def _give_back() -> None:
+def _free_memory() -> None:
     """Freed memory goes to the system, where the C library has a call for it (glibc does)."""
     gc.collect()
     with contextlib.suppress(AttributeError, TypeError):

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from benchmarks.scale.growth import CURVES, Point, exponent
+from benchmarks.scale.growth import CURVES, Point, fit_exponent
 from benchmarks.scale.jobs import LEVEL
 from benchmarks.scale.measure import Measured
-from benchmarks.scale.peers import Beside, in_words, who_is_faster
+from benchmarks.scale.peers import PeerRatio, describe_faster, format_ratio
 
 WORDS = {"rows": "rows n", "variables": "variables d", "clients": "clients K", "width": "features h"}
 BEGINNING = """# Scale
@@ -44,10 +44,10 @@ range). All test at the level {LEVEL}. Fisher's z and Pearson's correlation are 
 PRINTED = (
     ("summarize", "Rows: how near to what the machine can do", "benchmarks.bench_summarize"),
     ("clusters", "Rows on a cluster", "benchmarks.bench_clusters"),
-    ("sites", "Many sites", "benchmarks.bench_sites"),
+    ("sites", "Many sites", "benchmarks.bench_many_clients"),
     ("variables", "Many variables: tests", "benchmarks.bench_variables"),
     ("evidence", "Many variables: evidence", "benchmarks.bench_evidence_scale"),
-    ("costs", "Where the time goes", "benchmarks.bench_costs"),
+    ("costs", "Where the time goes", "benchmarks.bench_cost_profile"),
 )
 """What single benchmarks print, under its heading."""
 
@@ -64,23 +64,25 @@ def read_points(path: Path) -> list[Point]:
     ]
 
 
-def write_besides(found: Sequence[Beside], path: Path) -> None:
+def write_besides(found: Sequence[PeerRatio], path: Path) -> None:
     lines = [(b.case, b.program, b.seed, f"{b.ours:.5g}", f"{b.theirs:.5g}") for b in found]
     _write(path, ("case", "program", "seed", "ours", "theirs"), lines)
 
 
-def read_besides(path: Path) -> list[Beside]:
-    return [Beside(case, peer, int(seed), float(ours), float(theirs)) for case, peer, seed, ours, theirs in _read(path)]
+def read_besides(path: Path) -> list[PeerRatio]:
+    return [
+        PeerRatio(case, peer, int(seed), float(ours), float(theirs)) for case, peer, seed, ours, theirs in _read(path)
+    ]
 
 
-def page(folder: Path) -> str:
+def render_page(folder: Path) -> str:
     """The page, from the files that are there."""
     parts = [BEGINNING]
     if (growth := folder / "growth.csv").exists():
         parts += [GROWTH, *growth_table(read_points(growth)), f"\n![growth curves]({folder.name}/growth.png)\n\n"]
     if (peers := folder / "peers.csv").exists():
         found = read_besides(peers)
-        parts += [PEERS, *peers_table(found), "\n", textwrap.fill(who_is_faster(found), 120), "\n\n"]
+        parts += [PEERS, *peers_table(found), "\n", textwrap.fill(describe_faster(found), 120), "\n\n"]
     for name, heading, module in PRINTED:
         if (text := folder / f"{name}.txt").exists():
             command, _, printed = text.read_text(encoding="utf-8").partition("\n")
@@ -94,7 +96,7 @@ def growth_table(points: Sequence[Point]) -> Iterator[str]:
     known = {(curve.name, curve.varied): curve.work for curve in CURVES}
     for (name, varied), found in _by_curve(points):
         first, last = found[0], found[-1]
-        fitted = exponent([p.value for p in found], [p.cost.seconds for p in found])
+        fitted = fit_exponent([p.value for p in found], [p.cost.seconds for p in found])
         memory = f"{max(first.cost.megabytes, 0):.0f} to {max(last.cost.megabytes, 0):.0f}"
         times = last.cost.seconds / first.cost.seconds
         yield (
@@ -103,14 +105,14 @@ def growth_table(points: Sequence[Point]) -> Iterator[str]:
         )
 
 
-def peers_table(found: Sequence[Beside]) -> Iterator[str]:
+def peers_table(found: Sequence[PeerRatio]) -> Iterator[str]:
     yield "| study | program | seeds | its time over ours |\n|---|---|---|---|\n"
     for (case, program), group in groupby(found, key=lambda one: (one.case, one.program)):
         members = list(group)
-        yield f"| {case} | {program} | {len(members)} | {in_words(members)} |\n"
+        yield f"| {case} | {program} | {len(members)} | {format_ratio(members)} |\n"
 
 
-def draw(points: Sequence[Point], path: Path) -> None:
+def draw_growth(points: Sequence[Point], path: Path) -> None:
     """A panel for each size that grows: time beside that of the smallest size, both axes logarithmic."""
     from matplotlib import pyplot, rc_context
 
@@ -122,7 +124,7 @@ def draw(points: Sequence[Point], path: Path) -> None:
             for (name, _), found in _by_curve([point for point in points if point.varied == size]):
                 place = names.index(name)
                 values, costs = [p.value for p in found], [p.cost.seconds / found[0].cost.seconds for p in found]
-                slope = exponent(values, costs)
+                slope = fit_exponent(values, costs)
                 style = {"color": COLOURS[place], "marker": MARKERS[place], "markersize": 3.5, "linewidth": 1.2}
                 ax.plot(values, costs, label=f"{name}: {slope:.2f}", **style)
             ax.set_xscale("log", base=2)

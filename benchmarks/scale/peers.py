@@ -16,7 +16,7 @@ from itertools import groupby
 import numpy as np
 
 from benchmarks.scale.jobs import FIRST_SEED, LEVEL, study
-from benchmarks.scale.measure import fastest
+from benchmarks.scale.measure import time_fastest
 from fedcdh.discovery.api import discover
 from fedcdh.evaluation.baselines import BASELINES
 from fedcdh.evaluation.simulation import Simulation
@@ -24,11 +24,11 @@ from fedcdh.evaluation.simulation import Simulation
 Program = Callable[[Simulation], object]
 
 
-def ours(simulated: Simulation, method: str = "constraint") -> object:
+def run_fedcdh(simulated: Simulation, method: str = "constraint") -> object:
     return discover(dict(simulated.tables), names=simulated.names, method=method, alpha=LEVEL)
 
 
-def theirs(simulated: Simulation, program: str) -> object:
+def run_peer(simulated: Simulation, program: str) -> object:
     return BASELINES[program](simulated.tables, simulated.names, FIRST_SEED)
 
 
@@ -43,11 +43,11 @@ def pgmpy_pc(simulated: Simulation) -> object:
 
 
 PROGRAMS: Mapping[str, Program] = {
-    "causal-learn cdnod fisherz": partial(theirs, program="cdnod-fisherz"),
-    "causal-learn pc fisherz": partial(theirs, program="pc-fisherz"),
+    "causal-learn cdnod fisherz": partial(run_peer, program="cdnod-fisherz"),
+    "causal-learn pc fisherz": partial(run_peer, program="pc-fisherz"),
     "pgmpy pc pearsonr": pgmpy_pc,
-    "causal-learn cdnod rcit": partial(theirs, program="cdnod-rcit"),
-    "causal-learn cdnod kci": partial(theirs, program="cdnod-kci"),
+    "causal-learn cdnod rcit": partial(run_peer, program="cdnod-rcit"),
+    "causal-learn cdnod kci": partial(run_peer, program="cdnod-kci"),
 }
 
 
@@ -81,7 +81,7 @@ SMALL = (Case("general", 30, 10, 100, LINEAR[:1], SEEDS[:3]),)
 
 
 @dataclass(frozen=True)
-class Beside:
+class PeerRatio:
     """One program beside ours on one study."""
 
     case: str
@@ -95,20 +95,20 @@ class Beside:
         return self.theirs / self.ours
 
 
-def compare(cases: Sequence[Case]) -> Iterator[Beside]:
+def compare(cases: Sequence[Case]) -> Iterator[PeerRatio]:
     """Every program in turn with ours, on every study."""
-    for warm_up in (ours, *(PROGRAMS[name] for case in cases for name in case.programs)):
+    for warm_up in (run_fedcdh, *(PROGRAMS[name] for case in cases for name in case.programs)):
         warm_up(study("linear", 2, 10, 30))  # imports and first calls are not what is measured
     for case in cases:
         for program in case.programs:
             for seed in case.seeds:
                 simulated = study(case.model, case.variables, case.clients, case.rows, seed)
-                own, other = partial(ours, simulated, case.method), partial(PROGRAMS[program], simulated)
-                before, long, after = map(fastest, (own, other, own))
-                yield Beside(str(case), program, seed, min(before, after), long)
+                own, other = partial(run_fedcdh, simulated, case.method), partial(PROGRAMS[program], simulated)
+                before, long, after = map(time_fastest, (own, other, own))
+                yield PeerRatio(str(case), program, seed, min(before, after), long)
 
 
-def who_is_faster(found: Sequence[Beside]) -> str:
+def describe_faster(found: Sequence[PeerRatio]) -> str:
     """At which numbers of variables causal-learn's Fisher's z is faster than ours, and from which on ours is."""
     sizes = {str(case): case.variables for case in CASES}
     known = [one for one in found if one.program in LINEAR[:2] and one.case in sizes]
@@ -118,18 +118,18 @@ def who_is_faster(found: Sequence[Beside]) -> str:
     faster = [size for size, _ in medians if size > max(slower, default=0)]
     said = []
     if slower:
-        said.append(f"at d = {_listed(slower)} causal-learn's Fisher's z is faster than ours (CD-NOD or PC)")
+        said.append(f"at d = {_join_words(slower)} causal-learn's Fisher's z is faster than ours (CD-NOD or PC)")
     if faster:
         said.append(f"from d = {min(faster)} on ours is faster than causal-learn's Fisher's z (CD-NOD and PC)")
     return f"By these medians, {'; '.join(said)}." if said else ""
 
 
-def _listed(numbers: Sequence[int]) -> str:
+def _join_words(numbers: Sequence[int]) -> str:
     *first, last = map(str, numbers)
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def in_words(found: Sequence[Beside]) -> str:
+def format_ratio(found: Sequence[PeerRatio]) -> str:
     """Median and range of the ratios."""
     ratios = [one.ratio for one in found]
     shown = [f"{value:.2f}" if value < 10 else f"{value:,.0f}" for value in (statistics.median(ratios), *_ends(ratios))]

@@ -451,7 +451,7 @@ def test_a_result_tells_its_changing_mechanisms_and_a_data_frame_takes_them():
 def test_sums_over_clients_do_not_tell_and_say_so():
     cohort = studies.cohort_of(studies.numbers(0))
     result = discover_from(Aggregate.of(cohort), cohort.plan)
-    with pytest.raises(SettingsError, match="only their sum is known"):
+    with pytest.raises(SettingsError, match="only the sum of the clients' summaries is known"):
         result.drift()
 
 

@@ -1,6 +1,6 @@
 """The estimator follows the rules of scikit-learn, and finds what `discover` finds."""
 
-import importlib
+import importlib.util
 import pickle
 import sys
 
@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted
 
-import fedcdh.discovery.estimator
+import fedcdh
 from fedcdh import Knowledge, discover
 from fedcdh.discovery.estimator import FedCDH
 from fedcdh.errors import DataError, MissingDependencyError, SettingsError
@@ -97,12 +97,12 @@ def test_a_fitted_estimator_can_be_pickled():
 @pytest.mark.parametrize(
     ("data", "domain", "message"),
     [
-        (CLIENTS, "clinic", "leave domain= out"),
-        (CLIENTS, DOMAIN_LABELS, "leave domain= out"),
+        (CLIENTS, "clinic", "leave domain out"),
+        (CLIENTS, DOMAIN_LABELS, "leave domain out"),
         (POOLED, DOMAIN_LABELS[:-1], "expected one label per row"),
         (POOLED, "clinic", "there is no column 'clinic'"),
         (POOLED, [None] * len(DOMAIN_LABELS), "is empty in"),
-        ({**POOLED, "__domain__": DOMAIN_LABELS}, DOMAIN_LABELS, "a name that is taken"),
+        ({**POOLED, "__domain__": DOMAIN_LABELS}, DOMAIN_LABELS, "a name that this package uses itself"),
         ({"age": [1.0], "dose": [2.0]}, None, "n_samples = 1"),
     ],
 )
@@ -116,7 +116,14 @@ def test_settings_are_checked_when_they_are_used():
         FedCDH(alpha=2).fit(CLIENTS)
 
 
-def test_without_scikit_learn_the_module_says_what_to_install(monkeypatch):
+def test_it_is_a_public_name():
+    assert fedcdh.FedCDH is FedCDH
+
+
+def test_without_scikit_learn_the_class_is_there_and_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.base", None)
+    spec = importlib.util.find_spec("fedcdh.discovery.estimator")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)  # not a reload: the class of the other tests stays as it is
     with pytest.raises(MissingDependencyError, match=r"pip install 'fedcdh\[sklearn\]'"):
-        importlib.reload(fedcdh.discovery.estimator)
+        module.FedCDH(method="evidence")

@@ -58,7 +58,7 @@ from fedcdh.summaries.joint import JointRequest, LocalAnswerSource
 from fedcdh.summaries.plan import Continuous, StudyPlan
 from fedcdh.summaries.profiles import Profile, profile
 
-RESEARCH = Policy(research=True)
+RESEARCH = Policy(disclosure_control=False)
 HARMLESS = ("repeated",)
 FAULTS = [(fault, kind) for fault in get_args(Fault) for kind in (PROFILE, SUMMARY)]
 
@@ -550,7 +550,9 @@ def test_requests_of_further_rounds_are_signed(tmp_path):
 CANARY = "canary-7f3a"
 
 
-def canary_site(tmp_path: Path, cells: str = "1", policy: str = "research = true", **more: str) -> ClientNode:
+def canary_site(
+    tmp_path: Path, cells: str = "1", policy: str = "disclosure_control = false", **more: str
+) -> ClientNode:
     """A site whose folder, column names, labels and settings hold what must not leave."""
     folder = tmp_path / f"{CANARY} folder"
     folder.mkdir(exist_ok=True)
@@ -581,7 +583,7 @@ def test_a_healthy_site_says_what_it_is_asked_and_not_what_it_calls_it(tmp_path)
 
 
 TROUBLES = {
-    "withheld": ({"policy": f'withheld = ["{CANARY} a"]'}, ExitCode.POLICY),
+    "withheld": ({"policy": f'excluded_variables = ["{CANARY} a"]'}, ExitCode.POLICY),
     "too few rows": ({"policy": "min_rows = 5000"}, ExitCode.POLICY),
     "labels for numbers": ({"cells": CANARY}, ExitCode.DATA),
     "plan not accepted": ({"policy": 'plans = ["000000000000"]'}, ExitCode.POLICY),
@@ -615,7 +617,7 @@ def test_files_that_are_gone_are_a_code(tmp_path):
 
 
 def test_a_coordinator_names_the_code_and_learns_no_more():
-    policy = {"site2": Policy(withheld=frozenset({"v3"}))}
+    policy = {"site2": Policy(excluded_variables=frozenset({"v3"}))}
     outcome = simulate_federation(numbers(count=3), policy=policy)
     assert f"code {ExitCode.POLICY} ({ExitCode.POLICY.meaning})" in outcome.missing["site2"]
     assert "v3" not in outcome.missing["site2"]
@@ -779,7 +781,10 @@ def test_in_further_rounds_the_policy_and_the_rows_are_looked_at_again(tmp_path)
     assert ask(site, SUMMARY, plan).code == 0
     rows = {name: column[:-1] for name, column in site.rows().items()}
     assert ask(replace(site, rows=lambda: rows), ANSWER, further(plan)).code == ExitCode.POLICY
-    assert ask(replace(site, policy=Policy(withheld=frozenset("c"))), ANSWER, further(plan)).code == ExitCode.POLICY
+    assert (
+        ask(replace(site, policy=Policy(excluded_variables=frozenset("c"))), ANSWER, further(plan)).code
+        == ExitCode.POLICY
+    )
     assert ask(replace(site, policy=Policy(min_rows=5000)), ANSWER, further(plan)).code == ExitCode.POLICY
     assert ask(replace(site, answered=None), ANSWER, further(plan)).code == ExitCode.POLICY
     few = telling(tmp_path / "few", rows=300)

@@ -10,18 +10,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.attacks import difference, insider, membership, outlier, poison, rare_level, red_team, surrogate
+from benchmarks.attacks import differencing, insider, membership, outlier, poisoning, rare_level, red_team, surrogate
 from benchmarks.attacks.common import (
     Attacker,
     normal_rows,
     plan_of,
-    refusal,
-    rows_at_once,
-    rows_one_by_one,
+    recover_rows_jointly,
+    recover_rows_singly,
+    refusal_of,
     share_within,
     summary_of,
 )
-from benchmarks.bench_arrival import FALSE, VALID
+from benchmarks.bench_validation import FALSE_SUMMARIES, UNDETECTABLE_CHANGES
 from fedcdh.cli import main
 from fedcdh.discovery.api import discover_from
 from fedcdh.errors import PlanError, SummaryError
@@ -49,28 +49,28 @@ def attacked(n: int, d: int, seed: int = 0) -> tuple[dict, Attacker, np.ndarray,
 def test_few_rows_are_recovered_one_by_one_and_refused(n):
     table, attacker, true, rng = attacked(max(n, 5), 6)
     few = {name: column[:n] for name, column in table.items()}
-    found = rows_one_by_one([(attacker, summary_of(few, attacker.plan))], rng, starts=300)
+    found = recover_rows_singly([(attacker, summary_of(few, attacker.plan))], rng, starts=300)
     assert share_within(true[:n], found, 0.01, np.ones(6)) == 1
-    assert "rows, expected at least 232" in refusal(few, attacker.plan)
+    assert "rows, expected at least 232" in refusal_of(few, attacker.plan)
 
 
 def test_few_rows_are_recovered_at_once():
     table, attacker, true, rng = attacked(5, 6)
-    found = rows_at_once([(attacker, summary_of(table, attacker.plan))], rng, restarts=5)
+    found = recover_rows_jointly([(attacker, summary_of(table, attacker.plan))], rng, restarts=5)
     assert share_within(true, found, 0.01) == 1
 
 
 def test_at_the_limit_of_the_policy_rows_are_hit_no_oftener_than_by_chance():
     n = required_rows(attacked(50, 3)[1].plan)
     tables = (attacked(n, 3, seed) for seed in range(50))
-    table, attacker, true, rng = next(one for one in tables if not refusal(one[0], one[1].plan))
+    table, attacker, true, rng = next(one for one in tables if not refusal_of(one[0], one[1].plan))
     summary = summary_of(table, attacker.plan)
-    found = rows_at_once([(attacker, summary)], rng, restarts=1, steps=40)
+    found = recover_rows_jointly([(attacker, summary)], rng, restarts=1, steps=40)
     told, features = attacker.moments(summary), attacker.features(found)
     scale = np.sqrt(told.diagonal())
     assert np.abs((features.T @ features - told) / np.multiply.outer(scale, scale)).max() < 0.01  # as they were told
-    counted = red_team.hits(
-        red_team.within(true, found, 0.1), red_team.within(true, attacker.scaled(normal_rows(n, 3, rng)), 0.1)
+    counted = red_team.count_hits(
+        red_team.is_within(true, found, 0.1), red_team.is_within(true, attacker.scaled(normal_rows(n, 3, rng)), 0.1)
     )
     assert counted.p_value > 0.001
 
@@ -80,13 +80,13 @@ def test_at_the_limit_of_the_policy_rows_are_hit_no_oftener_than_by_chance():
 
 @pytest.mark.parametrize("n", [500, 20_000])
 def test_one_person_with_a_label_is_read_off_at_any_number_of_rows(n):
-    found, said = rare_level.hits(n, 1, 0, spiked=False, starts=20)
+    found, said = rare_level.count_hits(n, 1, 0, spiked=False, starts=20)
     assert found[:, 0].all()
     assert "level 'yes' of 'label' has 1 people" in said
 
 
 def test_so_many_people_as_the_policy_asks_for_are_not_solved():
-    found, said = rare_level.hits(1000, 12, 3, spiked=False, starts=20)
+    found, said = rare_level.count_hits(1000, 12, 3, spiked=False, starts=20)
     assert not said
     assert found[:, 0].mean() < 0.5
 
@@ -94,7 +94,7 @@ def test_so_many_people_as_the_policy_asks_for_are_not_solved():
 def test_the_few_with_a_label_whose_number_is_no_spike_are_read_off_and_refused():
     found = []
     for seed in range(2):
-        table = rare_level.with_label(400, 14, np.random.default_rng(seed), spiked=True)
+        table = rare_level.add_rare_level(400, 14, np.random.default_rng(seed), spiked=True)
         plan = plan_of(table)
         summary, attacker, there = summary_of(table, plan), Attacker(plan), table["label"] == rare_level.LABEL
         true = np.sort(attacker.scaled(table)[there, 0])
@@ -102,31 +102,34 @@ def test_the_few_with_a_label_whose_number_is_no_spike_are_read_off_and_refused(
             plan, summary, attacker.numbers[0], np.random.default_rng(0), spiked=True, starts=30
         )
         found.append(np.abs(guess - true).max() < 0.01)
-        assert "that few share, with 'yes' of 'label'" in refusal(table, plan, Policy(max_leverage=1.0))
-        assert not refusal(table, plan, Policy(few_values=0, max_leverage=1.0))
+        assert "that few people share, with 'yes' of 'label'" in refusal_of(table, plan, Policy(max_leverage=1.0))
+        assert not refusal_of(table, plan, Policy(max_discrete_values=0, max_leverage=1.0))
     assert any(found)
 
 
 def test_who_stands_out_is_read_off_and_refused():
-    table = outlier.standing(300, 6, [8.0], np.random.default_rng(0))
-    leverage, errors = outlier.attacked(table, 1)
+    table = outlier.table_with_outlier(300, 6, [8.0], np.random.default_rng(0))
+    leverage, errors = outlier.attack_outlier(table, 1)
     assert leverage > 0.99
     assert np.abs(errors).max() < 0.1
-    assert "stands out by its value of 'v0'" in refusal(table, plan_of(table))
+    assert "high leverage by its value of 'v0'" in refusal_of(table, plan_of(table))
 
 
 def test_who_does_not_stand_out_is_not():
-    errors = [outlier.attacked(outlier.standing(300, 6, [2.5], np.random.default_rng(k)), 1)[1] for k in range(4)]
+    errors = [
+        outlier.attack_outlier(outlier.table_with_outlier(300, 6, [2.5], np.random.default_rng(k)), 1)[1]
+        for k in range(4)
+    ]
     assert np.sqrt(np.mean(np.square(errors))) > 0.5
 
 
 def test_who_stands_out_by_several_numbers_together_is_refused():
-    table = outlier.as_far_as_allowed(300, 6, 5, 0.9895, 1)
-    leverage, errors = outlier.attacked(table, 5)
+    table = outlier.outlier_at_limit(300, 6, 5, 0.9895, 1)
+    leverage, errors = outlier.attack_outlier(table, 5)
     assert leverage > 0.99 > max(outlier.leverage_of(table, [j]) for j in range(5))
     assert np.abs(errors).max() < 0.1
-    assert "stands out by its values of all variables together" in refusal(table, plan_of(table))
-    assert not refusal({name: column[1:] for name, column in table.items()}, plan_of(table))
+    assert "high leverage by its values of all variables together" in refusal_of(table, plan_of(table))
+    assert not refusal_of({name: column[1:] for name, column in table.items()}, plan_of(table))
 
 
 # Several messages
@@ -134,28 +137,28 @@ def test_who_stands_out_by_several_numbers_together_is_refused():
 
 @pytest.mark.parametrize("more", [1, 4])
 def test_what_came_between_two_summaries_is_read_off_and_the_second_is_refused(more):
-    true, alone, summed, said = difference.attack(400, more, 0)
+    true, alone, summed, said = differencing.attack_difference(400, more, 0)
     assert share_within(true, alone, 0.01, np.ones(6)) == share_within(true, summed, 0.01, np.ones(6)) == 1
-    assert f"{more} or few more rows changed" in said
+    assert f"{more} or a few more rows changed" in said
 
 
 def test_as_many_rows_as_a_summary_needs_may_come():
     rng = np.random.default_rng(0)
-    first, second = difference.two_tables(500, 600, rng)
-    assert not difference.second_release(first, second, StudyPlan.from_tables({"here": first, "there": second}))
+    first, second = differencing.two_tables(500, 600, rng)
+    assert not differencing.try_second_release(first, second, StudyPlan.from_tables({"here": first, "there": second}))
 
 
 def test_membership_is_told_among_few_and_not_among_many():
-    tester = membership.Tester(2, np.random.default_rng(0), public=100_000)
-    few, many = (membership.figures(tester, n, 2, np.random.default_rng(n))[0] for n in (30, 20_000))
+    tester = membership.MembershipTest(2, np.random.default_rng(0), public=100_000)
+    few, many = (membership.attack_power(tester, n, 2, np.random.default_rng(n))[0] for n in (30, 20_000))
     assert few > 0.65
     assert abs(many - 0.5) < 0.05
 
 
 def test_a_sum_over_sites_tells_their_means_unless_they_are_grouped():
-    cohort = surrogate.sites(6, 0)
-    assert surrogate.attack(cohort, 1) == (0, 0, 0)
-    assert surrogate.attack(cohort, 3)[1] > 0.2
+    cohort = surrogate.make_clients(6, 0)
+    assert surrogate.attack_surrogate(cohort, 1) == (0, 0, 0)
+    assert surrogate.attack_surrogate(cohort, 3)[1] > 0.2
 
 
 # False sums
@@ -163,19 +166,19 @@ def test_a_sum_over_sites_tells_their_means_unless_they_are_grouped():
 
 def test_what_an_insider_signs_is_refused_where_no_rows_have_such_sums():
     kinds = ("n + 1", "sign of a product", "other seed or bandwidth", "a square + 5 %")
-    assert "admitted" not in [insider.verdict(FALSE[kind], 0, 0)[0] for kind in kinds]
-    assert {insider.verdict(change, 0, 0)[0] for change in VALID.values()} == {"admitted"}
+    assert "admitted" not in [insider.judge_change(FALSE_SUMMARIES[kind], 0, 0)[0] for kind in kinds]
+    assert {insider.judge_change(change, 0, 0)[0] for change in UNDETECTABLE_CHANGES.values()} == {"admitted"}
 
 
-@pytest.mark.parametrize("method", poison.METHODS)
+@pytest.mark.parametrize("method", poisoning.METHODS)
 def test_a_forged_edge_is_found_and_the_forger_named(method):
-    made = poison.Study(0, 300)
-    result = discover_from(made.forged(poison.copied, 300), made.plan, method=method)
-    assert poison.FORGED in result.graph.skeleton
+    made = poisoning.PoisonedStudy(0, 300)
+    result = discover_from(made.forged(poisoning.copy_rows, 300), made.plan, method=method)
+    assert poisoning.FORGED in result.graph.skeleton
     stability = result.stability()
-    (edge,) = (edge for edge in stability.edges if frozenset((edge.source, edge.target)) == poison.FORGED)
-    assert edge.gone_without == (poison.FORGER,)
-    assert stability.influence[0].client == poison.FORGER
+    (edge,) = (edge for edge in stability.edges if frozenset((edge.source, edge.target)) == poisoning.FORGED)
+    assert edge.gone_without == (poisoning.FORGER,)
+    assert stability.influence[0].client == poisoning.FORGER
 
 
 def test_a_plan_may_limit_the_rows_of_one_client():
@@ -187,10 +190,10 @@ def test_a_plan_may_limit_the_rows_of_one_client():
         == StudyPlan(variables, clients).fingerprint
         != plan.fingerprint
     )
-    rows = {client: poison.honest(100, np.random.default_rng(k)) for k, client in enumerate(clients)}
+    rows = {client: poisoning.draw_honest_rows(100, np.random.default_rng(k)) for k, client in enumerate(clients)}
     fair = [summarize(table, plan, client) for client, table in rows.items()]
     assert admit_summaries(fair, plan).client_rows == (100, 100, 100)
-    large = summarize(poison.honest(101, np.random.default_rng(5)), plan, "s0")
+    large = summarize(poisoning.draw_honest_rows(101, np.random.default_rng(5)), plan, "s0")
     with pytest.raises(SummaryError, match="101 rows, and the plan lets a client have 100"):
         admit_summaries([large, *fair[1:]], plan)
     with pytest.raises(SummaryError, match="'s0' counts 101 rows in the sum"):
@@ -286,7 +289,7 @@ def test_errors_tell_no_value_of_a_row(trouble, tmp_path, monkeypatch, capfd, ca
     assert holding(tmp_path, path) == []
 
 
-@pytest.mark.parametrize("policy", [Policy(research=True), Policy()])
+@pytest.mark.parametrize("policy", [Policy(disclosure_control=False), Policy()])
 def test_online_no_value_of_a_row_is_in_a_message_or_a_file(policy, tmp_path, caplog):
     caplog.set_level(logging.DEBUG)
     tables = {site: canary_table(400, k) for k, site in enumerate(("north", "south", "west"))}

@@ -125,7 +125,7 @@ def test_copies_say_how_stable_a_result_is_and_change_nothing_else(study, tmp_pa
     assert discovered(study, plain(study), tmp_path / "plain", "-q") == 0
     assert discovered(study, files, tmp_path / "a") == 0
     said = capsys.readouterr()
-    assert "With rows drawn anew at every site, 2 times" in said.out
+    assert "Found again on 2 bootstrap replicates" in said.out
     assert said.err.count("is not signed") == len(SITES)
     assert discovered(study, files[::-1], tmp_path / "b", "--stability", "--json") == 0
     assert json.loads(capsys.readouterr().out)["copies"] == 2
@@ -152,13 +152,13 @@ def test_copies_say_how_stable_a_result_is_and_change_nothing_else(study, tmp_pa
 def test_a_copy_cannot_stand_for_the_summary(study, tmp_path, capsys):
     swapped = [study / "north.boot-001.summary", *plain(study)[1:]]
     assert discovered(study, swapped, tmp_path / "r", "-q") == 5
-    assert "of north only bootstrap copies came" in capsys.readouterr().err
+    assert "Only bootstrap replicates of north are here" in capsys.readouterr().err
     renamed = tmp_path / "north.summary"
     renamed.write_bytes(swapped[0].read_bytes())
     assert discovered(study, [renamed, *plain(study)], tmp_path / "r", "-q") == 0  # known by what it says, not its name
     assert "row_stability" not in json.loads((tmp_path / "r" / "result.json").read_text("utf-8"))
     assert main(["inspect", str(renamed), "--plan", str(study / "study.plan.json")]) == 0
-    assert "is bootstrap copy 1 of the message of client north" in capsys.readouterr().out
+    assert "is bootstrap replicate 1 of the summary of client north" in capsys.readouterr().out
     assert discovered(study, [*study.glob("*.summary"), renamed], tmp_path / "r", "-q") == 5
     assert "a second bootstrap copy 1 of client 'north'" in capsys.readouterr().err
 
@@ -166,7 +166,7 @@ def test_a_copy_cannot_stand_for_the_summary(study, tmp_path, capsys):
 def test_copies_that_not_all_sites_sent_are_left_out_and_named(study, tmp_path, capsys):
     files = [path for path in study.glob("*.summary") if path.name != "coast.boot-002.summary"]
     assert discovered(study, files, tmp_path / "r") == 0
-    assert "copies 2 are left out: not all sites sent them (coast did not); 1 are used" in capsys.readouterr().err
+    assert "replicates 2 are left out, because coast did not send them; 1 are used" in capsys.readouterr().err
     assert len(json.loads((tmp_path / "r" / "result.json").read_text("utf-8"))["row_stability"]["runs"]) == 1
 
 
@@ -180,17 +180,17 @@ def test_work_to_find_who_did_not_send_copies_grows_with_the_sites(capsys):
 
     assert work(200) < 5 * work(50)
     assert (
-        "copies 1 to 2 are left out: not all sites sent them (site 000 did not); 0 are used" in capsys.readouterr().err
+        "replicates 1 to 2 are left out, because site 000 did not send them; 0 are used" in capsys.readouterr().err
     )
 
 
 def test_a_new_summary_takes_older_copies_with_it(study, tmp_path, capsys):
     for copies, files in ((2, 3), (1, 2), (0, 1)):
-        assert summarized(study, "north", tmp_path, copies, "--research") == 0
+        assert summarized(study, "north", tmp_path, copies, "--no-disclosure-control") == 0
         assert len(list(tmp_path.iterdir())) == files
     (tmp_path / "north.boot-007.summary").write_bytes((study / "south.boot-001.summary").read_bytes())
     assert summarized(study, "north", tmp_path, 1) == 2
-    assert "is not a bootstrap copy of north" in capsys.readouterr().err
+    assert "is not a bootstrap replicate of north" in capsys.readouterr().err
     (tmp_path / "north.boot-007.summary").write_text("my notes")
     assert summarized(study, "north", tmp_path, 0) == 2
     assert (tmp_path / "north.boot-007.summary").read_text() == "my notes"
@@ -199,8 +199,8 @@ def test_a_new_summary_takes_older_copies_with_it(study, tmp_path, capsys):
 @pytest.mark.parametrize("stop", [4, 9, 14])
 def test_an_interrupt_leaves_what_was_there(study, tmp_path, monkeypatch, stop):
     """Signed, 6 files and then 4: after the ledger, these are written aside, older ones moved away, newer ones in."""
-    assert main(["keygen", "-o", str(tmp_path / "site.key"), "-q"]) == 0
-    key, out = ("--key", str(tmp_path / "site.key"), "--research"), tmp_path / "out"
+    assert main(["keys", "new", "-o", str(tmp_path / "site.key"), "-q"]) == 0
+    key, out = ("--key", str(tmp_path / "site.key"), "--no-disclosure-control"), tmp_path / "out"
     assert summarized(study, "north", out, 2, *key) == 0
     before, move, moves = {path.name: path.read_bytes() for path in out.iterdir()}, os.replace, []
     assert len(before) == 6
@@ -238,16 +238,16 @@ def test_no_summary_is_called_like_a_copy_of_another(study, tmp_path, capsys):
     for name in ("north.boot-001", "north.boot-1000"):
         assert main([*arguments, name, "-q"]) == 2
         assert main([*arguments, "north", "-o", str(tmp_path / f"{name}.summary"), "-q"]) == 2
-        assert capsys.readouterr().err.count("is what a bootstrap copy is called") == 2
+        assert capsys.readouterr().err.count("is the name of a bootstrap replicate") == 2
     assert main([*arguments, "north", "-o", str(tmp_path / "north.boot-1.summary"), "-q"]) == 0
 
 
 def test_the_policy_says_how_many_copies_may_leave(study, tmp_path, capsys):
     assert summarized(study, "north", tmp_path, 30) == 7
-    assert "with up to 2 bootstrap copies the summary may leave" in capsys.readouterr().err
+    assert "with up to 2 bootstrap replicates the summary may leave" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
     assert summarized(study, "north", tmp_path, 2) == 0
-    assert summarized(study, "north", tmp_path / "research", 5, "--research") == 0
+    assert summarized(study, "north", tmp_path / "research", 5, "--no-disclosure-control") == 0
     assert len(list((tmp_path / "research").iterdir())) == 6
 
 
@@ -266,13 +266,13 @@ def test_every_message_needs_its_figures(people, rows):
     least = min(rows // required_rows(plan), min(people, rows - people) // required_cell_count(plan))
     if least == 0:
         with pytest.raises(DisclosureError, match="the summary alone must not leave"):
-            policy.check_summary(summary, plan, copies=1)
+            policy.check_summary(summary, plan, replicates=1)
         return
-    policy.check_summary(summary, plan, copies=least - 1)
-    told = f"with up to {least - 1} bootstrap copies the" if least > 1 else "without bootstrap copies the"
+    policy.check_summary(summary, plan, replicates=least - 1)
+    told = f"with up to {least - 1} bootstrap replicates the" if least > 1 else "without bootstrap replicates the"
     for more in (least, least + 20):
         with pytest.raises(DisclosureError, match=told):
-            policy.check_summary(summary, plan, copies=more)
+            policy.check_summary(summary, plan, replicates=more)
 
 
 def test_who_hides_behind_a_neighbour_is_found_in_the_copy_without_them():
@@ -283,7 +283,7 @@ def test_who_hides_behind_a_neighbour_is_found_in_the_copy_without_them():
     found = scan_rows(table, plan, "north", ScanOptions())
     summary = found.summary(0.5)
     seen = ReplicateLeverage(plan, summary)
-    assert compute_leverages(summary, plan, found.outermost.values)["a"] < 0.51
+    assert compute_leverages(summary, plan, found.extremes.values)["a"] < 0.51
     told = []
     copies = bootstrap_summaries(
         table, plan, "north", 30, 1, observer=lambda *block: (seen(*block), told.append(block))
@@ -292,13 +292,13 @@ def test_who_hides_behind_a_neighbour_is_found_in_the_copy_without_them():
     policy, refused = Policy(), set()
     for copy in copies:
         try:
-            policy.check_copy(copy, plan, seen.outermost[copy.copy], seen.times[copy.copy])
+            policy.check_replicate(copy, plan, seen.extremes[copy.copy], seen.weights[copy.copy])
         except DisclosureError:
             refused.add(copy.copy)
     assert refused == {number for number, (one, other) in times.items() if (one > 0) != (other > 0)}
     assert 0 < len(refused) < 30
     for copy in copies:
-        Policy(research=True).check_copy(copy, plan, seen.outermost[copy.copy], seen.times[copy.copy])
+        Policy(disclosure_control=False).check_replicate(copy, plan, seen.extremes[copy.copy], seen.weights[copy.copy])
 
 
 def test_the_outermost_values_of_a_copy_are_those_of_its_rows(monkeypatch):
@@ -315,9 +315,9 @@ def test_the_outermost_values_of_a_copy_are_those_of_its_rows(monkeypatch):
     for number, blocks in told.items():
         ages, times = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
         there = ages[times > 0]
-        ends = seen.outermost[number]["age"]
+        ends = seen.extremes[number]["age"]
         assert (ends.min(), ends.max()) == (there.min(), there.max())
-        assert seen.times[number]["age"][0] == times[ages == there.min()].max()
+        assert seen.weights[number]["age"][0] == times[ages == there.min()].max()
 
 
 def test_odds_grow_with_the_messages():
@@ -345,10 +345,10 @@ def test_the_weights_that_were_drawn_count_and_not_their_average():
     table = {"a": np.append(rng.standard_normal(500), 6.0), "b": rng.standard_normal(501)}
     found = scan_rows(table, plan, "north", ScanOptions())
     summary = found.summary(0.5)
-    alone = compute_leverages(summary, plan, found.outermost.values)["a"]
+    alone = compute_leverages(summary, plan, found.extremes.values)["a"]
     odds, limit = alone / (1 - alone), 7.5
     policy = Policy(max_leverage=limit * odds / (1 + limit * odds))
-    policy.check_summary(summary, plan, found.outermost.values, copies=copies)
+    policy.check_summary(summary, plan, found.extremes.values, replicates=copies)
     refused, expected = set(), set()
     for seed in range(60):
         seen, told = ReplicateLeverage(plan, summary), []
@@ -359,14 +359,14 @@ def test_the_weights_that_were_drawn_count_and_not_their_average():
 
         bootstrap_summaries(table, plan, "north", copies, seed, observer=watch)
         grown = 1 + ((told[-1][1][:, -1] - 1) ** 2).sum()
-        assert seen.together["a"] == pytest.approx(odds * grown / (1 + odds * grown), abs=1e-9)
+        assert seen.joint["a"] == pytest.approx(odds * grown / (1 + odds * grown), abs=1e-9)
         if grown > limit:
             expected.add(seed)
         try:
-            policy.check_replicates(seen.together)
+            policy.check_replicates(seen.joint)
         except DisclosureError:
             refused.add(seed)
-        replace(policy, research=True).check_replicates(seen.together)
+        replace(policy, disclosure_control=False).check_replicates(seen.joint)
     assert refused == expected
     assert 0 < len(refused) < 60
 
@@ -397,7 +397,7 @@ def test_copies_and_summaries_are_kept_apart():
         admit_summaries([one, *others], PLAN, copy=2)
     with pytest.raises(SummaryError, match="same draw"):
         _ = one + COHORT.summaries[0]
-    with pytest.raises(SummaryError, match="not summaries of the rows themselves"):
+    with pytest.raises(SummaryError, match="expected summaries of the rows themselves"):
         discover_from(Aggregate.of(add_up([one, *others], PLAN)), PLAN)
 
 
@@ -416,7 +416,7 @@ def test_copies_of_other_rows_or_of_no_draw_are_refused():
     (similar, *_), _ = copies_of(alike, PLAN, 2)
     with pytest.raises(SummaryError, match="belongs to another summary"):
         admit_replicates([similar, *first[1:]], COHORT)
-    with pytest.raises(SettingsError, match="copy 1 of clinic a was not drawn from the rows of the result"):
+    with pytest.raises(SettingsError, match="replicate 1 of clinic a was not drawn from the rows of the result"):
         discover_from(COHORT, PLAN).stability(replicates=[[similar, *first[1:]]])
     again = [replace(first[0], copy=2), *second[1:]]
     with pytest.raises(SummaryError, match="bootstrap copy 2 and bootstrap copy 1 of client 'clinic a' hold the same"):
@@ -436,11 +436,11 @@ def test_a_study_without_a_client_has_copies_without_it():
     stability = result.stability(replicates=admitted)
     assert result.stability(replicates=of_two) == stability
     assert [run.clients for run in stability.runs] == [tuple(there)] * 2
-    with pytest.raises(SettingsError, match="expected those of the clients of the result, clinic a, clinic c,"):
+    with pytest.raises(SettingsError, match="expected those of the clients of the result, clinic a, clinic c;"):
         result.stability(replicates=all_of_them)
     whole = discover_from(COHORT, PLAN)
     for copies in (of_two, admitted):
-        with pytest.raises(SettingsError, match=r"copies of clinic a, clinic c; expected .*clinic b, clinic c, and"):
+        with pytest.raises(SettingsError, match=r"replicates of clinic a, clinic c; expected .*clinic b, clinic c; pass"):
             whole.stability(replicates=copies)
 
 
@@ -489,8 +489,8 @@ def test_sums_have_sums_for_copies_and_one_client_has_copies_too():
 def test_what_are_no_copies_is_refused():
     result, (first, second) = discover_from(COHORT, PLAN), copies_of(TABLES, PLAN, 2)
     for copies, match in (
-        ([], "no copies"),
-        ([first, first], "copy 1 twice"),
+        ([], "no bootstrap replicates"),
+        ([first, first], "replicate 1 twice"),
         ([COHORT], "rows themselves"),
         ([Aggregate.of(add_up(first, PLAN))], "single summaries"),
     ):

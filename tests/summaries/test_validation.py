@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.bench_arrival import FALSE, SHAPES, VALID, honest, repaired, study, verdict
+from benchmarks.bench_validation import (
+    DISTRIBUTIONS,
+    FALSE_SUMMARIES,
+    UNDETECTABLE_CHANGES,
+    draw_honest_summary,
+    judge_moments,
+    repair_moments,
+    simulate_sums,
+)
 from fedcdh.errors import (
     DuplicateClientError,
     InfeasibleMomentsError,
@@ -72,16 +80,16 @@ def changed(summary: Summary, *entries: tuple[int, int, int]) -> Summary:
 
 @pytest.mark.parametrize("part", range(8))
 def test_no_honest_summary_is_refused(part):
-    assert len(SHAPES) >= 20
+    assert len(DISTRIBUTIONS) >= 20
     for seed in range(250 * part, 250 * (part + 1)):
-        validate_summary(*honest(seed))
+        validate_summary(*draw_honest_summary(seed))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(10))
 def test_no_honest_summary_of_very_many_is_refused(part):
     for seed in range(10_000 + 1000 * part, 10_000 + 1000 * (part + 1)):
-        validate_summary(*honest(seed))
+        validate_summary(*draw_honest_summary(seed))
 
 
 @settings(deadline=None, max_examples=150)
@@ -111,21 +119,21 @@ def test_parts_and_sums_of_what_is_admitted_are_admitted(family):
 # What is false is refused
 
 
-@pytest.mark.parametrize("repair", [lambda moments, plan: moments, repaired], ids=["careless", "insider"])
-@pytest.mark.parametrize("kind", sorted(set(FALSE) - {"one bit flipped"}))
+@pytest.mark.parametrize("repair", [lambda moments, plan: moments, repair_moments], ids=["careless", "insider"])
+@pytest.mark.parametrize("kind", sorted(set(FALSE_SUMMARIES) - {"one bit flipped"}))
 def test_false_sums_are_refused(kind, repair):
     for seed in range(4):
-        sums = study(seed, Hermite(), 0)
-        moments = repair(FALSE[kind](sums, np.random.default_rng([seed, 1])), sums.plan)
-        assert verdict(sums.moments, sums.plan) == "admitted"
-        assert verdict(moments, sums.plan) != "admitted"
+        sums = simulate_sums(seed, Hermite(), 0)
+        moments = repair(FALSE_SUMMARIES[kind](sums, np.random.default_rng([seed, 1])), sums.plan)
+        assert judge_moments(sums.moments, sums.plan) == "admitted"
+        assert judge_moments(moments, sums.plan) != "admitted"
 
 
-@pytest.mark.parametrize("kind", VALID)
+@pytest.mark.parametrize("kind", UNDETECTABLE_CHANGES)
 def test_valid_sums_are_admitted_even_of_the_wrong_rows(kind):
     """A server can tell what is possible, not what is true: said here, so that nobody promises more."""
-    sums = study(0, Hermite(), 1)
-    assert verdict(VALID[kind](sums, np.random.default_rng(0)), sums.plan) == "admitted"
+    sums = simulate_sums(0, Hermite(), 1)
+    assert judge_moments(UNDETECTABLE_CHANGES[kind](sums, np.random.default_rng(0)), sums.plan) == "admitted"
 
 
 # columns: 0 constant; 1, 2 x and its square; 3..6 its features; 7..9 levels of g; 10, 11 y and its square; 12..15

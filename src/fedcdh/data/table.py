@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcdh._runtime.array_types import Array
-from fedcdh.errors import DataError
+from fedcdh.errors import DataError, SettingsError
 
 Codes = npt.NDArray[np.int64]
 _MAX_EXACT_INTEGER = 2**53  # beyond it, not every whole number is a float
@@ -534,3 +534,68 @@ def _unsupported_type_error(name: object, kind: str) -> DataError:
 
 def _quote_names(names: Sequence[str]) -> str:
     return ", ".join(repr(name) for name in names)
+
+
+def split_by_client(
+    data: Any, domain: str | None, names: Sequence[str] | None = None, variables: Sequence[str] | None = None
+) -> dict[str, Table]:
+    """Return one table per client.
+
+    Parameters
+    ----------
+    data : data frame, mapping of columns, array, or mapping from client to table
+        One table with a column `domain` that names the client of each row, or one table per client.
+    domain : str or None
+        Name of the column that holds the client; None if `data` has one table per client.
+    names : sequence of str, optional
+        Names of the columns, if the tables are arrays.
+    variables : sequence of str, optional
+        The columns to keep. Default all.
+
+    Returns
+    -------
+    dict from str to Table
+        The table of each client, without the column `domain`.
+
+    Raises
+    ------
+    SettingsError
+        If `variables` is a text, or `domain` is given for one table per client.
+    DataError
+        If the client of a row is not known, or a table cannot be read.
+
+    Examples
+    --------
+    >>> tables = split_by_client({"age": [61, 70, 48], "site": ["north", "south", "north"]}, "site")
+    >>> {client: table.rows for client, table in tables.items()}
+    {'north': 2, 'south': 1}
+    """
+    if isinstance(variables, str):
+        raise SettingsError(
+            f"variables is the text {variables!r}; expected a list of column names, such as [{variables!r}]",
+            parameter="variables",
+        )
+    per_client = isinstance(data, Mapping) and data and not any(_is_column(value) for value in data.values())
+    if domain is not None and per_client:
+        raise SettingsError(
+            f"found one table per client and the domain {domain!r}; expected one of them; leave domain out, or pass "
+            "one table with all rows",
+            parameter="domain",
+        )
+    if domain is not None:
+        only = None if variables is None else [*variables, domain]
+        return to_table(data, names, only=only).split(domain)
+    if per_client:
+        return {
+            str(client): to_table(table, names, only=variables, owner=f"client {client!r}")
+            for client, table in data.items()
+        }
+    raise DataError(
+        f"found {type(data).__name__} and no domain; expected to learn which client a row belongs to; pass one table "
+        "and the name of the column with the client, or a mapping from client to table",
+        parameter="domain",
+    )
+
+
+def _is_column(value: Any) -> bool:
+    return isinstance(value, (list, tuple, str)) or getattr(value, "ndim", 2) == 1

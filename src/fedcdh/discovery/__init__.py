@@ -1,1 +1,88 @@
-"""Algorithm 1, methods, settings, result, drift, stability and the scikit-learn estimator."""
+"""Causal discovery from tables or summaries: the methods, their settings and their result.
+
+- `api`: `discover` and `discover_from`, the two functions most users need
+- `algorithm`: Algorithm 1 of the paper, step by step
+- `score_search`: the search by marginal likelihood instead of tests
+- `methods`: the methods by name, with the features that each of them needs
+- `settings`: the settings of a search and their defaults
+- `result`: `Discovery`, the graph with the evidence behind it
+- `drift`: differences between clients in the mechanisms that change
+- `stability`, `stability_run`, `influence`: what other clients or other rows would change
+- `estimator`: `FedCDH`, the same for scikit-learn
+"""
+
+from typing import TYPE_CHECKING
+
+from fedcdh._runtime.lazy_exports import attach
+
+if TYPE_CHECKING:
+    from fedcdh.discovery.algorithm import ConstraintSearch, Search, SearchResult, algorithm_1
+    from fedcdh.discovery.api import discover, discover_from
+    from fedcdh.discovery.drift import Drift, estimate_drift, tabulate_drift
+    from fedcdh.discovery.estimator import FedCDH
+    from fedcdh.discovery.influence import Influence
+    from fedcdh.discovery.methods import METHODS, Method, check_rounds, get_method
+    from fedcdh.discovery.result import Discovery, Edge
+    from fedcdh.discovery.score_search import ScoreSearch
+    from fedcdh.discovery.settings import SearchOptions, Settings, default_alpha
+    from fedcdh.discovery.stability import ChangeStability, EdgeStability, Stability, assess_stability
+    from fedcdh.discovery.stability_run import StabilityRun
+
+__all__ = [
+    "METHODS",
+    "ChangeStability",
+    "ConstraintSearch",
+    "Discovery",
+    "Drift",
+    "Edge",
+    "EdgeStability",
+    "FedCDH",
+    "Influence",
+    "Method",
+    "ScoreSearch",
+    "Search",
+    "SearchOptions",
+    "SearchResult",
+    "Settings",
+    "Stability",
+    "StabilityRun",
+    "algorithm_1",
+    "assess_stability",
+    "check_rounds",
+    "default_alpha",
+    "discover",
+    "discover_from",
+    "estimate_drift",
+    "get_method",
+    "tabulate_drift",
+]
+
+_HOMES = {
+    "METHODS": "fedcdh.discovery.methods",
+    "ChangeStability": "fedcdh.discovery.stability",
+    "ConstraintSearch": "fedcdh.discovery.algorithm",
+    "Discovery": "fedcdh.discovery.result",
+    "Drift": "fedcdh.discovery.drift",
+    "Edge": "fedcdh.discovery.result",
+    "EdgeStability": "fedcdh.discovery.stability",
+    "FedCDH": "fedcdh.discovery.estimator",
+    "Influence": "fedcdh.discovery.influence",
+    "Method": "fedcdh.discovery.methods",
+    "ScoreSearch": "fedcdh.discovery.score_search",
+    "Search": "fedcdh.discovery.algorithm",
+    "SearchOptions": "fedcdh.discovery.settings",
+    "SearchResult": "fedcdh.discovery.algorithm",
+    "Settings": "fedcdh.discovery.settings",
+    "Stability": "fedcdh.discovery.stability",
+    "StabilityRun": "fedcdh.discovery.stability_run",
+    "algorithm_1": "fedcdh.discovery.algorithm",
+    "assess_stability": "fedcdh.discovery.stability",
+    "check_rounds": "fedcdh.discovery.methods",
+    "default_alpha": "fedcdh.discovery.settings",
+    "discover": "fedcdh.discovery.api",
+    "discover_from": "fedcdh.discovery.api",
+    "estimate_drift": "fedcdh.discovery.drift",
+    "get_method": "fedcdh.discovery.methods",
+    "tabulate_drift": "fedcdh.discovery.drift",
+}
+__getattr__, __dir__ = attach(__name__, _HOMES)

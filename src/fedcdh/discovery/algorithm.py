@@ -1,176 +1,198 @@
-"""Algorithm 1 of the paper, server side, on one screen; and the same answer sought by evidence instead of tests."""
+"""Algorithm 1 of the paper, "FedCDH", on one page.
+
+`algorithm_1` shows the five steps in the paper's order and with its symbols. A `ConstraintSearch` holds the choices
+that the paper leaves open or that differ between our methods: the test, the measure of change, and the rules that draw
+conclusions from the answers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import combinations
+from typing import Protocol
 
-from fedcdh._io.text import abbreviate_list
 from fedcdh.discovery.settings import Settings
 from fedcdh.errors import SettingsError
-from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import Pair, PartialGraph
-from fedcdh.inference.evidence.family_score import FamilyScore
-from fedcdh.inference.independent_change import OperatorChange
-from fedcdh.inference.orthonormal_basis import Basis
-from fedcdh.inference.parent_screening import screen_parents
-from fedcdh.protocols import DOMAIN, Family, IndependenceTest, IndependentChange, LocalScore, Progress
+from fedcdh.protocols import DOMAIN, IndependenceTest, IndependentChange, Progress
 from fedcdh.search.colliders import ColliderRule
 from fedcdh.search.conditioning_sets import CachedTest, with_progress
 from fedcdh.search.edge_removal import RemovalRule
-from fedcdh.search.edge_support import (
-    EdgeSupport,
-    edge_supports,
-    make_dag_collider_rule,
-    measure_directions,
-    to_skeleton,
+from fedcdh.search.edge_support import EdgeSupport
+from fedcdh.search.orientation import (
+    Orientation,
+    orient_by_independent_change,
+    orient_by_knowledge,
+    orient_by_meek_rules,
+    orient_colliders,
+    orient_domain_edges,
+    record_open_demands,
 )
-from fedcdh.search.order_search import best_dag
-from fedcdh.search.orientation import DirectionEvidence, Orientation, orient_skeleton
 from fedcdh.search.skeleton import MAX_BATCH_QUERIES, Skeleton, SkeletonRules, find_skeleton
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 from fedcdh.summaries.joint import Spent
 
-MIN_CURVATURE_LOG_BAYES = 3.0
-"""Log Bayes factor from which curvature directs an edge: odds of 20 to 1. `benchmarks.bench_evidence` counts how
-often arrows of that strength are right."""
-MIN_CHANGE_LOG_BAYES = 10.0
-"""The same for mechanisms that change independently in one direction and not in the other. With few clients that is
-weak evidence, so it has to be clear; what stays open is left to the form of the principle in the paper."""
-
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search hands over: adjacencies, directions and, where evidence was weighed, how much of it there is."""
+    """The adjacencies and directions that a search found, with their evidence.
+
+    Attributes
+    ----------
+    skeleton : Skeleton
+        The adjacent pairs, and the answers that decided about each pair.
+    orientation : Orientation
+        The graph with its arrows, and the reason of each arrow.
+    supports : mapping from pair to EdgeSupport
+        Log Bayes factors for or against each edge; empty for searches by tests.
+    best : PartialGraph, optional
+        The DAG with the highest score. `Discovery.to_dag` follows it where the class leaves a direction open.
+    notes : tuple of str
+        Sentences for the reader of the result.
+    spent : Spent, optional
+        The adaptive rounds that were used, and the bytes that they took.
+
+    Examples
+    --------
+    >>> from fedcdh import discover, simulate
+    >>> result = discover(simulate(seed=1).columns("site"), domain="site").search_result
+    >>> result.best.is_dag()
+    True
+    """
 
     skeleton: Skeleton
     orientation: Orientation
     supports: Mapping[Pair, EdgeSupport] = field(default_factory=dict)
     best: PartialGraph | None = None
-    """The DAG with the highest evidence; `Discovery.to_dag` directs by it what the class leaves open."""
     notes: tuple[str, ...] = ()
     spent: Spent | None = None
-    """What further rounds of questions to the clients took, where there were any."""
+
+
+class Search(Protocol):
+    """A search for the graph of the clients whose summaries are known."""
+
+    def __call__(self, known: Cohort | Aggregate, settings: Settings, progress: Progress | None, /) -> SearchResult:
+        """Return the graph, and the evidence for it."""
+        ...
 
 
 @dataclass(frozen=True)
 class ConstraintSearch:
-    """Algorithm 1: conditional independence tests, then rules, then the independent change principle."""
+    """The choices of a search by conditional independence tests; calling it runs `algorithm_1`.
 
-    statistics: Callable[[Cohort, Settings], tuple[IndependenceTest, IndependentChange]]
+    Attributes
+    ----------
+    statistics : callable
+        Makes the independence test and the measure of change from the summaries and the settings. Without a measure of
+        change, step 5 is left out.
+    colliders : callable
+        Makes the rule that decides which triples collide, from the test.
+    removal : RemovalRule
+        Decides which of the separations of a level remove their edge.
+    always_given : frozenset of str
+        Nodes that are part of every conditioning set. Only roots such as the domain may be named.
+    needs_clients : bool
+        Whether the summary of each client has to be known, not only their sum.
+    notes : callable, optional
+        Returns sentences for the reader of the result, given the test after the search.
+    spent : callable, optional
+        Returns the adaptive rounds that the test used.
+    max_batch_queries : int
+        The largest number of queries that the test gets at once.
+
+    Examples
+    --------
+    >>> from fedcdh.discovery import METHODS
+    >>> METHODS["constraint"].search.always_given
+    frozenset({'__domain__'})
+    """
+
+    statistics: Callable[[Cohort | Aggregate, Settings], tuple[IndependenceTest, IndependentChange | None]]
     colliders: Callable[[IndependenceTest], ColliderRule]
     removal: RemovalRule
     always_given: frozenset[str]
-    spent: Callable[[IndependenceTest], Spent | None] = lambda test: None  # in further rounds, where there are any
-    at_once: int = MAX_BATCH_QUERIES  # questions
+    needs_clients: bool = True
+    notes: Callable[[IndependenceTest], tuple[str, ...]] | None = None
+    spent: Callable[[IndependenceTest], Spent | None] | None = None
+    max_batch_queries: int = MAX_BATCH_QUERIES
 
-    def __call__(self, known: Cohort | Aggregate, settings: Settings, progress: Progress | None) -> SearchResult:
-        if isinstance(known, Aggregate):
+    def __call__(self, known: Cohort | Aggregate, settings: Settings, progress: Progress | None, /) -> SearchResult:
+        """Run `algorithm_1` with these choices."""
+        if self.needs_clients and isinstance(known, Aggregate):
             raise SettingsError(
-                f"method {settings.method!r} needs the summary of every client, but only their sum is known; use "
-                "method='evidence', which says what it has to leave out"
+                f"only the sum of the clients' summaries is known; expected the summary of every client, which method "
+                f"{settings.method!r} needs; choose 'evidence', whose notes say what a sum leaves out",
+                parameter="method",
             )
-        answers, change = self.statistics(known, settings)
-        return self.search(with_domain(known), answers, change, settings, progress)  # step 3: V ∪ {℧}
-
-    def search(
-        self,
-        nodes: tuple[str, ...],
-        answers: IndependenceTest,
-        change: IndependentChange | None,
-        settings: Settings,
-        progress: Progress | None,
-    ) -> SearchResult:
-        """The same with a test and a measure of change that are there already."""
-        test, always = CachedTest(answers), self.always_given & {*nodes}
-        skeleton = find_skeleton(  # step 4: FCIT
-            nodes,
-            test,
-            settings.alpha,
-            settings.knowledge,
-            settings.max_conditioning_size,
-            progress,
-            SkeletonRules(always, self.removal, self.at_once),
-        )
-        colliders = self.colliders(with_progress(test, progress, len(skeleton.queries_per_level)))
-        orientation = orient_skeleton(skeleton, colliders, settings.knowledge, change)  # steps 4 and 5: FICP
-        spent = self.spent(answers)
-        return SearchResult(skeleton, orientation, notes=(str(spent),) if spent else (), spent=spent)
+        return algorithm_1(known, self, settings, progress)
 
 
-def by_evidence(known: Cohort | Aggregate, settings: Settings, progress: Progress | None) -> SearchResult:
-    """The DAG with the highest evidence on V ∪ {℧}, and of its arrows those that the evidence tells for sure."""
-    nodes, basis, knowledge = with_domain(known), Basis.of(known), settings.knowledge
-    score = FamilyScore.of(known, basis)
-    candidates = screen_parents(basis, known.plan.names)
-    best = best_dag(
+def algorithm_1(
+    known: Cohort | Aggregate, choice: ConstraintSearch, settings: Settings, progress: Progress | None = None
+) -> SearchResult:
+    """Run the server's part of Algorithm 1, steps 2 to 5; each client has done step 1.
+
+    Parameters
+    ----------
+    known : Cohort or Aggregate
+        The clients' summaries: step 1 of the algorithm, done by `fedcdh.summarize` at each client k, gave n_k and C_k.
+    choice : ConstraintSearch
+        The test, the measure of change, and the rules.
+    settings : Settings
+        Significance level, background knowledge and limits.
+    progress : callable, optional
+        Called before each batch with (size of the conditioning sets, number of queries).
+
+    Returns
+    -------
+    SearchResult
+        The skeleton, the oriented graph G, and the answers behind them.
+
+    References
+    ----------
+    Li et al., "Federated Causal Discovery from Heterogeneous Data", ICLR 2024, Algorithm 1.
+
+    Examples
+    --------
+    >>> import fedcdh
+    >>> from fedcdh.discovery import METHODS, Settings
+    >>> tables = fedcdh.demo.hospital_study().tables
+    >>> plan = fedcdh.StudyPlan.from_tables(tables)
+    >>> cohort = fedcdh.add_up([fedcdh.summarize(table, plan, client) for client, table in tables.items()], plan)
+    >>> result = algorithm_1(cohort, METHODS["constraint"].search, Settings("constraint"))
+    >>> ("smoker", "cholesterol") in result.orientation.graph.arrows
+    True
+    """
+    knowledge = settings.knowledge
+    # Step 2, summary statistics: n = Σ_k n_k and C = Σ_k C_k, of which every statistic below is a function.
+    test, change = choice.statistics(known, settings)
+    answers = CachedTest(test)
+    # Step 3, augmented graph: G_0 joins all pairs of V ∪ {℧}.
+    nodes = with_domain(known)
+    # Step 4, FCIT: remove a — b where a ⫫ b | S for some S ...
+    skeleton = find_skeleton(
         nodes,
-        score,
+        answers,
+        settings.alpha,
         knowledge,
-        candidates=candidates,
-        max_parents=settings.max_conditioning_size,
-        seed=settings.seed,
-        progress=progress,
-    ).dag
-    skeleton = to_skeleton(best)
-    class_only = orient_skeleton(
-        skeleton, make_dag_collider_rule(best), knowledge
-    ).graph  # what all DAGs like the best one share
-    directions = _direction_evidence(class_only, score, score.linear, knowledge)
-    change = OperatorChange(basis) if basis.has_client_scatter else None
-    orientation = orient_skeleton(skeleton, make_dag_collider_rule(best), knowledge, change, directions)
-    weights = edge_supports(best, score, _candidate_pairs(nodes, candidates, knowledge) | best.skeleton)
-    return SearchResult(skeleton, orientation, weights, best, _aggregate_limits(known))
-
-
-def _direction_evidence(
-    graph: PartialGraph, score: LocalScore, straight: LocalScore, knowledge: Knowledge
-) -> tuple[DirectionEvidence, DirectionEvidence]:
-    """What tells the members of a class apart: independent change where it is clear, then curvature."""
-    changing = graph.children(DOMAIN) if DOMAIN in graph.nodes else frozenset[str]()
-    moving = measure_directions(graph, straight, _zero_score, knowledge)
-    both = {arrow: factor for arrow, factor in moving.items() if changing.issuperset(arrow)}
-    curved = measure_directions(graph, score, straight, knowledge)
-    return DirectionEvidence(both, MIN_CHANGE_LOG_BAYES, "independent-change"), DirectionEvidence(
-        curved, MIN_CURVATURE_LOG_BAYES, "evidence"
+        settings.max_conditioning_size,
+        progress,
+        SkeletonRules(choice.always_given & {*nodes}, choice.removal, choice.max_batch_queries),
     )
-
-
-def _zero_score(families: Sequence[Family]) -> list[float]:
-    return [0.0] * len(families)
+    # ... then direct edges with one changing module: ℧ → V, colliders, and what follows from them. This is G_1.
+    decide = choice.colliders(with_progress(answers, progress, len(skeleton.queries_per_level)))
+    oriented = orient_domain_edges(Orientation(skeleton.graph))
+    oriented = orient_by_knowledge(oriented, knowledge)
+    oriented = orient_colliders(oriented, decide(skeleton, knowledge), knowledge)
+    oriented = orient_by_meek_rules(oriented, knowledge)
+    # Step 5, FICP: direct edges between two changing modules from the smaller Δ. This is G.
+    if change is not None:
+        oriented = orient_by_independent_change(oriented, change, knowledge)
+    oriented = record_open_demands(oriented, knowledge)
+    notes = choice.notes(test) if choice.notes else ()
+    return SearchResult(skeleton, oriented, notes=notes, spent=choice.spent(test) if choice.spent else None)
 
 
 def with_domain(known: Cohort | Aggregate) -> tuple[str, ...]:
-    """The variables and, where there is more than one client, the domain."""
+    """Return V ∪ {℧}: the variables and, if there is more than one client, the domain."""
     return (DOMAIN, *known.plan.names) if len(known.clients) > 1 else known.plan.names
-
-
-def _candidate_pairs(
-    nodes: tuple[str, ...], candidates: Mapping[str, frozenset[str]] | None, knowledge: Knowledge
-) -> set[Pair]:
-    """The pairs that were weighed as cause and effect."""
-    if candidates is None:
-        pairs = {frozenset(pair) for pair in combinations(nodes, 2)}
-    else:
-        pairs = {frozenset((DOMAIN, name)) for name in candidates if DOMAIN in nodes}
-        pairs |= {frozenset((name, other)) for name, others in candidates.items() for other in others}
-    return {pair for pair in pairs if not knowledge.excludes(pair)}
-
-
-def _aggregate_limits(known: Cohort | Aggregate) -> tuple[str, ...]:
-    if isinstance(known, Cohort) or len(known.total.clients) == 1:
-        return ()
-    grouped = known.clients != known.total.clients
-    whom, between = ("group of clients", "groups of clients") if grouped else ("client", "clients")
-    members = "; ".join(f"{name}: {abbreviate_list(clients)}" for name, clients in known.groups)
-    learned = f"whoever has these sums knows the number of rows and the means of every {whom}" + (
-        f" ({members})" if grouped else ", though nothing else of a single one"
-    )
-    if len(known.clients) == 1:
-        return (learned,)
-    return (
-        f"only sums over all clients are known: of mechanisms that differ between {between}, those whose level differs "
-        "can be found, not those whose spread or effects do; nor is the independent change principle asked",
-        learned,
-    )

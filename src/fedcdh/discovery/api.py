@@ -1,4 +1,4 @@
-"""From tables or summaries to a causal graph: the two calls most users need."""
+"""Find a causal graph from tables or from summaries: the two functions most users need."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 from fedcdh._runtime.blas_threads import single_blas_thread
 from fedcdh.data.sources import ColumnKind
-from fedcdh.data.table import Table, to_table
-from fedcdh.discovery.methods import adaptive_method, check_rounds, get_method, resolve_method_name
+from fedcdh.data.table import split_by_client
+from fedcdh.discovery.methods import Method, get_method
 from fedcdh.discovery.result import Discovery
-from fedcdh.discovery.settings import DEFAULT_ALPHA, Settings, default_alpha
-from fedcdh.errors import DataError, PlanMismatchError, SettingsError, SummaryError
+from fedcdh.discovery.settings import Settings, default_alpha
+from fedcdh.errors import PlanMismatchError, SummaryError
 from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
 from fedcdh.protocols import Progress
 from fedcdh.summaries.accumulator import summarize
@@ -22,71 +22,7 @@ from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary, check_noise
 
 MAX_ROUNDS, MAX_BYTES = 20, 10_000_000
-"""What `discover` lets a client answer in further rounds: it is all in one process."""
-
-
-def discover_from(
-    summaries: Iterable[Summary] | Cohort | Aggregate,
-    plan: StudyPlan,
-    *,
-    method: str = "auto",
-    alpha: float | None = None,
-    knowledge: Knowledge | None = None,
-    max_conditioning_size: int | None = None,
-    seed: int = 0,
-    progress: Progress | None = None,
-    source: AnswerSource | None = None,
-    workers: int = 1,
-) -> Discovery:
-    """The causal graph, from the clients' summaries alone (Algorithm 1, server side).
-
-    With a `source`, method "constraint" may ask clients again, within the budget that the plan states: for every level
-    of the search once, about the conditioning sets that occur there (`fedcdh.summaries.joint`).
-
-    Where the plan has noise, tests are used that know about it (`independence.noisy`), under the name of "constraint".
-
-    >>> from fedcdh.evaluation.demo import hospital_study
-    >>> tables = hospital_study().tables
-    >>> plan = StudyPlan.from_tables(tables)
-    >>> result = discover_from((summarize(table, plan, client) for client, table in tables.items()), plan)
-    >>> ("smoker", "cholesterol") in result.graph.arrows
-    True
-    """
-    rounds = "one" if source is None else "adaptive"
-    noisy = plan.noise is not None
-    name = resolve_method_name(method, noisy=noisy)
-    level = default_alpha(name, len(plan.names)) if alpha is None else alpha
-    settings = Settings(name, level, knowledge or NO_KNOWLEDGE, max_conditioning_size, seed, rounds, workers)
-    engine = get_method(method, noisy=noisy) if source is None else adaptive_method(name, source)
-    engine.check(plan.family)
-    settings.knowledge.check(plan.names)
-    with single_blas_thread():
-        known = _to_cohort(summaries, plan)  # step 2: n = Σ n_k, C = Σ C_k
-        _refuse_replicates(known)
-        findings = engine.search(known, settings, progress)  # steps 3 to 5: `algorithm`
-    return Discovery(known, settings, findings)
-
-
-def _to_cohort(summaries: Iterable[Summary] | Cohort | Aggregate, plan: StudyPlan) -> Cohort | Aggregate:
-    if isinstance(summaries, Cohort):  # whoever made it knows who is not in it
-        return add_up(summaries.summaries, plan, without=set(plan.clients) - set(summaries.clients))
-    if not isinstance(summaries, Aggregate):
-        return add_up(summaries, plan)
-    if summaries.plan.fingerprint != plan.fingerprint:
-        raise PlanMismatchError(
-            "the sum of the summaries follows another plan than this one; pass the plan it was made with"
-        )
-    check_noise(summaries.total, plan)
-    return summaries
-
-
-def _refuse_replicates(known: Cohort | Aggregate) -> None:
-    """A graph is found from the rows themselves; their copies tell how sure it is."""
-    if number := known.summaries[0].copy:
-        raise SummaryError(
-            f"these are bootstrap copies (number {number}), not summaries of the rows themselves; pass those, and the "
-            "copies to result.stability(copies=...)"
-        )
+"""Limits of the adaptive rounds of `discover`, where all clients are in one process."""
 
 
 def discover(
@@ -106,83 +42,245 @@ def discover(
     rounds: str = "one",
     workers: int = 1,
 ) -> Discovery:
-    """The causal graph of one table with a column `domain`, or of one table per client.
+    """Find the causal graph of several clients' tables.
 
-    Tables are data frames (pandas, polars, pyarrow, ...), mappings of columns, or numpy arrays with `names`. Each
-    client's rows are used for its profile and its summary only, so the result is what a federated run would give.
+    Each client's rows are used only for its profile and its summary, so the result equals that of a
+    federated run.
 
-    - `variables`: the columns of the study, if not all; `kinds`: "continuous" or "categorical" for some of them, where
-      numbers are codes.
-    - `method`: "auto", the one with the best record ("evidence"); "evidence", which weighs graphs by their marginal
-      likelihood; "constraint", our tests; or "paper", the paper's own tests.
-    - `alpha`: the level of the tests; if left out 0.05 and, for "constraint" with more than 30 variables, the less the
-      more pairs there are (`fedcdh.discovery.settings.default_alpha`).
-    - `knowledge`: required and forbidden arrows, tiers.
-    - `max_conditioning_size`: the largest number of variables to condition on, or of causes, besides the domain.
-    - `max_missing_share`: the share of a client's rows that may be left out for missing values.
-    - `seed`: of the random features of "paper", and of the orders that "evidence" starts from where there are many
-      variables; "constraint" has nothing random.
-    - `rounds`: "adaptive" lets the tests of "constraint" ask clients again, how conditioning variables act together;
-      the result notes how often and how much.
-    - `workers`: how many answer the questions of "constraint" at a time, -1 for one per core; they are threads, unless
-      `joblib.parallel_config` names a cluster. The result is the same. Adaptive rounds have one.
-    - `progress`: called as the search goes on, with (level, questions) or, by evidence, (families scored, families).
+    Parameters
+    ----------
+    data : data frame, mapping of columns, array, or mapping from client to table
+        One table with a column `domain` that names the client of each row, or one table per client.
+        A table is a data frame (pandas, polars, pyarrow, ...), a mapping from name to column, or a
+        two-dimensional array with `names`.
+    domain : str, optional
+        Name of the column that holds the client. Required if `data` is one table.
+    names : sequence of str, optional
+        Names of the columns, if the tables are arrays. Default ``x1``, ``x2``, ...
+    variables : sequence of str, optional
+        The columns to study. Default all columns but `domain`.
+    kinds : mapping from str to {"continuous", "categorical"}, optional
+        The kind of single variables, for example of numbers that are codes. By default numbers are
+        continuous, texts and truth values are categorical.
+    method : {"auto", "evidence", "constraint", "paper"}, default "auto"
+        "evidence" maximises the marginal likelihood, "constraint" uses conditional independence tests,
+        "paper" the tests of Algorithm 1 as printed. "auto" is "evidence".
+    alpha : float, optional
+        Significance level of the tests. Default 0.05; smaller for "constraint" with more than 30 variables
+        (see `fedcdh.discovery.default_alpha`). "evidence" does not use it.
+    knowledge : Knowledge, optional
+        Required arrows, forbidden arrows and tiers. Default none.
+    max_conditioning_size : int, optional
+        The largest number of variables in a conditioning set ("constraint", "paper"), or of parents of a
+        variable ("evidence"). The domain does not count. Default no limit.
+    max_missing_share : float, default 0.5
+        The largest share of a client's rows that may be left out because a value is missing.
+    seed : int, default 0
+        Seed of the random features of "paper", and of the orders from which "evidence" starts where there
+        are many variables. "constraint" draws nothing at random.
+    progress : callable, optional
+        Called before each batch with two integers: (size of the conditioning sets, number of queries), or
+        (families scored so far, families to score) for "evidence".
+    rounds : {"one", "adaptive"}, default "one"
+        With "adaptive", the tests of "constraint" may ask the clients for moments of several conditioning
+        variables jointly. The notes of the result say how often that happened and how much was sent.
+    workers : int, default 1
+        How many threads answer the queries of "constraint", -1 for one per processor. Inside
+        ``joblib.parallel_config`` they run on that cluster instead. The result does not depend on it;
+        adaptive rounds use one worker.
 
-    >>> from fedcdh.evaluation.simulation import simulate
-    >>> study = simulate(seed=1)
-    >>> result = discover(study.columns("site"), domain="site")
+    Returns
+    -------
+    Discovery
+        The graph, the variables whose mechanism differs between clients, and the evidence for every edge.
+
+    Raises
+    ------
+    DataError
+        If a table cannot be read, or does not fit the other clients' tables.
+    SettingsError
+        If a parameter is out of its range, or two parameters exclude each other.
+    KnowledgeError
+        If the knowledge contradicts itself or names a variable that is not there.
+    PlanError
+        If no study can be planned from these tables, for example without variables.
+
+    See Also
+    --------
+    discover_from : The same from summaries that were received.
+    simulate_federation : The same through the messages that a federated run exchanges.
+    FedCDH : The same as a scikit-learn estimator.
+
+    Notes
+    -----
+    The steps are those of Algorithm 1 of the paper; `fedcdh.discovery.algorithm` shows them on one page.
+
+    Examples
+    --------
+    >>> import fedcdh
+    >>> study = fedcdh.simulate(seed=1)
+    >>> result = fedcdh.discover(study.columns("site"), domain="site")
     >>> result.changing == study.changing
     True
+
+    One table per client, and something that is known beforehand:
+
+    >>> tables = fedcdh.demo.hospital_study().tables
+    >>> known = fedcdh.Knowledge(forbidden=[("cholesterol", "smoker")])
+    >>> result = fedcdh.discover(tables, method="constraint", alpha=0.01, knowledge=known)
+    >>> ("cholesterol", "smoker") in result.graph.arrows
+    False
     """
-    level = DEFAULT_ALPHA if alpha is None else alpha
-    Settings(
-        method, level, knowledge or NO_KNOWLEDGE, max_conditioning_size, seed, rounds, workers
-    )  # before data is read
-    check_rounds(method, rounds)
-    family = get_method(method).family(seed)
-    plan = StudyPlan.from_tables(tables := split_by_client(data, domain, names, variables), kinds=kinds, family=family)
+    choice = get_method(method, rounds=rounds)
+    tables = split_by_client(data, domain, names, variables)
+    n_variables = len(next(iter(tables.values())).columns)
+    settings = Settings(
+        choice.name,
+        default_alpha(choice.name, n_variables) if alpha is None else alpha,
+        knowledge or NO_KNOWLEDGE,
+        max_conditioning_size,
+        seed,
+        rounds,
+        workers,
+    )
+    plan = StudyPlan.from_tables(tables, kinds=kinds, family=choice.family(seed))
+    settings.knowledge.check(plan.names)
     if rounds == "adaptive":
         plan = replace(plan, max_rounds=MAX_ROUNDS, max_bytes=MAX_BYTES)
-    summaries = [
+    summaries = [  # Algorithm 1, step 1
         summarize(table, plan, client, max_missing_share=max_missing_share) for client, table in tables.items()
-    ]  # step 1
+    ]
     cohort = add_up(summaries, plan)
-    return discover_from(
-        cohort,
-        plan,
-        method=method,
-        alpha=alpha,
-        knowledge=knowledge,
-        max_conditioning_size=max_conditioning_size,
-        seed=seed,
-        progress=progress,
-        source=LocalAnswerSource(tables, plan, cohort) if rounds == "adaptive" else None,
-        workers=workers,
+    if rounds == "adaptive":
+        choice = choice.with_rounds(LocalAnswerSource(tables, plan, cohort))
+    return _search(cohort, choice, settings, progress)
+
+
+def discover_from(
+    summaries: Iterable[Summary] | Cohort | Aggregate,
+    plan: StudyPlan,
+    *,
+    method: str = "auto",
+    alpha: float | None = None,
+    knowledge: Knowledge | None = None,
+    max_conditioning_size: int | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+    source: AnswerSource | None = None,
+    workers: int = 1,
+) -> Discovery:
+    """Find the causal graph from the clients' summaries.
+
+    This is the coordinator's part of a federated run: it needs no rows.
+
+    Parameters
+    ----------
+    summaries : iterable of Summary, Cohort or Aggregate
+        One summary or more of every client, or their sum. A `Cohort` may lack clients of the plan that dropped out.
+    plan : StudyPlan
+        The plan that all clients followed.
+    method : {"auto", "evidence", "constraint", "paper"}, default "auto"
+        "evidence" maximises the marginal likelihood, "constraint" uses conditional independence tests,
+        "paper" the tests of Algorithm 1 as printed. "auto" is "evidence"; if the summaries have noise for
+        differential privacy, it is "constraint", whose tests then allow for the noise.
+    alpha : float, optional
+        Significance level of the tests. Default 0.05; smaller for "constraint" with more than 30 variables
+        (see `fedcdh.discovery.default_alpha`). "evidence" does not use it.
+    knowledge : Knowledge, optional
+        Required arrows, forbidden arrows and tiers. Default none.
+    max_conditioning_size : int, optional
+        The largest number of variables in a conditioning set ("constraint", "paper"), or of parents of a
+        variable ("evidence"). The domain does not count. Default no limit.
+    seed : int, default 0
+        Seed of the random features of "paper", and of the orders from which "evidence" starts where there
+        are many variables.
+    progress : callable, optional
+        Called before each batch with two integers: (size of the conditioning sets, number of queries), or
+        (families scored so far, families to score) for "evidence".
+    source : AnswerSource, optional
+        Asks the clients for moments of several conditioning variables jointly, within the limits of the
+        plan. Only "constraint" uses it: one request for each size of conditioning sets. Default none.
+    workers : int, default 1
+        How many threads answer the queries of "constraint", -1 for one per processor. The result does not
+        depend on it.
+
+    Returns
+    -------
+    Discovery
+        The graph, the variables whose mechanism differs between clients, and the evidence for every edge.
+
+    Raises
+    ------
+    SummaryError
+        If summaries are missing, duplicated, or bootstrap replicates.
+    PlanMismatchError
+        If a summary follows another plan, or the plan has features that the method cannot use.
+    SettingsError
+        If a parameter is out of its range, or the method needs more than the summaries hold.
+    KnowledgeError
+        If the knowledge contradicts itself or names a variable that is not there.
+
+    See Also
+    --------
+    discover : The same from tables.
+    summarize : The client's part.
+    add_up : The sum of summaries, with the clients that dropped out.
+
+    Examples
+    --------
+    >>> import fedcdh
+    >>> tables = fedcdh.demo.hospital_study().tables
+    >>> plan = fedcdh.StudyPlan.from_tables(tables)
+    >>> summaries = [fedcdh.summarize(table, plan, client) for client, table in tables.items()]
+    >>> result = fedcdh.discover_from(summaries, plan)
+    >>> ("smoker", "cholesterol") in result.graph.arrows
+    True
+    """
+    rounds = "one" if source is None else "adaptive"
+    choice = get_method(method, noisy=plan.noise is not None, rounds=rounds)
+    if source is not None:
+        choice = choice.with_rounds(source)
+    settings = Settings(
+        choice.name,
+        default_alpha(choice.name, len(plan.names)) if alpha is None else alpha,
+        knowledge or NO_KNOWLEDGE,
+        max_conditioning_size,
+        seed,
+        rounds,
+        workers,
     )
+    choice.check_family(plan.family)
+    settings.knowledge.check(plan.names)
+    known = _to_cohort(summaries, plan)
+    _refuse_replicates(known)
+    return _search(known, choice, settings, progress)
 
 
-def split_by_client(
-    data: Any, domain: str | None, names: Sequence[str] | None, variables: Sequence[str] | None
-) -> dict[str, Table]:
-    """One table per client, from one table with a column that says whose a row is, or from a mapping."""
-    if isinstance(variables, str):
-        raise SettingsError(f"variables= is the text {variables!r}; pass a list of column names")
-    per_client = isinstance(data, Mapping) and data and not any(_is_column(value) for value in data.values())
-    if domain is not None and per_client:
-        raise SettingsError("one table per client needs no domain=; leave it out, or pass one table of all rows")
-    if domain is not None:
-        only = None if variables is None else [*variables, domain]
-        return to_table(data, names, only=only).split(domain)
-    if per_client:
-        return {
-            str(client): to_table(table, names, only=variables, owner=f"client {client!r}")
-            for client, table in data.items()
-        }
-    raise DataError(
-        f"found {type(data).__name__} and no domain=: say which client a row belongs to, with one table and "
-        "domain='its column', or with a mapping from client to table"
-    )
+def _search(known: Cohort | Aggregate, choice: Method, settings: Settings, progress: Progress | None) -> Discovery:
+    """Run steps 2 to 5 of Algorithm 1, or the search by score."""
+    with single_blas_thread():
+        return Discovery(known, settings, choice.search(known, settings, progress))
 
 
-def _is_column(value: Any) -> bool:
-    return isinstance(value, (list, tuple, str)) or getattr(value, "ndim", 2) == 1
+def _to_cohort(summaries: Iterable[Summary] | Cohort | Aggregate, plan: StudyPlan) -> Cohort | Aggregate:
+    """Check summaries against the plan and add up those of one client."""
+    if isinstance(summaries, Cohort):  # a cohort says who dropped out
+        return add_up(summaries.summaries, plan, without=set(plan.clients) - set(summaries.clients))
+    if not isinstance(summaries, Aggregate):
+        return add_up(summaries, plan)
+    if summaries.plan.fingerprint != plan.fingerprint:
+        raise PlanMismatchError(
+            f"the sum of the summaries follows plan {summaries.plan.fingerprint[:12]}, expected this plan "
+            f"({plan.fingerprint[:12]}); pass the plan with which the sum was made"
+        )
+    check_noise(summaries.total, plan)
+    return summaries
+
+
+def _refuse_replicates(known: Cohort | Aggregate) -> None:
+    """Refuse bootstrap replicates: they say how stable a graph is, but the graph is found from the rows themselves."""
+    if number := known.summaries[0].copy:
+        raise SummaryError(
+            f"these are bootstrap replicates (number {number}); expected summaries of the rows themselves; pass those "
+            "to discover_from, and the replicates to result.stability(replicates=...)"
+        )

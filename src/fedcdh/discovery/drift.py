@@ -1,4 +1,4 @@
-"""What differs where: the mechanisms that change, client by client, beside what the clients have in common."""
+"""Differences between clients: every quantity of a changing mechanism at each client, compared with the others."""
 
 from __future__ import annotations
 
@@ -14,17 +14,43 @@ from fedcdh.summaries.aggregation import Aggregate, Cohort
 
 @dataclass(frozen=True)
 class Drift:
-    """One quantity of one mechanism at one client, in the units of the study, and how it compares with the others.
+    """One quantity of one mechanism at one client, in the units of the study.
 
-    Quantities of a number: "level", its mean where all its causes have their means over the study; "effect of ...", the
-    change per unit of a continuous cause, or between a level of a categorical one and the first; and "noise", the
-    standard deviation of what the causes leave. Of a label, for every level: its "share", likewise at the means of the
-    causes, and effects on it, all by linear regression of the indicator.
+    Attributes
+    ----------
+    variable : str
+        The variable whose mechanism is described.
+    client : str
+        The client.
+    quantity : str
+        For a continuous variable: "level", its mean where all causes have their means over the study;
+        "effect of ...", the change per unit of a continuous cause, or between a level of a categorical cause and the
+        first; and "noise", the standard deviation of the residuals. For a categorical variable, for each of its
+        levels: its "share" at the means of the causes, and the effects on it, by linear regression of the indicator.
+    estimate : float, optional
+        The value at this client; None if its rows do not determine it.
+    low : float, optional
+        Lower end of the 95 % confidence interval (Student's t; chi-square for noise).
+    high : float, optional
+        Upper end of that interval.
+    pooled : float, optional
+        The common value of the clients that do not differ significantly.
+    deviation : float, optional
+        The difference between this client and those clients in standard errors, as a standard normal quantile.
+    p_value : float, optional
+        Two-sided p-value of that difference.
+    flagged : bool
+        Whether the difference is significant at 5 % after Holm's correction for all clients and quantities of the
+        mechanism.
+    note : str
+        Why a value is missing; an empty text otherwise.
 
-    `low` and `high` hold the value with 95 % (Student's t; chi-square for noise). `pooled` is what the clients have in
-    common that do not stand out, `deviation` how far this client is from the others among them in standard errors,
-    on the scale of a normal variable; `p_value` is two-sided. `flagged` says that it is significant at 5 % after Holm's
-    correction for all clients and quantities of the mechanism. None: `note` says why.
+    Examples
+    --------
+    >>> import fedcdh
+    >>> result = fedcdh.discover(fedcdh.demo.hospital_study().columns(), domain="hospital")
+    >>> sorted({drift.variable for drift in result.drift() if drift.flagged})
+    ['medication', 'systolic_pressure']
     """
 
     variable: str
@@ -43,39 +69,90 @@ class Drift:
 def estimate_drift(
     cohort: Cohort | Aggregate, parents: Mapping[str, Iterable[str]], variables: Iterable[str] | None = None
 ) -> tuple[Drift, ...]:
-    """Every quantity of the mechanisms of these variables (of all that `parents` names causes of) at every client."""
+    """Estimate every quantity of some mechanisms at every client.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        The summaries of the clients; an `Aggregate` is refused.
+    parents : mapping from str to iterable of str
+        The causes of each variable.
+    variables : iterable of str, optional
+        The variables whose mechanisms are described. Default all keys of `parents`.
+
+    Returns
+    -------
+    tuple of Drift
+        One record for each variable, quantity and client.
+
+    Raises
+    ------
+    SettingsError
+        If only the sum of the summaries is known, if they have noise, or if a variable does not exist.
+
+    Examples
+    --------
+    >>> import fedcdh
+    >>> tables = {"north": {"age": [50.0, 61.0, 47.0]}, "south": {"age": [70.0, 58.0, 66.0]}}
+    >>> plan = fedcdh.StudyPlan.from_tables(tables)
+    >>> cohort = fedcdh.add_up([fedcdh.summarize(table, plan, client) for client, table in tables.items()], plan)
+    >>> [drift.quantity for drift in estimate_drift(cohort, {"age": []}) if drift.client == "north"]
+    ['level', 'noise']
+    """
     if isinstance(cohort, Aggregate):
         raise SettingsError(
-            "what differs where needs the summary of every client, but only their sum is known: it does not tell one "
-            "client's effects from another's; ask for the single summaries"
+            "only the sum of the clients' summaries is known, which does not separate one client's effects from "
+            "another's; expected the summary of every client; ask for the single summaries"
         )
     if cohort.total.noise:
         raise SettingsError(
-            "what differs where is computed from exact sums, and these have noise: it would be taken for differences "
-            "between clients; result.changing says which mechanisms differ"
+            "these summaries have noise, which would be taken for differences between clients; expected exact sums; "
+            "result.changing says which mechanisms differ"
         )
     wanted = sorted({*parents} if variables is None else {*variables})
     if unknown := [name for name in wanted if name not in parents]:
-        raise SettingsError(f"there is no variable {unknown[0]!r}; choose among {', '.join(map(repr, parents))}")
-    fits = ClientRegressions.of(cohort)
-    return tuple(record for name in wanted for record in _mechanism_drift(fits, cohort.clients, name, parents[name]))
+        raise SettingsError(
+            f"there is no variable {unknown[0]!r}; choose among {', '.join(map(repr, parents))}", parameter="variables"
+        )
+    regressions = ClientRegressions.of(cohort)
+    return tuple(
+        record for name in wanted for record in _mechanism_drift(regressions, cohort.clients, name, parents[name])
+    )
 
 
 def tabulate_drift(drifts: Iterable[Drift]) -> dict[str, dict[str, Drift | None]]:
-    """Variables × clients: what deviates most there, None where nothing can be compared; rows of a heat map."""
+    """Return the largest deviation of each mechanism at each client, as rows of a heat map.
+
+    Parameters
+    ----------
+    drifts : iterable of Drift
+        The records of `Discovery.drift`.
+
+    Returns
+    -------
+    dict from str to dict
+        By variable and client, the record with the largest deviation; None if nothing can be compared there.
+
+    Examples
+    --------
+    >>> import fedcdh
+    >>> result = fedcdh.discover(fedcdh.demo.hospital_study().columns(), domain="hospital")
+    >>> sorted(tabulate_drift(result.drift()))
+    ['medication', 'systolic_pressure']
+    """
     found: dict[str, dict[str, Drift | None]] = {}
     for drift in drifts:
         row = found.setdefault(drift.variable, {})
-        most = row.setdefault(drift.client, None)
-        if drift.deviation is not None and (most is None or abs(drift.deviation) > abs(most.deviation or 0.0)):
+        largest = row.setdefault(drift.client, None)
+        if drift.deviation is not None and (largest is None or abs(drift.deviation) > abs(largest.deviation or 0.0)):
             row[drift.client] = drift
     return found
 
 
 def _mechanism_drift(
-    fits: ClientRegressions, clients: tuple[str, ...], name: str, parents: Iterable[str]
+    regressions: ClientRegressions, clients: tuple[str, ...], name: str, parents: Iterable[str]
 ) -> Iterator[Drift]:
-    quantities = list(fits.estimates(name, parents))
+    quantities = list(regressions.estimates(name, parents))
     for quantity, compared in zip(quantities, compare_clients(quantities), strict=True):
         yield from _records(name, clients, quantity, compared)
 

@@ -1,10 +1,4 @@
-"""`FedCDH`: discovery in the manner of scikit-learn; parameters when it is made, `fit`, results with a trailing _.
-
->>> from fedcdh.evaluation.demo import hospital_study
->>> found = FedCDH(method="evidence").fit(hospital_study().columns(), domain="hospital")
->>> sorted(found.changing_)
-['medication', 'systolic_pressure']
-"""
+"""The scikit-learn estimator. Making one needs scikit-learn; importing the class does not."""
 
 from __future__ import annotations
 
@@ -18,30 +12,83 @@ from fedcdh._runtime.optional_imports import optional_import
 from fedcdh.data.sources import ColumnKind
 from fedcdh.data.table import Table, to_table
 from fedcdh.discovery.api import discover
-from fedcdh.errors import DataError
+from fedcdh.errors import DataError, MissingDependencyError
 from fedcdh.graphs.convert.adjacency_matrix import to_adjacency
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.protocols import DOMAIN
 
-with optional_import("scikit-learn", extra="sklearn"):
-    from sklearn.base import BaseEstimator
-    from sklearn.utils.validation import check_array
+try:
+    with optional_import("scikit-learn", extra="sklearn"):
+        from sklearn.base import BaseEstimator
+        from sklearn.utils.validation import check_array
+except MissingDependencyError as error:
+    _missing = error
+
+    class BaseEstimator:  # type: ignore[no-redef]
+        """The base class if scikit-learn is not installed: it says so when an estimator is made."""
+
+        def __new__(cls, *args: object, **settings: object) -> BaseEstimator:
+            raise _missing
+
 
 DEFAULT_CLIENT = "all"
-"""What a table without a domain is called: it is the only client."""
+"""The name of the only client if a table has no domain."""
 
 
 class FedCDH(BaseEstimator):  # type: ignore[misc]
-    """Causal discovery from the tables of several clients.
+    """Causal discovery as a scikit-learn estimator.
 
-    Parameters are those of `fedcdh.discover`; `n_jobs` is its `workers`. After `fit`:
+    The parameters are those of `discover`.
 
-    - `graph_`: the `PartialGraph` over the variables; `augmented_`: the same with the domain
-    - `changing_`: the variables whose mechanism differs between clients
-    - `edges_`: every pair of nodes with its evidence, as `pandas.DataFrame(edges_)` takes it
-    - `adjacency_`: an `Adjacency` of `graph_` (names and matrix) in the convention "from-to"
-    - `feature_names_in_`, `n_features_in_`: the variables; the former where the data have names
-    - `result_`: the `Discovery` with everything else
+    Parameters
+    ----------
+    method : {"auto", "evidence", "constraint", "paper"}, default "auto"
+        "evidence" maximises the marginal likelihood, "constraint" uses conditional independence tests, "paper" the
+        tests of Algorithm 1 as printed. "auto" is "evidence".
+    alpha : float, optional
+        Significance level of the tests. Default 0.05; smaller for "constraint" with more than 30 variables.
+    knowledge : Knowledge, optional
+        Required arrows, forbidden arrows and tiers. Default none.
+    max_conditioning_size : int, optional
+        The largest number of variables in a conditioning set, or of parents for "evidence". Default no limit.
+    kinds : mapping from str to {"continuous", "categorical"}, optional
+        The kind of single variables, for example of numbers that are codes.
+    max_missing_share : float, default 0.5
+        The largest share of a client's rows that may be left out because a value is missing.
+    seed : int, default 0
+        Seed of everything that is random in the method.
+    n_jobs : int, optional
+        How many workers answer the queries of "constraint", -1 for one per processor. Default 1.
+
+    Attributes
+    ----------
+    graph_ : PartialGraph
+        The causal graph over the variables.
+    augmented_ : PartialGraph
+        The same with the domain as a further node.
+    changing_ : frozenset of str
+        The variables whose mechanism differs between clients.
+    edges_ : tuple of Edge
+        Every pair of nodes with its evidence, as ``pandas.DataFrame(edges_)`` takes it.
+    adjacency_ : Adjacency
+        Names and matrix of `graph_`, in the convention "from-to".
+    feature_names_in_ : array of str
+        The variables; only if the data have names.
+    n_features_in_ : int
+        The number of variables.
+    result_ : Discovery
+        The whole result.
+
+    See Also
+    --------
+    discover : The same as a function.
+
+    Examples
+    --------
+    >>> from fedcdh import FedCDH, demo
+    >>> found = FedCDH(method="evidence").fit(demo.hospital_study().columns(), domain="hospital")
+    >>> sorted(found.changing_)
+    ['medication', 'systolic_pressure']
     """
 
     def __init__(
@@ -65,10 +112,29 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: None = None, *, domain: Any = None) -> FedCDH:
-        """Finds the graph. `y` is there for pipelines and is not looked at.
+        """Find the causal graph.
 
-        `domain` says which client a row belongs to: the name of a column of X, or one label per row. Without it, X is
-        a mapping from client to table, or one table, which then is the only client.
+        Parameters
+        ----------
+        X : data frame, mapping of columns, array, or mapping from client to table
+            One table, or one table per client.
+        y : None
+            Ignored; it is there for pipelines.
+        domain : str or sequence, optional
+            The client of each row of a single table: the name of a column of `X`, or one label per row. Without it,
+            a single table is taken for the only client.
+
+        Returns
+        -------
+        FedCDH
+            The estimator itself.
+
+        Raises
+        ------
+        DataError
+            If the data cannot be read, or `domain` does not fit them.
+        SettingsError
+            If a parameter is out of its range.
         """
         data, label = _with_domain(X, domain)
         result = discover(
@@ -96,39 +162,50 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True  # rows with missing values are left out, up to max_missing_share
-        tags.input_tags.string = True  # labels are a kind of data here
+        tags.input_tags.string = True  # categorical variables may be texts
         tags.input_tags.categorical = True
         return tags
 
 
 def _with_domain(X: Any, domain: Any) -> tuple[Any, str | None]:
-    """The data and the name of the column that says which client a row belongs to, as `discover` takes them."""
+    """Return the data, and the name of the column with the client of each row, as `discover` takes them."""
     if domain is None:
         return (X, None) if _is_per_client(X) else ({DEFAULT_CLIENT: _to_table(X)}, None)
     if _is_per_client(X):
-        raise DataError("X has one table per client, which says it all; leave domain= out")
+        raise DataError(
+            "X has one table per client, and domain is given as well; expected one of them; leave domain out",
+            parameter="domain",
+        )
     if isinstance(domain, str):
         return X, domain
-    table, labels = _to_table(X), to_table({DOMAIN: np.asarray(domain)}, owner="domain=").columns[DOMAIN]
+    table, labels = _to_table(X), to_table({DOMAIN: np.asarray(domain)}, owner="domain").columns[DOMAIN]
     if DOMAIN in table.columns:
-        raise DataError(f"X has a column {DOMAIN!r}, a name that is taken; rename it, or pass domain={DOMAIN!r}")
+        raise DataError(
+            f"X has a column {DOMAIN!r}, a name that this package uses itself; rename the column, or pass {DOMAIN!r} "
+            "as domain if it holds the client",
+            parameter="domain",
+        )
     if len(labels) != table.rows:
-        raise DataError(f"domain= has {len(labels)} labels for {table.rows} rows; expected one label per row")
+        raise DataError(
+            f"domain has {len(labels)} labels for {table.rows} rows; expected one label per row; pass the name of a "
+            "column, or as many labels as X has rows",
+            parameter="domain",
+        )
     return Table({**table.columns, DOMAIN: labels}), DOMAIN
 
 
 def _to_table(X: Any) -> Table:
-    """A table, checked as scikit-learn does where it is an array or a list of rows."""
+    """Return a table; arrays and lists of rows are checked as scikit-learn does."""
     if _has_names(X):
         table = to_table(X)
         if table.rows < 2:
-            raise DataError(f"found {table.rows} rows; expected at least 2 (n_samples = {table.rows})")
+            raise DataError(f"found {table.rows} rows; expected at least 2; pass more rows (n_samples = {table.rows})")
         return table
     return to_table(check_array(X, dtype=None, ensure_all_finite="allow-nan", ensure_min_samples=2))
 
 
 def _has_names(X: Any) -> bool:
-    """Whether the columns of the data have names: a data frame or a mapping, but neither rows nor a sparse matrix."""
+    """Return whether columns have names: in data frames and mappings, not in rows or sparse matrices."""
     if _is_per_client(X):
         return all(map(_has_names, X.values()))
     if issparse(X):  # one of the sparse formats is a dict
@@ -137,7 +214,7 @@ def _has_names(X: Any) -> bool:
 
 
 def _is_per_client(X: Any) -> bool:
-    """Whether this is a mapping from client to table, and not one of columns."""
+    """Return whether this is a mapping from client to table, and not one of columns."""
     return isinstance(X, Mapping) and not issparse(X) and len(X) > 0 and all(map(_is_table, X.values()))
 
 

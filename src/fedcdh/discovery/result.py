@@ -1,4 +1,4 @@
-"""What a discovery returns: the graph, and for every pair of variables the evidence behind it."""
+"""The result of a discovery: the graph, and for every pair of nodes the evidence behind it."""
 
 from __future__ import annotations
 
@@ -24,22 +24,47 @@ from fedcdh.search.skeleton import Skeleton
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 
 MIN_INFORMATIVE_ROWS = 7
-"""With fewer, a client cannot even have a mean and a slope of its own."""
+"""A client with fewer rows has no reliable mean and slope of its own."""
+_MAX_NAMED_DROPOUTS = 20  # clients that dropped out are noted one by one up to this number
 
 
 @dataclass(frozen=True)
 class Edge:
-    """One pair of nodes, adjacent or not, and why.
+    """A pair of nodes, adjacent or not, and the evidence for that.
 
-    `mark` is "→" (source causes target), "—" (adjacent, direction open) or "" (not adjacent). `p_value` is the largest
-    one believed: what keeps the pair apart, or the strongest argument against the edge (see the notes of a result for
-    answers that were not believed, because they contradict others). The forward and backward values
-    belong to the independent change principle, where it was asked; the smaller one points the way
-    (without them, "independent-change" was decided by evidence).
+    Attributes
+    ----------
+    source : str
+        The tail of the arrow, if there is one; `fedcdh.DOMAIN` if the mechanism of `target` differs between clients.
+    target : str
+        Its head.
+    mark : str
+        "→" (source causes target), "—" (adjacent, direction open), or an empty text (not adjacent).
+    p_value : float, optional
+        The largest p-value that was accepted: the answer that separates the pair, or the strongest argument against
+        the edge. The notes list answers that contradict others and were not accepted. None for "evidence".
+    separating_set : tuple of str, optional
+        The variables given which the pair is independent; None if it is adjacent, and for "evidence".
+    oriented_by : str, optional
+        Why the arrow points as it does: "domain", "knowledge", "collider", "evidence", "independent-change", or one of
+        Meek's rules.
+    change_forward : float, optional
+        Δ of the independent change principle for source → target, between 0 and 1. The smaller Δ gives the direction.
+    change_backward : float, optional
+        Δ for target → source. An arrow by "independent-change" without these values was directed by Bayes factors.
+    log_bayes_presence : float, optional
+        Log Bayes factor for this edge, or for its absence, against the opposite; all else in the best graph is equal.
+        Above 3 is strong (20 to 1). None for searches by tests.
+    log_bayes_direction : float, optional
+        Log Bayes factor for source → target against the reverse; negative if other evidence outweighed it.
 
-    The logs of Bayes factors are there where evidence was weighed: for this edge (or its absence) against the
-    opposite, and for source → target against the reverse, all else in the best graph being equal. Above 3 is strong (20
-    to 1), around 0 is a toss of a coin; a negative direction says that something else outweighed it.
+    Examples
+    --------
+    >>> import fedcdh
+    >>> study = fedcdh.simulate(seed=1)
+    >>> edges = fedcdh.discover(study.columns("site"), domain="site").edges()
+    >>> {edge.target for edge in edges if edge.source == fedcdh.DOMAIN and edge.mark} == study.changing
+    True
     """
 
     source: str
@@ -56,30 +81,49 @@ class Edge:
 
 @dataclass(frozen=True, eq=False)
 class Discovery:
-    """The causal graph of a study and how it was found.
+    """The causal graph of a study, and how it was found.
 
-    `graph` is over the variables; `augmented` also has the domain, whose arrows point to the changing variables.
+    `discover` and `discover_from` return it. Printing it shows the graph; a notebook shows a picture.
+
+    Attributes
+    ----------
+    cohort : Cohort or Aggregate
+        The summaries from which the graph was found.
+    settings : Settings
+        Method, significance level, knowledge and limits.
+    search_result : SearchResult
+        All that the search found, as it found it.
+
+    See Also
+    --------
+    discover : Find a graph from tables.
+    write_result : Write the result to files.
+
+    Examples
+    --------
+    >>> import fedcdh
+    >>> result = fedcdh.discover(fedcdh.demo.hospital_study().columns(), domain="hospital")
+    >>> ("smoker", "cholesterol") in result.graph.arrows
+    True
+    >>> sorted(result.changing)
+    ['medication', 'systolic_pressure']
+    >>> result.settings.method
+    'evidence'
     """
 
     cohort: Cohort | Aggregate
     settings: Settings
     search_result: SearchResult
 
-    @property
-    def skeleton(self) -> Skeleton:
-        return self.search_result.skeleton
-
-    @property
-    def orientation(self) -> Orientation:
-        return self.search_result.orientation
+    @cached_property
+    def graph(self) -> PartialGraph:
+        """The causal graph over the variables: arrows, and lines whose direction is open."""
+        return self.augmented.drop(DOMAIN) if DOMAIN in self.augmented.nodes else self.augmented
 
     @property
     def augmented(self) -> PartialGraph:
+        """The graph with the domain ℧ as a further node; its arrows point to the `changing` variables."""
         return self.orientation.graph
-
-    @cached_property
-    def graph(self) -> PartialGraph:
-        return self.augmented.drop(DOMAIN) if DOMAIN in self.augmented.nodes else self.augmented
 
     @property
     def changing(self) -> frozenset[str]:
@@ -88,29 +132,187 @@ class Discovery:
 
     @property
     def no_change_reason(self) -> str:
-        """What to say where no variable is `changing`: that it was asked in vain is not that it could not be asked."""
+        """The phrase for results without `changing` variables: none was found, or one client cannot show any."""
         return "none found" if len(self.cohort.clients) > 1 else f"could not be asked: only one {self._whom}"
 
-    def to_dag(self) -> PartialGraph:
-        """A DAG over the variables: Dor and Tarsi's consistent extension, or the nearest thing where none exists.
+    @property
+    def skeleton(self) -> Skeleton:
+        """The adjacent pairs, and the answers that decided about each pair."""
+        return self.search_result.skeleton
 
-        Where evidence was weighed, what the graph leaves open is directed as in the graph with the highest evidence.
+    @property
+    def orientation(self) -> Orientation:
+        """The arrows, the reason for each of them, and the contradictions met on the way."""
+        return self.search_result.orientation
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences that a reader of the graph should know: rows left out, constants, contradictions."""
+        return tuple(self._notes())
+
+    def to_dag(self) -> PartialGraph:
+        """Return a DAG over the variables that extends the graph.
+
+        The method "evidence" directs open edges as in the DAG with the highest score. Other methods use the algorithm
+        of Dor and Tarsi. If no DAG has exactly the arrows and colliders of the graph, one with few further colliders
+        is returned, and the notes say so.
+
+        Returns
+        -------
+        PartialGraph
+            A graph with arrows only.
+
+        Raises
+        ------
+        KnowledgeError
+            If every DAG with these edges has an arrow that the knowledge forbids.
+
+        References
+        ----------
+        Dor and Tarsi, "A simple algorithm to construct a consistent extension of a partially oriented graph", 1992.
         """
         best, knowledge = self.search_result.best, self.settings.knowledge
         dag = extend_to_dag(self.augmented if best is None else orient_like(self.augmented, best, knowledge))
-        if wrong := sorted(arrow for arrow in dag.arrows if self.settings.knowledge.forbids(*arrow)):
+        if wrong := sorted(arrow for arrow in dag.arrows if knowledge.forbids(*arrow)):
             shown = ", ".join(f"{tail} → {head}" for tail, head in wrong)
             raise KnowledgeError(
-                "the edges found leave, by what is forbidden, only directions that run in a circle, so that every DAG "
-                f"has a forbidden arrow (such as {shown}); forbid one of these edges both ways, or allow a direction"
+                "the directions that the knowledge leaves to the edges found run in a circle, so every DAG has a "
+                f"forbidden arrow (such as {shown}); forbid one of these edges both ways, or allow a direction",
+                parameter="knowledge",
             )
         return dag.drop(DOMAIN) if DOMAIN in dag.nodes else dag
 
     def edges(self) -> tuple[Edge, ...]:
-        """Every pair of nodes, adjacent ones first; `fedcdh.reporting.data_frames.to_pandas(result.edges())`."""
+        """Return every pair of nodes with its evidence, adjacent pairs first.
+
+        Returns
+        -------
+        tuple of Edge
+            Also the pairs that are not adjacent. `fedcdh.reporting.to_pandas` makes a data frame of them.
+        """
         pairs = sorted(combinations(self.augmented.nodes, 2), key=lambda pair: sort_pair(frozenset(pair)))
         found = [self._edge(frozenset(pair)) for pair in pairs]
         return tuple(sorted(found, key=lambda edge: not edge.mark))
+
+    def drift(self, variables: Iterable[str] | None = None) -> tuple[Drift, ...]:
+        """Estimate how mechanisms differ: level, effects and noise at every client.
+
+        The causes of a variable are its parents in `to_dag`.
+
+        Parameters
+        ----------
+        variables : iterable of str, optional
+            The variables whose mechanisms are described. Default `changing`.
+
+        Returns
+        -------
+        tuple of Drift
+            One record for each variable, quantity and client. `fedcdh.reporting.to_pandas` makes a data frame of them.
+
+        Raises
+        ------
+        SettingsError
+            If only the sum of the summaries is known, if they have noise, or if a variable does not exist.
+        """
+        dag = self.to_dag()
+        parents = {name: dag.parents(name) for name in dag.nodes}
+        return estimate_drift(self.cohort, parents, self.changing if variables is None else variables)
+
+    def stability(
+        self,
+        runs: int | None = None,
+        *,
+        replicates: Iterable[Replicate] | None = None,
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> Stability:
+        """Repeat the search with other clients or other rows, and count what stays the same.
+
+        By default every client is left out once, which needs no further message.
+
+        Parameters
+        ----------
+        runs : int, optional
+            How often clients are resampled with replacement. Default: every client is left out once.
+        replicates : iterable of Replicate, optional
+            Bootstrap replicates of the clients' summaries (`fedcdh.summaries.bootstrap_summaries`), the first
+            replicate of all clients first. They are read one after the other.
+        seed : int, default 0
+            Seed with which clients are resampled.
+        progress : callable, optional
+            Called after each run with (runs done, runs).
+
+        Returns
+        -------
+        Stability
+            The shares of runs that agree with the result, and the clients on which single findings depend.
+
+        Raises
+        ------
+        SettingsError
+            If the summaries do not allow these runs, or both `runs` and `replicates` are given.
+        """
+        study = self.cohort, self.settings, self.search_result
+        return assess_stability(*study, runs=runs, replicates=replicates, seed=seed, progress=progress)
+
+    # The methods below import what they need when they are called: it belongs to `reporting`, a layer above this one.
+
+    def report(self, path: Path | str) -> Path:
+        """Write the HTML report: one file with the graph, its evidence and tables, which works offline.
+
+        Parameters
+        ----------
+        path : path or str
+            The file to write.
+
+        Returns
+        -------
+        path
+            The file that was written.
+        """
+        from fedcdh.reporting.html import write_report
+        from fedcdh.reporting.result_files import render_result_json
+
+        return write_report(render_result_json(self), path)
+
+    def plot(self, ax: Any = None, *, legend: bool = True) -> Any:
+        """Draw the graph with matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            The axes to draw into. Default new ones.
+        legend : bool, default True
+            Whether to explain the marks and colours.
+
+        Returns
+        -------
+        matplotlib axes
+            The axes with the graph.
+
+        Raises
+        ------
+        MissingDependencyError
+            If matplotlib is not installed.
+        """
+        from fedcdh.reporting.plots import plot
+
+        return plot(self, ax, legend=legend)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: picture, edges and notes."""
+        from fedcdh.reporting.notebook import render_html
+
+        return render_html(self)
+
+    def _repr_svg_(self) -> str | None:
+        """Return the picture, unless the library for layouts is not installed."""
+        from fedcdh.reporting.graph_drawing.svg import render_svg
+
+        try:
+            return render_svg(self)
+        except MissingDependencyError:
+            return None
 
     def _edge(self, pair: Pair) -> Edge:
         source, target = sort_pair(pair)
@@ -138,93 +340,45 @@ class Discovery:
         )
 
     def _direction(self, arrow: Arrow) -> float | None:
-        """The log Bayes factor of an arrow against its reverse, whichever of them the best graph has."""
+        """Return the log Bayes factor of an arrow against its reverse, whichever of them the best graph has."""
         support, best = self.search_result.supports.get(frozenset(arrow)), self.search_result.best
         if support is None or best is None or support.direction is None:
             return None
         return support.direction if arrow in best.arrows else -support.direction
 
-    def drift(self, variables: Iterable[str] | None = None) -> tuple[Drift, ...]:
-        """What differs where: level, effects and noise of every mechanism that changes, at every client.
-
-        As a frame: `fedcdh.reporting.data_frames.to_pandas(result.drift())`. Causes are the parents in `to_dag()`.
-        Pass `variables` to look at other mechanisms than those found to change.
-        """
-        dag = self.to_dag()
-        parents = {name: dag.parents(name) for name in dag.nodes}
-        return estimate_drift(self.cohort, parents, self.changing if variables is None else variables)
-
-    def stability(
-        self,
-        runs: int | None = None,
-        *,
-        replicates: Iterable[Replicate] | None = None,
-        seed: int = 0,
-        progress: Progress | None = None,
-    ) -> Stability:
-        """How much of this result the same search finds without one client after the other; needs no new message.
-
-        With `runs`, in so many draws of as many clients with replacement instead; with `replicates`, in rows drawn anew
-        within every client, from summaries that clients made for that (`resampling.bootstrap_summaries`), all clients'
-        first copies first. `progress` is called with (searches done, searches).
-        """
-        study = self.cohort, self.settings, self.search_result
-        return assess_stability(*study, runs=runs, replicates=replicates, seed=seed, progress=progress)
-
-    # Looked at by people: what is needed for that is imported when it is asked for
-
-    def report(self, path: Path | str) -> Path:
-        """Writes the HTML report: one file with the graph, its evidence and tables, that works offline."""
-        from fedcdh.reporting.html import write_report
-        from fedcdh.reporting.result_files import render_result_json
-
-        return write_report(render_result_json(self), path)
-
-    def plot(self, ax: Any = None, *, legend: bool = True) -> Any:
-        """Draws the graph with matplotlib, into the axes given or new ones, and returns them."""
-        from fedcdh.reporting.plots import plot
-
-        return plot(self, ax, legend=legend)
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows: picture, edges, notes."""
-        from fedcdh.reporting.notebook import render_html
-
-        return render_html(self)
-
-    def _repr_svg_(self) -> str | None:
-        """What shows pictures only gets one, unless the library for layouts is not installed."""
-        from fedcdh.reporting.graph_drawing.svg import render_svg
-
-        try:
-            return render_svg(self)
-        except MissingDependencyError:
-            return None
-
     @property
     def _whom(self) -> str:
-        """What is compared: clients, or groups of which only sums are known."""
+        """Return the word for what is compared: clients, or groups of clients of which only sums are known."""
         return "client" if len(self.cohort.clients) == len(self.cohort.total.clients) else "group"
 
-    @cached_property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader of the graph should know: rows left out, constants, contradictions met on the way."""
-        return tuple(self._notes())
-
     def _notes(self) -> Iterator[str]:
-        clients, small = (
-            len(self.cohort.clients),
-            [rows for rows in self.cohort.client_rows if rows < MIN_INFORMATIVE_ROWS],
-        )
+        yield from self._client_notes()
+        yield from self.search_result.notes
+        for name in self.cohort.total.constant(self.cohort.plan):
+            yield f"variable {name} is constant: it has no edges but required ones"
+        for answer in self.skeleton.refused:
+            query, p_value = _show_domain(str(answer.query)), f"{answer.p_value:.2g}"
+            yield f"an edge stays although {query} has p = {p_value}, which cannot hold together with other answers"
+        for conflict in self.orientation.conflicts:
+            yield f"contradiction: {_show_domain(str(conflict))}"
+        try:
+            find_consistent_extension(self.augmented)
+        except NoConsistentExtensionError:
+            yield "no DAG has just these arrows and edges without further colliders; to_dag() adds as few as it can"
+
+    def _client_notes(self) -> Iterator[str]:
+        clients = len(self.cohort.clients)
+        small = sum(rows < MIN_INFORMATIVE_ROWS for rows in self.cohort.client_rows)
         if clients == 1:
             yield f"only one {self._whom}: which mechanisms differ between clients cannot be asked"
-        elif 2 * len(small) > clients:
-            found = f"{len(small)} of {clients} {self._whom}s have fewer than {MIN_INFORMATIVE_ROWS} rows"
+        elif 2 * small > clients:
+            found = f"{small} of {clients} {self._whom}s have fewer than {MIN_INFORMATIVE_ROWS} rows"
             yield f"{found}: is the domain the right column?"
-        there = frozenset(self.cohort.total.clients)
-        gone = [client for client in self.cohort.plan.clients if client not in there]
-        if len(gone) > 20:
-            yield f"clients {abbreviate_list(gone)} are named in the plan, but dropped out: nothing here is about their rows"
+        present = frozenset(self.cohort.total.clients)
+        gone = [client for client in self.cohort.plan.clients if client not in present]
+        if len(gone) > _MAX_NAMED_DROPOUTS:
+            named = abbreviate_list(gone)
+            yield f"clients {named} are named in the plan, but dropped out: nothing here is about their rows"
         else:
             for client in gone:
                 yield f"client {client} is named in the plan, but dropped out: nothing here is about its rows"
@@ -233,29 +387,19 @@ class Discovery:
                 named = ", ".join(f"{name} {count}" for name, count in summary.missing.items() if count)
                 whose = f"client {summary.clients[0]}" if len(summary.clients) == 1 else "all clients"
                 yield f"{whose}: {dropped} of {summary.rows_read} rows left out (missing: {named})"
-        yield from self.search_result.notes
-        for name in self.cohort.total.constant(self.cohort.plan):
-            yield f"variable {name} is constant: it has no edges but required ones"
-        for answer in self.skeleton.refused:
-            asked, p_value = _display(str(answer.query)), f"{answer.p_value:.2g}"
-            yield f"an edge stays although {asked} has p = {p_value}, which cannot hold together with other answers"
-        for conflict in self.orientation.conflicts:
-            yield f"contradiction: {_display(str(conflict))}"
-        try:
-            find_consistent_extension(self.augmented)
-        except NoConsistentExtensionError:
-            yield "no DAG has just these arrows and edges without further colliders; to_dag() adds as few as it can"
 
     def __repr__(self) -> str:
         return f"<Discovery of {len(self.graph.arrows)} arrows and {len(self.graph.lines)} lines; print it to see them>"
 
     def __str__(self) -> str:
-        total = self.cohort.total
-        level = f", alpha {self.settings.alpha:g}" if self.search_result.best is None else ""  # evidence has no level
+        level = f", alpha {self.settings.alpha:g}" if self.search_result.best is None else ""  # scores have no level
+        counts = (
+            _count_noun(len(self.cohort.plan.names), "variable"),
+            _count_noun(len(self.cohort.clients), self._whom),
+            _count_noun(self.cohort.total.rows, "row"),
+        )
         lines = [
-            f"{_count_noun(len(self.cohort.plan.names), 'variable')}, {_count_noun(len(self.cohort.clients), self._whom)}, "
-            f"{_count_noun(total.rows, 'row')} "
-            f"(method {self.settings.method}{level})",
+            f"{', '.join(counts)} (method {self.settings.method}{level})",
             str(self.graph),
             "mechanisms that differ between clients: " + (", ".join(sorted(self.changing)) or self.no_change_reason),
         ]
@@ -266,5 +410,5 @@ def _count_noun(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
-def _display(text: str) -> str:
+def _show_domain(text: str) -> str:
     return text.replace(DOMAIN, "℧")

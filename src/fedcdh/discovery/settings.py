@@ -1,4 +1,4 @@
-"""How a graph is searched for."""
+"""The settings of a search, and their defaults."""
 
 from __future__ import annotations
 
@@ -7,22 +7,38 @@ from math import comb
 from typing import TypedDict
 
 from fedcdh.errors import SettingsError
-from fedcdh.graphs.knowledge import Knowledge
+from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
 
 DEFAULT_ALPHA = 0.05
-"""Of tests, unless somebody says otherwise or there are many variables."""
+"""Significance level of the tests for up to `MAX_VARIABLES_AT_DEFAULT_ALPHA` variables."""
 MAX_VARIABLES_AT_DEFAULT_ALPHA = 30
-"""So many variables, and fewer, are tested at this level. `benchmarks.bench_variables` shows what other levels do."""
+"""With more variables the default level falls. `benchmarks.bench_variables` shows what other levels do."""
 
 
 def default_alpha(method: str, variables: int) -> float:
-    """The level of tests where none is given: with many variables, one that lets no more pairs stay by chance.
+    """Return the significance level that is used if none is given.
 
-    Of independent pairs, a share as large as the level looks dependent. Among a few variables these are few; among a
-    thousand, 25000 pairs would be left at 0.05 beside perhaps a thousand true edges, and each of them asks for more
-    questions and blurs directions. From 30 variables on, the level is thus such that level times pairs stays what it
-    is for 30. The paper's method keeps the paper's level.
+    Parameters
+    ----------
+    method : str
+        Name of the method.
+    variables : int
+        Number of variables in the study.
 
+    Returns
+    -------
+    float
+        0.05; for "constraint" with more than 30 variables, a level at which as many pairs are expected to stay
+        adjacent by chance as among 30 variables.
+
+    Notes
+    -----
+    A test of level α leaves about α d(d − 1)/2 pairs of d independent variables adjacent. Among 1000 variables that
+    would be 25,000 pairs at level 0.05, beside perhaps a thousand true edges, and each of them causes further queries.
+    The method "paper" keeps the level of the paper.
+
+    Examples
+    --------
     >>> [round(default_alpha("constraint", variables), 5) for variables in (6, 30, 100, 1000)]
     [0.05, 0.05, 0.00439, 4e-05]
     """
@@ -32,7 +48,25 @@ def default_alpha(method: str, variables: int) -> float:
 
 
 class SearchOptions(TypedDict, total=False):
-    """The settings of a search as keywords, for calls that hand them on; what they mean is said at `discover`."""
+    """The keyword arguments of `discover` that concern the search, for functions that pass them on.
+
+    Attributes
+    ----------
+    method : str
+        See `discover`.
+    alpha : float or None
+        See `discover`.
+    max_conditioning_size : int or None
+        See `discover`.
+    seed : int
+        See `discover`.
+    rounds : str
+        See `discover`.
+
+    Examples
+    --------
+    >>> options: SearchOptions = {"method": "constraint", "alpha": 0.01}
+    """
 
     method: str
     alpha: float | None
@@ -43,31 +77,66 @@ class SearchOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Settings:
-    """How the graph was searched for."""
+    """The settings with which a graph was searched for.
+
+    Attributes
+    ----------
+    method : str
+        Name of the method.
+    alpha : float
+        Significance level of the tests, at least 0 and below 1.
+    knowledge : Knowledge
+        Required arrows, forbidden arrows and tiers.
+    max_conditioning_size : int or None
+        The largest number of variables in a conditioning set, or of parents; None for no limit.
+    seed : int
+        Seed of everything that is random in the method.
+    rounds : {"one", "adaptive"}
+        Whether clients could be asked again.
+    workers : int
+        How many workers answer queries. The result does not depend on it, so it does not count in comparisons.
+
+    Examples
+    --------
+    >>> Settings("constraint", alpha=0.01).max_conditioning_size is None
+    True
+    """
 
     method: str
-    alpha: float
-    knowledge: Knowledge
-    max_conditioning_size: int | None
-    seed: int
-    rounds: str = "one"  # or "adaptive": clients may be asked again
-    workers: int = field(default=1, compare=False)  # who answer the questions, which makes no difference
+    alpha: float = DEFAULT_ALPHA
+    knowledge: Knowledge = NO_KNOWLEDGE
+    max_conditioning_size: int | None = None
+    seed: int = 0
+    rounds: str = "one"
+    workers: int = field(default=1, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.alpha, (int, float)) or not 0 <= self.alpha < 1:
-            raise SettingsError(f"alpha is {self.alpha!r}; expected a significance level from 0 to below 1, like 0.05")
+            raise SettingsError(
+                f"alpha is {self.alpha!r}; expected a significance level of at least 0 and below 1, such as 0.05",
+                parameter="alpha",
+            )
         if self.max_conditioning_size is not None and not _is_natural_number(self.max_conditioning_size):
             raise SettingsError(
-                f"max_conditioning_size is {self.max_conditioning_size!r}; expected 0, 1, 2, ... or None"
+                f"max_conditioning_size is {self.max_conditioning_size!r}; expected 0, 1, 2, ... or None for no limit",
+                parameter="max_conditioning_size",
             )
         if not _is_natural_number(self.seed):
-            raise SettingsError(f"seed is {self.seed!r}; expected a whole number from 0 up")
+            raise SettingsError(f"seed is {self.seed!r}; expected a whole number from 0 up", parameter="seed")
         if self.rounds not in ("one", "adaptive"):
-            raise SettingsError(f"rounds is {self.rounds!r}; expected 'one', or 'adaptive' with method='constraint'")
+            raise SettingsError(
+                f"rounds is {self.rounds!r}; expected 'one', or 'adaptive' with the method 'constraint'",
+                parameter="rounds",
+            )
         if not isinstance(self.workers, int) or (self.workers < 1 and self.workers != -1):
-            raise SettingsError(f"workers is {self.workers!r}; expected 1, 2, ... or -1 for as many as there are")
+            raise SettingsError(
+                f"workers is {self.workers!r}; expected 1, 2, ... or -1 for one per processor", parameter="workers"
+            )
         if not isinstance(self.knowledge, Knowledge):
-            raise SettingsError(f"knowledge is {self.knowledge!r}; expected fedcdh.Knowledge(required=[...], ...)")
+            raise SettingsError(
+                f"knowledge is {self.knowledge!r}; expected fedcdh.Knowledge(required=[...], ...)",
+                parameter="knowledge",
+            )
 
 
 def _is_natural_number(number: object) -> bool:

@@ -18,7 +18,7 @@ from fedcdh._io.storage import hold_lock, write_atomically
 from fedcdh._runtime.blas_threads import single_blas_thread
 from fedcdh.data.sources import ColumnKind
 from fedcdh.discovery.api import MAX_BYTES, MAX_ROUNDS, discover_from
-from fedcdh.discovery.methods import check_rounds, get_method, resolve_method_name
+from fedcdh.discovery.methods import get_method
 from fedcdh.discovery.result import Discovery
 from fedcdh.discovery.settings import DEFAULT_ALPHA, Settings
 from fedcdh.errors import (
@@ -84,7 +84,7 @@ class StudyTerms:
     def __post_init__(self) -> None:
         level = DEFAULT_ALPHA if self.alpha is None else self.alpha
         Settings(self.method, level, self.declaration.knowledge, self.max_conditioning_size, self.seed, self.rounds)
-        check_rounds(self.method, self.rounds)
+        method = get_method(self.method, rounds=self.rounds)
         if self.minimum < 1 or not self.timeout > 0:
             raise SettingsError(
                 f"the minimum of sites is {self.minimum} and the time-out {self.timeout:g} s; expected at least 1, and "
@@ -96,7 +96,7 @@ class StudyTerms:
                 "least 1 of each, or rounds = 'one'"
             )
 
-        if self.masked is not None and (resolve_method_name(self.method) != "evidence" or self.rounds != "one"):
+        if self.masked is not None and (method.name != "evidence" or self.rounds != "one"):
             raise SettingsError(
                 f"method {self.method!r} with rounds = {self.rounds!r} needs the summary of every site, which masks "
                 "hide; use method = 'evidence' and rounds = 'one'"

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, Unpack, get_args
 
 from fedcdh.data.sources import ColumnKind
-from fedcdh.data.table import Table
-from fedcdh.discovery.api import split_by_client
+from fedcdh.data.table import Table, split_by_client
 from fedcdh.discovery.settings import SearchOptions
 from fedcdh.errors import ExitCode, SettingsError
 from fedcdh.federation.coordinator import StudyOutcome, StudyTerms, conduct_study
@@ -158,7 +157,7 @@ def _return_table(table: Table) -> Table:
 def _client_policy(policy: Policy | Mapping[str, Policy] | None, client: str) -> Policy:
     if isinstance(policy, Policy):
         return policy
-    return (policy or {}).get(client, Policy(research=True))
+    return (policy or {}).get(client, Policy(disclosure_control=False))
 
 
 def _check_faults(faults: Mapping[tuple[str, str], Fault], clients: Collection[str]) -> None:

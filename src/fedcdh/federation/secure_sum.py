@@ -1,6 +1,6 @@
 """A masked sum of an online study: its rounds as messages, with those who are there.
 
-Files are those of a sum by file (`fedcdh masked`), in a folder of the journal; a server that is started again goes on
+Files are those of a sum by file (`fedcdh secure-sum run`), in a folder of the journal; a server that is started again goes on
 from them, and asks only those whose answers are missing.
 """
 

@@ -31,7 +31,7 @@ from fedcdh.messages.study_file import Study
 from fedcdh.messages.summary_file import SummaryMessage, pack_summary
 from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.ledger.gate import ReleaseGate, spent_round_budget
-from fedcdh.privacy.releases import check_invitation, release_answer, release_profile, release_summary
+from fedcdh.privacy.releases import ReleaseContext, check_invitation, release_answer, release_profile, release_summary
 from fedcdh.privacy.secure_aggregation import codec
 from fedcdh.privacy.secure_aggregation.client import SecAggClient as Member
 from fedcdh.privacy.secure_aggregation.client_state import ClientStateFile
@@ -95,45 +95,41 @@ class ClientNode:
         names = self.variables if wanted.variables is None else wanted.variables
         message = release_profile(
             self.rows(),
-            self.client,
-            self.policy,
-            self.own,
+            self._context(),
             variables=names,
             kinds=wanted.kinds,
             key=self.key,
             complete=self.complete,
             look=self._note_columns,
-            gate=self.gate,
         )
         return profile_to_json(message).encode()
 
     def _summary(self, asked: Envelope) -> bytes:
         study = self._invited(asked.content, asked.signature)
         self._check_unmasked(study)
-        return pack_summary(SummaryMessage(self._summarized(study), self.policy.research), study.plan)
+        return pack_summary(SummaryMessage(self._summarized(study), not self.policy.disclosure_control), study.plan)
 
     def _summarized(self, study: Study, *, masked: bool = False) -> Summary:
         """The summary of the rows, held to the policy, to what was answered and to what left before."""
         summary, _ = release_summary(
             self.rows(),
             study.plan,
-            self.client,
-            self.policy,
-            self.own,
-            max_missing_share=self.max_missing_share,
+            self._context(self.workers or default_workers(study.plan.columns)),
             masked=masked,
             look=self._note_plan,
-            gate=self.gate,
-            workers=self.workers or default_workers(study.plan.columns),
         )
         return summary
 
+    def _context(self, workers: int = 1) -> ReleaseContext:
+        """Return the rules that every release of this client is held to."""
+        return ReleaseContext(self.client, self.policy, self.own, self.gate, self.max_missing_share, workers)
+
     def _note_plan(self, summary: Summary) -> None:
-        if self.answered is not None and not self.policy.research:
+        if self.answered is not None and self.policy.disclosure_control:
             self.answered.plan(summary.plan, _summary_digest(summary))
 
     def _note_columns(self, profile: Profile) -> None:
-        if self.answered is not None and not self.policy.research:
+        if self.answered is not None and self.policy.disclosure_control:
             self.answered.columns(_column_digests(profile))
 
     def _answer(self, asked: Envelope) -> bytes:
@@ -144,22 +140,20 @@ class ClientNode:
         self.policy.check_request(_verify_signer("request", further.request, asked.signature))
         plan, request = study.plan, request_from_json(further.request, study.plan)
 
-        if self.answered is None and not self.policy.research:
+        if self.answered is None and self.policy.disclosure_control:
             raise DisclosureError("this site keeps no list of what it has told, so it answers no further questions")
 
         def same_rows(summary: Summary) -> None:
-            if self.answered is not None and not self.policy.research:
+            if self.answered is not None and self.policy.disclosure_control:
                 self.answered.check_plan(plan.fingerprint, _summary_digest(summary))
 
         def answer(spent: RoundBudget) -> tuple[tuple[JointSummary, ...], RoundBudget]:
             if self.gate is not None:
                 spent = spent_round_budget(self.gate.ledger.entries(), plan)
-            return release_answer(
-                self.rows(), plan, self.client, self.policy, request, spent, self.own, look=same_rows, gate=self.gate
-            )
+            return release_answer(self.rows(), plan, self._context(), request, spent, look=same_rows)
 
         answers = answer(RoundBudget())[0] if self.answered is None else self.answered.further(plan, answer)
-        return pack_answer(AnswerMessage(request.digest, answers, self.policy.research), plan)
+        return pack_answer(AnswerMessage(request.digest, answers, not self.policy.disclosure_control), plan)
 
     def _masked(self, asked: Envelope) -> bytes:
         """In a round of a masked sum, of which only the sum over sites is ever seen."""
@@ -174,7 +168,7 @@ class ClientNode:
             self.gate.check_secure_sum_state(study.plan, self.client, self._remembered(study))
 
         def rows() -> tuple[Summary, bool]:
-            return self._summarized(study, masked=True), self.policy.research
+            return self._summarized(study, masked=True), not self.policy.disclosure_control
 
         member = Member(study, self.client, self.key)
         return ClientStateFile(self._remembered(study)).answer(member, request, rows).to_bytes()
@@ -204,7 +198,7 @@ class ClientNode:
         study, signer = Study.from_json(content), _verify_signer("plan", content, signature)
         by = f"signed by {key_fingerprint(signer)}" if signer else "not signed"
         _LOG.info("%s: asked to follow plan %s, %s", self.client, study.plan.fingerprint[:12], by)
-        check_invitation(study, signer, self.client, self.policy, self.own, self.key)
+        check_invitation(study, signer, self._context(), self.key)
         return study
 
 

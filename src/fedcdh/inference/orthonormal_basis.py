@@ -29,7 +29,8 @@ MIN_NEW_VARIANCE = 1e-6
 """A feature is kept if at least this share of its variance is not explained by the features before it. The rounding of
 features to the grid leaves less, 5e-7 in the square of a normal variable."""
 CURVATURE_ALPHA = 0.05
-"""Level at which a variable counts as having nonlinear effects; `benchmarks.bench_choices` shows what others do."""
+"""Level at which a variable counts as having nonlinear effects; `benchmarks.bench_feature_settings` compares
+others."""
 _VARIABLES_PER_BLOCK = 64  # variables
 _MAX_CACHED_SUMS = 2  # of clients that are kept: they are asked for again and again, and may be large
 

@@ -1,1 +1,58 @@
-"""What keeps a site's own numbers from those who learn the sum: masks that cancel, and noise."""
+"""Privacy at a site: what may leave it, and in which form.
+
+- `disclosure`: disclosure control, the policy of a site;
+- `ledger`: the record of everything that left, and rules for several releases;
+- `releases`: profiles, summaries and answers that policy and ledger let leave;
+- `differential`: differential privacy by noise in summaries;
+- `secure_aggregation`: sums over clients of which the server sees only the total (experimental);
+- `homomorphic`: the same sums under homomorphic encryption.
+"""
+
+from typing import TYPE_CHECKING
+
+from fedcdh._runtime.lazy_exports import attach
+
+if TYPE_CHECKING:
+    from fedcdh.privacy.differential.mechanism import add_noise, add_noise_share
+    from fedcdh.privacy.disclosure.policy import Policy
+    from fedcdh.privacy.ledger.gate import ReleaseGate
+    from fedcdh.privacy.ledger.ledger_file import ReleaseLedger, default_ledger
+    from fedcdh.privacy.releases import (
+        ReleaseContext,
+        check_invitation,
+        release,
+        release_answer,
+        release_profile,
+        release_summary,
+    )
+
+__all__ = [
+    "Policy",
+    "ReleaseContext",
+    "ReleaseGate",
+    "ReleaseLedger",
+    "add_noise",
+    "add_noise_share",
+    "check_invitation",
+    "default_ledger",
+    "release",
+    "release_answer",
+    "release_profile",
+    "release_summary",
+]
+
+_EXPORTS = {
+    "Policy": "fedcdh.privacy.disclosure.policy",
+    "ReleaseContext": "fedcdh.privacy.releases",
+    "ReleaseGate": "fedcdh.privacy.ledger.gate",
+    "ReleaseLedger": "fedcdh.privacy.ledger.ledger_file",
+    "add_noise": "fedcdh.privacy.differential.mechanism",
+    "add_noise_share": "fedcdh.privacy.differential.mechanism",
+    "check_invitation": "fedcdh.privacy.releases",
+    "default_ledger": "fedcdh.privacy.ledger.ledger_file",
+    "release": "fedcdh.privacy.releases",
+    "release_answer": "fedcdh.privacy.releases",
+    "release_profile": "fedcdh.privacy.releases",
+    "release_summary": "fedcdh.privacy.releases",
+}
+__getattr__, __dir__ = attach(__name__, _EXPORTS)

@@ -1,20 +1,27 @@
-"""What a site does with its rows when it takes part in a study, under its policy, before a byte leaves it.
+"""Releases of a client: its rows become a profile, a summary or an answer, if policy and ledger let it leave.
 
-By file or online, a person at a terminal or a program that answers a server: what may leave is decided here.
+By file or online, from a terminal or from a program that answers a server: what may leave is decided here, with one
+function for each kind of release.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from fedcdh.data.sources import ColumnKind, CompleteCaseSource, TableSource, check_rereadable, is_partitioned, to_source
+from fedcdh.data.sources import (
+    ColumnKind,
+    CompleteCaseSource,
+    TableSource,
+    check_rereadable,
+    is_partitioned,
+    to_source,
+)
 from fedcdh.errors import SettingsError, SignatureError
 from fedcdh.messages.profile_file import ProfileMessage
 from fedcdh.messages.signing import SigningKey, key_fingerprint
@@ -24,9 +31,9 @@ from fedcdh.privacy.differential.mechanism import add_noise, add_noise_share
 from fedcdh.privacy.disclosure.joint_risk import assess_joint_risk
 from fedcdh.privacy.disclosure.leverage import ReplicateLeverage
 from fedcdh.privacy.disclosure.policy import Policy
-from fedcdh.privacy.disclosure.row_scan import ScanOptions, scan_rows
-from fedcdh.privacy.ledger import ReleaseLedger, default_ledger
-from fedcdh.privacy.ledger.gate import ReleaseGate
+from fedcdh.privacy.disclosure.row_scan import RowScan, ScanOptions, scan_rows
+from fedcdh.privacy.ledger.gate import ReleaseGate, RoundSpending
+from fedcdh.privacy.ledger.ledger_file import ReleaseLedger, default_ledger
 from fedcdh.summaries.accumulator import check_summary_arguments, summarize
 from fedcdh.summaries.bootstrap import bootstrap_summaries, check_replicate_count
 from fedcdh.summaries.dp_parameters import DPParameters
@@ -36,19 +43,48 @@ from fedcdh.summaries.profiles import Profile, profile
 from fedcdh.summaries.summary import Summary
 from fedcdh.summaries.validation import validate_replicate, validate_summary
 
-NO_RENAMES: Mapping[str, str] = MappingProxyType({})
+
+@dataclass(frozen=True)
+class ReleaseContext:
+    """The client that releases something, and the rules it is held to.
+
+    Parameters
+    ----------
+    client : str
+        Name of the client.
+    policy : Policy, optional
+        Policy of the site. Default: the default limits.
+    local_names : mapping from str to str, optional
+        From the study's names of variables to the site's own column names, where these differ.
+    gate : ReleaseGate, optional
+        Records releases in the ledger of the site. Default: nothing is recorded.
+    max_missing_share : float, default 0.5
+        Largest share of rows that may be left out for missing values.
+    workers : int, default 1
+        Number of threads that share the work on a summary.
+    """
+
+    client: str
+    policy: Policy = field(default_factory=Policy)
+    local_names: Mapping[str, str] = field(default_factory=dict)
+    gate: ReleaseGate | None = None
+    max_missing_share: float = 0.5
+    workers: int = 1
+
+    @property
+    def label(self) -> str:
+        """How errors name the client."""
+        return f"client {self.client!r}"
 
 
 def invert_renames(renames: Mapping[str, str]) -> dict[str, str]:
-    """From the study's names to this site's own, where they differ; renames lead the other way."""
-    return {ours: theirs for theirs, ours in renames.items()}
+    """Return the mapping from the study's names to the site's own, given the mapping the other way."""
+    return {study_name: own_name for own_name, study_name in renames.items()}
 
 
 def release_profile(
     rows: Any,
-    client: str,
-    policy: Policy,
-    own: Mapping[str, str] = NO_RENAMES,
+    context: ReleaseContext,
     *,
     variables: Sequence[str] | None = None,
     kinds: Mapping[str, ColumnKind] | None = None,
@@ -56,140 +92,208 @@ def release_profile(
     complete: bool = False,
     key: SigningKey | None = None,
     look: Callable[[Profile], None] = lambda profile: None,
-    gate: ReleaseGate | None = None,
 ) -> ProfileMessage:
-    """The profile of this site's rows, if the policy lets it leave; `draft` is the plan whose variables it follows.
+    """Make the profile of a client's rows, if policy and ledger let it leave.
 
-    If only `complete` rows are described, a summary of the same variables will be of the same rows. `look` may refuse
-    when it sees the profile.
+    Parameters
+    ----------
+    rows : table or source of rows
+        The rows.
+    context : ReleaseContext
+        The client and its rules.
+    variables : sequence of str, optional
+        Columns to describe. Default: all.
+    kinds : mapping from str to {"continuous", "categorical"}, optional
+        How to read columns. Default: as their values suggest.
+    draft : str, optional
+        Fingerprint of the plan whose variables the profile follows.
+    complete : bool, default False
+        Whether to describe complete rows only. A summary of the same variables is then of the same rows.
+    key : SigningKey, optional
+        Key of the client; the message names its public key.
+
+    Returns
+    -------
+    ProfileMessage
+        The profile, recorded in the ledger if there is a gate.
+
+    Raises
+    ------
+    DisclosureError
+        If the profile must not leave.
     """
+    policy, gate = context.policy, context.gate
     if complete:
-        source = to_source(rows, f"client {client!r}", only=variables)
-        there = source.kinds()
-        chosen = there if variables is None else {name: there[name] for name in variables if name in there}
+        source = to_source(rows, context.label, only=variables)
+        present = source.kinds()
+        chosen = present if variables is None else {name: present[name] for name in variables if name in present}
         rows = CompleteCaseSource(source, {**chosen, **{n: kind for n, kind in (kinds or {}).items() if n in chosen}})
-    found = profile(rows, client, variables=variables, kinds=kinds)
-    policy.check_profile(found, own)
-    if gate is not None and not policy.research:
+    found = profile(rows, context.client, variables=variables, kinds=kinds)
+    policy.check_profile(found, context.local_names)
+    if gate is not None and policy.disclosure_control:
         policy.check_partial_rows(_count_values_in_partial_rows(rows, found))
     look(found)
     if gate is not None:
-        gate.record_profile(rows, found, policy, own)
+        gate.record_profile(rows, found, policy, context.local_names)
     return ProfileMessage(found, draft, key.public if key else None)
 
 
 def _count_values_in_partial_rows(rows: Any, found: Profile) -> dict[str, int]:
-    """For every column, how many values it has in rows that lack another."""
+    """Return, for every column, its number of values in rows that lack another value."""
     values = dict.fromkeys(found.columns, 0)
     if not any(column.missing for column in found.columns.values()):
         return values
     kinds = {name: column.kind for name, column in found.columns.items()}
     for table in to_source(rows, f"client {found.client!r}", only=list(kinds)).batches(kinds):
-        gaps = np.logical_or.reduce([column.missing for column in table.columns.values()])
+        partial_rows = np.logical_or.reduce([column.missing for column in table.columns.values()])
         for name, column in table.columns.items():
-            values[name] += int((gaps & ~column.missing).sum())
+            values[name] += int((partial_rows & ~column.missing).sum())
     return values
 
 
 def check_invitation(
-    study: Study,
-    signed_by: str | None,
-    client: str,
-    policy: Policy,
-    own: Mapping[str, str] = NO_RENAMES,
-    key: SigningKey | None = None,
+    study: Study, signed_by: str | None, context: ReleaseContext, key: SigningKey | None = None
 ) -> None:
-    """Refuses, before any row is read, a plan that the policy does not accept, or that names another key for us."""
-    policy.check_plan(study.plan, signed_by, own)
-    expected = study.keys.get(client)
+    """Refuse, before any row is read, a plan that the policy does not accept or that names another key.
+
+    Parameters
+    ----------
+    study : Study
+        The plan file.
+    signed_by : str or None
+        Public key whose signature of the plan was verified.
+    context : ReleaseContext
+        The client and its rules.
+    key : SigningKey, optional
+        Key of the client.
+
+    Raises
+    ------
+    DisclosureError
+        If the policy does not accept the plan.
+    SignatureError
+        If the plan names another key for this client.
+    """
+    context.policy.check_plan(study.plan, signed_by, context.local_names)
+    expected = study.keys.get(context.client)
     if expected is not None and (key is None or key.public != expected):
         found = f"the key here is {key_fingerprint(key.public)}" if key else "there is no key here"
         raise SignatureError(
-            f"the plan names the key {key_fingerprint(expected)} for {client}, but {found}; name the right one with --key, "
-            "or ask the coordinator for a plan with your new key"
+            f"For {context.client} {found}, expected {key_fingerprint(expected)}, which the plan names. Name the right "
+            "key with --key, or ask the coordinator for a plan with your new key"
         )
 
 
 def release_summary(
     rows: Any,
     plan: StudyPlan,
-    client: str,
-    policy: Policy,
-    own: Mapping[str, str] = NO_RENAMES,
+    context: ReleaseContext,
     *,
-    max_missing_share: float = 0.5,
-    copies: int = 0,
+    replicates: int = 0,
     masked: bool = False,
     look: Callable[[Summary], None] = lambda summary: None,
-    gate: ReleaseGate | None = None,
-    workers: int = 1,
 ) -> tuple[Summary, tuple[Summary, ...]]:
-    """The summary of this site's rows and its bootstrap copies, if policy and ledger let all of them leave.
+    """Make the summary of a client's rows and its bootstrap replicates, if policy and ledger let them leave.
 
-    They are checked as the server will: a site should not learn from others that something is wrong. `look` may refuse
-    when it sees the summary. Where there is a gate, they are in the ledger when this returns, and may leave; `masked`
-    says that the summary will do so under masks. Rows are read once, by so many `workers` (threads), or where they lie;
-    copies, which are drawn row by row, are made by one.
+    They are validated as the server will validate them, so that a site does not learn from others that something is
+    wrong. Rows are read once, by several threads or where they lie; replicates, which resample row by row, by one.
+
+    Parameters
+    ----------
+    rows : table or source of rows
+        The rows.
+    plan : StudyPlan
+        The plan to follow.
+    context : ReleaseContext
+        The client and its rules.
+    replicates : int, default 0
+        Number of bootstrap replicates.
+    masked : bool, default False
+        Whether the summary will leave under the masks of secure aggregation.
+
+    Returns
+    -------
+    summary : Summary
+        The summary, with its noise if the plan asks for noise. If there is a gate, the ledger holds it.
+    replicates : tuple of Summary
+        The bootstrap replicates.
+
+    Raises
+    ------
+    DisclosureError
+        If they must not leave.
     """
-    if copies:
-        check_replicate_count(plan, copies)
-        check_rereadable(rows, f"client {client!r}", "a summary with bootstrap copies")
-    check_summary_arguments(plan, client, max_missing_share)
+    if replicates:
+        check_replicate_count(plan, replicates)
+        check_rereadable(rows, context.label, "a summary with bootstrap replicates")
+    check_summary_arguments(plan, context.client, context.max_missing_share)
     if plan.noise is not None:
-        return _release_noisy_summary(
-            rows, plan, plan.noise, client, policy, own, max_missing_share, look, gate, workers
-        ), ()
-    found = scan_rows(rows, plan, client, _scan_options(policy, gate, copies), workers=workers)
-    summary = found.summary(max_missing_share)
-    policy.check_summary(summary, plan, found.outermost.values, own, copies=copies, cells=found.few.cells)
-    if found.lonely is not None:
-        policy.check_row_leverage(found.lonely.largest(summary), copies)
-    drawn = _draw_replicates(rows, plan, summary, policy, copies)
+        return _release_noisy_summary(rows, plan, plan.noise, context, look), ()
+    policy, gate = context.policy, context.gate
+    options = _scan_options(context, replicates)
+    scan = scan_rows(rows, plan, context.client, options, workers=context.workers)
+    summary = _check_scan(scan, plan, context, replicates=replicates)
+    resampled = _draw_replicates(rows, plan, summary, context, replicates)
     validate_summary(summary, plan)
     look(summary)
-    if gate is not None and found.seen is not None:
-        gate.record_summary(summary, plan, found.seen, policy, own, copies=copies, masked=masked)
-    return summary, drawn
+    if gate is not None and scan.sketcher is not None:
+        gate.record_summary(
+            summary, plan, scan.sketcher, policy, context.local_names, replicates=replicates, masked=masked
+        )
+    return summary, resampled
 
 
-def _scan_options(policy: Policy, gate: ReleaseGate | None, copies: int = 0) -> ScanOptions:
-    """What policy and ledger have to know about the rows."""
-    secret = None if gate is None else gate.ledger.secret()
-    return (
-        ScanOptions(secret=secret) if policy.research else ScanOptions(policy.few_values, policy.lonely(copies), secret)
+def _scan_options(context: ReleaseContext, replicates: int = 0) -> ScanOptions:
+    """Return what policy and ledger have to know about the rows."""
+    policy, secret = context.policy, None if context.gate is None else context.gate.ledger.secret()
+    if not policy.disclosure_control:
+        return ScanOptions(secret=secret)
+    return ScanOptions(policy.max_discrete_values, policy.leverage_limit(replicates), secret)
+
+
+def _check_scan(
+    scan: RowScan,
+    plan: StudyPlan,
+    context: ReleaseContext,
+    *,
+    replicates: int = 0,
+    noise: DPParameters | None = None,
+) -> Summary:
+    """Return the summary of scanned rows, if the policy lets it leave."""
+    policy, summary = context.policy, scan.summary(context.max_missing_share)
+    policy.check_summary(
+        summary,
+        plan,
+        scan.extremes.values,
+        context.local_names,
+        replicates=replicates,
+        cells=scan.cells.cells,
+        noise=noise,
     )
+    if scan.high_leverage is not None:
+        policy.check_row_leverage(scan.high_leverage.largest(summary), replicates, noise)
+    return summary
 
 
 def _release_noisy_summary(
-    rows: Any,
-    plan: StudyPlan,
-    noise: DPParameters,
-    client: str,
-    policy: Policy,
-    own: Mapping[str, str],
-    max_missing_share: float,
-    look: Callable[[Summary], None],
-    gate: ReleaseGate | None,
-    workers: int,
+    rows: Any, plan: StudyPlan, noise: DPParameters, context: ReleaseContext, look: Callable[[Summary], None]
 ) -> Summary:
-    """The summary with its noise; or with its part, where sites add noise together and only masked sums leave.
+    """Return the summary with its noise, or with its share where only masked sums leave.
 
-    The policy looks at what would leave without noise, by the same plan otherwise: its rules stay what they are.
+    The policy checks what would leave without noise, by the same plan otherwise: its limits stay what they are.
     """
-    check_rereadable(rows, f"client {client!r}", "a summary with noise")
+    check_rereadable(rows, context.label, "a summary with noise")
     plain = replace(plan, noise=None)
-    found = scan_rows(rows, plain, client, _scan_options(policy, gate), workers=workers)
-    exact = found.summary(max_missing_share)
-    policy.check_summary(exact, plain, found.outermost.values, own, cells=found.few.cells, noise=noise)
-    if found.lonely is not None:
-        policy.check_row_leverage(found.lonely.largest(exact), noise=noise)
-    exact = summarize(rows, plan, client, max_missing_share=max_missing_share, workers=workers)
+    scan = scan_rows(rows, plain, context.client, _scan_options(context), workers=context.workers)
+    _check_scan(scan, plain, context, noise=noise)
+    exact = summarize(rows, plan, context.client, max_missing_share=context.max_missing_share, workers=context.workers)
     summary = add_noise(exact, plan) if noise.shared == "each" else add_noise_share(exact, plan)
     if noise.shared == "each":
         validate_summary(summary, plan)
     look(summary)
-    if gate is not None and found.seen is not None:
-        gate.record_noisy_summary(summary, noise, plan, found.seen, policy, own)
+    gate = context.gate
+    if gate is not None and scan.sketcher is not None:
+        gate.record_noisy_summary(summary, noise, plan, scan.sketcher, context.policy, context.local_names)
     return summary
 
 
@@ -204,91 +308,148 @@ def release(
     max_missing_share: float = 0.5,
     workers: int = 1,
 ) -> bytes:
-    """The file of a client's summary, to be sent: held to the site's policy, and noted in its ledger before it returns.
+    """Make the file of a client's summary, to be sent, under the site's policy and with an entry in its ledger.
 
-    `summarize` gives the same numbers to whoever has the rows anyway; what leaves a site goes through here. `policy` is
-    one, or a policy.toml; without it the defaults hold. `ledger` is the file of all that left this site, without it
-    that of the command line (`docs/command-line.md`); `key` signs its entry. So many `workers` (threads) share the
-    work; their number makes no difference to what leaves. DisclosureError says which rule is broken, what was found,
-    what was expected and what can be done.
+    `summarize` gives the same numbers to those who hold the rows anyway; what leaves a site goes through here.
 
+    Parameters
+    ----------
+    table : table or source of rows
+        The rows of the client.
+    plan : StudyPlan
+        The plan to follow.
+    client : str
+        Name of the client.
+    policy : Policy, str or Path, optional
+        A policy, or a policy.toml. Default: the default limits.
+    ledger : str or Path, optional
+        File of the site's ledger. Default: that of the command line (`docs/command-line.md`).
+    key : SigningKey, optional
+        Signs the entry of the ledger.
+    max_missing_share : float, default 0.5
+        Largest share of rows that may be left out for missing values.
+    workers : int, default 1
+        Number of threads. It does not change what leaves.
+
+    Returns
+    -------
+    bytes
+        Content of the summary file.
+
+    Raises
+    ------
+    DisclosureError
+        If the summary must not leave. It says what was found, what was expected, and what to do.
+    LedgerError
+        If the ledger cannot be read or written.
+
+    See Also
+    --------
+    fedcdh.summarize : The summary for those who hold the rows.
+
+    Examples
+    --------
     >>> import tempfile
-    >>> import numpy as np
     >>> from fedcdh.summaries.plan import Continuous
     >>> rows = np.random.default_rng(0).normal(60, 15, 300)
     >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south"))
     >>> ledger = Path(tempfile.mkdtemp()) / "releases.jsonl"
     >>> message = release({"age": rows}, plan, "north", ledger=ledger)
-    >>> message == release({"age": rows}, plan, "north", ledger=ledger)  # the same again tells nothing new
+    >>> message == release({"age": rows}, plan, "north", ledger=ledger)  # a repetition adds nothing
     True
     >>> release({"age": rows[1:]}, plan, "north", ledger=ledger)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    fedcdh.errors.DisclosureError: this summary must not leave after what left before, says the ledger of this site:
-    - 1 or few more rows changed since release 1 ...
+    fedcdh.errors.DisclosureError: This summary must not leave after the releases in this site's ledger:
+    - 1 or a few more rows changed since release 1 ...
     """
     rules = policy if isinstance(policy, Policy) else Policy() if policy is None else Policy.from_file(Path(policy))
     gate = ReleaseGate(default_ledger() if ledger is None else ReleaseLedger(Path(ledger)), key)
     rules.check_plan(plan)
-    summary, _ = release_summary(
-        table, plan, client, rules, max_missing_share=max_missing_share, gate=gate, workers=workers
-    )
-    return pack_summary(SummaryMessage(summary, rules.research), plan)
+    context = ReleaseContext(client, rules, gate=gate, max_missing_share=max_missing_share, workers=workers)
+    summary, _ = release_summary(table, plan, context)
+    return pack_summary(SummaryMessage(summary, not rules.disclosure_control), plan)
 
 
 def release_answer(
     rows: Any,
     plan: StudyPlan,
-    client: str,
-    policy: Policy,
+    context: ReleaseContext,
     request: JointRequest,
     spent: RoundBudget,
-    own: Mapping[str, str] = NO_RENAMES,
     *,
     look: Callable[[Summary], None] = lambda summary: None,
-    gate: ReleaseGate | None = None,
 ) -> tuple[tuple[JointSummary, ...], RoundBudget]:
-    """The answer of this site in a further round and its ledger afterwards, if plan and policy let it leave.
+    """Answer a request of an adaptive round, if plan, policy and ledger let the answer leave.
 
-    The ledger has to be kept before the answer leaves: what is not in it must not have been told. `look` may refuse
-    when it sees the summary of these rows.
+    An unattended client (`ReleaseGate.max_plans`) answers only about rows whose summary it has released.
+
+    Parameters
+    ----------
+    rows : table or source of rows
+        The rows.
+    plan : StudyPlan
+        The plan of the study.
+    context : ReleaseContext
+        The client and its rules.
+    request : JointRequest
+        The request of the coordinator.
+    spent : RoundBudget
+        What was answered before.
+
+    Returns
+    -------
+    answers : tuple of JointSummary
+        The answers.
+    budget : RoundBudget
+        What was answered, including this answer. It has to be kept before the answer leaves.
+
+    Raises
+    ------
+    DisclosureError
+        If the answer must not leave.
     """
-    check_rereadable(rows, f"client {client!r}", "an answer in a further round")
-    source = _sequential_source(rows, plan, client, "an answer in a further round")
-    found = scan_rows(source, plan, client, ScanOptions(secret=gate.ledger.secret() if gate else None))
-    summary = found.summary(1.0)
+    policy, gate, what = context.policy, context.gate, "an answer in an adaptive round"
+    check_rereadable(rows, context.label, what)
+    source = _sequential_source(rows, plan, context.label, what)
+    scan = scan_rows(source, plan, context.client, ScanOptions(secret=gate.ledger.secret() if gate else None))
+    summary = scan.summary(1.0)
     look(summary)
-    answers, told = answer_request(source, plan, client, request, spent, summary.rows)
-    policy.check_answer(plan, summary.rows, told, assess_joint_risk(source, plan, summary, answers), own)
+    if gate is not None and gate.max_plans is not None and policy.disclosure_control:
+        gate.check_summary_released(summary, plan)
+    answers, budget = answer_request(source, plan, context.client, request, spent, summary.rows)
+    risks = assess_joint_risk(source, plan, summary, answers)
+    policy.check_answer(plan, summary.rows, budget, risks, context.local_names)
     for answer in answers:
         answer.check(plan, summary)
-    if gate is not None and found.seen is not None:
-        gate.record_answer(request, answers, plan, found.seen, policy, own, spent, told)
-    return answers, told
+    if gate is not None and scan.sketcher is not None:
+        spending = RoundSpending(request, spent, budget)
+        gate.record_answer(answers, plan, scan.sketcher, policy, context.local_names, spending)
+    return answers, budget
 
 
-def _draw_replicates(rows: Any, plan: StudyPlan, summary: Summary, policy: Policy, copies: int) -> tuple[Summary, ...]:
-    """Bootstrap copies of the summary, each held to the policy; nobody learns the seed, and nobody could tell it."""
-    if not copies:
+def _draw_replicates(
+    rows: Any, plan: StudyPlan, summary: Summary, context: ReleaseContext, replicates: int
+) -> tuple[Summary, ...]:
+    """Return bootstrap replicates of the summary that the policy lets leave; their seed is secret and not kept."""
+    if not replicates:
         return ()
-    source, seen = (
-        _sequential_source(rows, plan, summary.clients[0], "a bootstrap copy"),
-        ReplicateLeverage(plan, summary),
-    )
-    drawn = bootstrap_summaries(source, plan, summary.clients[0], copies, secrets.randbits(128), observer=seen)
-    policy.check_replicates(seen.together)
-    for copy in drawn:
-        policy.check_copy(copy, plan, seen.outermost[copy.copy], seen.times[copy.copy])
-        validate_summary(copy, plan)
-        validate_replicate(copy, summary)  # also finds rows that have changed since the summary was made
+    source = _sequential_source(rows, plan, context.label, "a bootstrap replicate")
+    observer = ReplicateLeverage(plan, summary)
+    drawn = bootstrap_summaries(source, plan, context.client, replicates, secrets.randbits(128), observer=observer)
+    context.policy.check_replicates(observer.joint)
+    for one in drawn:
+        context.policy.check_replicate(one, plan, observer.extremes[one.copy], observer.weights[one.copy])
+        validate_summary(one, plan)
+        validate_replicate(one, summary)  # also finds rows that changed since the summary was made
     return drawn
 
 
-def _sequential_source(rows: Any, plan: StudyPlan, client: str, what: str) -> TableSource:
-    """Rows for what needs all of them, one after the other."""
+def _sequential_source(rows: Any, plan: StudyPlan, label: str, what: str) -> TableSource:
+    """Return the rows for what needs all of them in their order."""
     if is_partitioned(rows) and not isinstance(rows, TableSource):
         raise SettingsError(
-            f"{what} is made from rows in their order, which {type(rows).__name__} does not give; pass the table, or "
-            "its files with fedcdh.open_tables(...)"
+            f"The rows are a {type(rows).__name__}, which gives them in no order. Expected rows in their order, which "
+            f"{what} needs. Pass the table, or its files with fedcdh.open_tables(...)"
         )
-    return to_source(rows, f"client {client!r}", only=plan.names)
+    return to_source(rows, label, only=plan.names)

@@ -159,7 +159,7 @@ def orient_skeleton(
         found = orient_by_evidence(found, kind, knowledge)
     if independent_change is not None:
         found = orient_by_independent_change(found, independent_change, knowledge)  # two changing modules
-    return _record_open_demands(found, knowledge)
+    return record_open_demands(found, knowledge)
 
 
 def orient_domain_edges(found: Orientation) -> Orientation:
@@ -232,7 +232,7 @@ def _apply_arrows(found: Orientation, bundles: Iterable[Bundle], reason: Reason,
     return replace(found, graph=graph, reasons=reasons, conflicts=found.conflicts + conflicts)
 
 
-def _record_open_demands(found: Orientation, knowledge: Knowledge) -> Orientation:
+def record_open_demands(found: Orientation, knowledge: Knowledge) -> Orientation:
     """Record the arrows that Meek's rules still imply in the final graph: all of them were refused."""
     demanded = meek_rules.find_implied_arrows(found.graph)
     refused = find_obstacles(found.graph, ((arrow,) for arrow in demanded), knowledge)

@@ -516,7 +516,7 @@ def test_types_have_to_agree_between_files(tmp_path):
             source.batches({"x": kind})
     for path in (texts, save(tmp_path / "c.parquet", {"x": [True]})):
         with pytest.raises(
-            DataError, match="the study expects numbers. Columns with types are never converted"
+            DataError, match=r"the study expects numbers\. Columns with types are never converted"
         ):
             open_tables(path).batches({"x": "continuous"})
     floats, nothing = save(tmp_path / "d.parquet", {"x": [0.5]}), save(tmp_path / "e.parquet", {"x": pa.nulls(1)})

@@ -10,6 +10,7 @@ import pytest
 from scipy.special import expit
 
 from fedcdh.errors import BaselineError, DataError, SettingsError
+from fedcdh.evaluation.baselines import feddag
 from fedcdh.evaluation.baselines.feddag import (
     MASKED_TRAINING,
     UNMASKED_TRAINING,
@@ -21,18 +22,18 @@ from fedcdh.evaluation.baselines.feddag_networks import LinearMechanism, Network
 from fedcdh.evaluation.simulation import simulate
 from fedcdh.graphs.metrics import compare
 
-MODULE = sys.modules["fedcdh.evaluation.baselines.feddag"]  # the package may well call the method by the same name
+MODULE = feddag
 KINDS = ("mlp", "linear", "weights")
 VARIANTS = [("graph", "mlp"), ("all", "mlp"), ("graph", "linear"), ("all", "linear"), ("all", "weights")]
 SHORT = FedDagTraining(sparsity=0.05, temperature=0.5, steps=20, local_steps=8, updates=2, rho=1.0, layers=2, width=4)
 
 
 def server_of(tables, sharing: str = "graph", mechanism: str = "mlp", training: FedDagTraining = SHORT, seed: int = 0):
-    return MODULE._Server(tables, sharing, mechanism, training, seed)
+    return MODULE._FedDagServer(tables, sharing, mechanism, training, seed)
 
 
 def mask_of(logits: np.ndarray, noise: np.ndarray | float, temperature: float) -> np.ndarray:
-    return MODULE._Masks(temperature).mask(logits, noise)
+    return MODULE._ConcreteMask(temperature).mask(logits, noise)
 
 
 def rows(seed: int = 0, count: int = 30, variables: int = 4) -> np.ndarray:
@@ -83,7 +84,7 @@ def test_slopes_of_mechanisms_are_those_of_their_loss(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_slopes_of_the_local_loss_with_the_noise_held_fast(kind):
-    client = MODULE._Client("a", rows(), kind, SHORT, seed=0)
+    client = MODULE._FedDagClient("a", rows(), kind, SHORT, seed=0)
     client._mechanism = mechanism_of(kind)
     client.parameters, _ = point(client._mechanism)
     noise = np.random.default_rng(5).logistic(size=(4, 4))
@@ -100,7 +101,7 @@ def test_slopes_of_the_local_loss_with_the_noise_held_fast(kind):
 
 
 def test_the_local_loss_is_made_of_the_four_parts():
-    client = MODULE._Client("a", rows(), "linear", replace(SHORT, sparsity=0.2), seed=0)
+    client = MODULE._FedDagClient("a", rows(), "linear", replace(SHORT, sparsity=0.2), seed=0)
     noise = np.random.default_rng(5).logistic(size=(4, 4))
     mask = mask_of(client.logits, noise, 0.5)
     circles, _ = acyclicity_of_mask(mask)
@@ -183,7 +184,7 @@ def test_alpha_and_rho_grow_as_long_as_circles_stay():
             return next(self.left) if noise else 0.0
 
     server = Stubborn()
-    MODULE._without_circles(server, replace(MASKED_TRAINING, rho=1.0))
+    MODULE._solve_lagrangian(server, replace(MASKED_TRAINING, rho=1.0))
     # h: 2, then 1 and 0.4 (the first is no fall to a quarter), then none, and none for long enough
     assert server.seen == [(0, 1), (2, 1), (2, 10), (6, 10), (6, 10)]
 
@@ -199,7 +200,7 @@ def kinds_of_messages(sharing: str, mechanism: str) -> int:
 def test_the_server_has_the_mean_of_what_clients_sent(sharing, mechanism, monkeypatch):
     sent: list[np.ndarray] = []
     answers: list[np.ndarray] = []
-    wire = MODULE.Wire
+    wire = MODULE.CountingChannel
     up, down = wire.to_server, wire.to_clients
     monkeypatch.setattr(wire, "to_server", lambda self, m: (sent.append(m.copy()), up(self, m))[1])
     monkeypatch.setattr(wire, "to_clients", lambda self, m: (answers.append(m.copy()), down(self, m))[1])

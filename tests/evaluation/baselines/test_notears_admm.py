@@ -57,7 +57,7 @@ def test_gradients_are_those_of_finite_differences():
 
 def test_networks_predict_each_variable_with_its_own_layers():
     networks, rows = NetworkLayout(2, 3), np.random.default_rng(2).standard_normal((5, 2))
-    at = networks.drawn(np.random.default_rng(3))
+    at = networks.draw_parameters(np.random.default_rng(3))
     first, offsets, second, level = np.split(at, [12, 18, 24])
     errors = 0.0
     for j in range(2):
@@ -103,7 +103,7 @@ def test_a_client_solves_its_own_problem_exactly():
         errors = centred - centred @ flat.reshape(3, 3)
         return float((errors**2).sum()) / (2 * 100) + 0.7 / 2 * float(((flat - target) ** 2).sum())
 
-    found = linear._LinearClient(rows, total=100).nearest(target, 0.7, target)
+    found = linear._LinearClient(rows, total=100).proximal_step(target, 0.7, target)
     np.testing.assert_allclose(optimize.approx_fprime(found, cost, 1e-7), 0, atol=1e-5)
 
 
@@ -123,7 +123,7 @@ def test_server_and_clients_do_together_what_the_textbook_does_in_one_place():
     shared, multiplier, duals = np.zeros(9), 0.0, np.zeros((3, 9))
     for circle_penalty, penalty in penalty_schedule(0.001, 25):
         targets = shared - duals / penalty
-        own = np.array([clients[k].nearest(targets[k], penalty, shared) for k in range(3)])
+        own = np.array([clients[k].proximal_step(targets[k], penalty, shared) for k in range(3)])
         shared = minimise_with_l1(lagrangian(own, duals, multiplier, circle_penalty, penalty), shared, 9, 0.01)
         multiplier += circle_penalty * linear.acyclicity_of_weights(shared)[0]
         duals = duals + penalty * (own - shared)

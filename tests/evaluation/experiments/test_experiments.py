@@ -64,7 +64,7 @@ methods = ["fedpc"]
 [base]
 rows = 30
 [limits]
-fedpc = { seeds = 2, at_most = { rows = 30 } }
+fedpc = { seeds = 2, max_values = { rows = 30 } }
 """
 
 
@@ -259,16 +259,16 @@ def test_time_left_is_told_once_every_method_has_run():
 
 
 def test_the_oracle_has_the_right_skeleton_and_changes():
-    instance = SIMULATED_GRAPHS.prepare(CASE, 5)
+    instance = SIMULATED_GRAPHS.prepare_instance(CASE, 5)
     found = SIMULATED_GRAPHS.measure(instance, CASE, ORACLE_METHOD, 5)
     assert found["skeleton_f1"] == found["changing_recall"] == found["changing_precision"] == 1
-    assert SIMULATED_GRAPHS.failed(instance)["skeleton_shd"] == len(instance.arrows)
+    assert SIMULATED_GRAPHS.failure_measures(instance)["skeleton_shd"] == len(instance.arrows)
 
 
 @pytest.mark.parametrize("engine", ["fedcdh-evidence", "fedcdh-constraint"])
 def test_our_engines_see_neither_scale_nor_order(engine):
     found = {
-        (scale, order): SIMULATED_GRAPHS.measure(SIMULATED_GRAPHS.prepare(case, 7), case, engine, 7)["graph"]
+        (scale, order): SIMULATED_GRAPHS.measure(SIMULATED_GRAPHS.prepare_instance(case, 7), case, engine, 7)["graph"]
         for scale in ("raw", "standardised")
         for order in ("given", "shuffled")
         for case in [{**CASE, "scale": scale, "order": order}]
@@ -278,7 +278,7 @@ def test_our_engines_see_neither_scale_nor_order(engine):
 
 def test_shuffled_clients_swap_names_and_keep_their_rows():
     given, shuffled = (
-        SIMULATED_GRAPHS.prepare({**CASE, "clients": 6, "order": order}, 3) for order in ("given", "shuffled")
+        SIMULATED_GRAPHS.prepare_instance({**CASE, "clients": 6, "order": order}, 3) for order in ("given", "shuffled")
     )
     assert list(given.tables) == list(shuffled.tables)
     assert {table.tobytes() for table in given.tables.values()} == {t.tobytes() for t in shuffled.tables.values()}
@@ -287,7 +287,7 @@ def test_shuffled_clients_swap_names_and_keep_their_rows():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_unequal_clients_have_as_many_rows_together(seed):
-    instance = SIMULATED_GRAPHS.prepare({**CASE, "clients": 5, "sizes": "unequal"}, seed)
+    instance = SIMULATED_GRAPHS.prepare_instance({**CASE, "clients": 5, "sizes": "unequal"}, seed)
     counts = [len(table) for table in instance.tables.values()]
     assert sum(counts) == 300
     assert min(counts) >= 10
@@ -309,7 +309,7 @@ def test_the_post_nonlinear_data_are_what_they_claim():
     """x and y share a cause: z where x ⫫ y | z is to hold, w (not shown) where it is not."""
     for hypothesis, shared in (("dependent", False), ("independent", True)):
         case = {"hypothesis": hypothesis, "rows": 400, "clients": 10, "simulations": 30}
-        tables = REJECTION_RATE.prepare(case, 1000)
+        tables = REJECTION_RATE.prepare_instance(case, 1000)
         assert all(table.shape == (400, 3) for table in tables)
         with_z = np.mean([stats.spearmanr(np.abs(t[:, 0]), np.abs(t[:, 2])).pvalue < 0.01 for t in tables])
         assert (with_z > 0.3) == shared

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks.bench_record import Figures, failed, mean, oracle, ours, score
+from benchmarks.bench_real_data import Figures, failure_record, mean_record, oracle_record, run_fedcdh, score
 from fedcdh.evaluation.experiments import real_data
 from fedcdh.evaluation.experiments.real_data import REAL_STUDIES, RealStudy
 from fedcdh.evaluation.simulation import simulate
@@ -56,7 +56,7 @@ def test_rows_are_thinned_and_scaled_in_each_domain():
 
 def test_of_two_arrows_between_a_pair_the_one_claimed_is_true():
     feedback = study(("a", "b"), ("b", "a"), ("b", "c"))
-    assert not feedback.acyclic
+    assert not feedback.has_acyclic_truth
     for claimed in (("a", "b"), ("b", "a")):
         assert feedback.truth_given([claimed, ("c", "b")]) == {claimed, ("b", "c")}
     assert len(feedback.truth_given([])) == 2
@@ -66,35 +66,35 @@ def test_of_two_arrows_between_a_pair_the_one_claimed_is_true():
 
 
 def test_longer_cycles_are_seen():
-    assert study(("a", "b"), ("b", "c")).acyclic
-    assert not study(("a", "b"), ("b", "c"), ("c", "a")).acyclic
+    assert study(("a", "b"), ("b", "c")).has_acyclic_truth
+    assert not study(("a", "b"), ("b", "c"), ("c", "a")).has_acyclic_truth
 
 
 def test_a_method_that_fails_is_shown_and_scores_nothing():
     simulated = RealStudy.of(simulate(rows=20, clients=2, seed=1), "small")
-    figures = ours(simulated, "no such method")
+    figures = run_fedcdh(simulated, "no such method")
     assert figures[:2] == (0, 0)
     assert "no such method" in figures.failure
-    both = mean([{"m": figures}, {"m": Figures(1.0, 0.5, 2, 1, 1, 1)}])["m"]
+    both = mean_record([{"m": figures}, {"m": Figures(1.0, 0.5, 2, 1, 1, 1)}])["m"]
     assert both[:3] == (0.5, 0.25, 2)
     assert both.failure.startswith("1 of 2: ")
-    assert failed(ValueError("two\n lines"), 0.0).failure == "ValueError: two lines"
+    assert failure_record(ValueError("two\n lines"), 0.0).failure == "ValueError: two lines"
 
 
 def test_the_oracle_finds_every_edge_and_every_change():
     simulated = RealStudy.of(simulate(rows=5, clients=2, seed=3), "small")
-    assert oracle(simulated)["oracle"].skeleton == 1
-    assert oracle(simulated)["oracle"][3:5] == (1, 1)
-    assert oracle(study(("a", "b"))) == {}  # which mechanisms change is not known
+    assert oracle_record(simulated)["oracle"].skeleton == 1
+    assert oracle_record(simulated)["oracle"][3:5] == (1, 1)
+    assert oracle_record(study(("a", "b"))) == {}  # which mechanisms change is not known
 
 
 @pytest.mark.parametrize("name", REAL_STUDIES)
 def test_the_shared_data_sets(name):
     if not list(real_data.available_studies([name], lambda said: None)):
-        pytest.skip(f"the data of {name} are not here; see src/fedcdh/experiments/real_data.py")
+        pytest.skip(f"the data of {name} are not here; see src/fedcdh/evaluation/experiments/real_data.py")
     found = real_data.load_study(name)
     assert {node for arrow in found.arrows for node in arrow} <= {*found.names}
     assert all(np.isfinite(found.columns[variable]).all() for variable in found.names)
     assert len({len(column) for column in found.columns.values()}) == 1
     assert found.changing is None or found.changing <= {*found.names}
-    assert found.acyclic == (name not in {"mtl_hippocampus_7t", "fmri_sim_net5", "fmri_sim_net7"})
+    assert found.has_acyclic_truth == (name not in {"mtl_hippocampus_7t", "fmri_sim_net5", "fmri_sim_net7"})

@@ -47,7 +47,7 @@ from fedcdh.messages.study_file import Study
 from fedcdh.privacy.disclosure.joint_risk import assess_joint_risk
 from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.disclosure.thresholds import count_released_numbers, required_rows
-from fedcdh.privacy.releases import release_answer
+from fedcdh.privacy.releases import ReleaseContext, release_answer
 from fedcdh.protocols import DOMAIN, Query
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Cohort, add_up
@@ -340,12 +340,14 @@ def test_rows_have_to_be_many_beside_all_that_was_told():
     assert 300 < needed < 3000
     assert required_rows(plan) < 300
     assert needed >= 2 * count_released_numbers(plan, request.sets) / 4
-    answers, ledger = release_answer(tables["site0"], plan, "site0", Policy(), request, RoundBudget())
+    answers, ledger = release_answer(tables["site0"], plan, ReleaseContext("site0"), request, RoundBudget())
     assert len(answers) == 2
     assert ledger.sets == set(request.sets)
     with pytest.raises(DisclosureError, match=f"at least {needed} rows"):
-        release_answer(tables["site1"], plan, "site1", Policy(), request, RoundBudget())
-    release_answer(tables["site1"], plan, "site1", Policy(research=True), request, RoundBudget())
+        release_answer(tables["site1"], plan, ReleaseContext("site1"), request, RoundBudget())
+    release_answer(
+        tables["site1"], plan, ReleaseContext("site1", Policy(disclosure_control=False)), request, RoundBudget()
+    )
 
 
 def test_who_stands_out_by_two_variables_together_is_not_told():
@@ -360,8 +362,8 @@ def test_who_stands_out_by_two_variables_together_is_not_told():
     close = assess_joint_risk(table, plan, summary, answered(table, plan, "a", ("v1", "v2"), ("v1", "v3"), rows=3000))
     assert close["v1", "v2"].leverage > 0.99 > 0.9 > close["v1", "v3"].leverage
     request = JointRequest(plan.fingerprint, 1, (("v1", "v2"),))
-    with pytest.raises(DisclosureError, match="stands out"):
-        release_answer(table, plan, "a", Policy(), request, RoundBudget())
+    with pytest.raises(DisclosureError, match="high leverage"):
+        release_answer(table, plan, ReleaseContext("a"), request, RoundBudget())
 
 
 def test_a_cell_of_three_labels_with_few_people_is_not_told():
@@ -377,7 +379,7 @@ def test_a_cell_of_three_labels_with_few_people_is_not_told():
     close = assess_joint_risk(table, plan, summary, answer_request(table, plan, "one", request, RoundBudget(), 4000)[0])
     assert close["a", "b"].people == 3
     with pytest.raises(DisclosureError, match="3 people"):
-        release_answer(table, plan, "one", Policy(), request, RoundBudget())
+        release_answer(table, plan, ReleaseContext("one"), request, RoundBudget())
 
 
 def test_answers_are_checked_against_the_summary():
@@ -463,17 +465,17 @@ def test_a_study_by_file_finds_what_one_in_process_finds(tmp_path, monkeypatch, 
         if main([*search, "-o", "many", "--answers", "rounds"]) == 0:
             break
         for client in clients:
-            asked = ["answer", "study.plan.json", f"rounds/request-{number:03d}.json", f"{client}.csv"]
+            asked = ["rounds", "answer", "study.plan.json", f"rounds/request-{number:03d}.json", f"{client}.csv"]
             into = ["-o", f"rounds/{client}.answer-{number:03d}", "-q"]
             assert main([*asked, "--client", client, *into]) == 0
-    assert main(["request", *search[1:4], "--answers", "rounds", "--json"]) == 0
+    assert main(["rounds", "request", *search[1:4], "--answers", "rounds", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["more"] is False
     edges = {which: json.loads((tmp_path / which / "result.json").read_text())["edges"] for which in ("one", "many")}
     linked = {which: {frozenset((e["source"], e["target"])) for e in es if e["mark"]} for which, es in edges.items()}
     assert frozenset("xy") in linked["one"]
     assert linked["many"] == {frozenset(pair) for pair in ("ax", "bx", "ay", "by")}
     assert main([*search, "-o", "stable", "--answers", "rounds", "--stability"]) == 2  # before it searches
-    assert "nobody is there to answer again; leave --stability out" in capsys.readouterr().err
+    assert "no site answers again. Leave out --stability" in capsys.readouterr().err
 
 
 def test_a_folder_of_answers_is_that_of_a_cohort_and_keeps_what_was_asked_before(tmp_path):
@@ -484,14 +486,14 @@ def test_a_folder_of_answers_is_that_of_a_cohort_and_keeps_what_was_asked_before
     summaries = [summarize(table, plan, client) for client, table in rest.items()]
     folder = AnswersFolder(tmp_path, study, add_up(summaries, plan, without=["site1"]), None, Output(True, False))
     first = JointRequest(plan.fingerprint, 1, (("v1", "v2"),))
-    with pytest.raises(PendingAnswersError, match=r"answers of site0, site2 are needed to .*request-001\.json"):
+    with pytest.raises(PendingAnswersError, match=r"Answers of site0, site2 to .*request-001\.json"):
         folder.ask(first)
     for client, rows in (("site0", 60), ("site1", 50), ("site2", 40)):
         parts = answered(tables[client], plan, client, ("v1", "v2"), rows=rows)
         (tmp_path / f"{client}.answer-001").write_bytes(pack_answer(AnswerMessage(first.digest, parts), plan))
     assert folder.ask(first).keys() == rest.keys()
     more = JointRequest(plan.fingerprint, 1, (("v1", "v2"), ("v1", "v3")))
-    with pytest.raises(PendingAnswersError, match=r"request-002\.json, about 1 sets"):
+    with pytest.raises(PendingAnswersError, match=r"request-002\.json are missing; it asks about 1 sets"):
         folder.ask(more)
     for client, rows in (("site0", 60), ("site2", 40)):
         parts = answered(tables[client], plan, client, ("v1", "v3"), rows=rows)

@@ -35,18 +35,19 @@ from fedcdh.inference.independence.noisy_moments_test import (
 )
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.messages.summary_file import SummaryMessage, pack_summary, read_summary_header, unpack_summary
-from fedcdh.privacy.differential import mechanism as sampling
+from fedcdh.privacy.differential import discrete_gaussian as sampling
+from fedcdh.privacy.differential import mechanism
+from fedcdh.privacy.differential.discrete_gaussian import sample_discrete_gaussian
 from fedcdh.privacy.differential.mechanism import (
     add_noise,
     add_noise_share,
     clip_noisy_rows,
-    discrete_gaussian,
     noise_deviations,
 )
 from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.ledger import ReleaseLedger
 from fedcdh.privacy.ledger.gate import ReleaseGate
-from fedcdh.privacy.releases import release_summary
+from fedcdh.privacy.releases import ReleaseContext, release_summary
 from fedcdh.protocols import DOMAIN, Query
 from fedcdh.reporting.result_files import render_result_json
 from fedcdh.summaries.accumulator import summarize
@@ -188,7 +189,7 @@ def test_releases_add_up():
 
 @pytest.mark.parametrize("deviation", [1, 2, 7])
 def test_draws_have_the_probabilities_of_the_discrete_gaussian(deviation):
-    drawn = discrete_gaussian(np.full(60_000, deviation), bits(deviation))
+    drawn = sample_discrete_gaussian(np.full(60_000, deviation), bits(deviation))
     reach = np.arange(-3 * deviation, 3 * deviation + 1)
     everywhere = np.arange(-50 * deviation, 50 * deviation + 1)
     expected = np.exp(-(reach**2) / (2 * deviation**2)) / np.exp(-(everywhere**2) / (2 * deviation**2)).sum()
@@ -200,7 +201,7 @@ def test_draws_have_the_probabilities_of_the_discrete_gaussian(deviation):
 
 @pytest.mark.parametrize("deviation", [3 * 2**36, 2**52])
 def test_draws_with_large_deviations_are_normal(deviation):
-    drawn = discrete_gaussian(np.full(60_000, deviation), bits()) / deviation
+    drawn = sample_discrete_gaussian(np.full(60_000, deviation), bits()) / deviation
     assert stats.kstest(drawn, stats.norm.cdf).pvalue > 1e-6
     assert abs(drawn.mean()) < 5 / math.sqrt(60_000)
     assert abs(drawn.var() - 1) < 5 * math.sqrt(2 / 60_000)
@@ -208,7 +209,7 @@ def test_draws_with_large_deviations_are_normal(deviation):
 
 def test_deviations_go_by_their_places():
     sizes = np.array([[1, 2**40], [2**20, 5]])
-    drawn = np.array([discrete_gaussian(sizes, bits(seed)) for seed in range(200)])
+    drawn = np.array([sample_discrete_gaussian(sizes, bits(seed)) for seed in range(200)])
     assert drawn.std(axis=0) / sizes == pytest.approx(np.ones((2, 2)), abs=0.3)
 
 
@@ -234,7 +235,7 @@ def test_the_same_bits_give_the_same_noise_and_others_another():
 def test_noise_in_a_summary_has_the_deviations_that_the_proof_needs():
     plan = a_plan(DPParameters(2, 1e-5, degree=1), names="ab")
     exact, draw = summarize({"a": [0.1, 2], "b": [1, -3]}, plan, "north"), bits()
-    raw = np.array([sampling._add_discrete_noise(exact, 1 << 40, draw).moments - exact.moments for _ in range(600)])
+    raw = np.array([mechanism._add_discrete_noise(exact, 1 << 40, draw).moments - exact.moments for _ in range(600)])
     assert raw.std(axis=0) / (1 << 40) == pytest.approx(
         np.sqrt([[18, 3, 3], [3, 2, 1], [3, 1, 2]]), rel=6 / math.sqrt(2 * 600)
     )
@@ -300,8 +301,8 @@ def audited(noise: DPParameters, deviation: int, draws: int = 40_000) -> float:
     plan = a_plan(noise, names="a", clients=("north",))
     moved = summarize({"a": [6.0]}, plan, "north").moments[np.triu_indices(2)]
     sizes = noise_deviations(2, deviation)[np.triu_indices(2)]
-    without = discrete_gaussian(np.tile(sizes, (draws, 1)), bits(1))
-    with_it = discrete_gaussian(np.tile(sizes, (draws, 1)), bits(2)) + moved
+    without = sample_discrete_gaussian(np.tile(sizes, (draws, 1)), bits(1))
+    with_it = sample_discrete_gaussian(np.tile(sizes, (draws, 1)), bits(2)) + moved
     scores = [(drawn / sizes) @ (moved / sizes) for drawn in (without, with_it)]
     found = [0.0]
     for threshold in np.quantile(scores[0], np.linspace(0.5, 0.999, 40)):
@@ -507,7 +508,7 @@ def test_what_does_not_know_about_noise_refuses_it():
             discover_from(sent, plan, method=method)
     with pytest.raises(SettingsError, match="have noise"):
         Basis.of(add_up(sent, plan))
-    with pytest.raises(SettingsError, match="these have noise"):
+    with pytest.raises(SettingsError, match="summaries have noise"):
         discover_from(sent, plan).drift()
     with pytest.raises(SettingsError, match="spend the plan's epsilon again"):
         bootstrap_summaries(chain(300), plan, "north", 2, 1)
@@ -519,20 +520,24 @@ def test_what_does_not_know_about_noise_refuses_it():
 def test_the_gate_counts_epsilon_and_refuses_beyond_the_budget(tmp_path):
     plan, gate = a_plan(DPParameters(1, 1e-6)), ReleaseGate(ReleaseLedger(tmp_path / "releases.jsonl"))
     policy, rows = Policy(epsilon_budget=2.5), chain(400)
-    first, second = (release_summary(rows, plan, "north", policy, gate=gate)[0] for _ in range(2))
+    first, second = (release_summary(rows, plan, ReleaseContext("north", policy, gate=gate))[0] for _ in range(2))
     assert first != second
-    with pytest.raises(DisclosureError, match="2 was spent on rows in common with it"):
-        release_summary(rows, plan, "north", policy, gate=gate)
-    release_summary(chain(400, seed=9), plan, "north", policy, gate=gate)  # other rows have a budget of their own
+    with pytest.raises(DisclosureError, match=r"have spent 2\. Expected at most 2\.5"):
+        release_summary(rows, plan, ReleaseContext("north", policy, gate=gate))
+    release_summary(
+        chain(400, seed=9), plan, ReleaseContext("north", policy, gate=gate)
+    )  # other rows have a budget of their own
 
 
 def test_the_policy_keeps_its_rules_unless_it_says_that_noise_is_enough():
     plan, few = a_plan(DPParameters(1, 1e-6)), chain(30)
     with pytest.raises(DisclosureError, match="there are 30 rows"):
-        release_summary(few, plan, "north", Policy())
-    release_summary(few, plan, "north", Policy(waive_counts_below_epsilon=1.0))
+        release_summary(few, plan, ReleaseContext("north"))
+    release_summary(few, plan, ReleaseContext("north", Policy(waive_counts_below_epsilon=1.0)))
     with pytest.raises(DisclosureError, match="there are 30 rows"):
-        release_summary(few, a_plan(DPParameters(1.5, 1e-6)), "north", Policy(waive_counts_below_epsilon=1.0))
+        release_summary(
+            few, a_plan(DPParameters(1.5, 1e-6)), ReleaseContext("north", Policy(waive_counts_below_epsilon=1.0))
+        )
     with pytest.raises(SettingsError, match="waive_counts_below_epsilon"):
         Policy(waive_counts_below_epsilon=5.0)
 
@@ -690,8 +695,8 @@ def test_every_epsilon_has_its_noise(epsilon):
 def test_rows_that_come_once_are_refused_before_they_are_gone_where_they_are_read_twice():
     batches = iter([chain(400)])
     with pytest.raises(DataError, match="a summary with noise reads the rows more than once, but an iterator gives"):
-        release_summary(batches, a_plan(), "north", Policy())
-    with pytest.raises(DataError, match="bootstrap copies reads the rows more than once"):
-        release_summary(batches, a_plan(None), "north", Policy(), copies=2)
-    summary, _ = release_summary(batches, a_plan(None), "north", Policy())  # nothing was taken from it
+        release_summary(batches, a_plan(), ReleaseContext("north"))
+    with pytest.raises(DataError, match="bootstrap replicates reads the rows more than once"):
+        release_summary(batches, a_plan(None), ReleaseContext("north"), replicates=2)
+    summary, _ = release_summary(batches, a_plan(None), ReleaseContext("north"))  # nothing was taken from it
     assert summary == summarize(chain(400), a_plan(None), "north")

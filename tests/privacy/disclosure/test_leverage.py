@@ -14,7 +14,7 @@ from fedcdh.errors import DisclosureError
 from fedcdh.privacy.disclosure.leverage import HighLeverageRows, compute_leverages
 from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.disclosure.row_scan import ScanOptions, scan_rows
-from fedcdh.privacy.releases import release_summary
+from fedcdh.privacy.releases import ReleaseContext, release_summary
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.encoder import GRID, Encoder
 from fedcdh.summaries.features import Hermite
@@ -24,7 +24,7 @@ from fedcdh.summaries.summary import Summary
 
 def watched(table, plan) -> tuple[Summary, dict]:
     found = scan_rows(table, plan, "north", ScanOptions())
-    return found.summary(1.0), found.outermost.values
+    return found.summary(1.0), found.extremes.values
 
 
 def patients(oldest: float, rows: int = 1000) -> dict[str, list]:
@@ -69,9 +69,9 @@ def test_an_attack_that_works_is_refused(case):
     mass, ill = reconstructed(summary, plan, oldest)
     assert abs(mass - table["bmi"][0]) < 0.4  # a tenth of a standard deviation
     assert abs(ill - 1) < 0.1
-    with pytest.raises(DisclosureError, match="one row stands out by its value of 'age'"):
+    with pytest.raises(DisclosureError, match="one row has a high leverage by its value of 'age'"):
         Policy().check_summary(summary, plan, outermost)
-    Policy(research=True, farthest=1e9).check_summary(summary, plan, outermost)
+    Policy(disclosure_control=False, max_rms_distance=1e9).check_summary(summary, plan, outermost)
 
 
 def test_ordinary_people_do_not_stand_out():
@@ -116,7 +116,7 @@ def test_the_loneliest_of_all_rows_is_found_on_the_way_however_rows_come(seed, b
     truth = largest_of_all(table, plan)
     rows = to_table(table)
     parts = [rows.slice_rows(start, batch) for start in range(0, 300, batch)]
-    alone = scan_rows(parts, plan, "north", ScanOptions(max_leverage=0.5)).lonely
+    alone = scan_rows(parts, plan, "north", ScanOptions(max_leverage=0.5)).high_leverage
     assert truth > 0.5
     assert alone.largest(summarize(table, plan, "north")) == pytest.approx(truth, rel=1e-4)
     assert HighLeverageRows(plan.columns, 0.5).largest(summarize(table, plan, "north")) == 0
@@ -130,8 +130,8 @@ def test_who_hides_in_every_variable_and_stands_out_by_all_is_refused():
     plan = StudyPlan(tuple(map(Continuous, "abc")), ("north", "south"))
     assert all(found < 0.99 for found in compute_leverages(*watched_of(table, plan)).values())
     with pytest.raises(DisclosureError, match="all variables together"):
-        release_summary(table, plan, "north", Policy())
-    release_summary({name: column[1:] for name, column in table.items()}, plan, "north", Policy())
+        release_summary(table, plan, ReleaseContext("north"))
+    release_summary({name: column[1:] for name, column in table.items()}, plan, ReleaseContext("north"))
 
 
 def watched_of(table, plan) -> tuple[Summary, StudyPlan, dict]:

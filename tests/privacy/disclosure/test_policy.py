@@ -77,9 +77,12 @@ def test_the_sites_own_figures_win():
 
 
 def test_all_that_is_broken_is_said_at_once():
-    message = refusal(Policy(withheld=frozenset({"x"}), variables=frozenset({"x", "G"})), table(30, g=3, h=9, both=2))
+    message = refusal(
+        Policy(excluded_variables=frozenset({"x"}), allowed_variables=frozenset({"x", "G"})),
+        table(30, g=3, h=9, both=2),
+    )
     for rule in (
-        "'x' is withheld",
+        "'x' is among the excluded_variables",
         "did you mean 'G'",
         "'h' is not among",
         "30 rows",
@@ -95,10 +98,12 @@ def test_all_that_is_broken_is_said_at_once():
 
 
 def test_research_turns_figures_off_and_nothing_else():
-    research = Policy(research=True)
+    research = Policy(disclosure_control=False)
     assert refusal(research, table(10, g=1, h=1, both=1)) == ""
     research.check_profile(profile(table(10, g=1, h=1, both=1), "north"))
-    assert "withheld" in refusal(replace(research, withheld=frozenset({"g"})), table(10, g=1, h=1, both=1))
+    assert "excluded_variables" in refusal(
+        replace(research, excluded_variables=frozenset({"g"})), table(10, g=1, h=1, both=1)
+    )
     assert "units" in refusal(research, {**table(400, 40, 40, 20), "x": np.full(400, 1000.0)})
     with pytest.raises(DisclosureError, match="not signed"):
         replace(research, coordinator_keys=frozenset({KEY})).check_plan(PLAN)
@@ -113,7 +118,7 @@ def test_other_units_are_doubted(factor, offset):
     assert "'t' lies 30.0 scales from the plan's location 37" in message
     assert "expected at most 10" in message
     assert "Convert" in message
-    assert refusal(Policy(farthest=40.0), {"t": factor * values + offset}, replace(plan, clip=100.0)) != ""
+    assert refusal(Policy(max_rms_distance=40.0), {"t": factor * values + offset}, replace(plan, clip=100.0)) != ""
 
 
 def test_the_distance_is_that_of_the_rows():
@@ -121,13 +126,13 @@ def test_the_distance_is_that_of_the_rows():
     plan = StudyPlan((Continuous("x"), Continuous("y")), ("north",))
     distance = float(np.sqrt(np.mean(values**2)))
     rows = {"x": values, "y": values / 10}
-    assert refusal(Policy(farthest=distance * 1.0001), rows, plan) == ""
-    assert "'x' lies 4.8" in refusal(Policy(farthest=distance * 0.9999), rows, plan)
+    assert refusal(Policy(max_rms_distance=distance * 1.0001), rows, plan) == ""
+    assert "'x' lies 4.8" in refusal(Policy(max_rms_distance=distance * 0.9999), rows, plan)
     assert "expected at most 2.5" in refusal(Policy(), rows, replace(plan, clip=5.0)), "half the clip is far as well"
 
 
 def test_a_summary_of_another_plan_is_refused():
-    with pytest.raises(PlanMismatchError, match="make it again"):
+    with pytest.raises(PlanMismatchError, match="Make it again"):
         Policy().check_summary(summarize(table(400, 40, 40, 20), PLAN, "north"), replace(PLAN, clip=6.0))
 
 
@@ -233,11 +238,11 @@ def test_signatures_count_if_a_coordinator_is_named():
 
 
 def test_lists_hold_for_plans_before_any_data_are_read():
-    Policy(variables=frozenset("xgh")).check_plan(PLAN)
+    Policy(allowed_variables=frozenset("xgh")).check_plan(PLAN)
     with pytest.raises(DisclosureError, match="'h' is not among"):
-        Policy(variables=frozenset("xg")).check_plan(PLAN)
-    with pytest.raises(DisclosureError, match="'h' is withheld"):
-        Policy(withheld=frozenset("h")).check_plan(PLAN)
+        Policy(allowed_variables=frozenset("xg")).check_plan(PLAN)
+    with pytest.raises(DisclosureError, match="'h' is among the excluded_variables"):
+        Policy(excluded_variables=frozenset("h")).check_plan(PLAN)
 
 
 @pytest.mark.parametrize(
@@ -270,8 +275,8 @@ def test_profiles_are_held_to_rows_values_levels_and_lists():
     ):
         with pytest.raises(DisclosureError, match=reason):
             Policy().check_profile(profile(rows, "north"))
-    with pytest.raises(DisclosureError, match="'g' is withheld"):
-        Policy(withheld=frozenset("g")).check_profile(profile(table(100, 8, 20, 8), "north"))
+    with pytest.raises(DisclosureError, match="'g' is among the excluded_variables"):
+        Policy(excluded_variables=frozenset("g")).check_profile(profile(table(100, 8, 20, 8), "north"))
     Policy(min_rows=5, min_cell_count=2).check_profile(profile(table(10, 2, 2, 1), "north"))
 
 
@@ -282,46 +287,46 @@ def test_a_policy_is_read_from_toml():
     text = f"""
 min_rows = 200
 min_cell_count = 10
-variables = ["x", "g"]
-withheld = ["name"]
+allowed_variables = ["x", "g"]
+excluded_variables = ["name"]
 plans = ["{"a" * 12}"]
 coordinator_keys = ["{KEY}"]
 unsigned_plans = "accept"
-farthest = 8
+max_rms_distance = 8
 max_leverage = 0.95
-research = true
+disclosure_control = false
 """
     lists = frozenset("xg"), frozenset({"name"}), frozenset({"a" * 12}), frozenset({KEY})
-    assert Policy.from_toml(text) == Policy(200, 10, *lists, "accept", 8.0, 0.95, True)
+    assert Policy.from_toml(text) == Policy(200, 10, *lists, "accept", 8.0, 0.95, False)
     assert Policy.from_toml("") == Policy()
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("smallest_row = 5", "did you mean 'min_rows'?"),
-        ("witheld = ['a']", "did you mean 'withheld'?"),
+        ("min_row = 5", "did you mean 'min_rows'?"),
+        ("excluded_variable = ['a']", "did you mean 'excluded_variables'?"),
         ("min_rows = '5'", "whole number"),
         ("min_rows = -5", "whole number"),
         ("min_cell_count = true", "whole number"),
-        ("withheld = 'name'", "list of texts"),
-        ("plans = ['abc']", "12 or more"),
-        (f"plans = ['{'A' * 12}']", "12 or more"),
+        ("excluded_variables = 'name'", "list of texts"),
+        ("plans = ['abc']", "at least 12 digits"),
+        (f"plans = ['{'A' * 12}']", "at least 12 digits"),
         ("coordinator_keys = ['key']", "base64"),
         ("unsigned_plans = 'maybe'", '"accept" or "refuse"'),
         ("unsigned_plans = 'refuse'", "no coordinator_keys"),
         ("unsigned_plans = ['accept']", '"accept" or "refuse"'),
-        ("farthest = 0", "positive"),
-        ("farthest = inf", "finite"),
-        ("research = 1", "true or false"),
-        ("[research]", "true or false"),
+        ("max_rms_distance = 0", "positive"),
+        ("max_rms_distance = inf", "finite"),
+        ("disclosure_control = 1", "true or false"),
+        ("[disclosure_control]", "true or false"),
         ("x", "not TOML"),
     ],
 )
 def test_a_rule_that_is_misspelt_is_not_a_rule_that_is_not_there(text, reason):
     with pytest.raises(SettingsError, match=reason) as refused:
         Policy.from_toml(text)
-    assert "correct policy.toml" in str(refused.value)
+    assert "Correct policy.toml" in str(refused.value)
 
 
 def test_the_demo_is_held_to_the_policy_like_any_study():
@@ -347,13 +352,13 @@ def test_random_features_have_one_of_few_seeds_and_no_plan_asks_for_too_many():
         (Hermite(width=17), "17 feature columns, expected at most 16"),
     ):
         plan = StudyPlan(numbers, ("north",), family)
-        Policy(research=True).check_plan(plan)
+        Policy(disclosure_control=False).check_plan(plan)
         if not problem:
             Policy().check_plan(plan)
             continue
         with pytest.raises(DisclosureError, match=problem):
             Policy().check_plan(plan)
-    Policy(widest=17).check_plan(StudyPlan(numbers, ("north",), Hermite(width=17)))
+    Policy(max_feature_columns=17).check_plan(StudyPlan(numbers, ("north",), Hermite(width=17)))
     Policy().check_plan(StudyPlan((Categorical("g", ("a", "b")),), ("north",), Fourier(seed=10**6)))
 
 
@@ -368,4 +373,4 @@ def test_loads_are_the_rule_of_rows_in_another_form(numbers, labels, rows):
     load = max(information_loads(plan, rows).values())
     assert (load <= 1) == (rows >= 2 * count_released_numbers(plan) / numbers)
     assert load <= 1 or rows < required_rows(plan)
-    assert information_loads(plan, rows, copies=4)["x0"] == pytest.approx(5 * load)
+    assert information_loads(plan, rows, replicates=4)["x0"] == pytest.approx(5 * load)

@@ -20,12 +20,10 @@ from fedcdh.data.sources import InMemorySource, PartitionedSource, TableSource, 
 from fedcdh.data.table import to_table
 from fedcdh.data.threaded_source import ThreadedSource
 from fedcdh.errors import DataError, SettingsError, SummaryError
-from fedcdh.privacy.disclosure import small_cells
 from fedcdh.privacy.disclosure.leverage import compute_leverages
-from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.disclosure.row_scan import RowScan, ScanOptions, scan_rows
-from fedcdh.privacy.disclosure.small_cells import CellCounter
-from fedcdh.privacy.releases import release_summary
+from fedcdh.privacy.disclosure.small_cells import CellCounter, _format_value
+from fedcdh.privacy.releases import ReleaseContext, release_summary
 from fedcdh.summaries import summary as summary_module
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.encoder import Encoder, _arcsinh
@@ -36,7 +34,7 @@ PLAN = StudyPlan(
     (Continuous("x", 1.0, 2.0), Continuous("n", 1.0, 1.5), Continuous("c", 0.5, 3.0), Categorical("g", ("a", "b"))),
     ("north", "south"),
 )
-ALL = ScanOptions(few_values=3, max_leverage=0.6, secret=b"of the site")
+ALL = ScanOptions(max_discrete_values=3, max_leverage=0.6, secret=b"of the site")
 
 
 class InParts:
@@ -76,10 +74,13 @@ def verdict(found: RowScan) -> dict:
     summary = found.summary(1.0)
     return {
         "summary": summary.digest,
-        "cells": {cell: people for cell, people in found.few.cells.items() if people},
-        "outermost": {name: values.tolist() for name, values in found.outermost.values.items()},
-        "alone": {n: round(h, 6) for n, h in compute_leverages(summary, PLAN, found.outermost.values).items()},
-        "sketches": (found.seen.rows.to_document(), {n: s.to_document() for n, s in found.seen.columns.items()}),
+        "cells": {cell: people for cell, people in found.cells.cells.items() if people},
+        "outermost": {name: values.tolist() for name, values in found.extremes.values.items()},
+        "alone": {n: round(h, 6) for n, h in compute_leverages(summary, PLAN, found.extremes.values).items()},
+        "sketches": (
+            found.sketcher.rows.to_document(),
+            {n: s.to_document() for n, s in found.sketcher.columns.items()},
+        ),
     }
 
 
@@ -94,7 +95,7 @@ def test_any_cut_in_any_order_gives_what_one_look_gives(found, places, order, ch
     split = scan_rows(InParts(parts, order), PLAN, "north", ALL)
     assert verdict(split) == verdict(whole)
     summary = whole.summary(1.0)
-    assert split.lonely.largest(summary) == pytest.approx(whole.lonely.largest(summary), rel=1e-6)
+    assert split.high_leverage.largest(summary) == pytest.approx(whole.high_leverage.largest(summary), rel=1e-6)
 
 
 def many_rows(count: int = 6000) -> dict[str, np.ndarray]:
@@ -123,10 +124,10 @@ def test_any_number_of_workers_gives_the_same_bytes_and_figures(tmp_path, monkey
     data = many_rows()
     alone = scan_rows(data, STUDY, "north", ScanOptions(20, 0.5, b"s"))
     found = scan_rows(data, STUDY, "north", ScanOptions(20, 0.5, b"s"), workers=workers)
-    assert found.few.cells == alone.few.cells
-    assert any("that few share" in cell for cell in found.few.cells)
-    assert found.seen.rows == alone.seen.rows
-    assert found.lonely.largest(found.summary(0)) == pytest.approx(alone.lonely.largest(alone.summary(0)))
+    assert found.cells.cells == alone.cells.cells
+    assert any("that few people share" in cell for cell in found.cells.cells)
+    assert found.sketcher.rows == alone.sketcher.rows
+    assert found.high_leverage.largest(found.summary(0)) == pytest.approx(alone.high_leverage.largest(alone.summary(0)))
     assert summarize(data, STUDY, "north", workers=workers) == alone.summary(0)
     messages = {release(data, STUDY, "north", ledger=tmp_path / str(n), workers=n) for n in (1, workers)}
     assert len(messages) == 1
@@ -143,7 +144,7 @@ def test_who_stands_out_is_found_whoever_sees_the_row(monkeypatch, odd):
     truth = (orthonormal[:, sizes > 1e-6 * sizes[0]] ** 2).sum(axis=1).max()
     assert truth > 0.9
     for look in found:
-        assert look.lonely.largest(look.summary(0)) == pytest.approx(truth, rel=1e-4)
+        assert look.high_leverage.largest(look.summary(0)) == pytest.approx(truth, rel=1e-4)
 
 
 def test_no_row_above_the_limit_is_missed_by_looking_at_blocks_as_a_whole():
@@ -158,7 +159,7 @@ def test_no_row_above_the_limit_is_missed_by_looking_at_blocks_as_a_whole():
         features = Encoder(plan, "north")(to_table(data)).T
         orthonormal, sizes, _ = np.linalg.svd(features / np.linalg.norm(features, axis=0), full_matrices=False)
         leverage = (orthonormal[:, sizes > 1e-6 * sizes[0]] ** 2).sum(axis=1)
-        found = scan_rows(data, plan, "north", ScanOptions(max_leverage=0.05)).lonely
+        found = scan_rows(data, plan, "north", ScanOptions(max_leverage=0.05)).high_leverage
         kept = {tuple(column) for column in found._kept.T.tolist()}
         above = features[leverage > 0.05].astype(int)
         assert len(above) >= 2
@@ -174,8 +175,8 @@ def test_a_policy_and_a_ledger_decide_on_parts_as_on_the_whole(tmp_path):
     whole = release(data, STUDY, "north", ledger=tmp_path / "whole")
     assert release(parts, STUDY, "north", ledger=tmp_path / "parts") == whole
     assert summarize(parts, STUDY, "north") == summarize(data, STUDY, "north")
-    with pytest.raises(SettingsError, match="bootstrap copy is made from rows in their order, which InParts does not"):
-        release_summary(parts, STUDY, "north", Policy(), copies=2)
+    with pytest.raises(SettingsError, match=r"InParts, which gives them in no order.*bootstrap replicate needs"):
+        release_summary(parts, STUDY, ReleaseContext("north"), replicates=2)
 
 
 def test_a_data_frame_with_a_column_called_spread_is_a_table():
@@ -346,7 +347,7 @@ def test_a_value_that_many_have_is_one_wherever_they_stand(threads):
     found = [CellCounter(plan, 20), CellCounter(plan, 20)]
     for start, thread in zip((0, 2000), threads, strict=True):
         found[thread](to_table({"cost": cost, "g": g}).slice_rows(start, 2000))
-    assert (found[0] + found[1]).cells["a value of 'cost' that few share, with 'a' of 'g'"] == 1
+    assert (found[0] + found[1]).cells["a value of 'cost' that few people share, with 'a' of 'g'"] == 1
 
 
 @settings(deadline=None, max_examples=60)
@@ -371,13 +372,11 @@ def test_cells_are_those_of_the_rows_whoever_counts_which(found, whose):
     v, plain = v + 0.0, {}  # -0.0 is 0.0
     few = {name: column for name, column in (("v", v), ("w", w)) if len(set(column)) <= 3}
     for name, column in few.items():
-        plain |= {
-            f"value {small_cells._format_value(x)} of {name!r}": (column == x).sum() for x in set(column.tolist())
-        }
+        plain |= {f"value {_format_value(x)} of {name!r}": (column == x).sum() for x in set(column.tolist())}
         for other, labels in {**few, "g": g}.items():
             if other > name or other == "g":
                 plain |= {
-                    f"value {small_cells._format_value(x)} of {name!r} with {small_cells._format_value(y)} of {other!r}": both
+                    f"value {_format_value(x)} of {name!r} with {_format_value(y)} of {other!r}": both
                     for x in set(column.tolist())
                     for y in set(labels.tolist())
                     if (both := ((column == x) & (labels == y)).sum())
@@ -387,7 +386,7 @@ def test_cells_are_those_of_the_rows_whoever_counts_which(found, whose):
         often = values[counts >= max(2, 0.15 * len(column))]
         for other, labels in {**few, "g": g}.items() if name not in few and len(often) else ():
             plain |= {
-                f"a value of {name!r} that few share, with {small_cells._format_value(y)} of {other!r}": (
+                f"a value of {name!r} that few people share, with {_format_value(y)} of {other!r}": (
                     (labels == y) & ~np.isin(column, often)
                 ).sum()
                 for y in set(labels.tolist())

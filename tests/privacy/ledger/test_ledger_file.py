@@ -43,7 +43,7 @@ from fedcdh.privacy.ledger import (
 )
 from fedcdh.privacy.ledger.gate import ReleaseGate, spent_round_budget
 from fedcdh.privacy.ledger.row_sketches import EMPTY_SKETCH, N_BUCKETS
-from fedcdh.privacy.releases import release_answer, release_profile, release_summary
+from fedcdh.privacy.releases import ReleaseContext, release_answer, release_profile, release_summary
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.joint import JointRequest, RoundBudget
 from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
@@ -80,7 +80,7 @@ def gate_in(folder: Path) -> ReleaseGate:
 def sent(rows: object, gate: ReleaseGate, plan: StudyPlan = PLAN, policy: Policy | None = None, **more: object) -> str:
     """What the refusal says; nothing if the summary may leave."""
     try:
-        release_summary(rows, plan, "north", policy or Policy(), gate=gate, **more)
+        release_summary(rows, plan, ReleaseContext("north", policy or Policy(), gate=gate), **more)
     except DisclosureError as refused:
         return str(refused)
     return ""
@@ -287,7 +287,7 @@ def test_a_few_people_with_a_label_among_many_new_rows_are_not_told_about(tmp_pa
     new["g"][:] = "x"
     new["g"][: required_cell_count(PLAN) - 1] = "y"
     message = sent(joined(table(), new), gate)
-    assert f"{required_cell_count(PLAN) - 1} people more or fewer have a value of 'g'" in message
+    assert f"people with a value of 'g' changed by {required_cell_count(PLAN) - 1}," in message
     new["g"][: required_cell_count(PLAN)] = "y"
     assert not sent(joined(table(), new), gate)
 
@@ -302,7 +302,7 @@ def test_a_few_people_with_a_pair_of_labels_among_many_new_rows_are_not_told_abo
         assert not sent(old, gate, plan)
         message = sent(joined(old, new), gate, plan)
         assert bool(message) == (off < 0)
-        assert not message or f"{least - 1} people more or fewer have a value of 'g' and 'h'" in message
+        assert not message or f"people with a value of 'g' and 'h' changed by {least - 1}," in message
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
@@ -323,7 +323,7 @@ def test_numbers_told_by_all_plans_about_the_same_rows_add_up(tmp_path):
     for turn in range(int(1 / each)):
         assert not sent(table(), gate, other(turn))
     message = sent(table(), gate, other(90))
-    assert "told about 'a'" in message
+    assert "the releases about 'a' would hold" in message
     assert f"there are {ROWS}" in message
     assert count(gate) == int(1 / each)
     assert not sent(table(seed=1), gate, other(90))
@@ -333,7 +333,7 @@ def test_rows_that_both_releases_have_still_count(tmp_path):
     gate, each = gate_in(tmp_path), information_loads(PLAN, ROWS)["a"]
     for turn in range(int(1 / each)):
         assert not sent(table(), gate, other(turn))
-    assert "had rows in common" in sent(joined(table(), table(300, seed=2)), gate)
+    assert "shared rows with this one" in sent(joined(table(), table(300, seed=2)), gate)
 
 
 def test_a_policy_that_asks_for_more_rows_asks_for_more_of_all_releases(tmp_path):
@@ -344,11 +344,11 @@ def test_a_policy_that_asks_for_more_rows_asks_for_more_of_all_releases(tmp_path
 
 def test_bootstrap_copies_count_and_are_never_the_same_again(tmp_path):
     gate, rows = gate_in(tmp_path), table(5 * NEEDED)
-    assert not sent(rows, gate, copies=2)
+    assert not sent(rows, gate, replicates=2)
     assert not sent(rows, gate)  # the summary itself was told
     assert count(gate) == 1
-    assert "had rows in common" in sent(rows, gate, copies=2)
-    assert not sent(rows, gate, copies=1)
+    assert "shared rows with this one" in sent(rows, gate, replicates=2)
+    assert not sent(rows, gate, replicates=1)
 
 
 def test_answers_in_further_rounds_count_on_top_of_copies(tmp_path):
@@ -359,13 +359,13 @@ def test_answers_in_further_rounds_count_on_top_of_copies(tmp_path):
     copies = needed // required_rows(plan) - 1
     for number, refused in ((0, False), (copies, True)):
         gate = gate_in(tmp_path / str(number))
-        assert not sent(rows, gate, plan, copies=number)
+        assert not sent(rows, gate, plan, replicates=number)
         if refused:
-            with pytest.raises(DisclosureError, match="had rows in common"):
-                release_answer(rows, plan, "north", Policy(), request, RoundBudget(), gate=gate)
+            with pytest.raises(DisclosureError, match="shared rows with this one"):
+                release_answer(rows, plan, ReleaseContext("north", gate=gate), request, RoundBudget())
         else:
-            release_answer(rows, plan, "north", Policy(), request, RoundBudget(), gate=gate)
-            release_answer(rows, plan, "north", Policy(), request, told_by(gate, plan), gate=gate)
+            release_answer(rows, plan, ReleaseContext("north", gate=gate), request, RoundBudget())
+            release_answer(rows, plan, ReleaseContext("north", gate=gate), request, told_by(gate, plan))
             assert count(gate) == 2
 
 
@@ -376,7 +376,7 @@ def told_by(gate: ReleaseGate, plan: StudyPlan) -> RoundBudget:
 @pytest.mark.parametrize("gaps", [0, 1, 7, 8, 40])
 def test_rows_that_only_the_profile_told_of_are_none_or_many(tmp_path, gaps):
     gate, rows = gate_in(tmp_path), table()
-    release_profile(rows, "north", Policy(), gate=gate)
+    release_profile(rows, ReleaseContext("north", gate=gate))
     rows["a"][:gaps] = np.nan
     message = sent(rows, gate)
     assert bool(message) == (0 < gaps < 8)
@@ -392,19 +392,19 @@ def test_a_profile_says_at_once_that_a_summary_would_leave_few_rows_out(tmp_path
     rows["a"][5 : 5 + gaps] = np.nan
     parts = [at(rows, part) for part in np.array_split(np.arange(ROWS), batches)]
     if not 0 < gaps < 8:
-        release_profile(parts, "north", Policy(), gate=gate)
+        release_profile(parts, ReleaseContext("north", gate=gate))
         assert not sent(parts, gate)
         return
-    with pytest.raises(DisclosureError, match=f"has {gaps} values in rows that lack another one.*--complete"):
-        release_profile(parts, "north", Policy(), gate=gate)
+    with pytest.raises(DisclosureError, match=f"has {gaps} values in rows that lack another value.*--complete"):
+        release_profile(parts, ReleaseContext("north", gate=gate))
     assert not count(gate)
-    release_profile(parts, "north", Policy(), gate=gate, complete=True)
+    release_profile(parts, ReleaseContext("north", gate=gate), complete=True)
     assert not sent(parts, gate)
 
 
 def test_whoever_only_asks_is_told_the_same_and_nothing_is_noted(tmp_path):
     gate = gate_in(tmp_path)
-    asking = ReleaseGate(gate.ledger, only_asking=True)
+    asking = ReleaseGate(gate.ledger, dry_run=True)
     assert not sent(table(), asking)
     assert not count(gate)
     assert not sent(table(), gate)
@@ -441,26 +441,26 @@ def test_a_profile_of_complete_rows_is_of_those_of_the_summary(tmp_path, batches
     gate, rows = gate_in(tmp_path), table()
     rows["a"][:3] = rows["b"][2:5] = np.nan
     parts = [at(rows, part) for part in np.array_split(np.arange(ROWS), batches)]
-    described = release_profile(parts, "north", Policy(), gate=gate, complete=True).profile
-    assert described == release_profile(at(rows, slice(5, None)), "north", Policy()).profile
+    described = release_profile(parts, ReleaseContext("north", gate=gate), complete=True).profile
+    assert described == release_profile(at(rows, slice(5, None)), ReleaseContext("north")).profile
     assert not sent(parts, gate)
 
 
 def test_a_second_profile_of_nearly_the_same_rows_is_refused(tmp_path):
     gate = gate_in(tmp_path)
-    release_profile(table(), "north", Policy(), gate=gate)
-    release_profile(at(table(), slice(None, None, -1)), "north", Policy(), gate=gate)
+    release_profile(table(), ReleaseContext("north", gate=gate))
+    release_profile(at(table(), slice(None, None, -1)), ReleaseContext("north", gate=gate))
     assert count(gate) == 1
     with pytest.raises(DisclosureError, match="since release 1"):
-        release_profile(at(table(), slice(3, None)), "north", Policy(), gate=gate)
-    release_profile({"b": table()["b"]}, "north", Policy(), gate=gate)  # fewer columns, the same values
+        release_profile(at(table(), slice(3, None)), ReleaseContext("north", gate=gate))
+    release_profile({"b": table()["b"]}, ReleaseContext("north", gate=gate))  # fewer columns, the same values
 
 
 def test_research_is_noted_and_counts_but_is_not_held_back(tmp_path):
-    gate, research = gate_in(tmp_path), Policy(research=True)
+    gate, research = gate_in(tmp_path), Policy(disclosure_control=False)
     for rows in (table(), at(table(), slice(1, None))):
         assert not sent(rows, gate, policy=research)
-    assert [entry.release.research for entry in gate.ledger.entries()] == [True, True]
+    assert [entry.release.disclosure_control for entry in gate.ledger.entries()] == [False, False]
     assert "since release 1" in sent(at(table(), slice(2, None)), gate)
 
 
@@ -468,13 +468,15 @@ def test_noise_is_not_held_to_changed_rows_and_its_budget_adds_up(tmp_path):
     gate = gate_in(tmp_path)
 
     def noisy(rows: Columns, epsilon: float) -> Release:
-        seen = gate.sketcher()
+        seen = gate.new_sketcher()
         seen(to_table(rows))
-        told = Release("noisy", "north", "", f"{epsilon:064.2f}", len(rows["a"]), 0, whole=seen.rows, epsilon=epsilon)
+        told = Release(
+            "noisy", "north", "", f"{epsilon:064.2f}", len(rows["a"]), 0, complete_rows=seen.rows, epsilon=epsilon
+        )
         return replace(told, columns={name: ReleasedColumn(one) for name, one in seen.columns.items()})
 
     for rows, epsilon in ((table(), 0.5), (at(table(), slice(1, None)), 0.25), (table(seed=4), 4.0)):
-        gate.record(noisy(rows, epsilon), Policy().limits(PLAN))
+        gate.record(noisy(rows, epsilon), Policy().differencing_limits(PLAN))
     assert spent_epsilon(noisy(table(), 1.0), gate.ledger.entries()) == 0.75
     assert not sent(at(table(), slice(2, None)), gate)
 
@@ -505,11 +507,11 @@ def test_values_of_a_number_are_counted_like_labels(tmp_path, off, batches):
         assert bool(message) == (off < 0), (which, message)
         if message:
             assert f"{expected[which]} {least - 1} people, expected none or at least {least}" in message
-        assert not sent(rows, gate_in(tmp_path / f"{which} off"), plan, Policy(max_leverage=1.0, few_values=0))
+        assert not sent(rows, gate_in(tmp_path / f"{which} off"), plan, Policy(max_leverage=1.0, max_discrete_values=0))
 
 
 def test_many_values_are_not_counted_and_memory_stays_small():
-    few = CellCounter(StudyPlan((Continuous("many"), Continuous("late")), CLIENTS), most=20)
+    few = CellCounter(StudyPlan((Continuous("many"), Continuous("late")), CLIENTS), max_values=20)
     for start in range(0, 100, 10):
         few(to_table({"many": np.arange(100.0), "late": np.repeat(np.arange(start, start + 10.0), 10)}))
     assert few.cells == {}
@@ -572,7 +574,7 @@ def test_bytes_of_sketches_are_noticed_as_well(tmp_path):
 def test_nobody_is_told_to_name_another_ledger_where_this_one_was_damaged(tmp_path, which, content):
     ledger = book(tmp_path)
     getattr(ledger, which).write_bytes(content)
-    with pytest.raises(LedgerError, match="put a saved copy of both files back") as refused:
+    with pytest.raises(LedgerError, match="restore a backup of both files") as refused:
         ledger.record(released(9))
     assert "--ledger" not in str(refused.value)
 
@@ -616,7 +618,7 @@ def test_a_chain_forged_without_the_key_is_noticed(tmp_path):
     ledger = book(tmp_path, 1, key)
     forged = book(tmp_path / "forged", 1, other)
     line = json.loads(forged.path.read_bytes().splitlines()[1])
-    line.update(key=key.public, before=json.loads(ledger.path.read_bytes().splitlines()[1])["before"])
+    line.update(key=key.public, previous=json.loads(ledger.path.read_bytes().splitlines()[1])["previous"])
     first = ledger.path.read_bytes().splitlines(keepends=True)[0]
     ledger.path.write_bytes(first + to_canonical_json(line).encode() + b"\n")
     with pytest.raises(LedgerError, match="its signature is false"):
@@ -626,11 +628,11 @@ def test_a_chain_forged_without_the_key_is_noticed(tmp_path):
 def test_one_file_without_the_other_is_noticed(tmp_path):
     ledger = book(tmp_path)
     ledger.head.rename(tmp_path / "head")
-    with pytest.raises(LedgerError, match="is gone"):
+    with pytest.raises(LedgerError, match="is missing"):
         ledger.entries()
     (tmp_path / "head").rename(ledger.head)
     ledger.path.unlink()
-    with pytest.raises(LedgerError, match="it is gone, but its head is still there"):
+    with pytest.raises(LedgerError, match="It is missing, but its head is still there"):
         ledger.record(released(5))
 
 
@@ -768,13 +770,13 @@ def test_the_command_line_notes_and_refuses(files, capsys, own_ledger):
     assert found["ledger"] == str(own_ledger)
     assert "secret" not in json.dumps(found)
     assert main(["ledger", "verify"]) == 0
-    assert "is whole: 2 releases, 0 of them signed" in capsys.readouterr().out
+    assert "is complete: 2 releases, 0 of them signed" in capsys.readouterr().out
     assert main(["ledger", "show"]) == 0
     assert "summary" in capsys.readouterr().out
 
 
 def test_a_ledger_can_be_named_and_is_signed(files, capsys):
-    assert main(["keygen", "-q"]) == 0
+    assert main(["keys", "new", "-q"]) == 0
     assert main([*SUMMARIZE, "data.csv", "--client", "north", "--ledger", "my.jsonl", "-q"]) == 0
     assert main(["ledger", "verify", "--ledger", "my.jsonl", "--key", "site.pub"]) == 0
     assert "1 of them signed by" in capsys.readouterr().out
@@ -783,10 +785,10 @@ def test_a_ledger_can_be_named_and_is_signed(files, capsys):
     assert main(["ledger", "verify", "--ledger", "my.jsonl", "--key", "site.pub"]) == 6
     assert "release 2 is not signed" in capsys.readouterr().err
     content = Path("my.jsonl").read_bytes()
-    Path("my.jsonl").write_bytes(content.replace(b'"copies":1', b'"copies":0'))
+    Path("my.jsonl").write_bytes(content.replace(b'"replicates":1', b'"replicates":0'))
     assert main(["ledger", "verify", "--ledger", "my.jsonl"]) == 7
     assert main([*SUMMARIZE, "data.csv", "--client", "north", "--ledger", "my.jsonl", "-q"]) == 7
-    assert "its lines are not those that its head knows" in capsys.readouterr().err
+    assert "Its lines do not agree with its head" in capsys.readouterr().err
 
 
 def test_a_site_with_gaps_profiles_its_complete_rows(files, capsys):
@@ -803,14 +805,14 @@ def test_a_site_with_gaps_profiles_its_complete_rows(files, capsys):
 def test_a_site_asks_first_and_withdraws_what_it_did_not_send(files, capsys, own_ledger):
     rows = table()
     write("data.csv", rows)
-    assert main([*SUMMARIZE, "data.csv", "--client", "north", "--check"]) == 0
-    assert "may leave" in capsys.readouterr().out
+    assert main([*SUMMARIZE, "data.csv", "--client", "north", "--dry-run"]) == 0
+    assert "admit this summary" in capsys.readouterr().out
     assert not Path("north.summary").exists()
     assert not default_ledger().entries()
     assert main([*SUMMARIZE, "data.csv", "--client", "north", "-q"]) == 0
     rows["a"][0] += 1
     write("data.csv", rows)
-    assert main([*SUMMARIZE, "data.csv", "--client", "north", "--check"]) == 7
+    assert main([*SUMMARIZE, "data.csv", "--client", "north", "--dry-run"]) == 7
     assert "fedcdh ledger withdraw" in capsys.readouterr().err
     assert main(["ledger", "withdraw", "1", "--reason", "a wrong cell; never sent", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["noted"] == 2
@@ -836,14 +838,14 @@ def test_other_names_of_columns_are_no_way_around(files, capsys):
     variables = (replace(PLAN.variables[0], name="blood pressure"), *PLAN.variables[1:])
     Path("other.plan.json").write_text(Study(StudyPlan(variables, CLIENTS)).to_json())
     Path("names.toml").write_text('a = "blood pressure"\n')
-    named = ["summarize", "other.plan.json", "--client", "north", "--map", "names.toml", "-q"]
+    named = ["summarize", "other.plan.json", "--client", "north", "--column-map", "names.toml", "-q"]
     assert main([*named, "fewer.csv"]) == 7
     assert "since release 1" in capsys.readouterr().err
     assert main([*named, "data.csv"]) == 0
 
 
 def test_research_is_said_in_the_result_and_its_report(files):
-    research = [*SUMMARIZE, "data.csv", "--research", "-q", "--client"]
+    research = [*SUMMARIZE, "data.csv", "--no-disclosure-control", "-q", "--client"]
     assert main([*research, "north"]) == 0
     write("south.csv", table(seed=1))
     assert main([*SUMMARIZE, "south.csv", "-q", "--client", "south"]) == 0
@@ -860,8 +862,8 @@ def test_what_python_sends_goes_through_the_same_gate(tmp_path, own_ledger):
     with pytest.raises(DisclosureError, match="since release 1"):
         fedcdh.release(at(table(), slice(1, None)), PLAN, "north")
     assert len(ReleaseLedger(own_ledger).entries()) == 1
-    (tmp_path / "policy.toml").write_text('withheld = ["a"]\n')
-    with pytest.raises(DisclosureError, match="withheld"):
+    (tmp_path / "policy.toml").write_text('excluded_variables = ["a"]\n')
+    with pytest.raises(DisclosureError, match="excluded_variables"):
         fedcdh.release(table(seed=2), PLAN, "north", policy=tmp_path / "policy.toml")
     with pytest.raises(DisclosureError, match="rows, expected at least"):
         fedcdh.release(table(NEEDED - 1), PLAN, "north", ledger=tmp_path / "other.jsonl")

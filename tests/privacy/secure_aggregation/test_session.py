@@ -24,7 +24,7 @@ from scipy.stats import chi2
 from fedcdh._io.storage import write_atomically
 from fedcdh._io.strict_json import to_canonical_json
 from fedcdh.cli import main
-from fedcdh.cli.demo import to_csv
+from fedcdh.cli.simulate import to_csv
 from fedcdh.discovery.api import discover_from
 from fedcdh.errors import FedCDHError, SecureAggregationError, SettingsError, SignatureError, SummaryError
 from fedcdh.federation import ClientNode as OnlineSite
@@ -1082,7 +1082,20 @@ class Mailed:
         self.monkeypatch.chdir(self.root / client)
         asked = self.root / "rounds" / request
         assert (
-            main(["mask", "../study.plan.json", str(asked), "data.csv", "--client", client, *OWN, *arguments]) == code
+            main(
+                [
+                    "secure-sum",
+                    "join",
+                    "../study.plan.json",
+                    str(asked),
+                    "data.csv",
+                    "--client",
+                    client,
+                    *OWN,
+                    *arguments,
+                ]
+            )
+            == code
         )
         for answer in Path().glob(f"{client}.*"):
             if answer.suffix in {f".{round_}" for round_ in ROUNDS}:
@@ -1090,7 +1103,7 @@ class Mailed:
 
     def coordinator(self, *arguments: str, code: int = 0) -> None:
         self.monkeypatch.chdir(self.root)
-        assert main(["masked", "study.plan.json", "rounds", *arguments]) == code
+        assert main(["secure-sum", "run", "study.plan.json", "rounds", *arguments]) == code
 
     def run(self, gone: dict[str, str], *arguments: str) -> Aggregate:
         self.coordinator(*arguments)
@@ -1132,7 +1145,7 @@ def test_by_file_the_coordinator_says_who_is_missing_and_goes_on_only_when_told(
         by_file.site(client, "1-terms.json")
     capsys.readouterr()
     by_file.coordinator()
-    assert "answers of site2" in capsys.readouterr().out
+    assert "Answers of site2" in capsys.readouterr().out
     assert not (by_file.root / "rounds" / "2-roster.json").exists()
     by_file.coordinator("--go-on")
     assert (by_file.root / "rounds" / "2-roster.json").exists()
@@ -1297,7 +1310,7 @@ def test_online_a_server_that_stops_in_any_round_goes_on_where_it_was(tmp_path):
         client: OnlineSite(
             client,
             lambda client=client: TABLES[client],
-            Policy(research=True),
+            Policy(disclosure_control=False),
             key=keys[client],
             memory=tmp_path / "sites" / client,
         )
@@ -1340,7 +1353,7 @@ def asked_online(site: OnlineSite, study: Study, message: Any) -> Envelope:
 def test_online_a_site_that_masks_sends_no_plain_summary_of_the_same_plan(tmp_path):
     room = Room.of(3)
     table = {"v1": np.linspace(-1, 1, 50)}
-    site = OnlineSite("site0", lambda: table, Policy(research=True), key=room.keys["site0"], memory=tmp_path)
+    site = OnlineSite("site0", lambda: table, Policy(disclosure_control=False), key=room.keys["site0"], memory=tmp_path)
     plan = Envelope("summary", room.study.to_json().encode())
     assert Envelope.from_bytes(site.answer(plan.to_bytes())).kind == "summary"
     assert asked_online(site, room.study, room.terms()).kind == "masking"
@@ -1354,7 +1367,7 @@ def test_online_a_site_that_masks_sends_no_plain_summary_of_the_same_plan(tmp_pa
 
 def test_online_keys_that_a_site_does_not_know_are_refused(tmp_path):
     room = Room.of(3)
-    site = OnlineSite("site0", lambda: None, Policy(research=True), key=room.keys["site0"], memory=tmp_path)
+    site = OnlineSite("site0", lambda: None, Policy(disclosure_control=False), key=room.keys["site0"], memory=tmp_path)
     known = dict(room.study.keys)
     assert asked_online(replace(site, peers=known), room.study, room.terms()).kind == "masking"
     for peers in ({**known, "site2": SigningKey.generate().public}, {"site0": known["site0"]}, {}):

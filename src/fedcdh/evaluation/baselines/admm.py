@@ -40,11 +40,11 @@ class AdmmClient(ABC):
     def answer(self, shared: Array, penalty: float) -> Array:
         self._duals = self._duals + self._penalty * (self._own - shared)
         self._penalty = penalty
-        self._own = self.nearest(shared - self._duals / penalty, penalty, self._own)
+        self._own = self.proximal_step(shared - self._duals / penalty, penalty, self._own)
         return self._own
 
     @abstractmethod
-    def nearest(self, target: Array, penalty: float, start: Array) -> Array:
+    def proximal_step(self, target: Array, penalty: float, start: Array) -> Array:
         """The x with the least loss(x) + penalty / 2 · |x − target|², sought from `start`."""
 
 
@@ -62,7 +62,7 @@ class AdmmServer:
         self._duals: Array | float = 0.0  # mean over clients
         self._multiplier = 0.0
 
-    def agree(self, answers: Sequence[Array], circle_penalty: float, penalty: float) -> None:
+    def update(self, answers: Sequence[Array], circle_penalty: float, penalty: float) -> None:
         """One round: new shared parameters from what all clients answered."""
         mean, before = np.mean(answers, axis=0), self.shared
         target = mean + self._duals / penalty
@@ -146,7 +146,7 @@ def run_rounds(
     for circle_penalty, penalty in steps:
         shared = wire.to_clients(server.shared)
         answers = [wire.to_server(client.answer(shared, penalty)) for client in clients]
-        server.agree(answers, circle_penalty, penalty)
+        server.update(answers, circle_penalty, penalty)
         if server.has_converged:
             break
     return server.shared

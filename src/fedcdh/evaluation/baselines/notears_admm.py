@@ -78,7 +78,7 @@ class _LinearClient(AdmmClient):
         centred = rows - rows.mean(axis=0)
         self._covariance = centred.T @ centred / total
 
-    def nearest(self, target: Array, penalty: float, start: Array) -> Array:
+    def proximal_step(self, target: Array, penalty: float, start: Array) -> Array:
         own = self._covariance
         found = np.linalg.solve(own + penalty * np.eye(len(own)), own + penalty * target.reshape(own.shape))
         return found.ravel()

@@ -71,9 +71,9 @@ def fit_shared_weights(
     """What j's network takes from i after all rounds, at [i, j]."""
     networks = NetworkLayout(next(iter(tables.values())).shape[1], hidden)
     total = count_all_rows(tables, wire)
-    starts = {name: networks.drawn(keyed_generator(seed, "client", name)) for name in sorted(tables)}
+    starts = {name: networks.draw_parameters(keyed_generator(seed, "client", name)) for name in sorted(tables)}
     clients = [_NetworkClient(tables[name], total, networks, start) for name, start in starts.items()]
-    server = AdmmServer(networks.drawn(keyed_generator(seed, "server")), networks.weights, l1, networks.circles)
+    server = AdmmServer(networks.draw_parameters(keyed_generator(seed, "server")), networks.weights, l1, networks.circles)
     shared = run_rounds(clients, server, wire, penalty_schedule(_INITIAL_PENALTY, rounds))
     return np.sqrt(networks.strengths(shared[: networks.weights]))
 
@@ -100,7 +100,7 @@ class NetworkLayout(NamedTuple):
     def size(self) -> int:
         return self.weights + 2 * self.units + self.variables
 
-    def drawn(self, generator: np.random.Generator) -> Array:
+    def draw_parameters(self, generator: np.random.Generator) -> Array:
         """Uniform within ±1/√inputs of each layer."""
         spread = np.full(self.size, self.hidden**-0.5)
         spread[: self.weights + self.units] = self.variables**-0.5
@@ -140,7 +140,7 @@ class _NetworkClient(AdmmClient):
         super().__init__(start)
         self._rows, self._total, self._networks = rows, total, networks
 
-    def nearest(self, target: Array, penalty: float, start: Array) -> Array:
+    def proximal_step(self, target: Array, penalty: float, start: Array) -> Array:
         def cost(parameters: Array) -> tuple[float, Array]:
             loss, slope = self._networks.loss(parameters, self._rows, self._total)
             off = parameters - target

@@ -37,15 +37,15 @@ class BaselineEntry:
 
     name: str
     title: str
-    place: str  # module:function
+    import_path: str  # module:function
     assumptions: MethodAssumptions
     reference: str
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    needs: str = ""  # the extra of fedcdh that brings its libraries, if any
+    extra: str = ""  # the extra of fedcdh that brings its libraries, if any
 
     def load(self) -> BaselineMethod:
         """The method itself, imported now."""
-        module, name = self.place.split(":")
+        module, name = self.import_path.split(":")
         found = getattr(import_module(module), name)
         return cast("BaselineMethod", partial(found, **self.options) if self.options else found)
 
@@ -94,7 +94,7 @@ def _table_row(entry: BaselineEntry) -> tuple[str, ...]:
         says.model,
         "Yes" if says.identifiable else "No",
         says.strategy,
-        f"`{entry.needs}`" if entry.needs else "–",
+        f"`{entry.extra}`" if entry.extra else "–",
     )
 
 
@@ -139,7 +139,7 @@ _ENTRIES = (
     BaselineEntry(
         "fedcdh-evidence",
         "our `evidence`",
-        f"{_PACKAGE}.fedcdh_methods:ours",
+        f"{_PACKAGE}.fedcdh_methods:run_fedcdh",
         MethodAssumptions(_SCORE_BASED, _HETEROGENEOUS, "Additive Functions", False, _SUMMARY_STATISTICS),
         "`fedcdh.discover`, its default",
         {"method": "evidence"},
@@ -147,7 +147,7 @@ _ENTRIES = (
     BaselineEntry(
         "fedcdh-constraint",
         "our `constraint`",
-        f"{_PACKAGE}.fedcdh_methods:ours",
+        f"{_PACKAGE}.fedcdh_methods:run_fedcdh",
         MethodAssumptions(_CONSTRAINT_BASED, _HETEROGENEOUS, "Additive Functions", False, _SUMMARY_STATISTICS),
         "`fedcdh.discover`",
         {"method": "constraint"},
@@ -155,7 +155,7 @@ _ENTRIES = (
     BaselineEntry(
         "fedcdh-rounds",
         "our `constraint`, with further rounds",
-        f"{_PACKAGE}.fedcdh_methods:ours",
+        f"{_PACKAGE}.fedcdh_methods:run_fedcdh",
         MethodAssumptions(_CONSTRAINT_BASED, _HETEROGENEOUS, "Additive Noise", False, _SUMMARY_STATISTICS),
         '`fedcdh.discover(..., rounds="adaptive")`',
         {"method": "constraint", "rounds": "adaptive"},
@@ -163,24 +163,24 @@ _ENTRIES = (
     BaselineEntry(
         "fedcdh-paper",
         "FedCDH",
-        f"{_PACKAGE}.fedcdh_methods:ours",
+        f"{_PACKAGE}.fedcdh_methods:run_fedcdh",
         MethodAssumptions(_CONSTRAINT_BASED, _HETEROGENEOUS, _ARBITRARY_FUNCTIONS, False, _SUMMARY_STATISTICS),
         "Li et al. 2024",
         {"method": "paper"},
     ),
-    BaselineEntry("fedpc", "FedPC", f"{_PACKAGE}.fedpc:fedpc", _FEDPC, "Huang et al. 2022"),
+    BaselineEntry("fedpc", "FedPC", f"{_PACKAGE}.fedpc:run_fedpc", _FEDPC, "Huang et al. 2022"),
     BaselineEntry(
         "fedpc-veto",
         "FedPC, 30 % remove an edge",
-        f"{_PACKAGE}.fedpc:fedpc",
+        f"{_PACKAGE}.fedpc:run_fedpc",
         _FEDPC,
         "Huang et al. 2022",
-        {"reading": "veto"},
+        {"voting": "veto"},
     ),
     BaselineEntry(
         "fedpc-kernel",
         "FedPC with FCIT at the clients",
-        f"{_PACKAGE}.fedpc:fedpc",
+        f"{_PACKAGE}.fedpc:run_fedpc",
         _FEDPC_ANY,
         "Huang et al. 2022",
         {"test": "kernel"},
@@ -188,7 +188,7 @@ _ENTRIES = (
     BaselineEntry(
         "fedpc-regression",
         "FedPC with our F tests at the clients",
-        f"{_PACKAGE}.fedpc:fedpc",
+        f"{_PACKAGE}.fedpc:run_fedpc",
         MethodAssumptions(_CONSTRAINT_BASED, _HOMOGENEOUS, "Additive Functions", False, "Voting"),
         "Huang et al. 2022",
         {"test": "regression"},
@@ -196,7 +196,7 @@ _ENTRIES = (
     BaselineEntry(
         "fedpc-kci",
         "FedPC with KCI at the clients",
-        f"{_PACKAGE}.fedpc:fedpc",
+        f"{_PACKAGE}.fedpc:run_fedpc",
         _FEDPC_ANY,
         "Huang et al. 2022",
         {"test": "kci"},
@@ -205,7 +205,7 @@ _ENTRIES = (
     BaselineEntry(
         "notears-admm",
         "NOTEARS-ADMM, threshold 0.1",
-        f"{_PACKAGE}.notears_admm:notears_admm",
+        f"{_PACKAGE}.notears_admm:run_notears_admm",
         _ADMM,
         "Ng and Zhang 2022",
         {"threshold": 0.1},
@@ -213,7 +213,7 @@ _ENTRIES = (
     BaselineEntry(
         "notears-admm-0.3",
         "NOTEARS-ADMM, threshold 0.3",
-        f"{_PACKAGE}.notears_admm:notears_admm",
+        f"{_PACKAGE}.notears_admm:run_notears_admm",
         _ADMM,
         "Ng and Zhang 2022",
         {"threshold": 0.3},
@@ -221,14 +221,14 @@ _ENTRIES = (
     BaselineEntry(
         "notears-mlp-admm",
         "NOTEARS-MLP-ADMM",
-        f"{_PACKAGE}.notears_mlp_admm:notears_mlp_admm",
+        f"{_PACKAGE}.notears_mlp_admm:run_notears_mlp_admm",
         _ADMM_MLP,
         "Ng and Zhang 2022",
     ),
     BaselineEntry(
         "feddag",
         "FedDAG, graph shared",
-        f"{_PACKAGE}.feddag:feddag",
+        f"{_PACKAGE}.feddag:run_feddag",
         _FEDDAG,
         "Gao et al. 2021",
         {"sharing": "graph", "mechanism": "mlp"},
@@ -236,7 +236,7 @@ _ENTRIES = (
     BaselineEntry(
         "feddag-all",
         "FedDAG, all shared",
-        f"{_PACKAGE}.feddag:feddag",
+        f"{_PACKAGE}.feddag:run_feddag",
         MethodAssumptions(_OPTIMISATION_BASED, _HOMOGENEOUS, _NONLINEAR_ADDITIVE, True, "FedAvg"),
         "Gao et al. 2021",
         {"sharing": "all", "mechanism": "mlp"},
@@ -244,7 +244,7 @@ _ENTRIES = (
     BaselineEntry(
         "feddag-linear",
         "FedDAG, linear, graph shared",
-        f"{_PACKAGE}.feddag:feddag",
+        f"{_PACKAGE}.feddag:run_feddag",
         MethodAssumptions(_OPTIMISATION_BASED, _HETEROGENEOUS, "Linear Gaussian, EV", True, "FedAvg"),
         "Gao et al. 2021",
         {"sharing": "graph", "mechanism": "linear"},
@@ -252,7 +252,7 @@ _ENTRIES = (
     BaselineEntry(
         "feddag-all-linear",
         "FedDAG, linear, all shared",
-        f"{_PACKAGE}.feddag:feddag",
+        f"{_PACKAGE}.feddag:run_feddag",
         MethodAssumptions(_OPTIMISATION_BASED, _HOMOGENEOUS, "Linear Gaussian, EV", True, "FedAvg"),
         "Gao et al. 2021",
         {"sharing": "all", "mechanism": "linear"},
@@ -269,7 +269,7 @@ _ENTRIES = (
     BaselineEntry(
         "cdnod-fisherz",
         "CD-NOD with Fisher's z",
-        f"{_PACKAGE}.pooled_references:cdnod",
+        f"{_PACKAGE}.pooled_references:run_cdnod",
         MethodAssumptions(_CONSTRAINT_BASED, _HETEROGENEOUS, _LINEAR_GAUSSIAN, False, _POOLED_ROWS),
         "Huang et al. 2020",
         {"test": "fisherz"},
@@ -278,7 +278,7 @@ _ENTRIES = (
     BaselineEntry(
         "cdnod-rcit",
         "CD-NOD with RCIT",
-        f"{_PACKAGE}.pooled_references:cdnod",
+        f"{_PACKAGE}.pooled_references:run_cdnod",
         MethodAssumptions(_CONSTRAINT_BASED, _HETEROGENEOUS, _ARBITRARY_FUNCTIONS, False, _POOLED_ROWS),
         "Huang et al. 2020",
         {"test": "rcit"},
@@ -287,7 +287,7 @@ _ENTRIES = (
     BaselineEntry(
         "cdnod-kci",
         "CD-NOD with KCI",
-        f"{_PACKAGE}.pooled_references:cdnod",
+        f"{_PACKAGE}.pooled_references:run_cdnod",
         MethodAssumptions(_CONSTRAINT_BASED, _HETEROGENEOUS, _ARBITRARY_FUNCTIONS, False, _POOLED_ROWS),
         "Huang et al. 2020",
         {"test": "kci"},
@@ -296,7 +296,7 @@ _ENTRIES = (
     BaselineEntry(
         "pc-fisherz",
         "PC with Fisher's z",
-        f"{_PACKAGE}.pooled_references:pc",
+        f"{_PACKAGE}.pooled_references:run_pc",
         MethodAssumptions(_CONSTRAINT_BASED, _HOMOGENEOUS, _LINEAR_GAUSSIAN, False, _POOLED_ROWS),
         "Spirtes and Glymour 1991",
         {"test": "fisherz"},

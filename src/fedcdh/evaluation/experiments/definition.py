@@ -29,12 +29,12 @@ class MethodLimit:
     """What is asked of a slow method: only the first seeds, of cases that are not larger than this."""
 
     seeds: int | None
-    at_most: Mapping[str, float]
+    max_values: Mapping[str, float]
 
     def allows(self, case: ExperimentCase, position: int) -> bool:
         if self.seeds is not None and position >= self.seeds:
             return False
-        return all(case[name] <= most for name, most in self.at_most.items())
+        return all(case[name] <= most for name, most in self.max_values.items())
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def parse_experiment(name: str, text: str, size: str = "full") -> Experiment:
                 f"experiment {name!r} limits {method!r}, which is not among its methods; names with a dot need "
                 'quotation marks: "notears-admm-0.3"'
             )
-        if strange := sorted({key for rule in rules for key in rule.at_most} - base.keys()):
+        if strange := sorted({key for rule in rules for key in rule.max_values} - base.keys()):
             raise SettingsError(f"experiment {name!r} limits {strange[0]!r}, which has no value under [base]; add one")
     return Experiment(
         name,
@@ -190,4 +190,4 @@ def _to_tuple(value: Any) -> tuple[Any, ...]:
 
 
 def _read_limit(value: Mapping[str, Any]) -> MethodLimit:
-    return MethodLimit(value.get("seeds"), value.get("at_most", {}))
+    return MethodLimit(value.get("seeds"), value.get("max_values", {}))

@@ -64,7 +64,7 @@ class RealStudy:
         return tuple(name for name in self.columns if name != DOMAIN_COLUMN)
 
     @property
-    def acyclic(self) -> bool:
+    def has_acyclic_truth(self) -> bool:
         return self.truth_given(()) == self.arrows and PartialGraph(self.names, self.arrows).is_acyclic()
 
     def truth_given(self, claimed: Iterable[Arrow]) -> frozenset[Arrow]:

@@ -208,7 +208,7 @@ def _format_limits(experiment: Experiment) -> str:
             ", ".join(
                 [
                     *([f"{limit.seeds} seed{'s' if limit.seeds > 1 else ''}"] if limit.seeds else []),
-                    *(f"{name} ≤ {most:g}" for name, most in limit.at_most.items()),
+                    *(f"{name} ≤ {most:g}" for name, most in limit.max_values.items()),
                 ]
             )
             for limit in limits

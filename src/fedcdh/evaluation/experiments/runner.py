@@ -47,8 +47,8 @@ def _run_locked(experiment: Experiment, path: Path, workers: int, watch: JobProg
     missing = {job.key: job for job in jobs if job.key not in done or done[job.key]["failure"]}
     kind = find_kind(experiment.kind)
     for job in {job.method: job for job in missing.values()}.values():
-        kind.ready(job.method)  # refused before the first job, not after hours
-        kind.prepare(job.case, job.seed)
+        kind.prepare_method(job.method)  # refused before the first job, not after hours
+        kind.prepare_instance(job.case, job.seed)
     write_atomically(
         path, _to_csv([row for key, row in done.items() if key not in missing], columns)
     )  # without a torn line
@@ -74,7 +74,7 @@ def missing_methods(experiment: Experiment) -> dict[str, str]:
     found = {}
     for method in experiment.methods:
         try:
-            find_kind(experiment.kind).ready(method)
+            find_kind(experiment.kind).prepare_method(method)
         except MissingDependencyError as lacking:
             found[method] = str(lacking)
     return found
@@ -140,7 +140,7 @@ def measure_job(experiment: Experiment, job: ExperimentJob) -> ResultRow:
     """One row. CPU seconds of one thread: of all clients and the server together, as the paper counts."""
     kind = find_kind(experiment.kind)
     with threadpool_limits(1):
-        kind.ready(job.method)
+        kind.prepare_method(job.method)
         prepared = _cached_instance(experiment.kind, tuple(job.case.items()), job.seed)
         start, failure = time.process_time(), ""
         try:
@@ -148,7 +148,7 @@ def measure_job(experiment: Experiment, job: ExperimentJob) -> ResultRow:
         except (MissingDependencyError, SettingsError):
             raise
         except Exception as problem:  # a method that fails is a finding, not the end of a run of hours
-            measured, failure = kind.failed(prepared), f"{type(problem).__name__}: {problem}".splitlines()[0][:200]
+            measured, failure = kind.failure_measures(prepared), f"{type(problem).__name__}: {problem}".splitlines()[0][:200]
         seconds = time.process_time() - start
     shown = {name: _format_value(measured[name]) for name in kind.measures}
     given = {name: str(value) for name, value in job.case.items()}
@@ -165,7 +165,7 @@ def measure_job(experiment: Experiment, job: ExperimentJob) -> ResultRow:
 @lru_cache(maxsize=1)
 def _cached_instance(kind: str, case: tuple[tuple[str, Any], ...], seed: int) -> Any:
     """All methods of a case and a seed follow each other: one instance serves them all."""
-    return find_kind(kind).prepare(dict(case), seed)
+    return find_kind(kind).prepare_instance(dict(case), seed)
 
 
 def _format_value(value: Any) -> str:

@@ -1,25 +1,25 @@
-"""Whether single people stand out in a summary, and how far.
+"""Leverage: how much a single row determines a summary.
 
-The columns φ of one variable (with the constant) have the moments M = Σ φφᵀ. For a row with columns φ₁, the weights
-w_k = φ_kᵀ M⁻¹ φ₁ over all rows can be applied to any other variable g by whoever has the summary, as Σ w_k g_k. The
-row's own weight is its leverage h = φ₁ᵀ M⁻¹ φ₁, and Σ w_k² = h: so Σ w_k g_k / h is g₁ up to √((1 − h)/h) standard
-deviations of g. From h = 0.99 on that is a tenth: all that is known about this person can be read off. Who knows the
-plan finds φ₁ by trying the values of one variable.
+The columns φ of one variable (with the constant) have the moments M = Σ φφᵀ. For a row with columns φ₁, the holder of
+the summary can apply the weights w_k = φ_kᵀ M⁻¹ φ₁ over all rows to any other variable g, as Σ w_k g_k. The row's own
+weight is its leverage h = φ₁ᵀ M⁻¹ φ₁, and Σ w_k² = h. So Σ w_k g_k / h is g₁ up to √((1 − h)/h) standard deviations of
+g. From h = 0.99 on that is a tenth: everything known about this person can be read off. Somebody who knows the plan
+finds φ₁ by trying the values of one variable.
 
-Leverage is largest where others are far: at the smallest and the largest value, and where a plan looks closely, next to
-its centre. These values are noted while the rows go by.
+Leverage is largest where other rows are far away: at the smallest and the largest value, and next to the centre of a
+plan with fine resolution. `ExtremeValues` keeps these values while rows are read.
 
-Who stands out a little by each of several variables may stand out much by all of them: leverage in all columns together
-is what bounds every attack of this kind. It takes the moments of all rows, and each row once more. But moments only
-grow while rows go by, and leverage only falls: rows that do not stand out among those so far never will, and the few
-others are kept until the end (`HighLeverageRows`).
+A row with a moderate leverage in each of several variables may have a high one in all of them together; the leverage in
+all columns bounds every attack of this kind. It needs the moments of all rows, and each row once more. But moments only
+grow while rows are read, and leverage only falls. So a row with a low leverage among the rows so far will never have a
+high one, and `HighLeverageRows` keeps the few others until the end.
 
-In a bootstrap copy a row may count several times, and its neighbours not at all: whoever hid among others in the
-summary may stand out there. The row's leverage is then that of all the times it counts, w φ₁ᵀ M⁻¹ φ₁.
+In a bootstrap replicate a row may count several times, and its neighbours not at all, so that its leverage may be
+higher there than in the summary. It is then w φ₁ᵀ M⁻¹ φ₁ for a row that counts w times.
 
-Summary and copies together tell about a row by the columns φ and w_b φ: its odds h/(1 − h) are 1 + Σ (w_b − 1)² times
-those of the summary alone, as long as many other rows, whose weights are drawn apart from its own, lie in its
-direction. At the site the weights are known, and so is that, for every row.
+The summary and its replicates together describe a row by the columns φ and w_b φ. Its odds h/(1 − h) are 1 + Σ (w_b −
+1)² times those in the summary alone, as long as many other rows, whose weights are drawn independently, lie in its
+direction. The client knows the weights, and computes that for every row.
 """
 
 from __future__ import annotations
@@ -39,26 +39,38 @@ from fedcdh.summaries.encoder import GRID, Encoder
 from fedcdh.summaries.plan import Continuous, StudyPlan
 from fedcdh.summaries.summary import Integers, Summary
 
-_EIGENVALUE_TOLERANCE = 1e-12  # of the largest eigenvalue of the scaled moments: below, it is rounding
-_UNSEEN_EIGENVALUE = 1e-13  # what a direction counts that no row so far had: whoever has it is lonely
-_RARE_EIGENVALUE = 1e-11  # below, sums of products may be rounding
-_SAFETY_MARGIN = 0.98  # of the limit: measured on the way, in other units
+_EIGENVALUE_TOLERANCE = 1e-12  # share of the largest eigenvalue of the scaled moments; below it is rounding error
+_UNSEEN_EIGENVALUE = 1e-13  # of a direction that no row has had so far: a row in it gets a high leverage
+_RARE_EIGENVALUE = 1e-11  # below it, sums of products may be rounding errors
+_SAFETY_MARGIN = 0.98  # share of the limit that is used while rows are read, where units differ
 
 
 class ExtremeValues:
-    """The least and the largest value of every number, and those next to the plan's centre on either side.
+    """Keeps the extreme values of every continuous variable, and those next to the plan's centre on either side.
 
-    Called with numbers, variables × rows, block after block; `a + b` is that of all the rows.
+    Call it with values, variables × rows, block after block. The sum `a + b` has seen the rows of both.
+
+    Parameters
+    ----------
+    plan : StudyPlan
+        The plan of the summary.
+
+    Examples
+    --------
+    >>> extremes = ExtremeValues(StudyPlan((Continuous("age", 60, 15),), ("north",)))
+    >>> extremes(np.array([[50.0, 61.0, 72.0]]))
+    >>> extremes.values
+    {'age': array([50., 61., 72.])}
     """
 
     def __init__(self, plan: StudyPlan) -> None:
         self._variables = [variable for variable in plan.variables if isinstance(variable, Continuous)]
         self._centres = [variable.centre_and_spread[0] for variable in self._variables]
-        # the least, the least above the centre, and with the sign turned the largest below it, and the largest
+        # the smallest value, the smallest above the centre, and negated the largest below it, and the largest
         self._least = np.full((len(self._variables), 4), np.inf)
 
     def __call__(self, numbers: Array) -> None:
-        """Looks at some rows."""
+        """Add rows."""
         if not numbers.size:
             return
         least, above, below, largest = self._least.T
@@ -77,7 +89,7 @@ class ExtremeValues:
 
     @property
     def values(self) -> dict[str, Array]:
-        """By variable, each value once, in order."""
+        """The extreme values by variable, each once, in ascending order."""
         ends = self._least * [1.0, 1.0, -1.0, -1.0]
         return {
             variable.name: np.unique(known[np.isfinite(known)])
@@ -87,49 +99,80 @@ class ExtremeValues:
 
 
 class HighLeverageRows:
-    """Keeps the rows that may stand out by all their values together, while rows go by; `limit` is a leverage.
+    """Keeps the rows that may have a high leverage in all columns together, while rows are read.
 
-    Leverages of all rows add up to the number of columns: few are above the limit, and no more are kept for long. Those
-    of a block add up to tr(M⁻¹P), where P are the products of its features, which the summary takes anyway: if that is
-    not above the limit, no single one is, and the rows need not be looked at. Directions that next to nobody has cannot
-    be told from rounding in P; they are measured row by row.
+    The leverages of all rows add up to the number of columns, so few exceed the limit, and few are kept for long. Those
+    of a block add up to tr(M⁻¹P), where P are the products of its features, which the summary computes anyway. If that
+    sum does not exceed the limit, no single row does. Directions that almost no row has cannot be distinguished from
+    rounding errors in P; in these, leverage is measured row by row.
+
+    Parameters
+    ----------
+    columns : int
+        Number of columns of the summary.
+    limit : float
+        Leverage above which a row is to be found.
     """
 
     def __init__(self, columns: int, limit: float) -> None:
         self._limit, self._measured = _SAFETY_MARGIN * limit, 0
-        self._kept = np.zeros((columns, 0), dtype=np.int32)  # features are whole steps of the grid
+        self._kept = np.zeros((columns, 0), dtype=np.int32)  # features are integer multiples of the grid
         self._measure: _LeverageMeasure | None = None
 
     def __call__(self, features: Array, products: Array, moments: Integers) -> None:
-        """Looks at rows among those so far, whose moments these are: with more of them, leverage only falls."""
+        """Add rows, given the moments of all rows so far: with more rows, leverage only falls."""
         rows = int(moments[0, 0]) // GRID**2
-        if rows < len(moments):  # as many directions as rows: all of them are lonely
+        if rows < len(moments):  # fewer rows than directions: the leverage of all is high
             self._keep(features)
             return
-        if self._measure is None or rows >= 2 * self._measured or self._too_many(4):
+        if self._measure is None or rows >= 2 * self._measured or self._has_too_many(4):
             self._measured, self._measure = rows, _LeverageMeasure.of(moments)
             self._kept = self._kept[:, self._measure.each(self._kept) > self._limit]
-        if self._measure.together(features, products) > self._limit:
+        if self._measure.bound(features, products) > self._limit:
             self._keep(features[:, self._measure.each(features) > self._limit])
 
     def merge_with(self, other: HighLeverageRows, moments: Integers) -> HighLeverageRows:
-        """Those that may stand out among the rows of both, whose moments these are."""
+        """Return the rows that may have a high leverage among the rows of both.
+
+        Parameters
+        ----------
+        other : HighLeverageRows
+            Has seen other rows of the same table.
+        moments : array of int
+            Moments of the rows of both.
+
+        Returns
+        -------
+        HighLeverageRows
+            Has seen the rows of both.
+        """
         both = HighLeverageRows(len(moments), self._limit / _SAFETY_MARGIN)
         both._kept = np.concatenate([self._kept, other._kept], axis=1)
-        if both._too_many(2):
+        if both._has_too_many(2):
             both._kept = both._kept[:, _LeverageMeasure.of(moments).each(both._kept) > both._limit]
         return both
 
     def _keep(self, features: Array) -> None:
         self._kept = np.concatenate([self._kept, features.astype(np.int32)], axis=1)
 
-    def _too_many(self, times: int) -> bool:
-        """Whether so many times more are kept than can be above the limit."""
+    def _has_too_many(self, times: int) -> bool:
+        """Return whether this many times more rows are kept than can exceed the limit."""
         columns, kept = self._kept.shape
         return kept > times * columns / self._limit
 
     def largest(self, summary: Summary) -> float:
-        """The largest leverage of a row in all columns of the summary, where it may be above the limit; else 0."""
+        """Return the largest leverage of a row in all columns of the summary, if it may exceed the limit; else 0.
+
+        Parameters
+        ----------
+        summary : Summary
+            Summary of all rows that were added.
+
+        Returns
+        -------
+        float
+            A leverage, or 0.
+        """
         measure = _inverse_root(summary.moments.astype(np.float64), _EIGENVALUE_TOLERANCE)
         largest = float(((measure @ self._kept) ** 2).sum(axis=0).max(initial=0.0))
         return largest if largest > self._limit else 0.0
@@ -140,48 +183,59 @@ class _LeverageMeasure:
     """Leverage among the rows of some moments, by a root of M⁻¹."""
 
     root: Array
-    rare: Array  # of the root, the directions that next to nobody has
-    inverse: Array  # in all others
+    rare: Array  # the part of the root in directions that almost no row has
+    inverse: Array  # M⁻¹ in all other directions
 
     @classmethod
     def of(cls, moments: Integers) -> _LeverageMeasure:
-        """A direction that no row has counts for a trace: whoever has it is lonely."""
+        """Return the measure for these moments. A direction that no row has gets a tiny eigenvalue."""
         eigenvalues, directions = _scaled_eigenvectors(moments.astype(np.float64))
         root = directions / np.sqrt(np.maximum(eigenvalues, _UNSEEN_EIGENVALUE))[:, None]
         rare, common = np.split(root, [np.searchsorted(eigenvalues, _RARE_EIGENVALUE)])
         return cls(root, rare, common.T @ common)
 
     def each(self, features: npt.NDArray[np.float64 | np.int32]) -> Array:
-        """The leverage of every row."""
+        """Return the leverage of every row."""
         return np.asarray(((self.root @ features) ** 2).sum(axis=0))
 
-    def together(self, features: Array, products: Array) -> float:
-        """What no single row is above: a sum over all of them in most directions, the largest in the others."""
+    def bound(self, features: Array, products: Array) -> float:
+        """Return a bound on every row's leverage: the sum over rows in most directions, the maximum in the others."""
         rare = ((self.rare @ features) ** 2).sum(axis=0).max(initial=0.0)
         return float(np.vdot(self.inverse, products) + rare)
 
 
 @dataclass(frozen=True)
 class ReplicateLeverage:
-    """The outermost values in every bootstrap copy, and how often the rows that have them count there, the most.
+    """Keeps the extreme values of every bootstrap replicate, and how often the rows that have them count there.
 
-    `together` is the largest leverage of a row in the summary and all of its copies.
+    Parameters
+    ----------
+    plan : StudyPlan
+        The plan of the summary.
+    summary : Summary
+        Summary of the rows.
+    extremes : dict, optional
+        Extreme values by replicate and variable.
+    weights : dict, optional
+        The largest number of times that a row with each of these values counts, by replicate and variable.
+    joint : dict, optional
+        Largest leverage of a row in the summary and all replicates together, by variable.
     """
 
     plan: StudyPlan
     summary: Summary
-    outermost: dict[int, dict[str, Array]] = field(default_factory=dict)
-    times: dict[int, dict[str, Array]] = field(default_factory=dict)
-    together: dict[str, float] = field(default_factory=dict)
+    extremes: dict[int, dict[str, Array]] = field(default_factory=dict)
+    weights: dict[int, dict[str, Array]] = field(default_factory=dict)
+    joint: dict[str, float] = field(default_factory=dict)
 
     def __call__(self, rows: Table, times: Array) -> None:
-        """Looks at the next complete rows, and at how often each counts in each copy."""
+        """Add complete rows, and how often each counts in each replicate."""
         for number, counted in enumerate(times, start=1):
-            self._note(number, rows, counted)
-        grown = 1 + ((times - 1) ** 2).sum(axis=0)
+            self._add_replicate(number, rows, counted)
+        growth = 1 + ((times - 1) ** 2).sum(axis=0)
         for name, alone in self._leverages(rows):
-            known = alone * grown / (1 - alone + alone * grown)
-            self.together[name] = float(known.max(initial=self.together.get(name, 0.0)))
+            known = alone * growth / (1 - alone + alone * growth)
+            self.joint[name] = float(known.max(initial=self.joint.get(name, 0.0)))
 
     @cached_property
     def _measures(self) -> dict[str, tuple[slice, Array]]:
@@ -193,74 +247,89 @@ class ReplicateLeverage:
         }
 
     def _leverages(self, rows: Table) -> Iterator[tuple[str, Array]]:
-        """Of these rows in the summary, by each of their numbers."""
+        """Yield the leverages of these rows in the summary, for each continuous variable."""
         features = Encoder(self.plan, self.summary.clients[0])(rows)
         for name, (span, measure) in self._measures.items():
             yield name, np.minimum(((measure @ features[np.r_[0, span]]) ** 2).sum(axis=0), 1.0)
 
-    def _note(self, number: int, rows: Table, times: Array) -> None:
-        values, counts = self.outermost.setdefault(number, {}), self.times.setdefault(number, {})
-        there = times > 0
+    def _add_replicate(self, number: int, rows: Table, times: Array) -> None:
+        values, counts = self.extremes.setdefault(number, {}), self.weights.setdefault(number, {})
+        present = times > 0
         for variable in self.plan.variables:
-            column, nothing = rows.columns[variable.name], np.zeros(0)
+            column, empty = rows.columns[variable.name], np.zeros(0)
             if isinstance(variable, Continuous) and isinstance(column, NumericColumn):
-                known = np.concatenate([values.get(variable.name, nothing), column.values[there]])
-                often = np.concatenate([counts.get(variable.name, nothing), times[there]])
+                known = np.concatenate([values.get(variable.name, empty), column.values[present]])
+                often = np.concatenate([counts.get(variable.name, empty), times[present]])
                 if len(known):
                     ends = values[variable.name] = _find_extremes(variable, known)
                     counts[variable.name] = np.array([often[known == end].max() for end in ends])
 
 
 def _find_extremes(variable: Continuous, known: Array) -> Array:
-    """The least and the largest value on either side of the centre."""
-    sides = [
-        side
-        for side in (known[known <= variable.centre_and_spread[0]], known[known >= variable.centre_and_spread[0]])
-        if len(side)
-    ]
+    """Return the smallest and the largest value on either side of the centre."""
+    centre = variable.centre_and_spread[0]
+    sides = [side for side in (known[known <= centre], known[known >= centre]) if len(side)]
     return np.unique([end for side in sides for end in (side.min(), side.max())])
 
 
 def compute_leverages(
     summary: Summary,
     plan: StudyPlan,
-    outermost: Mapping[str, Array],
-    times: Mapping[str, Array] = MappingProxyType({}),
+    extremes: Mapping[str, Array],
+    weights: Mapping[str, Array] = MappingProxyType({}),
 ) -> dict[str, float]:
-    """The largest leverage among the outermost values of every continuous variable; `times` a row counts, else once."""
-    spans = plan.spans()
+    """Return the largest leverage among the extreme values of every continuous variable.
+
+    Parameters
+    ----------
+    summary : Summary
+        A summary or a bootstrap replicate.
+    plan : StudyPlan
+        The plan that it follows.
+    extremes : mapping from str to array
+        Extreme values by variable.
+    weights : mapping from str to array, optional
+        How often a row with each of these values counts. Default: once.
+
+    Returns
+    -------
+    dict from str to float
+        Largest leverage by variable.
+    """
     return {
-        name: float(
-            (_leverage_of_values(summary, plan, variable, spans[name], outermost[name]) * times.get(name, 1.0)).max()
-        )
+        name: float((_leverage_of_values(summary, plan, variable, extremes[name]) * weights.get(name, 1.0)).max())
         for name, variable in zip(plan.names, plan.variables, strict=True)
-        if isinstance(variable, Continuous) and name in outermost
+        if isinstance(variable, Continuous) and name in extremes
     }
 
 
-def _leverage_of_values(summary: Summary, plan: StudyPlan, variable: Continuous, span: slice, values: Array) -> Array:
-    """Of a row that counts once, with each of these values."""
-    alone = replace(plan, variables=(variable,))
-    features = Encoder(alone, summary.clients[0])(Table({variable.name: NumericColumn(values)}))
-    return np.asarray(((_inverse_root_of_variable(summary, span) @ features) ** 2).sum(axis=0))
+def _leverage_of_values(summary: Summary, plan: StudyPlan, variable: Continuous, values: Array) -> Array:
+    """Return the leverage of a row that counts once, for each of these values."""
+    single = replace(plan, variables=(variable,))
+    features = Encoder(single, summary.clients[0])(Table({variable.name: NumericColumn(values)}))
+    measure = _inverse_root_of_variable(summary, plan.spans()[variable.name])
+    return np.asarray(((measure @ features) ** 2).sum(axis=0))
 
 
 def _inverse_root_of_variable(summary: Summary, span: slice) -> Array:
-    """A root W of M⁻¹ for the columns of one variable: the leverage of φ is |W φ|²."""
+    """Return a root W of M⁻¹ for the columns of one variable: the leverage of φ is |W φ|²."""
     columns = np.r_[0, span]
     return _inverse_root(summary.moments[np.ix_(columns, columns)].astype(np.float64), _EIGENVALUE_TOLERANCE)
 
 
-def _inverse_root(moments: Array, least: float) -> Array:
-    """W with WᵀW = M⁻¹; directions below the least share of the largest eigenvalue are left out."""
+def _inverse_root(moments: Array, tolerance: float) -> Array:
+    """Return W with WᵀW = M⁻¹, without directions below this share of the largest eigenvalue."""
     eigenvalues, directions = _scaled_eigenvectors(moments)
-    told = eigenvalues > least
-    return np.asarray(directions[told] / np.sqrt(eigenvalues[told, None]))
+    kept = eigenvalues > tolerance
+    return np.asarray(directions[kept] / np.sqrt(eigenvalues[kept, None]))
 
 
 def _scaled_eigenvectors(moments: Array) -> tuple[Array, Array]:
-    """Eigenvalues of the scaled moments in ascending order, over the largest one, and their vectors: those of unit
-    size in these coordinates, divided by the scales, and by the root of the largest eigenvalue."""
+    """Return the eigenvalues of the scaled moments, ascending, as shares of the largest, and their vectors.
+
+    The vectors have unit length in scaled coordinates, and are divided by the scales and the root of the largest
+    eigenvalue.
+    """
     scales = np.sqrt(np.maximum(moments.diagonal(), 1.0))
     eigenvalues, vectors = np.linalg.eigh(moments / np.multiply.outer(scales, scales))
     return eigenvalues / eigenvalues[-1], vectors.T / np.sqrt(eigenvalues[-1]) / scales

@@ -1,42 +1,40 @@
 """The policy of a site: what may leave it. It is read, and it decides, where the data are.
 
-Why these rules (`docs/command-line.md` has the figures): from the summary of too few rows, every row can
-be computed; a label that few people have gives these people's values away at any number of rows; and whoever writes
-the plan chooses what is looked at.
+The reasons for its rules (`docs/command-line.md` has the numbers): from the summary of too few rows, every row can be
+computed. A level that few people have discloses their values, however many rows there are. And the coordinator who
+writes the plan decides what is looked at.
 
-Bootstrap copies are further messages about the same rows. The seed of the draws never leaves, but weights that are
-small whole numbers might be solved for, so they are counted as known. Then the summary and its B copies tell B + 1
-times as many numbers about the same values: figures of rows and of people with a label are multiplied by B + 1. And
-who stands out stands out more: with the weights w_b of a row beside 1, the columns w_b φ are further columns, in which
-its odds h/(1 − h) become 1 + Σ (w_b − 1)² times as large, on average B + 1 times, as long as many other rows lie in its
-direction. They are held to the limit on average before rows are drawn, and, by `check_together`, as they were drawn.
-Where few other rows do, a copy may leave them out, so `check_copy` looks at the leverage in every copy as well.
+Bootstrap replicates are further messages about the same rows. The seed of the resampling never leaves, but weights that
+are small integers might be solved for, so they count as known. The summary and its B replicates then release B + 1
+times as many numbers about the same values, so the limits on rows and cell counts are multiplied by B + 1. Leverage
+grows as well: with the weights w_b of a row, the columns w_b φ are further columns. In them the odds h/(1 − h) become
+1 + Σ (w_b − 1)² times as large, on average B + 1 times, as long as many other rows lie in that direction. The limit is
+applied to the average before rows are resampled, and by `check_replicates` to the weights that were drawn. Where few
+other rows lie in that direction, a replicate may leave them out, so `check_replicate` checks each replicate as well.
 
-A number of few different values (0 and 1, say) is a label by another name: its values are counted like labels.
+A continuous variable of few different values (0 and 1, say) is categorical in all but name: its values are counted like
+levels.
 
-Two summaries of nearly the same rows differ by the rows that changed. A policy sees one message; what left before is in
-the ledger of the site (`releases`), whose figures come from here. Figures and labels in a refusal are for the site; it
-must not be forwarded as it is.
+Two summaries of nearly the same rows differ by the rows that changed. A policy sees one message; earlier messages are
+in the ledger of the site (`fedcdh.privacy.ledger`), whose limits come from here. The counts and levels in a refusal are
+for the site only, and must not be forwarded.
 """
 
 from __future__ import annotations
 
 import math
-import re
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
 
-from fedcdh._io import strict_toml
 from fedcdh._io.storage import read_regular_file
-from fedcdh._io.strict_toml import abbreviate, expect_integer, expect_number, expect_strings, expect_table, suggest_name
-from fedcdh._io.text import is_key
 from fedcdh._runtime.array_types import Array
-from fedcdh.errors import DisclosureError, PlanMismatchError, SettingsError
+from fedcdh.errors import DisclosureError, PlanMismatchError
+from fedcdh.privacy.disclosure._findings import feasible_replicates, raise_findings
+from fedcdh.privacy.disclosure._policy_file import parse_policy
+from fedcdh.privacy.disclosure._policy_settings import PolicySettings
 from fedcdh.privacy.disclosure.joint_risk import JointRisk
 from fedcdh.privacy.disclosure.leverage import compute_leverages
 from fedcdh.privacy.disclosure.rules import (
@@ -48,14 +46,7 @@ from fedcdh.privacy.disclosure.rules import (
     check_profile_counts,
     describe_small_cell,
 )
-from fedcdh.privacy.disclosure.thresholds import (
-    MIN_CELL_COUNT,
-    MIN_ROWS,
-    count_released_numbers,
-    required_cell_count,
-    required_rows,
-)
-from fedcdh.privacy.ledger.differencing import DifferencingLimits
+from fedcdh.privacy.disclosure.thresholds import count_released_numbers, required_rows
 from fedcdh.summaries.dp_parameters import DPParameters
 from fedcdh.summaries.joint import RoundBudget
 from fedcdh.summaries.joint.request import VariableSet
@@ -63,312 +54,363 @@ from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.profiles import Profile
 from fedcdh.summaries.summary import Summary
 
-MAX_WAIVER_EPSILON = 2.0
-"""With a larger epsilon, noise does not stand in for rules about few people, whatever a policy says."""
 MAX_POLICY_BYTES = 1 << 20
-"""Bytes of a policy."""
-_MAX_LISTED_FINDINGS = 20
-_DRAW_AGAIN_ADVICE = "run it again for other draws, or ask for fewer copies"
+_DRAW_AGAIN_ADVICE = "run it again to resample afresh, or ask for fewer replicates"
+_NO_NAMES: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
-class Policy:
-    """Figures and lists that a plan, a profile and a summary have to keep to.
+class Policy(PolicySettings):
+    """Limits and lists that a plan, a profile and a summary have to keep to.
 
-    With `research`, figures of privacy are not enforced, and the summary says so; lists, and the check of units, are.
+    Parameters
+    ----------
+    min_rows : int, optional
+        Smallest number of rows. Default: what the plan needs, see `required_rows`.
+    min_cell_count : int, optional
+        Fewest people who may share a level. Default: what the plan needs, see `required_cell_count`.
+    allowed_variables : frozenset of str, optional
+        The only columns that may leave. Default: any.
+    excluded_variables : frozenset of str, default empty
+        Columns that never leave.
+    plans : frozenset of str, optional
+        Fingerprints of accepted plans, or at least their first 12 digits. Default: any.
+    coordinator_keys : frozenset of str, default empty
+        Public keys that may sign a plan.
+    unsigned_plans : {"accept", "refuse"}, optional
+        Default: refuse as soon as there are `coordinator_keys`.
+    max_rms_distance : float, default 10.0
+        Largest root mean square distance from the plan's location, in scales; beyond it the units are doubted.
+    max_leverage : float, default 0.99
+        Largest leverage of a single row.
+    disclosure_control : bool, default True
+        Whether the limits are enforced. If not, messages say so; lists and the check of units hold in any case.
+    max_discrete_values : int, default 20
+        Continuous variables with at most this many different values are counted like categorical ones; 0 for none.
+    max_feature_columns : int, default 16
+        Largest number of feature columns of a continuous variable, besides its value and its square.
+    waive_counts_below_epsilon : float, default 0.0
+        Up to this epsilon, noise replaces the limits on rows, cells and leverage; 0 for never.
+    epsilon_budget : float, default 8.0
+        Largest sum of epsilons of all noisy summaries that share rows.
+
+    Raises
+    ------
+    SettingsError
+        If a value is out of range.
+
+    Examples
+    --------
+    >>> Policy.from_toml('excluded_variables = ["postcode"]').excluded_variables
+    frozenset({'postcode'})
     """
-
-    min_rows: int | None = None  # None: what the plan needs, see `rows_needed`
-    min_cell_count: int | None = None  # None: what the plan needs, see `level_needed`
-    variables: frozenset[str] | None = None  # the only variables that may leave; None: any
-    withheld: frozenset[str] = frozenset()  # variables that never leave
-    plans: frozenset[str] | None = None  # accepted fingerprints, or at least 12 leading digits of them
-    coordinator_keys: frozenset[str] = frozenset()  # public keys whose signature on a plan counts
-    unsigned_plans: Literal["accept", "refuse"] | None = None  # None: refuse as soon as there are coordinator_keys
-    farthest: float = 10.0  # root mean square distance from the plan's location, in scales: beyond, units are doubted
-    max_leverage: float = 0.99  # the largest leverage of a single row, see `standing_out`
-    research: bool = False
-    few_values: int = 20  # numbers with up to so many different values are counted like labels; 0: none are
-    widest: int = 16  # feature columns of a number, besides its value and its square
-    waive_counts_below_epsilon: float = (
-        0.0  # epsilon up to which noise stands in for smallest numbers of rows and people; 0: never
-    )
-    epsilon_budget: float = 8.0  # of all noisy summaries that have rows in common
-
-    def __post_init__(self) -> None:
-        for key in sorted(self.coordinator_keys):
-            if not is_key(key):
-                raise _policy_error(
-                    f'coordinator_keys needs "ed25519:" and the base64 of 32 bytes, found {abbreviate(key)}'
-                )
-        for plan in sorted(self.plans or ()):
-            if not re.fullmatch("[0-9a-f]{12,64}", plan):
-                raise _policy_error(
-                    f"plans needs fingerprints, or their first 12 or more digits, found {abbreviate(plan)}"
-                )
-        if self.unsigned_plans not in ("accept", "refuse", None):
-            raise _policy_error(
-                f'unsigned_plans should be "accept" or "refuse", found {abbreviate(self.unsigned_plans)}'
-            )
-        if self.unsigned_plans == "refuse" and not self.coordinator_keys:
-            raise _policy_error("unsigned plans are refused, but no coordinator_keys are named that could sign one")
-        if not 0 < self.max_leverage <= 1:
-            raise _policy_error(
-                f"max_leverage should be a leverage, above 0 and up to 1, found {abbreviate(self.max_leverage)}"
-            )
-        if not 0 <= self.waive_counts_below_epsilon <= MAX_WAIVER_EPSILON:
-            raise _policy_error(
-                f"waive_counts_below_epsilon should be an epsilon up to {MAX_WAIVER_EPSILON:g}, found {abbreviate(self.waive_counts_below_epsilon)}"
-            )
-        if not self.epsilon_budget > 0:
-            raise _policy_error(f"epsilon_budget should be positive, found {abbreviate(self.epsilon_budget)}")
-        if not self.farthest > 0:
-            raise _policy_error(f"farthest should be positive, found {abbreviate(self.farthest)}")
 
     @classmethod
     def from_toml(cls, text: str | bytes) -> Policy:
-        """The policy of a TOML text; SettingsError with the place and what is expected there.
+        """Read a policy from TOML.
 
-        >>> Policy.from_toml('withheld = ["postcode"]').withheld
-        frozenset({'postcode'})
+        Parameters
+        ----------
+        text : str or bytes
+            One key for each limit that differs from the default.
+
+        Returns
+        -------
+        Policy
+            The policy.
+
+        Raises
+        ------
+        SettingsError
+            If a key is unknown or outdated, or a value is wrong.
         """
-        found = strict_toml.parse_toml(text, refuse=_policy_error)
-        expect_table(found, [field.name for field in fields(cls)], "the policy", refuse=_policy_error)
-        return cls(**{key: _parse_setting(key, value) for key, value in found.items()})
+        return cls(**parse_policy(text, [field.name for field in fields(cls)]))
 
     @classmethod
     def from_file(cls, path: Path) -> Policy:
-        """The policy in a file."""
+        """Read a policy from a file.
+
+        Parameters
+        ----------
+        path : Path
+            A policy.toml.
+
+        Returns
+        -------
+        Policy
+            The policy.
+
+        Raises
+        ------
+        SettingsError
+            If its content is no policy.
+        """
         return cls.from_toml(read_regular_file(path, MAX_POLICY_BYTES, "a policy", refuse=DisclosureError))
 
     def check_plan(
-        self, plan: StudyPlan, signed_by: str | None = None, own: Mapping[str, str] = MappingProxyType({})
+        self, plan: StudyPlan, signed_by: str | None = None, local_names: Mapping[str, str] = _NO_NAMES
     ) -> None:
-        """Refuses a plan before any data are read.
+        """Refuse a plan before any rows are read.
 
-        `signed_by` is the public key whose signature was verified; `own` leads from variables to this site's own
-        names of their columns, where these differ.
+        Parameters
+        ----------
+        plan : StudyPlan
+            The plan that the client is asked to follow.
+        signed_by : str, optional
+            Public key whose signature was verified.
+        local_names : mapping from str to str, optional
+            From variables to the site's own column names, where these differ.
+
+        Raises
+        ------
+        DisclosureError
+            With one line for each finding.
         """
-        _raise_findings(
-            "this plan is not followed here",
-            [*self._lists(plan.names, own), *self._origin(plan, signed_by)],
-            check_feature_resolution(plan, self.widest),
-            self.research,
-        )
+        always = [*self._check_lists(plan.names, local_names), *self._check_origin(plan, signed_by)]
+        findings = check_feature_resolution(plan, self.max_feature_columns)
+        raise_findings("This plan is not followed here", always, findings, self.disclosure_control)
 
     def check_request(self, signed_by: str | None) -> None:
-        """Refuses what an online site is asked for before there is a plan, if not by who may sign a plan."""
-        _raise_findings(
-            "this request is not answered here", self._signer("request", signed_by), iter(()), self.research
-        )
+        """Refuse a request that comes before the plan, unless it is signed by somebody who may sign a plan.
 
-    def check_profile(self, profile: Profile, own: Mapping[str, str] = MappingProxyType({})) -> None:
-        """Refuses a profile before it leaves: too few values, labels that few have (they may be names), lists."""
-        found = check_profile_counts(profile, self._rows(None), self._level(None))
-        _raise_findings("this profile must not leave", self._lists(profile.columns, own), found, self.research)
+        Parameters
+        ----------
+        signed_by : str or None
+            Public key whose signature was verified.
+
+        Raises
+        ------
+        DisclosureError
+            If the policy demands another signature.
+        """
+        raise_findings("This request is not answered here", self._check_signer("request", signed_by), iter(()), True)
+
+    def check_profile(self, profile: Profile, local_names: Mapping[str, str] = _NO_NAMES) -> None:
+        """Refuse a profile with too few values, with rare levels (they may be names), or with excluded columns.
+
+        Parameters
+        ----------
+        profile : Profile
+            The profile that is to leave.
+        local_names : mapping from str to str, optional
+            From variables to the site's own column names, where these differ.
+
+        Raises
+        ------
+        DisclosureError
+            With one line for each finding.
+        """
+        findings = check_profile_counts(profile, self._min_rows(None), self._min_cell_count(None))
+        always = self._check_lists(profile.columns, local_names)
+        raise_findings("This profile must not leave", always, findings, self.disclosure_control)
 
     def check_partial_rows(self, values: Mapping[str, int]) -> None:
-        """Refuses a profile that tells of a few rows which a summary will leave out: how many values each column has
-        in rows with a gap elsewhere."""
-        least = self.limits().described
-        few = [(count, name) for name, count in values.items() if 0 < count < least]
+        """Refuse a profile that covers a few rows which a summary will leave out.
+
+        Parameters
+        ----------
+        values : mapping from str to int
+            For every column, its number of values in rows that lack another value.
+
+        Raises
+        ------
+        DisclosureError
+            If a column has a few such values.
+        """
+        minimum = self.differencing_limits().profile_rows
+        few = [(count, name) for name, count in values.items() if 0 < count < minimum]
         if not few:
             return
         count, name = min(few)
-        more = f" (and {len(few) - 1} other variables have as few)" if len(few) > 1 else ""
-        figure = (
-            f"variable {name!r} has {count} values in rows that lack another one{more}, expected none or at least "
-            f"{least}: a summary leaves these rows out, and the difference of the two would tell about them; profile "
+        more = f" (and {len(few) - 1} other variables have few as well)" if len(few) > 1 else ""
+        finding = (
+            f"variable {name!r} has {count} values in rows that lack another value{more}, expected none or at least "
+            f"{minimum}: a summary leaves these rows out, and the difference of the two would disclose them; profile "
             "with --complete (online: complete = true in site.toml), name the columns of the study with --variables, "
-            "or fill the gaps"
+            "or fill in the missing values"
         )
-        _raise_findings("this profile must not leave", (), iter([figure]), self.research)
+        raise_findings("This profile must not leave", (), iter([finding]), self.disclosure_control)
 
     def check_summary(
         self,
         summary: Summary,
         plan: StudyPlan,
-        outermost: Mapping[str, Array] = MappingProxyType({}),
-        own: Mapping[str, str] = MappingProxyType({}),
+        extremes: Mapping[str, Array] = MappingProxyType({}),
+        local_names: Mapping[str, str] = _NO_NAMES,
         *,
-        copies: int = 0,
+        replicates: int = 0,
         cells: Mapping[str, int] = MappingProxyType({}),
         noise: DPParameters | None = None,
     ) -> None:
-        """Refuses a summary before a byte leaves: too few rows, or people with a label or a pair of labels; units.
+        """Refuse a summary of too few rows, with small cells, with rows of high leverage, or in other units.
 
-        Of the outermost values (`standing_out.Outermost` notes them), those whose owner stands out. `cells` are the
-        people with each value of numbers that have few different ones (`few_values`). Bootstrap copies that are to
-        leave with the summary raise the figures; a refusal says how many of them could. With `noise`, which is to be
-        added to it, figures are held to as well, unless the policy says that so much noise is enough.
+        Parameters
+        ----------
+        summary : Summary
+            The summary that is to leave, without its noise.
+        plan : StudyPlan
+            The plan that it follows.
+        extremes : mapping from str to array, optional
+            Extreme values of every continuous variable, from `ExtremeValues`.
+        local_names : mapping from str to str, optional
+            From variables to the site's own column names, where these differ.
+        replicates : int, default 0
+            Number of bootstrap replicates that are to leave with it. They raise the limits.
+        cells : mapping from str to int, optional
+            People in each cell of discrete variables, from `CellCounter`.
+        noise : DPParameters, optional
+            Noise that will be added. The limits hold all the same, unless the policy waives them for this epsilon.
+
+        Raises
+        ------
+        DisclosureError
+            With one line for each finding.
+        PlanMismatchError
+            If the summary follows another plan.
         """
         if summary.plan != plan.fingerprint:
             raise PlanMismatchError(
-                f"this summary follows plan {summary.plan[:12]}, not {plan.fingerprint[:12]}; make it again"
+                f"This summary follows plan {summary.plan[:12]}, expected {plan.fingerprint[:12]}. Make it again"
             )
-        known = {} if self.research else compute_leverages(summary, plan, outermost)
+        leverages = compute_leverages(summary, plan, extremes) if self.disclosure_control else {}
 
-        def figures(copies: int) -> Iterator[str]:
-            enough = summary.rows >= self._rows(plan)  # else all values are few, and a refusal would tell them
-            rows, least = self._rows(plan) * (copies + 1), self._level(plan) * (copies + 1)
+        def findings(replicates: int) -> Iterator[str]:
+            enough = summary.rows >= self._min_rows(plan)  # else all cells are small, and a refusal would list them
+            times = replicates + 1
+            rows, cell_count = self._min_rows(plan) * times, self._min_cell_count(plan) * times
             return chain(
-                check_cell_counts(summary, plan, rows, least),
-                check_discrete_values(cells if enough else {}, least),
-                check_leverage(known, self.lonely(copies), copies + 1),
+                check_cell_counts(summary, plan, rows, cell_count),
+                check_discrete_values(cells if enough else {}, cell_count),
+                check_leverage(leverages, self.leverage_limit(replicates), times),
             )
 
-        always = [*self._lists(plan.names, own), *check_location(summary, plan, self.farthest)]
-        what = "this summary must not leave" + (f" with {copies} bootstrap copies" if copies else "")
-        spared = self.research or self._enough(noise)
-        _raise_findings(what, always, chain(_feasible_replicates(copies, figures), figures(copies)), spared)
+        always = [*self._check_lists(plan.names, local_names), *check_location(summary, plan, self.max_rms_distance)]
+        what = "This summary must not leave" + (f" with {replicates} bootstrap replicates" if replicates else "")
+        advised = chain(feasible_replicates(replicates, findings), findings(replicates))
+        raise_findings(what, always, advised, self.disclosure_control and not self._is_waived(noise))
 
-    def lonely(self, copies: int = 0) -> float:
-        """The largest leverage that a row may have where so many bootstrap copies leave with the summary.
+    def check_row_leverage(self, leverage: float, replicates: int = 0, noise: DPParameters | None = None) -> None:
+        """Refuse a summary in which a row has a high leverage by all its values together.
 
-        Its odds are multiplied by the messages; the limit of one message is the figure itself, without rounding.
+        Parameters
+        ----------
+        leverage : float
+            Largest leverage of a row in all columns, from `HighLeverageRows`.
+        replicates : int, default 0
+            Number of bootstrap replicates that leave with the summary.
+        noise : DPParameters, optional
+            Noise that will be added.
+
+        Raises
+        ------
+        DisclosureError
+            If the leverage exceeds the limit.
         """
-        return (
-            self.max_leverage / (self.max_leverage + (copies + 1) * (1 - self.max_leverage))
-            if copies
-            else self.max_leverage
-        )
-
-    def check_row_leverage(self, leverage: float, copies: int = 0, noise: DPParameters | None = None) -> None:
-        """Refuses a summary in which somebody stands out by all values together (`standing_out.LonelyRows`)."""
-        most = self.lonely(copies)
-        alone = (
-            f"one row stands out by its values of all variables together (leverage {leverage:.4f}, expected at most "
-            f"{most:.4g}): what it has in one of them could be computed from the others; cut extreme values, or leave "
+        limit = self.leverage_limit(replicates)
+        finding = (
+            f"one row has a high leverage by its values of all variables together ({leverage:.4f}, expected at most "
+            f"{limit:.4g}): its value of one variable could be computed from the others; cut extreme values, or leave "
             "variables out"
         )
-        broken = iter([alone] if leverage > most else [])
-        _raise_findings("this summary must not leave", (), broken, self.research or self._enough(noise))
+        enforced = self.disclosure_control and not self._is_waived(noise)
+        raise_findings("This summary must not leave", (), iter([finding] if leverage > limit else []), enforced)
 
-    def check_replicates(self, known: Mapping[str, float]) -> None:
-        """Refuses bootstrap copies in all of which, and the summary, somebody stands out (`WatchedCopies.together`)."""
-        what = f"these bootstrap copies must not leave, taken together ({_DRAW_AGAIN_ADVICE})"
-        _raise_findings(what, (), check_leverage(known, self.max_leverage, 1), self.research)
+    def check_replicates(self, leverages: Mapping[str, float]) -> None:
+        """Refuse bootstrap replicates if a row has a high leverage in all of them and the summary together.
 
-    def check_copy(
-        self, copy: Summary, plan: StudyPlan, outermost: Mapping[str, Array], times: Mapping[str, Array]
+        Parameters
+        ----------
+        leverages : mapping from str to float
+            Largest joint leverage by variable, from `ReplicateLeverage.joint`.
+
+        Raises
+        ------
+        DisclosureError
+            If a leverage exceeds the limit.
+        """
+        what = f"These bootstrap replicates must not leave together ({_DRAW_AGAIN_ADVICE})"
+        raise_findings(what, (), check_leverage(leverages, self.max_leverage, 1), self.disclosure_control)
+
+    def check_replicate(
+        self, replicate: Summary, plan: StudyPlan, extremes: Mapping[str, Array], weights: Mapping[str, Array]
     ) -> None:
-        """Refuses a bootstrap copy in which somebody stands out (`standing_out.WatchedCopies` notes who may)."""
-        figures = check_leverage(compute_leverages(copy, plan, outermost, times), self.max_leverage, 1)
-        _raise_findings(f"bootstrap copy {copy.copy} must not leave ({_DRAW_AGAIN_ADVICE})", (), figures, self.research)
+        """Refuse a bootstrap replicate in which a row has a high leverage.
+
+        Parameters
+        ----------
+        replicate : Summary
+            The replicate that is to leave.
+        plan : StudyPlan
+            The plan that it follows.
+        extremes : mapping from str to array
+            Extreme values of every continuous variable in this replicate, from `ReplicateLeverage`.
+        weights : mapping from str to array
+            How often the rows with these values count.
+
+        Raises
+        ------
+        DisclosureError
+            If a leverage exceeds the limit.
+        """
+        findings = check_leverage(compute_leverages(replicate, plan, extremes, weights), self.max_leverage, 1)
+        what = f"Bootstrap replicate {replicate.copy} must not leave ({_DRAW_AGAIN_ADVICE})"
+        raise_findings(what, (), findings, self.disclosure_control)
 
     def check_answer(
         self,
         plan: StudyPlan,
         rows: int,
-        told: RoundBudget,
-        close: Mapping[VariableSet, JointRisk],
-        own: Mapping[str, str] = MappingProxyType({}),
+        budget: RoundBudget,
+        risks: Mapping[VariableSet, JointRisk],
+        local_names: Mapping[str, str] = _NO_NAMES,
     ) -> None:
-        """Refuses an answer in a further round before a byte leaves; `told` counts it in, `close` is about its sets.
+        """Refuse an answer in an adaptive round.
 
-        Answers are further releases about the same rows: all that the site has told, the summary included, has to stay
-        below what the rows hold. Where the policy states its own number of rows, that is raised in proportion.
+        Answers are further releases about the same rows: everything that the client has released, including the
+        summary, has to stay below what the rows can hide. A `min_rows` of the policy is raised in proportion.
+
+        Parameters
+        ----------
+        plan : StudyPlan
+            The plan that it follows.
+        rows : int
+            Number of rows.
+        budget : RoundBudget
+            Everything that was answered, including this answer.
+        risks : mapping from tuple of str to JointRisk
+            Risk of each set of variables in the answer.
+        local_names : mapping from str to str, optional
+            From variables to the site's own column names, where these differ.
+
+        Raises
+        ------
+        DisclosureError
+            With one line for each finding.
         """
-        needed = required_rows(plan, told.sets)
+        needed = required_rows(plan, budget.sets)
         if self.min_rows is not None:
             needed = math.ceil(self.min_rows * needed / required_rows(plan))
+        findings = chain(
+            [_describe_too_many_numbers(plan, rows, budget, needed)] if rows < needed else [],
+            self._check_joint_risks(plan, risks),
+        )
+        always = self._check_lists(plan.names, local_names)
+        raise_findings("This answer must not leave", always, findings, self.disclosure_control)
 
-        def figures() -> Iterator[str]:
-            if rows < needed:
+    def _check_joint_risks(self, plan: StudyPlan, risks: Mapping[VariableSet, JointRisk]) -> Iterator[str]:
+        for names, risk in risks.items():
+            if risk.people and risk.people < self._min_cell_count(plan):
+                yield describe_small_cell(risk.cell, risk.people, self._min_cell_count(plan))
+            if risk.leverage > self.max_leverage:
                 yield (
-                    f"with this answer the site would tell {count_released_numbers(plan, told.sets)} numbers about {rows} rows, "
-                    f"expected at least {needed} rows for so many; the study has to do with fewer rounds"
+                    f"one row has a high leverage by its values of {', '.join(map(repr, names))} together "
+                    f"({risk.leverage:.4f}, expected at most {self.max_leverage:g}): its other values could be "
+                    "computed approximately; cut extreme values, or plan the study with fewer rounds"
                 )
-            for names, found in close.items():
-                if found.people and found.people < self._level(plan):
-                    yield describe_small_cell(found.cell, found.people, self._level(plan))
-                if found.leverage > self.max_leverage:
-                    yield (
-                        f"one row stands out by its values of {', '.join(map(repr, names))} together (leverage "
-                        f"{found.leverage:.4f}, expected at most {self.max_leverage:g}): its other values could be "
-                        "computed nearly; cut extreme values, or have the study do with fewer rounds"
-                    )
-
-        _raise_findings("this answer must not leave", self._lists(plan.names, own), figures(), self.research)
-
-    def limits(self, plan: StudyPlan | None = None) -> DifferencingLimits:
-        """The figures for a release beside earlier ones; without a plan, those of a profile."""
-        strict = plan is not None and self.min_rows is not None
-        times = (self.min_rows or 0) / required_rows(plan) if plan is not None and strict else 1.0
-        return DifferencingLimits(self._rows(plan), self._level(plan), self._level(None), times)
-
-    def _enough(self, noise: DPParameters | None) -> bool:
-        """Whether the policy leaves rules about few people to this noise."""
-        return noise is not None and noise.shared == "each" and noise.epsilon <= self.waive_counts_below_epsilon
-
-    def _rows(self, plan: StudyPlan | None) -> int:
-        if self.min_rows is not None:
-            return self.min_rows
-        return MIN_ROWS if plan is None else required_rows(plan)
-
-    def _level(self, plan: StudyPlan | None) -> int:
-        if self.min_cell_count is not None:
-            return self.min_cell_count
-        return MIN_CELL_COUNT if plan is None else required_cell_count(plan)
-
-    def _lists(self, names: Iterable[str], own: Mapping[str, str]) -> Iterator[str]:
-        """Lists speak of this site's own columns: a mapping of names that came with the plan is no way around them."""
-        for name in names:
-            column = own.get(name, name)
-            called = repr(name) if column == name else f"{name!r} (here {column!r})"
-            if {name, column} & self.withheld:
-                yield f"variable {called} is withheld by this site; leave it out of the study, or this site"
-            elif self.variables is not None and column not in self.variables:
-                near = suggest_name(column, self.variables)
-                yield f"variable {called} is not among the variables of the policy{near}; leave it out, or add it there"
-
-    def _origin(self, plan: StudyPlan, signed_by: str | None) -> Iterator[str]:
-        if self.plans is not None and not any(map(plan.fingerprint.startswith, self.plans)):
-            yield (
-                f"the plan's fingerprint is {plan.fingerprint[:12]}, which the policy does not accept; compare it with "
-                "the coordinator's, and add it to plans in policy.toml"
-            )
-        yield from self._signer("plan", signed_by)
-
-    def _signer(self, what: str, signed_by: str | None) -> Iterator[str]:
-        if self.coordinator_keys and self.unsigned_plans != "accept" and signed_by not in self.coordinator_keys:
-            found = "is not signed" if signed_by is None else f"is signed by the key {signed_by!r}"
-            yield f"the {what} {found}; expected one of the coordinator_keys; ask the coordinator for the signature"
 
 
-def _feasible_replicates(copies: int, figures: Callable[[int], Iterator[str]]) -> Iterator[str]:
-    """How many copies could leave, where so many cannot: more copies never break fewer figures."""
-    if copies and any(figures(copies)):
-        refused = bisect_left(range(copies), True, key=lambda fewer: any(figures(fewer)))
-        yield (
-            "no number of bootstrap copies changes that: the summary alone must not leave"
-            if refused == 0
-            else "without bootstrap copies the summary may leave"
-            if refused == 1
-            else f"with up to {refused - 1} bootstrap copies the summary may leave"
-        )
-
-
-def _raise_findings(what: str, always: Iterable[str], figures: Iterator[str], research: bool) -> None:
-    broken = [*always, *(() if research else figures)]
-    if broken:
-        more = [f"and {len(broken) - _MAX_LISTED_FINDINGS} more"] if len(broken) > _MAX_LISTED_FINDINGS else []
-        raise DisclosureError(
-            f"{what}, says the policy of this site:\n- " + "\n- ".join([*broken[:_MAX_LISTED_FINDINGS], *more])
-        )
-
-
-def _policy_error(reason: str) -> SettingsError:
-    return SettingsError(f"the policy cannot be used: {reason}; correct policy.toml")
-
-
-def _parse_setting(key: str, value: Any) -> Any:
-    if key in ("min_rows", "min_cell_count", "few_values", "widest"):
-        return expect_integer(value, key, refuse=_policy_error)
-    if key in ("farthest", "max_leverage", "waive_counts_below_epsilon", "epsilon_budget"):
-        return expect_number(value, key, refuse=_policy_error)
-    if key == "research" and not isinstance(value, bool):
-        raise _policy_error(f"research should be true or false, found {abbreviate(value)}")
-    if key in ("research", "unsigned_plans"):
-        return value
-    return frozenset(expect_strings(value, key, refuse=_policy_error))
+def _describe_too_many_numbers(plan: StudyPlan, rows: int, budget: RoundBudget, needed: int) -> str:
+    return (
+        f"with this answer the client would have released {count_released_numbers(plan, budget.sets)} numbers about "
+        f"{rows} rows, expected at least {needed} rows for as many numbers; plan the study with fewer rounds"
+    )

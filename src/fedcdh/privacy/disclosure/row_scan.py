@@ -1,7 +1,7 @@
-"""One look at rows: the sums of a summary, and all that a site has to know about the rows before it lets these leave.
+"""The row scan: one pass over the rows for the summary and for everything disclosure control has to know about them.
 
-Rows are read, encoded and multiplied once, for all of it. What was found in some rows can be added to what was found in
-others, so rows may be looked at by several threads, or where they lie on a cluster, and the verdict is the same.
+Rows are read, encoded and multiplied once for all of it. Scans of different rows can be added, so rows may be scanned
+by several threads, or where they lie on a cluster, with the same result.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fedcdh.data.table import Table
 from fedcdh.data.threaded_source import partition
 from fedcdh.privacy.disclosure.leverage import ExtremeValues, HighLeverageRows
 from fedcdh.privacy.disclosure.small_cells import CellCounter
-from fedcdh.privacy.ledger import RowSketcher
+from fedcdh.privacy.ledger.row_sketches import RowSketcher
 from fedcdh.summaries.accumulator import MomentAccumulator, check_summary_arguments
 from fedcdh.summaries.encoder import Encoder
 from fedcdh.summaries.plan import StudyPlan
@@ -26,69 +26,161 @@ from fedcdh.summaries.summary import Summary
 
 @dataclass(frozen=True)
 class ScanOptions:
-    """What is to be found besides the sums. For what is not wanted, rows are not looked at."""
+    """What a row scan looks for besides the sums. What is not asked for costs no time.
 
-    few_values: int = 0  # most values of a number that are counted like labels
-    max_leverage: float | None = None  # the leverage of a row in all columns from which it is looked for
-    secret: bytes | None = field(default=None, repr=False)  # of the site, for sketches of the rows; not for logs
+    Parameters
+    ----------
+    max_discrete_values : int, default 0
+        Continuous variables with at most this many different values are counted like categorical ones.
+    max_leverage : float, optional
+        Leverage in all columns above which a row is looked for. Default: none is.
+    secret : bytes, optional
+        Secret of the site's ledger, for sketches of the rows. Default: no sketches. It is not shown in logs.
+    """
+
+    max_discrete_values: int = 0
+    max_leverage: float | None = None
+    secret: bytes | None = field(default=None, repr=False)
 
 
 class RowScan:
-    """What was found in some rows; `a + b` is what would be found in all of them."""
+    """The result of a scan of some rows; `a + b` is the result for the rows of both.
 
-    def __init__(self, plan: StudyPlan, client: str, wanted: ScanOptions) -> None:
+    Parameters
+    ----------
+    plan : StudyPlan
+        The plan of the summary.
+    client : str
+        Name of the client.
+    options : ScanOptions
+        What to look for.
+
+    Attributes
+    ----------
+    sums : MomentAccumulator
+        Sums of the summary.
+    extremes : ExtremeValues
+        Extreme values of every continuous variable.
+    cells : CellCounter
+        People with each value of discrete variables.
+    high_leverage : HighLeverageRows or None
+        Rows that may have a high leverage.
+    sketcher : RowSketcher or None
+        Sketches of the complete rows.
+    """
+
+    def __init__(self, plan: StudyPlan, client: str, options: ScanOptions) -> None:
         self._plan, self._client = plan, client
-        self.sums, self.outermost = MomentAccumulator(plan), ExtremeValues(plan)
-        self.few = CellCounter(plan, wanted.few_values)
-        self.lonely = None if wanted.max_leverage is None else HighLeverageRows(plan.columns, wanted.max_leverage)
-        self.seen = None if wanted.secret is None else RowSketcher(wanted.secret)
+        self.sums, self.extremes = MomentAccumulator(plan), ExtremeValues(plan)
+        self.cells = CellCounter(plan, options.max_discrete_values)
+        limit = options.max_leverage
+        self.high_leverage = None if limit is None else HighLeverageRows(plan.columns, limit)
+        self.sketcher = None if options.secret is None else RowSketcher(options.secret)
 
     def add(self, rows: Table, encode: Encoder) -> None:
-        """Looks at further rows."""
+        """Scan further rows.
+
+        Parameters
+        ----------
+        rows : Table
+            Rows, which may have missing values.
+        encode : Encoder
+            Encoder of the plan.
+        """
         complete = self.sums.add(rows, encode, self)
-        self.few(complete)
-        if self.seen is not None:
-            self.seen(complete)
+        self.cells(complete)
+        if self.sketcher is not None:
+            self.sketcher(complete)
 
     def numbers(self, numbers: Array) -> None:
-        """Sees the numbers of a block of complete rows."""
-        self.outermost(numbers)
+        """Receive the continuous values of a block of complete rows.
+
+        Parameters
+        ----------
+        numbers : array
+            Variables × rows.
+        """
+        self.extremes(numbers)
 
     def features(self, features: Array, products: Array) -> None:
-        """Sees their features, and the products of these."""
-        if self.lonely is not None:
-            self.lonely(features, products, self.sums.moments)
+        """Receive the features of a block of complete rows, and the products of these.
+
+        Parameters
+        ----------
+        features : array
+            Columns × rows.
+        products : array
+            Columns × columns.
+        """
+        if self.high_leverage is not None:
+            self.high_leverage(features, products, self.sums.moments)
 
     def __add__(self, other: RowScan) -> RowScan:
         both = copy(self)
-        both.sums, both.outermost = self.sums + other.sums, self.outermost + other.outermost
-        both.few = self.few + other.few
-        if self.lonely is not None and other.lonely is not None:
-            both.lonely = self.lonely.merge_with(other.lonely, both.sums.moments)
-        if self.seen is not None and other.seen is not None:
-            both.seen = self.seen + other.seen
+        both.sums, both.extremes = self.sums + other.sums, self.extremes + other.extremes
+        both.cells = self.cells + other.cells
+        if self.high_leverage is not None and other.high_leverage is not None:
+            both.high_leverage = self.high_leverage.merge_with(other.high_leverage, both.sums.moments)
+        if self.sketcher is not None and other.sketcher is not None:
+            both.sketcher = self.sketcher + other.sketcher
         return both
 
     def summary(self, max_missing_share: float) -> Summary:
-        """The message, unless too many rows were left out."""
+        """Return the summary of the rows.
+
+        Parameters
+        ----------
+        max_missing_share : float
+            Largest share of rows that may be left out for missing values.
+
+        Returns
+        -------
+        Summary
+            The summary.
+
+        Raises
+        ------
+        DataError
+            If too many rows were left out.
+        """
         return self.sums.summary(self._plan, self._client, max_missing_share)
 
 
-def scan_rows(table: Any, plan: StudyPlan, client: str, wanted: ScanOptions, *, workers: int = 1) -> RowScan:
-    """What is found in all rows of a table, of files, or of a `Spread`.
+def scan_rows(table: Any, plan: StudyPlan, client: str, options: ScanOptions, *, workers: int = 1) -> RowScan:
+    """Scan all rows of a table, of files, or of a partitioned source.
 
+    Parameters
+    ----------
+    table : table or source of rows
+        The rows.
+    plan : StudyPlan
+        The plan of the summary.
+    client : str
+        Name of the client.
+    options : ScanOptions
+        What to look for besides the sums.
+    workers : int, default 1
+        Number of threads.
+
+    Returns
+    -------
+    RowScan
+        The result for all rows.
+
+    Examples
+    --------
     >>> from fedcdh.summaries.plan import Continuous
     >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south"))
-    >>> scan_rows({"age": [50, 61, None]}, plan, "north", ScanOptions()).outermost.values
+    >>> scan_rows({"age": [50, 61, None]}, plan, "north", ScanOptions()).extremes.values
     {'age': array([50., 61.])}
     """
     check_summary_arguments(plan, client, 1.0)
     parts = partition(table, f"client {client!r}", workers=workers, names=plan.names, only=plan.names)
-    return parts.map_reduce(partial(_scan_source, plan=plan, client=client, wanted=wanted), RowScan.__add__)
+    return parts.map_reduce(partial(_scan_source, plan=plan, client=client, options=options), RowScan.__add__)
 
 
-def _scan_source(source: TableSource, *, plan: StudyPlan, client: str, wanted: ScanOptions) -> RowScan:
-    found, encode = RowScan(plan, client, wanted), Encoder(plan, client)
+def _scan_source(source: TableSource, *, plan: StudyPlan, client: str, options: ScanOptions) -> RowScan:
+    scan, encode = RowScan(plan, client, options), Encoder(plan, client)
     for rows in source.batches(plan.kinds):
-        found.add(rows, encode)
-    return found
+        scan.add(rows, encode)
+    return scan

@@ -1,12 +1,13 @@
-"""How many rows and people a message takes: its numbers about values, counted against the values.
+"""Thresholds: how many rows and people a message needs, by counting its numbers against the values they are about.
 
-The rules of a site (`policy`) and its ledger (`releasing`) go by these figures; docs/command-line.md has examples.
+The policy of a site (`policy`) and its ledger use these limits; docs/command-line.md has examples.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection
+from dataclasses import dataclass
 
 from fedcdh.summaries.joint import joint_terms
 from fedcdh.summaries.joint.request import VariableSet, count_entries
@@ -14,69 +15,168 @@ from fedcdh.summaries.plan import POWER_COLUMNS, Categorical, Continuous, StudyP
 
 MIN_ROWS = 100
 MIN_CELL_COUNT = 8
-"""The first number of people that OpenSAFELY lets out; OHDSI's figure is 5, DataSHIELD's 3."""
+"""The smallest count that OpenSAFELY releases; OHDSI uses 5, DataSHIELD 3."""
 MAX_COLUMNS_PER_ROW = 0.33
 """DataSHIELD's limit for a matrix of sums of products."""
 SAFETY_FACTOR = 2
-"""Times the limit at which counting alone no longer rules an attack out."""
+"""Multiple of the number of rows at which counting equations alone no longer rules out an attack."""
+
+
+@dataclass(frozen=True)
+class DifferencingLimits:
+    """Limits of a policy for a release beside earlier ones.
+
+    Parameters
+    ----------
+    rows : int
+        If any rows changed, at least this many.
+    cell_count : int
+        If any people with a level changed, at least this many.
+    profile_rows : int
+        If a profile covers any rows that a summary or another profile does not, at least this many.
+    strictness : float, default 1.0
+        How many times more rows the policy demands than the plan needs.
+    """
+
+    rows: int
+    cell_count: int
+    profile_rows: int
+    strictness: float = 1.0
 
 
 def required_rows(plan: StudyPlan, sets: Collection[VariableSet] = ()) -> int:
-    """The fewest rows whose summary may leave: max(100, ⌈(p−1)/0.33⌉, ⌈2 F/d⌉).
+    """Return the smallest number of rows whose summary may leave: max(100, ⌈(p−1)/0.33⌉, ⌈2 F/d⌉).
 
-    Answers about sets of variables (`rounds`) add their columns to p and their numbers to F.
+    Parameters
+    ----------
+    plan : StudyPlan
+        The plan of the summary.
+    sets : collection of tuple of str, optional
+        Sets of variables that were answered in adaptive rounds. They add their columns to p and their numbers to F.
 
-    p−1 columns besides the constant, d continuous variables. F is how many numbers the summary says about their n·d
-    unknown values; n > F/d rows are more unknowns than equations, and we ask for twice as many.
+    Returns
+    -------
+    int
+        Number of rows.
 
-    A continuous variable has m columns: m sums, m(m+1)/2 sums of products, but Σ x·x is Σ x²·1: m + m(m+1)/2 − 1. The
-    columns of a variable with L levels add up to the constant: L − 1 are free. Pairs of variables add the product of
-    their free columns. Sums of labels alone are counts and bear on no continuous value; but labels are not counted
-    among the unknowns, either: they are few, and their counts are in the summary.
+    Notes
+    -----
+    There are p−1 columns besides the constant and d continuous variables. F counts the numbers that the summary holds
+    about their n·d unknown values. With n > F/d rows there are more unknowns than equations; twice as many are
+    required.
+
+    A continuous variable has m columns: m sums and m(m+1)/2 sums of products, but Σ x·x is Σ x²·1, so
+    m + m(m+1)/2 − 1 numbers. The columns of a variable with L levels add up to the constant, so L − 1 are free. Pairs
+    of variables add the product of their free columns. Sums over levels alone are counts and do not concern continuous
+    values; in turn, levels do not count among the unknowns.
+
+    Examples
+    --------
+    >>> required_rows(StudyPlan((Continuous("age"),), ("north",)))
+    100
     """
     columns = plan.columns - 1 + sum(len(joint_terms(plan, names)) for names in sets)
-    least = max(MIN_ROWS, math.ceil(columns / MAX_COLUMNS_PER_ROW))
+    minimum = max(MIN_ROWS, math.ceil(columns / MAX_COLUMNS_PER_ROW))
     continuous = sum(isinstance(variable, Continuous) for variable in plan.variables)
-    return (
-        max(least, math.ceil(SAFETY_FACTOR * count_released_numbers(plan, sets) / continuous)) if continuous else least
-    )
+    if not continuous:
+        return minimum
+    return max(minimum, math.ceil(SAFETY_FACTOR * count_released_numbers(plan, sets) / continuous))
 
 
 def count_released_numbers(plan: StudyPlan, sets: Collection[VariableSet] = ()) -> int:
-    """F of `required_rows`: how many numbers a summary, and answers about these sets, say about continuous values."""
-    widths = {variable.name: plan.width(variable) for variable in plan.variables}
-    numbers = [widths[v.name] for v in plan.variables if isinstance(v, Continuous)]
-    labels = sum(widths[v.name] - 1 for v in plan.variables if isinstance(v, Categorical))
-    own = sum(m + m * (m + 1) // 2 - 1 for m in numbers)
-    pairs = (sum(numbers) ** 2 - sum(m * m for m in numbers)) // 2
-    return own + pairs + sum(numbers) * labels + sum(count_entries(plan, names) for names in sets)
+    """Return F of `required_rows`: the count of released numbers about continuous values.
 
+    Parameters
+    ----------
+    plan : StudyPlan
+        The plan of the summary.
+    sets : collection of tuple of str, optional
+        Sets of variables that were answered in adaptive rounds.
 
-def information_loads(plan: StudyPlan, rows: int, *, copies: int = 0) -> dict[str, float]:
-    """For every continuous variable, which share of the rows a summary and its copies use up: 2 F/(d n).
-
-    Numbers about one variable are its own, and half of those about it and another, and those about it among the people
-    with a label. All variables have as many columns, so each has F/d. Loads up to 1 are what `required_rows` asks for;
-    loads of several releases of the same rows add up.
+    Returns
+    -------
+    int
+        Count of numbers in the summary and these answers.
     """
-    continuous = [variable.name for variable in plan.variables if isinstance(variable, Continuous)]
-    each = SAFETY_FACTOR * count_released_numbers(plan) * (copies + 1) / (len(continuous) * rows) if continuous else 0.0
-    return dict.fromkeys(continuous, each)
+    widths = {variable.name: plan.width(variable) for variable in plan.variables}
+    continuous = [widths[v.name] for v in plan.variables if isinstance(v, Continuous)]
+    free_levels = sum(widths[v.name] - 1 for v in plan.variables if isinstance(v, Categorical))
+    own = sum(m + m * (m + 1) // 2 - 1 for m in continuous)
+    pairs = (sum(continuous) ** 2 - sum(m * m for m in continuous)) // 2
+    return own + pairs + sum(continuous) * free_levels + sum(count_entries(plan, names) for names in sets)
+
+
+def information_loads(plan: StudyPlan, rows: int, *, replicates: int = 0) -> dict[str, float]:
+    """Return the load of every continuous variable: the share 2 F/(d n) of the rows that a summary uses up.
+
+    The numbers about one variable are its own, half of those about it and another variable, and those about it within
+    each level. All variables have equally many columns, so each has F/d. `required_rows` demands a load of at most 1.
+    Loads of several releases of the same rows add up.
+
+    Parameters
+    ----------
+    plan : StudyPlan
+        The plan of the summary.
+    rows : int
+        Number of rows.
+    replicates : int, default 0
+        Number of bootstrap replicates that leave with the summary.
+
+    Returns
+    -------
+    dict from str to float
+        Load of every continuous variable.
+    """
+    return _equal_loads(plan, rows, count_released_numbers(plan) * (replicates + 1))
 
 
 def joint_information_loads(plan: StudyPlan, rows: int, sets: Collection[VariableSet]) -> dict[str, float]:
-    """The same for answers about these sets, whose numbers are about all variables alike."""
+    """Return the loads of answers about these sets of variables, whose numbers concern all variables alike.
+
+    Parameters
+    ----------
+    plan : StudyPlan
+        The plan of the answers.
+    rows : int
+        Number of rows.
+    sets : collection of tuple of str
+        The sets of variables.
+
+    Returns
+    -------
+    dict from str to float
+        Load of every continuous variable.
+    """
+    return _equal_loads(plan, rows, sum(count_entries(plan, names) for names in sets))
+
+
+def _equal_loads(plan: StudyPlan, rows: int, numbers: int) -> dict[str, float]:
     continuous = [variable.name for variable in plan.variables if isinstance(variable, Continuous)]
-    told = sum(count_entries(plan, names) for names in sets)
-    each = SAFETY_FACTOR * told / (len(continuous) * rows) if continuous else 0.0
-    return dict.fromkeys(continuous, each)
+    load = SAFETY_FACTOR * numbers / (len(continuous) * rows) if continuous else 0.0
+    return dict.fromkeys(continuous, load)
 
 
 def required_cell_count(plan: StudyPlan) -> int:
-    """The fewest people who may share a label, or a pair of labels: max(8, 2 m).
+    """Return the minimum cell count: the fewest people who may share a level or a pair of levels, max(8, 2 m).
 
-    The summary holds, for every label, the sums of a continuous variable's m columns over those who have it: m numbers
-    about as many values as there are people, which up to m people can be solved. Without continuous variables, 8.
+    For every level, the summary holds the sums of a continuous variable's m columns over the people who have it: m
+    numbers, which can be solved for up to m people. Without continuous variables the minimum is 8.
+
+    Parameters
+    ----------
+    plan : StudyPlan
+        The plan of the summary.
+
+    Returns
+    -------
+    int
+        Number of people.
+
+    Examples
+    --------
+    >>> required_cell_count(StudyPlan((Categorical("sex", ("f", "m")),), ("north",)))
+    8
     """
-    continuous = any(isinstance(variable, Continuous) for variable in plan.variables)
-    return max(MIN_CELL_COUNT, SAFETY_FACTOR * (POWER_COLUMNS + plan.family.width)) if continuous else MIN_CELL_COUNT
+    if not any(isinstance(variable, Continuous) for variable in plan.variables):
+        return MIN_CELL_COUNT
+    return max(MIN_CELL_COUNT, SAFETY_FACTOR * (POWER_COLUMNS + plan.family.width))

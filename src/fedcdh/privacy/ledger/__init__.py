@@ -1,47 +1,74 @@
-"""What has left a site: a ledger on its own disk, and the rules that more than one message has to keep to.
+"""The release ledger: everything that left a site, and the rules that several messages have to keep to.
 
-Whatever sends something about rows notes it first:
+- `record`: a release, as the ledger keeps it;
+- `ledger_file`: the ledger as an append-only file;
+- `row_sketches`: sketches of rows, which tell whether two releases are about the same rows;
+- `differencing`: whether a release may leave after earlier ones;
+- `unattended`: rules for a client that answers without a person;
+- `gate`: records profiles, summaries and answers, or refuses them.
 
-    ledger = ReleaseLedger(path)                     # made when it is first needed
-    seen = Sketcher(ledger.secret())                 # call it with complete rows, batch after batch
-    ...
-    release = Release("noisy", client, plan.fingerprint, digest, rows, numbers=0, columns=told(seen, ...),
-                      whole=seen.rows, epsilon=0.5, delta=1e-6)
-    ledger.record(release, partial(check_release, release, limits=policy.limits(plan)), key)
-
-`record` raises DisclosureError if the release must not leave, and otherwise returns once it is on disk: only then may the
-message leave. `epsilon` and `delta` are what the release spends; `spent_epsilon` adds up what was spent on rows in
-common. Releases of kind "summary", "answer" and "masked" are held to each other; "noisy" ones are not refused for rows
-that changed, since noise is what hides these.
+A release is recorded before it leaves: `ReleaseGate.record` raises DisclosureError if it must not leave, and otherwise
+returns once it is on disk. Summaries, answers and masked summaries are compared with each other. Noisy summaries are
+not refused for changed rows, which the noise hides; they spend a privacy budget.
 """
 
-from fedcdh.privacy.ledger.differencing import DifferencingLimits, check_differencing, spent_epsilon
-from fedcdh.privacy.ledger.ledger_file import (
-    LEDGER_FILE_NAME,
-    LedgerEntry,
-    ReleaseLedger,
-    default_ledger,
-    find_active_entries,
-    settings_folder,
-)
-from fedcdh.privacy.ledger.record import CELLS_KEY, WITHDRAWN, Release, ReleasedColumn
-from fedcdh.privacy.ledger.row_sketches import RowSketcher, ValueSketch, sketch_values
+from typing import TYPE_CHECKING
+
+from fedcdh._runtime.lazy_exports import attach
+
+if TYPE_CHECKING:
+    from fedcdh.privacy.ledger.differencing import check_differencing, spent_epsilon
+    from fedcdh.privacy.ledger.gate import ReleaseGate, RoundSpending, spent_round_budget
+    from fedcdh.privacy.ledger.ledger_file import (
+        LEDGER_FILE_NAME,
+        ReleaseLedger,
+        default_ledger,
+        find_active_entries,
+        settings_folder,
+    )
+    from fedcdh.privacy.ledger.record import WITHDRAWN, LedgerEntry, Release, ReleasedColumn
+    from fedcdh.privacy.ledger.row_sketches import RowSketcher, ValueSketch, sketch_values
+    from fedcdh.privacy.ledger.unattended import check_unattended
 
 __all__ = [
-    "CELLS_KEY",
     "LEDGER_FILE_NAME",
     "WITHDRAWN",
-    "DifferencingLimits",
     "LedgerEntry",
     "Release",
+    "ReleaseGate",
     "ReleaseLedger",
     "ReleasedColumn",
+    "RoundSpending",
     "RowSketcher",
     "ValueSketch",
     "check_differencing",
+    "check_unattended",
     "default_ledger",
     "find_active_entries",
     "settings_folder",
     "sketch_values",
     "spent_epsilon",
+    "spent_round_budget",
 ]
+
+_EXPORTS = {
+    "LEDGER_FILE_NAME": "fedcdh.privacy.ledger.ledger_file",
+    "WITHDRAWN": "fedcdh.privacy.ledger.record",
+    "LedgerEntry": "fedcdh.privacy.ledger.record",
+    "Release": "fedcdh.privacy.ledger.record",
+    "ReleaseGate": "fedcdh.privacy.ledger.gate",
+    "ReleaseLedger": "fedcdh.privacy.ledger.ledger_file",
+    "ReleasedColumn": "fedcdh.privacy.ledger.record",
+    "RoundSpending": "fedcdh.privacy.ledger.gate",
+    "RowSketcher": "fedcdh.privacy.ledger.row_sketches",
+    "ValueSketch": "fedcdh.privacy.ledger.row_sketches",
+    "check_differencing": "fedcdh.privacy.ledger.differencing",
+    "check_unattended": "fedcdh.privacy.ledger.unattended",
+    "default_ledger": "fedcdh.privacy.ledger.ledger_file",
+    "find_active_entries": "fedcdh.privacy.ledger.ledger_file",
+    "settings_folder": "fedcdh.privacy.ledger.ledger_file",
+    "sketch_values": "fedcdh.privacy.ledger.row_sketches",
+    "spent_epsilon": "fedcdh.privacy.ledger.differencing",
+    "spent_round_budget": "fedcdh.privacy.ledger.gate",
+}
+__getattr__, __dir__ = attach(__name__, _EXPORTS)

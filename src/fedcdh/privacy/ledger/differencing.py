@@ -1,15 +1,16 @@
-"""Whether a release may leave after those before it: one message may be harmless, and two of them not.
+"""Differencing: whether a release may leave after those before it. One message may be harmless, and two not.
 
-- The same message again tells nothing (`ReleaseLedger.record` does not even ask).
-- Two releases of nearly the same rows differ by those that changed, as if these had been summarized alone. So none may
-  have changed, or as many as a summary needs; among the changed ones, as many with a label as a summary needs.
-- Sums add up: three releases may tell, of this year, of last year and of both, who is in the last one only. That is
-  held to the same figure, where nearly every row is another.
-- The same rows under another plan are looked at from another side. All that was told about a variable has to stay below
-  what its values can hide: loads (`Told`) add up, to at most 1.
-- A profile tells two sums about each column. A summary after it, of the complete rows, tells the same sums about fewer
-  rows, so the rows left out have to be none, or as many as people with a label have to be.
-- What left under masks does not leave plainly by the same plan.
+- A release that repeats an earlier one adds nothing, and is not checked (`ReleaseLedger.record`).
+- Two releases of nearly the same rows differ by the rows that changed, as if these had been summarised alone. So either
+  no row may have changed, or as many as a summary needs. Among the changed rows, each level needs the minimum cell
+  count.
+- Sums can be added. Of three releases, one may be of this year, one of last year, and one of both years and a few more
+  people. The same limit on changed rows holds for sets of three, where nearly every row is distinct.
+- Another plan looks at the same rows in another way. Everything released about a variable has to stay below what its
+  values can hide: the loads of its columns (`ReleasedColumn`) add up to at most 1.
+- A profile releases two sums about each column. A summary of the complete rows releases the same sums about fewer rows.
+  So the rows left out have to be none, or at least the minimum cell count.
+- What left under masks must not leave in plain by the same plan.
 """
 
 from __future__ import annotations
@@ -20,107 +21,144 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from fedcdh.errors import DisclosureError
-from fedcdh.privacy.ledger.ledger_file import LedgerEntry
-from fedcdh.privacy.ledger.record import CELLS_KEY, Release
+from fedcdh.privacy.disclosure.thresholds import DifferencingLimits
+from fedcdh.privacy.ledger.record import CELLS_KEY, LedgerEntry, Release
 from fedcdh.privacy.ledger.row_sketches import match_columns
 
-_ASK_FIRST = "after asking who is responsible for data protection"
+_ASK_FIRST = "after asking the person responsible for data protection"
 _MAX_LISTED_FINDINGS = 20
-_MAX_TRIPLE_SETS = 40  # sets of rows that are looked at two by two
-
-
-@dataclass(frozen=True)
-class DifferencingLimits:
-    """What the policy of a site asks of a release beside others."""
-
-    rows: int  # that have to have changed, if any
-    level: int  # people with a label among those that changed
-    described: int  # rows that a profile tells of, and a summary, or another profile, does not
-    times: float = 1.0  # how much stricter about rows than its plan needs the policy is
+_MAX_TRIPLE_SETS = 40  # latest sets of rows that are compared two by two with the new one
 
 
 def check_differencing(new: Release, earlier: Sequence[LedgerEntry], limits: DifferencingLimits) -> None:
-    """Refuses a release that must not leave after these.
+    """Refuse a release that must not leave after earlier ones.
 
-    Rows that changed since another message are said first, and alone: with the rows of then, all else may be well.
+    Rows that changed since another summary are reported first and alone: with the earlier rows, the other findings may
+    not apply.
+
+    Parameters
+    ----------
+    new : Release
+        What is to leave.
+    earlier : sequence of LedgerEntry
+        Active entries of the ledger.
+    limits : DifferencingLimits
+        Limits of the site's policy.
+
+    Raises
+    ------
+    DisclosureError
+        With one line for each finding.
     """
     pairs = [pair for pair in (ReleasePair.of(new, entry) for entry in earlier) if pair.changed]
-    messages = [pair for pair in pairs if not pair.described]
-    broken = (
+    messages = [pair for pair in pairs if not pair.has_profile]
+    findings = (
         [*_find_unmasking(new, earlier)]
         or [*_find_small_differences(messages, limits)]
         or [*_find_triple_differences(new, messages, limits)]
+        or [*_find_small_differences(pairs, limits), *_find_overload(new, pairs, limits)]
     )
-    broken = broken or [*_find_small_differences(pairs, limits), *_find_overload(new, pairs, limits)]
-    if broken:
-        more = [f"and {len(broken) - _MAX_LISTED_FINDINGS} more"] if len(broken) > _MAX_LISTED_FINDINGS else []
+    if findings:
+        more = [f"and {len(findings) - _MAX_LISTED_FINDINGS} more"] if len(findings) > _MAX_LISTED_FINDINGS else []
         raise DisclosureError(
-            f"this {new.kind} must not leave after what left before, says the ledger of this site:\n- "
-            + "\n- ".join([*broken[:_MAX_LISTED_FINDINGS], *more])
-            + "\nA profile or a summary that was made and never sent: fedcdh ledger withdraw NUMBER --reason ..."
+            f"This {new.kind} must not leave after the releases in this site's ledger:\n- "
+            + "\n- ".join([*findings[:_MAX_LISTED_FINDINGS], *more])
+            + "\nIf an earlier profile or summary was never sent, withdraw it: "
+            "fedcdh ledger withdraw NUMBER --reason ..."
         )
 
 
 def spent_epsilon(new: Release, earlier: Sequence[LedgerEntry]) -> float:
-    """The privacy budget that was spent on rows which are among those of this release: the sum of epsilons."""
+    """Return the privacy budget that earlier releases spent on rows of this release: the sum of their epsilons.
+
+    Parameters
+    ----------
+    new : Release
+        What is to leave.
+    earlier : sequence of LedgerEntry
+        Active entries of the ledger.
+
+    Returns
+    -------
+    float
+        The sum, by basic composition.
+    """
     return sum(
-        entry.release.epsilon for entry in earlier if entry.release.epsilon and ReleasePair.of(new, entry).sharing
+        entry.release.epsilon for entry in earlier if entry.release.epsilon and ReleasePair.of(new, entry).shares_rows
     )
 
 
 @dataclass(frozen=True)
 class ReleasePair:
-    """A new release beside an earlier one: which columns are the same, and how many values changed in each."""
+    """A new release beside an earlier one: their common columns, and how many values changed in each.
+
+    Parameters
+    ----------
+    new : Release
+        What is to leave.
+    entry : LedgerEntry
+        An earlier release.
+    changed : dict
+        For each pair of a column of the new release and the same column of the earlier one, a lower bound on the
+        number of values that changed.
+    changed_rows : int or None
+        Lower bound on the number of rows that changed, if both have the same columns.
+    """
 
     new: Release
     entry: LedgerEntry
-    changed: dict[tuple[str, str], int]  # at least so many
-    whole: int | None  # rows that changed, where both have the same columns
+    changed: dict[tuple[str, str], int]
+    changed_rows: int | None
 
     @classmethod
     def of(cls, new: Release, entry: LedgerEntry) -> ReleasePair:
-        ours = {name: told.sketch for name, told in new.columns.items()}
-        theirs = {name: told.sketch for name, told in entry.release.columns.items()}
+        """Compare the sketches of two releases."""
+        ours = {name: column.sketch for name, column in new.columns.items()}
+        theirs = {name: column.sketch for name, column in entry.release.columns.items()}
         columns = match_columns(ours, theirs)
         changed = {(a, b): ours[a].changed(theirs[b]) for a, b in columns}
-        whole = None
-        if new.whole and entry.release.whole and len(columns) == len(ours) == len(theirs):
-            whole = new.whole.changed(entry.release.whole)
-        return cls(new, entry, changed, whole)
+        changed_rows = None
+        old_rows = entry.release.complete_rows
+        if new.complete_rows and old_rows and len(columns) == len(ours) == len(theirs):
+            changed_rows = new.complete_rows.changed(old_rows)
+        return cls(new, entry, changed, changed_rows)
 
     @property
-    def most(self) -> int:
-        """Rows that changed, at least."""
-        return max([*self.changed.values(), self.whole or 0], default=0)
+    def min_changed(self) -> int:
+        """Lower bound on the number of rows that changed."""
+        return max([*self.changed.values(), self.changed_rows or 0], default=0)
 
     @property
-    def sharing(self) -> bool:
-        """Whether there are rows in both."""
+    def shares_rows(self) -> bool:
+        """Whether the two releases surely have rows in common."""
         if not self.changed:
             return False
-        old = self.entry.release
-        if self.whole is not None and self.new.whole and old.whole and self.new.whole.shares(old.whole):
+        new, old = self.new.complete_rows, self.entry.release.complete_rows
+        if self.changed_rows is not None and new and old and new.shares(old):
             return True
-        pairs = ((self.new.columns[a].sketch, old.columns[b].sketch) for a, b in self.changed)
-        return not self.most or any(one.shares(other) for one, other in pairs)
+        columns = self.entry.release.columns
+        pairs = ((self.new.columns[a].sketch, columns[b].sketch) for a, b in self.changed)
+        return not self.min_changed or any(one.shares(other) for one, other in pairs)
 
     @property
-    def comparable(self) -> bool:
-        """Whether few changes mean nearly the same rows: two tables with no more in common than the column of sexes
-        have nearly the same numbers of women without having anybody in common."""
+    def is_comparable(self) -> bool:
+        """Whether few changes mean nearly the same rows.
+
+        Two tables that have only the column of sexes in common have similar numbers of women, and nobody in common.
+        """
         return len(self.changed) == len(self.new.columns) == len(self.entry.release.columns) or (
-            bool(self.plain) or self.sharing
+            bool(self.changed_distinct) or self.shares_rows
         )
 
     @property
-    def plain(self) -> dict[tuple[str, str], int]:
-        """Of columns in which nearly every value stands once: there, changes do not cancel."""
+    def changed_distinct(self) -> dict[tuple[str, str], int]:
+        """Changes in columns whose values are nearly all distinct, so that changes do not cancel."""
         new, old = self.new.columns, self.entry.release.columns
         return {(a, b): n for (a, b), n in self.changed.items() if new[a].sketch.distinct and old[b].sketch.distinct}
 
     @property
-    def described(self) -> bool:
-        """Whether one of the two only describes columns."""
+    def has_profile(self) -> bool:
+        """Whether one of the two releases is a profile."""
         return "profile" in (self.new.kind, self.entry.release.kind)
 
 
@@ -128,9 +166,9 @@ def _find_unmasking(new: Release, earlier: Sequence[LedgerEntry]) -> Iterator[st
     hidden = next((entry for entry in earlier if new.unmasks(entry.release)), None)
     if hidden is not None:
         yield (
-            f"{_describe_entry(hidden)} left under masks, which this would take off: whoever has the sum, and this, knows more "
-            "of this site and of the others than was agreed on; send nothing but what fedcdh mask writes, or ask for a "
-            f"plan of another name if masks were given up, {_ASK_FIRST}"
+            f"{_describe_entry(hidden)} left under masks, which this release would take off. Together with the sum it "
+            "would show more of this client, and of the others, than was agreed on. Send only what fedcdh secure-sum "
+            f"join writes; or, if masks were given up, ask for a plan of another name, {_ASK_FIRST}"
         )
 
 
@@ -138,75 +176,84 @@ def _find_small_differences(pairs: Sequence[ReleasePair], limits: DifferencingLi
     for pair in pairs:
         if "noisy" in (pair.new.kind, pair.entry.release.kind):
             continue
-        limit = limits.described if pair.described else limits.rows
-        near = {name: found for (name, _), found in pair.plain.items() if 0 < found < limit}
-        if 0 < pair.most < limit and pair.comparable:
-            yield _describe_small_difference(pair, f"{pair.most} or few more rows changed", limit)
-        elif near and pair.sharing:
+        limit = limits.profile_rows if pair.has_profile else limits.rows
+        near = {name: found for (name, _), found in pair.changed_distinct.items() if 0 < found < limit}
+        if 0 < pair.min_changed < limit and pair.is_comparable:
+            yield _describe_small_difference(pair, f"{pair.min_changed} or a few more rows changed", limit)
+        elif near and pair.shares_rows:
             name = min(near, key=lambda one: near[one])
-            yield _describe_small_difference(pair, f"{near[name]} or few more values of {name!r} changed", limit)
-        elif pair.most and pair.sharing and not pair.described:
+            yield _describe_small_difference(pair, f"{near[name]} or a few more values of {name!r} changed", limit)
+        elif pair.min_changed and pair.shares_rows and not pair.has_profile:
             yield from _find_small_cell_changes(pair, limits)
 
 
 def _find_triple_differences(new: Release, pairs: Sequence[ReleasePair], limits: DifferencingLimits) -> Iterator[str]:
-    """Rows that are left when two earlier releases are added to this one, or taken from it."""
-    rows = new.whole
+    """Find rows that remain when two earlier releases are added to this one, or subtracted from it."""
+    rows = new.complete_rows
     if rows is None or not rows.distinct or new.kind == "noisy":
         return
-    old = [(pair.entry, pair.entry.release) for pair in pairs if pair.whole and pair.entry.release.kind != "noisy"]
-    known = {release.whole.check: (entry, release.whole) for entry, release in old if release.whole is not None}
+    old = [
+        (pair.entry, pair.entry.release) for pair in pairs if pair.changed_rows and pair.entry.release.kind != "noisy"
+    ]
+    known = {
+        release.complete_rows.check: (entry, release.complete_rows)
+        for entry, release in old
+        if release.complete_rows is not None
+    }
     for (one, first), (other, second) in combinations([*known.values()][-_MAX_TRIPLE_SETS:], 2):
-        both = rows.changed(first + second), (rows + first).changed(second), (rows + second).changed(first)
-        if 0 < (found := min(both)) < limits.rows and 0 not in both:
+        differences = rows.changed(first + second), (rows + first).changed(second), (rows + second).changed(first)
+        if 0 < (found := min(differences)) < limits.rows and 0 not in differences:
             yield (
-                f"{found} or few more rows would be told about by {_describe_entry(one)}, {_describe_entry(other)} and this together, "
-                f"expected none or at least {limits.rows}: sums of rows add up, so that what is in one of the three "
-                "alone can be computed; leave these rows out, wait until there are more, or set min_rows in "
-                f"policy.toml, {_ASK_FIRST}"
+                f"{found} or a few more rows would be disclosed by {_describe_entry(one)}, {_describe_entry(other)} "
+                f"and this release together, expected none or at least {limits.rows}: sums of rows can be added, so "
+                "the rows that are in only one of the three can be computed. Leave these rows out, wait until there "
+                f"are more, or set min_rows in policy.toml, {_ASK_FIRST}"
             )
             return
 
 
 def _find_small_cell_changes(pair: ReleasePair, limits: DifferencingLimits) -> Iterator[str]:
-    """People with a label among those that only came, or only went; where many did both, the two hide each other."""
-    came = (pair.most + pair.new.rows - pair.entry.release.rows) / 2
-    if min(came, pair.most - came) >= limits.rows:
+    """Find levels with few people among the rows that were only added, or only removed.
+
+    Where many rows were added and many removed, the two hide each other.
+    """
+    added = (pair.min_changed + pair.new.rows - pair.entry.release.rows) / 2
+    if min(added, pair.min_changed - added) >= limits.rows:
         return
-    for what, least in (*_smallest_level_changes(pair), *_smallest_pair_changes(pair)):
-        if least < limits.level:
+    for what, smallest in (*_smallest_level_changes(pair), *_smallest_pair_changes(pair)):
+        if smallest < limits.cell_count:
             yield (
-                f"since {_describe_entry(pair.entry)} {least} people more or fewer have a value of {what}, expected none or at "
-                f"least {limits.level}: the difference of the two would tell about them; send the rows of then, wait "
-                f"for more rows, or leave {what} out"
+                f"since {_describe_entry(pair.entry)} the number of people with a value of {what} changed by "
+                f"{smallest}, expected none or at least {limits.cell_count}: the difference of the two releases would "
+                f"disclose them. Send the rows of then, wait for more rows, or leave {what} out"
             )
 
 
 def _smallest_level_changes(pair: ReleasePair) -> Iterator[tuple[str, int]]:
-    """The smallest change in how many have a label, or a value of a number with few different ones."""
+    """Yield the smallest change in how many people have a level, or a value of a discrete variable."""
     for name, other in pair.changed:
         one, two = pair.new.columns[name], pair.entry.release.columns[other]
-        net = one.sketch.net(two.sketch)
-        if len(net) and ((one.label and two.label) or (one.sketch.few and two.sketch.few)):
+        net = one.sketch.net_changes(two.sketch)
+        if len(net) and ((one.categorical and two.categorical) or (one.sketch.discrete and two.sketch.discrete)):
             yield repr(name), int(net.min())
 
 
 def _smallest_pair_changes(pair: ReleasePair) -> Iterator[tuple[str, int]]:
-    """The smallest change in how many have two labels together."""
-    new, old = pair.new.about.get(CELLS_KEY, {}), pair.entry.release.about.get(CELLS_KEY, {})
+    """Yield the smallest change in how many people have two levels together."""
+    new, old = pair.new.details.get(CELLS_KEY, {}), pair.entry.release.details.get(CELLS_KEY, {})
     for names in new.keys() & old.keys():
-        both = new[names].keys() | old[names].keys()
-        changes = [abs(new[names].get(cell, 0) - old[names].get(cell, 0)) for cell in both]
-        if least := min(filter(None, changes), default=0):
-            yield names, least
+        cells = new[names].keys() | old[names].keys()
+        changes = [abs(new[names].get(cell, 0) - old[names].get(cell, 0)) for cell in cells]
+        if smallest := min(filter(None, changes), default=0):
+            yield names, smallest
 
 
 def _find_overload(new: Release, pairs: Sequence[ReleasePair], limits: DifferencingLimits) -> Iterator[str]:
-    """All that was told about a variable, in releases that have rows in common with this one."""
-    loads = {name: [told.load] for name, told in new.columns.items() if told.load}
+    """Find a variable whose loads, over all releases that share rows with this one, exceed 1."""
+    loads = {name: [column.load] for name, column in new.columns.items() if column.load}
     numbers: list[int] = []
     for pair in pairs:
-        if pair.sharing:
+        if pair.shares_rows:
             for name, other in pair.changed:
                 load = pair.entry.release.columns[other].load
                 if name in loads and load:
@@ -214,28 +261,28 @@ def _find_overload(new: Release, pairs: Sequence[ReleasePair], limits: Differenc
                     numbers.append(pair.entry.number)
     heaviest = max(loads, key=lambda name: sum(loads[name]), default=None)
     if heaviest is not None and len(loads[heaviest]) > 1:
-        total = sum(loads[heaviest]) * limits.times
+        total = sum(loads[heaviest]) * limits.strictness
         if total > 1:
             yield (
-                f"with {_list_numbers(sorted(set(numbers)))}, which had rows in common with this one, so many numbers would "
-                f"be told about {heaviest!r} that {math.ceil(total * new.rows)} rows are needed, and there are "
-                f"{new.rows}: single values could be solved for; send the same message as then, leave {heaviest!r} out "
-                f"of the plan, add rows, or set min_rows in policy.toml, {_ASK_FIRST}"
+                f"together with {_list_numbers(sorted(set(numbers)))}, which shared rows with this one, the releases "
+                f"about {heaviest!r} would hold as many numbers as need {math.ceil(total * new.rows)} rows, and there "
+                f"are {new.rows}: single values could be computed. Send the earlier message again, leave "
+                f"{heaviest!r} out of the plan, add rows, or set min_rows in policy.toml, {_ASK_FIRST}"
             )
 
 
 def _describe_small_difference(pair: ReleasePair, what: str, limit: int) -> str:
-    if pair.described:
+    if pair.has_profile:
         return (
-            f"{what} since {_describe_entry(pair.entry)}, "
-            f"expected none or at least {limit} (a summary leaves out rows with missing values): the difference of the "
-            f"two would tell about them; fill these values in, leave the variable out, or leave {limit} further rows "
-            f"out at random, and next time profile with --complete; or set min_cell_count in policy.toml, {_ASK_FIRST}"
+            f"{what} since {_describe_entry(pair.entry)}, expected none or at least {limit} (a summary leaves out rows "
+            "with missing values): the difference of the two releases would disclose them. Fill these values in, leave "
+            f"the variable out, or leave {limit} further rows out at random, and next time profile with --complete; "
+            f"or set min_cell_count in policy.toml, {_ASK_FIRST}"
         )
     return (
-        f"{what} since {_describe_entry(pair.entry)}, expected none or at least {limit}: the difference of the two would tell "
-        f"about single people; send the message of then, or one of the same rows, wait until more rows have changed, "
-        f"or set min_rows in policy.toml, {_ASK_FIRST}"
+        f"{what} since {_describe_entry(pair.entry)}, expected none or at least {limit}: the difference of the two "
+        "releases would disclose single people. Send the earlier message again, or one of the same rows, wait until "
+        f"more rows have changed, or set min_rows in policy.toml, {_ASK_FIRST}"
     )
 
 

@@ -1,4 +1,4 @@
-"""What a site notes of everything that leaves it: from profiles, summaries and answers to entries of its ledger."""
+"""The release gate: turns profiles, summaries and answers into entries of the ledger, or refuses them."""
 
 from __future__ import annotations
 
@@ -15,20 +15,17 @@ from fedcdh.data.sources import to_source
 from fedcdh.errors import DisclosureError, SecureAggregationError
 from fedcdh.messages.signing import SigningKey
 from fedcdh.privacy.disclosure.policy import Policy
-from fedcdh.privacy.disclosure.thresholds import count_released_numbers, information_loads, joint_information_loads
-from fedcdh.privacy.ledger import (
-    CELLS_KEY,
+from fedcdh.privacy.disclosure.thresholds import (
     DifferencingLimits,
-    LedgerEntry,
-    Release,
-    ReleasedColumn,
-    ReleaseLedger,
-    RowSketcher,
-    ValueSketch,
-    check_differencing,
-    sketch_values,
-    spent_epsilon,
+    count_released_numbers,
+    information_loads,
+    joint_information_loads,
 )
+from fedcdh.privacy.ledger.differencing import check_differencing, spent_epsilon
+from fedcdh.privacy.ledger.ledger_file import ReleaseLedger, find_active_entries
+from fedcdh.privacy.ledger.record import CELLS_KEY, DESCRIPTIONS_KEY, LedgerEntry, Release, ReleasedColumn
+from fedcdh.privacy.ledger.row_sketches import RowSketcher, ValueSketch, sketch_values
+from fedcdh.privacy.ledger.unattended import check_same_content, check_unattended
 from fedcdh.summaries.dp_parameters import DPParameters
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.joint import JointRequest, JointSummary, RoundBudget
@@ -36,98 +33,206 @@ from fedcdh.summaries.plan import Categorical, StudyPlan
 from fedcdh.summaries.profiles import Profile
 from fedcdh.summaries.summary import Summary
 
+LocalNames = Mapping[str, str]
+"""From the study's names of variables to the site's own column names, where these differ."""
+
 
 @dataclass(frozen=True)
 class ReleaseGate:
-    """Where this site notes what leaves, and looks up what left, before anything does; entries are signed with the key.
+    """Where a client records each release, and compares it with earlier ones, before it leaves.
 
-    Research is noted as well, and held to nothing. Who is `only_asking` whether something may leave notes nothing.
+    Releases without disclosure control are recorded as well, but never refused.
+
+    Parameters
+    ----------
+    ledger : ReleaseLedger
+        The ledger of the site.
+    key : SigningKey, optional
+        Signs the entries.
+    dry_run : bool, default False
+        Whether to check releases without recording them.
+    max_plans : int, optional
+        For a client that answers requests without a person: the largest number of plans that it answers. It then also
+        refuses to release a plan, or the description of a column, with other content than before.
+
+    See Also
+    --------
+    fedcdh.privacy.ledger.unattended : The rules for unattended clients.
     """
 
     ledger: ReleaseLedger
     key: SigningKey | None = None
-    only_asking: bool = False
+    dry_run: bool = False
+    max_plans: int | None = None
 
-    def sketcher(self) -> RowSketcher:
-        """Is to be called with the complete rows of what leaves."""
+    def new_sketcher(self) -> RowSketcher:
+        """Return a sketcher, to be called with the complete rows of a release."""
         return RowSketcher(self.ledger.secret())
 
     def record(
         self,
         release: Release,
         limits: DifferencingLimits,
-        further: Callable[[Sequence[LedgerEntry]], None] = lambda earlier: None,
+        check_more: Callable[[Sequence[LedgerEntry]], None] = lambda earlier: None,
     ) -> None:
-        """Notes the release, or refuses it; `further` may refuse when it sees what left before."""
+        """Record a release, or refuse it.
+
+        Parameters
+        ----------
+        release : Release
+            What is to leave.
+        limits : DifferencingLimits
+            The policy's limits for releases beside earlier ones.
+        check_more : callable, optional
+            Called with the active entries; refuses the release by raising.
+
+        Raises
+        ------
+        DisclosureError
+            If the release must not leave.
+        LedgerError
+            If the ledger cannot be read or written.
+        """
 
         def check(earlier: Sequence[LedgerEntry]) -> None:
-            further(earlier)
-            if not release.research:
+            check_more(earlier)
+            if release.disclosure_control:
                 check_differencing(release, earlier, limits)
 
-        if self.only_asking:
-            self.ledger.ask(release, check)
-        else:
-            self.ledger.record(release, check, self.key)
+        def check_repeats(earlier: Sequence[LedgerEntry]) -> None:
+            if self.max_plans is not None and release.disclosure_control:
+                check_unattended(release, earlier, self.max_plans)
 
-    def record_profile(self, rows: Any, profile: Profile, policy: Policy, own: Mapping[str, str]) -> None:
-        """A profile describes every column by itself: all its values count, not those of complete rows."""
+        if self.dry_run:
+            self.ledger.check(release, check, check_repeats=check_repeats)
+        else:
+            self.ledger.record(release, check, self.key, check_repeats=check_repeats)
+
+    def record_profile(self, rows: Any, profile: Profile, policy: Policy, local_names: LocalNames) -> None:
+        """Record a profile. It describes each column by itself, so the sketches are of all values of each column.
+
+        Parameters
+        ----------
+        rows : table or source of rows
+            The rows that were profiled.
+        profile : Profile
+            The profile that is to leave.
+        policy : Policy
+            The site's policy.
+        local_names : mapping from str to str
+            From variables to the site's own column names, where these differ.
+
+        Raises
+        ------
+        DisclosureError
+            If the profile must not leave after earlier releases.
+        """
         kinds = {name: column.kind for name, column in profile.columns.items()}
         source = to_source(rows, f"client {profile.client!r}", only=list(kinds))
         sketches = sketch_values(source, kinds, self.ledger.secret())
-        numbers = [column for column in profile.columns.values() if column.kind == "continuous"]
+        continuous = [column for column in profile.columns.values() if column.kind == "continuous"]
+        described = [(local_names.get(name, name), asdict(profile.columns[name])) for name in sorted(profile.columns)]
         release = Release(
             "profile",
             profile.client,
             "",
-            _hash_document([(own.get(name, name), asdict(profile.columns[name])) for name in sorted(profile.columns)]),
+            _hash_document(described),
             profile.rows,
-            sum(2 + len(column.quantiles) for column in numbers),
-            _released_columns(sketches, own, {}, {name for name, kind in kinds.items() if kind == "categorical"}),
-            research=policy.research,
+            sum(2 + len(column.quantiles) for column in continuous),
+            _released_columns(
+                sketches, local_names, {}, {name for name, kind in kinds.items() if kind == "categorical"}
+            ),
+            disclosure_control=policy.disclosure_control,
+            details={
+                DESCRIPTIONS_KEY: {f"{name} as {column['kind']}": _hash_document(column) for name, column in described}
+            },
         )
-        self.record(release, policy.limits())
+        self.record(release, policy.differencing_limits())
 
     def record_summary(
         self,
         summary: Summary,
         plan: StudyPlan,
-        seen: RowSketcher,
+        sketcher: RowSketcher,
         policy: Policy,
-        own: Mapping[str, str],
+        local_names: LocalNames,
         *,
-        copies: int = 0,
+        replicates: int = 0,
         masked: bool = False,
     ) -> None:
-        """A summary with its bootstrap copies, or one that leaves under masks; `seen` has seen its rows."""
+        """Record a summary with its bootstrap replicates, or a summary that leaves under masks.
+
+        Parameters
+        ----------
+        summary : Summary
+            The summary that is to leave.
+        plan : StudyPlan
+            The plan that it follows.
+        sketcher : RowSketcher
+            Has sketched the rows of the summary.
+        policy : Policy
+            The site's policy.
+        local_names : mapping from str to str
+            From variables to the site's own column names, where these differ.
+        replicates : int, default 0
+            Number of bootstrap replicates that leave with the summary.
+        masked : bool, default False
+            Whether the summary leaves under the masks of secure aggregation.
+
+        Raises
+        ------
+        DisclosureError
+            If the summary must not leave after earlier releases.
+        """
+        loads = information_loads(plan, summary.rows, replicates=replicates)
         release = Release(
             "masked" if masked else "summary",
             summary.clients[0],
             plan.fingerprint,
             _hash_summary(summary, plan),
             summary.rows,
-            count_released_numbers(plan) * (copies + 1),
-            _released_columns(
-                seen.columns, own, information_loads(plan, summary.rows, copies=copies), _categorical_names(plan)
-            ),
-            whole=seen.rows,
-            copies=copies,
-            research=policy.research,
-            about={CELLS_KEY: _count_level_pairs(summary, plan, seen, own)},
+            count_released_numbers(plan) * (replicates + 1),
+            _released_columns(sketcher.columns, local_names, loads, _categorical_names(plan)),
+            complete_rows=sketcher.rows,
+            replicates=replicates,
+            disclosure_control=policy.disclosure_control,
+            details={CELLS_KEY: _count_level_pairs(summary, plan, sketcher, local_names)},
         )
-        self.record(release, policy.limits(plan))
+        self.record(release, policy.differencing_limits(plan))
 
     def record_noisy_summary(
         self,
         summary: Summary,
         noise: DPParameters,
         plan: StudyPlan,
-        seen: RowSketcher,
+        sketcher: RowSketcher,
         policy: Policy,
-        own: Mapping[str, str],
+        local_names: LocalNames,
     ) -> None:
-        """A summary with noise: it spends epsilon and delta. Noise is new every time, so the same rows spend again."""
-        told = _released_columns(seen.columns, own, {}, _categorical_names(plan))
+        """Record a summary with noise, which spends a privacy budget.
+
+        The noise is drawn afresh each time, so the same rows spend the budget again.
+
+        Parameters
+        ----------
+        summary : Summary
+            The summary with its noise.
+        noise : DPParameters
+            The privacy budget that it spends.
+        plan : StudyPlan
+            The plan that it follows.
+        sketcher : RowSketcher
+            Has sketched the rows of the summary.
+        policy : Policy
+            The site's policy.
+        local_names : mapping from str to str
+            From variables to the site's own column names, where these differ.
+
+        Raises
+        ------
+        DisclosureError
+            If the privacy budget is used up, or the summary must not leave after earlier releases.
+        """
         release = Release(
             "noisy",
             summary.clients[0],
@@ -135,72 +240,156 @@ class ReleaseGate:
             summary.digest,
             summary.rows,
             0,
-            told,
-            whole=seen.rows,
+            _released_columns(sketcher.columns, local_names, {}, _categorical_names(plan)),
+            complete_rows=sketcher.rows,
             epsilon=noise.epsilon,
             delta=noise.delta,
-            research=policy.research,
+            disclosure_control=policy.disclosure_control,
         )
-        self.record(release, policy.limits(plan), partial(_check_epsilon_budget, release, policy))
+        self.record(release, policy.differencing_limits(plan), partial(_check_epsilon_budget, release, policy))
 
     def record_answer(
         self,
-        request: JointRequest,
         answers: Sequence[JointSummary],
         plan: StudyPlan,
-        seen: RowSketcher,
+        sketcher: RowSketcher,
         policy: Policy,
-        own: Mapping[str, str],
-        spent: RoundBudget,
-        told: RoundBudget,
+        local_names: LocalNames,
+        spending: RoundSpending,
     ) -> None:
-        """An answer in a further round: what was told in rounds before it, and with it."""
-        new = told.sets - spent.sets
+        """Record an answer in an adaptive round.
+
+        Parameters
+        ----------
+        answers : sequence of JointSummary
+            The answers that are to leave.
+        plan : StudyPlan
+            The plan that they follow.
+        sketcher : RowSketcher
+            Has sketched the rows of the answers.
+        policy : Policy
+            The site's policy.
+        local_names : mapping from str to str
+            From variables to the site's own column names, where these differ.
+        spending : RoundSpending
+            The request, and the round budget before and after this answer.
+
+        Raises
+        ------
+        DisclosureError
+            If the answer must not leave after earlier releases, or another request was answered at the same time.
+        """
+        request, before, after = spending.request, spending.before, spending.after
+        new_sets = after.sets - before.sets
+        loads = joint_information_loads(plan, answers[0].rows, new_sets)
         release = Release(
             "answer",
             answers[0].client,
             plan.fingerprint,
             _hash_document([request.digest, *(_hash_answer(answer) for answer in answers)]),
             answers[0].rows,
-            told.numbers(plan) - spent.numbers(plan),
-            _released_columns(
-                seen.columns, own, joint_information_loads(plan, answers[0].rows, new), _categorical_names(plan)
-            ),
-            whole=seen.rows,
-            research=policy.research,
-            about={"request": request.digest, "sets": sorted(map(list, new)), "bytes": told.bytes - spent.bytes},
+            after.numbers(plan) - before.numbers(plan),
+            _released_columns(sketcher.columns, local_names, loads, _categorical_names(plan)),
+            complete_rows=sketcher.rows,
+            disclosure_control=policy.disclosure_control,
+            details={
+                "request": request.digest,
+                "sets": sorted(map(list, new_sets)),
+                "bytes": after.bytes - before.bytes,
+            },
         )
-        self.record(release, policy.limits(plan), partial(_check_unchanged_budget, plan, spent))
+        self.record(release, policy.differencing_limits(plan), partial(_check_unchanged_budget, plan, before))
 
-    def check_secure_sum_state(self, plan: StudyPlan, client: str, memory: Path) -> None:
-        """Refuses to begin a masked sum anew where what this site remembers of one by the same plan is gone."""
-        if memory.exists():
+    def check_summary_released(self, summary: Summary, plan: StudyPlan) -> None:
+        """Refuse where the summary of these rows was not released by this plan.
+
+        An unattended client answers adaptive rounds only about rows whose summary it has released.
+
+        Parameters
+        ----------
+        summary : Summary
+            Summary of the present rows.
+        plan : StudyPlan
+            The plan whose adaptive round is to be answered.
+
+        Raises
+        ------
+        DisclosureError
+            If no summary was released by this plan, or it was of other rows.
+        """
+        earlier = [
+            entry
+            for entry in find_active_entries(self.ledger.entries())
+            if entry.release.kind in ("summary", "masked")
+            and entry.release.plan == plan.fingerprint
+            and entry.release.disclosure_control
+        ]
+        if not earlier:
+            raise DisclosureError(
+                "This client has released no summary by this plan. Expected the summary before any answer in an "
+                "adaptive round. Have the coordinator ask for the summary first"
+            )
+        check_same_content(plan.fingerprint, _hash_summary(summary, plan), earlier)
+
+    def check_secure_sum_state(self, plan: StudyPlan, client: str, state: Path) -> None:
+        """Refuse to begin secure aggregation again where the state of an earlier session of this plan is missing.
+
+        Parameters
+        ----------
+        plan : StudyPlan
+            The plan of the sum.
+        client : str
+            Name of the client.
+        state : Path
+            File in which the client keeps the state of its sessions by this plan.
+
+        Raises
+        ------
+        SecureAggregationError
+            If the ledger knows of a masked summary by this plan, and the file does not exist.
+        """
+        if state.exists():
             return
         for entry in self.ledger.entries():
             release = entry.release
             if (release.kind, release.plan, release.client) == ("masked", plan.fingerprint, client):
                 raise SecureAggregationError(
-                    f"by release {entry.number} of the ledger, this site has masked its numbers by this plan, but "
-                    f"{memory}, which tells whether it opened a sum, is not there: two sums may differ by a single "
-                    "site. Go on where that file is, or name it with --state; if it is lost, ask for a plan of another "
-                    "name (fedcdh plan --study)"
+                    f"By release {entry.number} of the ledger this client has masked its summary by this plan, but "
+                    f"{state} does not exist. Expected that file: it says whether the client has already helped to "
+                    "unmask a sum, and two sums may differ by a single client. Continue where that file is, or name "
+                    "it with --state. If it is lost, ask for a plan of another name (fedcdh plan --study)"
                 )
 
 
-def _check_epsilon_budget(release: Release, policy: Policy, earlier: Sequence[LedgerEntry]) -> None:
-    before = spent_epsilon(release, earlier)
-    if before + release.epsilon > policy.epsilon_budget and not policy.research:
-        raise DisclosureError(
-            f"this noisy summary must not leave: it spends an epsilon of {release.epsilon:g}, and {before:g} was spent "
-            f"on rows in common with it; expected at most {policy.epsilon_budget:g} in all. Send the file that was made "
-            "then, which tells nothing new, or set epsilon_budget in policy.toml, after asking who is responsible for "
-            "data protection"
-        )
+@dataclass(frozen=True)
+class RoundSpending:
+    """A request of an adaptive round, and the round budget before and after its answer."""
+
+    request: JointRequest
+    before: RoundBudget
+    after: RoundBudget
 
 
 def spent_round_budget(earlier: Iterable[LedgerEntry], plan: StudyPlan) -> RoundBudget:
-    """What a site has answered in further rounds of this plan."""
-    answers = [e.release.about for e in earlier if e.release.kind == "answer" and e.release.plan == plan.fingerprint]
+    """Return what a client has answered in adaptive rounds of a plan.
+
+    Parameters
+    ----------
+    earlier : iterable of LedgerEntry
+        Entries of the ledger.
+    plan : StudyPlan
+        The plan.
+
+    Returns
+    -------
+    RoundBudget
+        Requests, sets of variables and bytes that were used.
+    """
+    answers = [
+        entry.release.details
+        for entry in earlier
+        if entry.release.kind == "answer" and entry.release.plan == plan.fingerprint
+    ]
     return RoundBudget(
         tuple(dict.fromkeys(str(answer["request"]) for answer in answers)),
         frozenset(tuple(names) for answer in answers for names in answer["sets"]),
@@ -208,32 +397,49 @@ def spent_round_budget(earlier: Iterable[LedgerEntry], plan: StudyPlan) -> Round
     )
 
 
-def _check_unchanged_budget(plan: StudyPlan, spent: RoundBudget, earlier: Sequence[LedgerEntry]) -> None:
-    if spent_round_budget(earlier, plan) != spent:
-        raise DisclosureError("another request of this plan was answered at the same time; run this again")
+def _check_epsilon_budget(release: Release, policy: Policy, earlier: Sequence[LedgerEntry]) -> None:
+    before = spent_epsilon(release, earlier)
+    if before + release.epsilon > policy.epsilon_budget and policy.disclosure_control:
+        raise DisclosureError(
+            f"This noisy summary must not leave. It spends an epsilon of {release.epsilon:g}, and earlier releases of "
+            f"the same rows have spent {before:g}. Expected at most {policy.epsilon_budget:g} in total. Send the file "
+            "of the earlier release again, which adds nothing; or raise epsilon_budget in policy.toml, after asking "
+            "the person responsible for data protection"
+        )
+
+
+def _check_unchanged_budget(plan: StudyPlan, before: RoundBudget, earlier: Sequence[LedgerEntry]) -> None:
+    if spent_round_budget(earlier, plan) != before:
+        raise DisclosureError(
+            "The ledger has a new answer by this plan. Expected none since this one was begun: two requests were "
+            "answered at the same time. Run this again"
+        )
 
 
 def _released_columns(
-    sketches: Mapping[str, ValueSketch], own: Mapping[str, str], load: Mapping[str, float], labels: Collection[str]
+    sketches: Mapping[str, ValueSketch],
+    local_names: LocalNames,
+    loads: Mapping[str, float],
+    categorical: Collection[str],
 ) -> dict[str, ReleasedColumn]:
-    """What the ledger remembers of every column, under this site's own names."""
+    """Return the columns of a release under the site's own names."""
     return {
-        own.get(name, name): ReleasedColumn(sketch, load.get(name, 0.0), name in labels)
+        local_names.get(name, name): ReleasedColumn(sketch, loads.get(name, 0.0), name in categorical)
         for name, sketch in sketches.items()
     }
 
 
 def _count_level_pairs(
-    summary: Summary, plan: StudyPlan, seen: RowSketcher, own: Mapping[str, str]
+    summary: Summary, plan: StudyPlan, sketcher: RowSketcher, local_names: LocalNames
 ) -> dict[str, dict[str, int]]:
-    """How many people have each pair of labels, the labels under names that do not show them."""
+    """Count the people with each pair of levels, under keyed hashes of the levels."""
     spans, found = plan.spans(), {}
-    labels = [(own.get(v.name, v.name), v) for v in plan.variables if isinstance(v, Categorical)]
-    labels.sort(key=lambda label: label[0])
-    for (one, first), (other, second) in combinations(labels, 2):
+    variables = [(local_names.get(v.name, v.name), v) for v in plan.variables if isinstance(v, Categorical)]
+    variables.sort(key=lambda named: named[0])
+    for (one, first), (other, second) in combinations(variables, 2):
         counts = summary.moments[spans[first.name], spans[second.name]] // GRID**2
         found[f"{one!r} and {other!r}"] = {
-            seen.hash_text(to_canonical_json([first.levels[i], second.levels[j]])): int(counts[i, j])
+            sketcher.hash_text(to_canonical_json([first.levels[i], second.levels[j]])): int(counts[i, j])
             for i, j in zip(*counts.nonzero(), strict=True)
         }
     return found
@@ -243,14 +449,14 @@ def _categorical_names(plan: StudyPlan) -> frozenset[str]:
     return frozenset(name for name, kind in plan.kinds.items() if kind == "categorical")
 
 
-def _hash_document(said: Any) -> str:
-    return hashlib.sha256(to_canonical_json(said).encode("utf-8")).hexdigest()
+def _hash_document(document: Any) -> str:
+    return hashlib.sha256(to_canonical_json(document).encode("utf-8")).hexdigest()
 
 
 def _hash_summary(summary: Summary, plan: StudyPlan) -> str:
-    """The same by all plans that look at rows in the same way, whoever takes part and whatever the study is called."""
-    way = replace(plan, clients=("one",), study="", max_rounds=0, max_bytes=0).fingerprint
-    return replace(summary, plan=way).digest
+    """Return a digest that is the same for all plans that look at rows in the same way."""
+    canonical_plan = replace(plan, clients=("one",), study="", max_rounds=0, max_bytes=0).fingerprint
+    return replace(summary, plan=canonical_plan).digest
 
 
 def _hash_answer(answer: JointSummary) -> str:

@@ -1,4 +1,4 @@
-"""One release: what left a site about some rows, as its ledger remembers it."""
+"""Releases: what left a client about some rows, in the form in which its ledger keeps it."""
 
 from __future__ import annotations
 
@@ -10,101 +10,196 @@ from typing import Any, Literal, get_args
 from fedcdh.privacy.ledger.row_sketches import ValueSketch
 
 ReleaseKind = Literal["profile", "summary", "answer", "masked", "noisy", "withdrawn"]
-"""What left: a profile, a summary (with its bootstrap copies), an answer in a further round, a summary under masks, or
-one with noise; or that one of them, after all, did not."""
+"""A profile, a summary (with its bootstrap replicates), an answer in an adaptive round, a summary under the masks of
+secure aggregation, or a summary with noise. "withdrawn" marks an earlier release that was never sent."""
 WITHDRAWN: ReleaseKind = "withdrawn"
 RELEASE_KINDS: tuple[str, ...] = get_args(ReleaseKind)
+SUMMARY_KINDS = ("summary", "masked", "noisy")
+"""Kinds of release that answer a plan."""
 
 CELLS_KEY = "cells"
-"""What a release remembers of pairs of labels: for every two columns, how many people have each pair."""
+"""Key of `Release.details` under which a summary keeps the number of people with each pair of levels."""
+DESCRIPTIONS_KEY = "descriptions"
+"""Key of `Release.details` under which a profile keeps one digest for each column that it describes."""
 
 
 @dataclass(frozen=True)
 class ReleasedColumn:
-    """What is remembered of one column: its values, and how much was told about them.
+    """One column of a release: a sketch of its values, and how much was released about them.
 
-    The load is the share of the rows that so many numbers use up: twice the numbers told about this column's values
-    over the number of values. Up to 1, there are twice as many unknowns as equations.
+    Parameters
+    ----------
+    sketch : ValueSketch
+        Sketch of the column's values.
+    load : float, default 0.0
+        Twice the number of released numbers about this column, divided by the number of its values. Up to a load of 1
+        there are at least twice as many unknown values as equations about them.
+    categorical : bool, default False
+        Whether the column is a categorical variable.
     """
 
     sketch: ValueSketch
     load: float = 0.0
-    label: bool = False
+    categorical: bool = False
 
 
 @dataclass(frozen=True)
 class Release:
-    """Something that leaves a site, or has left it.
+    """Something that leaves a client, or has left it.
 
-    `columns` go by this site's own names. `digest` tells what is told apart, by whichever plan. A noisy
-    release says what it spends, `epsilon` and `delta`; its sketches are kept, its load is nothing.
+    Parameters
+    ----------
+    kind : {"profile", "summary", "answer", "masked", "noisy", "withdrawn"}
+        What leaves.
+    client : str
+        Name of the client.
+    plan : str
+        Fingerprint of the plan; empty for a profile, which precedes the plan.
+    digest : str
+        SHA-256 of the released numbers. Equal digests release the same numbers, whatever the plan is called.
+    rows : int
+        Number of rows that the release is about.
+    numbers : int
+        Number of released numbers about continuous values, over all replicates.
+    columns : mapping from str to ReleasedColumn, optional
+        The released columns, by the site's own column names.
+    complete_rows : ValueSketch, optional
+        Sketch of the complete rows, over all columns together.
+    replicates : int, default 0
+        Number of bootstrap replicates that leave with the summary.
+    epsilon, delta : float, default 0.0
+        Privacy budget that a noisy release spends.
+    disclosure_control : bool, default True
+        Whether the policy enforced its limits when this was released.
+    details : mapping, optional
+        Whatever else this kind of release has to keep.
+
+    Examples
+    --------
+    >>> first = Release("noisy", "north", "", "0" * 64, rows=500, numbers=0, epsilon=0.5)
+    >>> first.repeats(first)
+    True
     """
 
     kind: ReleaseKind
     client: str
-    plan: str  # fingerprint; "" where there is none yet
-    digest: str  # SHA-256 of what is told
+    plan: str
+    digest: str
     rows: int
-    numbers: int  # told about continuous values: F of `needed.rows_needed`, of all copies together
+    numbers: int
     columns: Mapping[str, ReleasedColumn] = field(default_factory=dict)
-    whole: ValueSketch | None = None  # of complete rows, all columns together
-    copies: int = 0
+    complete_rows: ValueSketch | None = None
+    replicates: int = 0
     epsilon: float = 0.0
     delta: float = 0.0
-    research: bool = False
-    about: Mapping[str, Any] = field(default_factory=dict)  # what else the kind of release has to remember
+    disclosure_control: bool = True
+    details: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
-        object.__setattr__(self, "about", MappingProxyType(dict(self.about)))
+        object.__setattr__(self, "details", MappingProxyType(dict(self.details)))
 
     def repeats(self, earlier: Release) -> bool:
-        """Whether this tells no number that the other did not tell. Copies do: they are drawn anew each time."""
+        """Return whether this releases no number that the earlier release did not.
+
+        Bootstrap replicates are drawn afresh each time, so a release with replicates never repeats another.
+
+        Parameters
+        ----------
+        earlier : Release
+            A release of the ledger.
+
+        Returns
+        -------
+        bool
+            True if this release adds nothing.
+        """
         kinds = {self.kind, earlier.kind}
         alike = len(kinds) == 1 or (kinds == {"summary", "masked"} and not self.unmasks(earlier))
-        return alike and self.digest == earlier.digest and not self.copies
+        return alike and self.digest == earlier.digest and not self.replicates
 
     def unmasks(self, earlier: Release) -> bool:
-        """Whether this shows plainly what the other hid under masks; by another plan, people have decided anew."""
+        """Return whether this shows in plain what the earlier release hid under masks, by the same plan.
+
+        Parameters
+        ----------
+        earlier : Release
+            A release of the ledger.
+
+        Returns
+        -------
+        bool
+            True if the masks of the earlier release would no longer hide anything.
+        """
         return self.kind in ("summary", "answer") and earlier.kind == "masked" and self.plan == earlier.plan
 
     def without_load(self) -> Release:
-        """The same without any load, since nothing is told by it."""
-        return replace(self, columns={name: replace(told, load=0.0) for name, told in self.columns.items()})
+        """Return the same release with a load of zero in every column, for a release that adds nothing."""
+        return replace(self, columns={name: replace(column, load=0.0) for name, column in self.columns.items()})
 
     def to_document(self) -> dict[str, Any]:
-        """For a line of JSON."""
+        """Return the release as a JSON object."""
         return {
-            "kind": self.kind,
-            "client": self.client,
-            "plan": self.plan,
-            "digest": self.digest,
-            "rows": self.rows,
-            "numbers": self.numbers,
-            "copies": self.copies,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "research": self.research,
-            "about": dict(self.about),
-            "whole": None if self.whole is None else self.whole.to_document(),
+            **{name: getattr(self, name) for name in _SCALAR_FIELDS},
+            "details": dict(self.details),
+            "complete_rows": None if self.complete_rows is None else self.complete_rows.to_document(),
             "columns": {
-                name: {"load": told.load, "label": told.label, **told.sketch.to_document()}
-                for name, told in self.columns.items()
+                name: {"load": column.load, "categorical": column.categorical, **column.sketch.to_document()}
+                for name, column in self.columns.items()
             },
         }
 
     @classmethod
-    def from_document(cls, found: Mapping[str, Any]) -> Release:
-        """What `to_document` wrote; ValueError, LookupError, TypeError or AttributeError for anything else."""
-        if found["kind"] not in RELEASE_KINDS:
-            raise ValueError(f"unknown kind of release {str(found['kind'])[:40]!r}")
+    def from_document(cls, document: Mapping[str, Any]) -> Release:
+        """Read a release that `to_document` wrote.
+
+        Parameters
+        ----------
+        document : mapping
+            A JSON object.
+
+        Returns
+        -------
+        Release
+            The release.
+
+        Raises
+        ------
+        ValueError, LookupError, TypeError, AttributeError
+            If the object is anything else.
+        """
+        if document["kind"] not in RELEASE_KINDS:
+            raise ValueError(f"unknown kind of release {str(document['kind'])[:40]!r}")
         columns = {
-            name: ReleasedColumn(ValueSketch.from_document(one), float(one["load"]), bool(one["label"]))
-            for name, one in found["columns"].items()
+            name: ReleasedColumn(ValueSketch.from_document(one), float(one["load"]), bool(one["categorical"]))
+            for name, one in document["columns"].items()
         }
-        plain = {name: found[name] for name in _SCALAR_FIELDS}
-        whole = None if found["whole"] is None else ValueSketch.from_document(found["whole"])
-        return cls(**plain, columns=columns, whole=whole, about=found["about"])
+        scalars = {name: document[name] for name in _SCALAR_FIELDS}
+        rows = document["complete_rows"]
+        complete_rows = None if rows is None else ValueSketch.from_document(rows)
+        return cls(**scalars, columns=columns, complete_rows=complete_rows, details=document["details"])
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """A release as it stands in the ledger.
+
+    Parameters
+    ----------
+    number : int
+        Number of the release, counted from 1.
+    time : str
+        When it was recorded, in UTC.
+    release : Release
+        The release.
+    key : str, default ""
+        Public key that signed the entry; empty if none did.
+    """
+
+    number: int
+    time: str
+    release: Release
+    key: str = ""
 
 
 _SCALAR_FIELDS = (
@@ -114,8 +209,8 @@ _SCALAR_FIELDS = (
     "digest",
     "rows",
     "numbers",
-    "copies",
+    "replicates",
     "epsilon",
     "delta",
-    "research",
+    "disclosure_control",
 )

@@ -9,12 +9,12 @@ from fedcdh.errors import SettingsError
 from fedcdh.evaluation.experiments.definition import ExperimentCase
 
 _IMPORT_PATHS = {
-    "graphs": "fedcdh.evaluation.experiments.kinds.graph_recovery:SIMULATED",
-    "real": "fedcdh.evaluation.experiments.kinds.graph_recovery:REAL",
-    "stocks": "fedcdh.evaluation.experiments.kinds.stocks:STOCKS",
-    "tests": "fedcdh.evaluation.experiments.kinds.rejection_rates:REJECTIONS",
-    "principle": "fedcdh.evaluation.experiments.kinds.independent_change:PRINCIPLE",
-    "bytes": "fedcdh.evaluation.experiments.kinds.communication:SIZES",
+    "graphs": "fedcdh.evaluation.experiments.kinds.graph_recovery:SIMULATED_GRAPHS",
+    "real": "fedcdh.evaluation.experiments.kinds.graph_recovery:REAL_DATA_GRAPHS",
+    "stocks": "fedcdh.evaluation.experiments.kinds.stocks:STOCK_GRAPHS",
+    "tests": "fedcdh.evaluation.experiments.kinds.rejection_rates:REJECTION_RATE",
+    "principle": "fedcdh.evaluation.experiments.kinds.independent_change:DIRECTION_ACCURACY",
+    "bytes": "fedcdh.evaluation.experiments.kinds.communication:COMMUNICATION_SIZE",
 }
 
 
@@ -27,14 +27,14 @@ class ExperimentKind(Protocol):
     @property
     def measures(self) -> tuple[str, ...]: ...
 
-    def ready(self, method: str) -> None:
+    def prepare_method(self, method: str) -> None:
         """Refuses a method that is not known or whose library is missing, and imports what it needs, off the clock."""
 
-    def prepare(self, case: ExperimentCase, seed: int) -> Any: ...
+    def prepare_instance(self, case: ExperimentCase, seed: int) -> Any: ...
 
     def measure(self, prepared: Any, case: ExperimentCase, method: str, seed: int) -> dict[str, Any]: ...
 
-    def failed(self, prepared: Any) -> dict[str, Any]: ...
+    def failure_measures(self, prepared: Any) -> dict[str, Any]: ...
 
 
 def find_kind(name: str) -> ExperimentKind:

@@ -22,11 +22,11 @@ class CommunicationSize:
 
     measures = ("message", "raw", "tensor", "columns")
 
-    def ready(self, name: str) -> None:
+    def prepare_method(self, name: str) -> None:
         if name not in FEATURE_FAMILIES:
             raise SettingsError(f"{name!r} has no features to count; choose one of {', '.join(FEATURE_FAMILIES)}")
 
-    def prepare(self, case: ExperimentCase, seed: int) -> ExperimentCase:
+    def prepare_instance(self, case: ExperimentCase, seed: int) -> ExperimentCase:
         return case
 
     def measure(self, prepared: ExperimentCase, case: ExperimentCase, name: str, seed: int) -> dict[str, Any]:
@@ -41,7 +41,7 @@ class CommunicationSize:
             "columns": plan.columns,
         }
 
-    def failed(self, prepared: ExperimentCase) -> dict[str, Any]:
+    def failure_measures(self, prepared: ExperimentCase) -> dict[str, Any]:
         return dict.fromkeys(self.measures)
 
 

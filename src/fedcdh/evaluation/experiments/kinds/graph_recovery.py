@@ -64,16 +64,16 @@ class GraphRecovery:
 
     measures = GRAPH_MEASURES
 
-    def ready(self, name: str) -> None:
+    def prepare_method(self, name: str) -> None:
         """Methods of other libraries import them when first called; so they are called once, on three variables."""
-        if name != ORACLE_METHOD and find_baseline(name).needs not in _IMPORTED_EXTRAS:
+        if name != ORACLE_METHOD and find_baseline(name).extra not in _IMPORTED_EXTRAS:
             find_baseline(name)(_WARM_UP_STUDY.tables, _WARM_UP_STUDY.names)
-            _IMPORTED_EXTRAS.add(find_baseline(name).needs)
+            _IMPORTED_EXTRAS.add(find_baseline(name).extra)
 
     def measure(self, prepared: GraphInstance, case: ExperimentCase, name: str, seed: int) -> dict[str, Any]:
         return score_result(prepared, _run_method(prepared, case, name, seed))
 
-    def failed(self, prepared: GraphInstance) -> dict[str, Any]:
+    def failure_measures(self, prepared: GraphInstance) -> dict[str, Any]:
         """Whoever uses a method that fails goes home without a graph."""
         nothing = BaselineResult(PartialGraph((*prepared.names, DOMAIN)))
         return {**score_result(prepared, nothing), "graph": ""}
@@ -82,7 +82,7 @@ class GraphRecovery:
 class SimulatedGraphs(GraphRecovery):
     """The paper's synthetic studies."""
 
-    def prepare(self, case: ExperimentCase, seed: int) -> GraphInstance:
+    def prepare_instance(self, case: ExperimentCase, seed: int) -> GraphInstance:
         study = _simulate_case(case, seed)
         if case["scale"] == "standardised":
             study = study.standardised()
@@ -102,7 +102,7 @@ def _simulate_case(case: ExperimentCase, seed: int) -> Simulation:
 class RealDataGraphs(GraphRecovery):
     """The studies of `real_data`: clients and rows are drawn at random where fewer than all are asked for."""
 
-    def prepare(self, case: ExperimentCase, seed: int) -> GraphInstance:
+    def prepare_instance(self, case: ExperimentCase, seed: int) -> GraphInstance:
         study = load_study(case["study"])
         draw = keyed_generator(seed, "real", case["study"])
         domains = np.unique(study.columns[DOMAIN_COLUMN])

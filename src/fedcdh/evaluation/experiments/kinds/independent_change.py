@@ -30,20 +30,20 @@ class DirectionAccuracy:
 
     measures = ("right",)
 
-    def ready(self, name: str) -> None:
+    def prepare_method(self, name: str) -> None:
         if name not in CRITERION_FORMS:
             raise SettingsError(
                 f"there is no form {name!r} of the principle; choose one of {', '.join(CRITERION_FORMS)}"
             )
 
-    def prepare(self, case: ExperimentCase, seed: int) -> list[CohortPair]:
+    def prepare_instance(self, case: ExperimentCase, seed: int) -> list[CohortPair]:
         """Every seed has its own pairs: seeds 1000 and 1001 with 20 pairs each share none."""
         return [_simulate_pair(case, seed * case["pairs"] + number) for number in range(case["pairs"])]
 
     def measure(self, prepared: list[CohortPair], case: ExperimentCase, name: str, seed: int) -> dict[str, Any]:
         return {"right": sum(CRITERION_FORMS[name](*pair) for pair in prepared) / len(prepared)}
 
-    def failed(self, prepared: list[CohortPair]) -> dict[str, Any]:
+    def failure_measures(self, prepared: list[CohortPair]) -> dict[str, Any]:
         return {"right": None}
 
 

@@ -40,19 +40,19 @@ class RejectionRate:
 
     measures = ("rejected",)
 
-    def ready(self, name: str) -> None:
+    def prepare_method(self, name: str) -> None:
         if name not in COMPARED_TESTS:
             raise SettingsError(f"there is no test {name!r}; choose one of {', '.join(COMPARED_TESTS)}")
         COMPARED_TESTS[name](np.random.default_rng(0).standard_normal((30, 3)), 2, 0)
 
-    def prepare(self, case: ExperimentCase, seed: int) -> list[Array]:
+    def prepare_instance(self, case: ExperimentCase, seed: int) -> list[Array]:
         return [_draw_sample(case, seed, number) for number in range(case["simulations"])]
 
     def measure(self, prepared: list[Array], case: ExperimentCase, name: str, seed: int) -> dict[str, Any]:
         p_values = [COMPARED_TESTS[name](table, case["clients"], seed) for table in prepared]
         return {"rejected": float(np.mean(np.array(p_values) < ALPHA))}
 
-    def failed(self, prepared: list[Array]) -> dict[str, Any]:
+    def failure_measures(self, prepared: list[Array]) -> dict[str, Any]:
         return {"rejected": None}
 
 

@@ -45,10 +45,10 @@ class StockGraphs:
 
     measures = ("edges", "within_sector", "known_adjacent", "known_directed", "bytes_up")
 
-    def ready(self, name: str) -> None:
-        SIMULATED_GRAPHS.ready(name)
+    def prepare_method(self, name: str) -> None:
+        SIMULATED_GRAPHS.prepare_method(name)
 
-    def prepare(self, case: ExperimentCase, seed: int) -> StockInstance:
+    def prepare_instance(self, case: ExperimentCase, seed: int) -> StockInstance:
         truth = json.loads((data_folder() / STOCK_DATA_SET / "truth.json").read_text(encoding="utf-8"))
         names = tuple(truth["nodes"])
         columns = read_columns(STOCK_DATA_SET, names)
@@ -64,7 +64,7 @@ class StockGraphs:
     def measure(self, prepared: StockInstance, case: ExperimentCase, name: str, seed: int) -> dict[str, Any]:
         return _count_edges(prepared, find_baseline(name)(prepared.tables, prepared.names, seed))
 
-    def failed(self, prepared: StockInstance) -> dict[str, Any]:
+    def failure_measures(self, prepared: StockInstance) -> dict[str, Any]:
         return _count_edges(prepared, BaselineResult(PartialGraph(prepared.names)))
 
 

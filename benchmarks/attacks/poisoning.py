@@ -1,4 +1,4 @@
-"""A site that sends the sums of rows it made up: python -m benchmarks.attacks.poison --help
+"""A site that sends the sums of rows it made up: python -m benchmarks.attacks.poisoning --help
 
 Ten sites; a → b everywhere, c and e alone. One site adds rows, or changes some of its own, to forge the edge c — e. Its
 sums are those of rows, so no check refuses them. `rows`: how many forge the edge, where all of them are extreme (three
@@ -25,34 +25,34 @@ FORGER, FORGED = "s0", frozenset("ce")
 METHODS = ("evidence", "constraint")
 
 
-def honest(rows: int, rng: Rng) -> Table:
+def draw_honest_rows(rows: int, rng: Rng) -> Table:
     a, b, c, e = rng.standard_normal((4, rows))
     return {"a": a, "b": a + b, "c": c, "e": e}
 
 
-def extreme(table: Table, rows: int, rng: Rng) -> Table:
+def draw_extreme_rows(table: Table, rows: int, rng: Rng) -> Table:
     """So many rows more, far out."""
-    more = honest(rows, rng)
+    more = draw_honest_rows(rows, rng)
     more["c"] = more["e"] = 3.0 * (-1.0) ** np.arange(rows)
     return {name: np.r_[table[name], more[name]] for name in table}
 
 
-def copied(table: Table, rows: int, rng: Rng) -> Table:
+def copy_rows(table: Table, rows: int, rng: Rng) -> Table:
     """In so many rows, e is c: each of them looks like before."""
     return {**table, "e": np.where(np.arange(len(table["e"])) < rows, table["c"], table["e"])}
 
 
-def study(seed: int, rows: int, sites: int = 10) -> tuple[dict[str, Table], StudyPlan]:
-    tables = {f"s{k}": honest(rows, np.random.default_rng([seed, k, 9])) for k in range(sites)}
+def simulate_study(seed: int, rows: int, sites: int = 10) -> tuple[dict[str, Table], StudyPlan]:
+    tables = {f"s{k}": draw_honest_rows(rows, np.random.default_rng([seed, k, 9])) for k in range(sites)}
     return tables, StudyPlan.from_tables(tables)
 
 
-class Study:
+class PoisonedStudy:
     """Honest sites, and one that changes what it has."""
 
     def __init__(self, seed: int, rows: int) -> None:
         self.rng = np.random.default_rng([seed, 10])
-        self.tables, self.plan = study(seed, rows)
+        self.tables, self.plan = simulate_study(seed, rows)
         self.others = [summarize(t, self.plan, site) for site, t in self.tables.items() if site != FORGER]
 
     def forged(self, change: Callable[[Table, int, Rng], Table], rows: int) -> Cohort:
@@ -62,7 +62,7 @@ class Study:
 
 def rows_to_forge(seed: int, total: int, change: Callable[[Table, int, Rng], Table], method: str) -> float:
     """The fewest rows, to within a tenth, that forge the edge; infinite where all of the site's do not."""
-    made = Study(seed, total // 10)
+    made = PoisonedStudy(seed, total // 10)
 
     def found(rows: int) -> bool:
         return FORGED in discover_from(made.forged(change, rows), made.plan, method=method).graph.skeleton
@@ -82,7 +82,7 @@ def show_rows(seeds: range, sizes: tuple[int, ...]) -> None:
     for total in sizes:
         for method in METHODS:
             cells = ""
-            for change in (extreme, copied):
+            for change in (draw_extreme_rows, copy_rows):
                 middle = float(np.median([rows_to_forge(seed, total, change, method) for seed in seeds]))
                 cells += f"{middle:16.0f}{middle / total**0.5:11.2f}"
             print(f"{total:10}{method:>12}{cells}", flush=True)
@@ -96,15 +96,15 @@ def show_sites(seeds: range, rows: int) -> None:
     print(f"{'e is c in':>12}{'method':>12}" + "".join(f"{name:>16}" for name in names))
     for share in (0.0, 0.1, 0.3, 1.0):
         for method in METHODS:
-            cells = "".join(f"{count:16}" for count in counted(seeds, rows, share, method))
+            cells = "".join(f"{count:16}" for count in count_errors(seeds, rows, share, method))
             print(f"{share:12.0%}{method:>12}{cells}", flush=True)
 
 
-def counted(seeds: range, rows: int, share: float, method: str) -> tuple[int, int, int, int, int]:
+def count_errors(seeds: range, rows: int, share: float, method: str) -> tuple[int, int, int, int, int]:
     forged = named = first = others = flagged = 0
     for seed in seeds:
-        made = Study(seed, rows)
-        cohort = made.forged(copied, int(share * rows))
+        made = PoisonedStudy(seed, rows)
+        cohort = made.forged(copy_rows, int(share * rows))
         stability = discover_from(cohort, made.plan, method=method).stability()
         for edge in stability.edges:
             pair = frozenset((edge.source, edge.target))

@@ -1,6 +1,6 @@
 """How often an honest table has a row that stands out, so that the policy of a site does not let its summary leave.
 
-    python -m benchmarks.bench_standing_out [--tables 100]
+    python -m benchmarks.bench_leverage [--tables 100]
 
 One variable, a plan made from its own profile, default features. Leverage is that of the outermost values; above 0.99
 (the default of `max_leverage`), a person's other values could be computed to within a tenth of a standard deviation.
@@ -20,7 +20,7 @@ from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.disclosure.row_scan import ScanOptions, scan_rows
 
 Draw = Callable[[np.random.Generator, int], npt.NDArray[np.float64]]
-SHAPES: dict[str, Draw] = {
+DISTRIBUTIONS: dict[str, Draw] = {
     "uniform": lambda rng, n: rng.random(n),
     "age in years (beta)": lambda rng, n: np.round(30 + 55 * rng.beta(2, 2, n)),
     "normal": lambda rng, n: rng.standard_normal(n),
@@ -32,11 +32,11 @@ SHAPES: dict[str, Draw] = {
 }
 
 
-def leverage(values: npt.NDArray[np.float64]) -> float:
+def max_leverage_of(values: npt.NDArray[np.float64]) -> float:
     table = {"x": values}
     plan = StudyPlan.from_tables({"site": table})
     found = scan_rows(table, plan, "site", ScanOptions())
-    return compute_leverages(found.summary(0.5), plan, found.outermost.values)["x"]
+    return compute_leverages(found.summary(0.5), plan, found.extremes.values)["x"]
 
 
 def main() -> None:
@@ -46,10 +46,10 @@ def main() -> None:
     print(f"median leverage, and % of {number} variables above {limit} (seeds 1000..{999 + number})")
     sizes = (250, 1000, 5000)
     print(f"{'':32}" + "".join(f"{f'n = {rows}':>16}" for rows in sizes))
-    for name, draw in SHAPES.items():
+    for name, draw in DISTRIBUTIONS.items():
         cells = []
         for rows in sizes:
-            found = [leverage(draw(np.random.default_rng(1000 + k), rows)) for k in range(number)]
+            found = [max_leverage_of(draw(np.random.default_rng(1000 + k), rows)) for k in range(number)]
             cells.append(f"{np.median(found):.2f}, {100 * np.mean(np.array(found) > limit):.0f} %")
         print(f"{name:32}" + "".join(f"{cell:>16}" for cell in cells))
 

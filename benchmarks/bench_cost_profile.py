@@ -1,4 +1,4 @@
-"""Where the time goes: the largest costs of each phase, as shares of it: python -m benchmarks.bench_costs --help
+"""Where the time goes: the largest costs of each phase, as shares of it: python -m benchmarks.bench_cost_profile --help
 
 A function's own time, with that of libraries it calls and without that of other functions of ours. The profiler slows
 down what calls many small functions, so shares tell where to look, and not how much faster all would be without them.
@@ -43,11 +43,11 @@ def main() -> None:
         for phase, prepare in PHASES.items():
             if options.only in phase:
                 print(f"\n{phase}", flush=True)
-                for share, name in costs(prepare(), options.most):
+                for share, name in profile_costs(prepare(), options.most):
                     print(f"  {share:5.0%}  {name}", flush=True)
 
 
-def costs(work: Work, most: int) -> list[tuple[float, str]]:
+def profile_costs(work: Work, most: int) -> list[tuple[float, str]]:
     """The largest shares of the time of some work, and whose they are."""
     profiler = cProfile.Profile()
     profiler.runcall(work)
@@ -55,11 +55,11 @@ def costs(work: Work, most: int) -> list[tuple[float, str]]:
     calls: dict[Place, Any] = profiler.stats  # type: ignore[attr-defined]
     own: Counter[Place] = Counter()
     for place, (_, _, seconds, _, _) in calls.items():
-        _charge(place, seconds, calls, own)
-    return [(seconds / own.total(), _shown(place)) for place, seconds in own.most_common(most)]
+        _charge_callers(place, seconds, calls, own)
+    return [(seconds / own.total(), _format_function(place)) for place, seconds in own.most_common(most)]
 
 
-def _charge(place: Place, seconds: float, calls: Mapping[Place, Any], own: Counter[Place], up: int = 0) -> None:
+def _charge_callers(place: Place, seconds: float, calls: Mapping[Place, Any], own: Counter[Place], up: int = 0) -> None:
     """The time of a function of a library goes to those of ours that called it, each according to its calls."""
     callers = calls[place][4]
     if place[0].startswith(OURS) or not callers or up > FARTHEST:
@@ -68,10 +68,10 @@ def _charge(place: Place, seconds: float, calls: Mapping[Place, Any], own: Count
     whole = sum(part[3] for part in callers.values()) or 1.0
     for caller, (_, _, _, there) in callers.items():
         if there:
-            _charge(caller, seconds * there / whole, calls, own, up + 1)
+            _charge_callers(caller, seconds * there / whole, calls, own, up + 1)
 
 
-def _shown(place: Place) -> str:
+def _format_function(place: Place) -> str:
     file, _, name = place
     return name if file == "~" else f"{Path(file).parent.name}/{Path(file).name} {name}"
 

@@ -1,4 +1,4 @@
-"""Rows from the sums of one site: python -m benchmarks.attacks.reconstruct --help
+"""Rows from the sums of one site: python -m benchmarks.attacks.reconstruction --help
 
 Two attacks. One by one: the features of every row lie in the row space of the moments, as long as rows are fewer than
 columns. At once: all values are moved, from where the first attack ended, until their sums are those that were told. A
@@ -19,9 +19,9 @@ from benchmarks.attacks.common import (
     Table,
     normal_rows,
     plan_of,
-    refusal,
-    rows_at_once,
-    rows_one_by_one,
+    recover_rows_jointly,
+    recover_rows_singly,
+    refusal_of,
     share_within,
     summary_of,
 )
@@ -35,7 +35,7 @@ FAMILIES: tuple[FeatureFamily, ...] = (
 """Of several plans for the same rows, one after the other."""
 
 
-def attacked(table: Table, families: Sequence[FeatureFamily], rng: Rng, steps: int) -> tuple[list[float], str]:
+def attack_summary(table: Table, families: Sequence[FeatureFamily], rng: Rng, steps: int) -> tuple[list[float], str]:
     """Shares recovered within 0.01 and 0.1, one by one and at once; by chance within 0.1; and what the gate says."""
     messages = []
     for family in families:
@@ -43,13 +43,15 @@ def attacked(table: Table, families: Sequence[FeatureFamily], rng: Rng, steps: i
         messages.append((Attacker(plan), summary_of(table, plan)))
     attacker, summary = messages[0]
     true = attacker.scaled(table)
-    single = rows_one_by_one(messages, rng)
-    whole = rows_at_once(messages, rng, known=single, steps=steps)
+    single = recover_rows_singly(messages, rng)
+    whole = recover_rows_jointly(messages, rng, known=single, steps=steps)
     shares = [share_within(true, found, near) for found in (single, whole) for near in (0.01, 0.1)]
-    return [*shares, share_within(true, attacker.guesses(summary, len(true), rng), 0.1)], refusal(table, attacker.plan)
+    return [*shares, share_within(true, attacker.guesses(summary, len(true), rng), 0.1)], refusal_of(
+        table, attacker.plan
+    )
 
 
-def show(variables: int, sizes: Sequence[int], seeds: Sequence[int], plans: int, steps: int) -> None:
+def print_rows(variables: int, sizes: Sequence[int], seeds: Sequence[int], plans: int, steps: int) -> None:
     families = FAMILIES[:plans]
     print(f"\n{variables} variables, plans for the same rows: {plans}, seeds {seeds[0]}..{seeds[-1]}")
     print(f"{'n':>6}{'one by one':>24}{'at once':>24}{'by chance':>12}   the default policy")
@@ -58,7 +60,7 @@ def show(variables: int, sizes: Sequence[int], seeds: Sequence[int], plans: int,
         found = []
         for seed in seeds:
             rng = np.random.default_rng([seed, n, 8])
-            shares, said = attacked(normal_rows(n, variables, rng), families, rng, steps)
+            shares, said = attack_summary(normal_rows(n, variables, rng), families, rng, steps)
             found.append(shares)
         mean = np.mean(found, axis=0)
         cells = "".join(f"{100 * share:10.1f} %" for share in mean)
@@ -78,7 +80,7 @@ def main() -> None:
     sizes = options.rows or ([5, 30, limit] if options.quick else [5, 10, 20, 25, 30, 50, 100, limit])
     seeds = range(1000, 1000 + (1 if options.quick else options.seeds))
     for plans in options.plans:
-        show(options.variables, sizes, seeds, plans, options.steps)
+        print_rows(options.variables, sizes, seeds, plans, options.steps)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """How often tests reject with noise for differential privacy: true null hypotheses (level) and false ones (power).
 
-    python -m benchmarks.bench_noise --repetitions 100
+    python -m benchmarks.bench_differential_privacy --repetitions 100
 
 Plans have six variables and delta = 1e-5; the variables that a question is not about are independent noise. "naive" is
 the same test when it takes the noise for rows. Features, weights and limits were chosen on seeds below 1000. Noise is
@@ -71,7 +71,7 @@ def exact_summaries(instance: Instance, seed: int, scales: float) -> tuple[Study
     return plan, summaries
 
 
-def with_noise(summary: Summary, noise: DPParameters, rng: np.random.Generator) -> Summary:
+def add_noise(summary: Summary, noise: DPParameters, rng: np.random.Generator) -> Summary:
     """As `privacy.noise.noisy`, from numpy's generator."""
     sizes = noise_deviations(len(summary.moments), noise.deviation)
     drawn = np.triu(np.rint(rng.standard_normal(sizes.shape) * sizes)).astype(np.int64)
@@ -94,14 +94,14 @@ def p_values(setting: Setting, rows: int, seed: int, each: bool, epsilons: Seque
         rng = np.random.default_rng([seed, rows, number])
         noise = DPParameters(epsilon, DELTA, rows=rows, degree=DEGREE)
         here = replace(plan, noise=noise)
-        sent = [with_noise(replace(one, plan=here.fingerprint), noise, rng) for one in exact]
+        sent = [add_noise(replace(one, plan=here.fingerprint), noise, rng) for one in exact]
         known: Cohort | Aggregate = add_up(sent, here) if each else Aggregate.from_total(sent[0], here)
         moments = NoisyMoments.of(known)
         blind = replace(moments, deviations=np.full(len(sent), 1e-9))
         yield [NoisyMomentsTest(one)([asked])[0].p_value for one in (moments, blind)]
 
 
-def table(
+def print_table(
     title: str,
     settings: Sequence[Setting],
     each: bool,
@@ -143,33 +143,33 @@ def plain_p_value(setting: Setting, rows: int, seed: int) -> float:
     return RegressionTest(basis)([asked])[0].p_value
 
 
-def pairs(mechanism: str = "linear", sizes: Sequence[int] = (0, 1, 2), strength: float = 0.3) -> list[Setting]:
+def show_pairs(mechanism: str = "linear", sizes: Sequence[int] = (0, 1, 2), strength: float = 0.3) -> list[Setting]:
     level = [Setting(f"level |Z|={z}", partial(calibration_pair, mechanism, conditioning=z)) for z in sizes]
     there = partial(calibration_pair, mechanism, dependence=strength)
     return level + [Setting(f"power |Z|={z}", partial(there, conditioning=z)) for z in sizes]
 
 
-def domains() -> list[Setting]:
+def show_domains() -> list[Setting]:
     level = [Setting(f"level |Z|={z}", partial(calibration_domain, conditioning=z)) for z in (0, 1, 2)]
     there = partial(calibration_domain, noise_change=0.3, strength_change=0.3)
     return level + [Setting(f"power |Z|={z}", partial(there, conditioning=z)) for z in (0, 1, 2)]
 
 
-def bent() -> list[Setting]:
+def show_nonlinear() -> list[Setting]:
     cases = (("sin", 1), ("sin", 2), ("square", 1))
     level = [Setting(f"pair {m} |Z|={z}", partial(calibration_pair, m, conditioning=z)) for m, z in cases]
     return [*level, Setting("domain sin |Z|=1", partial(calibration_domain, "sin", conditioning=1))]
 
 
-def misjudged() -> list[Setting]:
+def share_misjudged() -> list[Setting]:
     return [
         replace(setting, label=f"{setting.label} x{scales:g}", scales=scales)
         for scales in (0.5, 2.0)
-        for setting in pairs(sizes=(0, 1))
+        for setting in show_pairs(sizes=(0, 1))
     ]
 
 
-def sizes() -> None:
+def show_sizes() -> None:
     """How much noise, and how many rows of normal variables are drawn onto the ball."""
     print("\n0. Noise in products of two features, in rows; R², and % of rows that are drawn in (normal variables)")
     print("".join(f"   epsilon {e:g}: {DPParameters(e, DELTA).deviation / PRODUCT_STEPS:.2f}" for e in EPSILONS))
@@ -185,7 +185,7 @@ def sizes() -> None:
             print(f"{variables:4} variables, degree {degree}   " + "   ".join(cells), flush=True)
 
 
-def graphs(options: argparse.Namespace) -> None:
+def show_graphs(options: argparse.Namespace) -> None:
     """Skeleton F1 / direction F1 / share of changing variables found, of whole searches."""
     print(
         "\n6. Graphs, 2 of 6 mechanisms change, every client adds noise, no more than 20 repetitions (n = 100,000: 10)"
@@ -212,7 +212,7 @@ def _searches(model: MechanismModel, rows: int, seed: int) -> list[list[float]]:
         rng = np.random.default_rng([seed, rows, number])
         noise = DPParameters(epsilon, DELTA, rows=rows, degree=DEGREE)
         here = replace(plan, noise=noise)
-        sent = [with_noise(replace(one, plan=here.fingerprint), noise, rng) for one in exact]
+        sent = [add_noise(replace(one, plan=here.fingerprint), noise, rng) for one in exact]
         found.append(_scores(discover_from(sent, here), study))
     return [*found, _scores(discover(study.columns(), domain="site", method="constraint"), study)]
 
@@ -242,18 +242,29 @@ def main() -> None:
         f"{np.sqrt(ALPHA * (1 - ALPHA) / options.repetitions):.3f}"
     )
     tables: dict[int, Callable[[], None]] = {
-        0: sizes,
-        1: lambda: table("1. x ⫫ y | Z, noise in the sum only; power: 0.3", pairs(), False, options, ROWS),
-        2: lambda: table("2. x ⫫ y | Z, ℧, every client adds noise; power: 0.3", pairs(), True, options, ROWS),
-        3: lambda: table("3. ℧ ⫫ x | Z, every client adds noise; power: 0.3, 0.3", domains(), True, options, ROWS),
-        4: lambda: table(
-            "4. Level where effects bend, every client adds noise", bent(), True, options, ROWS[:2], plain=True
+        0: show_sizes,
+        1: lambda: print_table("1. x ⫫ y | Z, noise in the sum only; power: 0.3", show_pairs(), False, options, ROWS),
+        2: lambda: print_table(
+            "2. x ⫫ y | Z, ℧, every client adds noise; power: 0.3", show_pairs(), True, options, ROWS
         ),
-        5: lambda: table("5. Scales declared 0.5 and 2 times the truth, as 1", misjudged(), False, options, ROWS[1:2]),
-        6: lambda: graphs(options),
-        7: lambda: table("7. As 1, level only", pairs()[:3], False, options, ROWS[:2], epsilons=(1.0,)),
-        8: lambda: table(
-            "8. As 2 and 3, level only", pairs()[:1] + domains()[:2], True, options, ROWS[:2], epsilons=(1.0,)
+        3: lambda: print_table(
+            "3. ℧ ⫫ x | Z, every client adds noise; power: 0.3, 0.3", show_domains(), True, options, ROWS
+        ),
+        4: lambda: print_table(
+            "4. Level where effects bend, every client adds noise",
+            show_nonlinear(),
+            True,
+            options,
+            ROWS[:2],
+            plain=True,
+        ),
+        5: lambda: print_table(
+            "5. Scales declared 0.5 and 2 times the truth, as 1", share_misjudged(), False, options, ROWS[1:2]
+        ),
+        6: lambda: show_graphs(options),
+        7: lambda: print_table("7. As 1, level only", show_pairs()[:3], False, options, ROWS[:2], epsilons=(1.0,)),
+        8: lambda: print_table(
+            "8. As 2 and 3, level only", show_pairs()[:1] + show_domains()[:2], True, options, ROWS[:2], epsilons=(1.0,)
         ),
     }
     with threadpool_limits(1):

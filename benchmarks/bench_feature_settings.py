@@ -1,4 +1,4 @@
-"""What other values of our constants would do to the graphs: python -m benchmarks.bench_choices --help
+"""What other values of our constants would do to the graphs: python -m benchmarks.bench_feature_settings --help
 
 One constant is changed at a time, on seeds below 1000: numbers are chosen here and shown on others.
 """
@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.bench_graphs import Setting, one
+from benchmarks.bench_graphs import Setting, score_instance
 from fedcdh.discovery import methods
 from fedcdh.inference import orthonormal_basis
 from fedcdh.search import edge_removal
@@ -22,29 +22,29 @@ from fedcdh.summaries.features import Hermite
 SETTINGS = [Setting(model, d, 10, 100, 1, "authors") for d in (6, 12) for model in ("linear", "general")]
 
 
-def curved(value: float) -> None:
+def simulate_curved(value: float) -> None:
     orthonormal_basis.CURVATURE_ALPHA = value
 
 
-def clear(value: float) -> None:
+def simulate_clear(value: float) -> None:
     edge_removal.CLEAR_P_VALUE = value
 
 
-def width(value: float) -> None:
+def set_width(value: float) -> None:
     changed = replace(methods.METHODS["constraint"], family=lambda seed: Hermite(int(value)))
     methods.METHODS = {**methods.METHODS, "constraint": changed}
 
 
 CHOICES: dict[str, tuple[Callable[[float], None], tuple[float, ...]]] = {
-    "basis.CURVED (1e9: all columns)": (curved, (0.05, 0.5, 1e9)),
-    "removal.CLEAR (0: every separation)": (clear, (0.01, 0.0, 1e-3, 1.0)),
-    "Hermite.width": (width, (4, 3, 6)),
+    "basis.CURVED (1e9: all columns)": (simulate_curved, (0.05, 0.5, 1e9)),
+    "removal.CLEAR (0: every separation)": (simulate_clear, (0.01, 0.0, 1e-3, 1.0)),
+    "Hermite.width": (set_width, (4, 3, 6)),
 }
 
 
-def scores(choose: Callable[[float], None], value: float, setting: Setting, seed: int) -> list[float]:
+def score_settings(choose: Callable[[float], None], value: float, setting: Setting, seed: int) -> list[float]:
     choose(value)  # in a process of its own: it touches nothing else
-    return one(setting, ("constraint",), seed)["constraint"]
+    return score_instance(setting, ("constraint",), seed)["constraint"]
 
 
 def main() -> None:
@@ -58,7 +58,9 @@ def main() -> None:
     for name, (choose, values) in CHOICES.items():
         for value in values:
             with ProcessPoolExecutor(options.workers) as pool:  # new processes: the choice before is forgotten
-                means = [np.mean(list(pool.map(partial(scores, choose, value, s), seeds)), axis=0) for s in SETTINGS]
+                means = [
+                    np.mean(list(pool.map(partial(score_settings, choose, value, s), seeds)), axis=0) for s in SETTINGS
+                ]
             cells = (f"{m[0]:.3f} / {m[1]:.3f} ({m[4]:.2f} / {m[5]:.2f})" for m in means)
             print(f"{f'{name} = {value:g}':44}" + "".join(f"{cell:>28}" for cell in cells), flush=True)
 

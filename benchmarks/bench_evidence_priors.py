@@ -1,7 +1,8 @@
-"""The evidence engine from inside: python -m benchmarks.bench_evidence --help
+"""Directions and priors of method "evidence": python -m benchmarks.bench_evidence_priors --help
 
 1. How often directions within a class are right, by the strength of what tells them: curvature, independent change
-   weighed as evidence, and the paper's form of that principle. The thresholds in `fedcdh.discovery.algorithm` come from here.
+   weighed as evidence, and the paper's form of that principle. The thresholds in `fedcdh.discovery.algorithm` come from
+   here.
 2. What other priors do to the graphs.
 """
 
@@ -41,7 +42,7 @@ SETTINGS = (("linear", "paper"), ("general", "paper"), ("general", "authors"))
 STRENGTHS = {"curvature": (0, 3, 10, 30), "independent change": (0, 3, 10, 30), "operators": (0, 0.05, 0.1, 0.2)}
 
 
-class Told(NamedTuple):
+class Calibration(NamedTuple):
     """One line of a class whose direction is known: what each kind of evidence says, positive if rightly."""
 
     both_change: bool
@@ -54,7 +55,7 @@ def cohort_of(study: Simulation, width: int = 4) -> Cohort:
     return add_up([summarize(table, plan, client) for client, table in tables.items()], plan)
 
 
-def lines(model: Any, dialect: str, seed: int) -> list[Told]:
+def count_lines(model: Any, dialect: str, seed: int) -> list[Calibration]:
     """The lines in the class of the best DAG of one instance that are edges in truth."""
     study = simulate(model, seed=seed, dialect=DIALECTS[dialect]).standardised()
     cohort = cohort_of(study)
@@ -74,15 +75,15 @@ def lines(model: Any, dialect: str, seed: int) -> list[Told]:
                 "independent change": moving.get(arrow, -moving.get(arrow[::-1], 0.0)),
                 "operators": change.backward - change.forward,
             }
-            found.append(Told({*arrow} <= graph.children(DOMAIN), values))
+            found.append(Calibration({*arrow} <= graph.children(DOMAIN), values))
     return found
 
 
-def directions(pool: ProcessPoolExecutor, seeds: range) -> None:
+def score_directions(pool: ProcessPoolExecutor, seeds: range) -> None:
     print(f"1. Lines of the class whose direction is told rightly, by strength, seeds {seeds.start}..{seeds.stop - 1}")
     print("(number of lines at least so strong: share of them told rightly)")
     for model, dialect in SETTINGS:
-        told = [one for part in pool.map(partial(lines, model, dialect), seeds, chunksize=4) for one in part]
+        told = [one for part in pool.map(partial(count_lines, model, dialect), seeds, chunksize=4) for one in part]
         for both in (False, True):
             kinds = STRENGTHS if both else {"curvature": STRENGTHS["curvature"]}
             for kind, steps in kinds.items():
@@ -113,7 +114,7 @@ PRIORS: dict[str, tuple[Any, str, Any]] = {
 
 
 @contextmanager
-def replaced(place: Any, name: str, value: Any) -> Iterator[None]:
+def replace_prior(place: Any, name: str, value: Any) -> Iterator[None]:
     before = getattr(place, name)
     setattr(place, name, value)
     try:
@@ -124,13 +125,13 @@ def replaced(place: Any, name: str, value: Any) -> Iterator[None]:
 
 def with_prior(label: str, model: Any, dialect: str, seed: int) -> tuple[float, float]:
     study = simulate(model, seed=seed, dialect=DIALECTS[dialect]).standardised()
-    with replaced(*PRIORS[label]):
+    with replace_prior(*PRIORS[label]):
         found = discover(dict(study.tables), names=study.names, method="evidence")
     score = compare(found.to_dag().arrows, study.arrows)
     return score.skeleton.f1, score.direction.f1
 
 
-def priors(pool: ProcessPoolExecutor, seeds: range) -> None:
+def candidate_priors(pool: ProcessPoolExecutor, seeds: range) -> None:
     print(f"\n2. Skeleton F1 / direction F1 with other priors, seeds {seeds.start}..{seeds.stop - 1}")
     print(f"{'':34}" + "".join(f"{f'{model}, {dialect}':>20}" for model, dialect in SETTINGS))
     for label in PRIORS:
@@ -150,9 +151,9 @@ def main() -> None:
     first, last = map(int, options.seeds.split(":"))
     with ProcessPoolExecutor(options.workers) as pool:
         if 1 in options.tables:
-            directions(pool, range(first, last))
+            score_directions(pool, range(first, last))
         if 2 in options.tables:
-            priors(pool, range(first, last))
+            candidate_priors(pool, range(first, last))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""Which false summaries are refused, and by which check: python -m benchmarks.bench_arrival --help
+"""Which false summaries are refused, and by which check: python -m benchmarks.bench_validation --help
 
-Two senders of false sums. The careless one damages them by accident: his sums need not even be whole steps of the grid.
-The insider knows every identity in `fedcdh.summaries.validation` and repairs, after his change, what can be repaired number by
-number: steps of the grid, odd and even, counts of rows, levels that add up. Where the repair undoes the change, or the
-change changes nothing, the summary is not counted. What is not a number cannot be written down in integers at all.
+There are two senders of false sums. The careless one damages them by accident: the sums need not even be whole steps of
+the grid. The insider knows every identity in `fedcdh.summaries.validation` and repairs, after the change, what can be
+repaired number by number: steps of the grid, odd and even, counts of rows, levels that add up. Where the repair undoes
+the change, or the change changes nothing, the summary is not counted. What is not a number cannot be written down in
+integers at all.
 
 For the admitted, the largest change of an entry is given, as a share of the largest that an entry can be. Fourier's
 features know neither centre nor spread: there, these changes change nothing, and another scale is just other data.
@@ -32,7 +33,7 @@ Table = dict[str, np.ndarray]
 
 # Honest tables of many shapes
 
-SHAPES: dict[str, Callable[[int, Rng], np.ndarray]] = {
+DISTRIBUTIONS: dict[str, Callable[[int, Rng], np.ndarray]] = {
     "normal": lambda n, rng: rng.standard_normal(n),
     "uniform": lambda n, rng: rng.uniform(-1, 1, n),
     "t with 2 degrees": lambda n, rng: rng.standard_t(2, n),
@@ -60,19 +61,19 @@ FAMILIES: tuple[FeatureFamily, ...] = (
     Hermite(), Hermite(), Hermite(2), Hermite(8), Hermite(64), Hermite(4, 0.3), Hermite(5, 30.0), Hermite(4, 1e-3),
     Fourier(), Fourier(2), Fourier(8, 0.5, 3), Fourier(64), Fourier(5, 0.01), Fourier(5, 50.0),
 )  # fmt: skip
-ROWS = (1, 2, 3, 5, 9, 20, 50, 200, 1000)
+ROW_COUNTS = (1, 2, 3, 5, 9, 20, 50, 200, 1000)
 LEVELS = ("a", "b", "c")
 
 
-def honest(seed: int) -> tuple[Summary, StudyPlan]:
+def draw_honest_summary(seed: int) -> tuple[Summary, StudyPlan]:
     """A summary of some table: one to three columns of any shape and a label, in a plan that may fit it badly."""
     rng = np.random.default_rng(seed)
-    n = int(rng.choice(ROWS))
-    shapes = rng.choice(list(SHAPES), int(rng.integers(1, 4)))
-    table = {f"v{j} {shape}": SHAPES[shape](n, rng) for j, shape in enumerate(shapes)}
+    n = int(rng.choice(ROW_COUNTS))
+    shapes = rng.choice(list(DISTRIBUTIONS), int(rng.integers(1, 4)))
+    table = {f"v{j} {shape}": DISTRIBUTIONS[shape](n, rng) for j, shape in enumerate(shapes)}
     if len(table) == 3:
         table[next(iter(table))] = 2 * list(table.values())[1] + 1  # collinear
-    variables: list[Variable] = [_fitting(name, column, rng) for name, column in table.items()]
+    variables: list[Variable] = [_fit_range(name, column, rng) for name, column in table.items()]
     label = np.array(LEVELS)[rng.integers(0, rng.integers(1, 4), n)]
     family = FAMILIES[int(rng.integers(len(FAMILIES)))]
     plan = StudyPlan(
@@ -83,7 +84,7 @@ def honest(seed: int) -> tuple[Summary, StudyPlan]:
     return summarize({**table, "g": label}, plan, "here", max_missing_share=1.0), plan
 
 
-def _fitting(name: str, column: np.ndarray, rng: Rng) -> Continuous:
+def _fit_range(name: str, column: np.ndarray, rng: Rng) -> Continuous:
     """As profiles would have it; or that of another client, whose units may be anything."""
     location, scale, centre = float(column.mean()), float(column.std()) or 1.0, float(np.median(column))
     far = 10.0 ** rng.uniform(-9, 9, 2) if rng.random() < 0.2 else np.ones(2)
@@ -113,7 +114,7 @@ class Sums:
         return self.of(self.table, replace(self.plan, variables=(change(first), *rest)))
 
 
-def study(seed: int, family: FeatureFamily, labels: int, d: int = 6, n: int | None = None) -> Sums:
+def simulate_sums(seed: int, family: FeatureFamily, labels: int, d: int = 6, n: int | None = None) -> Sums:
     """d variables, so many of them labels, that depend on each other; n between 150 and 1500."""
     rng = np.random.default_rng(seed)
     n = n or int(rng.integers(150, 1501))
@@ -133,7 +134,7 @@ def study(seed: int, family: FeatureFamily, labels: int, d: int = 6, n: int | No
 Change = Callable[[Sums, Rng], np.ndarray]
 
 
-def _rows(factor: float, more: int) -> Change:
+def _change_rows(factor: float, more: int) -> Change:
     def change(sums: Sums, rng: Rng) -> np.ndarray:
         found = sums.moments.copy()
         found[0, 0] = int(found[0, 0] / GRID**2 * factor + more) * GRID**2
@@ -142,7 +143,7 @@ def _rows(factor: float, more: int) -> Change:
     return change
 
 
-def _entry(where: str, shift: float | None) -> Change:
+def _change_entry(where: str, shift: float | None) -> Change:
     """One entry (and its twin) moved by a share of its bound, or its sign changed."""
 
     def change(sums: Sums, rng: Rng) -> np.ndarray:
@@ -157,7 +158,7 @@ def _entry(where: str, shift: float | None) -> Change:
     return change
 
 
-def _noise(size: float) -> Change:
+def _add_noise(size: float) -> Change:
     def change(sums: Sums, rng: Rng) -> np.ndarray:
         noise = np.rint(rng.normal(0, size, sums.moments.shape) * sums.moments[0, 0])
         noise = np.triu(noise) + np.triu(noise, 1).T
@@ -167,7 +168,7 @@ def _noise(size: float) -> Change:
     return change
 
 
-def _direction(size: float) -> Change:
+def _add_direction(size: float) -> Change:
     """± a share of the bound of one direction of the features: keeps the matrix definite where it adds."""
 
     def change(sums: Sums, rng: Rng) -> np.ndarray:
@@ -179,25 +180,25 @@ def _direction(size: float) -> Change:
     return change
 
 
-def _doubled(sums: Sums, rng: Rng) -> np.ndarray:
+def _double_sums(sums: Sums, rng: Rng) -> np.ndarray:
     found = 2 * sums.moments
     found[0, 0] //= 2
     return found
 
 
-def _other_first(sums: Sums, rng: Rng) -> np.ndarray:
+def _change_first_moments(sums: Sums, rng: Rng) -> np.ndarray:
     found = sums.moments.copy()
     found[0] = found[:, 0] = sums.of(sums.other)[0]
     return found
 
 
-def _half_products(sums: Sums, rng: Rng) -> np.ndarray:
+def _halve_products(sums: Sums, rng: Rng) -> np.ndarray:
     found = 2 * sums.of({name: column[::2] for name, column in sums.table.items()})
     found[0] = found[:, 0] = sums.moments[0]
     return found
 
 
-def _other_pair(sums: Sums, rng: Rng) -> np.ndarray:
+def _change_pair(sums: Sums, rng: Rng) -> np.ndarray:
     """The products of two variables from other rows."""
     found, other, spans = sums.moments.copy(), sums.of(sums.other), list(sums.plan.spans().values())
     a, b = (spans[k] for k in rng.choice(len(spans), 2, replace=False))
@@ -205,14 +206,14 @@ def _other_pair(sums: Sums, rng: Rng) -> np.ndarray:
     return found
 
 
-def _flipped_bit(sums: Sums, rng: Rng) -> np.ndarray:
+def _flip_bit(sums: Sums, rng: Rng) -> np.ndarray:
     found = sums.moments.copy()
     i, j = rng.integers(0, len(found), 2)
     found[i, j] = found[j, i] = found[i, j] ^ (1 << int(rng.integers(0, int(found[0, 0]).bit_length())))
     return found
 
 
-def _swapped_columns(sums: Sums, rng: Rng) -> np.ndarray:
+def _swap_columns(sums: Sums, rng: Rng) -> np.ndarray:
     """Two features of one variable in the wrong order."""
     order = np.arange(len(sums.moments))
     start = next(iter(sums.plan.spans().values())).start
@@ -220,14 +221,14 @@ def _swapped_columns(sums: Sums, rng: Rng) -> np.ndarray:
     return sums.moments[np.ix_(order, order)]
 
 
-def _other_family(sums: Sums, rng: Rng) -> np.ndarray:
+def _use_other_family(sums: Sums, rng: Rng) -> np.ndarray:
     """Another seed, where there are seeds; another bandwidth otherwise."""
     family = sums.plan.family
     other = replace(family, seed=7) if isinstance(family, Fourier) else replace(family, bandwidth=1.5)
     return sums.of(sums.table, replace(sums.plan, family=other))
 
 
-def _permuted(sums: Sums, rng: Rng) -> np.ndarray:
+def _permute_columns(sums: Sums, rng: Rng) -> np.ndarray:
     """Two columns of the table under each other's names, in the units the plan has for these."""
     first, second = sums.plan.variables[:2]
     assert isinstance(first, Continuous)
@@ -238,57 +239,57 @@ def _permuted(sums: Sums, rng: Rng) -> np.ndarray:
     return sums.of({**sums.table, **swapped})
 
 
-def _units(sums: Sums, rng: Rng) -> np.ndarray:
+def _change_units(sums: Sums, rng: Rng) -> np.ndarray:
     name = sums.plan.names[0]
     return sums.of({**sums.table, name: 1000 * sums.table[name]})
 
 
-def _twice(sums: Sums, rng: Rng) -> np.ndarray:
+def _count_rows_twice(sums: Sums, rng: Rng) -> np.ndarray:
     return 2 * sums.moments
 
 
-def _invented(sums: Sums, rng: Rng) -> np.ndarray:
+def _invent_moments(sums: Sums, rng: Rng) -> np.ndarray:
     return sums.of({name: rng.permutation(column) for name, column in sums.table.items()})
 
 
-FALSE: dict[str, Change] = {
-    "n halved": _rows(0.5, 0),
-    "n doubled": _rows(2, 0),
-    "n + 1 %": _rows(1.01, 1),
-    "n + 1": _rows(1, 1),
-    "n − 1": _rows(1, -1),
-    "all but n doubled": _doubled,
-    "sign of a sum": _entry("first", None),
-    "sign of a product": _entry("product", None),
-    "sums of other rows": _other_first,
-    "products of half the rows": _half_products,
-    "a pair's products of other rows": _other_pair,
-    "noise of 1 %": _noise(0.01),
-    "noise of 0.01 %": _noise(1e-4),
-    "a direction − 2 %": _direction(-0.02),
-    "a direction + 2 %": _direction(0.02),
-    "a sum ± 0.5 %": _entry("first", 0.005),
-    "a product ± 5 %": _entry("product", 0.05),
-    "a product ± 0.5 %": _entry("product", 0.005),
-    "a square + 5 %": _entry("square", 0.05),
-    "a square + 0.5 %": _entry("square", 0.005),
-    "one bit flipped": _flipped_bit,
-    "two features swapped": _swapped_columns,
-    "other seed or bandwidth": _other_family,
+FALSE_SUMMARIES: dict[str, Change] = {
+    "n halved": _change_rows(0.5, 0),
+    "n doubled": _change_rows(2, 0),
+    "n + 1 %": _change_rows(1.01, 1),
+    "n + 1": _change_rows(1, 1),
+    "n − 1": _change_rows(1, -1),
+    "all but n doubled": _double_sums,
+    "sign of a sum": _change_entry("first", None),
+    "sign of a product": _change_entry("product", None),
+    "sums of other rows": _change_first_moments,
+    "products of half the rows": _halve_products,
+    "a pair's products of other rows": _change_pair,
+    "noise of 1 %": _add_noise(0.01),
+    "noise of 0.01 %": _add_noise(1e-4),
+    "a direction − 2 %": _add_direction(-0.02),
+    "a direction + 2 %": _add_direction(0.02),
+    "a sum ± 0.5 %": _change_entry("first", 0.005),
+    "a product ± 5 %": _change_entry("product", 0.05),
+    "a product ± 0.5 %": _change_entry("product", 0.005),
+    "a square + 5 %": _change_entry("square", 0.05),
+    "a square + 0.5 %": _change_entry("square", 0.005),
+    "one bit flipped": _flip_bit,
+    "two features swapped": _swap_columns,
+    "other seed or bandwidth": _use_other_family,
     "other clip": lambda sums, rng: sums.of(sums.table, replace(sums.plan, clip=6.0)),
     "one scale × 1000": lambda sums, rng: sums.under(lambda v: replace(v, scale=1000 * v.scale)),
     "one centre + 1 spread": lambda sums, rng: sums.under(lambda v: replace(v, centre=sum(v.centre_and_spread))),
     "one spread + 10 %": lambda sums, rng: sums.under(lambda v: replace(v, spread=1.1 * v.centre_and_spread[1])),
 }
-VALID: dict[str, Change] = {
-    "two variables swapped": _permuted,
-    "data in units × 1000": _units,
-    "all rows twice": _twice,
-    "columns shuffled": _invented,
+UNDETECTABLE_CHANGES: dict[str, Change] = {
+    "two variables swapped": _permute_columns,
+    "data in units × 1000": _change_units,
+    "all rows twice": _count_rows_twice,
+    "columns shuffled": _invent_moments,
 }
 
 
-def repaired(moments: np.ndarray, plan: StudyPlan) -> np.ndarray:
+def repair_moments(moments: np.ndarray, plan: StudyPlan) -> np.ndarray:
     """What an insider does after a change: whole steps, odd and even, levels that add up."""
     found = moments.copy()
     labels = np.zeros(len(found), dtype=bool)
@@ -311,7 +312,7 @@ def repaired(moments: np.ndarray, plan: StudyPlan) -> np.ndarray:
     return found
 
 
-def verdict(moments: np.ndarray, plan: StudyPlan) -> str:
+def judge_moments(moments: np.ndarray, plan: StudyPlan) -> str:
     """The name of the error, or "admitted"."""
     rows = int(moments[0, 0]) // GRID**2
     try:
@@ -321,16 +322,18 @@ def verdict(moments: np.ndarray, plan: StudyPlan) -> str:
     return "admitted"
 
 
-def tried(change: Change, repair: Callable[..., np.ndarray], family: FeatureFamily, labels: int, seeds: range) -> str:
+def try_change(
+    change: Change, repair: Callable[..., np.ndarray], family: FeatureFamily, labels: int, seeds: range
+) -> str:
     """How many are admitted, how false at most, and who refused the others."""
     found: Counter[str] = Counter()
     largest = 0.0
     for seed in seeds:
-        sums = study(seed, family, labels)
+        sums = simulate_sums(seed, family, labels)
         moments = repair(change(sums, np.random.default_rng([seed, 1])), sums.plan)
         if np.array_equal(moments, sums.moments):
             continue
-        found[answer := verdict(moments, sums.plan)] += 1
+        found[answer := judge_moments(moments, sums.plan)] += 1
         if answer == "admitted":
             largest = max(largest, float(np.abs(moments - sums.moments).max() / sums.moments[0, 0]))
     count, admitted = found.total(), found.pop("admitted", 0)
@@ -340,7 +343,10 @@ def tried(change: Change, repair: Callable[..., np.ndarray], family: FeatureFami
 
 def show(kinds: dict[str, Change], family: FeatureFamily, labels: int, seeds: range) -> None:
     for name, change in kinds.items():
-        cells = [tried(change, repair, family, labels, seeds) for repair in (lambda moments, plan: moments, repaired)]
+        cells = [
+            try_change(change, repair, family, labels, seeds)
+            for repair in (lambda moments, plan: moments, repair_moments)
+        ]
         print(f"  {name:32}{cells[0]:66}{cells[1]}", flush=True)
 
 
@@ -350,9 +356,12 @@ def show_false_rows(seeds: range) -> None:
     print(f"  {'n':22}" + "".join(f"{name:>12}" for name in wrong))
     for family in (Hermite(), Fourier()):
         for n in (1000, 10_000, 100_000, 1_000_000):
-            some = [study(seed, family, 0, 2, n) for seed in seeds[: 10**6 // n + 3]]
+            some = [simulate_sums(seed, family, 0, 2, n) for seed in seeds[: 10**6 // n + 3]]
             rng = np.random.default_rng(0)
-            counts = (sum(verdict(_rows(*by)(s, rng), s.plan) == "admitted" for s in some) for by in wrong.values())
+            counts = (
+                sum(judge_moments(_change_rows(*by)(s, rng), s.plan) == "admitted" for s in some)
+                for by in wrong.values()
+            )
             cells = "".join(f"{f'{count} of {len(some)}':>12}" for count in counts)
             print(f"  {type(family).__name__:10}{n:>12}{cells}", flush=True)
 
@@ -361,11 +370,11 @@ def show_times() -> None:
     print("\nmilliseconds per summary: the first of a plan, and each further one (n = 2000)")
     for d in (6, 30, 100):
         for family in (Hermite(), Fourier()):
-            sums = study(0, family, 0, d, 2000)
+            sums = simulate_sums(0, family, 0, d, 2000)
             spent = []
             for _ in range(4):
                 start = time.perf_counter()
-                assert verdict(sums.moments, sums.plan) == "admitted"
+                assert judge_moments(sums.moments, sums.plan) == "admitted"
                 spent.append(1e3 * (time.perf_counter() - start))
             print(f"  d = {d:3}, {type(family).__name__.lower():8}{spent[0]:8.0f}{min(spent[1:]):8.1f}", flush=True)
 
@@ -373,14 +382,15 @@ def show_times() -> None:
 def show_honest(seeds: range) -> None:
     refused = 0
     for seed in seeds:
-        summary, plan = honest(seed)
+        summary, plan = draw_honest_summary(seed)
         try:
             validate_summary(summary, plan)
         except FedCDHError as problem:
             refused += 1
             print(f"  seed {seed}: {problem}")
     print(
-        f"\nhonest summaries wrongly refused: {refused} of {len(seeds)} ({len(SHAPES)} shapes of columns)", flush=True
+        f"\nhonest summaries wrongly refused: {refused} of {len(seeds)} ({len(DISTRIBUTIONS)} shapes of columns)",
+        flush=True,
     )
 
 
@@ -394,9 +404,9 @@ def main() -> None:
     for family, labels in ((Hermite(), 0), (Fourier(), 0), (Hermite(), 2)):
         print(f"\n{type(family).__name__}, 6 variables ({labels} labels), n = 150..1500, seeds {seeds[0]}..{seeds[-1]}")
         print(f"  {'':32}{'admitted of the careless':66}admitted of the insider")
-        show(FALSE, family, labels, seeds)
+        show(FALSE_SUMMARIES, family, labels, seeds)
         print("  valid sums of other rows than they should be: nothing in the sums can tell")
-        show(VALID, family, labels, seeds)
+        show(UNDETECTABLE_CHANGES, family, labels, seeds)
     show_false_rows(seeds)
     show_honest(range(options.first, options.first + options.honest))
     show_times()

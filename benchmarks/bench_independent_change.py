@@ -1,4 +1,4 @@
-"""How often does the independent change principle find the direction? python -m benchmarks.bench_change --help
+"""How often independent change finds the direction: python -m benchmarks.bench_independent_change --help
 
 Pairs x → y whose mechanisms both change between clients; both forms of the principle see the same instances.
 """
@@ -18,7 +18,7 @@ from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.profiles import profile
 
 
-def share_right(model: str, dialect: str, clients: int, rows: int, seeds: range) -> list[float]:
+def share_of_right_directions(model: str, dialect: str, clients: int, rows: int, seeds: range) -> list[float]:
     right = [0, 0, 0]
     for seed in seeds:
         study = simulate(
@@ -55,7 +55,7 @@ def main() -> None:
     print(f"{'setting':36}{'operators':>11}{'as printed':>12}{'printed, h features of ℧':>26}")
     for clients, rows in ((10, 100), (10, 25), (4, 100), (20, 200)):
         for model, dialect in (("linear", "paper"), ("general", "paper"), ("general", "authors")):
-            shares = share_right(model, dialect, clients, rows, seeds)
+            shares = share_of_right_directions(model, dialect, clients, rows, seeds)
             setting = f"{model}, {dialect} dialect, K={clients}, n_k={rows}"
             print(f"{setting:36}{shares[0]:11.2f}{shares[1]:12.2f}{shares[2]:26.2f}", flush=True)
 

@@ -1,4 +1,4 @@
-"""Adding up very many summaries, and very large ones, file by file: python -m benchmarks.bench_sites --help
+"""Adding up very many summaries, and very large ones, file by file: python -m benchmarks.bench_many_clients --help
 
 Every file is read from disk, held to its digest, the plan and the signature of its site, checked as `fedcdh discover`
 checks it (bounds, identities, definiteness, moment hull, copies of others) and added; what was added is written down
@@ -48,35 +48,35 @@ def main() -> None:
     options = parser.parse_args()
     if options.quick:
         options.sites, options.large = [100, 300, 1000], []
-    head("1000 files")
-    small = [shown(sites, SMALL) for sites in options.sites]
-    print(f"\nCPU seconds grow with files to the power {exponent(options.sites, small):.2f}.\n", flush=True)
+    print_head("1000 files")
+    small = [show_size(sites, SMALL) for sites in options.sites]
+    print(f"\nCPU seconds grow with files to the power {fit_exponent(options.sites, small):.2f}.\n", flush=True)
     if options.large:
         print(
             "| files | bytes each | CPU seconds per file | beside reading, SHA-256 and signatures alone | peak memory |"
         )
         print("|---|---|---|---|---|")
         for sites in options.large:
-            shown(sites, LARGE)
+            show_size(sites, LARGE)
 
 
-def head(unit: str) -> None:
+def print_head(unit: str) -> None:
     print(f"| files | bytes each | CPU seconds per {unit} | beside reading, hashing, verifying | peak memory |")
     print("|---|---|---|---|---|")
 
 
-def exponent(sites: list[int], seconds: list[float]) -> float:
+def fit_exponent(sites: list[int], seconds: list[float]) -> float:
     """The slope of the logarithms."""
     return float(np.polyfit(np.log(sites), np.log(seconds), 1)[0])
 
 
-def shown(sites: int, variables: int) -> float:
+def show_size(sites: int, variables: int) -> float:
     """Prints a row of the table; the CPU seconds of adding."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        size = apart(written, folder, sites, variables)
-        alone = apart(least, folder)
-        seconds, megabytes = apart(added, folder)
+        size = run_in_process(write_summaries, folder, sites, variables)
+        alone = run_in_process(time_reading, folder)
+        seconds, megabytes = run_in_process(time_aggregation, folder)
     unit = 1000 if variables == SMALL else 1
     print(
         f"| {sites} | {size} | {seconds / sites * unit:.2f} | {seconds / alone:.1f} times | {megabytes:.0f} MB |",
@@ -85,14 +85,14 @@ def shown(sites: int, variables: int) -> float:
     return float(seconds)
 
 
-def apart(work: Callable[..., Any], *arguments: Any) -> Any:
+def run_in_process(work: Callable[..., Any], *arguments: Any) -> Any:
     """In a fresh process, on one thread."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context, initializer=threadpool_limits, initargs=(1,)) as pool:
         return pool.submit(work, *arguments).result()
 
 
-def written(folder: Path, sites: int, variables: int) -> int:
+def write_summaries(folder: Path, sites: int, variables: int) -> int:
     """Files of so many sites, signed, and their plan; the bytes of each."""
     names, clients = [f"v{j}" for j in range(variables)], [f"site {k:05d}" for k in range(sites)]
     plan = StudyPlan(tuple(Continuous(name, 0.0, 1.2) for name in names), tuple(clients))
@@ -108,7 +108,7 @@ def written(folder: Path, sites: int, variables: int) -> int:
     return len(blob)
 
 
-def least(folder: Path) -> float:
+def time_reading(folder: Path) -> float:
     """CPU seconds of what cannot be left out."""
     start = time.process_time()
     for path in sorted(folder.glob("*.summary")):
@@ -120,14 +120,14 @@ def least(folder: Path) -> float:
     return time.process_time() - start
 
 
-def added(folder: Path) -> tuple[float, float]:
+def time_aggregation(folder: Path) -> tuple[float, float]:
     """CPU seconds and megabytes of checking and adding all of them, from the plan file to the file of the sum."""
     start = time.process_time()
     study, _ = read_study(folder / "study.plan.json")
     adding = StreamingAggregation.beside(folder / "study.aggregate", study)
     with adding.alone():
         outcome = adding.of(
-            sorted(folder.glob("*.summary")), max_summary_bytes(study.plan), SummaryReader(study).opened
+            sorted(folder.glob("*.summary")), max_summary_bytes(study.plan), SummaryReader(study).unpack
         )
         assert not outcome.refused
         (folder / "study.aggregate").write_bytes(pack_aggregate(outcome.sums.message()))

@@ -1,4 +1,4 @@
-"""Encrypted sums beside plain ones: python -m benchmarks.bench_encrypted
+"""Encrypted sums beside plain ones: python -m benchmarks.bench_homomorphic
 
 Bytes that a site sends and CPU time, as ratios to the plain summary file of the same rows and to making it; the time of
 the server's addition and of the opening as ratios to adding plain summaries. Says how far the opened sums were from
@@ -24,21 +24,21 @@ from fedcdh.summaries.aggregation import Aggregate, add_up
 from fedcdh.summaries.plan import StudyPlan
 
 
-def timed(work: Callable[[], Any]) -> tuple[Any, float]:
+def time_call(work: Callable[[], Any]) -> tuple[Any, float]:
     start = time.process_time()
     return work(), time.process_time() - start
 
 
-def row(variables: int, clients: int, seed: int) -> str:
+def print_row(variables: int, clients: int, seed: int) -> str:
     study = simulate("linear", variables=variables, clients=clients, rows=1000, seed=seed)
     tables = {client: to_table(table, study.names) for client, table in study.tables.items()}
     plan = StudyPlan.from_tables(tables)
-    parts, making = timed(lambda: [summarize(table, plan, client) for client, table in tables.items()])
-    plain, adding = timed(lambda: Aggregate.of(add_up(parts, plan)))
+    parts, making = time_call(lambda: [summarize(table, plan, client) for client, table in tables.items()])
+    plain, adding = time_call(lambda: Aggregate.of(add_up(parts, plan)))
     private, public = homomorphic.generate_key_pair()
-    sealed, sealing = timed(lambda: [homomorphic.encrypt_summary(part, plan, public) for part in parts])
-    total, summing = timed(lambda: homomorphic.add_encrypted(sealed, public))
-    found, opening = timed(lambda: homomorphic.decrypt_sum(total, plan, private))
+    sealed, sealing = time_call(lambda: [homomorphic.encrypt_summary(part, plan, public) for part in parts])
+    total, summing = time_call(lambda: homomorphic.add_encrypted(sealed, public))
+    found, opening = time_call(lambda: homomorphic.decrypt_sum(total, plan, private))
     assert found.total == plain.total
     assert np.array_equal(found.first_moments, plain.first_moments)
     size = len(sealed[0]) / len(pack_summary(SummaryMessage(parts[0]), plan))
@@ -46,7 +46,7 @@ def row(variables: int, clients: int, seed: int) -> str:
     return f"{variables:9}{clients:8}" + "".join(f"{ratio:11.1f}x" for ratio in ratios)
 
 
-def farthest(sites: int, seed: int) -> float:
+def max_difference(sites: int, seed: int) -> float:
     """How far sums of random limbs are from whole numbers."""
     tenseal = homomorphic._import_tenseal()
     private, public = homomorphic.generate_key_pair()
@@ -72,9 +72,12 @@ def main() -> None:
     print("Encrypted beside plain, 1000 rows a client; the opened sum is integer-equal to the plain one")
     print(f"{'variables':>9}{'clients':>8}{'bytes':>12}{'client':>12}{'adding':>12}{'opening':>12}")
     for variables, clients in ((6, 10), (6, 100), (30, 10)):
-        print(row(variables, clients, options.seed), flush=True)
+        print(print_row(variables, clients, options.seed), flush=True)
     for sites in (10, 100, 1000):
-        print(f"sums of {sites} sites were at most {farthest(sites, options.seed):.5f} from whole numbers", flush=True)
+        print(
+            f"sums of {sites} sites were at most {max_difference(sites, options.seed):.5f} from whole numbers",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

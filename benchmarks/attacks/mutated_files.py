@@ -1,8 +1,8 @@
-"""Damaged and forged summary files without the site's key: python -m benchmarks.attacks.mutated --help
+"""Damaged and forged summary files without the client's key: python -m benchmarks.attacks.mutated_files --help
 
-The mutations are those of tests/test_fuzz_files.py, half of them by accident, half with the digest made right again.
-"Not signed by the site" is what is refused where a plan names the site's key, whatever is in the file. Anything but a
-refusal by name ends the run with a traceback.
+The mutations are those of tests/messages/test_fuzz_files.py: half of them are accidents, and half have a corrected
+digest. A file "not signed by the site" is refused where a plan names the client's key, whatever the file has. Anything
+but a refusal by name ends the run with a traceback.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+TESTS = Path(__file__).parents[2] / "tests"
+sys.path[:0] = [str(TESTS / "messages"), str(TESTS / "support")]
 
 _BLOCK = 10_000
 

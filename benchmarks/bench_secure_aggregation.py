@@ -1,4 +1,4 @@
-"""What a masked sum costs beside plain summaries: python -m benchmarks.bench_masking --help
+"""What a masked sum costs beside plain summaries: python -m benchmarks.bench_secure_aggregation --help
 
 Seconds and bytes of a site, and seconds of the server.
 """
@@ -33,7 +33,7 @@ ROWS, SEED = 1000, 1000
 
 
 @dataclass
-class Spent:
+class Costs:
     """Seconds and bytes of all sites together."""
 
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -61,19 +61,19 @@ def main() -> None:
     with threadpool_limits(1, user_api="blas"):
         for sites, variables in sizes:
             for left in (0, 3 * sites // 10):
-                print(measured(sites, variables, left), flush=True)
+                print(measure_run(sites, variables, left), flush=True)
 
 
-def measured(sites: int, variables: int, left: int) -> str:
+def measure_run(sites: int, variables: int, left: int) -> str:
     """One line: a whole masked sum, from which so many sites are gone when masked numbers are asked for."""
-    study_, keys, tables = a_study(sites, variables)
-    plan, spent = study_.plan, Spent()
+    study_, keys, tables = make_study(sites, variables)
+    plan, spent = study_.plan, Costs()
     summaries = {c: spent.timed("summarize", lambda c=c: summarize(tables[c], plan, c)) for c in plan.clients}
     files = [spent.timed("pack", lambda s=s: pack_summary(SummaryMessage(s), plan)) for s in summaries.values()]
     cohort = spent.timed(
         "server, plain", lambda: admit_summaries((unpack_summary(file, plan).summary for file in files), plan)
     )
-    aggregate = masked_sum(study_, keys, summaries, plan.clients[left:], spent)
+    aggregate = run_secure_sum(study_, keys, summaries, plan.clients[left:], spent)
     there = [s for s in cohort.summaries if s.clients[0] in plan.clients[left:]]
     expected = Aggregate.of(admit_summaries(there, plan, without=plan.clients[:left]))
     assert (aggregate.total.digest, aggregate.first_moments.tobytes()) == (
@@ -91,7 +91,7 @@ def measured(sites: int, variables: int, left: int) -> str:
     )
 
 
-def a_study(sites: int, variables: int) -> tuple[Study, dict[str, SigningKey], dict[str, Any]]:
+def make_study(sites: int, variables: int) -> tuple[Study, dict[str, SigningKey], dict[str, Any]]:
     simulated = simulate(variables=variables, clients=sites, rows=ROWS, seed=SEED)
     tables = {client: dict(zip(simulated.names, table.T, strict=True)) for client, table in simulated.tables.items()}
     plan = StudyPlan.from_tables(tables)
@@ -99,8 +99,8 @@ def a_study(sites: int, variables: int) -> tuple[Study, dict[str, SigningKey], d
     return Study(plan, keys={client: key.public for client, key in keys.items()}), keys, tables
 
 
-def masked_sum(
-    study: Study, keys: dict[str, SigningKey], summaries: dict[str, Summary], staying: Collection[str], spent: Spent
+def run_secure_sum(
+    study: Study, keys: dict[str, SigningKey], summaries: dict[str, Summary], staying: Collection[str], spent: Costs
 ) -> Aggregate:
     """All rounds by bytes, as they go online."""
     states: dict[str, SecAggMember | None] = dict.fromkeys(study.plan.clients)
@@ -121,7 +121,7 @@ def masked_sum(
             if client in staying:
                 spent.received += len(blob)
                 spent.sent += len(reply)
-            found[client] = spent.timed("server, masked", lambda r=reply: _checked(r, study, kind, check))
+            found[client] = spent.timed("server, masked", lambda r=reply: _check_sum(r, study, kind, check))
         return found
 
     timed = spent.timed
@@ -146,7 +146,7 @@ def masked_sum(
     return timed("server, masked", lambda: server.unmask_sum(study, roster, shares, masked.values(), present, parts))
 
 
-def _checked(reply: bytes, study: Study, kind: Any, check: Callable[[Any], None]) -> Any:
+def _check_sum(reply: bytes, study: Study, kind: Any, check: Callable[[Any], None]) -> Any:
     found = read_message(reply, study.plan, kind)
     check(found)
     return found

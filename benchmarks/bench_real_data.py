@@ -1,4 +1,4 @@
-"""Which method has the best record, on simulated and on real studies: python -m benchmarks.bench_record --help
+"""Which method has the best record, on simulated and on real studies: python -m benchmarks.bench_real_data --help
 
 Every method sees the same tables with the same settings. Simulated studies are the paper's, and two with few
 clients or few rows.
@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from benchmarks.bench_graphs import DIALECTS, Setting, instance
+from benchmarks.bench_graphs import DIALECTS, Setting, make_instance
 from fedcdh.discovery.api import discover
 from fedcdh.discovery.methods import METHODS
 from fedcdh.evaluation import baselines
@@ -69,7 +69,7 @@ def score(
     return Figures(skeleton.f1, direction.f1, direction.shd, *change, seconds)
 
 
-def ours(study: RealStudy, method: str, seed: int = 0, max_conditioning_size: int | None = None) -> Figures:
+def run_fedcdh(study: RealStudy, method: str, seed: int = 0, max_conditioning_size: int | None = None) -> Figures:
     """One of our methods; what it raises is its result."""
     start = time.perf_counter()
     try:
@@ -83,20 +83,20 @@ def ours(study: RealStudy, method: str, seed: int = 0, max_conditioning_size: in
         )
         directed = result.to_dag().arrows
     except Exception as reason:  # whatever it is: the others go on
-        return failed(reason, time.perf_counter() - start)
+        return failure_record(reason, time.perf_counter() - start)
     seconds = time.perf_counter() - start
     return score(study, result.graph, directed, result.changing, seconds)
 
 
-def failed(reason: Exception, seconds: float) -> Figures:
+def failure_record(reason: Exception, seconds: float) -> Figures:
     nothing = (np.nan, np.nan, np.nan)
     said = " ".join(str(reason).split())
     return Figures(0.0, 0.0, *nothing, seconds, f"{type(reason).__name__}: {said}")
 
 
-def oracle(study: RealStudy) -> Record:
+def oracle_record(study: RealStudy) -> Record:
     """The best a search can do: the class of the true augmented graph, extended to a DAG; nothing without a truth."""
-    if study.changing is None or not study.acyclic:
+    if study.changing is None or not study.has_acyclic_truth:
         return {}
     best = baselines.oracle_result(study.names, study.arrows | {(DOMAIN, name) for name in study.changing})
     return {ORACLE: score(study, best.graph, best.directed, best.changing, 0.0)}
@@ -105,28 +105,28 @@ def oracle(study: RealStudy) -> Record:
 # Studies
 
 
-def on_simulation(setting: Setting, methods: Sequence[str], seed: int) -> Record:
-    study = RealStudy.of(instance(setting, seed), title(setting))
-    return {**oracle(study), **{method: ours(study, method, seed) for method in methods}}
+def score_simulation(setting: Setting, methods: Sequence[str], seed: int) -> Record:
+    study = RealStudy.of(make_instance(setting, seed), study_title(setting))
+    return {**oracle_record(study), **{method: run_fedcdh(study, method, seed) for method in methods}}
 
 
-def title(setting: Setting) -> str:
+def study_title(setting: Setting) -> str:
     return f"{setting.model} d={setting.variables} K={setting.clients} n_k={setting.rows} {setting.dialect}"
 
 
 loaded = lru_cache(maxsize=1)(load_study)
 
 
-def on_real_data(max_conditioning_size: int | None, job: tuple[str, str]) -> Record:
+def score_real_data(max_conditioning_size: int | None, job: tuple[str, str]) -> Record:
     name, method = job
     study = loaded(name)
-    return oracle(study) if method == ORACLE else {method: ours(study, method, 0, max_conditioning_size)}
+    return oracle_record(study) if method == ORACLE else {method: run_fedcdh(study, method, 0, max_conditioning_size)}
 
 
 # Tables
 
 
-def mean(records: Sequence[Record]) -> Record:
+def mean_record(records: Sequence[Record]) -> Record:
     """Over seeds, or studies of one source; what is nan in some is averaged over the others."""
     return {method: _mean([record[method] for record in records]) for method in records[0]}
 
@@ -145,7 +145,7 @@ HEADER = (
 )
 
 
-def show(name: str, record: Record) -> None:
+def print_record(name: str, record: Record) -> None:
     for method, figures in record.items():
         line = f"{name:38}{method:12}"
         if figures.failure and np.isnan(figures.shd):
@@ -159,7 +159,7 @@ def _cell(value: float, digits: int) -> str:
     return f"{'–':>9}" if np.isnan(value) else f"{value:9.{digits}f}"
 
 
-def summary(what: str, records: Sequence[Record], methods: Sequence[str]) -> None:
+def print_means(what: str, records: Sequence[Record], methods: Sequence[str]) -> None:
     """Mean F1, mean rank, wins: skeleton and direction."""
     if not records:
         return
@@ -173,7 +173,7 @@ def summary(what: str, records: Sequence[Record], methods: Sequence[str]) -> Non
         print(f"{method:12}{f1[0]:9.3f}{f1[1]:9.3f}{rank[0]:10.2f}{rank[1]:9.2f}{won[0]:10d}{won[1]:9d}")
 
 
-def synthetic(pool: ProcessPoolExecutor, methods: Sequence[str], seeds: range) -> list[Record]:
+def run_synthetic(pool: ProcessPoolExecutor, methods: Sequence[str], seeds: range) -> list[Record]:
     print(f"simulated studies, seeds {seeds.start}..{seeds.stop - 1}, means\n{HEADER}")
     records = []
     usual = [
@@ -181,12 +181,12 @@ def synthetic(pool: ProcessPoolExecutor, methods: Sequence[str], seeds: range) -
         for variables, model, dialect in product((6, 12), ("linear", "general"), DIALECTS)
     ]
     for setting in [*usual, Setting("linear", 6, 2, 100, 1, "paper"), Setting("linear", 6, 10, 25, 1, "paper")]:
-        records.append(mean(list(pool.map(partial(on_simulation, setting, methods), seeds, chunksize=2))))
-        show(title(setting), records[-1])
+        records.append(mean_record(list(pool.map(partial(score_simulation, setting, methods), seeds, chunksize=2))))
+        print_record(study_title(setting), records[-1])
     return records
 
 
-def real(
+def run_real(
     pool: ProcessPoolExecutor, methods: Sequence[str], names: Sequence[str], max_conditioning_size: int | None
 ) -> list[Record]:
     """One record per source."""
@@ -196,12 +196,12 @@ def real(
         return []
     print(HEADER)
     sources: dict[str, dict[str, Record]] = {}
-    for (name, _), record in zip(jobs, pool.map(partial(on_real_data, max_conditioning_size), jobs), strict=True):
-        show(name, record)
+    for (name, _), record in zip(jobs, pool.map(partial(score_real_data, max_conditioning_size), jobs), strict=True):
+        print_record(name, record)
         studies = sources.setdefault(REAL_STUDIES[name].source, {})
         studies[name] = {**studies.get(name, {}), **record}
     ranked = [[{m: record[m] for m in methods} for record in studies.values()] for studies in sources.values()]
-    return [mean(records) for records in ranked]
+    return [mean_record(records) for records in ranked]
 
 
 def main() -> None:
@@ -217,14 +217,14 @@ def main() -> None:
     first, last = map(int, options.seeds.split(":"))
     seeds = range(first, min(last, first + 6) if options.quick else last)
     with ProcessPoolExecutor(options.workers) as pool:
-        simulated = synthetic(pool, options.methods, seeds) if "simulated" in options.parts else []
+        simulated = run_synthetic(pool, options.methods, seeds) if "simulated" in options.parts else []
         sources = (
-            real(pool, options.methods, options.studies, options.max_conditioning_size)
+            run_real(pool, options.methods, options.studies, options.max_conditioning_size)
             if "real" in options.parts
             else []
         )
-    summary("simulated settings", simulated, options.methods)
-    summary("sources of real and published data", sources, options.methods)
+    print_means("simulated settings", simulated, options.methods)
+    print_means("sources of real and published data", sources, options.methods)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,160 @@
+"""The settings of a policy, and the limits and lists that follow from them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from fedcdh._io.strict_toml import abbreviate, suggest_name
+from fedcdh._io.text import is_key
+from fedcdh.privacy.disclosure._policy_file import policy_error
+from fedcdh.privacy.disclosure.thresholds import (
+    MIN_CELL_COUNT,
+    MIN_ROWS,
+    DifferencingLimits,
+    required_cell_count,
+    required_rows,
+)
+from fedcdh.summaries.dp_parameters import DPParameters
+from fedcdh.summaries.plan import StudyPlan
+
+MAX_WAIVER_EPSILON = 2.0
+"""With a larger epsilon, noise never replaces the limits on counts, whatever a policy says."""
+
+
+@dataclass(frozen=True)
+class PolicySettings:
+    """The settings of a `Policy`, which documents them."""
+
+    min_rows: int | None = None
+    min_cell_count: int | None = None
+    allowed_variables: frozenset[str] | None = None
+    excluded_variables: frozenset[str] = frozenset()
+    plans: frozenset[str] | None = None
+    coordinator_keys: frozenset[str] = frozenset()
+    unsigned_plans: Literal["accept", "refuse"] | None = None
+    max_rms_distance: float = 10.0
+    max_leverage: float = 0.99
+    disclosure_control: bool = True
+    max_discrete_values: int = 20
+    max_feature_columns: int = 16
+    waive_counts_below_epsilon: float = 0.0
+    epsilon_budget: float = 8.0
+
+    def __post_init__(self) -> None:
+        for key in sorted(self.coordinator_keys):
+            if not is_key(key):
+                raise policy_error(
+                    f'coordinator_keys has {abbreviate(key)}, expected "ed25519:" and 32 bytes in base64'
+                )
+        for plan in sorted(self.plans or ()):
+            if not re.fullmatch("[0-9a-f]{12,64}", plan):
+                raise policy_error(
+                    f"plans has {abbreviate(plan)}, expected fingerprints, or at least 12 digits of them"
+                )
+        if self.unsigned_plans not in ("accept", "refuse", None):
+            raise policy_error(f'unsigned_plans is {abbreviate(self.unsigned_plans)}, expected "accept" or "refuse"')
+        if self.unsigned_plans == "refuse" and not self.coordinator_keys:
+            raise policy_error("it refuses unsigned plans, but names no coordinator_keys that could sign one")
+        if not 0 < self.max_leverage <= 1:
+            raise policy_error(
+                f"max_leverage is {abbreviate(self.max_leverage)}, expected a number above 0 and up to 1"
+            )
+        if not 0 <= self.waive_counts_below_epsilon <= MAX_WAIVER_EPSILON:
+            found = abbreviate(self.waive_counts_below_epsilon)
+            raise policy_error(
+                f"waive_counts_below_epsilon is {found}, expected an epsilon from 0 to {MAX_WAIVER_EPSILON:g}"
+            )
+        if not self.epsilon_budget > 0:
+            raise policy_error(f"epsilon_budget is {abbreviate(self.epsilon_budget)}, expected a positive number")
+        if not self.max_rms_distance > 0:
+            raise policy_error(f"max_rms_distance is {abbreviate(self.max_rms_distance)}, expected a positive number")
+
+    def leverage_limit(self, replicates: int = 0) -> float:
+        """Return the largest leverage of a row where bootstrap replicates leave with the summary.
+
+        The replicates multiply the odds of the leverage. Without replicates the limit is `max_leverage` itself.
+
+        Parameters
+        ----------
+        replicates : int, default 0
+            Number of bootstrap replicates.
+
+        Returns
+        -------
+        float
+            A leverage.
+
+        Examples
+        --------
+        >>> round(PolicySettings(max_leverage=0.9).leverage_limit(replicates=8), 6)
+        0.5
+        """
+        if not replicates:
+            return self.max_leverage
+        return self.max_leverage / (self.max_leverage + (replicates + 1) * (1 - self.max_leverage))
+
+    def differencing_limits(self, plan: StudyPlan | None = None) -> DifferencingLimits:
+        """Return the limits for a release beside earlier ones.
+
+        Parameters
+        ----------
+        plan : StudyPlan, optional
+            The plan of the release. Default: the limits of a profile.
+
+        Returns
+        -------
+        DifferencingLimits
+            The limits.
+        """
+        strictness = 1.0
+        if plan is not None and self.min_rows is not None:
+            strictness = self.min_rows / required_rows(plan)
+        cell_count, profile_rows = self._min_cell_count(plan), self._min_cell_count(None)
+        return DifferencingLimits(self._min_rows(plan), cell_count, profile_rows, strictness)
+
+    def _is_waived(self, noise: DPParameters | None) -> bool:
+        """Return whether the policy lets this noise replace its limits on counts and leverage."""
+        return noise is not None and noise.shared == "each" and noise.epsilon <= self.waive_counts_below_epsilon
+
+    def _min_rows(self, plan: StudyPlan | None) -> int:
+        if self.min_rows is not None:
+            return self.min_rows
+        return MIN_ROWS if plan is None else required_rows(plan)
+
+    def _min_cell_count(self, plan: StudyPlan | None) -> int:
+        if self.min_cell_count is not None:
+            return self.min_cell_count
+        return MIN_CELL_COUNT if plan is None else required_cell_count(plan)
+
+    def _check_lists(self, names: Iterable[str], local_names: Mapping[str, str]) -> Iterator[str]:
+        """Check the site's own column names, so that renaming a column does not evade the lists."""
+        for name in names:
+            column = local_names.get(name, name)
+            called = repr(name) if column == name else f"{name!r} (here {column!r})"
+            if {name, column} & self.excluded_variables:
+                yield (
+                    f"variable {called} is among the excluded_variables of the policy; leave it out of the study, or "
+                    "leave this site out"
+                )
+            elif self.allowed_variables is not None and column not in self.allowed_variables:
+                near = suggest_name(column, self.allowed_variables)
+                yield (
+                    f"variable {called} is not among the allowed_variables of the policy{near}; leave it out, or add "
+                    "it there"
+                )
+
+    def _check_origin(self, plan: StudyPlan, signed_by: str | None) -> Iterator[str]:
+        if self.plans is not None and not any(map(plan.fingerprint.startswith, self.plans)):
+            yield (
+                f"the plan's fingerprint is {plan.fingerprint[:12]}, which the policy does not accept; compare it with "
+                "the coordinator's, and add it to plans in policy.toml"
+            )
+        yield from self._check_signer("plan", signed_by)
+
+    def _check_signer(self, what: str, signed_by: str | None) -> Iterator[str]:
+        if self.coordinator_keys and self.unsigned_plans != "accept" and signed_by not in self.coordinator_keys:
+            found = "is not signed" if signed_by is None else f"is signed by the key {signed_by!r}"
+            yield f"the {what} {found}, expected one of the coordinator_keys; ask the coordinator for the signature"
