@@ -17,7 +17,7 @@ from fedcdh.graphs.partial_graph import Pair, sort_pair
 from fedcdh.protocols import Answer
 
 CLEAR_P_VALUE = 0.01
-"""A dependence whose p-values are all below this needs an explanation; chosen by `benchmarks.bench_feature_settings`."""
+"""A dependence with all p-values below this needs an explanation; chosen by `benchmarks.bench_feature_settings`."""
 
 
 @dataclass(frozen=True)
