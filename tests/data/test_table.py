@@ -128,7 +128,7 @@ DAY = datetime.date(2020, 2, 29)
     ],
 )
 def test_what_is_neither_number_nor_label_is_refused_by_name(data):
-    with pytest.raises(DataError, match=r"client 'north'.*'when' holds .*name the variables of the study without it"):
+    with pytest.raises(DataError, match=r"client 'north'.*'when' holds .*leave it out"):
         to_table(data, owner="client 'north'")
 
 

@@ -519,7 +519,7 @@ def missing_column_error(lacking: Sequence[str], names: Sequence[str], owner: st
         f"{owner}: "
         * (owner is not None)
         + f"there is no column {_quote_names(lacking)} (there are {_quote_names(names)}); "
-        "add or rename it there, or name the variables of the study without it",
+        "add or rename it there, or leave it out of the study",
         parameter="variables",
     )
 
@@ -527,7 +527,7 @@ def missing_column_error(lacking: Sequence[str], names: Sequence[str], owner: st
 def _unsupported_type_error(name: object, kind: str) -> DataError:
     return DataError(
         f"column {name!r} holds {kind}, which is neither a number nor a label; turn it into one "
-        "(a date, for example, into days since a fixed day), or name the variables of the study without it",
+        "(a date, for example, into days since a fixed day) or leave it out",
         parameter="variables",
     )
 
