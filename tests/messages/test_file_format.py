@@ -216,7 +216,7 @@ def test_the_library_finds_the_metadata(tmp_path):
 
 def test_the_example_would_notice_a_change():
     blob, summary = example()
-    assert pack_summary(SummaryMessage(replace(summary, rows_read=4), True, "fedcdh 0.1.0"), PLAN) != blob
+    assert pack_summary(SummaryMessage(replace(summary, rows_read=4), False, "fedcdh 0.1.0"), PLAN) != blob
 
 
 def rewrite() -> None:
