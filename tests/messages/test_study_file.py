@@ -281,10 +281,10 @@ LABELS = np.array(["50", "n/a", *["61"] * 43])
         (TABLES, "clients=['clinic a', 'clinic b']", "profile of client 'clinic c', which the declaration does not"),
         (TABLES, "clients=['clinic a', 'clinic b', 'clinic c', 'd']", "no profile of client 'd'.*wait for it"),
         ({}, "", "a study needs clients"),
-        ({}, "clients=['a']", "one or more variables"),
+        ({}, "clients=['a']", "expected at least one"),
         ({}, "clients=['a']\n[variables.x]", "'x' needs levels, a range, or a mean and an sd"),
         ({}, "clients=['a']\n[variables.x]\nkind='categorical'", "'x' needs levels"),
-        ({}, "clients=['a']\n[variables.x]\nlevels=['a']\n[features]\nwidth=1", "feature width"),
+        ({}, "clients=['a']\n[variables.x]\nlevels=['a']\n[features]\nwidth=1", "the feature family has width"),
         (TABLES, "[knowledge]\ntiers=[['agee']]", "unknown variables: agee"),
     ],
 )

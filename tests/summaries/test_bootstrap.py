@@ -31,9 +31,9 @@ from fedcdh.privacy.disclosure.thresholds import required_cell_count, required_r
 from fedcdh.reporting.result_files import stability_to_dict
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Aggregate, add_up
-from fedcdh.summaries.bootstrap import bootstrap_summaries
+from fedcdh.summaries.bootstrap import admit_replicates, bootstrap_summaries, validate_replicate
 from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
-from fedcdh.summaries.validation import admit_replicates, admit_summaries, validate_replicate
+from fedcdh.summaries.validation import admit_summaries
 
 SITES = {"north": 400, "south": 420, "coast": 380}
 TABLES = studies.mixed(0, (120, 90, 60))
@@ -160,7 +160,7 @@ def test_a_copy_cannot_stand_for_the_summary(study, tmp_path, capsys):
     assert main(["inspect", str(renamed), "--plan", str(study / "study.plan.json")]) == 0
     assert "is bootstrap replicate 1 of the summary of client north" in capsys.readouterr().out
     assert discovered(study, [*study.glob("*.summary"), renamed], tmp_path / "r", "-q") == 5
-    assert "a second bootstrap copy 1 of client 'north'" in capsys.readouterr().err
+    assert "a second bootstrap replicate 1 of client 'north'" in capsys.readouterr().err
 
 
 def test_copies_that_not_all_sites_sent_are_left_out_and_named(study, tmp_path, capsys):
@@ -229,7 +229,7 @@ def test_copies_of_an_older_summary_that_stayed_in_the_folder_are_refused(study,
     others = [path for path in study.glob("*.summary") if not path.name.startswith("north")]
     newer = [tmp_path / "north.summary", tmp_path / "north.boot-001.summary"]
     assert discovered(study, [*others, *newer, study / "north.boot-002.summary"], tmp_path / "r", "-q") == 5
-    assert "bootstrap copy 2 of client 'north' belongs to another summary" in capsys.readouterr().err
+    assert "bootstrap replicate 2 of client 'north' belongs to another summary" in capsys.readouterr().err
     assert discovered(study, [*others, *newer], tmp_path / "r", "-q") == 0
 
 
@@ -387,13 +387,13 @@ def test_no_honest_copy_is_refused(seed):
 def test_copies_and_summaries_are_kept_apart():
     ((one, *others),) = copies_of(TABLES, PLAN, 1)
     for mixed in ([one, *COHORT.summaries[1:]], [*COHORT.summaries, one]):
-        with pytest.raises(SummaryError, match="bootstrap copy 1"):
+        with pytest.raises(SummaryError, match="bootstrap replicate 1"):
             admit_summaries(mixed, PLAN)
         with pytest.raises(SummaryError, match="came together"):
             add_up(mixed, PLAN)
     with pytest.raises(SummaryError, match="expected the summary"):
         admit_summaries([one, *others], PLAN)
-    with pytest.raises(SummaryError, match="expected bootstrap copy 2"):
+    with pytest.raises(SummaryError, match="expected bootstrap replicate 2"):
         admit_summaries([one, *others], PLAN, replicate=2)
     with pytest.raises(SummaryError, match="same draw"):
         _ = one + COHORT.summaries[0]
@@ -419,9 +419,9 @@ def test_copies_of_other_rows_or_of_no_draw_are_refused():
     with pytest.raises(SettingsError, match="replicate 1 of clinic a was not drawn from the rows of the result"):
         discover_from(COHORT, PLAN).stability(replicates=[[similar, *first[1:]]])
     again = [replace(first[0], replicate=2), *second[1:]]
-    with pytest.raises(SummaryError, match="bootstrap copy 2 and bootstrap copy 1 of client 'clinic a' hold the same"):
+    with pytest.raises(SummaryError, match="bootstrap replicate 2 and bootstrap replicate 1 of client 'clinic a' have the same"):
         admit_replicates([*first, *again], COHORT)
-    with pytest.raises(SummaryError, match="bootstrap copy 1 and its summary"):
+    with pytest.raises(SummaryError, match="bootstrap replicate 1 and its summary"):
         admit_replicates([replace(whole := COHORT.summaries[0], replicate=1, original=whole.digest), *first[1:]], COHORT)
 
 

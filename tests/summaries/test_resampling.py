@@ -89,7 +89,7 @@ def test_copies_are_summaries_like_any_other():
     for copies in zip(*drawn, strict=True):
         assert all(isinstance(copy, Summary) for copy in copies)
         cohort = add_up(copies, PLAN)
-        with pytest.raises(FedCDHError, match="not summaries of the rows themselves"):
+        with pytest.raises(FedCDHError, match="expected summaries of the rows themselves"):
             discover_from(cohort, PLAN)
         assert studies.sound(discover_from([replace(copy, replicate=0) for copy in cohort.summaries], PLAN))
 
@@ -129,10 +129,10 @@ def test_copies_that_no_memory_holds_are_refused_before_a_row_is_read():
 @pytest.mark.parametrize(
     ("client", "copies", "seed", "match"),
     [
-        ("nobody", 1, 0, "not part of the plan"),
-        (CLIENT, 0, 0, "copies is 0"),
-        (CLIENT, 2.0, 0, "copies is"),
-        (CLIENT, 1001, 0, "copies is"),
+        ("nobody", 1, 0, "not in the plan"),
+        (CLIENT, 0, 0, "replicates is 0"),
+        (CLIENT, 2.0, 0, "replicates is"),
+        (CLIENT, 1001, 0, "replicates is"),
         (CLIENT, 1, -1, "seed is"),
     ],
 )
@@ -143,5 +143,5 @@ def test_what_makes_no_sense_is_refused(client, copies, seed, match):
 
 def test_copies_without_rows_are_refused():
     one = {name: column[:1] for name, column in TABLES[CLIENT].items()}
-    with pytest.raises(FedCDHError, match="copies are empty"):
+    with pytest.raises(FedCDHError, match="replicates are empty"):
         bootstrap_summaries(one, PLAN, CLIENT, 20, 0)

@@ -189,7 +189,7 @@ def test_a_hundred_million_rows_fit():
         StudyPlan(tuple(Continuous(f"x{number}") for number in range(2000)), ("a",))
     )
     wide.used = 10**8
-    assert wide._watched() <= summing_module._MAX_EXACT_ROWS
+    assert wide._observed_rows() <= summing_module._MAX_EXACT_ROWS
     plan = plan_for()
     both = of_rows(plan, 5 * 10**7) + of_rows(plan, 5 * 10**7, "south")
     assert both.rows == 10**8
@@ -200,13 +200,13 @@ def test_a_hundred_million_rows_fit():
 def test_too_many_rows_are_refused_not_wrapped_around(monkeypatch):
     plan = plan_for()
     assert (of_rows(plan, MAX_ROWS - 1) + of_rows(plan, 1)).rows == MAX_ROWS
-    with pytest.raises(SummaryError, match=f"{MAX_ROWS + 1} rows are more than the {MAX_ROWS}.*random part"):
+    with pytest.raises(SummaryError, match=f"there are {MAX_ROWS + 1} rows; sums are exact for at most {MAX_ROWS}.*random part"):
         of_rows(plan, MAX_ROWS) + of_rows(plan, 1)
-    with pytest.raises(SummaryError, match="rows are more than"):
+    with pytest.raises(SummaryError, match="sums are exact for at most"):
         add_up([of_rows(plan, MAX_ROWS), of_rows(plan, 1, "south")], plan)
     monkeypatch.setattr(summary_module, "MAX_ROWS", 3)
     assert part([(1.0, "a", 1.0)] * 3, plan).rows == 3
-    with pytest.raises(SummaryError, match="4 rows are more than the 3"):
+    with pytest.raises(SummaryError, match="there are 4 rows; sums are exact for at most 3"):
         part([(1.0, "a", 1.0)] * 4, plan)
 
 
@@ -269,7 +269,7 @@ def test_too_many_missing_values_are_refused_with_advice():
         ),
         (
             {"x": ["tall"], "g": ["a"], "y": [1.0]},
-            r"'x' at client 'north' holds text, but the plan says continuous; turn it into numbers",
+            r"'x' at client 'north' holds text, but the plan says continuous; turn the texts into numbers",
         ),
         ({"x": [1.0], "g": ["a"]}, "client 'north': there is no column 'y'"),
     ],
@@ -280,7 +280,7 @@ def test_a_table_that_does_not_fit_the_plan_is_refused(table, complaint):
 
 
 def test_strangers_are_refused():
-    with pytest.raises(DataError, match="client 'west' is not part of the plan"):
+    with pytest.raises(DataError, match="client 'west' is not in the plan"):
         summarize(columns([(1.0, "a", 1.0)]), plan_for(), "west")
 
 

@@ -233,7 +233,7 @@ def test_summaries_of_another_plan_or_client_are_refused():
     plan = plan_for()
     with pytest.raises(PlanMismatchError, match=r"client 'north' follows plan .*make the summary again"):
         validate_summary(sent(), plan_for(Fourier()))
-    with pytest.raises(SummaryError, match="has 15 columns, the plan 16"):
+    with pytest.raises(SummaryError, match="has 15 columns; expected the 16 of the plan"):
         validate_summary(replace(sent(), moments=sent().moments[:15, :15]), plan)
     with pytest.raises(UnknownClientError, match="from west, but the plan names only north, south; correct the name"):
         validate_summary(replace(sent(), clients=("west",)), plan)
@@ -250,7 +250,7 @@ def test_every_client_counts_once():
     for again in (one, sent(seed=2)):
         with pytest.raises(DuplicateClientError, match="second summary of client 'north' came; ask"):
             admit_summaries([one, two, again], plan)
-    with pytest.raises(DuplicateClientError, match=r"'north' and client 'south' hold the same sums of 200 rows"):
+    with pytest.raises(DuplicateClientError, match=r"'north' and client 'south' have the same sums of 200 rows"):
         admit_summaries([one, replace(one, clients=("south",))], plan)
 
 

@@ -1,7 +1,7 @@
-"""The layout that answers and masked sums share: a header that says everything and carries a digest, then numbers.
+"""The layout that answers and sums share: a header that describes everything and carries a digest, then numbers.
 
-It is that of a summary file (`summary_header`), and of safetensors: the length of the header, the header, the data.
-"""
+It is the layout of a summary file (`summary_header`) and of safetensors: the length of the header, the header, the
+data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fedcdh.messages.summary_header import LENGTH_PREFIX
 
 
 def render_container(said: Mapping[str, Any], name: str, dtype: str, shape: list[int], data: bytes) -> bytes:
-    """The one file that says this, with its data under a name."""
+    """Return the one file with this description, and its data under a name."""
     digest = hashlib.sha256(to_canonical_json(dict(said)).encode() + b"\0" + data).hexdigest()
     document = {
         "__metadata__": {"fedcdh": to_canonical_json({**said, "digest": digest})},
@@ -30,9 +30,10 @@ def render_container(said: Mapping[str, Any], name: str, dtype: str, shape: list
 def parse_container_header(
     text: bytes, form: str, kinds: Mapping[str, type], refuse: Callable[..., Exception], *others: Mapping[str, type]
 ) -> dict[str, Any]:
-    """What a header says, in these kinds of values under these keys, or in one of the other sets of them.
+    """Return the description in a header, with these types of values under these keys, or under one of the other sets
+    of keys.
 
-    Whether that is the one way to say it is seen when it is rendered again.
+    Whether the file is written in its one way is checked when it is rendered again.
     """
     outer = parse_json(text, refuse=refuse)
     inner = outer.get("__metadata__") if isinstance(outer, dict) else None
