@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 import functools
+import inspect
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import ParamSpec
 
 import typer
@@ -18,17 +19,8 @@ Parameters = ParamSpec("Parameters")
 
 EXIT_CODES = {code.value: code.meaning for code in ExitCode}
 """Exit codes and their meanings."""
-_OPTIONS = {
-    "kinds": "--kind NAME=KIND",
-    "rename": "--column-map FILE",
-    "bootstrap": "--bootstrap B",
-    "replicates": "--bootstrap B",
-    "expected_rows": "--expected-rows N",
-    "rows": "--rows N",
-    "variables": "--variables A,B,...",
-    "tables": "DATA",
-}
-"""Options whose names are not those of the Python parameters."""
+_COMMAND_PARAMETERS = {"kinds": "kind", "rename": "column_map", "replicates": "bootstrap", "family": "method"}
+"""Parameters that commands call otherwise than Python functions do."""
 
 
 def spell_option(parameter: str) -> str:
@@ -37,18 +29,33 @@ def spell_option(parameter: str) -> str:
     >>> spell_option("max_missing_share")
     'option --max-missing-share'
     """
-    return f"option {_OPTIONS.get(parameter, '--' + parameter.replace('_', '-'))}"
+    return f"option --{_COMMAND_PARAMETERS.get(parameter, parameter).replace('_', '-')}"
+
+
+def describe_error(problem: FedCDHError, options: Collection[str]) -> str:
+    """Return the text of an error; name the option to change if the command has it.
+
+    >>> describe_error(FedCDHError("alpha is 7.", parameter="alpha"), ["plan", "alpha"])
+    'alpha is 7. (option --alpha)'
+    >>> describe_error(FedCDHError("alpha is 7.", parameter="alpha"), ["plan"])
+    'alpha is 7.'
+    """
+    if problem.parameter is None or _COMMAND_PARAMETERS.get(problem.parameter, problem.parameter) not in options:
+        return problem.message
+    return problem.text(spell_option)
 
 
 def report_errors(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
     """Wrap a command so that its errors become sentences and exit codes."""
+
+    options = inspect.signature(command).parameters
 
     @functools.wraps(command)
     def guarded(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
         try:
             command(*args, **kwargs)
         except FedCDHError as problem:
-            _exit_with(problem.text(spell_option), problem.exit_code)
+            _exit_with(describe_error(problem, options), problem.exit_code)
         except KeyboardInterrupt:
             _exit_with("Interrupted. No partial file is left. Run the command again.", ExitCode.INTERRUPTED)
         except OSError as problem:
