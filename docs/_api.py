@@ -10,6 +10,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+import types
 from pathlib import Path
 
 import fedcdh
@@ -92,7 +93,7 @@ def _load(name: str):
 
 
 def _kind(value: object) -> str:
-    if inspect.isclass(value):
+    if inspect.isclass(value) and not isinstance(value, types.GenericAlias):
         return "exceptions" if issubclass(value, BaseException) else "classes"
     return "functions" if inspect.isroutine(value) else "data"
 
