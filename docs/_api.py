@@ -10,7 +10,7 @@ import importlib
 import inspect
 import pkgutil
 import re
-import types
+import typing
 from pathlib import Path
 
 import fedcdh
@@ -33,7 +33,7 @@ LAYERS = (
     "cli",
 )
 """From the ground up; what a package has inside follows it."""
-KINDS = ("functions", "classes", "exceptions", "data")
+KINDS = ("functions", "classes", "exceptions", "data", "aliases")
 
 
 def public_packages() -> list[str]:
@@ -59,6 +59,7 @@ def context() -> dict[str, dict[str, dict[str, list[str]]]]:
     seen: set[int] = set()
     for package in ("fedcdh", *public_packages()):
         found[package] = public_names(package)
+        found[package]["meanings"] = [_meaning(getattr(_load(package), name)) for name in found[package]["aliases"]]
         values = {name: id(getattr(_load(package), name)) for kind in KINDS[:3] for name in found[package][kind]}
         found[package]["again"] = [name for name, value in values.items() if value in seen]
         seen |= {*values.values()}
@@ -92,8 +93,15 @@ def _load(name: str):
     return importlib.import_module(name)
 
 
+def _meaning(alias: object) -> str:
+    """Return an alias of a type as it is written, without the names of modules."""
+    return re.sub(r"\b(?:\w+\.)+(?=\w)", "", repr(alias))
+
+
 def _kind(value: object) -> str:
-    if inspect.isclass(value) and not isinstance(value, types.GenericAlias):
+    if typing.get_origin(value) is not None:
+        return "aliases"  # of types, which autodoc cannot show
+    if inspect.isclass(value):
         return "exceptions" if issubclass(value, BaseException) else "classes"
     return "functions" if inspect.isroutine(value) else "data"
 
