@@ -299,7 +299,7 @@ def test_constant_at_each_client(method):
 @pytest.mark.parametrize("copy", [lambda v: v.copy(), lambda v: -3 * v + 5, lambda v: v + 1e-9 * np.arange(len(v))])
 def test_duplicate_columns_are_adjacent(copy, method):
     tables = with_column(base(), "twin", lambda k, table, rng: copy(table["v2"]))
-    assert studies.found(tables, method=method).graph.adjacent("v2", "twin")
+    assert studies.found(tables, method=method).graph.is_adjacent("v2", "twin")
 
 
 def test_a_column_of_sums():
@@ -491,7 +491,7 @@ def test_nine_experiments_on_cells(method):
     assert result.cohort.total.rows == 7466
     assert len(result.cohort.clients) == 9
     assert result.changing  # inhibitors were given
-    assert result.graph.adjacent("raf", "mek")
+    assert result.graph.is_adjacent("raf", "mek")
 
 
 def test_the_demo_study_in_pieces():

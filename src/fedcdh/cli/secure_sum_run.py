@@ -107,7 +107,7 @@ class _FileTransport:
     go_on: bool  # without those who are missing; not in a round that has only just begun
     new: list[str] = field(default_factory=list)
 
-    def begun(self, path: Path) -> None:
+    def announce(self, path: Path) -> None:
         """Say that there is a file to send."""
         self.new.append(path.name)
         self.out.say(f"Wrote {path}. Send it to the sites.")

@@ -41,7 +41,7 @@ def summarize(table: Any, plan: StudyPlan, client: str, *, max_missing_share: fl
     """
     check_summary_arguments(plan, client, max_missing_share)
     parts = partition(table, f"client {client!r}", workers=workers, names=plan.names, only=plan.names)
-    return parts.spread(partial(accumulate, plan=plan, client=client), MomentAccumulator.__add__).summary(
+    return parts.map_reduce(partial(accumulate, plan=plan, client=client), MomentAccumulator.__add__).summary(
         plan, client, max_missing_share
     )
 
@@ -92,7 +92,7 @@ class MomentAccumulator:
                 self.missing[name] += int(missing.sum())
                 complete &= ~missing
         self.read += rows.rows
-        used = rows if complete.all() else rows.where(complete)
+        used = rows if complete.all() else rows.select_rows(complete)
         for start in range(0, used.rows, self._block):
             block = used.slice_rows(start, self._block)
             features = encode(block, numbers := encode.numbers(block))

@@ -115,7 +115,7 @@ def _add_block(
 ) -> None:
     missing = {name: column.missing for name, column in block.columns.items()}
     complete = ~np.logical_or.reduce(list(missing.values()))
-    used = block if complete.all() else block.where(complete)
+    used = block if complete.all() else block.select_rows(complete)
     features = encode(used)
     often = np.empty((len(drawn), used.rows))
     for copy in (whole, *drawn):
