@@ -240,7 +240,7 @@ def test_every_file_that_is_refused_is_named_and_the_others_are_kept(inbox, tmp_
     for client in ("site b", "site d", "site e"):
         write(sent, client)
     assert add(inbox, tmp_path / "total", sent) == 0
-    assert "total.adding): 4; named again, and unchanged: 4." in capsys.readouterr().out
+    assert "total.adding): 4; named again and unchanged: 4." in capsys.readouterr().out
     assert same(unpack_aggregate((tmp_path / "total").read_bytes(), PLAN).aggregate, all_at_once())
 
 

@@ -1337,7 +1337,7 @@ class Stopping:
     sites_: Mapping[str, OnlineSite]
     left: int
 
-    def sites(self, expected: int, timeout: float) -> list[str]:
+    def addresses(self, expected: int, timeout: float) -> list[str]:
         return list(self.sites_)
 
     def exchange(self, requests: Mapping[str, bytes], timeout: float) -> Iterator[tuple[str, bytes | None]]:
