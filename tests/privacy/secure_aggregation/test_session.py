@@ -1392,5 +1392,5 @@ def test_online_settings_of_a_site(tmp_path):
 
 @pytest.mark.parametrize("given", [{"method": "constraint"}, {"rounds": "adaptive", "method": "constraint"}])
 def test_online_methods_that_need_single_summaries_are_refused(given):
-    with pytest.raises(SettingsError, match="every site"):
+    with pytest.raises(SettingsError, match="every client"):
         OnlineTerms(secure_sum=SecureSumOptions(), **given)
