@@ -14,7 +14,7 @@ REQUEST = Envelope(SUMMARY, b"plan").to_bytes()
 
 
 def reply(content: bytes = b"sums", **given) -> bytes:
-    return Envelope(SUMMARY, content, **{"about": sha256_hex(REQUEST), **given}).to_bytes()
+    return Envelope(SUMMARY, content, **{"in_reply_to": sha256_hex(REQUEST), **given}).to_bytes()
 
 
 class Replies:
@@ -53,7 +53,7 @@ def test_the_same_reply_twice_counts_once_and_different_ones_count_for_nothing()
 
 
 def test_replies_to_other_requests_and_of_strangers_are_ignored():
-    accepted, _, events = collect(("a", reply(about=sha256_hex(b"before"))), ("c", reply()), ("a", reply()))
+    accepted, _, events = collect(("a", reply(in_reply_to=sha256_hex(b"before"))), ("c", reply()), ("a", reply()))
     assert accepted == {"a": b"sums"}
     assert events == [("a", "ignored"), ("c", "ignored"), ("a", "accepted"), ("b", "missing")]
 
@@ -66,7 +66,7 @@ def test_a_reply_that_cannot_be_read_is_refused(bad):
 
 
 def test_a_refusal_is_recorded_with_the_meaning_of_its_code():
-    refusal = Envelope(REFUSAL, about=sha256_hex(REQUEST), code=ExitCode.POLICY).to_bytes()
+    refusal = Envelope(REFUSAL, in_reply_to=sha256_hex(REQUEST), code=ExitCode.POLICY).to_bytes()
     participation = Participation()
     collect_replies(Replies(("a", refusal)), SUMMARY, {"a": REQUEST}, 1.0, lambda *given: None, participation)
     assert f"code 7 ({ExitCode.POLICY.meaning})" in participation.missing["a"]

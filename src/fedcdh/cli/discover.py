@@ -148,7 +148,7 @@ def _read_received(
     from fedcdh.cli._summaries import SummaryReader, admit_messages, read_aggregate
 
     if len(paths) == 1 and (opened := read_aggregate(paths[0], study, out)):
-        return opened.aggregate, None, frozenset(opened.research)
+        return opened.aggregate, None, frozenset(opened.without_disclosure_control)
     reader = SummaryReader(study)
     messages, replicates = reader.read_all(paths, out)
     check_replicates_have_summaries(replicates, messages)

@@ -140,7 +140,7 @@ class _Coordinator:
         clients = message.aggregate.total.clients
         for client in clients:
             self.participation.add(MASKING, connection.addresses[client], "accepted")
-        self.uncontrolled.update(message.research)
+        self.uncontrolled.update(message.without_disclosure_control)
         self._check_quorum(clients, "are in the sum")
         write_atomically(self.journal.folder / AGGREGATE_FILE, pack_aggregate(message))
         return message.aggregate
@@ -313,14 +313,14 @@ class _Coordinator:
     def _read_summary(self, study: Study, client: str, file: StoredFile) -> Summary:
         message = unpack_summary(file.content, study.plan)
         summary = message.summary
-        if summary.clients != (client,) or summary.copy:
-            what = "a bootstrap replicate" if summary.copy else "the summary"
+        if summary.clients != (client,) or summary.replicate:
+            what = "a bootstrap replicate" if summary.replicate else "the summary"
             raise MessageFormatError(
                 f"The site of {client!r} sent {what} of {summary.clients[0]!r}. Expected its own summary. Ask the site."
             )
         check_signature("summary", file.content, file.signature, study.keys.get(client), client)
         validate_summary(summary, study.plan)
-        if message.research:
+        if not message.disclosure_control:
             self.uncontrolled.add(client)
         return summary
 

@@ -142,7 +142,7 @@ class _Round(Generic[Reply]):
     def _read(self, address: str, reply: bytes | None, size: int) -> None:
         try:
             envelope = _open_reply(reply)
-            if envelope.about != self.expected[address]:
+            if envelope.in_reply_to != self.expected[address]:
                 self.participation.add(self.name, address, "ignored", size, "late: the reply to another request")
                 return
             self.received[address] = reply

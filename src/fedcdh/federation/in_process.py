@@ -109,7 +109,7 @@ class InProcessTransport:
 
 def _deliver(reply: bytes, request: bytes, fault: Fault | None) -> Iterator[bytes | None]:
     """Yield the reply as it arrives under a fault."""
-    refusal = Envelope(REFUSAL, about=sha256_hex(request), code=ExitCode.INTERNAL).to_bytes()
+    refusal = Envelope(REFUSAL, in_reply_to=sha256_hex(request), code=ExitCode.INTERNAL).to_bytes()
     if fault == "failed":
         yield refusal
     elif fault == "crashed":

@@ -121,7 +121,7 @@ class ClientNode:
             ANSWER: self._send_answer,
             MASKING: self._send_masked,
         }
-        if envelope.kind not in handlers or envelope.about or envelope.code:
+        if envelope.kind not in handlers or envelope.in_reply_to or envelope.code:
             raise MessageFormatError(
                 f"The request is of the kind {envelope.kind[:40]!r}. Expected one of {', '.join(handlers)}. Update "
                 "fedcdh at the site or at the coordinator."
@@ -147,11 +147,11 @@ class ClientNode:
     def _send_summary(self, envelope: Envelope) -> bytes:
         study = self._accept_plan(envelope.content, envelope.signature)
         self._check_unmasked(study)
-        return pack_summary(SummaryMessage(self._summarize(study), not self.policy.disclosure_control), study.plan)
+        return pack_summary(SummaryMessage(self._summarize(study), self.policy.disclosure_control), study.plan)
 
     def _summarize(self, study: Study, *, masked: bool = False) -> Summary:
         """Return the summary of the rows, if the policy and the ledger let it leave."""
-        context = self._context(self.workers or default_workers(study.plan.columns))
+        context = self._context(self.workers or default_workers(study.plan.layout.n_columns))
         summary, _ = release_summary(self.rows(), study.plan, context, masked=masked)
         return summary
 
@@ -178,7 +178,7 @@ class ClientNode:
 
         spent = RoundBudget() if self.gate is None else spent_round_budget(self.gate.ledger.entries(), plan)
         answers, _ = release_answer(self.rows(), plan, self._context(), request, spent, look=check_rows)
-        return pack_answer(AnswerMessage(request.digest, answers, not self.policy.disclosure_control), plan)
+        return pack_answer(AnswerMessage(request.digest, answers, self.policy.disclosure_control), plan)
 
     def _send_masked(self, envelope: Envelope) -> bytes:
         """Answer a round of a secure sum, of which the coordinator only ever sees the sum over clients."""
@@ -238,7 +238,7 @@ def refusal_reply(problem: Exception, digest: str) -> bytes:
     code = exit_code_of(problem)
     trace = problem if code == ExitCode.INTERNAL else None
     _LOG.error("refused with code %d: %s: %s", code, type(problem).__name__, problem, exc_info=trace)
-    return Envelope(REFUSAL, about=digest, code=code).to_bytes()
+    return Envelope(REFUSAL, in_reply_to=digest, code=code).to_bytes()
 
 
 def _verify_signer(kind: str, content: bytes, signature: bytes) -> str | None:

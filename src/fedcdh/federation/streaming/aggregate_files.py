@@ -253,7 +253,7 @@ class _Run:
             return
         message = self.read(path, content)
         del content  # validation needs as much memory again
-        if message.summary.copy:
+        if message.summary.replicate:
             self.replicates.append(path)
             return
         self.sums.add(message, digest)
