@@ -22,7 +22,7 @@ $(DOWHY)/ready: WANTED = --editable '.[dev]' dowhy
 $(FLOWER)/ready: WANTED = --editable '.[flower]' pytest hypothesis
 $(ENCRYPTED)/ready: WANTED = --editable '.[encrypted]' pytest hypothesis
 $(CLUSTERS)/ready: WANTED = --editable '.[dask,ray,parallel]' pytest hypothesis
-$(OLDEST)/ready: WANTED = --constraint .ci/oldest.txt --editable '.[all]' pytest pytest-xdist hypothesis safetensors
+$(OLDEST)/ready: WANTED = --constraint .ci/oldest.txt --editable '.[plot,sklearn,graphs,experiments,parallel]' pytest pytest-xdist hypothesis safetensors
 ENVIRONMENTS := $(DOWHY) $(FLOWER) $(ENCRYPTED) $(CLUSTERS) $(OLDEST)
 
 .PHONY: help demo test test-slow test-search test-dowhy test-flower test-encrypted test-clusters test-oldest bench bench-small bench-all experiments-quick experiments docs lint format changelog release clean
@@ -54,7 +54,7 @@ test-encrypted: $(ENCRYPTED)/ready ## run the sums under homomorphic encryption,
 	$(ENCRYPTED)/bin/pytest tests/privacy/test_homomorphic.py
 
 test-clusters: $(CLUSTERS)/ready ## run summaries on clusters of two worker processes, in an environment of its own: Ray is large
-	$(CLUSTERS)/bin/pytest tests/data/clusters
+	PYTHONPATH=$(CURDIR)/tests/support $(CLUSTERS)/bin/pytest tests/data/clusters
 
 test-oldest: $(OLDEST)/ready ## run the tests with the oldest libraries that pyproject.toml admits (.ci/oldest.txt, Python 3.11)
 	$(OLDEST)/bin/pytest -n 2 -m "not slow" -W ignore::DeprecationWarning -W ignore::FutureWarning

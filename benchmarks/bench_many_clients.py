@@ -127,7 +127,7 @@ def time_aggregation(folder: Path) -> tuple[float, float]:
     adding = StreamingAggregation.beside(folder / "study.aggregate", study)
     with adding.alone():
         outcome = adding.of(
-            sorted(folder.glob("*.summary")), max_summary_bytes(study.plan), SummaryReader(study).opened
+            sorted(folder.glob("*.summary")), max_summary_bytes(study.plan), SummaryReader(study).unpack
         )
         assert not outcome.refused
         (folder / "study.aggregate").write_bytes(pack_aggregate(outcome.sums.message()))

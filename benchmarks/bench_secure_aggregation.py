@@ -18,10 +18,18 @@ from fedcdh.evaluation.simulation import simulate
 from fedcdh.messages.signing import SigningKey
 from fedcdh.messages.study_file import Study
 from fedcdh.messages.summary_file import SummaryMessage, pack_summary, unpack_summary
-from fedcdh.privacy.secure_aggregation import server
 from fedcdh.privacy.secure_aggregation.client import SecAggClient, SecAggMember
 from fedcdh.privacy.secure_aggregation.codec import read_message
-from fedcdh.privacy.secure_aggregation.messages import SecAggTerms, ShareDelivery
+from fedcdh.privacy.secure_aggregation.messages import (
+    MaskedVector,
+    PublicKeys,
+    SealedShares,
+    SecAggTerms,
+    ShareDelivery,
+    SurvivorConfirmation,
+    UnmaskingShares,
+)
+from fedcdh.privacy.secure_aggregation.server import SecAggServer
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Aggregate
 from fedcdh.summaries.plan import StudyPlan
@@ -114,7 +122,7 @@ def run_secure_sum(
     def ask(request: Any, clients: Collection[str], kind: Any, check: Callable[[Any], None]) -> dict[str, Any]:
         found = {}
         for client in clients:
-            own = request.to(client) if isinstance(request, ShareDelivery) else request
+            own = request.part_for(client) if isinstance(request, ShareDelivery) else request
             blob = spent.timed("server, masked", own.to_bytes)
             whose = "masking" if client in staying else "masking, of those who leave"
             reply = spent.timed(whose, lambda c=client, b=blob: answered(c, b, type(request)))
@@ -124,26 +132,24 @@ def run_secure_sum(
             found[client] = spent.timed("server, masked", lambda r=reply: _check_sum(r, study, kind, check))
         return found
 
-    timed = spent.timed
+    timed, server = spent.timed, SecAggServer(study)
     terms = SecAggTerms.of(study)
-    got = ask(terms, study.plan.clients, server.PublicKeys, lambda one: server.check_keys(study, terms, one))
-    roster = timed("server, masked", lambda: server.build_roster(study, terms, got.values()))
-    shares = ask(roster, roster.clients, server.SealedShares, lambda one: server.check_shares(study, roster, one))
+    got = ask(terms, study.plan.clients, PublicKeys, lambda one: server.check_keys(terms, one))
+    roster = timed("server, masked", lambda: server.build_roster(terms, got.values()))
+    shares = ask(roster, roster.clients, SealedShares, lambda one: server.check_shares(roster, one))
     delivery = timed("server, masked", lambda: server.build_delivery(roster, shares.values()))
-    masked = ask(delivery, staying, server.MaskedVector, lambda one: server.check_masked(study, roster, delivery, one))
+    masked = ask(delivery, staying, MaskedVector, lambda one: server.check_masked(roster, delivery, one))
     present = server.list_survivors(roster, masked)
-    signed = ask(
-        present, staying, server.SurvivorConfirmation, lambda one: server.check_confirmed(study, roster, present, one)
-    )
-    confirmed = timed("server, masked", lambda: server.collect_confirmations(study, roster, present, signed.values()))
+    signed = ask(present, staying, SurvivorConfirmation, lambda one: server.check_confirmation(roster, present, one))
+    confirmed = timed("server, masked", lambda: server.collect_confirmations(roster, present, signed.values()))
     opened = ask(
         confirmed,
         staying,
-        server.UnmaskingShares,
-        lambda one: server.check_opened(study, roster, delivery, present, one),
+        UnmaskingShares,
+        lambda one: server.check_unmasking(roster, delivery, present, one),
     )
     parts = list(opened.values())
-    return timed("server, masked", lambda: server.unmask_sum(study, roster, shares, masked.values(), present, parts))
+    return timed("server, masked", lambda: server.unmask_sum(roster, shares, masked.values(), present, parts))
 
 
 def _check_sum(reply: bytes, study: Study, kind: Any, check: Callable[[Any], None]) -> Any:

@@ -1,19 +1,12 @@
-"""python -m fedcdh, and the command fedcdh."""
+"""`python -m fedcdh`, and the command `fedcdh`."""
 
 import sys
 
+from fedcdh.cli import main
+
 
 def run() -> int:
-    """The command line, or what is needed for it."""
-    try:
-        from fedcdh.cli import main
-    except ModuleNotFoundError as lacking:
-        if (lacking.name or "").startswith("fedcdh"):
-            raise
-        print(
-            f"fedcdh: the command line needs {lacking.name}; install it with pip install 'fedcdh[cli]'", file=sys.stderr
-        )
-        return 1
+    """Run the command line and return its exit code."""
     return main()
 
 

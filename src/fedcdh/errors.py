@@ -1,35 +1,35 @@
 """Every error of this package, and the exit code that belongs to it.
 
     FedCDHError
-    ├── PlanError (also a ValueError)          the study plan cannot be used as it is
-    │   └── PlanMismatchError                       two parties follow different plans
-    ├── SettingsError (also a ValueError)      a setting is out of its range, or names something unknown
-    ├── DataError (also a ValueError)          a table does not fit the plan
-    ├── SummaryError                           a summary is damaged, empty or does not fit the others
-    │   ├── SummaryFormatError                        the bytes are not those of a summary file
-    │   ├── RowCountError                   the counts of rows and missing values contradict each other
-    │   ├── MomentBoundsError                        a moment is larger than bounded features allow
-    │   ├── MomentIdentityError                   moments that are equal for any rows differ
-    │   ├── NotPositiveSemidefiniteError                         the matrix of moments is not positive semidefinite
-    │   ├── InfeasibleMomentsError                  no values within the plan's range have these moments
-    │   ├── UnknownClientError                      the plan does not name the client of a summary
-    │   └── DuplicateClientError                    a client has two summaries, or two clients share one
-    ├── SignatureError                         a signature is missing, damaged, or by another key than expected
+    ├── PlanError (ValueError)                   the study plan cannot be used as it is
+    │   └── PlanMismatchError                    two parties follow different plans
+    ├── SettingsError (ValueError)               a setting is out of its range, or names something unknown
+    ├── DataError (ValueError)                   a table does not fit the plan
+    ├── SummaryError                             a summary is damaged, empty or does not fit the others
+    │   ├── SummaryFormatError                   the bytes are not those of a summary file
+    │   ├── RowCountError                        the counts of rows and missing values contradict each other
+    │   ├── MomentBoundsError                    a moment is larger than bounded features allow
+    │   ├── MomentIdentityError                  moments that are equal for any rows differ
+    │   ├── NotPositiveSemidefiniteError         the matrix of moments is not positive semidefinite
+    │   ├── InfeasibleMomentsError               no values within the plan's range have these moments
+    │   ├── UnknownClientError                   the plan does not name the client of a summary
+    │   └── DuplicateClientError                 a client has two summaries, or two clients share one
+    ├── SignatureError                           a signature is missing, damaged, or by another key than expected
     ├── DisclosureError                          the policy of the site does not allow the release
-    │   └── LedgerError                        the release ledger is damaged or cannot be read
-    ├── KnowledgeError (also a ValueError)     the background knowledge contradicts itself
-    ├── GraphError                             a graph cannot be built, or an operation does not apply to it
-    │   ├── UndirectedEdgeError                only an undirected edge can be directed
-    │   └── NoConsistentExtensionError                        no DAG has these arrows, this skeleton and these colliders
-    ├── MessageFormatError                            a message of an online study cannot be read
-    ├── QuorumError                            too few sites are left to continue an online study
-    ├── SecureAggregationError                           a secure sum cannot be completed
-    ├── PendingAnswersError                          sites have to answer a request before the search can continue
-    ├── InvalidAnswerError                            a test or score returned a value that the search cannot use
-    ├── BaselineError                         a method that is compared with FedCDH failed
-    └── MissingDependencyError (also an ImportError)   an optional library is not installed
+    │   └── LedgerError                          the release ledger is damaged or cannot be read
+    ├── KnowledgeError (ValueError)              the background knowledge contradicts itself
+    ├── GraphError                               a graph cannot be built, or an operation does not apply to it
+    │   ├── UndirectedEdgeError                  only an undirected edge can be directed
+    │   └── NoConsistentExtensionError           no DAG has these arrows, this skeleton and these colliders
+    ├── MessageFormatError                       a message of an online study cannot be read
+    ├── QuorumError                              too few clients are left to continue an online study
+    ├── SecureAggregationError                   a secure sum cannot be completed
+    ├── PendingAnswersError                      clients have to answer a request before the search can continue
+    ├── InvalidAnswerError                       a test or score returned a value that the search cannot use
+    ├── BaselineError                            a method that is compared with FedCDH failed
+    └── MissingDependencyError (ImportError)     an optional library is not installed
 
-Errors about an argument are also ValueErrors, as in scikit-learn.
+The classes in brackets are further base classes: errors about an argument are also ValueErrors, as in scikit-learn.
 
 A message has three parts: what was found, what was expected, what to do. If a parameter is to be changed, the error
 carries its name, and the front end spells it: `max_missing_share=` in Python, `--max-missing-share` in a terminal.
@@ -41,11 +41,49 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import ClassVar
 
+__all__ = [
+    "BaselineError",
+    "DataError",
+    "DisclosureError",
+    "DuplicateClientError",
+    "ExitCode",
+    "FedCDHError",
+    "GraphError",
+    "InfeasibleMomentsError",
+    "InvalidAnswerError",
+    "KnowledgeError",
+    "LedgerError",
+    "MessageFormatError",
+    "MissingDependencyError",
+    "MomentBoundsError",
+    "MomentIdentityError",
+    "NoConsistentExtensionError",
+    "NotPositiveSemidefiniteError",
+    "PendingAnswersError",
+    "PlanError",
+    "PlanMismatchError",
+    "QuorumError",
+    "RowCountError",
+    "SecureAggregationError",
+    "SettingsError",
+    "SignatureError",
+    "SummaryError",
+    "SummaryFormatError",
+    "UndirectedEdgeError",
+    "UnknownClientError",
+    "exit_code_of",
+]
+
 
 class ExitCode(IntEnum):
-    """Exit codes of the command line, and all that an online site reports of an error.
+    """Exit codes of the command line; an online client reports nothing else about an error.
 
     The text of an error may quote a path, a level or a value, so only the code crosses the network.
+
+    Examples
+    --------
+    >>> ExitCode(7).name
+    'POLICY'
     """
 
     SUCCESS = 0
@@ -62,7 +100,7 @@ class ExitCode(IntEnum):
 
     @property
     def meaning(self) -> str:
-        """The sentence that the documentation and the coordinator show for this code."""
+        """Return the sentence that the documentation and the coordinator show for this code."""
         return _MEANINGS[self]
 
 
@@ -71,7 +109,7 @@ _MEANINGS = {
     ExitCode.REFUSED: "the command refused for a reason that has no code of its own, such as a check that failed",
     ExitCode.USAGE: "the command was not understood, or a setting is out of its range",
     ExitCode.DATA: "a table, a profile or a column mapping cannot be used as it is",
-    ExitCode.PLAN: "a plan or declaration cannot be used, contradicts itself, or differs from the one that was followed",
+    ExitCode.PLAN: "a plan or declaration cannot be used, contradicts itself, or differs from the one in use",
     ExitCode.SUMMARY: "a summary is damaged, impossible, duplicated or missing",
     ExitCode.SIGNATURE: "a signature is missing, invalid, or by another key",
     ExitCode.POLICY: "the policy or the ledger of this site does not allow the release",
@@ -112,7 +150,18 @@ class FedCDHError(Exception):
         self.parameter = parameter
 
     def text(self, spell: Callable[[str], str] = _spell_in_python) -> str:
-        """Return the message, followed by the parameter as the front end spells it."""
+        """Return the message, followed by the parameter as the front end spells it.
+
+        Parameters
+        ----------
+        spell : callable, optional
+            Returns the spelling of a parameter's name; the default is that of Python.
+
+        Returns
+        -------
+        str
+            The text to show.
+        """
         return self.message if self.parameter is None else f"{self.message} ({spell(self.parameter)})"
 
     def __str__(self) -> str:
@@ -126,17 +175,17 @@ class PlanError(FedCDHError, ValueError):
 
 
 class PlanMismatchError(PlanError):
-    """Two parties follow different study plans, so their numbers do not mean the same."""
+    """Two parties follow different study plans, so their summaries cannot be combined."""
 
 
 class SettingsError(FedCDHError, ValueError):
-    """A setting of the search or of reading is out of its range, or names something that does not exist."""
+    """A setting is out of its range, or names something that does not exist."""
 
     exit_code = ExitCode.USAGE
 
 
 class DataError(FedCDHError, ValueError):
-    """A table does not hold what the study plan promises."""
+    """A table cannot be read, or does not fit the study plan."""
 
     exit_code = ExitCode.DATA
 
@@ -148,97 +197,97 @@ class SummaryError(FedCDHError):
 
 
 class SummaryFormatError(SummaryError):
-    """The bytes are not those of a summary file, or were changed on the way."""
+    """The bytes are not those of a summary file, or were changed during transport."""
 
 
 class RowCountError(SummaryError):
-    """The numbers of rows read, rows used and values missing cannot all be true."""
+    """The numbers of rows read, rows used and missing values contradict each other."""
 
 
 class MomentBoundsError(SummaryError):
-    """An entry is larger than so many rows of bounded features can make it."""
+    """A moment is larger than this number of rows with bounded features allows."""
 
 
 class MomentIdentityError(SummaryError):
-    """Sums that are equal (or nearly so) whatever the rows are, are not."""
+    """Two moments that are equal for any rows differ."""
 
 
 class NotPositiveSemidefiniteError(SummaryError):
-    """No rows have these moments: in some direction, a sum of squares would be negative."""
+    """The matrix of moments is not positive semidefinite, so no rows have these moments."""
 
 
 class InfeasibleMomentsError(SummaryError):
-    """The moments of a variable are those of no values in the plan's range: wrong features, scale or number of rows."""
+    """No values within the plan's range have these moments: features, scale or number of rows are wrong."""
 
 
 class UnknownClientError(SummaryError):
-    """A summary of a client that the plan does not name."""
+    """The plan does not name the client of a summary."""
 
 
 class DuplicateClientError(SummaryError):
-    """A second summary of one client, or the summary of one client under the name of another."""
+    """A client has two summaries, or two clients have the same summary."""
 
 
 class SignatureError(FedCDHError):
-    """A signature is missing, damaged, or made by another key than the one expected."""
+    """A signature is missing, damaged, or made by another key than the expected one."""
 
     exit_code = ExitCode.SIGNATURE
 
 
 class DisclosureError(FedCDHError):
-    """The policy of the site does not let this leave."""
+    """The policy of the site does not allow the release."""
 
     exit_code = ExitCode.POLICY
 
 
 class LedgerError(DisclosureError):
-    """What left this site before is not known for sure, so nothing leaves."""
+    """The release ledger is damaged or cannot be read, so earlier releases are unknown and nothing is released."""
 
 
 class KnowledgeError(FedCDHError, ValueError):
-    """Background knowledge contradicts itself or speaks of variables that do not exist."""
+    """The background knowledge contradicts itself or names unknown variables."""
 
     exit_code = ExitCode.PLAN
 
 
 class GraphError(FedCDHError):
-    """A graph cannot be built as described, or is not of the kind an operation needs."""
+    """A graph cannot be built, or an operation does not apply to it."""
 
 
 class UndirectedEdgeError(GraphError):
-    """An edge was to be directed that is not an undirected edge of the graph."""
+    """An edge cannot be directed because it is not an undirected edge of the graph."""
 
 
 class NoConsistentExtensionError(GraphError):
-    """No DAG keeps the arrows and the skeleton of the graph without adding a collider."""
+    """No DAG has the arrows and the skeleton of the graph without a new collider."""
 
 
 class MessageFormatError(FedCDHError):
-    """What came over the network is no message of an online study, or not one that was asked for."""
+    """A message of an online study cannot be read, or was not expected."""
 
 
 class QuorumError(FedCDHError):
-    """An online study has fewer sites left than its coordinator wants at least."""
+    """An online study has fewer clients left than its coordinator requires."""
 
 
 class SecureAggregationError(FedCDHError):
-    """A message of a masked sum is not the one that its rounds ask for, or too few sites are left to open the sum."""
+    """A secure sum cannot be completed: a message is not the expected one, or too few clients are left."""
 
 
 class PendingAnswersError(FedCDHError):
-    """The search has come to a question that sites have to answer first."""
+    """One or more clients have to answer a request before the search can continue."""
 
 
 class InvalidAnswerError(FedCDHError):
-    """An independence test or a measure of change answered with something the search cannot use."""
+    """A test, a score or a measure of change returned a value that the search cannot use."""
 
 
 class BaselineError(FedCDHError):
-    """A method that stands beside ours for comparison could not deal with the rows."""
+    """A method that is compared with FedCDH failed."""
 
 
 class MissingDependencyError(FedCDHError, ImportError):
-    """A conversion or a plot needs an optional library that is not installed."""
+    """An optional library is not installed."""
 
 
 _BUILT_IN: tuple[tuple[type[BaseException], ExitCode], ...] = (
@@ -251,6 +300,18 @@ _BUILT_IN: tuple[tuple[type[BaseException], ExitCode], ...] = (
 def exit_code_of(error: BaseException) -> ExitCode:
     """Return the exit code of any exception.
 
+    Parameters
+    ----------
+    error : BaseException
+        The exception.
+
+    Returns
+    -------
+    ExitCode
+        The code of an error of this package, or of a file error, lack of memory or interruption; else INTERNAL.
+
+    Examples
+    --------
     >>> exit_code_of(DisclosureError("the variable 'postcode' is excluded")).name
     'POLICY'
     """

@@ -1,7 +1,7 @@
-"""What the search asks and the statistics answer: the only thing the two columns share.
+"""The interface between search and inference: queries, answers, and the protocols of tests and scores.
 
-A search sees names and p-values; it knows nothing of data, kernels or clients. A perfect test (d-separation in a
-known graph) is just another `IndependenceTest`, which is how the search is tested apart from the statistics.
+A search sees names and p-values. It knows nothing of data, kernels or clients. A perfect test, d-separation in a known
+graph, is one more `IndependenceTest`; with it the search is tested apart from the statistics.
 """
 
 from __future__ import annotations
@@ -10,8 +10,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+__all__ = [
+    "DOMAIN",
+    "Answer",
+    "Family",
+    "IndependenceTest",
+    "IndependentChange",
+    "LocalScore",
+    "ModuleDependence",
+    "Progress",
+    "Query",
+]
+
 DOMAIN = "__domain__"
-"""The surrogate variable ℧ of the paper: which client a row belongs to. It has no causes among the variables."""
+"""The surrogate variable ℧ of the paper, which names the client of a row. It has no causes among the variables."""
 
 Progress: TypeAlias = Callable[[int, int], None]
 """A function that a search calls just before each batch of work, with two counts.
@@ -23,7 +35,20 @@ this batch).
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Is x independent of y given these variables?  x ⫫ y | given."""
+    """Ask whether x is independent of y given a set of variables.
+
+    Attributes
+    ----------
+    x, y : str
+        The two variables.
+    given : frozenset of str
+        The conditioning set; empty by default.
+
+    Examples
+    --------
+    >>> print(Query("x", "y", frozenset({"z"})))
+    x ⫫ y | z
+    """
 
     x: str
     y: str
@@ -31,6 +56,7 @@ class Query:
 
     @property
     def pair(self) -> frozenset[str]:
+        """Return the two variables as a set."""
         return frozenset((self.x, self.y))
 
     def __str__(self) -> str:
@@ -40,7 +66,25 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A question with its test statistic, its p-value and the number of rows that stand behind them."""
+    """Hold the result of one test of conditional independence.
+
+    Attributes
+    ----------
+    query : Query
+        The query that was tested.
+    statistic : float
+        The test statistic.
+    p_value : float
+        The p-value, from 0 to 1.
+    rows : int
+        The number of rows behind the test, over all clients.
+
+    Examples
+    --------
+    >>> answer = Answer(Query("x", "y"), statistic=1.7, p_value=0.19, rows=500)
+    >>> answer.p_value > 0.05
+    True
+    """
 
     query: Query
     statistic: float
@@ -49,17 +93,34 @@ class Answer:
 
 
 class IndependenceTest(Protocol):
-    """Answers a batch of questions, in their order; the answer to one never depends on the others in the batch."""
+    """Answer a batch of queries, in their order.
 
-    def __call__(self, questions: Sequence[Query], /) -> list[Answer]: ...
+    The answer to one query never depends on the other queries of the batch.
+    """
+
+    def __call__(self, queries: Sequence[Query], /) -> list[Answer]: ...
 
 
 @dataclass(frozen=True)
 class ModuleDependence:
-    """How far the modules of a pair change together, for both directions: small means independent change.
+    """Hold the dependence between the changing mechanisms of a pair, for both directions.
 
-    `forward` is Δ_{tail→head}, the dependence between the changes of P(tail) and of P(head | tail); `backward` is
-    Δ_{head→tail}. The independent change principle prefers the direction with the smaller value.
+    The independent change principle prefers the direction with the smaller value.
+
+    Attributes
+    ----------
+    tail, head : str
+        The two variables.
+    forward : float
+        Δ_{tail→head}: the dependence between the changes of P(tail) and of P(head | tail), from 0 to 1.
+    backward : float
+        Δ_{head→tail}: the same for the reverse direction.
+
+    Examples
+    --------
+    >>> found = ModuleDependence("x", "y", forward=0.1, backward=0.6)
+    >>> found.forward < found.backward  # x → y
+    True
     """
 
     tail: str
@@ -69,21 +130,37 @@ class ModuleDependence:
 
 
 class IndependentChange(Protocol):
-    """Measures, for pairs of variables that both change, how dependent the changes are in either direction."""
+    """Measure how dependent the changes of two mechanisms are, for pairs of variables that both change."""
 
     def __call__(self, pairs: Sequence[tuple[str, str]], /) -> list[ModuleDependence]: ...
 
 
 @dataclass(frozen=True)
 class Family:
-    """A node with its parents; the domain among them says that the node's mechanism differs between clients."""
+    """Hold a node with its parents.
+
+    Attributes
+    ----------
+    node : str
+        The child.
+    parents : frozenset of str
+        Its parents. `DOMAIN` among them says that the node's mechanism differs between clients.
+
+    Examples
+    --------
+    >>> sorted(Family("y", frozenset({"x", "z"})).parents)
+    ['x', 'z']
+    """
 
     node: str
     parents: frozenset[str] = frozenset()
 
 
 class LocalScore(Protocol):
-    """The log evidence of every family of a batch, in their order; one never depends on the others in the batch, but
-    for a digit beyond the twelfth where a label is explained."""
+    """Return the log evidence of every family of a batch, in their order.
+
+    The score of one family does not depend on the others in the batch, except beyond the twelfth digit where a
+    categorical variable is the child.
+    """
 
     def __call__(self, families: Sequence[Family], /) -> list[float]: ...

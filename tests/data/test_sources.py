@@ -137,7 +137,7 @@ def test_what_cannot_be_read_in_batches_says_why():
         profile([{"x": [1.0]}, {"x": [1.0], "y": [2.0]}], "north")
     with pytest.raises(DataError, match="no column 'g'"):
         summarize([{"x": [1.0]}], PLAN, "north")
-    with pytest.raises(DataError, match="cannot read a table from int"):
+    with pytest.raises(DataError, match="found int, which cannot be read as a table"):
         summarize(3, PLAN, "north")
 
 

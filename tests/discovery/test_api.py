@@ -211,7 +211,7 @@ def test_causes_are_limited(limit):
         (POOLED, {}, DataError, "which client a row belongs to"),
         (pd.DataFrame(POOLED), {}, DataError, "which client a row belongs to"),
         ({}, {}, DataError, "which client a row belongs to"),
-        (POOLED, {"domain": "hospital"}, DataError, "domain='hospital' names no column.*it has 'site'"),
+        (POOLED, {"domain": "hospital"}, DataError, "no column 'hospital'.*the table has 'site'.*parameter domain"),
         (TABLES, {"domain": "site"}, SettingsError, "one table per client and the domain 'site'"),
         (TABLES, {"variables": "age"}, SettingsError, "variables is the text 'age'"),
         (TABLES, {"alpha": "0.05"}, SettingsError, "alpha is '0.05'"),
@@ -253,7 +253,7 @@ def test_knowledge_is_obeyed(method):
     assert ("flag", "age") in result.graph.arrows
     assert "flag" in result.changing
     assert "sex" not in result.changing
-    assert not result.graph.adjacent("dose", "score")
+    assert not result.graph.is_adjacent("dose", "score")
     for late, early in [("age", "sex"), ("group", "flag"), ("score", "age"), ("score", "group"), ("score", "sex")]:
         assert (late, early) not in result.graph.arrows
         assert not result.graph.has_line(late, early)
@@ -299,7 +299,7 @@ def test_every_pair_is_accounted_for(result):
         arrow, pair = (edge.source, edge.target), frozenset((edge.source, edge.target))
         assert (edge.mark == "→") == (arrow in result.augmented.arrows)
         assert (edge.mark == "—") == (pair in result.augmented.lines)
-        assert (edge.mark == "") == (not result.augmented.adjacent(*arrow))
+        assert (edge.mark == "") == (not result.augmented.is_adjacent(*arrow))
         assert arrow[::-1] not in result.augmented.arrows
         if result.settings.method == "evidence":
             assert edge.p_value is edge.separating_set is None

@@ -100,7 +100,7 @@ def test_a_fitted_estimator_can_be_pickled():
         (CLIENTS, "clinic", "leave domain out"),
         (CLIENTS, DOMAIN_LABELS, "leave domain out"),
         (POOLED, DOMAIN_LABELS[:-1], "expected one label per row"),
-        (POOLED, "clinic", "names no column"),
+        (POOLED, "clinic", "there is no column 'clinic'"),
         (POOLED, [None] * len(DOMAIN_LABELS), "is empty in"),
         ({**POOLED, "__domain__": DOMAIN_LABELS}, DOMAIN_LABELS, "a name that this package uses itself"),
         ({"age": [1.0], "dose": [2.0]}, None, "n_samples = 1"),

@@ -142,11 +142,11 @@ def functions_in_use(dialect: Dialect, changing: int, seed: int) -> int:
     return len({table[:, effect].mean() > 25 for table in study.tables.values()})
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_in_the_paper_a_change_keeps_the_function_and_in_the_program_it_does_not(seed: int):
-    assert functions_in_use(PAPER, changing=2, seed=seed) == 1
-    assert functions_in_use(AUTHORS, changing=0, seed=seed) == 1
-    assert functions_in_use(AUTHORS, changing=2, seed=seed) == 2
+def test_in_the_paper_a_change_keeps_the_function_and_in_the_program_it_does_not():
+    for seed in range(5):
+        assert functions_in_use(PAPER, changing=2, seed=seed) == 1, f"seed {seed}"
+        assert functions_in_use(AUTHORS, changing=0, seed=seed) == 1, f"seed {seed}"
+        assert functions_in_use(AUTHORS, changing=2, seed=seed) == 2, f"seed {seed}"
 
 
 def test_sinc_is_that_of_analysis():
@@ -188,18 +188,18 @@ def test_a_simulation_is_a_value():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"variables": 4, "edges": 7}, "0 to 6 edges, found 7"),
-        ({"variables": 4, "edges": -1}, "0 to 6 edges, found -1"),
+        ({"variables": 4, "edges": 7}, "found 7 edges; 4 variables have room for 0 to 6"),
+        ({"variables": 4, "edges": -1}, "found -1 edges"),
         ({"variables": 0}, "found 0 variables"),
-        ({"variables": 3, "changing": 4}, "found 4 changing variables, expected 0 to 3"),
-        ({"clients": 1}, "set changing=0"),
+        ({"variables": 3, "changing": 4}, "found 4 changing variables; expected 0 to 3"),
+        ({"clients": 1}, "a single client"),
         ({"clients": 0}, "found 0 clients"),
         ({"clients": 3, "rows": [5, 5]}, "2 row counts for 3 clients"),
         ({"rows": 0}, "at least 1"),
         ({"seed": -1}, "found seed -1"),
         ({"names": ["a", "b"]}, "2 names for 6 variables"),
-        ({"variables": 2, "names": ["a", "a"]}, "names must differ"),
-        ({"variables": 2, "names": ["a", DOMAIN]}, "names must differ"),
+        ({"variables": 2, "names": ["a", "a"]}, "names that differ"),
+        ({"variables": 2, "names": ["a", DOMAIN]}, "names that differ"),
         ({"model": "cubic"}, "expected one of linear, general"),
     ],
 )
@@ -212,7 +212,7 @@ def test_a_study_without_scale_or_with_a_taken_name_is_refused():
     single = simulate(variables=2, clients=1, rows=1, changing=0)
     with pytest.raises(ValueError, match="does not vary"):
         single.standardised()
-    with pytest.raises(ValueError, match="choose another name"):
+    with pytest.raises(ValueError, match="expected another name"):
         single.columns(client_column="v1")
 
 

@@ -98,21 +98,21 @@ def test_all_contradictions_are_named_at_once():
 
 
 def test_strings_are_not_taken_apart():
-    with pytest.raises(KnowledgeError, match="written \\(tail, head\\), found 'ab'"):
+    with pytest.raises(KnowledgeError, match="the arrow 'ab'; expected \\(tail, head\\)"):
         Knowledge(required=["ab"])
-    with pytest.raises(KnowledgeError, match="list of variables, found 'ab'"):
+    with pytest.raises(KnowledgeError, match="the tier 'ab'; expected a list of variables"):
         Knowledge(tiers=["ab"])
-    with pytest.raises(KnowledgeError, match="written \\(tail, head\\)"):
+    with pytest.raises(KnowledgeError, match="expected \\(tail, head\\)"):
         Knowledge(forbidden=[("a", "b", "c")])
 
 
-@pytest.mark.parametrize("seed", range(50))
-def test_what_is_true_of_a_dag_is_never_a_contradiction(seed):
-    rng = random.Random(seed)
-    dag = random_dag(rng, rng.randint(2, 10), 3, 0.3)
-    knowledge = true_knowledge(rng, dag)
-    knowledge.check(dag.nodes)
-    assert obeys(dag, knowledge)
+def test_what_is_true_of_a_dag_is_never_a_contradiction():
+    for seed in range(50):
+        rng = random.Random(seed)
+        dag = random_dag(rng, rng.randint(2, 10), 3, 0.3)
+        knowledge = true_knowledge(rng, dag)
+        knowledge.check(dag.nodes)
+        assert obeys(dag, knowledge), f"seed {seed}"
 
 
 def brute_force(knowledge: Knowledge) -> tuple[set[str], set[tuple[str, str]]]:
@@ -125,27 +125,29 @@ def brute_force(knowledge: Knowledge) -> tuple[set[str], set[tuple[str, str]]]:
     return {name for name in NAMES if name in reach[name]}, back
 
 
-@pytest.mark.parametrize("seed", range(400))
-def test_chains_of_required_arrows_are_refused_exactly_where_they_contradict(seed):
-    rng = random.Random(seed)
-    pairs = [(a, b) for a in NAMES for b in NAMES if a != b]
-    placed = rng.sample(NAMES, rng.randint(0, 4))
-    cuts = sorted(rng.choices(range(len(placed) + 1), k=2))
-    knowledge = Knowledge(
-        required=rng.sample(pairs, rng.randint(0, 6)),
-        tiers=[placed[: cuts[0]], placed[cuts[0] : cuts[1]], placed[cuts[1] :]],
-    )
-    circling, back = brute_force(knowledge)
-    try:
-        knowledge.check(NAMES)
-        said = ""
-    except KnowledgeError as refusal:
-        said = str(refusal)
-    assert {name for name in NAMES if f"lead from {name} back to {name};" in said} == circling
-    assert {(a, b) for a, b in pairs if f"{a} → {b} is required, but the tiers" in said} == back & knowledge.required
-    chains = {(a, b) for a, b in pairs if f"lead from {a} to {b}, which is in an earlier tier" in said}
-    assert chains <= back - knowledge.required
-    assert bool(said) == bool(circling or back)
+def test_chains_of_required_arrows_are_refused_exactly_where_they_contradict():
+    for seed in range(400):
+        rng = random.Random(seed)
+        pairs = [(a, b) for a in NAMES for b in NAMES if a != b]
+        placed = rng.sample(NAMES, rng.randint(0, 4))
+        cuts = sorted(rng.choices(range(len(placed) + 1), k=2))
+        knowledge = Knowledge(
+            required=rng.sample(pairs, rng.randint(0, 6)),
+            tiers=[placed[: cuts[0]], placed[cuts[0] : cuts[1]], placed[cuts[1] :]],
+        )
+        circling, back = brute_force(knowledge)
+        try:
+            knowledge.check(NAMES)
+            said = ""
+        except KnowledgeError as refusal:
+            said = str(refusal)
+        assert {name for name in NAMES if f"lead from {name} back to {name};" in said} == circling, f"seed {seed}"
+        assert {
+            (a, b) for a, b in pairs if f"{a} → {b} is required, but the tiers" in said
+        } == back & knowledge.required, f"seed {seed}"
+        chains = {(a, b) for a, b in pairs if f"lead from {a} to {b}, which is in an earlier tier" in said}
+        assert chains <= back - knowledge.required, f"seed {seed}"
+        assert bool(said) == bool(circling or back), f"seed {seed}"
 
 
 def in_chain(length: int, more: int = 1) -> tuple[list[str], list[tuple[str, str]]]:

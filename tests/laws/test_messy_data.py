@@ -163,7 +163,7 @@ def test_numbers_declared_as_labels():
 def test_dates_are_refused_and_can_be_left_out(day):
     tables = base(sizes=(60, 60))
     dated = {client: {**table, "day": day} for client, table in tables.items()}
-    with pytest.raises(DataError, match=r"client 'site0'.*'day' holds .*days since a fixed day.*variables="):
+    with pytest.raises(DataError, match=r"client 'site0'.*'day' holds .*days since a fixed day.*leave it out"):
         discover(dated)
     result = studies.found(dated, variables=["v1", "v2", "v3"])
     assert studies.same_findings(result, studies.found(tables), within=0.0)
@@ -212,9 +212,7 @@ def test_rows_with_gaps_say_nothing_but_their_number():
 def test_too_many_missing_values_are_refused(share, allowed):
     tables = with_gaps(base(sizes=(60, 50)), "v2", share)
     lost = round(share * 60)
-    with pytest.raises(
-        DataError, match=rf"'site0' would lose {lost} of 60 rows.*'v2' \({lost} missing\).*max_missing_share="
-    ):
+    with pytest.raises(DataError, match=rf"'site0' would lose {lost} of 60 rows.*'v2' \({lost} missing\)"):
         discover(tables, max_missing_share=allowed)
     assert studies.found(tables, max_missing_share=share + 0.01).cohort.total.rows == 110 - lost
 
@@ -240,7 +238,7 @@ def test_labels_that_one_client_never_wrote_down():
 
 def test_a_variable_nobody_measured():
     tables = with_gaps(with_gaps(base(), "v2", 1.0), "v2", 1.0, "site1")
-    with pytest.raises(PlanError, match=r"'v2' has no value at any client; leave it out with variables="):
+    with pytest.raises(PlanError, match=r"'v2' has no value at any client; leave it out"):
         discover(tables)
 
 
@@ -301,7 +299,7 @@ def test_constant_at_each_client(method):
 @pytest.mark.parametrize("copy", [lambda v: v.copy(), lambda v: -3 * v + 5, lambda v: v + 1e-9 * np.arange(len(v))])
 def test_duplicate_columns_are_adjacent(copy, method):
     tables = with_column(base(), "twin", lambda k, table, rng: copy(table["v2"]))
-    assert studies.found(tables, method=method).graph.adjacent("v2", "twin")
+    assert studies.found(tables, method=method).graph.is_adjacent("v2", "twin")
 
 
 def test_a_column_of_sums():
@@ -473,9 +471,7 @@ def test_four_hospitals(method):
     frame = read("heart_4hospitals")
     with pytest.raises(DataError, match=r"'switzerland' would lose 123 of 123 rows.*'chol' \(123 missing\)"):
         discover(frame, domain="domain", method=method)
-    with pytest.raises(
-        DataError, match=r"'switzerland' would lose 77 of 123 rows.*'fbs' \(75 missing\).*max_missing_share="
-    ):
+    with pytest.raises(DataError, match=r"'switzerland' would lose 77 of 123 rows.*'fbs' \(75 missing\)"):
         discover(frame, domain="domain", method=method, variables=[*HEART, "fbs"], kinds=KINDS)
     result = studies.found(frame, domain="domain", method=method, variables=HEART, kinds=KINDS)
     assert result.cohort.clients == ("cleveland", "hungary", "switzerland", "va_longbeach")
@@ -495,7 +491,7 @@ def test_nine_experiments_on_cells(method):
     assert result.cohort.total.rows == 7466
     assert len(result.cohort.clients) == 9
     assert result.changing  # inhibitors were given
-    assert result.graph.adjacent("raf", "mek")
+    assert result.graph.is_adjacent("raf", "mek")
 
 
 def test_the_demo_study_in_pieces():

@@ -74,13 +74,13 @@ def reported(dag: PartialGraph, knowledge: Knowledge) -> Orientation:
     return orient_skeleton(to_skeleton(dag), make_dag_collider_rule(dag), knowledge)
 
 
-@pytest.mark.parametrize("seed", range(150))
-def test_a_dag_is_reported_as_its_class(seed):
-    rng, dag = drawn(seed, 10)
-    for knowledge in (NO_KNOWLEDGE, true_knowledge(rng, dag)):
-        found = reported(dag, knowledge)
-        assert found.graph == to_cpdag(dag, knowledge)
-        assert found.conflicts == ()
+def test_a_dag_is_reported_as_its_class():
+    for seed in range(150):
+        rng, dag = drawn(seed, 10)
+        for knowledge in (NO_KNOWLEDGE, true_knowledge(rng, dag)):
+            found = reported(dag, knowledge)
+            assert found.graph == to_cpdag(dag, knowledge), f"seed {seed}"
+            assert found.conflicts == (), f"seed {seed}"
 
 
 def test_turning_a_covered_edge_never_changes_what_is_reported():
@@ -317,7 +317,7 @@ def test_supports_are_differences_of_total_scores():
                 assert support.direction is None
                 kinds["apart"] += 1
                 continue
-            assert support.presence == pytest.approx(here - total(score, dag.without(pair)), abs=1e-9)
+            assert support.presence == pytest.approx(here - total(score, dag.remove_edges(pair)), abs=1e-9)
             other = turned(dag, *arrow)
             if DOMAIN in pair or not other.is_acyclic():
                 assert support.direction is None
@@ -383,8 +383,8 @@ def found(tables: studies.Tables, **known) -> PartialGraph:
 def test_without_knowledge_the_chain_is_found(chain):
     graph = found(chain)
     assert graph.skeleton >= {frozenset(pair) for pair in (("v1", "v2"), ("v2", "v3"), ("v3", "v4"), (DOMAIN, "v2"))}
-    assert not graph.adjacent("v1", "v4")
-    assert not graph.adjacent(DOMAIN, "v4")
+    assert not graph.is_adjacent("v1", "v4")
+    assert not graph.is_adjacent(DOMAIN, "v4")
 
 
 @pytest.mark.parametrize("arrow", [("v3", "v4"), ("v4", "v3"), ("v1", "v4"), ("v4", "v1"), (DOMAIN, "v4")])
@@ -395,7 +395,7 @@ def test_required_arrows_are_there_true_or_not(chain, arrow):
 @pytest.mark.parametrize("arrow", [("v1", "v2"), ("v2", "v3"), (DOMAIN, "v2")])
 def test_forbidden_arrows_are_not_there_true_or_not(chain, arrow):
     assert arrow not in found(chain, forbidden=[arrow]).arrows
-    assert not found(chain, forbidden=[arrow, arrow[::-1]]).adjacent(*arrow)
+    assert not found(chain, forbidden=[arrow, arrow[::-1]]).is_adjacent(*arrow)
 
 
 @pytest.mark.parametrize("turn", [1, -1], ids=["true", "wrong"])
@@ -404,25 +404,25 @@ def test_tiers_are_obeyed_true_or_not(chain, turn):
     graph = found(chain, tiers=tiers)
     place = {name: i for i, tier in enumerate(tiers) for name in tier}
     assert all(place[tail] <= place[head] for tail, head in graph.drop(DOMAIN).arrows)
-    assert graph.adjacent("v3", "v4")
+    assert graph.is_adjacent("v3", "v4")
     assert not graph.has_line("v3", "v4")
 
 
 def test_no_edges_within_a_tier(chain):
-    assert not found(chain, tiers=[["v1", "v2"], ["v3", "v4"]], forbid_within_tier=[0]).adjacent("v1", "v2")
+    assert not found(chain, tiers=[["v1", "v2"], ["v3", "v4"]], forbid_within_tier=[0]).is_adjacent("v1", "v2")
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_any_knowledge_is_obeyed(seed):
-    tables = tables_of(seed, "general" if seed % 2 else "linear", variables=5, clients=4, rows=60)
-    rng = random.Random(seed)
-    other = random_dag(rng, 5, 2.5, 0.5)  # has nothing to do with the data
-    names = dict(zip((f"v{i}" for i in range(5)), (f"v{i}" for i in range(1, 6)), strict=True)) | {DOMAIN: DOMAIN}
-    known = true_knowledge(rng, other)
-    found(
-        tables,
-        required=[(names[a], names[b]) for a, b in known.required],
-        forbidden=[(names[a], names[b]) for a, b in known.forbidden],
-        tiers=[[names[name] for name in tier] for tier in known.tiers],
-        forbid_within_tier=known.forbid_within_tier,
-    )
+def test_any_knowledge_is_obeyed():
+    for seed in range(8):
+        tables = tables_of(seed, "general" if seed % 2 else "linear", variables=5, clients=4, rows=60)
+        rng = random.Random(seed)
+        other = random_dag(rng, 5, 2.5, 0.5)  # has nothing to do with the data
+        names = dict(zip((f"v{i}" for i in range(5)), (f"v{i}" for i in range(1, 6)), strict=True)) | {DOMAIN: DOMAIN}
+        known = true_knowledge(rng, other)
+        found(
+            tables,
+            required=[(names[a], names[b]) for a, b in known.required],
+            forbidden=[(names[a], names[b]) for a, b in known.forbidden],
+            tiers=[[names[name] for name in tier] for tier in known.tiers],
+            forbid_within_tier=known.forbid_within_tier,
+        )

@@ -125,7 +125,7 @@ def test_copies_say_how_stable_a_result_is_and_change_nothing_else(study, tmp_pa
     assert discovered(study, plain(study), tmp_path / "plain", "-q") == 0
     assert discovered(study, files, tmp_path / "a") == 0
     said = capsys.readouterr()
-    assert "With rows drawn anew at every site, 2 times" in said.out
+    assert "Found again on 2 bootstrap replicates" in said.out
     assert said.err.count("is not signed") == len(SITES)
     assert discovered(study, files[::-1], tmp_path / "b", "--stability", "--json") == 0
     assert json.loads(capsys.readouterr().out)["copies"] == 2
@@ -152,13 +152,13 @@ def test_copies_say_how_stable_a_result_is_and_change_nothing_else(study, tmp_pa
 def test_a_copy_cannot_stand_for_the_summary(study, tmp_path, capsys):
     swapped = [study / "north.boot-001.summary", *plain(study)[1:]]
     assert discovered(study, swapped, tmp_path / "r", "-q") == 5
-    assert "of north only bootstrap copies came" in capsys.readouterr().err
+    assert "Only bootstrap replicates of north are here" in capsys.readouterr().err
     renamed = tmp_path / "north.summary"
     renamed.write_bytes(swapped[0].read_bytes())
     assert discovered(study, [renamed, *plain(study)], tmp_path / "r", "-q") == 0  # known by what it says, not its name
     assert "row_stability" not in json.loads((tmp_path / "r" / "result.json").read_text("utf-8"))
     assert main(["inspect", str(renamed), "--plan", str(study / "study.plan.json")]) == 0
-    assert "is bootstrap copy 1 of the message of client north" in capsys.readouterr().out
+    assert "is bootstrap replicate 1 of the summary of client north" in capsys.readouterr().out
     assert discovered(study, [*study.glob("*.summary"), renamed], tmp_path / "r", "-q") == 5
     assert "a second bootstrap copy 1 of client 'north'" in capsys.readouterr().err
 
@@ -166,7 +166,7 @@ def test_a_copy_cannot_stand_for_the_summary(study, tmp_path, capsys):
 def test_copies_that_not_all_sites_sent_are_left_out_and_named(study, tmp_path, capsys):
     files = [path for path in study.glob("*.summary") if path.name != "coast.boot-002.summary"]
     assert discovered(study, files, tmp_path / "r") == 0
-    assert "copies 2 are left out: not all sites sent them (coast did not); 1 are used" in capsys.readouterr().err
+    assert "replicates 2 are left out, because coast did not send them; 1 are used" in capsys.readouterr().err
     assert len(json.loads((tmp_path / "r" / "result.json").read_text("utf-8"))["row_stability"]["runs"]) == 1
 
 
@@ -180,17 +180,17 @@ def test_work_to_find_who_did_not_send_copies_grows_with_the_sites(capsys):
 
     assert work(200) < 5 * work(50)
     assert (
-        "copies 1 to 2 are left out: not all sites sent them (site 000 did not); 0 are used" in capsys.readouterr().err
+        "replicates 1 to 2 are left out, because site 000 did not send them; 0 are used" in capsys.readouterr().err
     )
 
 
 def test_a_new_summary_takes_older_copies_with_it(study, tmp_path, capsys):
     for copies, files in ((2, 3), (1, 2), (0, 1)):
-        assert summarized(study, "north", tmp_path, copies, "--research") == 0
+        assert summarized(study, "north", tmp_path, copies, "--no-disclosure-control") == 0
         assert len(list(tmp_path.iterdir())) == files
     (tmp_path / "north.boot-007.summary").write_bytes((study / "south.boot-001.summary").read_bytes())
     assert summarized(study, "north", tmp_path, 1) == 2
-    assert "is not a bootstrap copy of north" in capsys.readouterr().err
+    assert "is not a bootstrap replicate of north" in capsys.readouterr().err
     (tmp_path / "north.boot-007.summary").write_text("my notes")
     assert summarized(study, "north", tmp_path, 0) == 2
     assert (tmp_path / "north.boot-007.summary").read_text() == "my notes"
@@ -199,8 +199,8 @@ def test_a_new_summary_takes_older_copies_with_it(study, tmp_path, capsys):
 @pytest.mark.parametrize("stop", [4, 9, 14])
 def test_an_interrupt_leaves_what_was_there(study, tmp_path, monkeypatch, stop):
     """Signed, 6 files and then 4: after the ledger, these are written aside, older ones moved away, newer ones in."""
-    assert main(["keygen", "-o", str(tmp_path / "site.key"), "-q"]) == 0
-    key, out = ("--key", str(tmp_path / "site.key"), "--research"), tmp_path / "out"
+    assert main(["keys", "new", "-o", str(tmp_path / "site.key"), "-q"]) == 0
+    key, out = ("--key", str(tmp_path / "site.key"), "--no-disclosure-control"), tmp_path / "out"
     assert summarized(study, "north", out, 2, *key) == 0
     before, move, moves = {path.name: path.read_bytes() for path in out.iterdir()}, os.replace, []
     assert len(before) == 6
@@ -238,7 +238,7 @@ def test_no_summary_is_called_like_a_copy_of_another(study, tmp_path, capsys):
     for name in ("north.boot-001", "north.boot-1000"):
         assert main([*arguments, name, "-q"]) == 2
         assert main([*arguments, "north", "-o", str(tmp_path / f"{name}.summary"), "-q"]) == 2
-        assert capsys.readouterr().err.count("is what a bootstrap copy is called") == 2
+        assert capsys.readouterr().err.count("is the name of a bootstrap replicate") == 2
     assert main([*arguments, "north", "-o", str(tmp_path / "north.boot-1.summary"), "-q"]) == 0
 
 
@@ -247,7 +247,7 @@ def test_the_policy_says_how_many_copies_may_leave(study, tmp_path, capsys):
     assert "with up to 2 bootstrap replicates the summary may leave" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
     assert summarized(study, "north", tmp_path, 2) == 0
-    assert summarized(study, "north", tmp_path / "research", 5, "--research") == 0
+    assert summarized(study, "north", tmp_path / "research", 5, "--no-disclosure-control") == 0
     assert len(list((tmp_path / "research").iterdir())) == 6
 
 

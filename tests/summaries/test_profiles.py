@@ -435,7 +435,7 @@ def test_kinds_overrule_what_a_column_looks_like():
     ("settings_", "complaint"),
     [
         ({"kinds": {"y": "categorical"}}, r"'y'.*client 'north' has no such column"),
-        ({"kinds": {"x": "ordinal"}}, "'x' is 'ordinal'; choose one of continuous, categorical"),
+        ({"kinds": {"x": "ordinal"}}, "'x' is declared 'ordinal'; choose one of continuous, categorical"),
         ({"kinds": {"g": "continuous"}}, r"'g' at client 'north' should be continuous but holds text; turn it"),
         ({"variables": ["x", "z"]}, "client 'north': there is no column 'z'"),
     ],

@@ -247,9 +247,7 @@ def test_nan_is_missing_and_never_gets_in():
 
 def test_too_many_missing_values_are_refused_with_advice():
     rows = [(1.0, "a", None)] * 6 + [(1.0, "a", 1.0)] * 4
-    with pytest.raises(
-        DataError, match=r"client 'north' would lose 6 of 10 rows.*'y' \(6 missing\).*max_missing_share="
-    ):
+    with pytest.raises(DataError, match=r"client 'north' would lose 6 of 10 rows.*'y' \(6 missing\)"):
         summarize(columns(rows), plan_for(), "north")
     assert summarize(columns(rows), plan_for(), "north", max_missing_share=0.6).rows == 4
     with pytest.raises(DataError, match="no complete row is left"):

@@ -21,7 +21,7 @@ from killing import killer
 from fedcdh.cli.aggregate import aggregate_command
 from fedcdh.federation.streaming import aggregate_files
 
-WRITERS = ("aggregate_files.py", "running_sum.py", "storage.py", "_inputs.py")
+WRITERS = ("aggregate_files.py", "running_sum.py", "storage.py", "_outputs.py")
 
 
 def add(plan: str, summaries: str, target: Path) -> None:

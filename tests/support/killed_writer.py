@@ -14,21 +14,21 @@ from typing import Any
 
 from killing import killer
 
-from fedcdh.cli import main, summarize
+from fedcdh.cli import _bootstrap_files, main
 
-WRITERS = ("_bootstrap_files.py", "storage.py", "_inputs.py")
+WRITERS = ("_bootstrap_files.py", "storage.py", "_outputs.py")
 
 
 def run(plan: str, data: str, folder: Path) -> int:
     """Kills at every line in turn, each time in a folder of its own; the last run is not killed any more."""
-    write = summarize.write_with_replicates
+    write = _bootstrap_files.write_with_replicates
     main(["summarize", plan, data, "--client", "north", "-o", str(folder.parent / "warm"), "-q"])  # fills the caches
 
     def killed(*arguments: Any) -> Any:
         sys.settrace(killer(step, WRITERS))  # from here on: before, nothing is written
         return write(*arguments)
 
-    summarize.write_with_replicates = killed
+    _bootstrap_files.write_with_replicates = killed
     for step in range(1, 10_000):
         place = folder / f"{step}"
         place.mkdir()

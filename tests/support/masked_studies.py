@@ -12,7 +12,6 @@ import studies
 
 from fedcdh.messages.signing import SigningKey
 from fedcdh.messages.study_file import Study
-from fedcdh.privacy.secure_aggregation import server
 from fedcdh.privacy.secure_aggregation.client import SecAggClient, SecAggMember
 from fedcdh.privacy.secure_aggregation.messages import (
     ConfirmedSurvivors,
@@ -27,6 +26,7 @@ from fedcdh.privacy.secure_aggregation.messages import (
     SurvivorList,
     UnmaskingShares,
 )
+from fedcdh.privacy.secure_aggregation.server import SecAggServer
 from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
 
 ROUNDS = ("keys", "shares", "masked", "confirmed", "opened")
@@ -75,6 +75,10 @@ class Room:
     def of(cls, sites: int, count: int = 1, **settings: Any) -> Room:
         return cls(*a_study(sites, count), **settings)
 
+    @property
+    def server(self) -> SecAggServer:
+        return SecAggServer(self.study)
+
     def site(self, client: str) -> SecAggClient:
         given = {} if self.seed is None else {"random": chance((self.seed, client))}
         return SecAggClient(self.study, client, self.keys[client], **given)
@@ -100,35 +104,35 @@ class Room:
     def roster(self, terms: SecAggTerms | None = None) -> Roster:
         terms = terms or self.terms()
         keys: dict[str, PublicKeys] = self.all(terms, self.study.plan.clients, "keys")
-        return server.build_roster(self.study, terms, keys.values())
+        return self.server.build_roster(terms, keys.values())
 
     def delivery(self, roster: Roster) -> ShareDelivery:
         shares: dict[str, SealedShares] = self.all(roster, roster.clients, "shares")
         for one in shares.values():
-            server.check_shares(self.study, roster, one)
-        return server.build_delivery(roster, shares.values())
+            self.server.check_shares(roster, one)
+        return self.server.build_delivery(roster, shares.values())
 
     def present(self, roster: Roster, delivery: ShareDelivery) -> SurvivorList:
         masked: dict[str, MaskedVector] = self.all(delivery, delivery.clients, "masked")
         for one in masked.values():
-            server.check_masked(self.study, roster, delivery, one)
-        return server.list_survivors(roster, masked)
+            self.server.check_masked(roster, delivery, one)
+        return self.server.list_survivors(roster, masked)
 
     def confirmations(self, roster: Roster, present: SurvivorList) -> ConfirmedSurvivors:
         confirmed: dict[str, SurvivorConfirmation] = self.all(present, present.clients, "confirmed")
         for one in confirmed.values():
-            server.check_confirmed(self.study, roster, present, one)
-        return server.collect_confirmations(self.study, roster, present, confirmed.values())
+            self.server.check_confirmation(roster, present, one)
+        return self.server.collect_confirmations(roster, present, confirmed.values())
 
     def opened(self, roster: Roster, delivery: ShareDelivery, confirmations: ConfirmedSurvivors) -> Aggregate:
         opened: dict[str, UnmaskingShares] = self.all(confirmations, confirmations.present.clients, "opened")
         for one in opened.values():
-            server.check_opened(self.study, roster, delivery, confirmations.present, one)
+            self.server.check_unmasking(roster, delivery, confirmations.present, one)
         return self.sum(roster, confirmations.present)
 
     def sum(self, roster: Roster, present: SurvivorList) -> Aggregate:
         masked, shares, opened = (self.replies[round_] for round_ in ("masked", "shares", "opened"))
-        return server.unmask_sum(self.study, roster, shares, masked.values(), present, list(opened.values()))
+        return self.server.unmask_sum(roster, shares, masked.values(), present, list(opened.values()))
 
     def run(self) -> Aggregate:
         """All rounds."""

@@ -12,6 +12,7 @@ from fedcdh.graphs.equivalence import find_consistent_extension
 from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
 from fedcdh.graphs.partial_graph import Arrow, PartialGraph, sort_pair
 from fedcdh.protocols import DOMAIN, Answer, ModuleDependence, Query
+from fedcdh.search.skeleton import Skeleton
 
 
 def random_dag(rng: random.Random, size: int, degree: float, changing: float = 0.0) -> PartialGraph:
@@ -85,7 +86,7 @@ def _can_turn(dag: PartialGraph, arrow: Arrow, given: set[Arrow]) -> bool:
         return False
 
 
-def noise(seed: int):  # type: ignore[no-untyped-def]
+def noise(seed: int):
     """A test that answers at random, though always the same to the same question."""
 
     def test(questions: Sequence[Query], /) -> list[Answer]:
@@ -94,7 +95,7 @@ def noise(seed: int):  # type: ignore[no-untyped-def]
     return test
 
 
-def noisy_change(seed: int):  # type: ignore[no-untyped-def]
+def noisy_change(seed: int):
     """A measure of change that answers at random, though always the same for the same pair."""
 
     def measure(pairs: Sequence[tuple[str, str]], /) -> list[ModuleDependence]:
@@ -103,7 +104,7 @@ def noisy_change(seed: int):  # type: ignore[no-untyped-def]
     return measure
 
 
-def true_change(dag: PartialGraph):  # type: ignore[no-untyped-def]
+def true_change(dag: PartialGraph):
     """A measure of change that is never wrong."""
 
     def measure(pairs: Sequence[tuple[str, str]], /) -> list[ModuleDependence]:
@@ -127,3 +128,29 @@ def renamed(graph: PartialGraph, names: dict[str, str]) -> PartialGraph:
         frozenset((names[tail], names[head]) for tail, head in graph.arrows),
         frozenset(frozenset(names[node] for node in line) for line in graph.lines),
     )
+
+
+class RecordedTest:
+    """A test that keeps the batches it was asked."""
+
+    def __init__(self, test):
+        self.test, self.batches = test, []
+
+    def __call__(self, questions):
+        self.batches.append(list(questions))
+        return self.test(questions)
+
+
+def skeleton_of(nodes, lines, separators=()):
+    """A skeleton with these lines; separators as (x, y, set, p-value)."""
+    answers = [Answer(Query(x, y, frozenset(given)), 0.0, p_value, 10) for x, y, given, p_value in separators]
+    graph = PartialGraph(tuple(nodes), lines=frozenset(map(frozenset, lines)))
+    return Skeleton(graph, {answer.query.pair: answer for answer in answers}, {}, (1, 1))
+
+
+CHAIN = PartialGraph((DOMAIN, "a", "b", "c"), frozenset({(DOMAIN, "a"), ("a", "b")}), frozenset({frozenset("bc")}))
+"""Arrows, a line and the domain."""
+
+
+def same(one: PartialGraph, other: PartialGraph) -> bool:
+    return one == other and one.nodes == other.nodes

@@ -90,7 +90,7 @@ def play(page: Path, *, commands: bool) -> list[str]:
 
 def commands_in(page: Path) -> list[tuple[str, str]]:
     """Name and words of every `fedcdh ...` in code, up to the end of the line."""
-    return re.findall(r"(?:`|\$ |^ +|&& )fedcdh +([a-z]{3,})([^`\n|#&)]*)", read(page), re.MULTILINE)
+    return re.findall(r"(?:`|\$ |^ +|&& )fedcdh +([a-z][a-z-]{2,})([^`\n|#&)]*)", read(page), re.MULTILINE)
 
 
 def anchors(page: Path) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 from hypothesis import strategies as st
+from oracle import random_dag
 
 from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.protocols import DOMAIN
@@ -73,3 +74,17 @@ def plans(draw) -> StudyPlan:
     ]
     clients = draw(st.lists(st.text(printable, min_size=1, max_size=6), min_size=1, max_size=4, unique=True))
     return StudyPlan(tuple(variables), tuple(clients), draw(families), draw(st.floats(1, 100)))
+
+
+@st.composite
+def dags(draw, most: int = 8, changing: float = 0.3) -> PartialGraph:
+    rng = random.Random(draw(st.integers(0, 2**32)))
+    return random_dag(rng, draw(st.integers(1, most)), draw(st.floats(0, 5)), changing)
+
+
+@st.composite
+def partial_graphs(draw, most: int = 7) -> PartialGraph:
+    """Acyclic arrows and any lines: what a noisy search may hand over."""
+    dag = draw(dags(most))
+    forgotten = draw(st.sets(st.sampled_from(sorted(dag.arrows)))) if dag.arrows else set()
+    return PartialGraph(dag.nodes, dag.arrows - forgotten, frozenset(map(frozenset, forgotten)))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+pytest.importorskip("numpydoc", reason="numpydoc is not installed")
+
 from tools.check_docstrings import PublicName, check_name, check_texts
 
 

@@ -1,1 +1,7 @@
-"""Files that are written whole or not at all, strict JSON and TOML, and printable text."""
+"""Files that are written whole or not at all, strict JSON and TOML, and printable text.
+
+- `storage`: atomic writes, locks, and reading of ordinary files
+- `strict_json`: canonical JSON, and a reader that refuses what is ambiguous
+- `strict_toml`: TOML files that people write by hand
+- `text`: names, keys and digests as texts, and texts that a terminal can print
+"""

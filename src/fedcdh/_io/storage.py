@@ -1,7 +1,8 @@
-"""Files on disk, complete or absent. Writing goes through a draft beside the target; reading trusts no file's nature.
+"""Files on disk that are complete or absent.
 
-A draft is called `.{name}.XXXX.draft`, with a random XXXX. Its writer holds a lock on it, which dies with the process:
-a draft that nobody holds was left behind by a crash, and the next write to the same target sweeps it away.
+A file is written as a draft beside its target, and then moved there. A draft is called `.{name}.XXXX.draft`, with a
+random XXXX. Its writer holds a lock on it, which ends with the process. A draft without a lock was left behind by a
+crash, and the next write to the same target removes it. A file is read only if it is an ordinary one.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ from fedcdh.errors import DataError
 if sys.platform != "win32":
     import fcntl
 
-_STALE_DRAFT_SECONDS = 3600.0  # seconds; only where there are no locks
-_UNSUPPORTED_SYNC_ERRNOS = {errno.EINVAL, errno.ENOTSUP}  # some network file systems cannot, and do it by themselves
+_STALE_DRAFT_SECONDS = 3600.0  # only on Windows, which has no such locks
+_UNSUPPORTED_SYNC_ERRNOS = {errno.EINVAL, errno.ENOTSUP}  # network file systems that synchronise by themselves
 
 
 def write_atomically(path: Path, content: str | bytes, *, private: bool = False) -> None:
-    """Writes the content in one step: a crash at any moment leaves the old file or none, or all of the new one.
+    """Write a file in one step: after a crash there is the old file, or none, or all of the new one.
 
-    The file may be read by whom the umask says, though never by more than could read the file it replaces; a private
-    one by its owner only. A link at the path is replaced, not followed.
+    Permissions follow the umask, and never exceed those of the file that is replaced. A private file can be read by its
+    owner only. A link at the path is replaced, not followed.
     """
     data = content.encode("utf-8") if isinstance(content, str) else content
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -43,11 +44,11 @@ def write_atomically(path: Path, content: str | bytes, *, private: bool = False)
 
 
 def write_files_atomically(contents: Sequence[tuple[Path, bytes]], replacing: Iterable[Path] = ()) -> None:
-    """Writes files of one folder in this order, all or none; those that they stand `replacing` go first.
+    """Write files of one folder in this order, all or none, after removing those in `replacing`.
 
-    All are written aside before anything moves. What stops the moves, ctrl-C included, undoes them: then there is what
-    was there before. Only a process that dies on the spot leaves the first files without the last, and in a hidden
-    folder beside them what was there.
+    All files are written to a hidden folder before any of them is moved. An error or ctrl-C during the moves undoes
+    them. Only a process that is killed can leave the first files without the last; the hidden folder then holds the
+    files that were there before.
     """
     folder = contents[-1][0].parent
     folder.mkdir(parents=True, exist_ok=True)
@@ -79,9 +80,10 @@ def _move_all(moves: Sequence[tuple[Path, Path]]) -> None:
 
 @contextlib.contextmanager
 def hold_lock(path: Path, *, if_locked: Callable[[], Exception] | None = None) -> Iterator[None]:
-    """Alone, by a lock on this file, which dies with the process; who comes second waits, or raises `if_locked`.
+    """Hold a lock on this file; it ends with the process.
 
-    What is there already stays as it is, and a link is not followed: the folder may be one that others write to.
+    If another process holds it, wait, or raise the error that `if_locked` returns. An existing file keeps its content,
+    and a link is not followed: others may write to the folder.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
@@ -97,34 +99,35 @@ def hold_lock(path: Path, *, if_locked: Callable[[], Exception] | None = None) -
 
 
 def remove_stale_drafts(path: Path) -> None:
-    """Removes the drafts of this file that no living process is writing."""
+    """Remove the drafts of this file that no living process is writing."""
     ours = re.compile(re.escape(f".{path.name}.") + r"[0-9a-f]{16}\.draft")
     for name in [name for name in os.listdir(path.parent) if ours.fullmatch(name)]:  # noqa: PTH208 (names, not paths)
-        with contextlib.suppress(OSError):  # another sweeper was quicker, or the draft is not ours to remove
+        with contextlib.suppress(OSError):  # another process was quicker, or the draft belongs to another user
             _remove_stale(path.parent / name)
 
 
 def read_regular_file(
     path: Path, max_bytes: int, expected: str, *, refuse: Callable[[str], Exception] = DataError
 ) -> bytes:
-    """All bytes of an ordinary file of at most so many bytes; links to one are followed.
+    """Return the bytes of an ordinary file that is no longer than `max_bytes`; links are followed.
 
-    Folders, pipes, devices and larger files are refused before a byte is read; `expected` names what was expected.
+    Folders, pipes, devices and larger files are refused before a byte is read. `expected` says in error messages what
+    the file should be; `refuse` makes the error.
     """
     try:
-        nature = path.stat()  # before opening: that alone can set a device in motion
+        nature = path.stat()  # before opening, which alone can start a device
     except (FileNotFoundError, NotADirectoryError, ValueError):
         raise refuse(f"there is no file {str(path)!r}; expected {expected} there: check the name") from None
     _check_regular(nature, path, expected, refuse)
-    # not blocking: should a pipe have taken the file's place just now, opening it must not wait for a writer
+    # Not blocking: if a pipe has just taken the place of the file, opening it must not wait for a writer.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
     with os.fdopen(os.open(path, flags), "rb") as file:
         nature = os.fstat(file.fileno())
         _check_regular(nature, path, expected, refuse)
         if nature.st_size > max_bytes:
             raise refuse(
-                f"{str(path)!r} has {nature.st_size} bytes, {expected} has at most {max_bytes}; check that it is the right "
-                "file, made with the same plan"
+                f"{str(path)!r} has {nature.st_size} bytes, {expected} has at most {max_bytes}; check that it is the "
+                "right file, made with the same plan"
             )
         content = file.read(nature.st_size + 1)
     if len(content) != nature.st_size:
@@ -140,7 +143,7 @@ def _check_regular(nature: os.stat_result, path: Path, what: str, refuse: Callab
 
 
 def _permissions_of(path: Path) -> int:
-    """Permissions to ask for; whatever they are, the system takes away what the umask forbids."""
+    """Return the permissions to ask for; the system removes those that the umask forbids."""
     try:
         return stat.S_IMODE(path.lstat().st_mode) & 0o666 if not path.is_symlink() else 0o666
     except FileNotFoundError:
@@ -148,7 +151,7 @@ def _permissions_of(path: Path) -> int:
 
 
 def _write_draft(path: Path, data: bytes, mode: int) -> bool:
-    """Whether the content now stands at the path; False if a sweeper took the draft before it could be locked."""
+    """Write the content; return False if another process removed the draft before it could be locked."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.draft")
     try:
         with open(draft, "xb", buffering=0, opener=lambda name, flags: os.open(name, flags, mode)) as file:
@@ -157,7 +160,7 @@ def _write_draft(path: Path, data: bytes, mode: int) -> bool:
             _write_all(file.fileno(), data)
             if sys.platform == "win32":
                 file.close()  # an open file cannot be moved there
-            os.replace(draft, path)  # noqa: PTH105 (one call, so that tests can make it fail)
+            os.replace(draft, path)  # noqa: PTH105 (one call, which tests can make fail)
     finally:
         draft.unlink(missing_ok=True)  # gone already if it was moved
     return True
@@ -167,7 +170,7 @@ def _write_all(handle: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(handle, rest) :]
-    os.fsync(handle)  # before the move: else a power failure may leave the new name with no content
+    os.fsync(handle)  # before the move: otherwise a power failure may leave the new name with no content
 
 
 if sys.platform == "win32":
@@ -176,17 +179,17 @@ if sys.platform == "win32":
         return True
 
     def _remove_stale(draft: Path) -> None:
-        """An open file cannot be removed there; the age covers the moment between closing a draft and moving it."""
+        """Remove an old draft: an open file cannot be removed, and its age covers the time before the move."""
         if time.time() - draft.lstat().st_mtime > _STALE_DRAFT_SECONDS:
             draft.unlink()
 
     def _sync_folder(folder: Path) -> None:
-        """Folders cannot be opened there, nor need they be."""
+        """Do nothing: folders cannot be opened on Windows, and need not be."""
 
 else:
 
     def _lock_draft(handle: int) -> bool:
-        """Locks a new draft; False if a sweeper saw it first. Where locks do not work, no sweeper gets one either."""
+        """Lock a new draft; return False if another process has it. Without working locks, no process gets one."""
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -204,7 +207,7 @@ else:
             os.close(handle)
 
     def _sync_folder(folder: Path) -> None:
-        """Makes the move itself durable."""
+        """Make the move itself durable."""
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(handle)

@@ -1,7 +1,7 @@
-"""JSON in which one document has one text, and a hostile text has one fate.
+"""JSON in which every document has one text, with a reader that refuses what is ambiguous or hostile.
 
-Python's reader lets the last of two equal keys win, takes NaN for a number and 1e999 for infinity, and runs out of
-stack on deep nesting. Here all of these are refused, the last before anything is parsed.
+Python's reader takes the last of two equal keys, reads NaN as a number and 1e999 as infinity, and exhausts the stack on
+deep nesting. All of these are refused here, deep nesting before anything is parsed.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 
 MAX_DEPTH = 32
 MAX_DIGITS = 40
-"""In a row: 64-bit integers have up to 19, the shortest decimals of a float up to 21 after the point."""
+"""Digits in a row: 64-bit integers have up to 19, the shortest decimal of a float up to 21 after the point."""
 
 Refuse = Callable[[str], Exception]
 
-# Strings are matched whole, so that what stands in them counts as nothing else; possessive, so that none is re-read.
-# The last quote may be lacking: a string without an end reaches to the end of the text, and no quote in it is tried
-# again. So the time grows with the length of a text, whatever it holds.
+# Strings are matched whole, because brackets and digits in them do not count; possessively, so that none is read twice.
+# The last quote may be missing: a string without an end reaches to the end of the text, and no quote in it is tried
+# again. The time is therefore linear in the length of any text.
 _TOKEN = re.compile(
     r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|(?P<opens>[\[{])|(?P<closes>[\]}])'
     rf"|(?P<digits>[0-9]{{{MAX_DIGITS + 1},}})",
@@ -30,16 +30,16 @@ _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class _JsonRefusedError(Exception):
-    """Carries a reason out of the callbacks of the JSON reader."""
+    """Carry a reason out of the callbacks of the JSON reader; it never leaves this module."""
 
 
 def to_canonical_json(document: Any) -> str:
-    """The one text of a document: keys sorted by code point, no spaces, nothing escaped that need not be."""
+    """Return the canonical text of a document: keys sorted by code point, no spaces, no needless escapes."""
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def parse_json(text: str | bytes, *, refuse: Refuse) -> Any:
-    """The document of a JSON text; whatever is wrong with it, `refuse(reason)` is raised.
+    """Return the document of a JSON text; if anything is wrong with it, raise `refuse(reason)`.
 
     >>> parse_json('{"rows": 3}', refuse=ValueError)
     {'rows': 3}
@@ -54,7 +54,7 @@ def parse_json(text: str | bytes, *, refuse: Refuse) -> Any:
         reason = str(refused)
     except json.JSONDecodeError as problem:
         reason = f"it is not JSON ({problem})"
-    # raised here, outside, so that no inner traceback with parts of the text hangs on to it
+    # Raised outside of the handler, so that no inner traceback with parts of the text is attached.
     raise refuse(reason)
 
 
@@ -63,7 +63,7 @@ def _load(text: str) -> Any:
     document = json.loads(
         text, object_pairs_hook=_build_object, parse_float=_parse_finite, parse_constant=_refuse_constant
     )
-    if _ESCAPED_SURROGATE.search(text):  # escaped pairs are fine, escaped halves are text that no file can hold
+    if _ESCAPED_SURROGATE.search(text):  # escaped pairs are fine; an escaped half is a text that no file can hold
         _check_unicode(to_canonical_json(document))
     return document
 
@@ -86,7 +86,7 @@ def _check_unicode(text: str) -> None:
 
 
 def _check_limits(text: str) -> None:
-    """Depth and digits, without recursion: up to its first mistake, a text has the same tokens here as in a parser."""
+    """Check depth and digits without recursion: up to its first error, a text has the same tokens as in a parser."""
     depth = 0
     for token in _TOKEN.finditer(text):
         if token["opens"]:

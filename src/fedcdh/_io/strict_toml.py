@@ -1,6 +1,6 @@
-"""TOML files that people write by hand: read strictly, and with help for a slip of the pen.
+"""TOML files that people write by hand: read strictly, with suggestions for misspelt keys.
 
-An unknown word is refused, with the nearest known one: a rule that is misspelt must not be a rule that is not there.
+An unknown key is refused with the nearest known one, because a misspelt rule must not be ignored.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from fedcdh.errors import FedCDHError
 
 MAX_BYTES = 1_000_000
 MAX_DOTS_PER_LINE = 200
-"""In one line: the time to read a dotted key grows with the square of its points, 90 seconds for 49,000."""
+"""Dots in one line: the time to read a dotted key is quadratic in its dots, 90 seconds for 49,000."""
 
 Refuse = Callable[[str], FedCDHError]
 
 
 def parse_toml(text: str | bytes, *, refuse: Refuse) -> dict[str, Any]:
-    """The table of a TOML text; whatever is wrong with it, `refuse(reason)` is raised."""
+    """Return the table of a TOML text; if anything is wrong with it, raise `refuse(reason)`."""
     if len(text) > MAX_BYTES:
         raise refuse(f"it is longer than {MAX_BYTES} letters")
     try:
-        # `.encode` refuses what no file can hold: half of a surrogate pair
+        # `.encode` refuses half of a surrogate pair, which no file can hold.
         lines = (text if isinstance(text, bytes) else text.encode()).decode().replace("\r\n", "\n")
         if max(line.count(".") for line in lines.split("\n")) > MAX_DOTS_PER_LINE:
-            raise ValueError(f"one of its lines holds more than {MAX_DOTS_PER_LINE} points; break the line")
+            raise ValueError(f"one of its lines holds more than {MAX_DOTS_PER_LINE} dots; break the line")
         return tomllib.loads(lines)
     except UnicodeError:
         reason = "it is not UTF-8 text"
@@ -41,7 +41,7 @@ def parse_toml(text: str | bytes, *, refuse: Refuse) -> dict[str, Any]:
 
 
 def expect_table(table: Any, known: Collection[str] | None, where: str, *, refuse: Refuse) -> dict[str, Any]:
-    """The table, if it is one and has no other keys than the known ones; None: any keys."""
+    """Return the table, if it is one and all its keys are known; `known=None` allows any keys."""
     if not isinstance(table, dict):
         raise refuse(f"{where} should be a table, found {abbreviate(table)}")
     for key in table:
@@ -52,9 +52,9 @@ def expect_table(table: Any, known: Collection[str] | None, where: str, *, refus
 
 
 def suggest_name(name: str, known: Iterable[str]) -> str:
-    """`, did you mean 'bmi'?` for the nearest known name, ignoring case; nothing if none is near.
+    """Return `, did you mean 'bmi'?` for the nearest known name, ignoring case, or an empty text if none is near.
 
-    Texts beyond the length of a name are left out: the time to compare two grows with the product of their lengths.
+    Texts longer than a name are skipped: the time to compare two grows with the product of their lengths.
     """
     if len(name) > MAX_NAME_LENGTH:
         return ""
@@ -64,28 +64,28 @@ def suggest_name(name: str, known: Iterable[str]) -> str:
 
 
 def expect_strings(found: Any, where: str, *, refuse: Refuse) -> tuple[str, ...]:
-    """A list of texts."""
+    """Return a list of texts as a tuple."""
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
         raise refuse(f'{where} should be a list of texts such as ["north", "south"], found {abbreviate(found)}')
     return tuple(found)
 
 
 def expect_number(found: Any, where: str, *, refuse: Refuse) -> float:
-    """A finite number; true and false are none."""
+    """Return a finite number as a float; true and false are not numbers."""
     if not isinstance(found, int | float) or isinstance(found, bool) or not _is_finite(found):
         raise refuse(f"{where} should be a finite number, found {abbreviate(found)}")
     return float(found)
 
 
 def expect_integer(found: Any, where: str, *, refuse: Refuse) -> int:
-    """A whole number from 0 upwards, written without a point; it may be as large as a 64-bit integer."""
+    """Return a whole number from 0 up to the largest 64-bit integer, written without a decimal point."""
     if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found < 1 << 63:
         raise refuse(f"{where} should be a whole number from 0 upwards, found {abbreviate(found)}")
     return found
 
 
 def abbreviate(found: Any) -> str:
-    """What was found, cut to a line."""
+    """Return the representation of a value, cut to one line."""
     text = repr(found)
     return text if len(text) <= 80 else text[:77] + "..."
 

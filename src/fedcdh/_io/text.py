@@ -1,4 +1,4 @@
-"""Text that people can read in one line: names, levels, keys, digests and JSON."""
+"""Texts that can be read on one line: names, levels, keys, digests and JSON."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from typing import Any
 
 MAX_NAME_LENGTH = 200
-"""Of a name or a label: what fits into a message, and can be compared with others in no time."""
+"""Characters of a name or a level: few enough for a message, and for a quick comparison with others."""
 _UNPRINTABLE_CATEGORIES = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 _JOINERS = "\u200c\u200d"
 
 
 def abbreviate_list(names: Iterable[str], most: int = 20) -> str:
-    """Names in a sentence; of very many the first ones, and how many more there are.
+    """Return names as a list in a sentence; of very many, the first ones and the number of the others.
 
     >>> abbreviate_list(["north", "south"])
     'north, south'
@@ -30,10 +30,10 @@ def abbreviate_list(names: Iterable[str], most: int = 20) -> str:
 
 
 def describe_text_problem(text: object) -> str:
-    r"""What keeps people from reading a name or a label in one line; nothing if nothing does.
+    r"""Return why a name or a level cannot be read on one line, or the empty text if it can.
 
-    All spaces count as readable, no-break spaces too, and so do the joiners of Persian and Indic scripts; control
-    characters, marks that turn the direction of writing, and halves of surrogate pairs do not.
+    All spaces are readable, also no-break spaces, and so are the joiners of Persian and Indic scripts. Control
+    characters, marks that change the direction of writing, and halves of surrogate pairs are not.
 
     >>> describe_text_problem("größe\u00a0in cm")
     ''
@@ -41,9 +41,9 @@ def describe_text_problem(text: object) -> str:
     "'size\\u202e' holds the character U+202E, which cannot be printed"
     """
     if not isinstance(text, str):
-        return f"{cut_repr(text)} is no text"
+        return f"{cut_repr(text)} is not a text"
     if len(text) > MAX_NAME_LENGTH:
-        return f"{cut_repr(text)} has {len(text)} letters, expected at most {MAX_NAME_LENGTH}"
+        return f"{cut_repr(text)} has {len(text)} characters, expected at most {MAX_NAME_LENGTH}"
     for letter in text:
         if unicodedata.category(letter) in _UNPRINTABLE_CATEGORIES and letter not in _JOINERS:
             return f"{cut_repr(text)} holds the character U+{ord(letter):04X}, which cannot be printed"
@@ -51,23 +51,23 @@ def describe_text_problem(text: object) -> str:
 
 
 def cut_repr(found: object) -> str:
-    """What was found, short enough for a message."""
+    """Return the representation of a value, short enough for a message."""
     text = repr(found)
     return text if len(text) <= 200 else text[:197] + "..."
 
 
 def to_readable_json(document: Any) -> str:
-    """JSON for people, and still one text per document."""
+    """Return indented JSON, with one text per document."""
     return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def is_digest(found: object) -> bool:
-    """Whether this is a SHA-256 in hexadecimal digits, as fingerprints are."""
+    """Return whether this is a SHA-256 digest in hexadecimal digits, such as a fingerprint."""
     return isinstance(found, str) and re.fullmatch("[0-9a-f]{64}", found) is not None
 
 
 def is_key(found: object) -> bool:
-    """Whether this is a public key as "ed25519:" and the base64 of 32 bytes, in its one spelling."""
+    """Return whether this is a public key: "ed25519:" and the canonical base64 of 32 bytes."""
     if not isinstance(found, str) or not found.startswith("ed25519:") or len(found) != 52:
         return False
     try:
@@ -78,5 +78,5 @@ def is_key(found: object) -> bool:
 
 
 def is_name(found: object) -> bool:
-    """Whether this is a text that is not empty and that people can read in one line."""
+    """Return whether this is a text that is not empty and can be read on one line."""
     return found != "" and not describe_text_problem(found)

@@ -1,6 +1,6 @@
-"""One thread for linear algebra while we work: our matrices are small, or there is a worker for every other core.
+"""One thread for linear algebra while this package computes.
 
-More threads would only get in each other's way, the more so where other programs run.
+The matrices are small, or there is a worker for every other core; more threads would slow each other down.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 
 class ProcessWideContext:
-    """A setting of the whole process: the first thread to come in makes it, the last one to leave takes it back.
+    """Hold a setting of the whole process while at least one thread is inside.
 
-    If each did both for itself, the last would put back what the first had set.
+    The first thread to enter applies the setting, the last one to leave restores it. If each thread did both for
+    itself, the last would restore what the first had set.
     """
 
     def __init__(self, setting: Callable[[], AbstractContextManager[Any]]) -> None:
-        self._setting, self._lock, self._made, self._inside = setting, threading.Lock(), ExitStack(), 0
+        self._setting, self._lock, self._applied, self._inside = setting, threading.Lock(), ExitStack(), 0
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
-        """While this lasts, the setting holds."""
+        """Keep the setting applied inside the `with` block."""
         with self._lock:
             if not self._inside:
-                self._made.enter_context(self._setting())
+                self._applied.enter_context(self._setting())
             self._inside += 1
         try:
             yield
@@ -37,7 +38,7 @@ class ProcessWideContext:
             with self._lock:
                 self._inside -= 1
                 if not self._inside:
-                    self._made.close()
+                    self._applied.close()
 
 
 @contextmanager
@@ -52,21 +53,25 @@ def _limit_blas_threads() -> Iterator[None]:
 
 
 def _release_thread_control() -> None:
-    """Any thread may set the number of threads again: threadpoolctl, from 3.8 on, lets only the one that set it last
-    do so, and whoever leaves last need not be the one that came first."""
+    """Allow any thread to set the number of BLAS threads.
+
+    From version 3.8 on, threadpoolctl allows this only to the thread that set it last, and the last thread to leave
+    need not be the first that entered.
+    """
     for library in _blas_controller().lib_controllers:
         getattr(library, "clear_controlling_thread", lambda: None)()
 
 
 single_blas_thread = ProcessWideContext(_limit_blas_threads)
-"""While this lasts, BLAS computes in one thread, in all threads of this process."""
+"""A context manager: inside it, BLAS uses one thread, in all threads of this process."""
 
 
 @cache
 def _blas_controller() -> ThreadpoolController:
-    """Also has the C library keep the memory of freed arrays, as it does once a large one was freed, here of 24 MB.
+    """Return the controller of the BLAS libraries that are loaded.
 
-    Else it gives that of every block back to the system and asks for it again, a quarter of the time.
+    The large array makes the C library keep the memory of freed arrays from now on. Otherwise it would return the
+    memory of every block to the system and ask for it again, which takes a quarter of the time.
     """
     np.empty(3 << 20)
     return ThreadpoolController()

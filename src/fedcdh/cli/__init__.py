@@ -1,85 +1,95 @@
-"""The command line: the only package that prints."""
+"""The command line, `fedcdh`; the only package that prints.
+
+Each command has a module of its own (`profile`, `summarize`, `plan`, `discover`, `aggregate`, ...), which imports the
+rest of the package only when it runs. `_registry` lists the commands, `_lazy_group` loads them and writes their help,
+`_options` holds the options that several share, `_errors` turns errors into sentences and exit codes.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from fedcdh.cli._console import tolerate_encoding_errors
-from fedcdh.cli.aggregate import aggregate_command
-from fedcdh.cli.answer import answer_command
-from fedcdh.cli.demo import compare_command, demo_command, simulate_command
-from fedcdh.cli.experiment import experiment_command
-from fedcdh.cli.flower import flower_app
-from fedcdh.cli.inspect import inspect_command
-from fedcdh.cli.keys import new_command, sign_command, verify_command
-from fedcdh.cli.ledger import ledger_app
-from fedcdh.cli.plan import discover_command, plan_command
-from fedcdh.cli.report import report_command
-from fedcdh.cli.request import request_command
-from fedcdh.cli.secure_sum_join import join_command
-from fedcdh.cli.secure_sum_run import run_command
-from fedcdh.cli.summarize import profile_command, summarize_command
-from fedcdh.errors import ExitCode
-from fedcdh.messages import SOFTWARE
+from fedcdh.cli._errors import EXIT_CODES
+from fedcdh.cli._lazy_group import CONTEXT_SETTINGS, LazyGroup
+from fedcdh.cli._registry import COMMANDS
+
+__all__ = ["EXIT_CODES", "app", "main"]
+
+
+class _Overview(LazyGroup):
+    """The group of all commands."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.set_entries(COMMANDS)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the exit codes."""
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(str(code), meaning) for code, meaning in EXIT_CODES.items()])
+        formatter.write_paragraph()
+        formatter.write_text("`fedcdh COMMAND --help` shows the options of a command, with examples.")
+
 
 app = typer.Typer(
     name="fedcdh",
+    cls=_Overview,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: " + "; ".join(f"{code:d} {code.meaning}" for code in ExitCode) + ".",
+    rich_markup_mode=None,
+    context_settings=CONTEXT_SETTINGS,
 )
-SITE, COORDINATOR, EXPERIMENTS, KEYS = "At a site", "At the coordinator", "Trying it out", "Keys and signatures"
-
-app.command("profile", rich_help_panel=SITE)(profile_command)
-app.command("summarize", rich_help_panel=SITE)(summarize_command)
-app.command("answer", rich_help_panel=SITE)(answer_command)
-app.command("mask", rich_help_panel=SITE)(join_command)
-app.add_typer(ledger_app, name="ledger", rich_help_panel=SITE)
-app.command("inspect", rich_help_panel=SITE)(inspect_command)
-app.command("plan", rich_help_panel=COORDINATOR)(plan_command)
-app.command("add", rich_help_panel=COORDINATOR)(aggregate_command)
-app.command("discover", rich_help_panel=COORDINATOR)(discover_command)
-app.command("request", rich_help_panel=COORDINATOR)(request_command)
-app.command("masked", rich_help_panel=COORDINATOR)(run_command)
-app.command("report", rich_help_panel=COORDINATOR)(report_command)
-app.add_typer(flower_app, name="flower", rich_help_panel=COORDINATOR)
-app.command("keygen", rich_help_panel=KEYS)(new_command)
-app.command("sign", rich_help_panel=KEYS)(sign_command)
-app.command("verify", rich_help_panel=KEYS)(verify_command)
-app.command("demo", rich_help_panel=EXPERIMENTS)(demo_command)
-app.command("simulate", rich_help_panel=EXPERIMENTS)(simulate_command)
-app.command("compare", rich_help_panel=EXPERIMENTS)(compare_command)
-app.command("experiment", rich_help_panel=EXPERIMENTS)(experiment_command)
+"""The typer application."""
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
-        typer.echo(SOFTWARE)
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        import fedcdh
+
+        typer.echo(f"fedcdh {fedcdh.__version__}")
         raise typer.Exit
 
 
 @app.callback()
 def _fedcdh(
-    version_: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """What causes what, and what differs between sites, from one message per site."""
+    """Find causes, and what differs between sites, from one summary per site."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command and gives its exit code; `ExitCode` lists them."""
+    """Run one command and return its exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        The words after `fedcdh`. Default: those of the process.
+
+    Returns
+    -------
+    int
+        The exit code; `EXIT_CODES` says what each means.
+
+    Examples
+    --------
+    >>> main(["experiment", "--help"])  # doctest: +ELLIPSIS
+    Usage: fedcdh experiment [OPTIONS] NAME
+    ...
+    0
+    """
     tolerate_encoding_errors()
     try:
         app(args=None if arguments is None else list(arguments), prog_name="fedcdh")
     except SystemExit as stopped:
         return stopped.code if isinstance(stopped.code, int) else int(stopped.code is not None)
-    except BrokenPipeError:  # the reader of --help has seen enough
+    except BrokenPipeError:  # the reader of --help, such as head, has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0

@@ -1,4 +1,4 @@
-"""Further rounds by file at the coordinator: a folder with its requests, and with the answers that came by mail."""
+"""Adaptive rounds by file at the coordinator: a folder of requests and of the answers that sites sent back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from pathlib import Path
 
 from fedcdh._io.storage import read_regular_file
 from fedcdh.cli._console import Output
-from fedcdh.cli._inputs import check_replaceable, check_signer, naming_file, write_signed
+from fedcdh.cli._inputs import naming_file
+from fedcdh.cli._keys import check_signer
+from fedcdh.cli._outputs import check_replaceable, write_signed
 from fedcdh.errors import PendingAnswersError, SummaryFormatError
 from fedcdh.messages.round_files import (
     ANSWER_SUFFIX,
@@ -29,7 +31,7 @@ ClientAnswers = Sequence[JointSummary]
 
 @dataclass(frozen=True)
 class AnswersFolder:
-    """Answers of the clients in a cohort, all in one folder; what has not come yet is asked for by a file there."""
+    """Return the clients' answers from one folder; write a request there for those that are missing."""
 
     folder: Path
     study: Study
@@ -38,7 +40,7 @@ class AnswersFolder:
     out: Output
 
     def ask(self, wanted: JointRequest, /) -> Mapping[str, ClientAnswers]:
-        """The answers in the folder; PendingAnswersError, with a request written there, while some are missing."""
+        """Return the answers; raise PendingAnswersError, with a request written, while some are missing."""
         before, rows = read_requests(self.folder, self.study.plan), max(self.cohort.client_rows)
         requests = plan_requests(wanted, before, self.study.plan, rows)
         for request in requests:
@@ -46,19 +48,19 @@ class AnswersFolder:
                 path = self._path(request)
                 check_replaceable(path, "request")
                 write_signed(path, request_to_json(request).encode(), "request", self.key)
-        received = [self._received(request) for request in requests]
+        received = [self._read_answers(request) for request in requests]
         for request, found in zip(requests, received, strict=True):
-            if lacking := [client for client in self.cohort.clients if client not in found]:
-                raise PendingAnswersError(self._needed(request, lacking))
+            if missing := [client for client in self.cohort.clients if client not in found]:
+                raise PendingAnswersError(self._describe_missing(request, missing))
         return select_answers(wanted, received)
 
-    def _received(self, request: JointRequest) -> dict[str, ClientAnswers]:
+    def _read_answers(self, request: JointRequest) -> dict[str, ClientAnswers]:
         found: dict[str, ClientAnswers] = {}
         for path in sorted(self.folder.glob(f"*{ANSWER_SUFFIX.format(request.number)}")):
             message = self._read(path, request)
             if message.client in found:
                 raise SummaryFormatError(
-                    f"{path} is a second answer of {message.client} to one request; leave one there"
+                    f"{path} is a second answer of {message.client} to one request. Expected one. Remove one of them."
                 )
             found[message.client] = message.answers
         return {client: answers for client, answers in found.items() if client in self.cohort.clients}
@@ -69,17 +71,17 @@ class AnswersFolder:
         with naming_file(path):
             message = unpack_answer(content, self.study.plan, request)
         if check_signer(path, content, "answer", self.study.keys.get(message.client)) is None:
-            self.out.warn(f"{path} is not signed: that it comes from {message.client} is known only by the way it came")
+            self.out.warn(f"{path} is not signed: nothing but the way it came shows that it is from {message.client}")
         if message.research:
-            self.out.warn(f"{path} was made for research, without privacy")
+            self.out.warn(f"{path} was made without disclosure control")
         return message
 
     def _path(self, request: JointRequest) -> Path:
         return self.folder / REQUEST_FILE_NAME.format(request.number)
 
-    def _needed(self, request: JointRequest, lacking: Sequence[str]) -> str:
+    def _describe_missing(self, request: JointRequest, missing: Sequence[str]) -> str:
         return (
-            f"answers of {', '.join(lacking)} are needed to {self._path(request)}, about {len(request.sets)} sets of "
-            f"variables; send it to the sites, put their answers (NAME{ANSWER_SUFFIX.format(request.number)}) into "
-            f"{self.folder}, and run this again"
+            f"Answers of {', '.join(missing)} to {self._path(request)} are missing; it asks about "
+            f"{len(request.sets)} sets of variables. Send it to these sites, put their answers "
+            f"(NAME{ANSWER_SUFFIX.format(request.number)}) into {self.folder}, and run this command again."
         )

@@ -1,4 +1,4 @@
-"""Bootstrap copies as files: beside the summary they were made with, and sorted out from summaries on arrival."""
+"""Bootstrap replicates as files: written beside their summary, and collected at the coordinator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from pathlib import Path
 from fedcdh._io.storage import write_files_atomically
 from fedcdh._io.text import abbreviate_list
 from fedcdh.cli._console import Output
-from fedcdh.cli._inputs import check_replaceable, naming_file, naming_output, signature_path
+from fedcdh.cli._inputs import naming_file
+from fedcdh.cli._keys import signature_path
+from fedcdh.cli._outputs import check_replaceable, naming_output
 from fedcdh.cli._summaries import ReplicateFile, SummaryReader
 from fedcdh.errors import SettingsError, SummaryError
 from fedcdh.messages.signing import SigningKey, sign
@@ -24,43 +26,47 @@ _REPLICATE_PATTERN = r"\.boot-[0-9]{3,4}"
 
 
 def refuse_replicate_name(target: Path) -> None:
-    """A summary called north.boot-001.summary would lie where the first copy of north.summary belongs."""
+    """Refuse a summary called north.boot-001.summary: that is the first replicate of north.summary."""
     if re.search(_REPLICATE_PATTERN + "$", _stem(target)):
-        raise SettingsError(f"{target} is what a bootstrap copy is called; choose another name for the summary with -o")
+        raise SettingsError(
+            f"{target} is the name of a bootstrap replicate. Choose another name for the summary with -o."
+        )
 
 
-def replicate_paths(target: Path, copies: int) -> list[Path]:
-    """Where so many copies go: north.boot-001.summary beside north.summary."""
-    return [target.with_name(f"{_stem(target)}.boot-{number:03d}{_SUMMARY_SUFFIX}") for number in range(1, copies + 1)]
+def replicate_paths(target: Path, replicates: int) -> list[Path]:
+    """Return the places of replicates: north.boot-001.summary beside north.summary."""
+    return [
+        target.with_name(f"{_stem(target)}.boot-{number:03d}{_SUMMARY_SUFFIX}") for number in range(1, replicates + 1)
+    ]
 
 
 def find_replicates(target: Path, client: str) -> list[Path]:
-    """The copies that an earlier run left beside the summary; what has such a name and is something else is refused."""
-    ours = re.compile(re.escape(_stem(target)) + _REPLICATE_PATTERN + re.escape(_SUMMARY_SUFFIX))
+    """Return the replicates that an earlier run left beside a summary; refuse other files of such a name."""
+    pattern = re.compile(re.escape(_stem(target)) + _REPLICATE_PATTERN + re.escape(_SUMMARY_SUFFIX))
     if not target.parent.is_dir():
         return []
-    found = sorted(path for path in target.parent.iterdir() if ours.fullmatch(path.name))
+    found = sorted(path for path in target.parent.iterdir() if pattern.fullmatch(path.name))
     for path in found:
         check_replaceable(path, "summary")
         with naming_file(path):
             header = read_summary_header(path.read_bytes())
         if header.client != client or not header.copy:
             raise SettingsError(
-                f"{path} is not a bootstrap copy of {client}; move it away, or choose another name with -o"
+                f"{path} is not a bootstrap replicate of {client}. Move it away, or choose another name with -o."
             )
     return found
 
 
 def write_with_replicates(
-    target: Path, content: bytes, copies: Sequence[bytes], older: Iterable[Path], key: SigningKey | None
+    target: Path, content: bytes, replicates: Sequence[bytes], older: Iterable[Path], key: SigningKey | None
 ) -> list[Path]:
-    """Writes the summary and its copies, all or none, in place of older ones.
+    """Write a summary and its replicates in place of older ones, all or none.
 
-    The summary goes first and comes last, so that where it is, the copies beside it are all there and were made with
-    it, even if the process dies on the way.
+    The old summary is removed first and the new one is written last. Where a summary exists, its replicates are
+    complete, even if the process dies on the way.
     """
     gone = [place for path in (target, *older) for place in (path, signature_path(path))]
-    contents = [*zip(replicate_paths(target, len(copies)), copies, strict=True), (target, content)]
+    contents = [*zip(replicate_paths(target, len(replicates)), replicates, strict=True), (target, content)]
     signed = [pair for path, each in contents for pair in _add_signature(path, each, key)]
     with naming_output(target):
         write_files_atomically(signed, gone)
@@ -77,56 +83,55 @@ def _add_signature(path: Path, content: bytes, key: SigningKey | None) -> list[t
 
 @dataclass(frozen=True)
 class ReplicateFiles:
-    """The copies that all sites sent: read, checked and added up one number at a time, as often as they are asked for.
+    """The replicates that all sites sent, read and added up one number at a time.
 
     All of them together may be more than memory holds.
     """
 
     cohort: Cohort
-    receiving: SummaryReader
+    reader: SummaryReader
     paths: Mapping[int, Sequence[Path]]  # by number
 
     def __len__(self) -> int:
         return len(self.paths)
 
     def __iter__(self) -> Iterator[Cohort]:
-        return iter_admitted_replicates(
-            ((number, self._read(paths)) for number, paths in self.paths.items()), self.cohort
-        )
+        numbered = ((number, self._read(paths)) for number, paths in self.paths.items())
+        return iter_admitted_replicates(numbered, self.cohort)
 
     def _read(self, paths: Iterable[Path]) -> Iterator[Summary]:
-        return (self.receiving.read(path).summary for path in paths)
+        return (self.reader.read(path).summary for path in paths)
 
 
 def collect_replicates(
-    copies: Sequence[ReplicateFile], cohort: Cohort, receiving: SummaryReader, out: Output
+    replicates: Sequence[ReplicateFile], cohort: Cohort, reader: SummaryReader, out: Output
 ) -> ReplicateFiles:
-    """The copies that all sites sent, each of them checked; says which are left out because some site did not."""
+    """Check the replicates that all sites sent; say which ones are left out because a site did not send them."""
     numbered: dict[int, list[ReplicateFile]] = {}
-    for copy in copies:
-        numbered.setdefault(copy.number, []).append(copy)
-    senders = {number: {copy.client for copy in sent} for number, sent in numbered.items()}
+    for replicate in replicates:
+        numbered.setdefault(replicate.number, []).append(replicate)
+    senders = {number: {replicate.client for replicate in sent} for number, sent in numbered.items()}
     used = find_complete_replicates(senders, cohort)
-    found = ReplicateFiles(cohort, receiving, {number: [copy.path for copy in numbered[number]] for number in used})
-    with out.counting("checking bootstrap copies", len(found)) as progress:
+    found = ReplicateFiles(cohort, reader, {number: [each.path for each in numbered[number]] for number in used})
+    with out.file_progress("checking bootstrap replicates", len(found)) as progress:
         for count, _ in enumerate(found, start=1):
             progress(count)
     if left := sorted({*senders} - {*used}):
         short = sorted({client for number in left for client in {*cohort.clients} - senders[number]})
         out.warn(
-            f"bootstrap copies {_format_ranges(left)} are left out: not all sites sent them ({abbreviate_list(short)} did not); "
-            f"{len(used)} are used"
+            f"bootstrap replicates {_format_ranges(left)} are left out, because {abbreviate_list(short)} did not send "
+            f"them; {len(used)} are used"
         )
     return found
 
 
-def check_replicates_have_summaries(copies: Iterable[ReplicateFile], summaries: Iterable[SummaryMessage]) -> None:
-    """Copies tell nothing without the summary of the rows themselves."""
+def check_replicates_have_summaries(replicates: Iterable[ReplicateFile], summaries: Iterable[SummaryMessage]) -> None:
+    """Refuse replicates of a client whose summary is missing."""
     there = {client for message in summaries for client in message.summary.clients}
-    if alone := sorted({copy.client for copy in copies} - there):
+    if alone := sorted({replicate.client for replicate in replicates} - there):
         raise SummaryError(
-            f"of {abbreviate_list(alone)} only bootstrap copies came; they cannot stand for the summary: ask for the file "
-            'without "boot" in its name, which was written with them'
+            f"Only bootstrap replicates of {abbreviate_list(alone)} are here. They cannot replace the summary. Ask for "
+            'the file without "boot" in its name, which was written with them.'
         )
 
 
@@ -135,7 +140,11 @@ def _stem(target: Path) -> str:
 
 
 def _format_ranges(numbers: Sequence[int]) -> str:
-    """Numbers in ascending order, in few words: 3, 7 to 20."""
+    """Return ascending numbers in short.
+
+    >>> _format_ranges([3, 7, 8, 9])
+    '3, 7 to 9'
+    """
     starts = [n for n in numbers if n - 1 not in numbers]
     ends = [n for n in numbers if n + 1 not in numbers]
     return ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in zip(starts, ends, strict=True))

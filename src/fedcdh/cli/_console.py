@@ -1,4 +1,4 @@
-"""What a person sees: sentences and tables on the screen, one JSON object for programs, bars while work goes on."""
+"""What a person sees: sentences, tables and progress bars; for programs, one JSON object."""
 
 from __future__ import annotations
 
@@ -10,15 +10,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
-from rich.text import Text
-
 SECONDS_BETWEEN_LINES = 10.0
-"""Seconds, where nobody watches."""
+"""Interval of progress lines where there is no terminal."""
 
 RowProgress = Callable[[int, float], None]
 """Called with the rows of a batch and the share of all work that is done."""
@@ -26,24 +23,31 @@ RowProgress = Callable[[int, float], None]
 
 @dataclass(frozen=True)
 class Output:
-    """How much is said, and to whom: a quiet command says nothing but errors, one for programs only its result."""
+    """Print what a command has to say: everything, errors only (quiet), or one JSON object."""
 
     quiet: bool = False
     as_json: bool = False
 
     def say(self, *sentences: str) -> None:
-        """Sentences for a person."""
+        """Print sentences for a person."""
         if not (self.quiet or self.as_json):
             for sentence in sentences:
                 _write(f"{to_printable(sentence)}\n")
 
+    def say_written(self, paths: Sequence[Path], note: str = "") -> None:
+        """Print which files were written; of many, the first two and the last."""
+        shown = [str(path) for path in paths]
+        if len(shown) > 4:
+            shown = [*shown[:2], f"{len(shown) - 2} more up to {shown[-1]}"]
+        self.say(f"Wrote {' and '.join(shown)}{note}.")
+
     def warn(self, sentence: str, *, always: bool = False) -> None:
-        """What a person should know, though nothing went wrong; goes to the error stream, never to a pipe."""
+        """Print a note to standard error, where it does not disturb a pipe."""
         if always or not self.quiet:
             sys.stderr.write(f"fedcdh: note: {to_single_line(sentence)}\n")
 
     def table(self, heads: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        """Columns under their heads, numbers to the right."""
+        """Print columns under their heads, with numbers to the right."""
         numeric = [all(isinstance(cell, (int, float, NoneType)) for cell in cells) for cells in zip(*rows, strict=True)]
         texts = [list(heads), *([_format_cell(cell) for cell in row] for row in rows)]
         widths = [max(map(len, cells)) for cells in zip(*texts, strict=True)]
@@ -55,90 +59,74 @@ class Output:
             self.say("  ".join(cells).rstrip())
 
     def result(self, document: Mapping[str, Any]) -> None:
-        """The one JSON object of this command, for programs."""
+        """Print the JSON object of this command, if programs asked for it."""
         if self.as_json:
             text = json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False, default=list)
             _write(f"{text}\n")
 
     @contextmanager
-    def progress(self, doing: str) -> Iterator[RowProgress]:
-        """A bar with rows per second and the time left, from the start again for every pass over the rows."""
-        if not self._watched:
+    def progress(self, task_name: str) -> Iterator[RowProgress]:
+        """Show a bar with rows per second and the time left; it starts again for every pass over the rows."""
+        if not self._on_terminal:
             yield _ignore_progress
             return
-        columns = (TextColumn("{task.description}"), BarColumn(), _RowRate(), TimeRemainingColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task, passes, last = bar.add_task(doing, total=1.0, rows=0), 1, 0.0
+        from fedcdh.cli._progress_bars import row_bar
 
-            def advance(rows: int, share: float) -> None:
-                nonlocal passes, last
-                if share < last:
-                    passes += 1
-                    bar.reset(task, description=f"{doing}, pass {passes}", rows=0)
-                last = share
-                bar.update(task, completed=share, rows=bar.tasks[0].fields["rows"] + rows)
-
+        with row_bar(task_name) as advance:
             yield advance
 
     @contextmanager
-    def searching(self, doing: str) -> Iterator[Callable[[int, int], None] | None]:
-        """A sign of life while a graph is searched for, with how far the search has come."""
-        if not self._watched:
+    def search_status(self, task_name: str) -> Iterator[Callable[[int, int], None] | None]:
+        """Show how many tests a search has asked for."""
+        if not self._on_terminal:
             yield None
             return
-        with Console(stderr=True).status(doing) as status:
-            yield lambda done, more: status.update(f"{doing}, {more:,} questions")
+        from fedcdh.cli._progress_bars import search_spinner
+
+        with search_spinner(task_name) as update:
+            yield update
 
     @contextmanager
-    def counting(self, doing: str, total: int) -> Iterator[Callable[[int], None]]:
-        """A bar of files on a terminal; elsewhere a line now and then, for those who read it later."""
+    def file_progress(self, task_name: str, total: int) -> Iterator[Callable[[int], None]]:
+        """Show a bar of files on a terminal; elsewhere, print a line every ten seconds."""
         if self.quiet or self.as_json:
             yield lambda done: None
-        elif not self._watched:
-            yield _ProgressLines(doing, total)
+        elif not self._on_terminal:
+            yield _ProgressLines(task_name, total)
         else:
-            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-            with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-                task = bar.add_task(doing, total=total)
-                yield lambda done: bar.update(task, completed=done)
+            from fedcdh.cli._progress_bars import file_bar
+
+            with file_bar(task_name, total) as update:
+                yield update
 
     @property
-    def _watched(self) -> bool:
+    def _on_terminal(self) -> bool:
         return not (self.quiet or self.as_json) and sys.stderr.isatty()
 
 
 class _ProgressLines:
-    """How far it has come, every ten seconds."""
+    """Print the progress every ten seconds."""
 
-    def __init__(self, doing: str, total: int) -> None:
-        self.doing, self.total, self.last = doing, total, time.monotonic()
+    def __init__(self, task_name: str, total: int) -> None:
+        self.task_name, self.total, self.last = task_name, total, time.monotonic()
 
     def __call__(self, done: int) -> None:
         if (now := time.monotonic()) - self.last >= SECONDS_BETWEEN_LINES:
             self.last = now
-            sys.stderr.write(f"fedcdh: {self.doing}, {done} of {self.total}\n")
-
-
-class _RowRate(ProgressColumn):
-    """Rows so far, and per second."""
-
-    def render(self, task: Task) -> Text:
-        rows = task.fields["rows"]
-        seconds = task.elapsed or 0.0
-        return Text(f"{rows:,} rows, {rows / seconds:,.0f}/s" if seconds else f"{rows:,} rows")
+            sys.stderr.write(f"fedcdh: {self.task_name}, {done} of {self.total}\n")
 
 
 def _ignore_progress(rows: int, share: float) -> None:
-    """Progress that nobody watches."""
+    """Show nothing."""
 
 
 def to_printable(text: str) -> str:
-    """Text that does nothing to a terminal: names come from other people's files."""
+    """Replace control characters: names come from other people's files and must not steer the terminal."""
     return "".join(letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
 def to_single_line(text: str) -> str:
-    r"""Text whose lines are ours alone: the name of a file may hold anything.
+    r"""Escape line breaks and control characters.
 
     >>> to_single_line("new\nline.summary")
     'new\\nline.summary'
@@ -153,7 +141,7 @@ def _format_cell(cell: object) -> str:
 
 
 def _write(text: str) -> None:
-    """To a reader who may have seen enough, such as head: what has to be done is done all the same."""
+    """Write to standard output; go on with the command if its reader, such as `head`, has closed the pipe."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -162,7 +150,7 @@ def _write(text: str) -> None:
 
 
 def tolerate_encoding_errors() -> None:
-    """A terminal without arrows shows question marks, and all the rest."""
+    """Print a question mark for each character that the terminal cannot show."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")

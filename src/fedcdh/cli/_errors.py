@@ -1,11 +1,13 @@
-"""Exit codes, and what is said when something fails: one line that says what to do, never a traceback."""
+"""Exit codes, and the one sentence that a person reads when a command fails: never a traceback."""
 
 from __future__ import annotations
 
+import errno
 import functools
+import inspect
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import ParamSpec
 
 import typer
@@ -15,53 +17,75 @@ from fedcdh.errors import ExitCode, FedCDHError
 
 Parameters = ParamSpec("Parameters")
 
+EXIT_CODES = {code.value: code.meaning for code in ExitCode}
+"""Exit codes and their meanings."""
+_COMMAND_PARAMETERS = {"kinds": "kind", "rename": "column_map", "replicates": "bootstrap", "family": "method"}
+"""Parameters that commands call otherwise than Python functions do."""
+
+
+def spell_option(parameter: str) -> str:
+    """Return the option of a Python parameter.
+
+    >>> spell_option("max_missing_share")
+    'option --max-missing-share'
+    """
+    return f"option --{_COMMAND_PARAMETERS.get(parameter, parameter).replace('_', '-')}"
+
+
+def describe_error(problem: FedCDHError, options: Collection[str]) -> str:
+    """Return the text of an error; name the option to change if the command has it.
+
+    >>> describe_error(FedCDHError("alpha is 7.", parameter="alpha"), ["plan", "alpha"])
+    'alpha is 7. (option --alpha)'
+    >>> describe_error(FedCDHError("alpha is 7.", parameter="alpha"), ["plan"])
+    'alpha is 7.'
+    """
+    if problem.parameter is None or _COMMAND_PARAMETERS.get(problem.parameter, problem.parameter) not in options:
+        return problem.message
+    return problem.text(spell_option)
+
 
 def report_errors(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
-    """The same command, whose refusals are sentences and exit codes."""
+    """Wrap a command so that its errors become sentences and exit codes."""
+
+    options = inspect.signature(command).parameters
 
     @functools.wraps(command)
     def guarded(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
         try:
             command(*args, **kwargs)
-        except FedCDHError as refusal:
-            _exit_with(str(refusal), refusal.exit_code)
+        except FedCDHError as problem:
+            _exit_with(describe_error(problem, options), problem.exit_code)
         except KeyboardInterrupt:
-            _exit_with("interrupted; nothing half-written is left, run the command again", ExitCode.INTERRUPTED)
+            _exit_with("Interrupted. No partial file is left. Run the command again.", ExitCode.INTERRUPTED)
         except OSError as problem:
             _exit_with(_describe_file_error(problem), ExitCode.FILES)
         except MemoryError:
-            _exit_with("there is not enough memory for this", ExitCode.FILES)
+            _exit_with(
+                "There is not enough memory. Use a machine with more, or fewer variables or --workers.", ExitCode.FILES
+            )
         except Exception as problem:
             if os.environ.get("FEDCDH_DEBUG"):
                 raise
-            what = (
-                f"{type(problem).__name__}, a mistake of this program; set FEDCDH_DEBUG=1 to see where, and report it"
+            _exit_with(
+                f"{type(problem).__name__}: this is an error of the program. Set FEDCDH_DEBUG=1 to see where it is, "
+                "and report it.",
+                ExitCode.INTERNAL,
             )
-            _exit_with(what, ExitCode.INTERNAL)
 
     return guarded
 
 
 def _describe_file_error(problem: OSError) -> str:
     where = f" {problem.filename}" if problem.filename else ""
-    room = "see to the rights there" if isinstance(problem, PermissionError) else "make room there"
-    return f"cannot read or write{where} ({problem.strerror or problem}); choose another place, or {room}"
+    advice = "Choose another place."
+    if isinstance(problem, PermissionError):
+        advice = "Choose another place, or change the permissions."
+    elif problem.errno in (errno.ENOSPC, errno.EDQUOT):
+        advice = "Choose another place, or delete other files there."
+    return f"The file{where} cannot be read or written ({problem.strerror or problem}). {advice}"
 
 
-IN_PYTHON = {
-    "variables=[...]": "--variables A,B,...",
-    'kinds={...: "categorical"}': "--kind NAME=categorical",
-    "kinds=": "--kind ",
-    "max_missing_share=": "--max-missing-share SHARE",
-    "family=Fourier(width=5)": "--method paper",
-    "method='evidence'": "--method evidence",
-    ", 1, 2, ... or None": ", 1, 2, ...",
-}
-"""What messages call things by that are called otherwise here."""
-
-
-def _exit_with(sentence: str, code: int) -> None:
-    for python, here in IN_PYTHON.items():
-        sentence = sentence.replace(python, here)
+def _exit_with(sentence: str, code: ExitCode) -> None:
     sys.stderr.write(f"fedcdh: {to_printable(sentence)}\n")
-    raise typer.Exit(code)
+    raise typer.Exit(int(code))

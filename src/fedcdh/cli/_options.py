@@ -1,105 +1,135 @@
-"""Options that several commands share, with their help."""
+"""Options that several commands share. Nothing heavy is imported here: `--help` reads this module."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from fedcdh._runtime.cpu_count import MAX_WORKERS
-from fedcdh.cli._console import RowProgress
-from fedcdh.data.readers import MISSING_VALUES, CsvStyle, TableFiles, open_tables, read_column_map
 from fedcdh.errors import SettingsError
 
-_CSV_PANEL = "How CSV files are written"
+if TYPE_CHECKING:
+    from fedcdh.cli._console import RowProgress
+    from fedcdh.data.readers import CsvStyle, TableFiles
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
+MAX_THREADS = 256  # equals _runtime.cpu_count.MAX_WORKERS, which a test asserts
+_CSV_PANEL = "CSV files"
+
+Method = Literal["auto", "evidence", "constraint", "paper"]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
-ClientName = Annotated[str, typer.Option(help="The name of this site in the study.", metavar="NAME")]
+ClientName = Annotated[str, typer.Option("--client", help="Name of this site in the study.", metavar="NAME")]
 DataFiles = Annotated[
-    list[str], typer.Argument(help="CSV (also .gz), Parquet or Arrow files, folders or patterns.", metavar="DATA...")
+    list[str],
+    typer.Argument(help="CSV (also .gz), Parquet or Arrow files, folders, or patterns in quotes.", metavar="DATA..."),
 ]
-PlanFile = Annotated[Path, typer.Argument(help="The study's plan file.", metavar="PLAN")]
+PlanFile = Annotated[Path, typer.Argument(help="Plan file of the study.", metavar="PLAN")]
 PlanKey = Annotated[
     str | None,
-    typer.Option(help="The public key that has to have signed the plan: a file, or ed25519:...", metavar="KEY"),
+    typer.Option(help="Public key that must have signed the plan: a file, or ed25519:...", metavar="KEY"),
 ]
 KeyFile = Annotated[
     Path | None,
     typer.Option(
         "--key",
-        help="The private key to sign with; else $FEDCDH_KEY, the one in your settings folder, or site.key here.",
+        help="Private key to sign with.",
         metavar="FILE",
+        show_default="$FEDCDH_KEY, or site.key in your settings folder or here",
     ),
 ]
 PolicyFile = Annotated[
     Path | None,
     typer.Option(
         "--policy",
-        help="The site's policy; else $FEDCDH_POLICY, the one in your settings folder, or policy.toml here.",
+        help="Disclosure policy of this site.",
         metavar="FILE",
+        show_default="$FEDCDH_POLICY, or policy.toml in your settings folder or here",
     ),
-]
-DryRun = Annotated[
-    bool, typer.Option("--check", help="Ask policy and ledger whether it may leave; write and note nothing.")
 ]
 LedgerFile = Annotated[
     Path | None,
     typer.Option(
         "--ledger",
-        help="The list of all that left this site; else $FEDCDH_LEDGER, or releases.jsonl in your settings folder.",
+        help="Release ledger of this site.",
         metavar="FILE",
+        show_default="$FEDCDH_LEDGER, or releases.jsonl in your settings folder",
     ),
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Only check policy and ledger; write no file and record nothing.")
 ]
 NoDisclosureControl = Annotated[
     bool,
     typer.Option(
-        "--research",
-        help="Simulated or public data: no smallest numbers of rows or people; a summary says so.",
+        "--no-disclosure-control",
+        help="For simulated or public data: skip the disclosure rules; the file says so.",
     ),
 ]
 ColumnMapFile = Annotated[
     Path | None,
-    typer.Option("--map", help='Names of columns: TOML with "theirs" = "study\'s", or CSV.', metavar="FILE"),
+    typer.Option(
+        "--column-map",
+        help='Study names of your columns: TOML with "yours" = "study name", or CSV.',
+        metavar="FILE",
+    ),
+]
+MaxMissingShare = Annotated[
+    float,
+    typer.Option(help="Largest share of rows that may be left out for missing values.", metavar="SHARE"),
 ]
 Workers = Annotated[
     int | None,
     typer.Option(
         min=1,
-        max=MAX_WORKERS,
-        help="Threads that share the work; else one for each processor that may be used. The result is the same.",
+        max=MAX_THREADS,
+        help="Number of threads; the result does not depend on it.",
         metavar="N",
+        show_default="one per processor",
     ),
 ]
 Delimiter = Annotated[
-    str | None, typer.Option(help="Between cells; else a comma, in .tsv files a tab.", rich_help_panel=_CSV_PANEL)
+    str | None,
+    typer.Option(
+        help="Separator of cells.",
+        metavar="TEXT",
+        show_default="a comma; a semicolon with --decimal ,; a tab in .tsv and .txt",
+        rich_help_panel=_CSV_PANEL,
+    ),
 ]
-Decimal = Annotated[str, typer.Option(help="In numbers: a point, or a comma.", rich_help_panel=_CSV_PANEL)]
-Encoding = Annotated[str, typer.Option(help="Of the letters, such as latin-1.", rich_help_panel=_CSV_PANEL)]
-Missing = Annotated[
+Decimal = Annotated[
+    str, typer.Option(help="Decimal mark: a point or a comma.", metavar="TEXT", rich_help_panel=_CSV_PANEL)
+]
+Encoding = Annotated[
+    str, typer.Option(help="Text encoding, such as latin-1.", metavar="NAME", rich_help_panel=_CSV_PANEL)
+]
+MissingMarkers = Annotated[
     list[str] | None,
     typer.Option(
         "--missing",
-        help=f"A cell that means no value; may be repeated; else {', '.join(filter(None, MISSING_VALUES))} and empty.",
-        rich_help_panel=_CSV_PANEL,
+        help="Cell that means no value, besides an empty one; may be repeated.",
         metavar="TEXT",
+        show_default="NA, N/A, n/a, #N/A, <NA>, NaN, nan, NULL, null",
+        rich_help_panel=_CSV_PANEL,
     ),
 ]
 
 
 def open_data(
-    files: list[str],
-    renames: Path | None,
-    style: CsvStyle,
-    progress: RowProgress | None = None,
+    files: list[str], column_map: Path | None, style: CsvStyle, progress: RowProgress | None = None
 ) -> TableFiles:
-    """The site's files, with the study's names for their columns."""
-    return open_tables(files, rename=read_column_map(renames) if renames else None, style=style, progress=progress)
+    """Open a site's table files, with the study's names for their columns."""
+    from fedcdh.data.readers import open_tables, read_column_map
+
+    return open_tables(
+        files, rename=read_column_map(column_map) if column_map else None, style=style, progress=progress
+    )
 
 
 def build_csv_style(delimiter: str | None, decimal: str, encoding: str, missing: list[str] | None) -> CsvStyle:
-    """How CSV files are written, from options; what is not given is as usual."""
+    """Return the CSV style that the options describe."""
+    from fedcdh.data.readers import CsvStyle
+
     given: dict[str, Any] = {"decimal": decimal, "encoding": encoding}
     if delimiter is not None:
         given["delimiter"] = {"tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
@@ -109,18 +139,24 @@ def build_csv_style(delimiter: str | None, decimal: str, encoding: str, missing:
 
 
 def parse_pairs(given: list[str] | None, option: str, expected: str) -> dict[str, str]:
-    """NAME=VALUE, as often as it was given."""
+    """Return NAME=VALUE pairs as a mapping.
+
+    >>> parse_pairs(["ward=categorical"], "--kind", "NAME=KIND")
+    {'ward': 'categorical'}
+    """
     found: dict[str, str] = {}
     for text in given or ():
         name, equals, value = text.partition("=")
         if not (name and equals and value):
-            raise SettingsError(f"{option} {text}: expected {expected}")
+            raise SettingsError(f"{option} was given {text!r}. Write it as {option} {expected}.")
         found[name] = value
     return found
 
 
-def refuse_input_as_output(output: Path, inputs: list[Path]) -> None:
-    """Refuses to write where something is read from."""
-    for path in inputs:
-        if path.exists() and output.exists() and path.samefile(output):
-            raise SettingsError(f"-o {output} would overwrite what is read; choose another name")
+def split_names(text: str | None) -> list[str] | None:
+    """Return names that are separated by commas.
+
+    >>> split_names("age, bmi")
+    ['age', 'bmi']
+    """
+    return None if text is None else [name.strip() for name in text.split(",")]

@@ -1,4 +1,4 @@
-"""`fedcdh add`: very many summaries, or very large ones, become one file that `fedcdh discover` takes."""
+"""`fedcdh aggregate`: very many or very large summaries, added up into one file that `fedcdh discover` takes."""
 
 from __future__ import annotations
 
@@ -10,43 +10,33 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from fedcdh._io.storage import read_regular_file, write_atomically
-from fedcdh._io.text import abbreviate_list
 from fedcdh.cli._console import Output, to_single_line
 from fedcdh.cli._errors import report_errors
-from fedcdh.cli._inputs import (
-    check_replaceable,
-    expand_paths,
-    load_signing_key,
-    naming_output,
-    read_trusted_study,
-    write_signed,
-)
-from fedcdh.cli._options import AsJson, KeyFile, PlanFile, PlanKey, Quiet, refuse_input_as_output
-from fedcdh.cli._summaries import SUMMARY_PATTERN, SummaryReader
+from fedcdh.cli._options import AsJson, KeyFile, PlanFile, PlanKey, Quiet
 from fedcdh.errors import DuplicateClientError, FedCDHError, SettingsError, SummaryError
-from fedcdh.federation.streaming.aggregate_files import AggregationReport, StreamingAggregation
-from fedcdh.messages.aggregate_file import AggregateMessage, max_aggregate_bytes, pack_aggregate, unpack_aggregate
-from fedcdh.messages.summary_file import max_summary_bytes
-from fedcdh.summaries.plan import StudyPlan
+
+if TYPE_CHECKING:
+    from fedcdh.federation.streaming.aggregate_files import AggregationReport
+    from fedcdh.messages.aggregate_file import AggregateMessage
+    from fedcdh.summaries.plan import StudyPlan
 
 MAX_GROUPS_BYTES = 1 << 24
 """Bytes of a file of groups."""
 MAX_SHOWN = 20
-"""Refusals that are given one by one on the screen; all of them are in a file."""
+"""Refusals that are printed one by one; all of them are in a file."""
 REFUSALS_SUFFIX = ".refused.csv"
-"""What the name of that file ends in, after that of the sum."""
+"""The name of that file is the name of the sum with this suffix."""
 _GROUPS_HEADER = ["client", "group"]
 
 
 class FileRefusal(NamedTuple):
-    """What was refused, each part in one line; the names are the headings in the file of them."""
+    """A refusal, each part in one line; the names are the header of the file of refusals."""
 
-    file: str  # or nothing, if it is about a client and not one file
+    file: str  # empty if it is about a client and not about one file
     kind: str  # of error
     problem: str
 
@@ -57,66 +47,91 @@ def aggregate_command(
     summaries: Annotated[
         list[Path],
         typer.Argument(
-            help="The sites' summaries: files, patterns, or folders with *.summary; all, or the next portion.",
-            metavar="SUMMARY...",
+            help="Summaries of the sites, all or the next portion: files, patterns, folders.", metavar="SUMMARY..."
         ),
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The sum.")] = Path("study.aggregate"),
+    output: Annotated[Path, typer.Option("-o", "--output", help="Sum to write.", metavar="FILE")] = Path(
+        "study.aggregate"
+    ),
     groups: Annotated[
         Path | None,
-        typer.Option(help="CSV with client,group of every client: means by group, not by client.", metavar="FILE"),
+        typer.Option(help="CSV with client,group for every client: keep means per group.", metavar="FILE"),
     ] = None,
-    go_on: Annotated[bool, typer.Option("--go-on", help="Go on without those whose summary is not there.")] = False,
+    go_on: Annotated[bool, typer.Option("--go-on", help="Continue without clients whose summary is missing.")] = False,
     plan_key: PlanKey = None,
     key: KeyFile = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Add up the sites' summaries, each checked as discover does: one at a time is in memory.
+    """Add up very many or very large summaries.
 
-    What was added is kept in a file beside the sum until all have come: run it again after a stop, or when more came.
+    Every summary is checked as discover does; one at a time is in memory. The unfinished sum is kept beside the output
+    until all summaries are in it. Run the command again after a stop, or when more summaries have come.
 
     Examples:
 
-      fedcdh add study.plan.json inbox/ -o study.aggregate
+      fedcdh aggregate study.plan.json inbox/ -o study.aggregate
 
       fedcdh discover study.plan.json study.aggregate
     """
+    from fedcdh.cli._inputs import expand_paths, read_trusted_study
+    from fedcdh.cli._keys import load_signing_key
+    from fedcdh.cli._outputs import check_replaceable, naming_output, refuse_input_as_output, write_signed
+    from fedcdh.cli._summaries import SUMMARY_PATTERN, SummaryReader
+    from fedcdh.federation.streaming.aggregate_files import StreamingAggregation
+    from fedcdh.messages.aggregate_file import pack_aggregate
+    from fedcdh.messages.summary_file import max_summary_bytes
+
     out = Output(quiet, as_json)
     study = read_trusted_study(plan, plan_key, out)
     paths, signing = expand_paths(summaries, SUMMARY_PATTERN), load_signing_key(key, out)
     check_replaceable(output, "aggregate")
     refuse_input_as_output(output, paths)
     adding = StreamingAggregation.beside(output, study, None if groups is None else read_groups(groups))
-    receiving = SummaryReader(study)
+    reader = SummaryReader(study)
     with _interrupt_on_sigterm(), adding.alone():
         _remove_old_list(listed := output.with_name(output.name + REFUSALS_SUFFIX))
-        with out.counting("adding summaries", len(paths)) as progress, naming_output(adding.journal):
-            outcome = adding.of(paths, max_summary_bytes(study.plan), receiving.opened, progress)
-        receiving.note(out)
+        with out.file_progress("adding summaries", len(paths)) as progress, naming_output(adding.journal):
+            outcome = adding.of(paths, max_summary_bytes(study.plan), reader.unpack, progress)
+        reader.warn(out)
         _say_progress(out, outcome, adding.journal)
-        if refused := _list_refusals(outcome):
-            _write_refusals(listed, refused)
-            out.result({**_to_document(outcome, refused), "files": [str(listed)]})
-            raise _build_refusal(outcome, refused, adding.journal, listed)
-        if (lacking := outcome.sums.lacking) and not (go_on and outcome.sums.added):
-            out.result({**_to_document(outcome), "files": []})
-            raise _build_missing_error(outcome, adding.journal)
+        _refuse_incomplete(out, outcome, adding.journal, listed, go_on=go_on)
         message = _build_message(outcome, adding.journal)
         _check_no_client_lost(output, message.aggregate.total.clients, study.plan)
         written = write_signed(output, pack_aggregate(message), "aggregate", signing)
-        if not lacking:
+        if not outcome.sums.lacking:
             adding.done()
-    total = message.aggregate.total
+    _say_result(out, outcome, message, written, adding.journal, f"fedcdh discover {plan} {output}")
+
+
+def _refuse_incomplete(out: Output, outcome: AggregationReport, journal: Path, listed: Path, *, go_on: bool) -> None:
+    """Raise an error if files were refused or summaries are missing."""
+    if refused := _list_refusals(outcome):
+        _write_refusals(listed, refused)
+        out.result({**_to_document(outcome, refused), "files": [str(listed)]})
+        raise _build_refusal(outcome, refused, journal, listed)
+    if outcome.sums.lacking and not (go_on and outcome.sums.added):
+        out.result({**_to_document(outcome), "files": []})
+        raise _build_missing_error(outcome, journal)
+
+
+def _say_result(
+    out: Output,
+    outcome: AggregationReport,
+    message: AggregateMessage,
+    written: list[Path],
+    journal: Path,
+    next_command: str,
+) -> None:
+    from fedcdh._io.text import abbreviate_list
+
+    total, missing = message.aggregate.total, outcome.sums.lacking
     out.say(
-        f"Clients in the sum: {len(total.clients)}, with {total.rows} rows. Wrote {' and '.join(map(str, written))}.",
-        *(
-            [f"Without {abbreviate_list(lacking)}, who can still be added: {adding.journal} is kept."]
-            if lacking
-            else []
-        ),
-        f"Now: fedcdh discover {plan} {output}",
+        f"The sum has {len(total.clients)} clients with {total.rows} rows. Wrote {' and '.join(map(str, written))}."
     )
+    if missing:
+        out.say(f"{abbreviate_list(missing)} can still be added: {journal} is kept.")
+    out.say(f"Next: {next_command}")
     out.result(
         {
             **_to_document(outcome),
@@ -128,12 +143,12 @@ def aggregate_command(
 
 
 def _say_progress(out: Output, outcome: AggregationReport, journal: Path) -> None:
-    out.say(f"Summaries added now, each checked: {outcome.new}.")
+    out.say(f"Summaries checked and added now: {outcome.new}.")
     if kept := len(outcome.sums.added) - outcome.new:
-        again = f"; named again, and unchanged: {outcome.before}" if outcome.before else ""
+        again = f"; named again and unchanged: {outcome.before}" if outcome.before else ""
         out.say(f"Added before ({journal}): {kept}{again}.")
     if outcome.copies:
-        out.warn(f"{len(outcome.copies)} bootstrap copies are left aside: a sum has no place for them")
+        out.warn(f"{len(outcome.copies)} bootstrap replicates are left out: a sum cannot hold them")
 
 
 def _build_message(outcome: AggregationReport, journal: Path) -> AggregateMessage:
@@ -143,13 +158,17 @@ def _build_message(outcome: AggregationReport, journal: Path) -> AggregateMessag
         if not outcome.sums.added:
             raise
         raise SummaryError(
-            f"no rows can have given this sum, though each summary was checked: {journal} is not as it was left; "
-            f"remove it to begin again, and find out who changed it ({problem})"
+            f"No rows can have this sum, though each summary was checked: {journal} was changed after it was written. "
+            f"Find out who changed it, then remove it and begin again ({problem})."
         ) from None
 
 
 def _check_no_client_lost(output: Path, clients: Sequence[str], plan: StudyPlan) -> None:
-    """Refuses to replace a sum of others: the files it was made of, and what it was made in, may be gone."""
+    """Refuse to replace a sum of more clients: their summaries may no longer exist."""
+    from fedcdh._io.storage import read_regular_file
+    from fedcdh._io.text import abbreviate_list
+    from fedcdh.messages.aggregate_file import max_aggregate_bytes, unpack_aggregate
+
     if not output.exists():
         return
     try:
@@ -159,19 +178,19 @@ def _check_no_client_lost(output: Path, clients: Sequence[str], plan: StudyPlan)
         return
     if lost := sorted(set(older) - set(clients)):
         raise SettingsError(
-            f"{output} is a sum in which there are also {abbreviate_list(lost)}, and is not overwritten by one without them; "
-            "name their summaries as well, choose another name with -o, or remove it first"
+            f"{output} is a sum that also has {abbreviate_list(lost)}, and is not replaced by one without them. Name "
+            "their summaries as well, choose another name with -o, or remove the file first."
         )
 
 
 def _list_refusals(outcome: AggregationReport) -> list[FileRefusal]:
-    """All files that were refused, and after them the clients who have to be asked before there is a sum."""
+    """Return all files that were refused, and then the clients who have to be asked before there is a sum."""
     found = []
     for path, problem in outcome.refused:
         name, text = to_single_line(str(path)), to_single_line(str(problem))
         found.append(FileRefusal(name, type(problem).__name__, text if name in text else f"{name}: {text}"))
     for client in outcome.sums.contested:
-        text = f"which summary of client {client!r} holds is not known: two came that cannot both hold"
+        text = f"Client {client!r} sent two summaries that cannot both be right. Ask the client which one is."
         found.append(FileRefusal("", DuplicateClientError.__name__, text))
     return found
 
@@ -179,44 +198,42 @@ def _list_refusals(outcome: AggregationReport) -> list[FileRefusal]:
 def _build_refusal(
     outcome: AggregationReport, refused: Sequence[FileRefusal], journal: Path, listed: Path
 ) -> Exception:
-    """All that was refused at once, since each takes a letter to a site; it goes by the first."""
+    """Return one error about all refusals, since each takes a letter to a site; its type is that of the first."""
+    from fedcdh._io.text import abbreviate_list
+
     admitted, contested = len(outcome.sums.added), outcome.sums.contested
     rest = [f"... and {len(refused) - MAX_SHOWN} more"] if len(refused) > MAX_SHOWN else []
     if contested:
         advice = (
-            f"no sum is written before it is known which summary of {abbreviate_list(contested)} holds: ask them, then remove "
-            f"{journal}, and run this again with all files, but of these clients only those that hold"
+            f"No sum is written until it is known which summary of {abbreviate_list(contested)} is right. Ask these "
+            f"clients, remove {journal}, and run this command again with all files, but only the right one of these."
         )
     else:
-        advice = "no sum was written; put these right, or take them out, and run this again"
+        advice = "No sum was written. Correct or remove these files, and run this command again."
         if admitted:
-            advice += f": what was admitted ({admitted}) is kept in {journal}; remove that to begin from nothing"
-    heading = f"refused files: {len(outcome.refused) or 'none of these'}"
-    lines = [
-        heading,
-        *(one.problem for one in refused[:MAX_SHOWN]),
-        *rest,
-        f"all of this is listed in {listed}",
-        advice,
-    ]
+            advice += f" The {admitted} summaries that were admitted are kept in {journal}; remove it to start again."
+    heading = f"Refused files: {len(outcome.refused) or 'none of these'}"
+    lines = [heading, *(one.problem for one in refused[:MAX_SHOWN]), *rest, f"The full list is {listed}.", advice]
     kind = type(outcome.refused[0][1]) if outcome.refused else DuplicateClientError
     return kind("\n".join(map(to_single_line, lines)))
 
 
 def _build_missing_error(outcome: AggregationReport, journal: Path) -> SummaryError:
+    from fedcdh._io.text import abbreviate_list
+
     if not outcome.sums.added:
         return SummaryError(
-            f"nothing was added: what was named ({len(outcome.copies)}) is bootstrap copies, which have no place in a "
-            "sum; name the summaries that they belong to"
+            f"Only bootstrap replicates were named ({len(outcome.copies)}), which a sum cannot hold. Name the "
+            "summaries that they belong to."
         )
     return SummaryError(
-        f"no summary from client {abbreviate_list(outcome.sums.lacking)}; what was added is kept in {journal}: run this again "
-        "when more have come (what is in it need not be named again), or with --go-on without them"
+        f"There is no summary from client {abbreviate_list(outcome.sums.lacking)}. What was added is kept in "
+        f"{journal}. Run this command again with the summaries that are missing, or with --go-on without them."
     )
 
 
 def _to_document(outcome: AggregationReport, refused: Sequence[FileRefusal] = ()) -> dict[str, Any]:
-    """What programs are told, whether there is a sum or not."""
+    """Return what programs read, whether there is a sum or not."""
     return {
         "clients": len(outcome.sums.added),
         "without": outcome.sums.lacking,
@@ -226,6 +243,9 @@ def _to_document(outcome: AggregationReport, refused: Sequence[FileRefusal] = ()
 
 
 def _write_refusals(path: Path, refused: Sequence[FileRefusal]) -> None:
+    from fedcdh._io.storage import write_atomically
+    from fedcdh.cli._outputs import naming_output
+
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([FileRefusal._fields, *refused])
     with naming_output(path):
@@ -233,7 +253,7 @@ def _write_refusals(path: Path, refused: Sequence[FileRefusal]) -> None:
 
 
 def _remove_old_list(path: Path) -> None:
-    """Removes the list of an earlier run, of which nothing need be true any more; and nothing else."""
+    """Remove the list of refusals of an earlier run, and nothing else."""
     if not os.path.lexists(path):
         return
     heading, found = ",".join(FileRefusal._fields).encode(), b""
@@ -241,13 +261,15 @@ def _remove_old_list(path: Path) -> None:
         with path.open("rb") as file:
             found = file.read(len(heading))
     if found != heading:
-        raise SettingsError(f"{path} is something else and is not overwritten; choose another name with -o")
+        raise SettingsError(
+            f"{path} exists already and is something else; it is not overwritten. Choose another name with -o."
+        )
     path.unlink()
 
 
 @contextmanager
 def _interrupt_on_sigterm() -> Iterator[None]:
-    """Lets SIGTERM, by which clusters end what takes too long, stop it as ctrl-C does: what was added is then kept."""
+    """Let SIGTERM, by which clusters end long jobs, stop the command as ctrl-C does, so that nothing is lost."""
     mine = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     if mine:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -259,15 +281,21 @@ def _interrupt_on_sigterm() -> Iterator[None]:
 
 
 def read_groups(path: Path) -> dict[str, str]:
-    """The group of every client, from CSV (client,group)."""
+    """Return the group of every client, from CSV with the header client,group."""
+    from fedcdh._io.storage import read_regular_file
+
     try:
         text = read_regular_file(path, MAX_GROUPS_BYTES, "a file of groups", refuse=SettingsError).decode("utf-8-sig")
         rows = [row for row in csv.reader(text.splitlines(keepends=True), strict=True) if row]
     except (UnicodeDecodeError, csv.Error) as problem:
-        raise SettingsError(f"{path} is not CSV in UTF-8 ({problem}); expected two columns, client,group") from None
+        raise SettingsError(
+            f"{path} is not CSV in UTF-8 ({problem}). Expected two columns with the header client,group."
+        ) from None
     if not rows or rows[0] != _GROUPS_HEADER or any(len(row) != 2 or not all(row) for row in rows):
-        raise SettingsError(f"{path} is not a file of groups; expected the heading client,group and two cells a row")
+        raise SettingsError(
+            f"{path} is not a file of groups. Expected the header client,group and two cells in every row."
+        )
     found = dict(rows[1:])
     if len(found) != len(rows) - 1:
-        raise SettingsError(f"{path} names a client twice; keep one row of each")
+        raise SettingsError(f"{path} names a client twice. Keep one row of each client.")
     return found

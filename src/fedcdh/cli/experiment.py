@@ -1,53 +1,59 @@
-"""Repeating the paper's experiments."""
+"""`fedcdh experiment`: the experiments of the paper, repeated."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedcdh.cli._console import Output
 from fedcdh.cli._errors import report_errors
-from fedcdh.cli._options import AsJson, Quiet
+from fedcdh.cli._options import AsJson, Quiet, split_names
 from fedcdh.errors import DataError, MissingDependencyError
-from fedcdh.evaluation.experiments.definition import Experiment, experiment_names, load_experiment, parse_seeds
-from fedcdh.evaluation.experiments.figures import draw_figures
-from fedcdh.evaluation.experiments.results_page import TABLE_MEASURES, write_results_page
-from fedcdh.evaluation.experiments.runner import JobProgress, ResultRow, missing_methods, run_experiment
-from fedcdh.evaluation.experiments.tables import describe_setting, format_mean, methods_with_rows, split_panels
+
+if TYPE_CHECKING:
+    from fedcdh.evaluation.experiments.definition import Experiment
+    from fedcdh.evaluation.experiments.runner import JobProgress, ResultRow
 
 SECONDS_BETWEEN_LINES = 20.0
-"""Seconds between two lines about progress, where nobody watches a terminal."""
+"""Interval of progress lines."""
 
 
 @report_errors
 def experiment_command(
     name: Annotated[
-        str, typer.Argument(help="An experiment, a TOML file of yours, list, all, or page.", metavar="NAME")
+        str, typer.Argument(help="Experiment, TOML file of your own, or one of: list, all, page.", metavar="NAME")
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The folder for rows and figures.")] = Path("results"),
-    quick: Annotated[bool, typer.Option(help="Fewer seeds and sizes, without the slow rivals: minutes.")] = False,
-    smallest: Annotated[bool, typer.Option(help="Only to see that everything runs: seconds.")] = False,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Folder for result rows and figures.", metavar="FOLDER")
+    ] = Path("results"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer seeds and sizes, without the slow baselines: minutes.")
+    ] = False,
+    smallest: Annotated[bool, typer.Option("--smallest", help="Only check that everything runs: seconds.")] = False,
     seeds: Annotated[str | None, typer.Option(help="Other seeds.", metavar="FIRST:LAST+1")] = None,
     methods: Annotated[str | None, typer.Option(help="Only these methods.", metavar="A,B,...")] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Processes that work at the same time.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Number of processes.", metavar="N")] = 1,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Repeat an experiment of the paper, with our engines and their rivals on the same instances.
+    """Repeat an experiment of the paper.
 
-    A run that was stopped goes on where it was when the same command is given again. NAME "all" runs every experiment;
-    "page" makes one page of all results in the folder, beside it; "list" says what there is.
+    All methods run on the same simulated studies. A run that was stopped continues when the same command is given
+    again. "list" names the experiments, "all" runs them, "page" makes one page of all results in the folder.
 
     Examples:
 
-      fedcdh experiment figure-3 --quick --workers 2
+      fedcdh experiment list
 
-      fedcdh experiment power --methods fedcdh-constraint,rcit --seeds 1000:1005
+      fedcdh experiment power --smallest --methods fedcdh-constraint
     """
+    from fedcdh.evaluation.experiments.definition import experiment_names, load_experiment
+    from fedcdh.evaluation.experiments.results_page import write_results_page
+
     out = Output(quiet, as_json)
     size = "smallest" if smallest else "quick" if quick else "full"
     if name == "list":
@@ -60,55 +66,66 @@ def experiment_command(
     else:
         everything = name == "all"
         chosen = [load_experiment(one, size) for one in (experiment_names() if everything else (name,))]
-        asked = [_restrict(experiment, seeds, methods, everything) for experiment in chosen]
-        made = [
-            _run_experiment(experiment, output, workers, out, skip=everything)
-            for experiment in asked
+        restricted = [_restrict(experiment, seeds, methods, everything) for experiment in chosen]
+        files = [
+            path
+            for experiment in restricted
             if experiment.methods
+            for path in _run_experiment(experiment, output, workers, out, skip=everything)
         ]
-        out.result({"files": [str(path) for paths in made for path in paths]})
+        out.result({"files": list(map(str, files))})
 
 
 def _list_experiments(out: Output) -> None:
+    from fedcdh.evaluation.experiments.definition import experiment_names, load_experiment
+
     found = [load_experiment(name) for name in experiment_names()]
     out.table(
-        ("experiment", "what", "cases", "jobs"),
+        ("experiment", "title", "cases", "jobs"),
         [(experiment.name, experiment.title, len(experiment.cases()), len(experiment.jobs())) for experiment in found],
     )
     out.result({experiment.name: experiment.title for experiment in found})
 
 
 def _restrict(experiment: Experiment, seeds: str | None, methods: str | None, everything: bool) -> Experiment:
-    """The seeds and methods asked for; where all experiments are run, those that this one has."""
-    wanted = [method.strip() for method in methods.split(",")] if methods is not None else None
+    """Keep the seeds and methods that were asked for; of all experiments, each keeps the methods it has."""
+    from fedcdh.evaluation.experiments.definition import parse_seeds
+
+    wanted = split_names(methods)
     if wanted is not None and everything:
         wanted = [method for method in wanted if method in experiment.methods]
     return experiment.restrict(seeds=parse_seeds(seeds) if seeds is not None else None, methods=wanted)
 
 
 def _run_experiment(experiment: Experiment, folder: Path, workers: int, out: Output, *, skip: bool) -> list[Path]:
+    from fedcdh.evaluation.experiments.figures import draw_figures
+    from fedcdh.evaluation.experiments.runner import missing_methods, run_experiment
+
     path = folder / f"{experiment.name}.csv"
-    for method, why in (lacking := missing_methods(experiment)).items():
-        out.warn(f"{method} is left out: {why}")
-    experiment = experiment.restrict(methods=[method for method in experiment.methods if method not in lacking])
+    for method, reason in (missing := missing_methods(experiment)).items():
+        out.warn(f"{method} is left out: {reason}")
+    experiment = experiment.restrict(methods=[method for method in experiment.methods if method not in missing])
     out.say(f"{experiment.title}: {len(experiment.jobs())} jobs, rows in {path}")
     try:
         rows = run_experiment(experiment, path, workers=workers, watch=_build_watch(out))
     except FileNotFoundError as absent:
-        absence = f"{experiment.name}: {absent.filename} is not there; FEDCDH_SHARED names the folder that holds data/"
+        absence = (
+            f"{experiment.name} needs {absent.filename}, which does not exist. Set FEDCDH_SHARED to the folder that "
+            "holds data/."
+        )
         if not skip:
             raise DataError(absence) from None
-        out.warn(f"{absence}. Skipped.")
+        out.warn(f"{absence} The experiment is skipped.")
         return []
     except KeyboardInterrupt:
-        out.warn(f"stopped; the rows so far are in {path}: the same command goes on from there", always=True)
+        out.warn(f"stopped; {path} holds the rows so far, and the same command continues from there", always=True)
         raise
     _show_table(experiment, rows, out)
     written = [path]
     try:
         written += draw_figures(experiment, rows, folder)
-    except MissingDependencyError as lacking_library:
-        out.warn(str(lacking_library))
+    except MissingDependencyError as problem:
+        out.warn(str(problem))
     out.say(f"Wrote {', '.join(map(str, written))}.", "")
     return written
 
@@ -133,7 +150,10 @@ def _format_duration(seconds: float) -> str:
 
 
 def _show_table(experiment: Experiment, rows: Sequence[ResultRow], out: Output) -> None:
-    """The first measure, methods × values, for each sweep: what one looks at first."""
+    """Print the first measure, methods by values, for each sweep."""
+    from fedcdh.evaluation.experiments.results_page import TABLE_MEASURES
+    from fedcdh.evaluation.experiments.tables import describe_setting, format_mean, methods_with_rows, split_panels
+
     measure = TABLE_MEASURES[experiment.kind][0]
     for panel in split_panels(experiment, rows):
         out.say(f"{measure.replace('_', ' ')}, {describe_setting((*panel.setting, ('', 'mean ± sd over seeds')))}")

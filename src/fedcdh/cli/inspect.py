@@ -1,268 +1,60 @@
-"""`fedcdh inspect`: what exactly a file tells, in plain words and numbers."""
+"""`fedcdh inspect`: what a file reveals."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from fedcdh._io.storage import read_regular_file, write_atomically
-from fedcdh._io.text import abbreviate_list
 from fedcdh.cli._console import Output
 from fedcdh.cli._errors import report_errors
-from fedcdh.cli._inputs import find_signer, naming_file, read_study, refuse_running_sum
 from fedcdh.cli._options import AsJson, Quiet
-from fedcdh.errors import FedCDHError, PlanMismatchError, SettingsError
-from fedcdh.messages.aggregate_file import AggregateMessage, is_aggregate, read_plan_fingerprint, unpack_aggregate
-from fedcdh.messages.profile_file import profile_from_json
-from fedcdh.messages.signing import key_fingerprint
-from fedcdh.messages.study_file import Study
-from fedcdh.messages.summary_file import read_summary_header, unpack_summary
-from fedcdh.messages.summary_header import SummaryHeader
-from fedcdh.summaries.column_profiles import ColumnProfile
-from fedcdh.summaries.descriptives import descriptive_statistics, level_counts, summary_to_csv
-from fedcdh.summaries.dp_parameters import CONSTANT_VARIANCE_RATIO, PRODUCT_STEPS
-from fedcdh.summaries.plan import Categorical, StudyPlan
-from fedcdh.summaries.summary import Summary
-from fedcdh.summaries.validation import validate_summary
 
-SUM_NOISE_RATIO = CONSTANT_VARIANCE_RATIO**0.5
 MAX_FILE_BYTES = 1 << 31
-"""Bytes of a summary that is looked at without a plan."""
-MAX_SHOWN = 20
-"""Clients or groups of a sum that are shown one by one."""
+"""Bytes of a summary that is inspected without a plan."""
 
 
 @report_errors
 def inspect_command(
-    file: Annotated[Path, typer.Argument(help="A summary, a sum, a profile or a plan.", metavar="FILE")],
+    file: Annotated[Path, typer.Argument(help="Summary, sum, profile or plan.", metavar="FILE")],
     plan: Annotated[
         Path | None,
-        typer.Option(help="The plan of a summary or a sum; else it is looked for beside it and here.", metavar="FILE"),
+        typer.Option(
+            help="Plan of a summary or a sum.", metavar="FILE", show_default="a fitting one beside FILE or here"
+        ),
     ] = None,
     numbers: Annotated[
         Path | None,
-        typer.Option(help="Write every single number of a summary or a sum to this CSV file.", metavar="FILE"),
+        typer.Option(help="CSV file to write with every number of a summary or a sum.", metavar="FILE"),
     ] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what exactly a file tells whoever gets it, in plain words and numbers.
+    """Show what a file reveals.
+
+    The description is in plain words and numbers: what anybody who receives the file can compute from it.
 
     Examples:
 
       fedcdh inspect north.summary
 
-      fedcdh inspect north.summary --numbers all-of-it.csv
+      fedcdh inspect north.summary --numbers numbers.csv
     """
+    from fedcdh._io.storage import read_regular_file
+    from fedcdh.cli import _descriptions
+    from fedcdh.cli._inputs import naming_file, refuse_running_sum
+    from fedcdh.messages.aggregate_file import is_aggregate
+
     out = Output(quiet, as_json)
     content = read_regular_file(file, MAX_FILE_BYTES, "a summary, a sum, a profile or a plan")
     with naming_file(file):
         if content[:1] == b"{" and b'"fedcdh-study' in content:
-            _inspect_plan(out, Study.from_json(content), find_signer(file, content, "plan"))
+            _descriptions.describe_plan(out, file, content)
         elif content[:1] == b"{":
-            _inspect_profile(out, file, content)
+            _descriptions.describe_profile(out, file, content)
         elif is_aggregate(content):
-            _inspect_aggregate(out, file, content, plan, numbers)
+            _descriptions.describe_aggregate(out, file, content, plan, numbers)
         else:
             refuse_running_sum(content)
-            _inspect_summary(out, file, content, plan, numbers)
-
-
-def _inspect_plan(out: Output, study: Study, signer: str | None) -> None:
-    show_plan(out, study)
-    out.say(f"Signed by {key_fingerprint(signer)}." if signer else "Not signed.")
-    out.result({"kind": "plan", "fingerprint": study.plan.fingerprint, "signed_by": signer})
-
-
-def show_plan(out: Output, study: Study) -> None:
-    """What was agreed on."""
-    rows = [
-        (variable.name, "categorical", None, None, ", ".join(variable.levels))
-        if isinstance(variable, Categorical)
-        else (variable.name, "continuous", variable.location, variable.scale, "")
-        for variable in study.plan.variables
-    ]
-    out.table(("variable", "kind", "location", "scale", "levels"), rows)
-    keys = {client: f" (key {key_fingerprint(key)})" for client, key in study.keys.items()}
-    out.say("", f"Clients: {abbreviate_list(client + keys.get(client, '') for client in study.plan.clients)}.")
-    known = study.knowledge
-    if known.required or known.forbidden or known.tiers:
-        out.say("Known beforehand:")
-        out.say(*(f"  {tail} causes {head}" for tail, head in sorted(known.required)))
-        out.say(*(f"  {tail} does not cause {head}" for tail, head in sorted(known.forbidden)))
-        out.say(*(f"  tier {number}: {', '.join(tier)}" for number, tier in enumerate(known.tiers)))
-    if (noise := study.plan.noise) is not None:
-        who = "every site" if noise.shared == "each" else f"all sites together, {noise.honest} of them honestly"
-        out.say(f"Noise: epsilon {noise.epsilon:g}, delta {noise.delta:g}, added by {who}.")
-    out.say(f"Plan {study.plan.fingerprint}" + (f", study {study.plan.study}" if study.plan.study else ""))
-
-
-def _inspect_profile(out: Output, file: Path, content: bytes) -> None:
-    message, signer = profile_from_json(content), find_signer(file, content, "profile")
-    found = message.profile
-    out.say(f"The profile of client {found.client}: {found.rows} rows. It tells, for every column:")
-    rows = [(name, c.kind, c.count, c.missing, _describe_column(c)) for name, c in found.columns.items()]
-    out.table(("variable", "kind", "values", "missing", "mean ± spread [5 % 25 % 50 % 75 % 95 %], or labels"), rows)
-    out.say(f"Signed by {key_fingerprint(signer)}." if signer else "Not signed.")
-    out.result({"kind": "profile", "client": found.client, "rows": found.rows, "signed_by": signer})
-
-
-def _describe_column(column: ColumnProfile) -> str:
-    if not column.count:
-        return "no values"
-    if column.kind == "categorical":
-        return _format_counts(dict(zip(column.levels, column.counts, strict=True)))
-    return f"{column.mean:.4g} ± {column.scale:.3g} [{' '.join(f'{value:.4g}' for value in column.quantiles)}]"
-
-
-def _inspect_summary(out: Output, file: Path, content: bytes, plan: Path | None, numbers: Path | None) -> None:
-    header, signer = read_summary_header(content), find_signer(file, content, "summary")
-    _show_header(out, file, header, len(content), signer)
-    study = _find_study(file, header.plan, plan)
-    if study is not None:
-        found = study.plan
-        summary = unpack_summary(content, found).summary
-        validate_summary(summary, found)
-        if signer != (expected := study.keys.get(header.client, signer)) and expected is not None:
-            out.warn(f"the plan names the key {key_fingerprint(expected)} for {header.client}: this will be refused")
-        _show_statistics(out, summary, found, "this client")
-        if numbers is not None:
-            _write_numbers(numbers, summary_to_csv(summary, found))
-            out.say("", f"Every number of it: {numbers}")
-    elif numbers is not None:
-        raise PlanMismatchError("what the numbers mean is in the plan; name it with --plan")
-    else:
-        out.say("", "What the sums mean is in the plan: give it with --plan to see means, spreads and counts.")
-    out.result({**_to_document(header), "kind": "summary", "bytes": len(content), "signed_by": signer})
-
-
-def _inspect_aggregate(out: Output, file: Path, content: bytes, plan: Path | None, numbers: Path | None) -> None:
-    signer, study = find_signer(file, content, "aggregate"), _find_study(file, read_plan_fingerprint(content), plan)
-    if study is None:
-        raise PlanMismatchError(
-            "this is a sum of summaries, and what is in it follows from the plan; name it with --plan"
-        )
-    found = study.plan
-    message = unpack_aggregate(content, found)
-    total, groups = message.aggregate.total, message.aggregate.groups
-    _show_aggregate(out, file, message, len(content), signer)
-    _show_statistics(out, total, found, "all of them together")
-    if numbers is not None:
-        _write_numbers(numbers, summary_to_csv(total, found))
-        out.say("", f"Every number of the sum: {numbers}")
-    out.result(
-        {
-            "kind": "aggregate",
-            "masked": message.masked,
-            "plan": found.fingerprint,
-            "clients": total.clients,
-            "groups": [name for name, _ in groups],
-            "rows": total.rows,
-            "rows_read": total.rows_read,
-            "missing": dict(total.missing),
-            "research": message.research,
-            "software": message.software,
-            "bytes": len(content),
-            "signed_by": signer,
-        }
-    )
-
-
-def _show_aggregate(out: Output, file: Path, message: AggregateMessage, length: int, signer: str | None) -> None:
-    total, groups = message.aggregate.total, message.aggregate.groups
-    signature = f"signed by {key_fingerprint(signer)}" if signer else "not signed"
-    out.say(
-        f"{file} is {'a masked' if message.masked else 'the'} sum of the summaries of {len(total.clients)} clients, "
-        f"{length} bytes, made by {message.software}: {abbreviate_list(total.clients)}.",
-        f"It follows the plan {total.plan[:12]} and is {signature}.",
-        f"{total.rows_read} rows were read, {total.rows} used.",
-    )
-    if message.masked:
-        out.say(f"{message.threshold} sites had to agree to open it, in the session {message.session[:12]}.")
-    if message.research:
-        out.say(f"Made for research, without privacy, at {abbreviate_list(message.research)}.")
-    out.say(f"It tells the number of rows and the means of each of these {len(groups)}:")
-    rows = [(name, len(group), rows) for (name, group), rows in zip(groups, message.aggregate.client_rows, strict=True)]
-    out.table(("client, or group of clients", "clients", "rows"), rows[:MAX_SHOWN])
-    if len(rows) > MAX_SHOWN:
-        out.say(f"... and {len(rows) - MAX_SHOWN} more")
-
-
-def _write_numbers(path: Path, text: str) -> None:
-    if path.exists() and not path.read_bytes()[:64].startswith(text[:13].encode()):
-        raise SettingsError(f"{path} is something else and is not overwritten; choose another name")
-    write_atomically(path, text)
-
-
-def _to_document(header: SummaryHeader) -> dict[str, Any]:
-    names = ("client", "plan", "rows", "rows_read", "columns", "copy", "research", "software")
-    return {name: getattr(header, name) for name in names} | {"missing": dict(header.missing)}
-
-
-def _show_header(out: Output, file: Path, header: SummaryHeader, length: int, signer: str | None) -> None:
-    dropped = header.rows_read - header.rows
-    gaps = ", ".join(f"{name} {count}" for name, count in header.missing.items() if count) or "none"
-    signature = f"signed by {key_fingerprint(signer)}" if signer else "not signed"
-    what = f"bootstrap copy {header.copy} of the message" if header.copy else "the message"
-    out.say(
-        f"{file} is {what} of client {header.client}, {length} bytes, made by {header.software}.",
-        f"It follows the plan {header.plan[:12]} and is {signature}.",
-        f"{header.rows_read} rows were read, {header.rows} used, {dropped} left out; missing values: {gaps}.",
-        f"It holds {header.entries} sums over all rows used: of {header.columns} features and of their products.",
-    )
-    if header.copy:
-        out.say("Rows were drawn anew for it: each counts 0, 1, 2, ... times. It cannot stand for the message itself.")
-    if header.noise:
-        out.say(
-            f"Noise was added to every sum: {header.noise / PRODUCT_STEPS:.3g} in products of two features, {SUM_NOISE_RATIO:.3g} times "
-            "that in sums of one, and more in the number of rows, which is not exact either."
-        )
-    if header.research:
-        out.say("It was made for research, without privacy: the site's smallest numbers of rows were not enforced.")
-
-
-def _find_study(file: Path, followed: str, given: Path | None) -> Study | None:
-    """The plan file that was named, or one with the right fingerprint that lies beside the file or here."""
-    if given is not None:
-        study = read_study(given)[0]
-        if study.plan.fingerprint != followed:
-            raise PlanMismatchError(
-                f"{file} follows the plan {followed[:12]}, but {given} is the plan {study.plan.fingerprint[:12]}; "
-                "give the plan it was made with"
-            )
-        return study
-    for path in sorted({*file.parent.glob("*.json"), *Path().glob("*.json")}):
-        try:
-            study = read_study(path)[0]
-        except (FedCDHError, OSError):  # some other file
-            continue
-        if study.plan.fingerprint == followed:
-            return study
-    return None
-
-
-def _show_statistics(out: Output, summary: Summary, plan: StudyPlan, whom: str) -> None:
-    shown = {
-        name: f"{mean:.5g} ± {deviation:.4g}"
-        for name, (mean, deviation) in descriptive_statistics(summary, plan).items()
-    }
-    counts = level_counts(summary, plan)
-    shown |= {name: _format_counts(levels) for name, levels in counts.items()}
-    out.say("", f"Whoever gets it can compute for {whom}, among others:")
-    heads = ("variable", "mean ± standard deviation, or rows per label")
-    out.table(heads, [(name, shown[name]) for name in plan.names])
-    out.say(
-        "",
-        "and for every two variables how they go together: correlations of values and of their features, tables of "
-        "labels, means among the rows with each label.",
-    )
-    if present := [count for levels in counts.values() for count in levels.values() if count]:
-        out.say(f"The rarest label that occurs has {min(present)} rows.")
-    out.say("It is not anonymous data: of few rows, or of a rare label, single rows could be computed from it.")
-
-
-def _format_counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{level} {count}" for level, count in counts.items())
+            _descriptions.describe_summary(out, file, content, plan, numbers)

@@ -1,48 +1,66 @@
-"""Keys of sites: making one, signing a file, checking who signed it."""
+"""`fedcdh keys`: make a pair of keys, sign a file, check who signed it."""
 
 from __future__ import annotations
 
 from getpass import getpass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from fedcdh._io.storage import read_regular_file, write_atomically
 from fedcdh.cli._console import Output
 from fedcdh.cli._errors import report_errors
-from fedcdh.cli._inputs import find_signer, load_signing_key, read_public_key, signature_path
 from fedcdh.cli._options import AsJson, KeyFile, Quiet
 from fedcdh.errors import SettingsError, SignatureError
-from fedcdh.messages.signing import SIGNED_KINDS, SigningKey, key_fingerprint, sign
 
 MAX_FILE_BYTES = 1 << 31
+FileKind = Literal["summary", "plan", "profile", "result", "request", "answer", "masking", "aggregate", "release"]
 KindOption = Annotated[
-    str | None, typer.Option(help=f"{', '.join(SIGNED_KINDS)}; else by the name of the file.", metavar="KIND")
+    FileKind | None,
+    typer.Option(
+        "--kind",
+        help="What the file is: summary, plan, profile, result, request, answer, masking, aggregate or release.",
+        metavar="KIND",
+        show_default="by the name of the file",
+    ),
 ]
+_KINDS_BY_SUFFIX: dict[str, FileKind] = {
+    ".summary": "summary",
+    ".aggregate": "aggregate",
+    ".plan.json": "plan",
+    ".profile.json": "profile",
+    "result.json": "result",
+}
 
 
 @report_errors
 def new_command(
-    output: Annotated[Path, typer.Option("-o", "--output", help="The private key; never leaves you.")] = Path(
-        "site.key"
-    ),
-    passphrase: Annotated[bool, typer.Option("--passphrase", help="Ask for a passphrase that protects it.")] = False,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="File of the private key; it stays with you.", metavar="FILE")
+    ] = Path("site.key"),
+    passphrase: Annotated[
+        bool, typer.Option("--passphrase", help="Ask for a passphrase that protects the private key.")
+    ] = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make a pair of keys. The public one goes to the coordinator, once, over a way you trust.
+    """Make a pair of keys.
+
+    Send the public key to the coordinator once, over a channel you trust. The private key never leaves this site.
 
     Examples:
 
-      fedcdh keygen
+      fedcdh keys new
 
-      fedcdh keygen -o ~/.config/fedcdh/site.key --passphrase
+      fedcdh keys new -o ~/.config/fedcdh/site.key --passphrase
     """
+    from fedcdh._io.storage import write_atomically
+    from fedcdh.messages.signing import SigningKey, key_fingerprint
+
     out, public = Output(quiet, as_json), output.with_name(output.name.removesuffix(".key") + ".pub")
     for path in (output, public):
         if path.exists():
-            raise SettingsError(f"{path} is there already and is not overwritten; choose another name with -o")
+            raise SettingsError(f"{path} exists already and is not overwritten. Choose another name with -o.")
     secret = _ask_passphrase_twice() if passphrase else None
     key = SigningKey.generate()
     write_atomically(output, key.to_pem(secret), private=True)
@@ -50,84 +68,89 @@ def new_command(
     out.say(
         f"Wrote the private key {output} and the public key {public}.",
         f"Fingerprint: {key_fingerprint(key.public)}",
-        "Profiles and summaries made here are signed with it from now on.",
+        "From now on, profiles and summaries that are made here are signed with it.",
     )
     out.result({"public": key.public, "fingerprint": key_fingerprint(key.public), "files": [str(output), str(public)]})
 
 
 @report_errors
 def sign_command(
-    file: Annotated[Path, typer.Argument(help="A summary, plan, profile or result.", metavar="FILE")],
+    file: Annotated[Path, typer.Argument(help="Summary, plan, profile or result to sign.", metavar="FILE")],
     kind: KindOption = None,
     key: KeyFile = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Sign a file; the signature stands beside it in FILE.sig.
+    """Sign a file.
 
-    Example:
+    The signature is written beside the file, as FILE.sig.
 
-      fedcdh sign study.plan.json
+    Examples:
+
+      fedcdh keys sign study.plan.json
     """
+    from fedcdh._io.storage import read_regular_file, write_atomically
+    from fedcdh.cli._keys import load_signing_key, signature_path
+    from fedcdh.messages.signing import key_fingerprint, sign
+
     out = Output(quiet, as_json)
     signing = load_signing_key(key, out)
     if signing is None:
-        raise SignatureError("there is no key to sign with; make one with `fedcdh keygen`, or name it with --key")
+        raise SignatureError("There is no key to sign with. Make one with `fedcdh keys new`, or name it with --key.")
     content = read_regular_file(file, MAX_FILE_BYTES, "a file to sign", refuse=SignatureError)
-    write_atomically(signature_path(file), sign(signing, _find_kind(file, kind), content))
+    write_atomically(signature_path(file), sign(signing, kind or _find_kind(file), content))
     out.say(f"Wrote {signature_path(file)}, signed by {key_fingerprint(signing.public)}.")
     out.result({"signature": str(signature_path(file)), "signed_by": signing.public})
 
 
 @report_errors
 def verify_command(
-    file: Annotated[Path, typer.Argument(help="The file; its signature is FILE.sig.", metavar="FILE")],
+    file: Annotated[Path, typer.Argument(help="File to check; its signature is FILE.sig.", metavar="FILE")],
     by: Annotated[
-        str | None, typer.Option(help="The public key expected: a file, or ed25519:...", metavar="KEY")
+        str | None, typer.Option(help="Public key that you expect: a file, or ed25519:...", metavar="KEY")
     ] = None,
     kind: KindOption = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check who signed a file, and that it was not changed since.
+    """Check who signed a file.
 
-    Example:
+    The check also shows that the file is unchanged since.
 
-      fedcdh verify north.summary --by north.pub
+    Examples:
+
+      fedcdh keys verify study.plan.json --by site.pub
     """
+    from fedcdh._io.storage import read_regular_file
+    from fedcdh.cli._keys import find_signer, read_public_key, signature_path
+    from fedcdh.messages.signing import key_fingerprint
+
     out = Output(quiet, as_json)
     content = read_regular_file(file, MAX_FILE_BYTES, "a signed file", refuse=SignatureError)
-    signer = find_signer(file, content, _find_kind(file, kind))
+    signer = find_signer(file, content, kind or _find_kind(file))
     if signer is None:
-        raise SignatureError(f"{file} is not signed: there is no {signature_path(file).name} beside it")
+        raise SignatureError(
+            f"{file} is not signed: there is no {signature_path(file).name} beside it. Ask its sender for that file."
+        )
     if by is not None and signer != (expected := read_public_key(by)):
-        raise SignatureError(f"{file} is signed by {key_fingerprint(signer)}, not by {key_fingerprint(expected)}")
-    out.say(f"{file} is as it was when the key {key_fingerprint(signer)} signed it.")
+        raise SignatureError(
+            f"{file} is signed by {key_fingerprint(signer)}. Expected {key_fingerprint(expected)}. Ask its sender."
+        )
+    out.say(f"{file} is unchanged since the key {key_fingerprint(signer)} signed it.")
     if by is None:
-        out.say("Whose key that is, compare with what its owner told you; or name the key you expect with --by.")
+        out.say("Compare this fingerprint with the one that the owner gave you, or name the expected key with --by.")
     out.result({"signed_by": signer, "fingerprint": key_fingerprint(signer)})
 
 
-def _find_kind(file: Path, kind: str | None) -> str:
-    if kind is not None:
-        if kind not in SIGNED_KINDS:
-            raise SettingsError(f"--kind {kind}: choose one of {', '.join(SIGNED_KINDS)}")
-        return kind
-    endings = {
-        ".summary": "summary",
-        ".aggregate": "aggregate",
-        ".plan.json": "plan",
-        ".profile.json": "profile",
-        "result.json": "result",
-    }
-    found = next((meant for ending, meant in endings.items() if file.name.endswith(ending)), None)
+def _find_kind(file: Path) -> FileKind:
+    found = next((kind for suffix, kind in _KINDS_BY_SUFFIX.items() if file.name.endswith(suffix)), None)
     if found is None:
-        raise SettingsError(f"{file.name} does not say what it is; name it with --kind ({', '.join(SIGNED_KINDS)})")
+        raise SettingsError(f"The name {file.name} does not say what kind of file this is. Say it with --kind.")
     return found
 
 
 def _ask_passphrase_twice() -> str:
     first, second = getpass("Passphrase: "), getpass("Once more: ")
     if first != second:
-        raise SignatureError("the two passphrases differ; nothing was written")
+        raise SignatureError("The two passphrases differ. No key was written; run the command again.")
     return first

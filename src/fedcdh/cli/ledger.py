@@ -1,34 +1,40 @@
-"""What has left this site: its ledger, shown and checked."""
+"""`fedcdh ledger`: the list of all that has left this site."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fedcdh.cli._console import Output
 from fedcdh.cli._errors import report_errors
-from fedcdh.cli._inputs import load_signing_key, open_ledger, read_public_key
 from fedcdh.cli._options import AsJson, KeyFile, LedgerFile, Quiet
 from fedcdh.errors import SignatureError
-from fedcdh.messages.signing import key_fingerprint
-from fedcdh.privacy.ledger import WITHDRAWN, LedgerEntry
 
-ledger_app = typer.Typer(no_args_is_help=True, help="What has left this site, and whether the list of it is whole.")
+if TYPE_CHECKING:
+    from fedcdh.privacy.ledger import LedgerEntry
+
+_WITHDRAWN = "withdrawn"
 
 
-@ledger_app.command("show")
 @report_errors
 def show_command(path: LedgerFile = None, quiet: Quiet = False, as_json: AsJson = False) -> None:
-    """Show all that left: when, what, by which plan, of how many rows. No data, and nothing they could be read from.
+    """List all releases of this site.
 
-    Example:
+    The list has the time, the kind, the plan and the number of rows of each release. It holds no data.
+
+    Examples:
+
+      fedcdh ledger show
 
       fedcdh ledger show --json
     """
-    out, book = Output(quiet, as_json), open_ledger(path)
-    entries = book.entries()
+    from fedcdh.cli._site_settings import open_ledger
+
+    out, ledger = Output(quiet, as_json), open_ledger(path)
+    entries = ledger.entries()
     rows = [
         (
             entry.number,
@@ -43,86 +49,101 @@ def show_command(path: LedgerFile = None, quiet: Quiet = False, as_json: AsJson 
         for entry in entries
     ]
     if rows:
-        out.table(("number", "time (UTC)", "what", "client", "plan", "rows", "numbers", "epsilon"), rows)
-    out.say(f"{len(entries)} releases in {book.path}")
-    out.result({"ledger": str(book.path), "releases": [_to_document(entry) for entry in entries]})
+        out.table(("number", "time (UTC)", "kind", "client", "plan", "rows", "numbers", "epsilon"), rows)
+    out.say(f"{len(entries)} releases in {ledger.path}")
+    out.result({"ledger": str(ledger.path), "releases": [_to_document(entry) for entry in entries]})
 
 
-@ledger_app.command("verify")
 @report_errors
 def verify_command(
     path: LedgerFile = None,
     key: Annotated[
         str | None,
-        typer.Option(help="The site's public key, or its file: every release has to be signed by it.", metavar="KEY"),
+        typer.Option(help="Public key that must have signed every release: a file, or ed25519:...", metavar="KEY"),
     ] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check that no line of the ledger was changed, taken away, added or moved, and who signed it.
+    """Check that the ledger is complete and unchanged.
 
-    Example:
+    The check finds lines that were changed, removed, added or moved.
+
+    Examples:
+
+      fedcdh ledger verify
 
       fedcdh ledger verify --key site.pub
     """
-    out, book = Output(quiet, as_json), open_ledger(path)
-    entries = book.entries()
+    from fedcdh.cli._keys import read_public_key
+    from fedcdh.cli._site_settings import open_ledger
+    from fedcdh.messages.signing import key_fingerprint
+
+    out, ledger = Output(quiet, as_json), open_ledger(path)
+    entries = ledger.entries()
     if key is not None:
-        _check_all_signed(entries, read_public_key(key), book.path)
+        _check_all_signed(entries, read_public_key(key), ledger.path)
     signed = sum(bool(entry.key) for entry in entries)
     by = f" by {key_fingerprint(read_public_key(key))}" if key is not None else ""
     out.say(
-        f"{book.path} is whole: {len(entries)} releases, {signed} of them signed{by}."
-        if book.path.exists()
-        else f"There is no ledger {book.path}: nothing left that is noted there, or it was taken away."
+        f"{ledger.path} is complete: {len(entries)} releases, {signed} of them signed{by}."
+        if ledger.path.exists()
+        else f"There is no ledger {ledger.path}. Either nothing has left this site, or the file was removed."
     )
-    out.result({"ledger": str(book.path), "releases": len(entries), "signed": signed})
+    out.result({"ledger": str(ledger.path), "releases": len(entries), "signed": signed})
 
 
-@ledger_app.command("withdraw")
 @report_errors
 def withdraw_command(
-    number: Annotated[int, typer.Argument(help="The number of the release (fedcdh ledger show).", metavar="NUMBER")],
-    reason: Annotated[str, typer.Option(help="Why it never left, for whoever reads the ledger.", metavar="TEXT")],
+    number: Annotated[int, typer.Argument(help="Number of the release, see fedcdh ledger show.", metavar="NUMBER")],
+    reason: Annotated[str, typer.Option(help="Why it was never sent; kept in the ledger.", metavar="TEXT")],
     path: LedgerFile = None,
     key: KeyFile = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say that a profile or a summary was made and never sent: then it counts no more. This is noted, and stays.
+    """Record that a release was never sent.
 
-    If it was sent after all, the next message about nearly the same rows gives single people away: be sure.
+    It then no longer counts against later releases. Be sure: if the file was sent after all, the next release about
+    nearly the same rows can reveal single people.
 
-    Example:
+    Examples:
 
-      fedcdh ledger withdraw 3 --reason "a column was wrong; the file was deleted before it was sent"
+      fedcdh ledger withdraw 1 --reason "a column was wrong; the file was deleted before it was sent"
     """
-    out, book = Output(quiet, as_json), open_ledger(path)
-    line = book.withdraw(number, reason, load_signing_key(key, out))
+    from fedcdh.cli._keys import load_signing_key
+    from fedcdh.cli._site_settings import open_ledger
+
+    out, ledger = Output(quiet, as_json), open_ledger(path)
+    line = ledger.withdraw(number, reason, load_signing_key(key, out))
     out.say(
-        f"Release {number} counts no more, says release {line} of {book.path}. Delete the file if there still is one."
+        f"Release {number} no longer counts; release {line} of {ledger.path} records this. "
+        "Delete the file if it still exists."
     )
-    out.result({"ledger": str(book.path), "withdrawn": number, "noted": line})
+    out.result({"ledger": str(ledger.path), "withdrawn": number, "noted": line})
 
 
-def _check_all_signed(entries: tuple[LedgerEntry, ...], public: str, path: Path) -> None:
+def _check_all_signed(entries: Sequence[LedgerEntry], public: str, path: Path) -> None:
+    from fedcdh.cli._keys import describe_signature
+    from fedcdh.messages.signing import key_fingerprint
+
     for entry in entries:
         if entry.key != public:
-            found = f"signed by {key_fingerprint(entry.key)}" if entry.key else "not signed"
             raise SignatureError(
-                f"{path}: release {entry.number} is {found}, expected {key_fingerprint(public)}; find out who made it"
+                f"{path}: release {entry.number} is {describe_signature(entry.key or None)}. "
+                f"Expected {key_fingerprint(public)}. Find out who made it."
             )
 
 
 def _describe_kind(entry: LedgerEntry) -> str:
-    if entry.release.kind == WITHDRAWN:
+    if entry.release.kind == _WITHDRAWN:
         return f"withdrawn: {entry.release.details['number']}"
-    copies = f" + {entry.release.replicates} replicates" if entry.release.replicates else ""
-    return f"{entry.release.kind}{copies}" + ("" if entry.release.disclosure_control else ", without disclosure control")
+    replicates = f" + {entry.release.replicates} replicates" if entry.release.replicates else ""
+    control = "" if entry.release.disclosure_control else ", without disclosure control"
+    return f"{entry.release.kind}{replicates}{control}"
 
 
 def _to_document(entry: LedgerEntry) -> dict[str, Any]:
-    """What may be shown to others: no secret, no sketches."""
+    """Return what may be shown to others: no secret and no sketches of rows."""
     release = entry.release
     return {
         "number": entry.number,
@@ -138,7 +159,7 @@ def _to_document(entry: LedgerEntry) -> dict[str, Any]:
         "delta": release.delta,
         "disclosure_control": release.disclosure_control,
         "variables": sorted(release.columns),
-        "load": {name: round(told.load, 6) for name, told in sorted(release.columns.items()) if told.load},
+        "load": {name: round(column.load, 6) for name, column in sorted(release.columns.items()) if column.load},
         "key": entry.key,
-        **({"withdraws": dict(release.details)} if release.kind == WITHDRAWN else {}),
+        **({"withdraws": dict(release.details)} if release.kind == _WITHDRAWN else {}),
     }

@@ -1,4 +1,4 @@
-"""What the coordinator asks next, where tests may ask sites again."""
+"""`fedcdh rounds request`: the coordinator's next question to the sites, as a file."""
 
 from __future__ import annotations
 
@@ -7,36 +7,49 @@ from typing import Annotated
 
 import typer
 
-from fedcdh.cli._answers_folder import AnswersFolder
 from fedcdh.cli._console import Output
 from fedcdh.cli._errors import report_errors
-from fedcdh.cli._inputs import expand_paths, load_signing_key, read_study
 from fedcdh.cli._options import AsJson, KeyFile, PlanFile, Quiet
-from fedcdh.cli._summaries import SUMMARY_PATTERN, SummaryReader
-from fedcdh.discovery.api import discover_from
 from fedcdh.errors import PendingAnswersError
-from fedcdh.summaries.validation import admit_summaries
 
 
 @report_errors
 def request_command(
     plan: PlanFile,
-    summaries: Annotated[list[Path], typer.Argument(help="One summary of every client.", metavar="SUMMARY...")],
-    answers: Annotated[Path, typer.Option(help="The folder for requests and answers.", metavar="FOLDER")],
-    alpha: Annotated[float | None, typer.Option(help="The level of the tests; the same for discover.")] = None,
+    summaries: Annotated[
+        list[Path], typer.Argument(help="One summary of every client: files, patterns, folders.", metavar="SUMMARY...")
+    ],
+    answers: Annotated[Path, typer.Option(help="Folder of requests and answers.", metavar="FOLDER")],
+    alpha: Annotated[
+        float | None,
+        typer.Option(
+            help="Significance level, as for discover.",
+            metavar="ALPHA",
+            show_default="0.05; less for many variables",
+        ),
+    ] = None,
     max_conditioning_size: Annotated[
-        int | None, typer.Option(help="The most variables to condition on; the same for discover.")
+        int | None, typer.Option(help="Largest conditioning set, as for discover.", metavar="N")
     ] = None,
     key: KeyFile = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the next question to the sites, if there is one: as far as the search comes with the answers so far.
+    """Write the next question to the sites, if there is one.
 
-    Example:
+    The search goes as far as the answers in the folder allow.
 
-      fedcdh request study.plan.json *.summary --answers rounds/
+    Examples:
+
+      fedcdh rounds request study.plan.json *.summary --answers rounds/
     """
+    from fedcdh.cli._answers_folder import AnswersFolder
+    from fedcdh.cli._inputs import expand_paths, read_study
+    from fedcdh.cli._keys import load_signing_key
+    from fedcdh.cli._summaries import SUMMARY_PATTERN, SummaryReader
+    from fedcdh.discovery.api import discover_from
+    from fedcdh.summaries.validation import admit_summaries
+
     out = Output(quiet, as_json)
     study, _ = read_study(plan)
     messages, _ = SummaryReader(study).read_all(expand_paths(summaries, SUMMARY_PATTERN), out)
@@ -52,9 +65,12 @@ def request_command(
             max_conditioning_size=max_conditioning_size,
             source=source,
         )
-    except PendingAnswersError as needed:
-        out.say(str(needed))
+    except PendingAnswersError as pending:
+        out.say(str(pending))
         out.result({"more": True})
         return
-    out.say(f"No more is to be asked: fedcdh discover {plan} ... --method constraint --answers {answers}")
+    out.say(
+        "All questions are answered. Find the graph with: "
+        f"fedcdh discover {plan} ... --method constraint --answers {answers}"
+    )
     out.result({"more": False})

@@ -1,22 +1,15 @@
-"""A masked sum by file at a site: whatever the round asks for, one file to send back."""
+"""`fedcdh secure-sum join`: a site's side of a secure sum, by file."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedcdh._io.storage import read_regular_file, write_atomically
-from fedcdh._runtime.cpu_count import default_workers
 from fedcdh.cli._console import Output
 from fedcdh.cli._errors import report_errors
-from fedcdh.cli._inputs import (
-    check_replaceable,
-    default_file_name,
-    find_signer,
-    naming_file,
-)
 from fedcdh.cli._options import (
     AsJson,
     ClientName,
@@ -26,7 +19,8 @@ from fedcdh.cli._options import (
     Encoding,
     KeyFile,
     LedgerFile,
-    Missing,
+    MaxMissingShare,
+    MissingMarkers,
     NoDisclosureControl,
     PlanFile,
     PolicyFile,
@@ -34,23 +28,13 @@ from fedcdh.cli._options import (
     Workers,
     build_csv_style,
     open_data,
-    refuse_input_as_output,
 )
-from fedcdh.cli._site_setup import set_up_site
 from fedcdh.errors import SecureAggregationError, SettingsError, SignatureError
-from fedcdh.privacy.releases import ReleaseContext, release_summary
-from fedcdh.privacy.secure_aggregation.client import SecAggClient
-from fedcdh.privacy.secure_aggregation.client_state import ClientStateFile
-from fedcdh.privacy.secure_aggregation.codec import max_message_bytes, read_message
-from fedcdh.privacy.secure_aggregation.messages import (
-    REQUEST_TYPES,
-    Roster,
-    SecAggTerms,
-    SurvivorList,
-    UnmaskingShares,
-    hash_study,
-)
-from fedcdh.summaries.summary import Summary
+
+if TYPE_CHECKING:
+    from fedcdh.cli._site_setup import SiteSetup
+    from fedcdh.data.readers import TableFiles
+    from fedcdh.summaries.summary import Summary
 
 ANSWER_SUFFIXES = {
     "terms": "keys",
@@ -59,9 +43,9 @@ ANSWER_SUFFIXES = {
     "present": "confirmed",
     "confirmations": "opened",
 }
-"""What a site answers to what; files are called so."""
+"""The suffix of a site's answer to each round."""
 STATE_FILE_NAME = "masking-state-{}"
-"""It begins unlike all that is mailed: who sends NAME.* sends no secrets."""
+"""It does not begin with the client's name: who sends NAME.* must not send secrets."""
 
 
 @report_errors
@@ -71,97 +55,154 @@ def join_command(
     client: ClientName,
     files: Annotated[
         list[str] | None,
-        typer.Argument(help="Table files, as for summarize; only where the round needs them.", metavar="DATA"),
+        typer.Argument(help="Table files, as for summarize; needed in the third round only.", metavar="[DATA...]"),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="The answer; else NAME.keys, NAME.shares, ...")
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Answer to write.", metavar="FILE", show_default="NAME.keys, NAME.shares, ..."
+        ),
     ] = None,
     state: Annotated[
         Path | None,
         typer.Option(
-            help=f"What this site remembers from round to round; else {STATE_FILE_NAME.format('NAME.json')}.",
+            help="This site's secrets between rounds.",
             metavar="FILE",
+            show_default=STATE_FILE_NAME.format("NAME.json"),
         ),
     ] = None,
-    renames: ColumnMapFile = None,
+    column_map: ColumnMapFile = None,
     delimiter: Delimiter = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
-    missing: Missing = None,
-    max_missing_share: Annotated[
-        float, typer.Option(help="The share of rows that may be left out for missing values.", metavar="SHARE")
-    ] = 0.5,
+    missing: MissingMarkers = None,
+    max_missing_share: MaxMissingShare = 0.5,
     workers: Workers = None,
     policy: PolicyFile = None,
     ledger: LedgerFile = None,
-    research: NoDisclosureControl = False,
+    no_disclosure_control: NoDisclosureControl = False,
     key: KeyFile = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Take part in a masked sum: the coordinator learns the sum of all sites' summaries, and no single one.
+    """Answer one round of a secure sum at a site.
 
-    Do whatever the coordinator's file of this round asks for, and send back the one file that is written.
+    The coordinator learns the sum of all sites' summaries and no single one. Send back the one file that is written.
 
     Examples:
 
-      fedcdh mask study.plan.json 1-terms.json --client north --key north.key
+      fedcdh secure-sum join study.plan.json rounds/1-terms.json --client north --key north.key
 
-      fedcdh mask study.plan.json 3-delivery.json data.csv --client north --key north.key
+      fedcdh secure-sum join study.plan.json rounds/3-delivery.json data.csv --client north --key north.key
     """
+    from fedcdh.cli._outputs import check_replaceable, default_file_name, refuse_input_as_output
+    from fedcdh.cli._site_setup import SiteOptions, set_up_site
+    from fedcdh.privacy.secure_aggregation.client_state import ClientStateFile
+    from fedcdh.privacy.secure_aggregation.messages import SecAggTerms
+
     out = Output(quiet, as_json)
-    study, _, rules, signing, gate, own = set_up_site(
-        plan, client, out, policy=policy, research=research, ledger=ledger, key=key, renames=renames
-    )
-    if signing is None:
+    site = set_up_site(plan, client, out, SiteOptions(policy, ledger, key, column_map, no_disclosure_control))
+    if site.signing is None:
         raise SignatureError(
-            "a masked sum needs the key of this site; make one with `fedcdh keygen`, name it with --key"
+            "There is no key of this site, which a secure sum needs. Make one with `fedcdh keys new`, or name it with "
+            "--key."
         )
-    most = max(max_message_bytes(study.plan, kind) for kind in REQUEST_TYPES)
-    content = read_regular_file(request, most, "the file of a round", refuse=SecureAggregationError)
-    with naming_file(request):
-        asked: Any = read_message(content, study.plan, *REQUEST_TYPES)
-        rules.check_request(find_signer(request, content, "masking"))
+    asked = _read_round(request, site)
     memory = ClientStateFile(state or Path(STATE_FILE_NAME.format(default_file_name(client, ".json"))))
     target = output or default_file_name(client, f".{ANSWER_SUFFIXES[asked.kind]}")
 
-    def rows() -> tuple[Summary, bool]:
+    def open_rows(progress: Any) -> TableFiles:
         if not files:
-            raise SettingsError("this round is about the rows; name the data after the file of the round")
-        with out.progress("mask") as advance:
-            source = open_data(files, renames, build_csv_style(delimiter, decimal, encoding, missing), advance)
-            for path in (target, memory.path):
-                refuse_input_as_output(path, [plan, request, *(file.path for file in source.files)])
-            threads = workers or default_workers(study.plan.columns)
-            context = ReleaseContext(client, rules, own, gate, max_missing_share, threads)
-            summary, _ = release_summary(source, study.plan, context, masked=True)
-        return summary, not rules.disclosure_control
+            raise SettingsError("No data were named, and this round is about the rows. Name them after ROUND.")
+        source = open_data(files, column_map, build_csv_style(delimiter, decimal, encoding, missing), progress)
+        for path in (target, memory.path):
+            refuse_input_as_output(path, [plan, request, *(file.path for file in source.files)])
+        return source
 
     refuse_input_as_output(target, [plan, request])
     check_replaceable(target, "masking")
     if isinstance(asked, SecAggTerms):
-        gate.check_secure_sum_state(study.plan, client, memory.path)
-    reply = memory.answer(SecAggClient(study, client, signing), asked, rows)
+        site.gate.check_secure_sum_state(site.study.plan, client, memory.path)
+    summarize = _summarizer(out, site, client, open_rows, max_missing_share, workers)
+    _answer_round(out, site, client, asked, memory, summarize, target)
+
+
+def _read_round(request: Path, site: SiteSetup) -> Any:
+    """Return the coordinator's message of this round."""
+    from fedcdh._io.storage import read_regular_file
+    from fedcdh.cli._inputs import naming_file
+    from fedcdh.cli._keys import find_signer
+    from fedcdh.privacy.secure_aggregation.codec import max_message_bytes, read_message
+    from fedcdh.privacy.secure_aggregation.messages import REQUEST_TYPES
+
+    most = max(max_message_bytes(site.study.plan, kind) for kind in REQUEST_TYPES)
+    content = read_regular_file(request, most, "the file of a round", refuse=SecureAggregationError)
+    with naming_file(request):
+        asked: Any = read_message(content, site.study.plan, *REQUEST_TYPES)
+        site.policy.check_request(find_signer(request, content, "masking"))
+    return asked
+
+
+def _summarizer(
+    out: Output,
+    site: SiteSetup,
+    client: str,
+    open_rows: Callable[[Any], TableFiles],
+    max_missing_share: float,
+    workers: int | None,
+) -> Callable[[], tuple[Summary, bool]]:
+    """Return the function that computes this site's summary, called only in the round that needs it."""
+    from fedcdh._runtime.cpu_count import default_workers
+    from fedcdh.privacy.releases import ReleaseContext, release_summary
+
+    def summarize() -> tuple[Summary, bool]:
+        with out.progress("secure-sum") as advance:
+            threads = workers or default_workers(site.study.plan.columns)
+            context = ReleaseContext(client, site.policy, site.own_names, site.gate, max_missing_share, threads)
+            summary, _ = release_summary(open_rows(advance), site.study.plan, context, masked=True)
+        return summary, not site.policy.disclosure_control
+
+    return summarize
+
+
+def _answer_round(
+    out: Output,
+    site: SiteSetup,
+    client: str,
+    asked: Any,
+    memory: Any,
+    summarize: Callable[[], tuple[Summary, bool]],
+    target: Path,
+) -> None:
+    """Compute the answer, write it, and say what to do next."""
+    from fedcdh._io.storage import write_atomically
+    from fedcdh.privacy.secure_aggregation.client import SecAggClient
+    from fedcdh.privacy.secure_aggregation.messages import UnmaskingShares, hash_study
+
+    assert site.signing is not None
+    reply = memory.answer(SecAggClient(site.study, client, site.signing), asked, summarize)
     write_atomically(target, reply.to_bytes())
-    _explain_round(out, asked, hash_study(study))
+    _explain_round(out, asked, hash_study(site.study))
     out.say(f"Wrote {target} ({len(reply.to_bytes())} bytes). Send it to the coordinator.")
     if isinstance(reply, UnmaskingShares):
-        out.say(f"This site's part is done. {memory.path} holds no secrets any more; keep it until the study is over.")
+        out.say(f"This site is done. {memory.path} holds no secrets any more; keep it until the study is over.")
     else:
-        out.say(f"Keep {memory.path} secret, and where it is.")
+        out.say(f"Keep {memory.path} secret and in its place.")
     out.result({"client": client, "round": reply.kind, "bytes": len(reply.to_bytes()), "files": [str(target)]})
 
 
 def _explain_round(out: Output, asked: Any, plan_file: str) -> None:
-    """What this round was about, and what people have to compare by a way that does not lead through the server."""
+    """Say what this round is about, and what people should compare over another channel than the coordinator's."""
+    from fedcdh.privacy.secure_aggregation.messages import Roster, SecAggTerms, SurvivorList
+
     if isinstance(asked, SecAggTerms):
         groups = sorted(set(asked.groups.values()))
         known = f"every group ({', '.join(groups)})" if groups else "every site"
         out.say(
-            f"This site agrees to a masked sum that {asked.threshold} sites have to open. The coordinator will learn "
-            f"the sum, and rows and means of {known}.",
-            f"Compare with the other sites, by telephone say: plan file {format_digest(plan_file)}. If all have the same, "
-            "all know the same keys.",
+            f"This site agrees to a secure sum that {asked.threshold} sites must help to open. The coordinator will "
+            f"learn the sum, and the number of rows and the means of {known}.",
+            f"Compare this plan file with the other sites, for example by telephone: {format_digest(plan_file)}. "
+            "If all have the same, all know the same keys.",
         )
     elif isinstance(asked, Roster):
         out.say(f"Taking part: {', '.join(asked.clients)}. Session {format_digest(asked.digest)}.")
@@ -170,5 +211,5 @@ def _explain_round(out: Output, asked: Any, plan_file: str) -> None:
 
 
 def format_digest(digest: str) -> str:
-    """The first 128 bits, for people to compare."""
+    """Return the first 128 bits in groups of four digits, for people to compare."""
     return " ".join(digest[start : start + 4] for start in range(0, 32, 4))

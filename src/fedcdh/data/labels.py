@@ -8,11 +8,11 @@ _NUMBER_PATTERN = re.compile(r"\s*[+-]?(?=[.,]?[0-9])[0-9]*(?:[.,][0-9]*)?(?:[eE
 
 
 def strip_zero_decimals(label: str) -> str:
-    """A whole number as programs write it that know only decimals: 3.0 is the label 3; other labels as they are."""
+    """Return the level "3" for "3.0", which some programs write for a whole number; other levels are unchanged."""
     whole, _, decimals = label.partition(".")
     return whole if decimals.strip("0") == "" and whole.lstrip("-").isdecimal() else label
 
 
 def looks_like_number(label: str) -> bool:
-    """Whether somebody may have meant a number, with a point or with a comma."""
+    """Return whether a level may be meant as a number, with a decimal point or a comma."""
     return _NUMBER_PATTERN.fullmatch(label) is not None

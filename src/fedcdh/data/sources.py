@@ -1,7 +1,7 @@
-"""Where a client's rows come from: a table in memory, batches of one, or files that are never in memory as a whole.
+"""Sources of a client's rows: a table in memory, batches of one, or files that are never in memory as a whole.
 
-A source can be read again and again, always gives the same rows, and reads each column as it is told to. What a column
-*is*, number or label, is decided once for the whole source or by the plan, never from a part of the rows.
+A source can be read several times and always gives the same rows. The kind of a column is decided once for the whole
+source, or by the plan, never from a part of the rows.
 """
 
 from __future__ import annotations
@@ -22,37 +22,89 @@ Result = TypeVar("Result")
 
 @runtime_checkable
 class TableSource(Protocol):
-    """Rows in batches."""
+    """Give the rows of a client in batches."""
 
     def kinds(self) -> Mapping[str, ColumnKind]:
-        """Every column, in order, and what it is by itself: numbers are continuous, labels categorical."""
+        """Return every column in order, with its kind: numbers are continuous, labels categorical."""
 
     def batches(self, kinds: Mapping[str, ColumnKind]) -> Iterator[Table]:
-        """All rows, once: the columns named, in that order, each read as its kind says.
+        """Yield all rows once, in batches of the named columns, each read according to its kind.
 
-        A categorical column that holds numbers may come as numbers. A continuous one that holds text is a DataError.
+        A categorical column that holds numbers may come as numbers. Text in a continuous column is a DataError.
+
+        Parameters
+        ----------
+        kinds : mapping from str to {"continuous", "categorical"}
+            The columns to read, and the kind of each.
+
+        Yields
+        ------
+        Table
+            The next rows.
         """
 
 
 @runtime_checkable
 class PartitionedSource(Protocol):
-    """A source whose rows lie in parts, each of which is worked on where it lies: in a thread, on another machine."""
+    """Give the rows of a client in parts, each processed where it lies: in a thread, or on another machine."""
 
-    def spread(self, work: Callable[[TableSource], Result], add: Callable[[Result, Result], Result]) -> Result:
-        """The sum, by `add`, of the work on all parts; in which order they are added makes no difference."""
+    def map_reduce(self, work: Callable[[TableSource], Result], add: Callable[[Result, Result], Result]) -> Result:
+        """Return the sum of the work on all parts; the order of the sum makes no difference.
+
+        Parameters
+        ----------
+        work : callable
+            The work on one part of the rows.
+        add : callable
+            Adds two results.
+
+        Returns
+        -------
+        result
+            The sum of all results.
+        """
 
 
 @dataclass(frozen=True, eq=False)
 class InMemorySource:
-    """Tables that are here already, as batches of one."""
+    """Give tables in memory as batches of one source.
+
+    Parameters
+    ----------
+    tables : iterable of tables
+        The batches: data frames, mappings of columns or arrays.
+    owner : str
+        Name of the owner, such as a client, for error messages.
+    names : sequence of str, optional
+        Names of the columns of plain arrays.
+    only : collection of str, optional
+        Columns to read; the default is all of them.
+
+    Examples
+    --------
+    >>> source = InMemorySource([{"x": [1.0]}, {"x": ["high"]}], "client 'north'")
+    >>> source.kinds()
+    {'x': 'categorical'}
+    """
 
     tables: Iterable[Any]
     owner: str
-    names: Sequence[str] | None = None  # of the columns of plain arrays
-    only: Collection[str] | None = None  # columns besides these are not looked at
+    names: Sequence[str] | None = None
+    only: Collection[str] | None = None
 
     def kinds(self) -> Mapping[str, ColumnKind]:
-        """A column is one of labels as soon as one batch holds a label in it."""
+        """Return every column with its kind: categorical if any batch holds a label in it.
+
+        Returns
+        -------
+        mapping from str to {"continuous", "categorical"}
+            The kind of each column.
+
+        Raises
+        ------
+        DataError
+            If a column is missing from some of the batches.
+        """
         check_rereadable(self.tables, self.owner, "a profile")
         found: dict[str, ColumnKind] | None = None
         for table in self._read(self.only):
@@ -60,12 +112,26 @@ class InMemorySource:
             found = here if found is None else found
             if set(found) != set(here):
                 odd = sorted(set(found) ^ set(here))
-                raise DataError(f"{self.owner}: column {odd[0]!r} is in some batches and not in others")
+                raise DataError(
+                    f"{self.owner}: column {odd[0]!r} is in some batches and not in others; expected the same columns "
+                    "in all of them. Add the column, or remove it everywhere"
+                )
             found |= {name: kind for name, kind in here.items() if kind == "categorical"}
         return found or {}
 
     def batches(self, kinds: Mapping[str, ColumnKind]) -> Iterator[Table]:
-        """The tables; each column as it is, since number or label is for the reader of the values to say."""
+        """Yield the tables with these columns, numeric or categorical as they are.
+
+        Parameters
+        ----------
+        kinds : mapping from str to {"continuous", "categorical"}
+            The columns to read. The kinds are not used: the reader of the values converts them.
+
+        Yields
+        ------
+        Table
+            The next batch.
+        """
         for table in self._read(kinds):
             yield table.select(list(kinds), self.owner)
 
@@ -75,48 +141,96 @@ class InMemorySource:
 
 @dataclass(frozen=True, eq=False)
 class CompleteCaseSource:
-    """Of another source, the rows in which none of these columns is missing: those that a summary would be of."""
+    """Give the complete cases of another source: the rows that a summary uses.
+
+    Parameters
+    ----------
+    source : TableSource
+        The rows.
+    columns : mapping from str to {"continuous", "categorical"}
+        The columns that must not be missing in a row, with their kinds.
+
+    Examples
+    --------
+    >>> rows = to_source({"x": [1.0, float("nan")], "y": [3.0, 4.0]}, "client 'north'")
+    >>> complete = CompleteCaseSource(rows, {"x": "continuous", "y": "continuous"})
+    >>> [table.columns["y"].values.tolist() for table in complete.batches({"y": "continuous"})]
+    [[3.0]]
+    """
 
     source: TableSource
     columns: Mapping[str, ColumnKind]
 
     def kinds(self) -> Mapping[str, ColumnKind]:
-        """These columns."""
+        """Return the columns that must not be missing, with their kinds."""
         return dict(self.columns)
 
     def batches(self, kinds: Mapping[str, ColumnKind]) -> Iterator[Table]:
-        """Whichever columns are asked for, all of them have to be there."""
+        """Yield the rows in which no column is missing, whichever columns are read.
+
+        Parameters
+        ----------
+        kinds : mapping from str to {"continuous", "categorical"}
+            The columns to read, and the kind of each.
+
+        Yields
+        ------
+        Table
+            The next rows.
+        """
         for table in self.source.batches({**self.columns, **kinds}):
             complete = np.ones(table.rows, dtype=np.bool_)
             for column in table.columns.values():
                 complete &= ~column.missing
-            yield table.where(complete).select(list(kinds), "the table")
+            yield table.select_rows(complete).select(list(kinds), "the table")
 
 
 def to_source(
     data: Any, owner: str, *, names: Sequence[str] | None = None, only: Collection[str] | None = None
 ) -> TableSource:
-    """A source of rows from a table, from an iterable of tables (batches), or the source itself."""
+    """Return a source of rows from a table or from batches; a source is returned as it is.
+
+    Parameters
+    ----------
+    data : data frame, mapping of columns, array, iterable of these, or TableSource
+        The rows.
+    owner : str
+        Name of the owner, such as a client, for error messages.
+    names : sequence of str, optional
+        Names of the columns of plain arrays.
+    only : collection of str, optional
+        Columns to read; the default is all of them.
+
+    Returns
+    -------
+    TableSource
+        The rows.
+
+    Examples
+    --------
+    >>> to_source({"x": [1.0, 2.0], "sex": ["f", "m"]}, "client 'north'").kinds()
+    {'x': 'continuous', 'sex': 'categorical'}
+    """
     if _is_table(data):
         return InMemorySource([data], owner, names, only)
     if isinstance(data, TableSource):
         return data
     if isinstance(data, Iterable) and not isinstance(data, (str, bytes)):
         return InMemorySource(data, owner, names, only)
-    return InMemorySource([data], owner, names, only)  # which says what is wrong with it
+    return InMemorySource([data], owner, names, only)  # reading it raises an error that names the type
 
 
 def check_rereadable(data: Any, owner: str, what: str) -> None:
-    """Refuses an iterator of batches, before anything is taken from it, where rows are read more than once."""
+    """Refuse an iterator of batches, before anything is taken from it, where rows are read more than once."""
     if isinstance(data, Iterator):
         raise DataError(
-            f"{owner}: {what} reads the rows more than once, but an iterator gives them once; pass a list of batches, "
-            "a table, or files opened with fedcdh.open_tables(...)"
+            f"{owner}: found an iterator, which gives its rows once, but {what} reads the rows more than once; pass a "
+            "list of batches, a table, or files opened with fedcdh.open_tables(...)"
         )
 
 
 def is_partitioned(data: Any) -> TypeGuard[PartitionedSource]:
-    """Whether the rows lie in parts; a data frame may have a column of that name, and is none."""
+    """Return whether the data are a partitioned source; a data frame with a column `map_reduce` is not one."""
     return not _is_table(data) and isinstance(data, PartitionedSource)
 
 

@@ -1,7 +1,7 @@
-"""Tables in memory, whatever made them: data frames (through narwhals), mappings of columns, numpy arrays.
+"""Tables in memory, made from data frames (through narwhals), mappings of columns or numpy arrays.
 
-A `Table` knows two kinds of columns, numbers and texts, and nothing of plans or features. What a column *means* is the
-plan's decision, so that no kind is ever guessed from a part of the data.
+A `Table` has two kinds of columns, numeric and categorical, and knows nothing of plans or features. The plan decides
+how a column is used, and no kind is ever guessed from a part of the data.
 """
 
 from __future__ import annotations
@@ -20,12 +20,24 @@ from fedcdh._runtime.array_types import Array
 from fedcdh.errors import DataError, SettingsError
 
 Codes = npt.NDArray[np.int64]
-_MAX_EXACT_INTEGER = 2**53  # from here on, not every whole number is a float
+_MAX_EXACT_INTEGER = 2**53  # beyond it, not every whole number is a float
 
 
 @dataclass(frozen=True)
 class NumericColumn:
-    """A numeric column; NaN where the value is missing."""
+    """Hold a column of numbers.
+
+    Attributes
+    ----------
+    values : array of float
+        One number per row; NaN where the value is missing.
+
+    Examples
+    --------
+    >>> column = NumericColumn(np.array([1.5, np.nan]))
+    >>> column.missing.tolist()
+    [False, True]
+    """
 
     values: Array
 
@@ -34,22 +46,63 @@ class NumericColumn:
 
     @property
     def missing(self) -> npt.NDArray[np.bool_]:
+        """Return for every row whether the value is missing."""
         return np.isnan(self.values)
 
-    def cut(self, rows: slice) -> NumericColumn:
+    def slice_rows(self, rows: slice) -> NumericColumn:
+        """Return the column of a range of rows.
+
+        Parameters
+        ----------
+        rows : slice
+            The rows.
+
+        Returns
+        -------
+        NumericColumn
+            These rows; nothing is copied.
+        """
         return NumericColumn(self.values[rows])
 
     def take(self, rows: npt.NDArray[Any]) -> NumericColumn:
+        """Return the column of selected rows.
+
+        Parameters
+        ----------
+        rows : array of bool or int
+            The rows, as a mask or as positions.
+
+        Returns
+        -------
+        NumericColumn
+            These rows.
+        """
         return NumericColumn(self.values[rows])
 
     def to_categorical(self, what: str = "a column of labels") -> CategoricalColumn:
-        """The same column read as labels: 3.0 and 3 are the label "3"; what is too large to be exact is refused."""
+        """Return the same column with its numbers as levels: 3.0 and 3 are the level "3".
+
+        Parameters
+        ----------
+        what : str
+            Name of the column for error messages.
+
+        Returns
+        -------
+        CategoricalColumn
+            The same rows.
+
+        Raises
+        ------
+        DataError
+            If a number is too large to be exact as a float.
+        """
         present = ~self.missing
         values, codes = np.unique(self.values[present], return_inverse=True)
         if (np.isfinite(values) & (np.abs(values) >= _MAX_EXACT_INTEGER)).any():
             raise DataError(
-                f"{what} holds numbers of 16 digits and more, which as numbers are not exact, so that two labels may "
-                "become one; turn the column into text (in pandas, astype(str)), and read it again"
+                f"{what} holds numbers of 16 digits and more; expected numbers that are exact: otherwise two levels "
+                "may become one. Turn the column into text (in pandas, astype(str)), and read it again"
             )
         labels = CategoricalColumn.of([_to_level(value) for value in values.tolist()])
         places = np.full(len(self), -1, dtype=np.int64)
@@ -59,13 +112,39 @@ class NumericColumn:
 
 @dataclass(frozen=True)
 class CategoricalColumn:
-    """A column of labels: the position of each row's label in `levels` (sorted), -1 where it is missing."""
+    """Hold a column of levels.
+
+    Attributes
+    ----------
+    levels : tuple of str
+        The levels, sorted.
+    codes : array of int
+        The position of each row's level in `levels`; -1 where the value is missing.
+
+    Examples
+    --------
+    >>> column = CategoricalColumn.of(["yes", None, "no"])
+    >>> column.levels, column.codes.tolist()
+    (('no', 'yes'), [1, -1, 0])
+    """
 
     levels: tuple[str, ...]
     codes: Codes
 
     @classmethod
     def of(cls, labels: Sequence[str | None]) -> CategoricalColumn:
+        """Return the column of these levels.
+
+        Parameters
+        ----------
+        labels : sequence of str or None
+            The level of each row; None where it is missing.
+
+        Returns
+        -------
+        CategoricalColumn
+            A column with the levels that occur.
+        """
         levels = tuple(sorted({label for label in labels if label is not None}))
         position: dict[str | None, int] = {level: i for i, level in enumerate(levels)}
         return cls(levels, np.fromiter((position.get(label, -1) for label in labels), np.int64, len(labels)))
@@ -75,21 +154,56 @@ class CategoricalColumn:
 
     @property
     def missing(self) -> npt.NDArray[np.bool_]:
+        """Return for every row whether the value is missing."""
         return np.asarray(self.codes < 0)
 
-    def cut(self, rows: slice) -> CategoricalColumn:
-        """These rows, with all levels."""
+    def slice_rows(self, rows: slice) -> CategoricalColumn:
+        """Return the column of a range of rows, with all levels.
+
+        Parameters
+        ----------
+        rows : slice
+            The rows.
+
+        Returns
+        -------
+        CategoricalColumn
+            These rows; nothing is copied.
+        """
         return CategoricalColumn(self.levels, self.codes[rows])
 
     def take(self, rows: npt.NDArray[Any]) -> CategoricalColumn:
-        """These rows, with the levels that occur in them."""
+        """Return the column of selected rows, with the levels that occur in them.
+
+        Parameters
+        ----------
+        rows : array of bool or int
+            The rows, as a mask or as positions.
+
+        Returns
+        -------
+        CategoricalColumn
+            These rows.
+        """
         codes = self.codes[rows]
         present = np.flatnonzero(np.bincount(codes + 1, minlength=len(self.levels) + 1)[1:])
-        place = np.full(len(self.levels) + 1, -1, dtype=np.int64)  # the last one for the missing, whose code is -1
+        place = np.full(len(self.levels) + 1, -1, dtype=np.int64)  # the last is for missing values
         place[present] = np.arange(len(present))
         return CategoricalColumn(tuple(self.levels[code] for code in present), place[codes])
 
     def to_categorical(self, what: str = "") -> CategoricalColumn:
+        """Return the column itself.
+
+        Parameters
+        ----------
+        what : str
+            Not used; `NumericColumn.to_categorical` has it too.
+
+        Returns
+        -------
+        CategoricalColumn
+            The same column.
+        """
         return self
 
 
@@ -98,43 +212,119 @@ Column = NumericColumn | CategoricalColumn
 
 @dataclass(frozen=True)
 class Table:
-    """Named columns of one length."""
+    """Hold named columns of one length.
+
+    Attributes
+    ----------
+    columns : mapping from str to NumericColumn or CategoricalColumn
+        The columns, in order.
+
+    Examples
+    --------
+    >>> table = to_table({"age": [61.0, 47.0], "sex": ["f", "m"]})
+    >>> table.names, table.rows
+    (('age', 'sex'), 2)
+    """
 
     columns: Mapping[str, Column]
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Return the names of the columns."""
         return tuple(self.columns)
 
     @property
     def rows(self) -> int:
+        """Return the number of rows."""
         return next((len(column) for column in self.columns.values()), 0)
 
     def select(self, names: Sequence[str], owner: str) -> Table:
-        """These columns only; an error that names the owner (a client) and the columns it lacks."""
+        """Return a table of these columns only.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The columns.
+        owner : str
+            Name of the owner, such as a client, for error messages.
+
+        Returns
+        -------
+        Table
+            These columns, in this order.
+
+        Raises
+        ------
+        DataError
+            If the table lacks one of the columns.
+        """
         lacking = [name for name in names if name not in self.columns]
         if lacking:
             raise missing_column_error(lacking, self.names, owner)
         return Table({name: self.columns[name] for name in names})
 
     def slice_rows(self, start: int, count: int) -> Table:
-        """At most so many rows from a position on; nothing is copied."""
-        rows = slice(start, start + count)
-        return Table({name: column.cut(rows) for name, column in self.columns.items()})
+        """Return a range of rows; nothing is copied.
 
-    def where(self, rows: npt.NDArray[np.bool_]) -> Table:
-        """These rows only."""
+        Parameters
+        ----------
+        start : int
+            The first row.
+        count : int
+            The largest number of rows.
+
+        Returns
+        -------
+        Table
+            These rows.
+        """
+        rows = slice(start, start + count)
+        return Table({name: column.slice_rows(rows) for name, column in self.columns.items()})
+
+    def select_rows(self, rows: npt.NDArray[np.bool_]) -> Table:
+        """Return the selected rows.
+
+        Parameters
+        ----------
+        rows : array of bool
+            For every row, True to keep it.
+
+        Returns
+        -------
+        Table
+            These rows.
+        """
         return Table({name: column.take(rows) for name, column in self.columns.items()})
 
     def split(self, by: str) -> dict[str, Table]:
-        """One table per value of the column `by`, without that column."""
+        """Return one table per level of a column, without that column.
+
+        Parameters
+        ----------
+        by : str
+            The column that names the client of each row.
+
+        Returns
+        -------
+        dict of str to Table
+            The tables, by level.
+
+        Raises
+        ------
+        DataError
+            If there is no such column, or if it has missing values.
+        """
         if by not in self.columns:
-            raise DataError(f"domain={by!r} names no column of the table; it has {_quote_names(self.names)}")
+            raise DataError(
+                f"there is no column {by!r}, which should name the client of each row; the table has "
+                f"{_quote_names(self.names)}. Name one of these",
+                parameter="domain",
+            )
         labels = self.select([by], "the table").columns[by].to_categorical(f"column {by!r}")
         if labels.missing.any():
             raise DataError(
-                f"column {by!r} says which client a row belongs to, but is empty in {int(labels.missing.sum())} rows; "
-                "fill it in or remove these rows"
+                f"column {by!r} is empty in {int(labels.missing.sum())} rows; expected the client of each row in it. "
+                "Fill it in or remove these rows"
             )
         others = {name: column for name, column in self.columns.items() if name != by}
         return {
@@ -150,16 +340,40 @@ def to_table(
     only: Collection[str] | None = None,
     owner: str = "the table",
 ) -> Table:
-    """A Table from a data frame that narwhals accepts, a mapping of columns, or a 2-D array with names.
+    """Make a table from a data frame, a mapping of columns or a two-dimensional array.
 
-    Columns that are not among `only` are not looked at; the owner (a client, say) is named in errors.
+    Parameters
+    ----------
+    data : data frame, mapping of columns, array or Table
+        Any data frame that narwhals accepts (pandas, polars, pyarrow, ...).
+    names : sequence of str, optional
+        Names of the columns of an array; the default is x1, x2, ...
+    only : collection of str, optional
+        Columns to read; the others may hold anything. The default is all columns.
+    owner : str
+        Name of the owner, such as a client, for error messages.
+
+    Returns
+    -------
+    Table
+        The columns, numeric or categorical.
+
+    Raises
+    ------
+    DataError
+        If the data cannot be read, or a column holds neither numbers nor labels.
+
+    Examples
+    --------
+    >>> to_table({"age": [61, 47], "sex": ["f", None]}).columns["sex"].levels
+    ('f',)
     """
     if isinstance(data, Table):
         return data
     try:
         return _read_table(data, names, only)
     except DataError as problem:
-        raise DataError(f"{owner}: {problem}") from None
+        raise DataError(f"{owner}: {problem.message}", parameter=problem.parameter) from None
 
 
 def _read_table(data: Any, names: Sequence[str] | None, only: Collection[str] | None) -> Table:
@@ -178,7 +392,10 @@ def _read_table(data: Any, names: Sequence[str] | None, only: Collection[str] | 
         for name in (cells if only is None else only)
     }
     if len(lengths := {len(column) for column in columns.values()}) > 1:
-        raise DataError(f"columns have different lengths ({sorted(lengths)}); every row needs a value in every column")
+        raise DataError(
+            f"columns have different lengths ({sorted(lengths)}); expected one length, with a value of every row in "
+            "every column. Fill in what is missing with None"
+        )
     return Table(columns)
 
 
@@ -192,11 +409,18 @@ def _name_columns(columns: Iterable[tuple[object, Any]]) -> dict[str, Any]:
 
 def _array_columns(data: npt.NDArray[Any], names: Sequence[str] | None) -> Iterator[tuple[str, Any]]:
     if data.ndim != 2:
-        raise DataError(f"expected a 2-D array of rows and variables, found {data.ndim} dimension(s)")
+        raise DataError(
+            f"the array has {data.ndim} dimension(s); expected two, rows and variables. Reshape it, or pass a mapping "
+            "of columns"
+        )
     if names is None:
         names = [f"x{j + 1}" for j in range(data.shape[1])]
     if len(names) != data.shape[1] or len(set(names)) != len(names):
-        raise DataError(f"the array has {data.shape[1]} columns: names= must give that many different names")
+        raise DataError(
+            f"there are {len(names)} names for an array with {data.shape[1]} columns; expected as many names, all "
+            "different",
+            parameter="names",
+        )
     for j, name in enumerate(names):
         yield str(name), data[:, j]
 
@@ -206,8 +430,8 @@ def _frame_columns(data: Any) -> Iterator[tuple[str, nw.Series[Any]]]:
         frame = nw.from_native(data)
     except TypeError:
         raise DataError(
-            f"cannot read a table from {type(data).__name__}; pass a data frame (pandas, polars, pyarrow, ...), "
-            "a mapping of columns, or a numpy array with names="
+            f"found {type(data).__name__}, which cannot be read as a table; pass a data frame (pandas, polars, "
+            "pyarrow, ...), a mapping of columns, or a numpy array with the names of its columns"
         ) from None
     except nw.exceptions.DuplicateError as problem:
         raise DataError(f"two columns have one name ({problem}); rename one of them") from None
@@ -220,10 +444,10 @@ def _column_from_series(name: str, series: nw.Series[Any]) -> Column:
     if series.dtype.is_integer() or series.dtype.is_float():
         try:
             numbers = series.cast(nw.Float64).fill_null(float("nan")).to_numpy()
-        except Exception:  # each library has its own for integers beyond 2⁵³, which float64 has to round
+        except Exception:  # each library raises its own for integers beyond 2⁵³, which float64 rounds
             return _column_from_values(name, series.to_list())
         return NumericColumn(np.asarray(numbers, dtype=np.float64))
-    if series.dtype == nw.Decimal:  # libraries convert these with an error in the last digit
+    if series.dtype == nw.Decimal:  # libraries convert decimals with an error in the last digit
         return _column_from_values(name, series.to_list())
     if series.dtype in (nw.Categorical, nw.Enum):  # labels, also where they look like numbers
         return CategoricalColumn.of([None if _is_missing(value) else _to_level(value) for value in series.to_list()])
@@ -235,7 +459,7 @@ def _column_from_series(name: str, series: nw.Series[Any]) -> Column:
 def _column_from_values(name: object, values: Any) -> Column:
     array = values if isinstance(values, np.ndarray) else np.asarray(values, dtype=object)
     if array.ndim != 1:
-        raise DataError(f"column {name!r} has {array.ndim} dimensions instead of one")
+        raise DataError(f"column {name!r} has {array.ndim} dimensions; expected one value per row. Split the column up")
     if array.dtype.kind in "fiu":
         return NumericColumn(np.asarray(np.ma.filled(array.astype(np.float64), np.nan)))
     if array.dtype.kind in "mMcV":
@@ -258,10 +482,10 @@ _CELL_TYPES = (str, bool, np.bool_, Real, Decimal)
 
 
 def _categorical_or_none(cells: list[Any]) -> CategoricalColumn | None:
-    """The column if every cell is a text or missing, and some are texts: values are looked at, not every cell."""
+    """Return the column if all cells are texts or missing, and some are texts; only distinct values are checked."""
     try:
         distinct = set(cells)
-    except TypeError:  # lists and the like, which are refused with their type's name
+    except TypeError:  # lists and similar values, which are refused later with the name of their type
         return None
     labels = {value: str(value) if isinstance(value, str) else None for value in distinct}
     if not any(labels.values()) or not all(label is not None or _is_missing(value) for value, label in labels.items()):
@@ -290,19 +514,21 @@ def _to_level(value: object) -> str:
 
 
 def missing_column_error(lacking: Sequence[str], names: Sequence[str], owner: str | None = None) -> DataError:
-    """What to say where columns are asked for that are not there."""
+    """Return the error for columns that a table lacks."""
     return DataError(
         f"{owner}: "
         * (owner is not None)
         + f"there is no column {_quote_names(lacking)} (there are {_quote_names(names)}); "
-        "add or rename it there, or leave it out of the study with variables=[...]"
+        "add or rename it there, or leave it out of the study",
+        parameter="variables",
     )
 
 
 def _unsupported_type_error(name: object, kind: str) -> DataError:
     return DataError(
         f"column {name!r} holds {kind}, which is neither a number nor a label; turn it into one "
-        "(a date, for example, into days since a fixed day) or leave it out with variables=[...]"
+        "(a date, for example, into days since a fixed day) or leave it out",
+        parameter="variables",
     )
 
 

@@ -1,9 +1,7 @@
-"""One source of rows, worked on by several threads at once.
+"""One source of rows, read by several threads at once.
 
-Every thread works on a share of its own, and takes the next rows whenever it has done with the last: none waits for
-another, only as many rows are in memory as are being worked on, and what each found is added up at the end. numpy lets
-other threads run while it computes. BLAS is held to one thread in each: several of them only get in each other's way,
-the more so where other programs run.
+Every thread takes the next piece of rows as soon as it is done with the last one. No thread waits for another, only
+the pieces in work are in memory, and the results of all threads are added up at the end.
 """
 
 from __future__ import annotations
@@ -14,8 +12,8 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from fedcdh._runtime.blas_threads import single_blas_thread
 from fedcdh._runtime.cpu_count import MAX_WORKERS
+from fedcdh._runtime.worker_pool import run_in_threads
 from fedcdh.data.sources import ColumnKind, PartitionedSource, Result, TableSource, is_partitioned, to_source
 from fedcdh.data.table import Table
 from fedcdh.errors import SettingsError
@@ -27,42 +25,101 @@ _MAX_PIECE_ROWS, _MAX_PIECE_CELLS = 1 << 16, 1 << 20
 def partition(
     table: Any, owner: str, *, workers: int = 1, names: Sequence[str] | None = None, only: Collection[str] | None = None
 ) -> PartitionedSource:
-    """The rows in parts: those of a source that says itself where they lie, or one part for each of these workers."""
+    """Return the rows of a table in parts.
+
+    A source that is partitioned already is returned as it is; any other table gets one part per worker.
+
+    Parameters
+    ----------
+    table : data frame, mapping of columns, array, iterable of these, TableSource or PartitionedSource
+        The rows.
+    owner : str
+        Name of the owner, such as a client, for error messages.
+    workers : int, default 1
+        Number of threads, from 1 to 256.
+    names : sequence of str, optional
+        Names of the columns where the table is a plain array.
+    only : collection of str, optional
+        Columns to read; the default is all of them.
+
+    Returns
+    -------
+    PartitionedSource
+        The rows, ready for `map_reduce`.
+
+    Raises
+    ------
+    SettingsError
+        If `workers` is not a whole number in its range.
+
+    Examples
+    --------
+    >>> source = partition({"x": [1.0, 2.0, 3.0]}, "client 'north'", workers=2)
+    >>> source.map_reduce(lambda part: sum(table.rows for table in part.batches({"x": "continuous"})), int.__add__)
+    3
+    """
     if not isinstance(workers, int) or not 1 <= workers <= MAX_WORKERS:
-        raise SettingsError(f"workers is {workers!r}; expected a whole number from 1 to {MAX_WORKERS}")
+        raise SettingsError(
+            f"the number of workers is {workers!r}; expected a whole number from 1 to {MAX_WORKERS}",
+            parameter="workers",
+        )
     return table if is_partitioned(table) else ThreadedSource(to_source(table, owner, names=names, only=only), workers)
 
 
 @dataclass(frozen=True)
 class ThreadedSource:
-    """A source whose rows are shared out among threads; the one that calls is one of them."""
+    """Share the rows of a source among threads.
+
+    Parameters
+    ----------
+    source : TableSource
+        The rows.
+    workers : int, default 1
+        Number of threads. The calling thread is one of them.
+
+    Examples
+    --------
+    >>> from fedcdh.data import to_source
+    >>> source = ThreadedSource(to_source({"x": [1.0, 2.0]}, "client 'north'"), workers=2)
+    >>> source.map_reduce(lambda part: sum(table.rows for table in part.batches({"x": "continuous"})), int.__add__)
+    2
+    """
 
     source: TableSource
     workers: int = 1
 
-    def spread(self, work: Callable[[TableSource], Result], add: Callable[[Result, Result], Result]) -> Result:
-        """The sum of what all threads found; or the problem that one of them alone would have met first."""
+    def map_reduce(self, work: Callable[[TableSource], Result], add: Callable[[Result, Result], Result]) -> Result:
+        """Return the sum of the results of all threads.
+
+        If threads fail, the error is raised that a single thread would have met first.
+
+        Parameters
+        ----------
+        work : callable
+            The work on one part of the rows.
+        add : callable
+            Adds two results.
+
+        Returns
+        -------
+        result
+            The sum of all results.
+        """
         rows = _SharedRows(self.source)
         shares = [_ThreadShare(rows) for _ in range(self.workers)]
         found: list[Result] = []
 
-        def run(share: _ThreadShare) -> None:
+        def run(_: None, share: _ThreadShare) -> None:
             try:
                 found.append(work(share))
             except BaseException as problem:
                 rows.stopped, share.problem = True, problem
 
-        others = [threading.Thread(target=run, args=(share,), daemon=True) for share in shares[1:]]
-        with single_blas_thread():
-            try:
-                for thread in others:
-                    thread.start()
-                run(shares[0])
-                for thread in others:
-                    thread.join()
-            except BaseException:  # ctrl-C while waiting
-                rows.stopped = True
-                raise
+        try:
+            run_in_threads(run, None, shares)
+        except BaseException:  # ctrl-C while waiting
+            rows.stopped = True
+            raise
         rows.close()
         for share in sorted(shares, key=lambda share: (isinstance(share.problem, Exception), share.last)):
             if share.problem is not None:
@@ -71,20 +128,20 @@ class ThreadedSource:
 
 
 class _SharedRows:
-    """All rows of a source, a few at a time, for whichever thread asks next."""
+    """Hand out all rows of a source, one piece at a time, to whichever thread asks next."""
 
     def __init__(self, source: TableSource) -> None:
-        self.source, self.lock, self.stopped, self.given = source, threading.Lock(), False, 0
+        self.source, self.lock, self.stopped, self.pieces_given = source, threading.Lock(), False, 0
         self._pieces: Generator[Table, None, None] | None = None
 
-    def following(self, kinds: Mapping[str, ColumnKind]) -> Table | None:
-        """The next rows, if there are any and nothing went wrong elsewhere."""
+    def next_piece(self, kinds: Mapping[str, ColumnKind]) -> Table | None:
+        """Return the next rows, or None at the end or after an error in another thread."""
         if self._pieces is None:
             self._pieces = _iterate_pieces(self.source, kinds)
         return None if self.stopped else next(self._pieces, None)
 
     def close(self) -> None:
-        """Closes files that were not read to their end."""
+        """Close files that were not read to their end."""
         if self._pieces is not None:
             self._pieces.close()
 
@@ -97,23 +154,23 @@ def _iterate_pieces(source: TableSource, kinds: Mapping[str, ColumnKind]) -> Gen
 
 
 class _ThreadShare:
-    """The rows that one thread gets to see."""
+    """Be the source of one thread: the pieces of rows that it takes."""
 
     def __init__(self, rows: _SharedRows) -> None:
         self._rows, self.last = rows, 0
         self.problem: BaseException | None = None
 
     def kinds(self) -> Mapping[str, ColumnKind]:
-        """Those of the source."""
+        """Return the columns of the shared source, with their kinds."""
         return self._rows.source.kinds()
 
     def batches(self, kinds: Mapping[str, ColumnKind]) -> Iterator[Table]:
-        """The next rows, and again the next, until there are none."""
+        """Yield pieces of rows until there are none left."""
         while True:
             with self._rows.lock:
-                self._rows.given += 1
-                self.last = self._rows.given  # the earlier rows are done with, or with other threads, which finish them
-                piece = self._rows.following(kinds)
+                self._rows.pieces_given += 1
+                self.last = self._rows.pieces_given  # other threads finish the earlier pieces
+                piece = self._rows.next_piece(kinds)
             if piece is None:
                 return
             yield piece

@@ -28,7 +28,7 @@ from fedcdh.search.orientation import (
     orient_domain_edges,
     record_open_demands,
 )
-from fedcdh.search.skeleton import MAX_BATCH_QUERIES, Skeleton, find_skeleton
+from fedcdh.search.skeleton import MAX_BATCH_QUERIES, Skeleton, SkeletonRules, find_skeleton
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 from fedcdh.summaries.joint import Spent
 
@@ -177,9 +177,7 @@ def algorithm_1(
         knowledge,
         settings.max_conditioning_size,
         progress,
-        choice.always_given & {*nodes},
-        choice.removal,
-        choice.max_batch_queries,
+        SkeletonRules(choice.always_given & {*nodes}, choice.removal, choice.max_batch_queries),
     )
     # ... then direct edges with one changing module: ℧ → V, colliders, and what follows from them. This is G_1.
     decide = choice.colliders(with_progress(answers, progress, len(skeleton.queries_per_level)))

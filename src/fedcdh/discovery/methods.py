@@ -72,7 +72,8 @@ class Method:
         if self.required_family is not None and not isinstance(family, self.required_family):
             raise PlanMismatchError(
                 f"this plan has the features {family}, but method {self.name!r} needs {self.required_family.__name__} "
-                f"features; make the plan with family={self.family(0)}, and all summaries again"
+                f"features, {self.family(0)}; make the plan for this method, and all summaries again",
+                parameter="family",
             )
 
     def with_rounds(self, source: AnswerSource) -> Method:

@@ -319,7 +319,7 @@ class Discovery:
         if (target, source) in self.augmented.arrows:
             source, target = target, source
         arrow: Arrow = (source, target)
-        adjacent = self.augmented.adjacent(source, target)
+        adjacent = self.augmented.is_adjacent(source, target)
         answer = (self.skeleton.strongest if adjacent else self.skeleton.separators).get(pair)
         change = self.orientation.dependences.get(pair)
         values = (change.forward, change.backward) if change else (None, None)

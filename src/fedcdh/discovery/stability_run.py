@@ -91,12 +91,12 @@ def _weigh_links(result: SearchResult, graph: PartialGraph) -> dict[Pair, float]
     if best is not None:
         supports = {pair: result.supports.get(frozenset(pair)) for pair in pairs}
         return {
-            frozenset(pair): support.presence if best.adjacent(*pair) else -support.presence
+            frozenset(pair): support.presence if best.is_adjacent(*pair) else -support.presence
             for pair, support in supports.items()
             if support is not None and math.isfinite(support.presence)
         }
     strongest, separators = result.skeleton.strongest, result.skeleton.separators
-    answers = [(strongest if graph.adjacent(a, b) else separators).get(frozenset((a, b))) for a, b in pairs]
+    answers = [(strongest if graph.is_adjacent(a, b) else separators).get(frozenset((a, b))) for a, b in pairs]
     return {
         frozenset(pair): -math.log(max(answer.p_value, sys.float_info.min))
         for pair, answer in zip(pairs, answers, strict=True)

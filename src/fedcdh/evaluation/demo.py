@@ -1,4 +1,7 @@
-"""A made-up study of five hospitals, to try everything on: whatever is found can be held against the truth."""
+"""A simulated study of five hospitals, whose truth is known.
+
+`hospital_study` makes it; `HOSPITALS` says what is particular to each hospital.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,35 @@ from numpy.typing import NDArray
 from fedcdh.evaluation.simulation import keyed_generator
 from fedcdh.protocols import DOMAIN
 
+__all__ = ["HOSPITALS", "Hospital", "HospitalStudy", "hospital_study"]
+
 ColumnArray = NDArray[Any]
 HospitalTable = dict[str, ColumnArray]
 
 
 @dataclass(frozen=True)
 class Hospital:
-    """What is particular to one hospital: its size, how it measures pressure, and how it prescribes."""
+    """Describe what is particular to one hospital.
+
+    Parameters
+    ----------
+    patients : int
+        Number of patients.
+    pressure_offset : float
+        Blood pressure in mmHg that its device reads too high.
+    pressure_noise : float
+        Standard deviation of repeated readings, in mmHg.
+    statin_threshold : float
+        Cholesterol in mmol/l at which a statin becomes as likely as no drug.
+    other_preference : float
+        Log odds of another drug against none.
+
+    Examples
+    --------
+    >>> from fedcdh.evaluation.demo import HOSPITALS
+    >>> HOSPITALS["coast"].patients
+    260
+    """
 
     patients: int
     pressure_offset: float  # mmHg that its device reads too high
@@ -65,7 +90,26 @@ DESCRIPTION = (
 
 @dataclass(frozen=True, eq=False)
 class HospitalStudy:
-    """One table per hospital, and the truth that made them."""
+    """Hold one table per hospital, and the truth that made them.
+
+    Parameters
+    ----------
+    tables : mapping from str to dict of arrays
+        For each hospital its columns by name. Missing numbers are nan, missing levels None.
+    arrows : frozenset of (str, str)
+        True arrows as (cause, effect).
+    changing : frozenset of str
+        Variables whose mechanism differs between hospitals.
+    description : str
+        The study in words.
+
+    Examples
+    --------
+    >>> import fedcdh
+    >>> study = fedcdh.demo.hospital_study()
+    >>> sorted(study.changing)
+    ['medication', 'systolic_pressure']
+    """
 
     tables: Mapping[str, HospitalTable]  # hospital → column name → entries; missing numbers are nan, missing words None
     arrows: frozenset[tuple[str, str]]
@@ -74,15 +118,27 @@ class HospitalStudy:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Return the names of the variables."""
         return tuple(next(iter(self.tables.values())))
 
     @property
     def augmented(self) -> frozenset[tuple[str, str]]:
-        """The arrows, and one from the domain to every variable whose mechanism differs between hospitals."""
+        """Return the arrows, and one from the domain to every variable whose mechanism differs between hospitals."""
         return self.arrows | {(DOMAIN, name) for name in self.changing}
 
     def columns(self, client_column: str = "hospital") -> HospitalTable:
-        """All patients in one table, as columns a data frame accepts; the column `client_column` names the hospital."""
+        """Put all patients into one table, as columns that a data frame accepts.
+
+        Parameters
+        ----------
+        client_column : str, default "hospital"
+            Name of the column that names the hospital.
+
+        Returns
+        -------
+        dict of str to array
+            The column of hospitals, and one column for every variable.
+        """
         tables = self.tables.values()
         sizes = [len(table["age"]) for table in tables]
         pooled = {name: np.concatenate([table[name] for table in tables]) for name in self.names}
@@ -90,7 +146,25 @@ class HospitalStudy:
 
 
 def hospital_study(seed: int = 0) -> HospitalStudy:
-    """Five hospitals of unequal size, eight variables of two kinds, two mechanisms that differ, a few gaps."""
+    """Simulate five hospitals of unequal size with eight variables, two changing mechanisms and missing values.
+
+    Parameters
+    ----------
+    seed : int, default 0
+        Seed of all draws.
+
+    Returns
+    -------
+    HospitalStudy
+        One table per hospital, and the truth that made them.
+
+    Examples
+    --------
+    >>> import fedcdh
+    >>> study = fedcdh.demo.hospital_study()
+    >>> {name: len(table["age"]) for name, table in study.tables.items()}
+    {'north': 420, 'south': 310, 'coast': 260, 'valley': 380, 'city': 690}
+    """
     return HospitalStudy(
         tables={name: _draw_table(name, hospital, seed) for name, hospital in HOSPITALS.items()},
         arrows=ARROWS,
@@ -111,7 +185,7 @@ def _draw_table(name: str, hospital: Hospital, seed: int) -> HospitalTable:
 
 
 def _draw_patients(hospital: Hospital, draw: Callable[[str], np.random.Generator]) -> HospitalTable:
-    """Eight additive mechanisms, causes before effects; units are those of the clinic, z-scores in between."""
+    """Draw eight variables, causes before effects, in the units of a clinic."""
 
     def noise(variable: str) -> NDArray[np.float64]:
         return draw(variable).standard_normal(hospital.patients)
@@ -140,7 +214,7 @@ def _draw_patients(hospital: Hospital, draw: Callable[[str], np.random.Generator
 
 
 def _prescribe(hospital: Hospital, cholesterol: NDArray[np.float64], draw: np.random.Generator) -> ColumnArray:
-    """A drug by multinomial choice: the more cholesterol, the likelier a statin; where it sets in is the hospital's."""
+    """Choose a drug by a multinomial model in which more cholesterol makes a statin likelier."""
     drugs = np.array(["none", "statin", "other"], dtype=object)
     statin = 2.5 * (cholesterol - hospital.statin_threshold)
     appeal = np.column_stack([np.zeros_like(statin), statin, np.full_like(statin, hospital.other_preference)])
@@ -148,7 +222,7 @@ def _prescribe(hospital: Hospital, cholesterol: NDArray[np.float64], draw: np.ra
 
 
 def _lose_entries(column: ColumnArray, name: str, draw: np.random.Generator) -> ColumnArray:
-    """The column with some entries lost: None among words, nan among numbers."""
+    """Replace some entries at random by None (levels) or nan (numbers)."""
     lost = draw.random(len(column)) < MISSING_SHARES.get(name, 0.0)
     gap = np.array(None if column.dtype == object else np.nan, dtype=column.dtype)
     return np.where(lost, gap, column)

@@ -1,10 +1,10 @@
-"""The synthetic studies of the paper: a random graph, a few mechanisms that change, one table per client.
+"""The synthetic studies of the paper: a random graph, mechanisms of which a few change, and one table per client.
 
-The paper's text and its authors' program describe two slightly different recipes. Both are here as values, `PAPER` and
-`AUTHORS`, so that a figure can be reproduced either way and nobody has to guess which one was meant.
+The paper's text and its authors' program describe slightly different recipes. Both are here, as the values `PAPER` and
+`AUTHORS`, so that a figure can be reproduced either way.
 
-Every draw has its own generator, keyed by what it is for. More rows for one client, one more client, or a denser graph
-leave all other draws as they were, and instances differ only in what was asked to differ.
+Every random draw has its own generator, keyed by its purpose. More rows for one client, one more client or a denser
+graph therefore leave all other draws unchanged.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedcdh._runtime.array_types import Array
+from fedcdh.errors import DataError, SettingsError
 from fedcdh.protocols import DOMAIN
 
 Function = Callable[[Array], Array]
@@ -29,7 +30,23 @@ MechanismModel = Literal["linear", "general"]
 
 @dataclass(frozen=True)
 class Dialect:
-    """One reading of the recipe: where the paper's text and its authors' program part ways."""
+    """Choose one reading of the recipe, where the paper's text and its authors' program differ.
+
+    Parameters
+    ----------
+    functions : tuple of callable
+        Functions from which f_i is chosen in the general model.
+    deviation : callable
+        Maps the number drawn from U(1, 2) to the standard deviation of the noise.
+    function_key : callable
+        Maps the key of a mechanism to the key of its function: the variable alone, or the variable at one client.
+
+    Examples
+    --------
+    >>> from fedcdh.evaluation import AUTHORS, PAPER
+    >>> PAPER.deviation(1.44), AUTHORS.deviation(1.44)
+    (1.2, 1.44)
+    """
 
     functions: tuple[Function, ...]  # what f_i is chosen from in the general model
     deviation: Callable[[float], float]  # from the number drawn from U(1, 2) to the noise's standard deviation
@@ -40,7 +57,26 @@ class Dialect:
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """Tables of all clients, and the truth behind them."""
+    """Hold the tables of all clients, and the truth behind them.
+
+    Parameters
+    ----------
+    tables : mapping from str to array
+        For each client its rows, read-only, with columns in the order of `names`.
+    names : tuple of str
+        Names of the variables.
+    arrows : frozenset of (str, str)
+        True arrows as (cause, effect).
+    changing : frozenset of str
+        Variables whose mechanism differs between clients.
+
+    Examples
+    --------
+    >>> from fedcdh import simulate
+    >>> study = simulate(variables=3, clients=2, rows=5, changing=1, seed=1)
+    >>> study.names, [table.shape for table in study.tables.values()]
+    (('v1', 'v2', 'v3'), [(5, 3), (5, 3)])
+    """
 
     tables: Mapping[str, Array]  # client → rows × variables, read-only, columns in the order of `names`
     names: tuple[str, ...]
@@ -49,62 +85,92 @@ class Simulation:
 
     @property
     def augmented(self) -> frozenset[tuple[str, str]]:
-        """The arrows, and one from the domain to every variable whose mechanism changes."""
+        """Return the arrows, and one from the domain to every variable whose mechanism changes."""
         return self.arrows | {(DOMAIN, name) for name in self.changing}
 
     def columns(self, client_column: str = "site") -> dict[str, NDArray[Any]]:
-        """All rows in one table, as columns a data frame accepts; the column `client_column` says where a row comes from."""
+        """Put all rows into one table, as columns that a data frame accepts.
+
+        Parameters
+        ----------
+        client_column : str, default "site"
+            Name of the column that says which client a row comes from.
+
+        Returns
+        -------
+        dict of str to array
+            The column of clients, and one column for every variable.
+
+        Raises
+        ------
+        SettingsError
+            If a variable has the name of the column of clients.
+        """
         if client_column in self.names:
-            raise ValueError(
-                f"a variable is already called {client_column!r}; choose another name for the column of clients"
+            raise SettingsError(
+                f"a variable is already called {client_column!r}; expected another name for the column of clients; "
+                "choose one",
+                parameter="client_column",
             )
         pooled = np.concatenate(list(self.tables.values()))
         clients = np.repeat(list(self.tables), [len(table) for table in self.tables.values()])
         return {client_column: clients, **{name: pooled[:, i] for i, name in enumerate(self.names)}}
 
     def standardised(self) -> Simulation:
-        """The same study with every variable at mean 0 and variance 1 over the rows of all clients.
+        """Scale every variable to mean 0 and variance 1 over the rows of all clients.
 
         In the paper's recipe effects nearly always vary more than their causes, so that sorting by variance finds
-        directions without any causal reasoning. Common location and scale take that away and keep all differences
+        directions without any causal reasoning. A common location and scale take this away and keep all differences
         between clients.
+
+        Returns
+        -------
+        Simulation
+            The same study with scaled tables.
+
+        Raises
+        ------
+        DataError
+            If a variable does not vary, so that it has no scale.
         """
         pooled = np.concatenate(list(self.tables.values()))
         location, scale = pooled.mean(axis=0), pooled.std(axis=0)
         constant = [name for name, spread in zip(self.names, scale, strict=True) if spread == 0]
         if constant:
-            raise ValueError(f"{', '.join(constant)} does not vary and has no scale; simulate at least two rows")
+            raise DataError(
+                f"{', '.join(constant)} does not vary; expected variables that have a scale; simulate at least two rows"
+            )
         tables = {client: make_read_only((table - location) / scale) for client, table in self.tables.items()}
         return replace(self, tables=tables)
 
 
 def identity(x: Array) -> Array:
-    """f(x) = x."""
+    """Return x itself: f(x) = x."""
     return x
 
 
 def sinc(x: Array) -> Array:
-    """f(x) = sin(x) / x, as in analysis; NumPy's own sinc is the one of signal processing, sin(πx) / (πx)."""
+    """Return sin(x) / x, as in analysis; `numpy.sinc` is sin(πx) / (πx)."""
     return np.asarray(np.sinc(x / np.pi))
 
 
 def interpret_as_variance(drawn: float) -> float:
-    """The number drawn is a variance."""
+    """Return the standard deviation if the number drawn is a variance."""
     return float(np.sqrt(drawn))
 
 
 def interpret_as_deviation(drawn: float) -> float:
-    """The number drawn is a standard deviation already."""
+    """Return the number drawn, which is a standard deviation already."""
     return drawn
 
 
 def key_by_variable(owner: FunctionKey) -> FunctionKey:
-    """One function for a variable at all clients."""
+    """Return a key that gives a variable one function at all clients."""
     return owner[:1]
 
 
 def key_by_mechanism(owner: FunctionKey) -> FunctionKey:
-    """One function for a mechanism: a variable that changes gets another function at every client."""
+    """Return the key of the mechanism, so that a changing variable has another function at every client."""
     return owner
 
 
@@ -127,13 +193,46 @@ def simulate(
     names: Sequence[str] | None = None,
     dialect: Dialect = PAPER,
 ) -> Simulation:
-    """A study drawn at random: V_i = Σ_j σ_ij f_i(V_j) + ε_i, or Σ_j σ^k_ij f_i(V_j) + γ^k ε_i where it changes.
+    """Draw a study at random: a graph, mechanisms of which some change, and one table per client.
 
-    Strengths σ come from U(0.5, 2.5) and noise scales γ from U(1, 3). `rows` is one number for all clients or one for
-    each; `edges` is the number of variables unless given (fewer where fewer fit); `names` only renames. A variable
-    without causes that changes is γ^k ε: its noise scale differs between clients. Seed and sizes fix the graph,
-    whatever the model.
+    Parameters
+    ----------
+    model : {"linear", "general"}, default "linear"
+        "linear" has linear functions and Gaussian noise, "general" functions and noise of several kinds.
+    variables : int, default 6
+        Number of variables.
+    clients : int, default 10
+        Number of clients.
+    rows : int or sequence of int, default 100
+        Rows of every client, or one number for each client.
+    edges : int, optional
+        Number of edges. The default is the number of variables, or fewer where fewer fit.
+    changing : int, default 2
+        Number of variables whose mechanism differs between clients.
+    seed : int, default 0
+        Seed of all draws. Seed and sizes fix the graph, whatever the model.
+    names : sequence of str, optional
+        Names of the variables. The default is v1, v2 and so on; names do not change any draw.
+    dialect : Dialect, default PAPER
+        Reading of the recipe: `PAPER` or `AUTHORS`.
 
+    Returns
+    -------
+    Simulation
+        Tables of all clients, and the truth behind them.
+
+    Raises
+    ------
+    SettingsError
+        If sizes or names contradict each other, or if the values become too large to represent.
+
+    Notes ----- A variable is V_i = Σ_j σ_ij f_i(V_j) + ε_i, and Σ_j σ^k_ij f_i(V_j) + γ^k ε_i at client k where its
+    mechanism changes. Strengths σ are drawn from U(0.5, 2.5) and noise scales γ from U(1, 3). A changing variable
+    without causes is γ^k ε.
+
+    Examples
+    --------
+    >>> from fedcdh import simulate
     >>> study = simulate("general", variables=4, clients=3, rows=[50, 60, 70], seed=7)
     >>> len(study.arrows), len(study.changing), [len(table) for table in study.tables.values()]
     (4, 2, [50, 60, 70])
@@ -142,7 +241,10 @@ def simulate(
     labels = _name_variables(names, variables)
     edges = min(variables, _max_edges(variables)) if edges is None else edges
     if model not in get_args(MechanismModel):
-        raise ValueError(f"found model {model!r}, expected one of {', '.join(get_args(MechanismModel))}")
+        raise SettingsError(
+            f"found model {model!r}; expected one of {', '.join(get_args(MechanismModel))}; choose one of these",
+            parameter="model",
+        )
     _check_sizes(variables, clients, edges, changing, seed)
 
     order, pairs = _draw_dag(variables, edges, seed)
@@ -160,7 +262,10 @@ def simulate(
 
 @dataclass(frozen=True)
 class _StructuralModel:
-    """All that is fixed before the first row is drawn. Variables are numbers here: names never touch the draws."""
+    """Hold all that is fixed before the first row is drawn.
+
+    Variables are numbers here, so that their names cannot affect the draws.
+    """
 
     model: MechanismModel
     dialect: Dialect
@@ -171,13 +276,15 @@ class _StructuralModel:
 
     def table(self, client: str, rows: int) -> Array:
         table = np.empty((rows, len(self.order)))
-        with np.errstate(over="ignore", invalid="ignore"):  # squares of squares; refused by `_check_finite`
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # squares of squares may overflow; `_check_finite` refuses them
             for variable in self.order:
                 table[:, variable] = self._column(variable, client, table)
         return make_read_only(table)
 
     def _column(self, variable: int, client: str, table: Array) -> Array:
-        """Σ_j σ_ij f_i(V_j) + γ ε_i for one variable at one client."""
+        """Return Σ_j σ_ij f_i(V_j) + γ ε_i for one variable at one client."""
         owner: FunctionKey = (str(variable), client) if variable in self.changing else (str(variable),)
         function = self._function(owner)
         noise = self._noise(variable)(keyed_generator(self.seed, "noise", str(variable), client), len(table))
@@ -202,13 +309,13 @@ class _StructuralModel:
 
 
 def _make_gaussian_noise(choose: np.random.Generator, dialect: Dialect) -> NoiseSampler:
-    """Gaussian noise of a variance (or deviation: ask the dialect) drawn from U(1, 2)."""
+    """Return a sampler of Gaussian noise; the dialect says whether U(1, 2) is its variance or its deviation."""
     deviation = dialect.deviation(choose.uniform(1, 2))
     return lambda draw, rows: deviation * draw.standard_normal(rows)
 
 
 def _make_mixed_noise(choose: np.random.Generator, _: Dialect) -> NoiseSampler:
-    """U(−0.5, 0.5) or N(0, 1), by the toss of a coin."""
+    """Return a sampler of U(−0.5, 0.5) or N(0, 1), each with probability 1/2."""
     samplers: tuple[NoiseSampler, NoiseSampler] = (
         lambda draw, rows: draw.uniform(-0.5, 0.5, rows),
         lambda draw, rows: draw.standard_normal(rows),
@@ -217,7 +324,7 @@ def _make_mixed_noise(choose: np.random.Generator, _: Dialect) -> NoiseSampler:
 
 
 def _draw_dag(variables: int, edges: int, seed: int) -> tuple[tuple[int, ...], frozenset[tuple[int, int]]]:
-    """Exactly `edges` arrows, drawn evenly from all pairs, each pointing down a random order of the variables."""
+    """Draw an order of the variables, and exactly `edges` of its pairs as arrows."""
     order = tuple(keyed_generator(seed, "order").permutation(variables).tolist())
     pairs = list(combinations(order, 2))
     drawn = keyed_generator(seed, "pairs").permutation(len(pairs))[:edges]
@@ -225,39 +332,52 @@ def _draw_dag(variables: int, edges: int, seed: int) -> tuple[tuple[int, ...], f
 
 
 def keyed_generator(seed: int, *purpose: str) -> np.random.Generator:
-    """A generator keyed by what it is for, so that the order of draws never changes a number."""
+    """Return a generator keyed by seed and purpose, so that the order of draws never changes a number."""
     digest = hashlib.sha256("\0".join(purpose).encode()).digest()
     return np.random.default_rng([seed, *digest])
 
 
 def make_read_only(table: Array) -> Array:
-    """The same array, closed to writing: a simulation is a value."""
+    """Close an array to writing, and return it."""
     table.setflags(write=False)
     return table
 
 
 def name_clients(clients: int) -> tuple[str, ...]:
-    """client01, client02, …; a client keeps its name, and so its draws, when others join."""
+    """Return client01, client02 and so on; a client keeps its name, and so its draws, when others join."""
     return tuple(f"client{k:02d}" for k in range(1, clients + 1))
 
 
 def _count_rows(rows: int | Sequence[int], clients: int) -> dict[str, int]:
     if clients < 1:
-        raise ValueError(f"found {clients} clients, expected at least 1")
+        raise SettingsError(f"found {clients} clients; expected at least 1; simulate more", parameter="clients")
     counts = [int(rows)] * clients if isinstance(rows, int | np.integer) else list(rows)
     if len(counts) != clients:
-        raise ValueError(f"found {len(counts)} row counts for {clients} clients; give one number, or one per client")
+        raise SettingsError(
+            f"found {len(counts)} row counts for {clients} clients; expected one number, or one per client; give these",
+            parameter="rows",
+        )
     if min(counts) < 1:
-        raise ValueError(f"found a client with {min(counts)} rows; every client needs at least 1")
+        raise SettingsError(
+            f"found a client with {min(counts)} rows; expected at least 1 for every client; simulate more",
+            parameter="rows",
+        )
     return dict(zip(name_clients(clients), counts, strict=True))
 
 
 def _name_variables(names: Sequence[str] | None, variables: int) -> tuple[str, ...]:
     labels = tuple(f"v{i}" for i in range(1, variables + 1)) if names is None else tuple(names)
     if len(labels) != variables:
-        raise ValueError(f"found {len(labels)} names for {variables} variables; give one name for each")
+        raise SettingsError(
+            f"found {len(labels)} names for {variables} variables; expected one name for each; give these",
+            parameter="names",
+        )
     if len(set(labels)) < len(labels) or DOMAIN in labels:
-        raise ValueError(f"names must differ from one another and from {DOMAIN!r}; found {', '.join(labels)}")
+        raise SettingsError(
+            f"found the names {', '.join(labels)}; expected names that differ from one another and from {DOMAIN!r}; "
+            "rename some",
+            parameter="names",
+        )
     return labels
 
 
@@ -268,17 +388,32 @@ def _max_edges(variables: int) -> int:
 def _check_sizes(variables: int, clients: int, edges: int, changing: int, seed: int) -> None:
     most = _max_edges(variables)
     if variables < 1:
-        raise ValueError(f"found {variables} variables, expected at least 1")
+        raise SettingsError(f"found {variables} variables; expected at least 1; simulate more", parameter="variables")
     if not 0 <= edges <= most:
-        raise ValueError(f"{variables} variables have room for 0 to {most} edges, found {edges}; set `edges`")
+        raise SettingsError(
+            f"found {edges} edges; {variables} variables have room for 0 to {most} edges; choose another number",
+            parameter="edges",
+        )
     if not 0 <= changing <= variables:
-        raise ValueError(f"found {changing} changing variables, expected 0 to {variables}; set `changing`")
+        raise SettingsError(
+            f"found {changing} changing variables; expected 0 to {variables}; choose another number",
+            parameter="changing",
+        )
     if changing and clients < 2:
-        raise ValueError("nothing can change within a single client; set changing=0 or simulate at least 2 clients")
+        raise SettingsError(
+            f"found {changing} changing variables and a single client; expected at least 2 clients, between which "
+            "mechanisms can differ; simulate more clients, or no changing variable",
+            parameter="changing",
+        )
     if seed < 0:
-        raise ValueError(f"found seed {seed}, expected a whole number from 0 upwards")
+        raise SettingsError(f"found seed {seed}; expected a whole number from 0 upwards; choose one", parameter="seed")
 
 
 def _check_finite(tables: Mapping[str, Array], seed: int) -> None:
     if not all(np.isfinite(table).all() for table in tables.values()):
-        raise ValueError(f"with seed {seed} squares of squares outgrow the numbers; take another seed or fewer edges")
+        raise SettingsError(
+            f"seed {seed} gives values that are too large to represent; expected finite values; take another seed or "
+            "fewer "
+            "edges",
+            parameter="seed",
+        )

@@ -1,6 +1,6 @@
 """A masked sum of an online study: its rounds as messages, with those who are there.
 
-Files are those of a sum by file (`fedcdh masked`), in a folder of the journal; a server that is started again goes on
+Files are those of a sum by file (`fedcdh secure-sum run`), in a folder of the journal; a server that is started again goes on
 from them, and asks only those whose answers are missing.
 """
 
@@ -50,7 +50,7 @@ class SecureSumRounds:
     timeout: float
     sign: Callable[[str, bytes], bytes]
 
-    def begun(self, path: Path) -> None:
+    def announce(self, path: Path) -> None:
         """Nothing to be said: it is sent right away."""
 
     def answers(
@@ -82,7 +82,7 @@ class SecureSumRounds:
 
     def _envelope(self, request: SecAggRequest, client: str) -> bytes:
         """Each site gets the shares that are for it, and no others'."""
-        own: Any = request.to(client) if isinstance(request, ShareDelivery) else request
+        own: Any = request.part_for(client) if isinstance(request, ShareDelivery) else request
         content = RoundRequest(own.to_bytes(), self.plan.content, self.plan.signature).to_bytes()
         return Envelope(MASKING, content, self.sign(MASKING, own.to_bytes())).to_bytes()
 

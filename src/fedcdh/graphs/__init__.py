@@ -1,1 +1,47 @@
-"""Partially directed graphs, background knowledge, Meek's rules, equivalence, d-separation, metrics and conversions."""
+"""Partially directed graphs, and what can be said about them without data.
+
+- `admissible_arrows`: the arrows that a graph can take
+- `convert`: conversions to the formats of other libraries, and back
+- `d_separation`: d-separation, and the perfect independence test based on it
+- `equivalence`: from a DAG to its class, and from a class to a DAG
+- `knowledge`: background knowledge about directions
+- `meek_rules`: Meek's four rules
+- `metrics`: distances between an estimated and a true graph
+- `partial_graph`: graphs of arrows and lines
+"""
+
+from fedcdh.graphs.d_separation import is_d_separated, make_d_separation_test
+from fedcdh.graphs.equivalence import extend_to_dag, find_consistent_extension, to_cpdag
+from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
+from fedcdh.graphs.meek_rules import apply_meek_rules
+from fedcdh.graphs.metrics import (
+    GraphComparison,
+    GraphLike,
+    Score,
+    compare,
+    compare_changing,
+    compare_graph,
+    cpdag_shd,
+)
+from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph
+
+__all__ = [
+    "NO_KNOWLEDGE",
+    "Arrow",
+    "GraphComparison",
+    "GraphLike",
+    "Knowledge",
+    "Pair",
+    "PartialGraph",
+    "Score",
+    "apply_meek_rules",
+    "compare",
+    "compare_changing",
+    "compare_graph",
+    "cpdag_shd",
+    "extend_to_dag",
+    "find_consistent_extension",
+    "is_d_separated",
+    "make_d_separation_test",
+    "to_cpdag",
+]

@@ -1,8 +1,8 @@
-"""Which arrows a partly directed graph can take: the one gate that every orientation step goes through.
+"""The arrows that a partially directed graph can take; every step of the orientation uses this check.
 
-Arrows are proposed in bundles (a collider is two arrows, taken or refused whole). All bundles of one call are equals:
-when they contradict each other, all that take part in the contradiction are refused. So neither the order nor the
-names of the nodes ever decide a direction.
+Arrows are proposed in bundles (a collider is a bundle of two arrows, taken or refused together). All bundles of one
+call are equal: if some contradict each other, all of these are refused. The order and the names of the nodes therefore
+never decide a direction.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from fedcdh.graphs.partial_graph import Arrow, PartialGraph, find_cycle_arrows
 Bundle: TypeAlias = tuple[Arrow, ...]
 
 Obstacle: TypeAlias = Literal["knowledge", "opposite arrow", "directed cycle", "equal claims"]
-"""Why a bundle of arrows was refused; "equal claims" are those of other bundles in the same call."""
+"""The reason why a bundle of arrows is refused; "equal claims" are those of other bundles in the same call."""
 
 
 def find_obstacles(graph: PartialGraph, bundles: Iterable[Bundle], knowledge: Knowledge) -> Mapping[Bundle, Obstacle]:
-    """The bundles that cannot be taken, each with what stands in its way; all others can be taken together."""
+    """Return the bundles that cannot be taken, each with the reason; all others can be taken together."""
     bundles = frozenset(bundles)
     alone = {bundle: _find_obstacle(graph, bundle, knowledge) for bundle in bundles}
     refused = {bundle: obstacle for bundle, obstacle in alone.items() if obstacle is not None}
@@ -30,7 +30,7 @@ def find_obstacles(graph: PartialGraph, bundles: Iterable[Bundle], knowledge: Kn
 
 
 def _find_obstacle(graph: PartialGraph, bundle: Bundle, knowledge: Knowledge) -> Obstacle | None:
-    """What stands in the way of this bundle, were it the only one."""
+    """Return the reason against this bundle alone, or None."""
     if any(knowledge.forbids(tail, head) for tail, head in bundle):
         return "knowledge"
     if any((head, tail) in graph.arrows for tail, head in bundle):

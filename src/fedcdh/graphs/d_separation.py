@@ -1,4 +1,4 @@
-"""A test that is never wrong: d-separation in a known graph. It serves to study a search apart from any statistics."""
+"""d-separation, and a perfect independence test based on it, with which a search is studied apart from statistics."""
 
 from __future__ import annotations
 
@@ -10,26 +10,72 @@ from fedcdh.protocols import Answer, IndependenceTest, Query
 
 
 def make_d_separation_test(dag: PartialGraph) -> IndependenceTest:
-    """The perfect independence test of a DAG: p-value 1 for what is d-separated, 0 for what is not."""
-    if not dag.is_dag():
-        raise GraphError("d-separation is read off a DAG, but this graph has lines or a cycle; extend() it first")
+    """Return the perfect independence test of a DAG.
 
-    def test(questions: Sequence[Query], /) -> list[Answer]:
-        return [
-            _make_answer(question, is_d_separated(dag, question.x, question.y, question.given))
-            for question in questions
-        ]
+    Parameters
+    ----------
+    dag : PartialGraph
+        The true graph.
+
+    Returns
+    -------
+    IndependenceTest
+        A test with p-value 1 where the variables are d-separated and 0 where they are not.
+
+    Raises
+    ------
+    GraphError
+        If the graph is not a DAG.
+
+    Examples
+    --------
+    >>> from fedcdh.protocols import Query
+    >>> test = make_d_separation_test(PartialGraph.from_dag("xyz", [("x", "y"), ("y", "z")]))
+    >>> [answer.p_value for answer in test([Query("x", "z"), Query("x", "z", frozenset("y"))])]
+    [0.0, 1.0]
+    """
+    if not dag.is_dag():
+        raise GraphError(
+            "the graph has lines or a directed cycle; expected a DAG. extend_to_dag() directs the lines of a graph"
+        )
+
+    def test(queries: Sequence[Query], /) -> list[Answer]:
+        return [_make_answer(query, is_d_separated(dag, query.x, query.y, query.given)) for query in queries]
 
     return test
 
 
 def is_d_separated(dag: PartialGraph, x: str, y: str, given: frozenset[str]) -> bool:
-    """x ⫫ y | given in the graph: no path from x to y on which a ball would roll.
+    """Return whether x and y are d-separated by a set of nodes.
 
-    The ball passes an ordinary node unless it is given, and a collider only if it or a descendant is given.
+    Parameters
+    ----------
+    dag : PartialGraph
+        A DAG.
+    x, y : str
+        Two nodes.
+    given : frozenset of str
+        The conditioning set.
+
+    Returns
+    -------
+    bool
+        True if every path between x and y is blocked: by a node of the set, or by a collider without a descendant
+        in it.
+
+    Notes
+    -----
+    The search is Shachter's Bayes ball (1998): a ball passes an ordinary node unless it is given, and a collider only
+    if it or a descendant is given.
+
+    Examples
+    --------
+    >>> collider = PartialGraph.from_dag("xyz", [("x", "z"), ("y", "z")])
+    >>> is_d_separated(collider, "x", "y", frozenset()), is_d_separated(collider, "x", "y", frozenset("z"))
+    (True, False)
     """
     opened = _add_ancestors(dag, given)
-    waiting = [(x, False)]  # (node, whether the ball came down an arrow into it)
+    waiting = [(x, False)]  # (node, whether the ball came along an arrow into it)
     seen = set(waiting)
     while waiting:
         node, came_down = waiting.pop()
@@ -53,6 +99,6 @@ def _add_ancestors(dag: PartialGraph, nodes: frozenset[str]) -> frozenset[str]:
     return frozenset(seen)
 
 
-def _make_answer(question: Query, apart: bool) -> Answer:
-    # No rows stand behind a graph, and the statistic only repeats the verdict.
-    return Answer(question, statistic=0.0 if apart else 1.0, p_value=1.0 if apart else 0.0, rows=0)
+def _make_answer(query: Query, apart: bool) -> Answer:
+    # There are no rows behind a graph, and the statistic only repeats the verdict.
+    return Answer(query, statistic=0.0 if apart else 1.0, p_value=1.0 if apart else 0.0, rows=0)

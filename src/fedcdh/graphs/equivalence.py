@@ -1,4 +1,4 @@
-"""From a DAG to its class and back: which arrows data and knowledge can tell, and one DAG to stand for them."""
+"""Markov equivalence: from a DAG to its class (CPDAG), and from a class to one of its DAGs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,35 @@ from fedcdh.graphs.partial_graph import PartialGraph, node_sort_key, sort_pair
 
 
 def to_cpdag(dag: PartialGraph, knowledge: Knowledge = NO_KNOWLEDGE) -> PartialGraph:
-    """The class of a DAG: an arrow where all its DAGs agree, a line where they differ.
+    """Return the equivalence class of a DAG: an arrow where all its DAGs agree, a line where they differ.
 
-    The class is every DAG with the same skeleton and the same unshielded colliders that obeys the knowledge. The
-    domain, if it is a node, has arrows only: knowledge always says that it has no causes.
+    The class consists of all DAGs with the same skeleton and the same unshielded colliders that obey the knowledge.
+    Edges of the domain are arrows, because the domain has no causes.
+
+    Parameters
+    ----------
+    dag : PartialGraph
+        A DAG.
+    knowledge : Knowledge, optional
+        Background knowledge that the DAG obeys.
+
+    Returns
+    -------
+    PartialGraph
+        The completed partially directed graph (CPDAG).
+
+    Raises
+    ------
+    GraphError
+        If the graph is not a DAG.
+    KnowledgeError
+        If the DAG does not obey the knowledge.
+
+    Examples
+    --------
+    >>> print(to_cpdag(PartialGraph.from_dag("xyz", [("x", "y"), ("y", "z")])))
+    x — y
+    y — z
     """
     _check_knowledge_holds(dag, knowledge)
     known = {
@@ -27,31 +52,78 @@ def to_cpdag(dag: PartialGraph, knowledge: Knowledge = NO_KNOWLEDGE) -> PartialG
 
 
 def find_consistent_extension(graph: PartialGraph) -> PartialGraph:
-    """A DAG with all arrows, the skeleton and exactly the unshielded colliders of the graph (Dor & Tarsi 1992).
+    """Return a DAG with the arrows, the skeleton and exactly the unshielded colliders of a graph.
 
-    Raises `NoConsistentExtensionError` if there is none.
+    Parameters
+    ----------
+    graph : PartialGraph
+        A partially directed graph.
+
+    Returns
+    -------
+    PartialGraph
+        A consistent extension.
+
+    Raises
+    ------
+    NoConsistentExtensionError
+        If there is none.
+
+    References
+    ----------
+    D. Dor, M. Tarsi (1992): A simple algorithm to construct a consistent extension of a partially oriented graph.
+
+    Examples
+    --------
+    >>> chain = PartialGraph(("x", "y"), lines=frozenset({frozenset("xy")}))
+    >>> print(find_consistent_extension(chain))
+    y → x
     """
     dag = extend_to_dag(graph)
     created = dag.colliders - graph.colliders
     if created:
         shown = ", ".join(f"{a} → {middle} ← {b}" for (a, b), middle in sorted((sort_pair(p), m) for p, m in created))
         raise NoConsistentExtensionError(
-            f"the lines cannot be directed without a new collider ({shown}); extend() gives a DAG that has a few"
+            f"the lines cannot be directed without a new collider ({shown}); expected a graph with a consistent "
+            "extension. extend_to_dag() returns a DAG with few new colliders"
         )
     return dag
 
 
 def extend_to_dag(graph: PartialGraph) -> PartialGraph:
-    """A DAG with all arrows and the skeleton of the graph, and with few new colliders.
+    """Return a DAG with the arrows and the skeleton of a graph, and with few new colliders.
 
-    Takes away one node after the other: a node without children left, whose lines, all directed into it, make the
-    fewest new colliders; among equals the first by name. When a choice without any new collider exists, it never
-    spoils a consistent extension (Dor & Tarsi 1992), so one is found whenever there is one. Otherwise this is a greedy
-    rule: it always ends, and does not promise the fewest colliders possible.
+    Parameters
+    ----------
+    graph : PartialGraph
+        A partially directed graph.
+
+    Returns
+    -------
+    PartialGraph
+        A consistent extension if there is one.
+
+    Raises
+    ------
+    NoConsistentExtensionError
+        If the arrows contain a directed cycle.
+
+    Notes
+    -----
+    One node after the other is removed: a node without children left, whose lines, all directed into it, make the
+    fewest new colliders; among equals the first by name. A choice without a new collider never prevents a consistent
+    extension (Dor and Tarsi 1992), so one is found whenever there is one. Otherwise the rule is greedy and does not
+    promise the fewest colliders.
+
+    Examples
+    --------
+    >>> square = PartialGraph(tuple("abcd"), lines=frozenset(map(frozenset, ["ab", "bc", "cd", "da"])))
+    >>> len(extend_to_dag(square).colliders)
+    1
     """
     if not graph.is_acyclic():
         raise NoConsistentExtensionError(
-            "the arrows run in a directed cycle, so no DAG has them all; remove or turn one of them"
+            "the arrows contain a directed cycle; expected a graph that a DAG can extend. Remove or reverse one of them"
         )
     dag, left = graph, set(graph.nodes)
     while left:
@@ -65,18 +137,20 @@ def extend_to_dag(graph: PartialGraph) -> PartialGraph:
 
 
 def _count_new_colliders(graph: PartialGraph, sink: str, left: set[str]) -> int:
-    """How many unshielded colliders arise when all lines of the sink that are left point into it."""
+    """Return the number of unshielded colliders that arise if all remaining lines of the sink point into it."""
     around = graph.neighbours(sink) & left
     turned = {node for node in around if graph.has_line(node, sink)}
-    return len({frozenset((a, b)) for a, b in product(turned, around) if a != b and not graph.adjacent(a, b)})
+    return len({frozenset((a, b)) for a, b in product(turned, around) if a != b and not graph.is_adjacent(a, b)})
 
 
 def _check_knowledge_holds(dag: PartialGraph, knowledge: Knowledge) -> None:
     if not dag.is_dag():
-        raise GraphError("the graph is not a DAG (it has lines or a directed cycle); extend() makes one of its lines")
+        raise GraphError(
+            "the graph has lines or a directed cycle; expected a DAG. extend_to_dag() directs the lines of a graph"
+        )
     knowledge.check(dag.nodes)
     false = {arrow for arrow in dag.arrows if knowledge.forbids(*arrow)}
     false |= {arrow for arrow in knowledge.required if arrow not in dag.arrows and set(arrow) <= set(dag.nodes)}
     if false:
         shown = ", ".join(f"{tail} → {head}" for tail, head in sorted(false))
-        raise KnowledgeError(f"the knowledge is not true of this DAG: {shown}; give knowledge that the DAG obeys")
+        raise KnowledgeError(f"the DAG contradicts the knowledge: {shown}; correct the one or the other")

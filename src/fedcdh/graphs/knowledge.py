@@ -1,9 +1,9 @@
-"""Knowledge: what is known about directions before any data is looked at.
+"""Background knowledge about directions.
 
-Required arrows are in every graph found, forbidden ones in none. Tiers order the variables in time: nothing in a later
-tier causes anything in an earlier one. The domain has no causes, which needs no saying: `forbids(x, DOMAIN)` always
-holds. `required=[(DOMAIN, "x")]` says that the mechanism of x is known to change between clients,
-`forbidden=[(DOMAIN, "x")]` that it is known not to.
+Required arrows are in every graph that is found, forbidden ones in none. Tiers order the variables in time: nothing in
+a later tier causes anything in an earlier one. The domain has no causes: `forbids(x, DOMAIN)` always holds.
+`required=[(DOMAIN, "x")]` says that the mechanism of x is known to differ between clients, `forbidden=[(DOMAIN, "x")]`
+that it is known not to.
 """
 
 from __future__ import annotations
@@ -18,17 +18,37 @@ from fedcdh.graphs.partial_graph import Arrow, Pair, sort_pair
 from fedcdh.protocols import DOMAIN
 
 MAX_PROBLEMS = 30
-"""Complaints, and names in one of them: enough to begin with, and not a book."""
+"""Problems in one error message, and names in one problem."""
 MAX_MESSAGE_LENGTH = 10_000
-"""Of all complaints together: names in an arrow may be anything, as long as they are not those of variables."""
+"""Characters of all problems together: unknown names in an arrow may be of any length."""
 
 
 @dataclass(frozen=True, init=False)
 class Knowledge:
-    """Required and forbidden arrows as (tail, head), tiers from early to late, and tiers without edges inside.
+    """Hold background knowledge: required and forbidden arrows, and tiers in time.
 
-    Built from any lists; `check` tells whether it makes sense for given variables. A variable in no tier is free.
+    Parameters
+    ----------
+    required : iterable of (str, str)
+        Arrows (tail, head) that must be in the graph.
+    forbidden : iterable of (str, str)
+        Arrows that must not be in the graph.
+    tiers : iterable of iterables of str
+        Groups of variables, from early to late; no arrow leads to an earlier tier. A variable in no tier is free.
+    forbid_within_tier : iterable of int
+        Positions of tiers, from 0, without edges between their variables.
 
+    Raises
+    ------
+    KnowledgeError
+        If an arrow has not two ends, or a tier is a single text.
+
+    See Also
+    --------
+    fedcdh.graphs.convert : Reads knowledge from files and objects of other programs.
+
+    Examples
+    --------
     >>> known = Knowledge(required=[("smoking", "cancer")], tiers=[["age", "sex"], ["smoking"], ["cancer"]])
     >>> known.forbids("cancer", "age"), known.forbids("age", "cancer")
     (True, False)
@@ -37,7 +57,7 @@ class Knowledge:
     required: frozenset[Arrow]
     forbidden: frozenset[Arrow]
     tiers: tuple[tuple[str, ...], ...]
-    forbid_within_tier: frozenset[int]  # positions in tiers, from 0
+    forbid_within_tier: frozenset[int]
 
     def __init__(
         self,
@@ -46,20 +66,42 @@ class Knowledge:
         tiers: Iterable[Iterable[str]] = (),
         forbid_within_tier: Iterable[int] = (),
     ) -> None:
-        # A frozen dataclass fills its fields this way; lists (from a file, say) become hashable values here.
+        # A frozen dataclass sets its fields this way; lists, for example from a file, become hashable values here.
         object.__setattr__(self, "required", frozenset(map(_to_arrow, required)))
         object.__setattr__(self, "forbidden", frozenset(map(_to_arrow, forbidden)))
         object.__setattr__(self, "tiers", tuple(map(_to_tier, tiers)))
         object.__setattr__(self, "forbid_within_tier", frozenset(forbid_within_tier))
 
-    # What the search asks
+    # Questions of the search
 
     def requires(self, tail: str, head: str) -> bool:
-        """Whether tail → head must be in the graph."""
+        """Return whether tail → head must be in the graph.
+
+        Parameters
+        ----------
+        tail, head : str
+            The nodes.
+
+        Returns
+        -------
+        bool
+            True if the arrow is required.
+        """
         return (tail, head) in self.required
 
     def forbids(self, tail: str, head: str) -> bool:
-        """Whether tail → head must not be in the graph, because of an arrow, a tier or the domain."""
+        """Return whether tail → head must not be in the graph, because of an arrow, a tier or the domain.
+
+        Parameters
+        ----------
+        tail, head : str
+            The nodes.
+
+        Returns
+        -------
+        bool
+            True if the arrow is forbidden.
+        """
         return (
             head == DOMAIN
             or (tail, head) in self.forbidden
@@ -68,33 +110,78 @@ class Knowledge:
         )
 
     def excludes(self, pair: Pair) -> bool:
-        """Whether the two cannot be adjacent: both directions are forbidden."""
+        """Return whether two nodes cannot be adjacent, because both directions are forbidden.
+
+        Parameters
+        ----------
+        pair : frozenset of str
+            The two nodes.
+
+        Returns
+        -------
+        bool
+            True if there can be no edge.
+        """
         a, b = sort_pair(pair)
         return self.forbids(a, b) and self.forbids(b, a)
 
     def directs(self, tail: str, head: str) -> bool:
-        """Whether an edge between the two could only be tail → head."""
+        """Return whether an edge between two nodes could only be tail → head.
+
+        Parameters
+        ----------
+        tail, head : str
+            The nodes.
+
+        Returns
+        -------
+        bool
+            True if only the reverse direction is forbidden.
+        """
         return self.forbids(head, tail) and not self.forbids(tail, head)
 
     def leaves_open(self, pair: Pair, middle: str) -> bool:
-        """Whether a → middle ← b is possible but not known already; never so for the domain in the middle."""
+        """Return whether a → middle ← b is possible but not yet known; never for the domain in the middle.
+
+        Parameters
+        ----------
+        pair : frozenset of str
+            The nodes a and b.
+        middle : str
+            The node in the middle.
+
+        Returns
+        -------
+        bool
+            True if data have to decide whether it is a collider.
+        """
         a, b = sort_pair(pair)
         possible = not self.forbids(a, middle) and not self.forbids(b, middle)
         return possible and not (self.directs(a, middle) and self.directs(b, middle))
 
-    # Whether it makes sense
+    # Consistency
 
     def check(self, names: Iterable[str]) -> None:
-        """Refuse knowledge that contradicts itself or names what is not among these variables.
+        """Refuse knowledge that contradicts itself or names unknown variables.
 
-        The domain may be named whether or not it is among them: with one client there is none, and what is said
-        about it is then idle.
+        The domain may be named even if it is not among the variables: with one client there is no domain, and
+        knowledge about it has no effect.
+
+        Parameters
+        ----------
+        names : iterable of str
+            The variables.
+
+        Raises
+        ------
+        KnowledgeError
+            If there is such a problem; the message lists all of them.
         """
-        complaints = list(self._complaints(frozenset(names) | {DOMAIN}))
-        if complaints:
-            lines = [_to_printable_line(complaint) for complaint in complaints[:MAX_PROBLEMS]]
-            if len(complaints) > MAX_PROBLEMS:
-                lines.append(f"and {len(complaints) - MAX_PROBLEMS} more")
+        problems = list(self._find_problems(frozenset(names) | {DOMAIN}))
+        if problems:
+            lines = [_to_printable_line(problem) for problem in problems[:MAX_PROBLEMS]]
+            if len(problems) > MAX_PROBLEMS:
+                lines.append(f"and {len(problems) - MAX_PROBLEMS} more")
             raise KnowledgeError(
                 "this knowledge cannot be used; correct it:\n- " + "\n- ".join(lines)[:MAX_MESSAGE_LENGTH]
             )
@@ -109,9 +196,9 @@ class Knowledge:
     def _tier_of(self) -> Mapping[str, int]:
         return {name: position for position, tier in enumerate(self.tiers) for name in tier}
 
-    def _complaints(self, known: frozenset[str]) -> Iterator[str]:
-        yield from self._wrong_names(known)
-        yield from self._wrong_tiers()
+    def _find_problems(self, known: frozenset[str]) -> Iterator[str]:
+        yield from self._find_wrong_names(known)
+        yield from self._find_wrong_tiers()
         for tail, head in sorted(self.required):
             if head == DOMAIN:
                 yield f"{tail} → {head} is required, but the domain has no causes"
@@ -119,9 +206,9 @@ class Knowledge:
                 yield f"{tail} → {head} is both required and forbidden"
             if self._against_tiers(tail, head):
                 yield f"{tail} → {head} is required, but the tiers forbid it"
-        yield from self._wrong_order()
+        yield from self._find_wrong_order()
 
-    def _wrong_names(self, known: frozenset[str]) -> Iterator[str]:
+    def _find_wrong_names(self, known: frozenset[str]) -> Iterator[str]:
         mentioned = {name for arrow in self.required | self.forbidden for name in arrow}
         unknown = mentioned.union(*self.tiers) - known
         if unknown:
@@ -129,7 +216,7 @@ class Knowledge:
         for name in sorted({tail for tail, head in self.required if tail == head}):
             yield f"{name} → {name} is required, but nothing causes itself"
 
-    def _wrong_tiers(self) -> Iterator[str]:
+    def _find_wrong_tiers(self) -> Iterator[str]:
         listed = Counter(name for tier in self.tiers for name in tier)
         for name in sorted(name for name, times in listed.items() if times > 1):
             yield f"{name} is listed {listed[name]} times in the tiers; list it once"
@@ -139,8 +226,8 @@ class Knowledge:
             if not 0 <= position < len(self.tiers):
                 yield f"forbid_within_tier names tier {position}, but tiers are numbered 0 to {len(self.tiers) - 1}"
 
-    def _wrong_order(self) -> Iterator[str]:
-        """Chains of required arrows that come back to their start, or lead back to an earlier tier."""
+    def _find_wrong_order(self) -> Iterator[str]:
+        """Yield chains of required arrows that return to their start, or lead to an earlier tier."""
         children: dict[str, set[str]] = {}
         for tail, head in self.required:
             if tail != head:
@@ -149,18 +236,18 @@ class Knowledge:
         for start in sorted(children):
             if start in circling:
                 yield f"required arrows lead from {start} back to {start}; a cause cannot be its own effect"
-            # The single arrow has been named above; here only what takes several, through variables in no tier.
+            # A single arrow has been reported above; here only chains through variables in no tier.
             chained = [ends_of[child] for child in children[start] if child in ends_of]
             early, end = min(chained, default=(len(self.tiers), ""))
             if self._tier_of.get(start, -1) > early and end not in children[start]:
                 yield f"required arrows lead from {start} to {end}, which is in an earlier tier"
 
     def _earliest_ends(self, children: Mapping[str, Iterable[str]]) -> dict[str, tuple[int, str]]:
-        """For variables in no tier: tier and name of the earliest that arrows lead to, past others in no tier.
+        """Return, for variables in no tier, tier and name of the earliest variable that arrows lead to.
 
-        A chain back in time has two neighbours among its variables with tiers that go back, with none or only such
-        between them; so nothing is missed by looking no farther. From each end backwards, the earliest first: whoever
-        comes by first has found the end of all it meets.
+        Paths pass only variables in no tier. A chain back in time has two variables with tiers that go back and only
+        variables without tiers between them, so these paths are enough. The search goes backwards from each end, the
+        earliest first, and the first visit of a variable finds its end.
         """
         parents = _reverse_edges(children)
         found: dict[str, tuple[int, str]] = {}
@@ -175,10 +262,10 @@ class Knowledge:
 
 
 def _find_cycle_nodes(children: Mapping[str, Iterable[str]]) -> frozenset[str]:
-    """The nodes that arrows lead back to; no node is its own child.
+    """Return the nodes on directed cycles; no node is its own child.
 
-    Two walks over all arrows, after Kosaraju: taken in the reverse of the order in which a first walk leaves them,
-    a walk against the arrows from a node meets those, of the ones not met before, that lie on a cycle with it.
+    Two walks over all arrows, after Kosaraju. In the reverse postorder of the first walk, a walk against the arrows
+    from a node meets exactly the nodes, not met before, that lie on a cycle with it.
     """
     parents = _reverse_edges(children)
     met: set[str] = set()
@@ -197,7 +284,7 @@ def _find_cycle_nodes(children: Mapping[str, Iterable[str]]) -> frozenset[str]:
 
 
 def _postorder(children: Mapping[str, Iterable[str]]) -> list[str]:
-    """All nodes, each once everything that it leads to has been visited: a walk in depth, without recursion."""
+    """Return all nodes in postorder of a depth-first walk, without recursion."""
     left: list[str] = []
     visited: set[str] = set()
     for start in children:
@@ -229,22 +316,22 @@ def _list_names(names: Iterable[str]) -> str:
     return ", ".join(name[:80] for name in listed[:MAX_PROBLEMS]) + more
 
 
-def _to_printable_line(complaint: str) -> str:
-    """One line, whatever the names in it: what cannot be printed stands as its number."""
-    printable = (letter if letter.isprintable() else ascii(letter)[1:-1] for letter in complaint[:MAX_MESSAGE_LENGTH])
+def _to_printable_line(problem: str) -> str:
+    """Return the text on one line, with characters that cannot be printed escaped."""
+    printable = (letter if letter.isprintable() else ascii(letter)[1:-1] for letter in problem[:MAX_MESSAGE_LENGTH])
     return "".join(printable)
 
 
 def _to_arrow(given: Iterable[str]) -> Arrow:
     found = (given,) if isinstance(given, str) else tuple(given)
     if len(found) != 2:
-        raise KnowledgeError(f"an arrow is written (tail, head), found {repr(given)[:80]}")
+        raise KnowledgeError(f"found the arrow {repr(given)[:80]}; expected (tail, head). Correct it")
     return found[0], found[1]
 
 
 def _to_tier(given: Iterable[str]) -> tuple[str, ...]:
     if isinstance(given, str):  # it would fall apart into letters
-        raise KnowledgeError(f"a tier is a list of variables, found {given[:80]!r}; write [{given[:80]!r}]")
+        raise KnowledgeError(f"found the tier {given[:80]!r}; expected a list of variables. Write [{given[:80]!r}]")
     return tuple(given)
 
 

@@ -1,7 +1,7 @@
-"""Meek's four rules (1995): what arrows, acyclicity and known colliders imply about the remaining lines.
+"""Meek's four rules (1995): directions that follow from arrows, acyclicity and known colliders.
 
-Together they are complete: closing a pattern under rules 1 to 3, or a pattern with knowledge under all four, directs
-exactly the edges that point the same way in every DAG of the class.
+The rules are complete. A pattern closed under rules 1 to 3, or a pattern with knowledge closed under all four, directs
+exactly the edges that have the same direction in every DAG of the class.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ MeekRule: TypeAlias = Literal["meek-1", "meek-2", "meek-3", "meek-4"]
 
 
 def matches_rule_1(graph: PartialGraph, tail: str, head: str) -> bool:
-    """c → tail — head, c not adjacent to head  ⟹  tail → head."""
-    return any(not graph.adjacent(c, head) for c in graph.parents(tail))
+    """Return whether rule 1 applies: c → tail — head, c not adjacent to head  ⟹  tail → head."""
+    return any(not graph.is_adjacent(c, head) for c in graph.parents(tail))
 
 
 def matches_rule_2(graph: PartialGraph, tail: str, head: str) -> bool:
-    """tail → c → head, tail — head  ⟹  tail → head."""
+    """Return whether rule 2 applies: tail → c → head, tail — head  ⟹  tail → head."""
     return not graph.children(tail).isdisjoint(graph.parents(head))
 
 
 def matches_rule_3(graph: PartialGraph, tail: str, head: str) -> bool:
-    """tail — c → head, tail — d → head, c not adjacent to d  ⟹  tail → head."""
+    """Return whether rule 3 applies: tail — c → head, tail — d → head, c not adjacent to d  ⟹  tail → head."""
     flanks = [c for c in graph.parents(head) if graph.has_line(tail, c)]
-    return any(not graph.adjacent(c, d) for c, d in combinations(flanks, 2))
+    return any(not graph.is_adjacent(c, d) for c, d in combinations(flanks, 2))
 
 
 def matches_rule_4(graph: PartialGraph, tail: str, head: str) -> bool:
-    """tail — d → c → head, tail adjacent to c, d not adjacent to head  ⟹  tail → head."""
+    """Return whether rule 4 applies: tail — d → c → head, tail adjacent to c, d not to head  ⟹  tail → head."""
     return any(
-        graph.has_line(tail, d) and not graph.adjacent(d, head)
+        graph.has_line(tail, d) and not graph.is_adjacent(d, head)
         for c in graph.parents(head) & graph.neighbours(tail)
         for d in graph.parents(c)
     )
@@ -51,7 +51,7 @@ MEEK_RULES: Mapping[MeekRule, Callable[[PartialGraph, str, str], bool]] = {
 
 
 def find_implied_arrows(graph: PartialGraph) -> Mapping[Arrow, MeekRule]:
-    """The arrows that the rules demand in this graph as it stands, each with the first rule that does."""
+    """Return the arrows that follow in this graph, each with the first rule that implies it."""
     found: dict[Arrow, MeekRule] = {}
     for line in graph.lines:
         a, b = line
@@ -65,10 +65,31 @@ def find_implied_arrows(graph: PartialGraph) -> Mapping[Arrow, MeekRule]:
 def apply_meek_rules(
     graph: PartialGraph, knowledge: Knowledge = NO_KNOWLEDGE
 ) -> tuple[PartialGraph, Mapping[Arrow, MeekRule]]:
-    """Apply the rules until nothing changes; also the arrows this added, with their rules.
+    """Apply Meek's rules until nothing changes.
 
-    Each sweep looks at all lines of the same graph and takes all arrows demanded, except those that knowledge forbids
-    or that lie on a directed cycle: noisy tests can demand such. A line demanded in both directions stays a line.
+    Each pass looks at all lines of the same graph and takes all implied arrows, except those that knowledge forbids or
+    that lie on a directed cycle: errors of tests can imply such arrows. A line implied in both directions stays a line.
+
+    Parameters
+    ----------
+    graph : PartialGraph
+        A partially directed graph.
+    knowledge : Knowledge, optional
+        Background knowledge.
+
+    Returns
+    -------
+    graph : PartialGraph
+        The closed graph.
+    rules : mapping from (str, str) to str
+        The arrows that were added, each with its rule, "meek-1" to "meek-4".
+
+    Examples
+    --------
+    >>> graph = PartialGraph(("x", "y", "z"), frozenset({("x", "y")}), frozenset({frozenset("yz")}))
+    >>> closed, rules = apply_meek_rules(graph)
+    >>> rules
+    {('y', 'z'): 'meek-1'}
     """
     reasons: dict[Arrow, MeekRule] = {}
     while True:

@@ -1,7 +1,6 @@
-"""PartialGraph: an immutable graph of arrows (a → b) and lines (a — b).
+"""Partially directed graphs: immutable, with arrows (a → b) and lines (a — b).
 
-A line says that a and b are adjacent while the direction is not known. A DAG is a partial graph without lines. The
-graph knows nothing of tests, searches or plots.
+A line says that a and b are adjacent and that the direction is not known. A DAG is a graph without lines.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, TypeAlias
 
+from fedcdh._runtime.optional_imports import optional_import
 from fedcdh.errors import GraphError, UndirectedEdgeError
 from fedcdh.protocols import DOMAIN
 
@@ -22,26 +22,49 @@ Arrow: TypeAlias = tuple[str, str]
 """(tail, head), read tail → head."""
 
 Pair: TypeAlias = frozenset[str]
-"""Two nodes, whichever comes first."""
+"""Two nodes, in no order."""
 
 
 def node_sort_key(node: str) -> tuple[bool, str]:
-    """Sorting key of nodes: the domain first, then alphabetically."""
+    """Return the sorting key of a node: the domain first, then alphabetically."""
     return node != DOMAIN, node
 
 
 def sort_pair(pair: Pair) -> tuple[str, str]:
-    """The two nodes of a pair in their canonical order: sorted, the domain always first."""
+    """Return the two nodes of a pair in canonical order: sorted, the domain first."""
     a, b = pair
     return (b, a) if b == DOMAIN or (a != DOMAIN and b < a) else (a, b)
 
 
 @dataclass(frozen=True, eq=False)
 class PartialGraph:
-    """Nodes, arrows and lines; at most one edge between two nodes.
+    """Hold a graph of arrows and lines, with at most one edge between two nodes.
 
-    The order of `nodes` is kept for display and conversions only: two graphs with the same nodes and the same edges
-    are equal, whatever the order.
+    The order of the nodes is kept for display and conversions only. Two graphs with the same nodes and the same edges
+    are equal.
+
+    Parameters
+    ----------
+    nodes : tuple of str
+        The nodes.
+    arrows : frozenset of (str, str)
+        The directed edges, as (tail, head).
+    lines : frozenset of frozenset of str
+        The undirected edges.
+
+    Raises
+    ------
+    GraphError
+        If a node is listed twice, an edge names an unknown node, or two edges join the same nodes.
+
+    Examples
+    --------
+    >>> graph = PartialGraph(("x", "y", "z"), frozenset({("x", "y")}), frozenset({frozenset({"y", "z"})}))
+    >>> print(graph)
+    x → y
+    y — z
+    >>> graph.parents("y")
+    frozenset({'x'})
     """
 
     nodes: tuple[str, ...]
@@ -53,92 +76,246 @@ class PartialGraph:
 
     @classmethod
     def complete(cls, nodes: Iterable[str]) -> PartialGraph:
-        """Every pair joined by a line: where constraint-based search begins."""
+        """Return the graph in which a line joins every pair of nodes.
+
+        Parameters
+        ----------
+        nodes : iterable of str
+            The nodes.
+
+        Returns
+        -------
+        PartialGraph
+            The complete graph, with which a constraint-based search begins.
+        """
         nodes = tuple(nodes)
         return cls(nodes, lines=frozenset(frozenset(pair) for pair in combinations(nodes, 2)))
 
     @classmethod
     def from_dag(cls, nodes: Iterable[str], arrows: Iterable[Arrow]) -> PartialGraph:
-        """A graph of arrows only, refused if they run in a circle."""
+        """Return the DAG with these arrows.
+
+        Parameters
+        ----------
+        nodes : iterable of str
+            The nodes.
+        arrows : iterable of (str, str)
+            The arrows, as (tail, head).
+
+        Returns
+        -------
+        PartialGraph
+            The DAG.
+
+        Raises
+        ------
+        GraphError
+            If the arrows contain a directed cycle.
+        """
         graph = cls(tuple(nodes), arrows=frozenset(arrows))
         if not graph.is_acyclic():
-            raise GraphError("the arrows run in a directed cycle, a DAG has none; remove or turn one of them")
+            raise GraphError("the arrows contain a directed cycle; expected a DAG. Remove or reverse one of them")
         return graph
 
-    # What is there
+    # Questions about the graph
 
-    def adjacent(self, a: str, b: str) -> bool:
-        """Whether an edge of any kind joins the two."""
+    def is_adjacent(self, a: str, b: str) -> bool:
+        """Return whether an arrow or a line joins two nodes.
+
+        Parameters
+        ----------
+        a, b : str
+            The nodes.
+
+        Returns
+        -------
+        bool
+            True if they are adjacent.
+        """
         return b in self._neighbours[a]
 
     def has_line(self, a: str, b: str) -> bool:
-        """Whether a — b is there."""
+        """Return whether the line a — b is in the graph.
+
+        Parameters
+        ----------
+        a, b : str
+            The nodes.
+
+        Returns
+        -------
+        bool
+            True if a line joins them.
+        """
         return frozenset((a, b)) in self.lines
 
     def neighbours(self, node: str) -> frozenset[str]:
-        """All nodes joined to this one, by arrow or by line."""
+        """Return all nodes joined to a node, by arrow or by line.
+
+        Parameters
+        ----------
+        node : str
+            The node.
+
+        Returns
+        -------
+        frozenset of str
+            Its neighbours.
+        """
         return self._neighbours[node]
 
     def parents(self, node: str) -> frozenset[str]:
+        """Return the tails of all arrows into a node.
+
+        Parameters
+        ----------
+        node : str
+            The node.
+
+        Returns
+        -------
+        frozenset of str
+            Its parents.
+        """
         return self._parents[node]
 
     def children(self, node: str) -> frozenset[str]:
+        """Return the heads of all arrows out of a node.
+
+        Parameters
+        ----------
+        node : str
+            The node.
+
+        Returns
+        -------
+        frozenset of str
+            Its children.
+        """
         return self._children[node]
 
     @cached_property
     def skeleton(self) -> frozenset[Pair]:
-        """The adjacent pairs, directions forgotten."""
+        """Return the adjacent pairs."""
         return self.lines | {frozenset(arrow) for arrow in self.arrows}
 
     @cached_property
     def unshielded_triples(self) -> frozenset[tuple[Pair, str]]:
-        """The triples a, z, b with z adjacent to both and a not adjacent to b, each as ({a, b}, z)."""
+        """Return the triples a, z, b with z adjacent to both and a not adjacent to b, each as ({a, b}, z)."""
         return frozenset(
             (frozenset((a, b)), node)
             for node in self.nodes
             for a, b in combinations(self.neighbours(node), 2)
-            if not self.adjacent(a, b)
+            if not self.is_adjacent(a, b)
         )
 
     @cached_property
     def colliders(self) -> frozenset[tuple[Pair, str]]:
-        """The unshielded triples that read a → z ← b, each as ({a, b}, z)."""
+        """Return the unshielded colliders a → z ← b, each as ({a, b}, z)."""
         return frozenset((pair, middle) for pair, middle in self.unshielded_triples if pair <= self.parents(middle))
 
     def has_path(self, start: str, end: str) -> bool:
-        """Whether arrows lead from start to end; every node reaches itself."""
+        """Return whether arrows lead from one node to another; every node reaches itself.
+
+        Parameters
+        ----------
+        start, end : str
+            The nodes.
+
+        Returns
+        -------
+        bool
+            True if there is a directed path.
+        """
         return end in find_reachable(self._children, start)
 
     def is_acyclic(self) -> bool:
-        """Whether the arrows, lines left aside, contain no directed cycle."""
+        """Return whether the arrows contain no directed cycle; lines do not matter."""
         return not find_cycle_arrows(self.arrows, self.arrows)
 
     def is_dag(self) -> bool:
-        """Whether every edge is an arrow and none of them lies on a directed cycle."""
+        """Return whether all edges are arrows and there is no directed cycle."""
         return not self.lines and self.is_acyclic()
 
-    # What can be made of it
+    # Changed graphs
 
     def orient(self, tail: str, head: str) -> PartialGraph:
-        """The same graph with tail — head turned into tail → head."""
+        """Return the graph with the line tail — head directed as tail → head.
+
+        Parameters
+        ----------
+        tail, head : str
+            The nodes.
+
+        Returns
+        -------
+        PartialGraph
+            The changed graph.
+        """
         return self.orient_all([(tail, head)])
 
     def orient_all(self, arrows: Iterable[Arrow]) -> PartialGraph:
-        """The same graph with the line of each of these arrows turned into it."""
+        """Return the graph with the lines of these arrows directed.
+
+        Parameters
+        ----------
+        arrows : iterable of (str, str)
+            The arrows, as (tail, head).
+
+        Returns
+        -------
+        PartialGraph
+            The changed graph.
+
+        Raises
+        ------
+        UndirectedEdgeError
+            If there is no line between the nodes of an arrow.
+        """
         arrows = frozenset(arrows)
         for tail, head in sorted(arrows):
             if not self.has_line(tail, head):
-                raise UndirectedEdgeError(f"{tail} — {head} is not an undirected edge of this graph")
+                raise UndirectedEdgeError(
+                    f"{tail} — {head} is not an undirected edge of this graph; only these can be directed. See "
+                    "graph.lines"
+                )
         return replace(self, arrows=self.arrows | arrows, lines=self.lines.difference(map(frozenset, arrows)))
 
-    def without(self, *pairs: Pair) -> PartialGraph:
-        """The same graph with no edge between these pairs."""
+    def remove_edges(self, *pairs: Pair) -> PartialGraph:
+        """Return the graph without the edges between these pairs.
+
+        Parameters
+        ----------
+        *pairs : frozenset of str
+            The pairs of nodes.
+
+        Returns
+        -------
+        PartialGraph
+            The changed graph.
+        """
         gone = frozenset(pairs)
         arrows = frozenset(arrow for arrow in self.arrows if frozenset(arrow) not in gone)
         return replace(self, arrows=arrows, lines=self.lines - gone)
 
     def drop(self, node: str) -> PartialGraph:
-        """The same graph without this node and its edges; `drop(DOMAIN)` leaves the variables."""
+        """Return the graph without a node and its edges; `drop(DOMAIN)` leaves the variables.
+
+        Parameters
+        ----------
+        node : str
+            The node.
+
+        Returns
+        -------
+        PartialGraph
+            The changed graph.
+
+        Raises
+        ------
+        GraphError
+            If there is no such node.
+        """
         if node not in self._neighbours:
             raise GraphError(f"{node!r} is not a node of this graph; its nodes are {', '.join(self.nodes)}")
         return PartialGraph(
@@ -148,8 +325,20 @@ class PartialGraph:
         )
 
     def to_networkx(self) -> networkx.DiGraph:
-        """A `networkx.DiGraph`; a line becomes two arcs, and the edge attribute `mark` says "arrow" or "line"."""
-        import networkx  # an optional extra: the graph itself needs nothing
+        """Return a `networkx.DiGraph`; a line becomes two arcs, and the edge attribute `mark` is "arrow" or "line".
+
+        Returns
+        -------
+        networkx.DiGraph
+            The graph.
+
+        Raises
+        ------
+        MissingDependencyError
+            If networkx is not installed.
+        """
+        with optional_import("networkx", extra="graphs"):
+            import networkx
 
         graph = networkx.DiGraph()
         graph.add_nodes_from(self.nodes)
@@ -167,7 +356,7 @@ class PartialGraph:
         return hash(self._content)
 
     def __str__(self) -> str:
-        """One edge per line, isolated nodes last."""
+        """Return a text with one edge per row, isolated nodes last."""
         arrows = sorted((node_sort_key(tail), node_sort_key(head)) for tail, head in self.arrows)
         lines = sorted((node_sort_key(a), node_sort_key(b)) for a, b in map(sort_pair, self.lines))
         alone = sorted((node for node in self.nodes if not self.neighbours(node)), key=node_sort_key)
@@ -175,7 +364,7 @@ class PartialGraph:
         rows += [f"{_display_name(a)} — {_display_name(b)}" for (_, a), (_, b) in lines]
         return "\n".join(rows + [_display_name(node) for node in alone])
 
-    # Indices, built when first needed
+    # Indices, built when they are first needed
 
     @property
     def _content(self) -> tuple[frozenset[str], frozenset[Arrow], frozenset[Pair]]:
@@ -196,7 +385,7 @@ class PartialGraph:
 
 
 def find_reachable(children: Mapping[str, Iterable[str]], start: str) -> frozenset[str]:
-    """The nodes that arrows lead to from start, start itself among them."""
+    """Return the nodes that arrows lead to from start, and start itself."""
     seen, waiting = {start}, [start]
     while waiting:
         new = set(children.get(waiting.pop(), ())) - seen
@@ -206,7 +395,7 @@ def find_reachable(children: Mapping[str, Iterable[str]], start: str) -> frozens
 
 
 def find_cycle_arrows(existing: Iterable[Arrow], added: Iterable[Arrow]) -> frozenset[Arrow]:
-    """Those added arrows that lie on a directed cycle once all of them stand beside the existing ones."""
+    """Return the added arrows that would lie on a directed cycle of existing and added ones."""
     added = frozenset(added)
     children: dict[str, set[str]] = {}
     for tail, head in added.union(existing):
@@ -238,12 +427,12 @@ def _find_problems(graph: PartialGraph) -> Iterator[str]:
         yield f"nodes are listed more than once: {', '.join(twice)}; list each node once"
     for edge in (*graph.arrows, *graph.lines):
         if len(frozenset(edge)) != 2:
-            yield f"an edge joins two different nodes, found {sorted(edge)}"
+            yield f"found an edge between {sorted(edge)}; an edge joins two different nodes. Remove or correct it"
     strangers = frozenset[str]().union(*graph.arrows, *graph.lines) - known
     if strangers:
         yield f"edges name nodes that are not in the graph: {', '.join(sorted(strangers))}; add them to nodes"
     for tail, head in sorted(graph.arrows):
         if (head, tail) in graph.arrows:
-            yield f"both {tail} → {head} and {head} → {tail}; two nodes are joined by one edge at most"
+            yield f"found both {tail} → {head} and {head} → {tail}; at most one edge may join two nodes. Remove one"
         if frozenset((tail, head)) in graph.lines:
-            yield f"both {tail} → {head} and {tail} — {head}; two nodes are joined by one edge at most"
+            yield f"found both {tail} → {head} and {tail} — {head}; at most one edge may join two nodes. Remove one"

@@ -1,14 +1,14 @@
-"""The sum under homomorphic encryption, which the paper names: CKKS, by the library TenSEAL (extra `encrypted`).
+"""Sums under homomorphic encryption, which the paper mentions: CKKS, by the library TenSEAL (extra `encrypted`).
 
-A key holder makes a pair of keys and hands out the public one. Sites encrypt with it, the server adds up what it cannot
-read, and the key holder opens the sum. The numbers are those that masks hide (`vectors`), and the sum is the same
-integer for integer: CKKS computes with errors, so every number travels as three limbs of 22 bits, whose sums are small
-enough for the errors to round away. What the key holder tells is then a function of the numbers alone: the errors, from
-which a key could be computed, stay with it.
+A key holder makes a pair of keys and distributes the public one. Clients encrypt with it, the server adds ciphertexts
+it cannot read, and the key holder decrypts the sum. The numbers are those of secure aggregation (`integer_vectors`),
+and the sum is the same integers. CKKS computes with errors, so every number travels as three limbs of 22 bits, whose
+sums are small enough for the errors to round away. What the key holder publishes is then a function of the numbers
+alone; the errors, from which a key could be computed, stay with the key holder.
 
-What encryption does not do: whoever has the key can open the file of every single site, so the key holder and the
-server must not be one, nor talk. There is no sharing of the key in this library. Masks (`member`, `sums`) need no such
-trust, send a quarter to a twelfth, and survive sites that leave: they are what we recommend.
+Limits: the key holder can decrypt the file of every single client, so key holder and server must be different parties
+that do not cooperate. This library does not split the key. Secure aggregation (`secure_aggregation`) needs no such
+trust, sends a quarter to a twelfth of the bytes, and survives clients that leave; it is what we recommend.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from fedcdh._runtime.array_types import Array
 from fedcdh._runtime.optional_imports import optional_import
 from fedcdh.errors import SecureAggregationError
 from fedcdh.summaries.aggregation import Aggregate
@@ -28,18 +28,28 @@ from fedcdh.summaries.integer_vectors import Words, decode_aggregate, encode_sum
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary
 
+__all__ = ["add_encrypted", "decrypt_sum", "encrypt_summary", "generate_key_pair", "public_key_fingerprint"]
+
 POLYNOMIAL_DEGREE, MODULUS_BITS, SCALE = 8192, (60, 60), 2.0**24
-"""Of the scheme. 120 bits of modulus at degree 8192 are far inside the tables for 128 bits of security (218)."""
+"""Parameters of CKKS. A modulus of 120 bits at degree 8192 is far inside the tables for 128 bits of security (218)."""
 LIMB_BITS, N_LIMBS = 22, 3
-"""A limb in [-2²¹, 2²¹), 1000 of them, times the scale, stay below half the modulus; errors stay below 0.02."""
+"""1000 limbs in [-2²¹, 2²¹), times the scale, stay below half the modulus; errors stay below 0.02."""
 MAX_CLIENTS = 1000
-_MAX_ROUNDING_ERROR = 0.25  # from a whole number: beyond, what was opened is no sum of what sites encrypt
+_MAX_ROUNDING_ERROR = 0.25  # distance from an integer beyond which a decrypted number is not a sum of limbs
 _MAGIC = b"fedcdh-encrypted-1\n"
 _LENGTH = struct.Struct("<I")
 
 
 def generate_key_pair() -> tuple[bytes, bytes]:
-    """The private key, which never leaves its holder, and the public one, for sites and the server."""
+    """Generate a pair of keys, for the key holder.
+
+    Returns
+    -------
+    private : bytes
+        The private key, which never leaves the key holder.
+    public : bytes
+        The public key, for clients and the server.
+    """
     tenseal = _import_tenseal()
     context = tenseal.context(tenseal.SCHEME_TYPE.CKKS, POLYNOMIAL_DEGREE, coeff_mod_bit_sizes=list(MODULUS_BITS))
     context.global_scale = SCALE
@@ -50,67 +60,152 @@ def generate_key_pair() -> tuple[bytes, bytes]:
 
 
 def public_key_fingerprint(public: bytes) -> str:
-    """For sites to compare with the key holder: whoever swaps the public key for its own can read all that follows."""
+    """Return the fingerprint of a public key, which clients compare with the key holder.
+
+    A party that replaces the public key by its own can read everything that follows.
+
+    Parameters
+    ----------
+    public : bytes
+        The public key.
+
+    Returns
+    -------
+    str
+        SHA-256 in hexadecimal digits.
+
+    Examples
+    --------
+    >>> public_key_fingerprint(b"key")[:8]
+    '2c70e12b'
+    """
     return hashlib.sha256(public).hexdigest()
 
 
 def encrypt_summary(summary: Summary, plan: StudyPlan, public: bytes, groups: Mapping[str, str] | None = None) -> bytes:
-    """A site's summary, for the server to add. It is a release: ask the policy of the site first (`taking_part`)."""
+    """Encrypt a client's summary, for the server to add. It is a release: ask the site's policy first (`releases`).
+
+    Parameters
+    ----------
+    summary : Summary
+        Summary of one client.
+    plan : StudyPlan
+        The plan that it follows.
+    public : bytes
+        The public key.
+    groups : mapping from str to str, optional
+        Group of every client. Default: each by itself.
+
+    Returns
+    -------
+    bytes
+        The encrypted summary.
+
+    Raises
+    ------
+    SecureAggregationError
+        If the key cannot be read.
+    """
     words = encode_summary(summary, plan, group_clients(groups or {}, plan.clients))
     tenseal, context = _import_tenseal(), _load_context(public)
     return _pack_parts(tenseal.ckks_vector(context, slots.tolist()).serialize() for slots in _to_limbs(words))
 
 
 def add_encrypted(messages: Iterable[bytes], public: bytes) -> bytes:
-    """The encrypted sum, without opening anything; TenSEAL's vectors of all sites are added one after the other."""
+    """Add encrypted summaries without decrypting any, one after the other.
+
+    Parameters
+    ----------
+    messages : iterable of bytes
+        Encrypted summaries of all clients.
+    public : bytes
+        The public key.
+
+    Returns
+    -------
+    bytes
+        The encrypted sum.
+
+    Raises
+    ------
+    SecureAggregationError
+        If there is nothing to add, or a message cannot be read or has another length.
+    """
     tenseal, context = _import_tenseal(), _load_context(public)
     total: list[Any] = []
-    sites = 0
-    for sites, message in enumerate(messages, start=1):
+    clients = 0
+    for clients, message in enumerate(messages, start=1):
         parts = [_load_vector(tenseal, context, part) for part in _unpack_parts(message)]
-        if sites > MAX_CLIENTS or (total and len(parts) != len(total)):
+        if clients > MAX_CLIENTS or (total and len(parts) != len(total)):
             raise SecureAggregationError(
-                f"message {sites} has another length, or there are more than {MAX_CLIENTS} of them"
+                f"Message {clients} has {len(parts)} parts. Expected as many as the others have, and at most "
+                f"{MAX_CLIENTS} messages. Ask that client which plan it follows"
             )
         total = [one + other for one, other in zip(total, parts, strict=True)] if total else parts
-    if not sites:
+    if not clients:
         raise SecureAggregationError(
-            "there is nothing to add; expected the encrypted summaries of all sites of the plan"
+            "There is nothing to add. Expected the encrypted summaries of all clients of the plan. Name their files"
         )
     return _pack_parts(part.serialize() for part in total)
 
 
 def decrypt_sum(message: bytes, plan: StudyPlan, private: bytes, groups: Mapping[str, str] | None = None) -> Aggregate:
-    """The sum over all sites of the plan, checked as a summary is; for the key holder."""
+    """Decrypt the sum over all clients of the plan, and validate it as a summary is; for the key holder.
+
+    Parameters
+    ----------
+    message : bytes
+        The encrypted sum.
+    plan : StudyPlan
+        The plan of the study.
+    private : bytes
+        The private key.
+    groups : mapping from str to str, optional
+        Group of every client. Default: each by itself.
+
+    Returns
+    -------
+    Aggregate
+        The sum.
+
+    Raises
+    ------
+    SecureAggregationError
+        If the key is the public one, or the message is not a sum of summaries of this plan.
+    """
     tenseal, context = _import_tenseal(), _load_context(private)
     if not context.has_secret_key():
-        raise SecureAggregationError("this is the public key; a sum is opened with the private one, by who holds it")
-    there = group_clients(groups or {}, plan.clients)
+        raise SecureAggregationError(
+            "This is the public key. Expected the private one, which decrypts a sum. Ask the key holder to decrypt it"
+        )
+    found = group_clients(groups or {}, plan.clients)
     slots = [np.array(_load_vector(tenseal, context, part).decrypt()) for part in _unpack_parts(message)]
-    return decode_aggregate(_from_limbs(np.concatenate(slots), vector_length(plan, len(there))), plan, there)
+    return decode_aggregate(_from_limbs(np.concatenate(slots), vector_length(plan, len(found))), plan, found)
 
 
-def _to_limbs(words: Words) -> Iterator[npt.NDArray[np.float64]]:
-    """Numbers modulo 2⁶⁴ as limbs that lie around zero, as many at a time as a ciphertext holds."""
+def _to_limbs(words: Words) -> Iterator[Array]:
+    """Yield numbers modulo 2⁶⁴ as limbs around zero, as many at a time as a ciphertext holds."""
     rest, limbs = words.view(np.int64), []
     for _ in range(N_LIMBS):
         low = (rest + (1 << (LIMB_BITS - 1))) % (1 << LIMB_BITS) - (1 << (LIMB_BITS - 1))
         limbs.append(low)
-        rest = (rest >> LIMB_BITS) + (low < 0)  # what is left, so that low + 2²² rest is the number: no overflow
+        rest = (rest >> LIMB_BITS) + (low < 0)  # low + 2²² rest is the number, without overflow
     values = np.concatenate(limbs).astype(np.float64)
     for start in range(0, len(values), POLYNOMIAL_DEGREE // 2):
         yield values[start : start + POLYNOMIAL_DEGREE // 2]
 
 
-def _from_limbs(values: npt.NDArray[np.float64], count: int) -> Words:
-    """The numbers again, from sums of their limbs."""
-    whole = np.rint(values)
-    if len(values) != N_LIMBS * count or not np.abs(values - whole).max(initial=0.0) < _MAX_ROUNDING_ERROR:
+def _from_limbs(values: Array, count: int) -> Words:
+    """Return the numbers again, from sums of their limbs."""
+    rounded = np.rint(values)
+    error = np.abs(values - rounded).max(initial=0.0)
+    if len(values) != N_LIMBS * count or not error < _MAX_ROUNDING_ERROR:
         raise SecureAggregationError(
-            "what was opened is no sum of encrypted summaries of this plan: sites have another plan or another key, or "
-            "something else was added; ask the server what it sent"
+            f"The decrypted message has {len(values)} numbers, up to {error:.3g} from integers. Expected "
+            f"{N_LIMBS * count} integers, a sum of encrypted summaries of this plan: clients have another plan or "
+            "another key, or something else was added. Ask the server what it sent"
         )
-    limbs = whole.astype(np.int64).view(np.uint64).reshape(N_LIMBS, count)
+    limbs = rounded.astype(np.int64).view(np.uint64).reshape(N_LIMBS, count)
     return np.asarray(sum((limb << np.uint64(LIMB_BITS * place) for place, limb in enumerate(limbs)), np.uint64(0)))
 
 
@@ -125,7 +220,10 @@ def _unpack_parts(message: bytes) -> list[bytes]:
         parts.append(message[start + _LENGTH.size : start + _LENGTH.size + length])
         start += _LENGTH.size + length
     if start != len(message) or not parts:
-        raise SecureAggregationError("this is no encrypted summary as it was made; ask for it again")
+        raise SecureAggregationError(
+            "The message is damaged, or is not an encrypted summary. Expected the bytes that fedcdh wrote. Ask for it "
+            "again"
+        )
     return parts
 
 
@@ -135,7 +233,7 @@ def _load_context(key: bytes) -> Any:
         return tenseal.context_from(key)
     except (ValueError, RuntimeError):
         raise SecureAggregationError(
-            "this is no key for encrypted sums; ask the key holder for the file again"
+            "The key cannot be read. Expected a key for encrypted sums. Ask the key holder for the file again"
         ) from None
 
 
@@ -144,7 +242,8 @@ def _load_vector(tenseal: Any, context: Any, part: bytes) -> Any:
         return tenseal.ckks_vector_from(context, part)
     except (ValueError, RuntimeError):
         raise SecureAggregationError(
-            "an encrypted summary was made with another key, or was damaged; ask for it again"
+            "An encrypted summary was made with another key, or was damaged. Expected one under this key. Ask for it "
+            "again"
         ) from None
 
 

@@ -91,7 +91,7 @@ def plot(
     >>> [text.get_text() for text in axes.texts]
     ['a', 'b', 'cause → effect']
     """
-    with optional_import("matplotlib", extra="report"):
+    with optional_import("matplotlib", extra="plot"):
         from matplotlib import pyplot
     scene = scene_of(drawn, changing)
     entries = _legend_entries(scene) if legend else []
@@ -164,7 +164,7 @@ def save(
             f"The file {path.name} ends in {path.suffix!r}. Expected one of .{', .'.join(FORMATS)}. Rename the file.",
             parameter="path",
         )
-    with optional_import("matplotlib", extra="report"):
+    with optional_import("matplotlib", extra="plot"):
         from matplotlib import pyplot, rc_context
     no_date = {"svg": {"Date": None}, "pdf": {"CreationDate": None, "ModDate": None}, "png": {}}[kind]
     # svg.hashsalt: without it, matplotlib draws the identifiers in the file at random

@@ -1,1 +1,45 @@
-"""Search for graphs: skeleton, colliders, orientation, exact and order search. It sees names and answers, never data."""
+"""Searches for graphs, by independence tests or by scores; they see names and answers, never data.
+
+- `colliders`: rules that decide which unshielded triples are colliders
+- `conditioning_sets`: the conditioning sets that may separate a pair
+- `edge_removal`: rules that decide which separations remove an edge
+- `edge_support`: the support of single edges by the score
+- `exact_search`: the best DAG by dynamic programming
+- `order_search`: the best DAG by a search over orders
+- `orientation`: the direction of the edges of a skeleton
+- `parent_sets`: parent sets and their scores
+- `skeleton`: the PC-stable search for adjacent pairs
+"""
+
+from fedcdh.search.colliders import ColliderRule, TripleDecision, make_largest_p_rule, separating_set_rule
+from fedcdh.search.conditioning_sets import CachedTest
+from fedcdh.search.edge_removal import RemovalRule, remove_all, remove_consistent
+from fedcdh.search.edge_support import EdgeSupport, edge_supports, measure_directions
+from fedcdh.search.order_search import SearchEffort, best_dag
+from fedcdh.search.orientation import Conflict, DirectionEvidence, Orientation, orient_skeleton
+from fedcdh.search.parent_sets import ScoredDag
+from fedcdh.search.skeleton import Skeleton, SkeletonRules, find_skeleton
+
+__all__ = [
+    "CachedTest",
+    "ColliderRule",
+    "Conflict",
+    "DirectionEvidence",
+    "EdgeSupport",
+    "Orientation",
+    "RemovalRule",
+    "ScoredDag",
+    "SearchEffort",
+    "Skeleton",
+    "SkeletonRules",
+    "TripleDecision",
+    "best_dag",
+    "edge_supports",
+    "find_skeleton",
+    "make_largest_p_rule",
+    "measure_directions",
+    "orient_skeleton",
+    "remove_all",
+    "remove_consistent",
+    "separating_set_rule",
+]

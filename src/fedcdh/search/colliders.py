@@ -1,7 +1,7 @@
-"""Which unshielded triples a — z — b are colliders a → z ← b: two rules of one protocol.
+"""Rules that decide which unshielded triples a — z — b are colliders a → z ← b.
 
-A rule only decides each triple and says how sure it is. What happens when decisions contradict each other is settled
-in `orientation`, the same way for every rule.
+A rule decides each triple and says how certain the decision is. `orientation` resolves contradictions between
+decisions, in the same way for every rule.
 """
 
 from __future__ import annotations
@@ -21,32 +21,73 @@ from fedcdh.search.skeleton import Skeleton
 
 @dataclass(frozen=True)
 class TripleDecision:
-    """Whether the middle of an unshielded triple is a collider, how sure that is, and the answers that say so."""
+    """Hold the decision whether the middle of an unshielded triple is a collider.
+
+    Attributes
+    ----------
+    ends : (str, str)
+        The two nodes that are not adjacent.
+    middle : str
+        The node between them.
+    collider : bool
+        True if the middle is a collider.
+    strength : float
+        The certainty; comparable between decisions of the same rule.
+    without_middle : Answer or None
+        The answer with the largest p-value among sets without the middle.
+    with_middle : Answer or None
+        The answer with the largest p-value among sets with the middle.
+
+    Examples
+    --------
+    >>> TripleDecision(("x", "y"), "z", True, 0.9, None, None).arrows
+    (('x', 'z'), ('y', 'z'))
+    """
 
     ends: tuple[str, str]
     middle: str
     collider: bool
-    strength: float  # comparable between decisions of the same rule
-    without_middle: Answer | None  # the most independent the ends get without the middle among the conditions
-    with_middle: Answer | None  # and with it
+    strength: float
+    without_middle: Answer | None
+    with_middle: Answer | None
 
     @property
     def arrows(self) -> tuple[Arrow, Arrow]:
-        """The two arrows into the middle."""
+        """Return the two arrows into the middle."""
         first, second = self.ends
         return (first, self.middle), (second, self.middle)
 
 
 class ColliderRule(Protocol):
-    """Decides every unshielded triple of a skeleton that knowledge leaves open."""
+    """Decide every unshielded triple of a skeleton that knowledge leaves open."""
 
     def __call__(self, skeleton: Skeleton, knowledge: Knowledge, /) -> tuple[TripleDecision, ...]: ...
 
 
 def separating_set_rule(skeleton: Skeleton, knowledge: Knowledge, /) -> tuple[TripleDecision, ...]:
-    """a → z ← b iff z is not in the set that separated a and b; the larger its p-value, the surer.
+    """Decide that z is a collider if it is not in the set that separated a and b: the rule of PC and of the paper.
 
-    The textbook's rule, and the paper's. It asks nothing more.
+    The larger the p-value of the separation, the more certain is the decision. No further tests are made.
+
+    Parameters
+    ----------
+    skeleton : Skeleton
+        The skeleton.
+    knowledge : Knowledge
+        Background knowledge.
+
+    Returns
+    -------
+    tuple of TripleDecision
+        The decisions.
+
+    Examples
+    --------
+    >>> from fedcdh.graphs import NO_KNOWLEDGE, PartialGraph, make_d_separation_test
+    >>> from fedcdh.search import find_skeleton
+    >>> test = make_d_separation_test(PartialGraph.from_dag("xyz", [("x", "z"), ("y", "z")]))
+    >>> [decision.collider for decision in separating_set_rule(find_skeleton("xyz", test, 0.05), NO_KNOWLEDGE)]
+    [True]
     """
     return tuple(
         _decide_from_separator(skeleton, pair, middle) for pair, middle in find_open_triples(skeleton, knowledge)
@@ -56,13 +97,38 @@ def separating_set_rule(skeleton: Skeleton, knowledge: Knowledge, /) -> tuple[Tr
 def make_largest_p_rule(
     test: IndependenceTest, max_conditioning_size: int | None = None, max_sets: int = 1000
 ) -> ColliderRule:
-    """a → z ← b iff max p(a ⫫ b | S without z) > max p(a ⫫ b | S with z); the larger the difference, the surer.
+    """Return the rule that compares the largest p-values with and without z in the conditioning set.
 
-    S runs through the subsets of the possible parents of a and of b in the final skeleton, and the set that separated
-    them in the search is always among them: with a perfect test this alone makes every decision right, and all other
-    sets only guard against errors of a real one. Sets are no larger than those of the skeleton search (its own limit,
-    if any, thus holds here too), nor than `max_conditioning_size`; next to a hub, where a pair would have more than
-    `max_sets` of them, the largest sizes are left out for that pair. All questions are one batch.
+    z is a collider if max p(a ⫫ b | S without z) > max p(a ⫫ b | S with z). The larger the difference, the more certain
+    is the decision.
+
+    Parameters
+    ----------
+    test : IndependenceTest
+        The conditional independence test.
+    max_conditioning_size : int, optional
+        The largest size of S; never more than that of the skeleton search, which is the default.
+    max_sets : int, default 1000
+        The largest number of sets of a pair. Next to a hub, the largest sizes are left out to keep to it.
+
+    Returns
+    -------
+    ColliderRule
+        The rule. All its queries are one batch.
+
+    Notes
+    -----
+    S runs through the subsets of the possible parents of a and of b in the final skeleton. The set that separated them
+    in the search is always among them: with a perfect test it alone makes every decision right, and all other sets
+    only reduce the errors of a real test.
+
+    Examples
+    --------
+    >>> from fedcdh.graphs import NO_KNOWLEDGE, PartialGraph, make_d_separation_test
+    >>> from fedcdh.search import find_skeleton
+    >>> test = make_d_separation_test(PartialGraph.from_dag("xyz", [("x", "z"), ("y", "z")]))
+    >>> [decision.collider for decision in make_largest_p_rule(test)(find_skeleton("xyz", test, 0.05), NO_KNOWLEDGE)]
+    [True]
     """
 
     def rule(skeleton: Skeleton, knowledge: Knowledge, /) -> tuple[TripleDecision, ...]:
@@ -71,13 +137,13 @@ def make_largest_p_rule(
         searched = len(skeleton.queries_per_level) - 1
         largest = searched if max_conditioning_size is None else min(searched, max_conditioning_size)
         pairs = dict.fromkeys(pair for pair, _ in triples)
-        questions = [
-            question
+        queries = [
+            query
             for pair in pairs
-            for question in _list_affordable_queries(pair, parents, largest, max_sets, skeleton.always_given)
+            for query in _list_affordable_queries(pair, parents, largest, max_sets, skeleton.always_given)
         ]
         known = {skeleton.separators[pair].query for pair in pairs if pair in skeleton.separators}
-        answers = run_queries(test, [question for question in questions if question not in known])
+        answers = run_queries(test, [query for query in queries if query not in known])
         evidence: dict[Pair, list[Answer]] = {
             pair: [skeleton.separators[pair]] if pair in skeleton.separators else [] for pair in pairs
         }
@@ -89,7 +155,7 @@ def make_largest_p_rule(
 
 
 def find_open_triples(skeleton: Skeleton, knowledge: Knowledge) -> list[tuple[Pair, str]]:
-    """The unshielded triples that may be colliders for all that knowledge says, in a fixed order."""
+    """Return the unshielded triples that knowledge does not decide, in a fixed order."""
     undecided = (triple for triple in skeleton.graph.unshielded_triples if knowledge.leaves_open(*triple))
     return sorted(undecided, key=lambda triple: (sort_pair(triple[0]), triple[1]))
 
@@ -98,8 +164,8 @@ def _decide_from_separator(skeleton: Skeleton, pair: Pair, middle: str) -> Tripl
     if pair not in skeleton.separators:
         a, b = sort_pair(pair)
         raise GraphError(
-            f"the skeleton has no answer on record for {a} and {b}, which are not adjacent; find the skeleton with the"
-            " same knowledge that directs it, or use by_largest_p"
+            f"the skeleton has no answer for {a} and {b}, which are not adjacent; find the skeleton with the same "
+            "knowledge that directs it, or use make_largest_p_rule"
         )
     answer = skeleton.separators[pair]
     if middle in answer.query.given:
@@ -113,10 +179,9 @@ def _decide_from_answers(pair: Pair, middle: str, answers: Iterable[Answer]) -> 
         sides[middle in answer.query.given].append(answer)
     without = select_most_independent(sides[False]) if sides[False] else None
     within = select_most_independent(sides[True]) if sides[True] else None
-    # The plain difference of p-values, not of their logarithms, which would hardly look at how well the better side
-    # separates.
+    # The difference of p-values, not of their logarithms, which would hardly depend on the larger one.
     difference = _p_value(without) - _p_value(within)
-    # Equal p-values speak for neither; a collider claims two arrows, so the burden of proof is on it.
+    # Equal p-values favour neither. A collider claims two arrows, so it needs the evidence.
     return TripleDecision(sort_pair(pair), middle, difference > 0, abs(difference), without, within)
 
 
@@ -127,7 +192,7 @@ def _p_value(answer: Answer | None) -> float:
 def _list_affordable_queries(
     pair: Pair, parents: Mapping[str, frozenset[str]], largest: int, max_sets: int, always_given: frozenset[str]
 ) -> list[Query]:
-    """The questions about a pair of all sizes up to the largest that keeps them within `max_sets`, at least one."""
+    """Return the queries about a pair, of all sizes up to the largest that keeps them within `max_sets`."""
     first, second = (len(parents[node] - pair - always_given) for node in pair)
     total, size = 2, 0
     while size < min(largest, max(first, second)):
@@ -135,6 +200,4 @@ def _list_affordable_queries(
         if total > max_sets and size >= 1:
             break
         size += 1
-    return [
-        question for chosen in range(size + 1) for question in generate_queries(pair, parents, chosen, always_given)
-    ]
+    return [query for chosen in range(size + 1) for query in generate_queries(pair, parents, chosen, always_given)]

@@ -1,4 +1,4 @@
-"""Which sets may separate a pair, and how they are put to a test."""
+"""The conditioning sets that may separate a pair, and the queries made of them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import Pair, PartialGraph, sort_pair
 from fedcdh.protocols import Answer, IndependenceTest, Query
 
-_MAX_SORTED_SETS = 10_000  # sets, which are sooner sorted than merged
+_MAX_SORTED_SETS = 10_000  # up to here, sorting is faster than merging
 
 
 def possible_parents(graph: PartialGraph, knowledge: Knowledge) -> Mapping[str, frozenset[str]]:
-    """For each node those neighbours that knowledge allows to be its parents.
+    """Return for each node the neighbours that knowledge allows to be its parents.
 
-    If a and b are not adjacent, the parents of a or the parents of b separate them; knowledge never forbids a true
-    parent, so looking among these loses nothing. The domain has none. A pair of the domain and v is thus separated by
-    neighbours of v alone, which is enough: the domain is a root, never a descendant of v.
+    If a and b are not adjacent, the parents of a or the parents of b separate them. Knowledge never forbids a true
+    parent, so these sets are enough. The domain has no parents: it is separated from v by neighbours of v, which is
+    enough because the domain is a root and never a descendant of v.
     """
     return {
         node: frozenset(other for other in graph.neighbours(node) if not knowledge.forbids(other, node))
@@ -31,12 +31,12 @@ def possible_parents(graph: PartialGraph, knowledge: Knowledge) -> Mapping[str, 
 def generate_queries(
     pair: Pair, parents: Mapping[str, frozenset[str]], size: int, always_given: frozenset[str] = frozenset()
 ) -> Iterator[Query]:
-    """The pair given each set of this size drawn from the possible parents of either end; no set twice.
+    """Yield a query for each set of this size from the possible parents of either end, no set twice.
 
-    What is always given joins every set and does not count for its size. One at a time: there may be many millions.
+    The variables in `always_given` join every set and do not count for its size.
     """
     x, y = sort_pair(pair)
-    always = always_given if always_given.isdisjoint(pair) else always_given - pair  # not a set for every question
+    always = always_given if always_given.isdisjoint(pair) else always_given - pair  # one object for all queries
     if not size:
         yield Query(x, y, always)
         return
@@ -53,7 +53,7 @@ def generate_queries(
 def count_queries(
     pair: Pair, parents: Mapping[str, frozenset[str]], size: int, always_given: frozenset[str] = frozenset()
 ) -> int:
-    """How many questions `generate_queries` has, without listing them."""
+    """Return the number of queries of `generate_queries`, without listing them."""
     if not size:
         return 1
     one, other = _set_members(pair, parents, always_given)
@@ -63,59 +63,72 @@ def count_queries(
 def _set_members(
     pair: Pair, parents: Mapping[str, frozenset[str]], always_given: frozenset[str]
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """Whom sets are drawn from, for either end."""
+    """Return the nodes that sets are made of, for either end."""
     x, y = sort_pair(pair)
     return parents[x] - {y} - always_given, parents[y] - {x} - always_given
 
 
-def run_queries(test: IndependenceTest, questions: list[Query]) -> list[Answer]:
-    """The answers to one batch, refused unless each question got its own p-value between 0 and 1."""
-    if not questions:
+def run_queries(test: IndependenceTest, queries: list[Query]) -> list[Answer]:
+    """Return the answers to one batch; refuse them unless each query has its own p-value from 0 to 1."""
+    if not queries:
         return []
-    answers = test(questions)
-    if [answer.query for answer in answers] != questions:
+    answers = test(queries)
+    if [answer.query for answer in answers] != queries:
         raise InvalidAnswerError(
-            f"the independence test was asked {len(questions)} questions and gave {len(answers)} answers, not to the"
-            " same questions in the same order; a test answers each question of a batch, in order"
+            f"the independence test returned {len(answers)} answers to {len(queries)} queries, or in another order; "
+            "expected one answer to each query of a batch, in order. Correct the test"
         )
     for answer in answers:
         if not 0.0 <= answer.p_value <= 1.0:  # also false for nan
             raise InvalidAnswerError(
-                f"the p-value of {answer.query} is {answer.p_value}; expected a number from 0 to 1"
+                f"the p-value of {answer.query} is {answer.p_value}; expected a number from 0 to 1. Correct the test"
             )
     return answers
 
 
 def select_most_independent(answers: Iterable[Answer]) -> Answer:
-    """The answer with the largest p-value; among equals the one with fewest conditions, then the first by name."""
+    """Return the answer with the largest p-value; among equals the smallest set, then the first by name."""
     return min(answers, key=lambda answer: (-answer.p_value, len(answer.query.given), sorted(answer.query.given)))
 
 
 class CachedTest:
-    """Asks the test it wraps each question once only: orientation asks again about much that the search has asked.
+    """Remember the answers of a test: the orientation repeats many queries of the skeleton search.
 
-    Of very many answers only the first are remembered; to the rest, the test gives the same answer again.
+    Parameters
+    ----------
+    test : IndependenceTest
+        The test.
+    max_answers : int
+        The largest number of answers to remember; the test repeats the others, with the same result.
+
+    Examples
+    --------
+    >>> from fedcdh.graphs import PartialGraph, make_d_separation_test
+    >>> from fedcdh.protocols import Query
+    >>> test = CachedTest(make_d_separation_test(PartialGraph(("x", "y"))))
+    >>> test([Query("x", "y")]) == test([Query("x", "y")])
+    True
     """
 
     def __init__(self, test: IndependenceTest, max_answers: int = 1 << 18) -> None:
         self._test, self._most = test, max_answers
         self._known: dict[Query, Answer] = {}
 
-    def __call__(self, questions: Sequence[Query], /) -> list[Answer]:
-        """Answers in the order of the questions."""
-        new = [question for question in dict.fromkeys(questions) if question not in self._known]
+    def __call__(self, queries: Sequence[Query], /) -> list[Answer]:
+        """Return the answers in the order of the queries."""
+        new = [query for query in dict.fromkeys(queries) if query not in self._known]
         found = dict(zip(new, run_queries(self._test, new), strict=True))
-        answers = [found[question] if question in found else self._known[question] for question in questions]
+        answers = [found[query] if query in found else self._known[query] for query in queries]
         self._known.update(islice(found.items(), self._most - len(self._known)))
         return answers
 
 
 def with_progress(test: IndependenceTest, progress: Callable[[int, int], None] | None, level: int) -> IndependenceTest:
-    """The same test, which tells of every batch before it answers."""
+    """Return the same test, which calls `progress` before every batch."""
 
-    def announcing(questions: Sequence[Query], /) -> list[Answer]:
+    def reporting_test(queries: Sequence[Query], /) -> list[Answer]:
         if progress is not None:
-            progress(level, len(questions))
-        return test(questions)
+            progress(level, len(queries))
+        return test(queries)
 
-    return announcing
+    return reporting_test

@@ -1,9 +1,9 @@
-"""Which separations of one level of the search take an edge away.
+"""Rules that decide which separations of one level of the search remove an edge.
 
-Two separations can be too much together. If x ⫫ y | z and x ⫫ z | y both hold, then x is independent of y and z without
-any condition (the intersection property of d-separation), and a lower level would have found that. When a test
-believes both all the same, y and z are so close that neither leaves the other anything to explain, and taking both
-edges away would leave a dependence that nothing explains.
+Two separations can contradict each other. If x ⫫ y | z and x ⫫ z | y both hold, then x is independent of y and z
+without conditioning (the intersection property of d-separation), and a lower level would have found that. If a test
+accepts both, y and z are so strongly dependent that neither adds information to the other. Removing both edges would
+leave a dependence without explanation.
 """
 
 from __future__ import annotations
@@ -17,21 +17,20 @@ from fedcdh.graphs.partial_graph import Pair, sort_pair
 from fedcdh.protocols import Answer
 
 CLEAR_P_VALUE = 0.01
-"""A dependence with p-values below this calls for an explanation; `benchmarks.bench_feature_settings` compares
-others."""
+"""A dependence with all p-values below this needs an explanation; chosen by `benchmarks.bench_feature_settings`."""
 
 
 @dataclass(frozen=True)
 class PriorFindings:
-    """What the levels before have found."""
+    """Hold the findings of the previous levels."""
 
-    separators: Mapping[Pair, Answer]  # of pairs that are gone
-    strongest: Mapping[Pair, Answer]  # the largest p-value met, for pairs that are still there
-    always_given: frozenset[str]  # in every question: no reason for a separation, and no contradiction to one
+    separators: Mapping[Pair, Answer]  # of pairs that are removed
+    strongest: Mapping[Pair, Answer]  # the largest p-value of pairs that are still adjacent
+    always_given: frozenset[str]  # in every query, and so neither a reason for a separation nor against one
 
 
 class RemovalRule(Protocol):
-    """Chooses the separation that removes each pair, among those that one level of the search has found."""
+    """Choose the separation that removes each pair, among those that one level of the search has found."""
 
     def __call__(self, separations: Iterable[Answer], so_far: PriorFindings, /) -> Mapping[Pair, Answer]: ...
 
@@ -42,7 +41,27 @@ def _certainty_key(answer: Answer) -> tuple[float, int, list[str], tuple[str, st
 
 
 def remove_all(separations: Iterable[Answer], so_far: PriorFindings, /) -> Mapping[Pair, Answer]:
-    """The textbook's rule, and the paper's: a pair goes with its surest separation, whatever the others say."""
+    """Remove every separated pair, by its separation with the largest p-value: the rule of PC and of the paper.
+
+    Parameters
+    ----------
+    separations : iterable of Answer
+        The answers of a level with p-values above alpha.
+    so_far : PriorFindings
+        The findings of the previous levels, which this rule does not use.
+
+    Returns
+    -------
+    mapping from pair to Answer
+        The pairs to remove, each with its separation.
+
+    Examples
+    --------
+    >>> from fedcdh.protocols import Answer, Query
+    >>> separations = [Answer(Query("x", "y"), 0.1, 0.7, 100), Answer(Query("x", "y", frozenset("z")), 0.1, 0.9, 100)]
+    >>> remove_all(separations, PriorFindings({}, {}, frozenset()))[frozenset("xy")].p_value
+    0.9
+    """
     chosen: dict[Pair, Answer] = {}
     for answer in sorted(separations, key=_certainty_key):
         chosen.setdefault(answer.query.pair, answer)
@@ -50,11 +69,34 @@ def remove_all(separations: Iterable[Answer], so_far: PriorFindings, /) -> Mappi
 
 
 def remove_consistent(separations: Iterable[Answer], so_far: PriorFindings, /) -> Mapping[Pair, Answer]:
-    """The surest separations first; one that contradicts a separation already believed removes nothing.
+    """Remove separated pairs, the largest p-value first, except where a separation contradicts an accepted one.
 
-    x ⫫ y | S with z in S contradicts x ⫫ z | T with y in T. A perfect test never gives both, since sets are tried from
-    small to large: what is needed to keep x from y is then not itself kept from x by y. A dependence that was never
-    clear needs no explanation, so pairs whose p-value has not always been below `CLEAR_P_VALUE` go all the same.
+    Parameters
+    ----------
+    separations : iterable of Answer
+        The answers of a level with p-values above alpha.
+    so_far : PriorFindings
+        The findings of the previous levels.
+
+    Returns
+    -------
+    mapping from pair to Answer
+        The pairs to remove, each with its separation.
+
+    Notes
+    -----
+    x ⫫ y | S with z in S contradicts x ⫫ z | T with y in T. A perfect test never accepts both, since sets are tested
+    from small to large. A dependence that was never clear needs no explanation: pairs with a p-value of
+    `CLEAR_P_VALUE` or more at any level are removed all the same.
+
+    Examples
+    --------
+    >>> from fedcdh.protocols import Answer, Query
+    >>> clear = {frozenset(pair): Answer(Query(*pair), 90.0, 1e-9, 100) for pair in ("xy", "xz")}
+    >>> first = Answer(Query("x", "y", frozenset("z")), 0.1, 0.9, 100)
+    >>> both = [first, Answer(Query("x", "z", frozenset("y")), 1.0, 0.3, 100)]
+    >>> [sorted(pair) for pair in remove_consistent(both, PriorFindings({}, clear, frozenset()))]
+    [['x', 'y']]
     """
     chosen: dict[Pair, Answer] = {}
     believed = ChainMap(chosen, dict(so_far.separators))
@@ -67,7 +109,7 @@ def remove_consistent(separations: Iterable[Answer], so_far: PriorFindings, /) -
 
 
 def _contradicts(answer: Answer, believed: Mapping[Pair, Answer], always_given: frozenset[str]) -> bool:
-    """Whether some z in the set was itself separated from one end of the pair by the other end."""
+    """Return whether a z in the set was itself separated from one end of the pair by the other end."""
     x, y = answer.query.x, answer.query.y
     return any(
         (other := believed.get(frozenset((end, z)))) is not None and blocker in other.query.given

@@ -1,10 +1,10 @@
-"""What the evidence for one DAG says about its arrows: how sure each edge is, and what tells directions apart.
+"""The support of single edges: how much the score of a DAG depends on the presence and direction of each.
 
-A DAG with the highest evidence stands for its class: with linear mechanisms all its members explain the data equally
-well, and any difference between their scores is the prior's, not the data's. Nonlinear mechanisms with additive noise
-do tell members apart: in the wrong direction the residuals do not look alike for all causes. So a direction within the
-class is believed on what *curved* mechanisms bring beyond straight ones; differences between straight ones are only
-asked about pairs that both change, where they say which changes are independent (`algorithm` sets both thresholds).
+The DAG with the highest score represents its class: with linear mechanisms all members explain the data equally well,
+and differences between their scores come from the prior. Nonlinear mechanisms with additive noise do distinguish
+members, because in the wrong direction the residuals depend on the cause. A direction within the class is therefore
+judged by the gain of *nonlinear* over linear mechanisms. Differences between linear ones are only used for pairs that
+both change, where they show which changes are independent (`discovery.algorithm` sets both thresholds).
 """
 
 from __future__ import annotations
@@ -21,31 +21,91 @@ from fedcdh.search.colliders import ColliderRule, TripleDecision, find_open_trip
 from fedcdh.search.skeleton import Skeleton
 
 MAX_CLASS_MEMBERS = 500
-"""Members of a class that are looked at per connected part of its lines; a part that has more keeps its lines."""
+"""Members of a class that are scored per connected component of its lines; a component with more keeps its lines."""
 
 
 @dataclass(frozen=True)
 class EdgeSupport:
-    """Log Bayes factors, all else in the DAG being as it is; above 3 or so is strong, below 0 speaks against."""
+    """Hold the log Bayes factors of an edge, with the rest of the DAG fixed; above 3 is strong, below 0 is against.
+
+    Attributes
+    ----------
+    presence : float
+        For an edge, the factor against no edge; for no edge, the factor against the better direction of one.
+    direction : float or None
+        The factor of the direction in the best DAG against its reverse; None if there is no edge, or the reverse
+        would close a cycle.
+
+    Examples
+    --------
+    >>> EdgeSupport(presence=12.5, direction=None).presence > 3
+    True
+    """
 
     presence: float
-    """For the edge against no edge (positive), or for no edge against the better direction of one (positive too)."""
     direction: float | None
-    """For the direction in the best DAG against its reverse; None where there is no edge, or that would be a cycle."""
 
 
 def edge_supports(dag: PartialGraph, score: LocalScore, pairs: Iterable[Pair]) -> dict[Pair, EdgeSupport]:
-    """How much the evidence falls when a pair of nodes is joined, parted or turned round; one batch for all."""
+    """Return how much the score falls if an edge is added, removed or reversed, for each pair.
+
+    Parameters
+    ----------
+    dag : PartialGraph
+        The best DAG.
+    score : LocalScore
+        The score of a family. All families are one batch.
+    pairs : iterable of frozenset of str
+        The pairs of nodes.
+
+    Returns
+    -------
+    dict of pair to EdgeSupport
+        The log Bayes factors of each pair.
+
+    Examples
+    --------
+    >>> def score(families):
+    ...     return [5.0 * len(family.parents) for family in families]
+    >>> dag = PartialGraph.from_dag("xy", [("x", "y")])
+    >>> edge_supports(dag, score, [frozenset("xy")])[frozenset("xy")]
+    EdgeSupport(presence=5.0, direction=0.0)
+    """
     couples = sorted(sort_pair(pair) for pair in pairs)
     known = _FamilyScores(score)
-    known.ask(family for couple in couples for family in _families_around(dag, *couple))
+    known.compute(family for couple in couples for family in _families_around(dag, *couple))
     return {frozenset(couple): _measure_support(dag, known, *couple) for couple in couples}
 
 
 def measure_directions(
     graph: PartialGraph, curved: LocalScore, straight: LocalScore, knowledge: Knowledge = NO_KNOWLEDGE
 ) -> dict[Arrow, float]:
-    """For every line, the arrow that curved mechanisms prefer and by how much, over all members of the class."""
+    """Return for every line the arrow that nonlinear mechanisms prefer, and its log Bayes factor.
+
+    Parameters
+    ----------
+    graph : PartialGraph
+        The equivalence class.
+    curved : LocalScore
+        The score with nonlinear mechanisms.
+    straight : LocalScore
+        The score with linear mechanisms.
+    knowledge : Knowledge, optional
+        Background knowledge.
+
+    Returns
+    -------
+    dict of (str, str) to float
+        The preferred arrows. Lines of components with too many members are missing.
+
+    Examples
+    --------
+    >>> line = PartialGraph(("x", "y"), lines=frozenset({frozenset("xy")}))
+    >>> def curved(families):
+    ...     return [2.0 if family.node == "y" and family.parents else 0.0 for family in families]
+    >>> measure_directions(line, curved, lambda families: [0.0 for family in families])
+    {('x', 'y'): 2.0}
+    """
     members = {
         part: list(islice(_iterate_class_members(graph, part, knowledge), MAX_CLASS_MEMBERS + 1))
         for part in _undirected_components(graph)
@@ -53,8 +113,8 @@ def measure_directions(
     members = {part: found for part, found in members.items() if len(found) <= MAX_CLASS_MEMBERS}
     families = {_family_of(member, node) for part, found in members.items() for member in found for node in part}
     bent, plain = _FamilyScores(curved), _FamilyScores(straight)
-    bent.ask(families)
-    plain.ask(families)
+    bent.compute(families)
+    plain.compute(families)
     return {
         arrow: strength
         for part, found in sorted(members.items())
@@ -63,12 +123,12 @@ def measure_directions(
 
 
 def to_skeleton(dag: PartialGraph) -> Skeleton:
-    """The adjacent pairs of a DAG, for the rules that direct a skeleton."""
+    """Return the adjacent pairs of a DAG, for the rules that direct a skeleton."""
     return Skeleton(PartialGraph(dag.nodes, lines=dag.skeleton), {}, {}, ())
 
 
 def make_dag_collider_rule(dag: PartialGraph) -> ColliderRule:
-    """Every unshielded triple is decided as it stands in the DAG."""
+    """Return the rule that decides every unshielded triple as in the DAG."""
 
     def decide(skeleton: Skeleton, knowledge: Knowledge) -> tuple[TripleDecision, ...]:
         return tuple(
@@ -80,7 +140,7 @@ def make_dag_collider_rule(dag: PartialGraph) -> ColliderRule:
 
 
 def orient_like(graph: PartialGraph, dag: PartialGraph, knowledge: Knowledge = NO_KNOWLEDGE) -> PartialGraph:
-    """A member of the class: lines are directed as in this DAG, as far as the arrows already there allow."""
+    """Return a member of the class with lines directed as in this DAG, as far as existing arrows allow."""
     for line in sorted(graph.lines, key=sort_pair):
         if line in graph.lines:
             arrow = sort_pair(line) if sort_pair(line) in dag.arrows else sort_pair(line)[::-1]
@@ -89,13 +149,13 @@ def orient_like(graph: PartialGraph, dag: PartialGraph, knowledge: Knowledge = N
 
 
 class _FamilyScores(dict[Family, float]):
-    """Scores by family; asked for in sorted batches."""
+    """Hold scores by family, computed in sorted batches."""
 
     def __init__(self, score: LocalScore) -> None:
         super().__init__()
         self._score = score
 
-    def ask(self, families: Iterable[Family]) -> None:
+    def compute(self, families: Iterable[Family]) -> None:
         new = sorted(set(families) - self.keys(), key=lambda family: (family.node, sorted(family.parents)))
         self.update(zip(new, self._score(new) if new else [], strict=True))
 
@@ -127,13 +187,13 @@ def _measure_support(dag: PartialGraph, known: Mapping[Family, float], a: str, b
     if (tail, head) not in dag.arrows:
         possible = [gain(*arrow) for arrow in ((a, b), (b, a)) if arrow[1] != DOMAIN and not dag.has_path(*arrow[::-1])]
         return EdgeSupport(-max(possible), None)
-    rest = dag.without(frozenset((a, b)))
+    rest = dag.remove_edges(frozenset((a, b)))
     turns = tail != DOMAIN and not rest.has_path(tail, head)
     return EdgeSupport(gain(tail, head), gain(tail, head) - gain(head, tail) if turns else None)
 
 
 def _undirected_components(graph: PartialGraph) -> list[tuple[str, ...]]:
-    """The connected parts of the graph of lines."""
+    """Return the connected components of the graph of lines."""
     along: dict[str, set[str]] = {}
     for a, b in map(sort_pair, graph.lines):
         along.setdefault(a, set()).add(b)
@@ -142,7 +202,7 @@ def _undirected_components(graph: PartialGraph) -> list[tuple[str, ...]]:
 
 
 def _iterate_class_members(graph: PartialGraph, part: tuple[str, ...], knowledge: Knowledge) -> Iterator[PartialGraph]:
-    """Every way to direct the lines of a part without a new collider or a cycle; lines elsewhere stay."""
+    """Yield every way to direct the lines of a component without a new collider or a cycle."""
     line = min((line for line in graph.lines if line <= {*part}), key=sort_pair, default=None)
     if line is None:
         yield graph

@@ -1,22 +1,19 @@
 """The best of all DAGs, by dynamic programming over sets of variables (Silander and Myllymäki 2006).
 
-Every DAG has a sink. The best DAG on a set of variables is, for one of them, the best DAG on the others plus the best
-parents of the sink among the others. All families are scored in one batch.
+Every DAG has a sink. The best DAG on a set of variables is, for one variable as the sink, the best DAG on the others
+plus the best parents of the sink among the others. All families are scored in one batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
-from fedcdh.protocols import LocalScore, Progress
 from fedcdh.search.parent_sets import (
     TIE_TOLERANCE,
     NodeSet,
     ParentSpace,
     ScoreCache,
-    ScoredDag,
     iterate_members,
     iterate_subsets,
     select_best,
@@ -24,35 +21,19 @@ from fedcdh.search.parent_sets import (
 
 
 class _BestSubgraph(NamedTuple):
-    """The best DAG on a set of variables, as far as its last one."""
+    """Hold the best DAG on a set of variables, by its last sink."""
 
     total: float
     arrows: int
     sink: int
 
 
-def exact_search(
-    nodes: Iterable[str],
-    score: LocalScore,
-    knowledge: Knowledge = NO_KNOWLEDGE,
-    *,
-    candidates: Mapping[str, frozenset[str]] | None = None,
-    max_parents: int | None = None,
-    progress: Progress | None = None,
-) -> ScoredDag:
-    """The DAG with the highest total score of all that are allowed; among equals one with the fewest arrows."""
-    nodes = tuple(nodes)
-    space = ParentSpace.of(nodes, knowledge, candidates, max_parents)
-    scores = ScoreCache(space, score, progress)
-    parents = solve_exactly(space, scores)
-    total = sum(scores.of(node)[parents[node]] for node in space.variables)
-    return ScoredDag(space.dag(nodes, parents), total, True, scores.count)
-
-
 def solve_exactly(space: ParentSpace, scores: ScoreCache) -> Mapping[int, NodeSet]:
-    """The parents of every variable in the best DAG."""
+    """Return the parents of every variable in the best DAG; among equals one with the fewest arrows."""
     everything = sum(1 << node for node in space.variables)
-    scores.ask((node, parents) for node in space.variables for parents in space.parent_sets(node, space.possible[node]))
+    scores.compute(
+        (node, parents) for node in space.variables for parents in space.parent_sets(node, space.possible[node])
+    )
     choices = {node: _choose_parents(space, node, scores.of(node)) for node in space.variables}
     last = _find_sinks(space, everything, choices, scores)
     parents: dict[int, NodeSet] = {}
@@ -65,7 +46,7 @@ def solve_exactly(space: ParentSpace, scores: ScoreCache) -> Mapping[int, NodeSe
 
 
 def _choose_parents(space: ParentSpace, node: int, scores: Mapping[NodeSet, float]) -> dict[NodeSet, NodeSet]:
-    """For every set of optional parents the best choice from it: all of it, or the best from one fewer."""
+    """Return the best choice from every set of optional parents: all of it, or the best from a set with one fewer."""
     required = space.required[node]
     best: dict[NodeSet, NodeSet] = {}
     for available in iterate_subsets(space.optional[node]):
@@ -79,7 +60,7 @@ def _choose_parents(space: ParentSpace, node: int, scores: Mapping[NodeSet, floa
 def _find_sinks(
     space: ParentSpace, everything: NodeSet, choices: Mapping[int, Mapping[NodeSet, NodeSet]], scores: ScoreCache
 ) -> Mapping[NodeSet, _BestSubgraph]:
-    """The best DAG on every set of variables that holds the required parents of its members."""
+    """Return the best DAG on every set of variables that contains the required parents of its members."""
     best = {0: _BestSubgraph(0.0, 0, -1)}
     for members in iterate_subsets(everything):
         for sink in space.variables:
@@ -94,7 +75,7 @@ def _find_sinks(
 
 
 def _is_better(option: _BestSubgraph, other: _BestSubgraph) -> bool:
-    """A higher total; among equals fewer arrows, then the sink that comes later by name."""
+    """Return whether a total is higher; among equals whether it has fewer arrows, then a later sink by name."""
     if abs(option.total - other.total) > TIE_TOLERANCE:
         return option.total > other.total
     return (-option.arrows, option.sink) > (-other.arrows, other.sink)

@@ -1,12 +1,12 @@
-"""The DAG with the highest score: all of them looked through where they are few, else a search over orders.
+"""The DAG with the highest score: an exact search for few variables, otherwise a search over orders.
 
-Given an order of the variables, each picks its parents among those before it on its own, by growing and shrinking.
-So only the order is searched: every variable in turn moves to where the total is highest, until none moves (in the
-manner of BOSS, Andrews et al. 2023), from several starts. Where that has settled, each arrow is turned round in turn,
-its neighbours move, and the search goes on from there if this leads higher.
+Given an order of the variables, each chooses its parents among those before it, by growing and shrinking. Only the
+order is searched: every variable in turn moves to where the total is highest, until none moves (similar to BOSS,
+Andrews et al. 2023), from several starts. Then each arrow is reversed in turn, its neighbours move, and the search goes
+on from there if the total is higher.
 
-Moving one variable changes what is available to itself and to those it passes, and choices depend on nothing else:
-they are remembered, and few are made anew. All that are, for one move or for many, are made in step.
+Moving one variable changes the available parents of itself and of the variables that it passes. Choices depend on
+nothing else: they are remembered, and few are repeated. All choices of one move or of many are made in step.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import random
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate, combinations, cycle
 from operator import or_
 from typing import NamedTuple, TypeAlias
@@ -36,23 +37,52 @@ from fedcdh.search.parent_sets import (
 )
 
 DEFAULT_EXACT_VARIABLES = 10
-"""The search is exact as long as it takes no more families than so many variables and the domain have in all."""
+"""The search is exact if there are no more families than this number of variables and the domain have in all."""
 
 MAX_EXACT_VARIABLES = 16
-"""With more variables the search is not exact however few the families are: it would run through 2¹⁷ sets and more."""
+"""With more variables the search is not exact, however few the families are: it would visit 2¹⁷ sets or more."""
 
 RESTART_BUDGET = 40
-"""Random starts besides the informed one, divided by the number of variables: the more, the more each start costs."""
+"""Random starts besides the informed one, times the number of variables: with more variables, a start costs more."""
 
 MAX_EXHAUSTIVE_CANDIDATES = 7
-"""A node with no more candidates than this has all its families scored: 128 are little more than growing asks for."""
+"""All families of a node with at most this many candidates are scored: 128 are little more than growing needs."""
 
 Order: TypeAlias = tuple[int, ...]
 """The variables, causes first."""
 
 
 LISTED_PER_SCORED = 20
-"""So many sets of parents may be listed for one that may be scored: listing is that much cheaper."""
+"""Parent sets that may be listed for one that may be scored: listing is that much cheaper."""
+
+
+@dataclass(frozen=True)
+class SearchEffort:
+    """Hold the effort of a search for the best DAG.
+
+    Attributes
+    ----------
+    exact_up_to : int, default 10
+        The search is exact if there are no more families than this number of variables and the domain have in all.
+    restarts : int, optional
+        Number of random starts of the search over orders; the default depends on the number of variables.
+
+    Examples
+    --------
+    >>> SearchEffort(exact_up_to=0).restarts is None
+    True
+    """
+
+    exact_up_to: int = DEFAULT_EXACT_VARIABLES
+    restarts: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.restarts is not None and self.restarts < 0:
+            raise SettingsError(
+                f"the number of restarts is {self.restarts}; expected 0 or more, or None for a number that fits the "
+                "size",
+                parameter="restarts",
+            )
 
 
 def best_dag(
@@ -62,52 +92,60 @@ def best_dag(
     *,
     candidates: Mapping[str, frozenset[str]] | None = None,
     max_parents: int | None = None,
-    exact_up_to: int = DEFAULT_EXACT_VARIABLES,
-    restarts: int | None = None,
+    effort: SearchEffort = SearchEffort(),
     seed: int = 0,
     progress: Progress | None = None,
 ) -> ScoredDag:
-    """The best DAG that knowledge, candidates and max_parents allow; proved to be so if that is affordable.
+    """Find the DAG with the highest total score, exactly if that is affordable.
 
-    `candidates` names the possible parents of a node; a node it leaves out may have any. Required parents and the
-    domain are candidates whether named or not. The result does not depend on the order of the nodes.
+    Parameters
+    ----------
+    nodes : iterable of str
+        The variables, and the domain if there is one. Their order does not matter.
+    score : LocalScore
+        The score of a family.
+    knowledge : Knowledge, optional
+        Background knowledge.
+    candidates : mapping from str to frozenset of str, optional
+        The possible parents of a node; a node that is not named may have any. Required parents and the domain are
+        always candidates.
+    max_parents : int, optional
+        The largest number of parents, not counting the domain; the default is no limit.
+    effort : SearchEffort, optional
+        Up to which size the search is exact, and the number of random starts otherwise.
+    seed : int, default 0
+        Seed of the random starts.
+    progress : callable, optional
+        Called before each batch with the number of families scored so far and in this batch.
+
+    Returns
+    -------
+    ScoredDag
+        The DAG, its score, and whether it is known to be the best.
+
+    Raises
+    ------
+    SettingsError
+        If a setting is out of its range, or a candidate is unknown.
+    KnowledgeError
+        If the knowledge contradicts itself or names unknown variables.
+
+    Examples
+    --------
+    >>> def score(families):
+    ...     return [1.0 if family.parents == {"x"} else 0.0 for family in families]
+    >>> print(best_dag("xy", score).dag)
+    x → y
     """
-    if restarts is not None and restarts < 0:
-        raise SettingsError(f"restarts is {restarts}; expected 0 or more, or None for a number that fits the size")
     nodes = tuple(nodes)
     space = ParentSpace.of(nodes, knowledge, candidates, max_parents)
     scores = ScoreCache(space, score, progress)
-    budget = exact_up_to * 2**exact_up_to
+    budget = effort.exact_up_to * 2**effort.exact_up_to
     affordable = space.count_families() <= budget and space.count_subsets() <= LISTED_PER_SCORED * budget
-    exact = affordable and len(space.variables) <= max(MAX_EXACT_VARIABLES, exact_up_to)
-    parents = solve_exactly(space, scores) if exact else _search_orders(space, scores, restarts, seed)
+    exact = affordable and len(space.variables) <= max(MAX_EXACT_VARIABLES, effort.exact_up_to)
+    parents = solve_exactly(space, scores) if exact else _search_orders(space, scores, effort.restarts, seed)
     total = sum(scores.of(node)[parents[node]] for node in space.variables)
     return ScoredDag(space.dag(nodes, parents), total, exact, scores.count)
-
-
-def order_search(
-    nodes: Iterable[str],
-    score: LocalScore,
-    knowledge: Knowledge = NO_KNOWLEDGE,
-    *,
-    candidates: Mapping[str, frozenset[str]] | None = None,
-    max_parents: int | None = None,
-    restarts: int | None = None,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> ScoredDag:
-    """As `best_dag`, by the search over orders whatever the size of the problem."""
-    return best_dag(
-        nodes,
-        score,
-        knowledge,
-        candidates=candidates,
-        max_parents=max_parents,
-        exact_up_to=0,
-        restarts=restarts,
-        seed=seed,
-        progress=progress,
-    )
 
 
 def _search_orders(space: ParentSpace, scores: ScoreCache, restarts: int | None, seed: int) -> Mapping[int, NodeSet]:
@@ -115,29 +153,26 @@ def _search_orders(space: ParentSpace, scores: ScoreCache, restarts: int | None,
         restarts = max(1, RESTART_BUDGET // max(1, len(space.variables)))
     search, rng = _OrderSearch(space, scores), random.Random(seed)
     shuffled = [rng.sample(space.variables, len(space.variables)) for _ in range(restarts)]
-    starts = [
-        scores.answer(search.informed_start()),
-        *(_topological_order(space.required, order) for order in shuffled),
-    ]
-    ends = scores.answer(run_in_step(search.climb(start) for start in starts))
-    return scores.answer(search.escape(min(ends, key=_OrderResult.rank), widely=True)).parents
+    starts = [scores.run(search.informed_start()), *(_topological_order(space.required, order) for order in shuffled)]
+    ends = scores.run(run_in_step(search.climb(start) for start in starts))
+    return scores.run(search.escape(min(ends, key=_OrderResult.rank), widely=True)).parents
 
 
 class _OrderResult(NamedTuple):
-    """An order and the graph that follows from it."""
+    """Hold an order and the graph that follows from it."""
 
     total: float
     order: Order
     parents: Mapping[int, NodeSet]
 
     def rank(self) -> tuple[float, int, list[tuple[int, NodeSet]]]:
-        """The highest total first; among equals the fewest arrows, then by name."""
+        """Return the sorting key: the highest total first; among equals the fewest arrows, then by name."""
         arrows = sum(parents.bit_count() for parents in self.parents.values())
         return -round(self.total, 9), arrows, sorted(self.parents.items())
 
 
 class _OrderSearch:
-    """Moves variables about in orders; remembers which parents each would choose from what is available to it."""
+    """Move variables in orders; remember the parents that each chooses from the available nodes."""
 
     def __init__(self, space: ParentSpace, scores: ScoreCache) -> None:
         self._space, self._scores = space, scores
@@ -147,7 +182,7 @@ class _OrderSearch:
         self._required_by = _invert_parents(space.required)
 
     def informed_start(self) -> ScoreCoroutine[Order]:
-        """An order that agrees with the strongest arrows, each judged on its own and taken unless it closes a cycle."""
+        """Return an order by the strongest arrows, each judged alone and taken unless it closes a cycle."""
         space, scores = self._space, self._scores
         options = [
             (node, space.required[node] | tail)
@@ -168,19 +203,19 @@ class _OrderSearch:
         return _topological_order(graph, space.variables)
 
     def climb(self, order: Order) -> ScoreCoroutine[_OrderResult]:
-        """Move variables, then turn arrows round, until neither leads higher."""
+        """Move variables, then reverse arrows, until neither raises the total."""
         settled = yield from self._settle(order, self._space.variables)
         return (yield from self.escape(settled, widely=False))
 
     def escape(self, best: _OrderResult, widely: bool) -> ScoreCoroutine[_OrderResult]:
-        """Turn pairs round for as long as this leads higher: joined by an arrow or, widely, all that might be."""
+        """Reverse pairs while this raises the total: those with an arrow or, widely, all that may have one."""
         while True:
             before, best = best, (yield from self._turn_all(best, widely))
             if best.total <= before.total + TIE_TOLERANCE:
                 return best
 
     def _settle(self, order: Order, variables: Sequence[int]) -> ScoreCoroutine[_OrderResult]:
-        """Move each of these variables to its best place, over and over, until all of them stay."""
+        """Move each of these variables to its best place, repeatedly, until all of them stay."""
         stayed = 0
         for variable in cycle(variables):
             moved = yield from self._best_move(order, variable)
@@ -190,23 +225,23 @@ class _OrderSearch:
         return (yield from self._outcome(order))
 
     def _turn_all(self, best: _OrderResult, widely: bool) -> ScoreCoroutine[_OrderResult]:
-        """Try every turn on its own, then keep those that lead higher, the best first, one after the other."""
+        """Try every reversal alone, then keep those that raise the total, the best first, one after the other."""
         pairs = self._turnable(best, widely)
         turned = yield from run_in_step(self._turn(best, *pair) for pair in pairs)
         gains = {pair: other.total - best.total for pair, other in zip(pairs, turned, strict=True)}
         for pair in sorted(
             (pair for pair in pairs if gains[pair] > TIE_TOLERANCE), key=lambda pair: (-gains[pair], pair)
         ):
-            if self._may_turn(best, *pair, widely):  # what was done for others may have turned it already
+            if self._may_turn(best, *pair, widely):  # an earlier reversal may have reversed it already
                 best = min(best, (yield from self._turn(best, *pair)), key=_OrderResult.rank)
         return (yield from self._settle(best.order, self._space.variables))
 
     # Orders
 
     def _best_move(self, order: Order, variable: int) -> ScoreCoroutine[Order]:
-        """The order with this variable where the total is highest; as it is unless another place is better.
+        """Return the order with this variable where the total is highest, unchanged unless another place is better.
 
-        Only passing a node that it may have an arrow with makes a difference, so places are told apart by those.
+        Only passing a node that may be adjacent makes a difference, so only such places are compared.
         """
         possible, linked, itself = self._space.possible, self._linked[variable], 1 << variable
         others = tuple(other for other in order if other != variable)
@@ -237,7 +272,7 @@ class _OrderSearch:
         return *others[:place], variable, *others[place:]
 
     def _places(self, others: Order, variable: int) -> range:
-        """Where the variable may stand among the others, given what is required."""
+        """Return the places of a variable among the others that required arrows allow."""
         required, asked_for = self._space.required[variable], self._required_by[variable]
         first = max((at + 1 for at, other in enumerate(others) if required >> other & 1), default=0) if required else 0
         if not asked_for:
@@ -253,7 +288,7 @@ class _OrderSearch:
         return _OrderResult(total, order, {node: parents for node, (_, parents) in chosen.items()})
 
     def _turnable(self, outcome: _OrderResult, widely: bool) -> list[tuple[int, int]]:
-        """Pairs as they stand in the order, joined by an arrow or, widely, by a possible one; the required ones not."""
+        """Return the pairs of the order with an arrow or, widely, a possible one; without required arrows."""
         linked = self._space.possible if widely else outcome.parents
         return [
             (first, second)
@@ -262,15 +297,15 @@ class _OrderSearch:
         ]
 
     def _may_turn(self, outcome: _OrderResult, first: int, second: int, widely: bool) -> bool:
-        """Whether a pair that was turnable before is so in this outcome."""
+        """Return whether a pair that could be reversed before still can in this result."""
         linked = self._space.possible if widely else outcome.parents
         joined = (linked[second] >> first | linked[first] >> second) & 1
         return bool(joined) and outcome.order.index(first) < outcome.order.index(second)
 
     def _turn(self, outcome: _OrderResult, first: int, second: int) -> ScoreCoroutine[_OrderResult]:
-        """Put the second, and what leads to it, before the first; then settle what is next to either, and the two last.
+        """Put the second, with its ancestors, before the first; then settle the neighbours of both, and the two last.
 
-        The two would simply move back if they came first.
+        The two would move back if they were settled first.
         """
         order, parents = outcome.order, outcome.parents
         start, end = order.index(first), order.index(second) + 1
@@ -293,7 +328,7 @@ class _OrderSearch:
     # Parents
 
     def _choose(self, requests: Iterable[FamilyRequest]) -> ScoreCoroutine[None]:
-        """Have these nodes choose among the parents available to them; each choice is made once."""
+        """Choose the parents of these nodes among the available ones; each choice is made once."""
         chosen = self._chosen
         new = list(dict.fromkeys(request for request in requests if request[1] not in chosen[request[0]]))
         if not new:
@@ -315,7 +350,7 @@ class _OrderSearch:
             parents = shrunk
 
     def _grow(self, node: int, parents: NodeSet, available: NodeSet) -> ScoreCoroutine[NodeSet]:
-        """Add the best of those available, one by one, as long as this raises the score."""
+        """Add the best available parent, one by one, while this raises the score."""
         while True:
             joining = self._space.optional[node] & available & ~parents & self._space.may_join(parents)
             more = [parents, *(parents | one for one in iterate_members(joining))]
@@ -326,7 +361,7 @@ class _OrderSearch:
         return parents
 
     def _shrink(self, node: int, parents: NodeSet) -> ScoreCoroutine[NodeSet]:
-        """Take away what adds least, one by one, as long as this does not lower the score."""
+        """Remove the parent that adds least, one by one, while this does not lower the score."""
         while True:
             fewer = [parents, *(parents ^ one for one in iterate_members(parents & ~self._space.required[node]))]
             best = yield from self._best_option(node, fewer)
@@ -335,12 +370,12 @@ class _OrderSearch:
             parents = best
 
     def _best_option(self, node: int, options: list[NodeSet]) -> ScoreCoroutine[NodeSet]:
-        yield from self._scores.needs(node, options)
+        yield from self._scores.request(node, options)
         return select_best(options, self._scores.of(node))
 
 
 def _invert_parents(parents: Sequence[NodeSet]) -> list[NodeSet]:
-    """Of every node, those it is a parent of."""
+    """Return the children of every node."""
     children = [0] * len(parents)
     for node, some in enumerate(parents):
         for parent in iterate_members(some):
@@ -349,7 +384,7 @@ def _invert_parents(parents: Sequence[NodeSet]) -> list[NodeSet]:
 
 
 def _topological_order(parents: Sequence[NodeSet], order: Iterable[int]) -> Order:
-    """Every variable after its parents, and otherwise in this order as far as possible."""
+    """Return the variables with every one after its parents, otherwise in this order as far as possible."""
     waiting, result = list(order), list[int]()
     while waiting:
         left = sum(1 << node for node in waiting)
@@ -359,7 +394,7 @@ def _topological_order(parents: Sequence[NodeSet], order: Iterable[int]) -> Orde
 
 
 def _find_ancestors(parents: Sequence[NodeSet], nodes: NodeSet) -> NodeSet:
-    """These nodes and all that lead to them."""
+    """Return these nodes and all their ancestors."""
     found, waiting = nodes, nodes
     while waiting:
         new = 0

@@ -1,7 +1,7 @@
-"""Which way the edges point: the direction determination of the paper's appendix, one step after the other.
+"""The orientation of a skeleton: the direction determination of the paper's appendix, step by step.
 
-Every step goes through the same gate (`admission`): no arrow that knowledge forbids, none against an arrow already
-there, none that closes a directed cycle. What is refused is recorded as a conflict, and the lines stay lines.
+Every step makes the same check (`graphs.admissible_arrows`): no arrow that knowledge forbids, none against an existing
+arrow, none that closes a directed cycle. A refused arrow is recorded as a conflict, and its line stays a line.
 """
 
 from __future__ import annotations
@@ -23,12 +23,27 @@ from fedcdh.search.colliders import ColliderRule, TripleDecision
 from fedcdh.search.skeleton import Skeleton
 
 Reason: TypeAlias = Literal["domain", "knowledge", "collider", "evidence", "independent-change"] | MeekRule
-"""Why an arrow points as it does."""
+"""The reason for the direction of an arrow."""
 
 
 @dataclass(frozen=True)
 class DirectionEvidence:
-    """Evidence of one kind: log Bayes factors of arrows against their reverse, and how large one has to be."""
+    """Hold evidence of one kind about directions.
+
+    Attributes
+    ----------
+    factors : mapping from (str, str) to float
+        Log Bayes factors of arrows against their reverse.
+    threshold : float
+        The smallest factor that directs a line.
+    reason : str
+        The reason that is recorded for such an arrow.
+
+    Examples
+    --------
+    >>> DirectionEvidence({("x", "y"): 4.2}, threshold=3.0, reason="evidence").reason
+    'evidence'
+    """
 
     factors: Mapping[Arrow, float]
     threshold: float
@@ -37,7 +52,22 @@ class DirectionEvidence:
 
 @dataclass(frozen=True)
 class Conflict:
-    """Arrows that one step wanted and something else ruled out."""
+    """Hold arrows that one step proposed and that were refused.
+
+    Attributes
+    ----------
+    arrows : tuple of (str, str)
+        The arrows.
+    reason : str
+        The reason for which they were proposed.
+    obstacle : str
+        The reason for which they were refused.
+
+    Examples
+    --------
+    >>> print(Conflict((("x", "y"),), "collider", "directed cycle"))
+    x → y (collider) refused: directed cycle
+    """
 
     arrows: Bundle
     reason: Reason
@@ -50,7 +80,26 @@ class Conflict:
 
 @dataclass(frozen=True)
 class Orientation:
-    """A partly directed graph without directed cycles, and why each arrow points as it does."""
+    """Hold a partially directed graph without directed cycles, and the reason for each arrow.
+
+    Attributes
+    ----------
+    graph : PartialGraph
+        The graph.
+    reasons : mapping from (str, str) to str
+        The reason for each arrow.
+    triples : tuple of TripleDecision
+        The decisions about unshielded triples.
+    dependences : mapping from pair to ModuleDependence
+        The dependence of changes, for pairs that both change.
+    conflicts : tuple of Conflict
+        Arrows that were proposed and refused.
+
+    Examples
+    --------
+    >>> Orientation(PartialGraph(("x", "y"))).conflicts
+    ()
+    """
 
     graph: PartialGraph
     reasons: Mapping[Arrow, Reason] = field(default_factory=dict)
@@ -66,9 +115,39 @@ def orient_skeleton(
     independent_change: IndependentChange | None = None,
     directions: Sequence[DirectionEvidence] = (),
 ) -> Orientation:
-    """Direct the lines of a skeleton as far as the evidence goes.
+    """Direct the lines of a skeleton as far as the evidence allows.
 
-    `directions` are log Bayes factors of arrows against their reverse, each kind of evidence in its turn.
+    Parameters
+    ----------
+    skeleton : Skeleton
+        The skeleton.
+    colliders : ColliderRule
+        The rule that decides unshielded triples.
+    knowledge : Knowledge, optional
+        Background knowledge, the same as for the skeleton.
+    independent_change : IndependentChange, optional
+        The measure that directs edges between two variables that both change.
+    directions : sequence of DirectionEvidence, optional
+        Log Bayes factors of arrows against their reverse, used one kind after the other.
+
+    Returns
+    -------
+    Orientation
+        The graph, and the reason for each arrow.
+
+    Raises
+    ------
+    KnowledgeError
+        If the skeleton was found with other knowledge.
+
+    Examples
+    --------
+    >>> from fedcdh.graphs import make_d_separation_test
+    >>> from fedcdh.search import find_skeleton, separating_set_rule
+    >>> test = make_d_separation_test(PartialGraph.from_dag("xyz", [("x", "z"), ("y", "z")]))
+    >>> print(orient_skeleton(find_skeleton("xyz", test, 0.05), separating_set_rule).graph)
+    x → z
+    y → z
     """
     _check_knowledge(skeleton.graph, knowledge)
     found = Orientation(skeleton.graph)
@@ -84,23 +163,23 @@ def orient_skeleton(
 
 
 def orient_domain_edges(found: Orientation) -> Orientation:
-    """℧ — V becomes ℧ → V: the domain has no causes."""
+    """Direct ℧ — V as ℧ → V: the domain has no causes."""
     arrows = [(DOMAIN, other) for line in found.graph.lines if DOMAIN in line for other in line - {DOMAIN}]
     return _apply_arrows(found, ((arrow,) for arrow in arrows), "domain", NO_KNOWLEDGE)
 
 
 def orient_by_knowledge(found: Orientation, knowledge: Knowledge) -> Orientation:
-    """Required arrows; then, for lines with one direction forbidden, the other."""
+    """Direct required arrows; then direct lines with one forbidden direction the other way."""
     both_ways = [arrow for line in found.graph.lines for arrow in (sort_pair(line), sort_pair(line)[::-1])]
     required = [arrow for arrow in both_ways if knowledge.requires(*arrow)]
     directed = [arrow for arrow in both_ways if knowledge.directs(*arrow) and not knowledge.requires(*arrow)]
     found = _apply_arrows(found, ((arrow,) for arrow in required), "knowledge", knowledge)
-    # Arrows that are each right may still run in a circle if the skeleton is wrong; then these stay lines.
+    # Arrows that are each right may still form a cycle if the skeleton is wrong; then these stay lines.
     return _apply_arrows(found, ((arrow,) for arrow in directed), "knowledge", knowledge)
 
 
 def orient_colliders(found: Orientation, decisions: tuple[TripleDecision, ...], knowledge: Knowledge) -> Orientation:
-    """a → z ← b for every triple decided so, the surest first; one that cannot be taken whole is dropped whole."""
+    """Direct a → z ← b for every collider, the most certain first; both arrows are taken, or none."""
     surest_first = sorted(decisions, key=lambda decision: -decision.strength)
     for _, equally_sure in groupby(surest_first, key=lambda decision: decision.strength):
         bundles = [decision.arrows for decision in equally_sure if decision.collider]
@@ -109,13 +188,13 @@ def orient_colliders(found: Orientation, decisions: tuple[TripleDecision, ...], 
 
 
 def orient_by_meek_rules(found: Orientation, knowledge: Knowledge) -> Orientation:
-    """Meek's rules until nothing changes; ℧ → x — y with ℧ and y apart is rule 1: x → y."""
+    """Apply Meek's rules until nothing changes; ℧ → x — y with ℧ and y not adjacent is rule 1: x → y."""
     graph, reasons = meek_rules.apply_meek_rules(found.graph, knowledge)
     return replace(found, graph=graph, reasons={**found.reasons, **reasons})
 
 
 def orient_by_evidence(found: Orientation, directions: DirectionEvidence, knowledge: Knowledge) -> Orientation:
-    """x — y becomes x → y where the log Bayes factor is strong enough; the strongest first, then Meek's rules."""
+    """Direct x — y as x → y where the log Bayes factor is large enough, the largest first, then Meek's rules."""
     strong = sorted((-value, arrow) for arrow, value in directions.factors.items() if value >= directions.threshold)
     for _, arrow in strong:
         if found.graph.has_line(*arrow):
@@ -124,9 +203,9 @@ def orient_by_evidence(found: Orientation, directions: DirectionEvidence, knowle
 
 
 def orient_by_independent_change(found: Orientation, measure: IndependentChange, knowledge: Knowledge) -> Orientation:
-    """x — y with both modules changing becomes x → y iff Δ_{x→y} < Δ_{y→x}; the widest margin first.
+    """Direct x — y, where both mechanisms change, as x → y if Δ_{x→y} < Δ_{y→x}; the largest difference first.
 
-    Each arrow is followed by Meek's rules, so a clear pair speaks for the less clear ones around it. All pairs are
+    Meek's rules are applied after each arrow, so a clear pair decides about less clear ones around it. All pairs are
     measured in one call and recorded, also those that the rules then direct.
     """
     changing = found.graph.children(DOMAIN) if DOMAIN in found.graph.nodes else frozenset()
@@ -144,7 +223,7 @@ def orient_by_independent_change(found: Orientation, measure: IndependentChange,
 
 
 def _apply_arrows(found: Orientation, bundles: Iterable[Bundle], reason: Reason, knowledge: Knowledge) -> Orientation:
-    """Direct the lines of these bundles, all at once; record what is refused."""
+    """Direct the lines of these bundles, all at once; record refused bundles as conflicts."""
     bundles = sorted(bundles)
     refused = find_obstacles(found.graph, bundles, knowledge)
     taken = [arrow for bundle in bundles if bundle not in refused for arrow in bundle if found.graph.has_line(*arrow)]
@@ -154,7 +233,7 @@ def _apply_arrows(found: Orientation, bundles: Iterable[Bundle], reason: Reason,
 
 
 def record_open_demands(found: Orientation, knowledge: Knowledge) -> Orientation:
-    """Record what Meek's rules still demand of the final graph: all of it was refused."""
+    """Record the arrows that Meek's rules still imply in the final graph: all of them were refused."""
     demanded = meek_rules.find_implied_arrows(found.graph)
     refused = find_obstacles(found.graph, ((arrow,) for arrow in demanded), knowledge)
     conflicts = tuple(Conflict(bundle, demanded[bundle[0]], refused[bundle]) for bundle in sorted(refused))
@@ -167,19 +246,20 @@ def _measure(measure: IndependentChange, pairs: list[tuple[str, str]]) -> list[M
     measured = measure(pairs)
     if [(value.tail, value.head) for value in measured] != pairs:
         raise InvalidAnswerError(
-            f"the measure of change was asked about {len(pairs)} pairs and gave {len(measured)} values, not for the"
-            " same pairs in the same order; it measures each pair of a batch, in order"
+            f"the measure of change returned {len(measured)} values for {len(pairs)} pairs, or in another order; "
+            "expected one value for each pair of a batch, in order. Correct the measure"
         )
     for value in measured:
         if isnan(_margin(value)):
             raise InvalidAnswerError(
-                f"the module dependence is not a number: {value}; a measure returns values in [0, 1]"
+                f"the module dependence of {value.tail} and {value.head} is {value.forward} one way and "
+                f"{value.backward} the other; expected numbers from 0 to 1. Correct the measure"
             )
     return measured
 
 
 def _margin(value: ModuleDependence) -> float:
-    """How far apart the two directions are: Δ is normalised to [0, 1], so differences compare between pairs."""
+    """Return the difference of the two directions; Δ is in [0, 1], so differences are comparable between pairs."""
     return abs(value.forward - value.backward)
 
 
@@ -195,5 +275,6 @@ def _check_knowledge(graph: PartialGraph, knowledge: Knowledge) -> None:
     if wrong:
         shown = ", ".join(f"{a} — {b}" for a, b in wrong)
         raise KnowledgeError(
-            f"this skeleton was found without this knowledge, they differ in {shown}; give find_skeleton the same"
+            f"the skeleton was found with other knowledge, which differs in {shown}; pass the same knowledge to "
+            "find_skeleton"
         )

@@ -1,8 +1,8 @@
-"""The families a search over DAGs may choose from, and their scores, each asked for once and in large batches.
+"""The parent sets that a search over DAGs may choose from, and their scores, each computed once in large batches.
 
-Sets of nodes are whole numbers here, one bit per node in the order of names: searches look up and compare millions of
-them. A search is written as a generator that yields the families whose scores it needs next. Many of them then run
-in step (`run_in_step`), and each round is one batch for all.
+Sets of nodes are integers here, one bit per node in the order of names, because searches compare millions of them. A
+search is a generator that yields the families whose scores it needs next. Many generators run in step (`run_in_step`),
+and each round is one batch for all of them.
 """
 
 from __future__ import annotations
@@ -19,43 +19,58 @@ from fedcdh.graphs.partial_graph import PartialGraph, node_sort_key
 from fedcdh.protocols import DOMAIN, Family, LocalScore, Progress
 
 TIE_TOLERANCE = 1e-9
-"""Scores closer than this are equal: what the order of a sum does to its last digits must not choose a graph."""
+"""Scores closer than this are equal: the order of a sum, which changes its last digits, must not choose a graph."""
 
 _MIN_GRID_STEP, _GRID_BITS = 2.0**-34, 44
-"""Steps on which scores lie: far below a tie; with very many rows, so many binary digits below the total of a graph."""
+"""The grid of scores: its smallest step, far below a tie, and for very many rows its binary digits below the total."""
 
 NodeSet: TypeAlias = int
 """A set of nodes, as bits."""
 
 FamilyRequest: TypeAlias = tuple[int, NodeSet]
-"""A node and its parents, in numbers."""
+"""A node, by its number, and its parents."""
 
 T = TypeVar("T")
 ScoreCoroutine: TypeAlias = Generator[list[FamilyRequest], None, T]
-"""A computation that yields the families it needs scored before it goes on, and returns its result."""
+"""A computation that yields the families whose scores it needs, and returns its result."""
 
 
 @dataclass(frozen=True)
 class ScoredDag:
-    """The DAG a search ends with."""
+    """Hold the DAG that a search has found.
+
+    Attributes
+    ----------
+    dag : PartialGraph
+        The DAG.
+    total : float
+        The sum of the scores of its families.
+    exact : bool
+        True if no allowed DAG has a higher total.
+    families_scored : int
+        The number of families that were scored.
+
+    Examples
+    --------
+    >>> from fedcdh.search import best_dag
+    >>> best_dag("xy", lambda families: [-float(len(family.parents)) for family in families]).total
+    0.0
+    """
 
     dag: PartialGraph
     total: float
-    """The sum of the scores of its families."""
     exact: bool
-    """Whether no DAG that was allowed can have a higher total."""
     families_scored: int
 
 
 @dataclass(frozen=True)
 class ParentSpace:
-    """Which parents each node may have. Nodes are numbered by name, the domain first."""
+    """Hold the parents that each node may have. Nodes are numbered by name, the domain first."""
 
     nodes: tuple[str, ...]
     required: tuple[NodeSet, ...]
     optional: tuple[NodeSet, ...]
-    max_parents: int
-    """Not counting the domain; required parents stand even where they are more."""
+    max_parents: int  # not counting the domain; required parents stay even if they are more
 
     @classmethod
     def of(
@@ -65,10 +80,8 @@ class ParentSpace:
         candidates: Mapping[str, frozenset[str]] | None,
         max_parents: int | None,
     ) -> ParentSpace:
-        """What knowledge, the candidates and the limit leave; a node without candidates named is not restricted."""
-        names = tuple(
-            sorted(PartialGraph(tuple(nodes)).nodes, key=node_sort_key)
-        )  # the graph refuses names given twice
+        """Return the space that knowledge, candidates and limit allow; a node not in `candidates` is unrestricted."""
+        names = tuple(sorted(PartialGraph(tuple(nodes)).nodes, key=node_sort_key))  # the graph refuses duplicates
         knowledge.check(names)
         candidates = candidates or {}
         _check_settings(names, candidates, max_parents)
@@ -92,24 +105,25 @@ class ParentSpace:
 
     @cached_property
     def roots(self) -> NodeSet:
-        """What comes before every variable: the domain, if it is there."""
+        """Return the nodes that precede every variable: the domain, if there is one."""
         return 1 if self.nodes[:1] == (DOMAIN,) else 0
 
     @cached_property
     def variables(self) -> tuple[int, ...]:
+        """Return the numbers of the variables."""
         return tuple(range(self.roots, len(self.nodes)))
 
     @cached_property
     def possible(self) -> tuple[NodeSet, ...]:
-        """All parents a node may have."""
+        """Return all parents that each node may have."""
         return tuple(fixed | free for fixed, free in zip(self.required, self.optional, strict=True))
 
     def may_join(self, parents: NodeSet) -> NodeSet:
-        """Who may be added to so many parents: anyone, or only the domain, which no limit counts."""
+        """Return the nodes that may be added to a parent set: all, or at the limit only the domain."""
         return -1 if (parents & ~self.roots).bit_count() < self.max_parents else self.roots
 
     def parent_sets(self, node: int, available: NodeSet) -> Iterator[NodeSet]:
-        """Every set of parents that the node may have among those available."""
+        """Yield every parent set of a node from the available nodes."""
         required = self.required[node]
         for chosen in iterate_subsets(self.optional[node] & available):
             counted = chosen & ~self.roots
@@ -117,15 +131,15 @@ class ParentSpace:
                 yield required | chosen
 
     def count_families(self) -> int:
-        """How many families there are in all, counted without listing them."""
+        """Return the number of families, without listing them."""
         return sum(self._count_parent_sets(node) for node in self.variables)
 
     def count_subsets(self) -> int:
-        """How many sets of parents have to be listed to find those that are allowed."""
+        """Return the number of sets that have to be listed to find the allowed parent sets."""
         return sum(1 << self.optional[node].bit_count() for node in self.variables)
 
     def dag(self, nodes: Iterable[str], parents: Mapping[int, NodeSet]) -> PartialGraph:
-        """The graph in names, its nodes in the order wished for."""
+        """Return the graph with names, its nodes in this order."""
         return PartialGraph.from_dag(
             nodes,
             [
@@ -143,11 +157,11 @@ class ParentSpace:
 
 
 class ScoreCache:
-    """Asks for the score of each family once and remembers it, on a grid.
+    """Compute the score of each family once and remember it, rounded to a grid.
 
-    Scores grow with the rows, and so do their last digits. On a grid, sums and differences of scores are exact
-    however large they are: what is higher by one way of adding up is higher by all of them, and no search turns in
-    circles. The scores that are asked for first tell how fine the grid can be.
+    Scores grow with the rows, and so does their rounding error. On a grid, sums and differences of scores are exact:
+    what is higher in one order of summation is higher in all of them, and no search runs in a cycle. The first scores
+    decide how fine the grid can be.
     """
 
     def __init__(self, space: ParentSpace, score: LocalScore, progress: Progress | None = None) -> None:
@@ -156,36 +170,37 @@ class ScoreCache:
         self._step = 0.0
 
     def of(self, node: int) -> Mapping[NodeSet, float]:
-        """The scores known for a node, by its parents; always up to date."""
+        """Return the known scores of a node, by its parents; the mapping stays up to date."""
         return self._known[node]
 
     @property
     def count(self) -> int:
+        """Return the number of known scores."""
         return sum(map(len, self._known))
 
-    def ask(self, requests: Iterable[FamilyRequest]) -> None:
-        """Have all of these scored that are not known yet, as one batch in a fixed order."""
+    def compute(self, requests: Iterable[FamilyRequest]) -> None:
+        """Compute the scores of these families that are not known yet, as one batch in a fixed order."""
         new = sorted({(node, parents) for node, parents in requests if parents not in self._known[node]})
         if not new:
             return
         if self._progress is not None:
             self._progress(self.count, len(new))
-        values = self._answers([self._family(*request) for request in new])
+        values = self._checked_scores([self._family(*request) for request in new])
         self._step = self._step or _grid_step(len(self._space.nodes) * max(map(abs, values)))
         for (node, parents), value in zip(new, values, strict=True):
             self._known[node][parents] = round(value / self._step) * self._step
 
-    def answer(self, asking: ScoreCoroutine[T]) -> T:
+    def run(self, computation: ScoreCoroutine[T]) -> T:
         """Run a computation to its end, one batch per round."""
         try:
             while True:
-                self.ask(next(asking))
+                self.compute(next(computation))
         except StopIteration as finished:
             result: T = finished.value
             return result
 
-    def needs(self, node: int, parent_sets: Iterable[NodeSet]) -> ScoreCoroutine[None]:
-        """Go on once all of these are known: at once if they are."""
+    def request(self, node: int, parent_sets: Iterable[NodeSet]) -> ScoreCoroutine[None]:
+        """Continue when all of these scores are known."""
         known = self._known[node]
         missing = [(node, parents) for parents in parent_sets if parents not in known]
         if missing:
@@ -195,38 +210,39 @@ class ScoreCache:
         names = self._space.nodes
         return Family(names[node], frozenset(names[parent.bit_length() - 1] for parent in iterate_members(parents)))
 
-    def _answers(self, families: list[Family]) -> Sequence[float]:
+    def _checked_scores(self, families: list[Family]) -> Sequence[float]:
         values = self._score(families)
         if len(values) != len(families):
             raise InvalidAnswerError(
-                f"the score was asked about {len(families)} families and gave {len(values)} values; a score answers"
-                " for each family of a batch, in order"
+                f"the score returned {len(values)} values for {len(families)} families; expected one value for each "
+                "family of a batch, in order. Correct the score"
             )
         for family, value in zip(families, values, strict=True):
             if not math.isfinite(value):
                 parents = ", ".join(sorted(family.parents, key=node_sort_key)) or "no parents"
                 raise InvalidAnswerError(
-                    f"the score of {family.node} given {parents} is {value}; expected a finite number"
+                    f"the score of {family.node} given {parents} is {value}; expected a finite number. Correct the "
+                    "score"
                 )
         return values
 
 
 def _grid_step(total: float) -> float:
-    """A power of two, of which numbers as large as this have few enough for their sums to be exact."""
+    """Return a power of two for which sums of numbers as large as this are exact."""
     return max(_MIN_GRID_STEP, 2.0 ** (math.frexp(total)[1] - _GRID_BITS))
 
 
-def run_in_step(askings: Iterable[ScoreCoroutine[T]]) -> ScoreCoroutine[list[T]]:
-    """Run computations in step: what they need next is one batch for all of them."""
-    waiting = list(enumerate(askings))
+def run_in_step(computations: Iterable[ScoreCoroutine[T]]) -> ScoreCoroutine[list[T]]:
+    """Run computations in step: the scores that they need next are one batch for all of them."""
+    waiting = list(enumerate(computations))
     results: dict[int, T] = {}
     while waiting:
         needed: list[FamilyRequest] = []
         unfinished = []
-        for position, asking in waiting:
+        for position, computation in waiting:
             try:
-                needed += next(asking)
-                unfinished.append((position, asking))
+                needed += next(computation)
+                unfinished.append((position, computation))
             except StopIteration as finished:
                 results[position] = finished.value
         waiting = unfinished
@@ -236,7 +252,7 @@ def run_in_step(askings: Iterable[ScoreCoroutine[T]]) -> ScoreCoroutine[list[T]]
 
 
 def iterate_members(members: NodeSet) -> Iterator[NodeSet]:
-    """The members as sets of one, by name."""
+    """Yield the members as sets of one node, by name."""
     while members:
         first = members & -members
         yield first
@@ -244,7 +260,7 @@ def iterate_members(members: NodeSet) -> Iterator[NodeSet]:
 
 
 def iterate_subsets(members: NodeSet) -> Iterator[NodeSet]:
-    """All subsets, every one after its own subsets."""
+    """Yield all subsets, each after its own subsets."""
     chosen = 0
     while True:
         yield chosen
@@ -254,7 +270,7 @@ def iterate_subsets(members: NodeSet) -> Iterator[NodeSet]:
 
 
 def select_best(options: Iterable[NodeSet], scores: Mapping[NodeSet, float]) -> NodeSet:
-    """The parents with the highest score; among equals the fewest, then the first by name."""
+    """Return the parents with the highest score; among equals the fewest, then the first by name."""
     options = list(options)
     enough = max(map(scores.__getitem__, options)) - TIE_TOLERANCE
     equals = [option for option in options if scores[option] >= enough]
@@ -268,6 +284,13 @@ def _size_and_name_key(members: NodeSet) -> tuple[int, list[int]]:
 def _check_settings(names: tuple[str, ...], candidates: Mapping[str, frozenset[str]], max_parents: int | None) -> None:
     unknown = frozenset(candidates).union(*candidates.values()) - frozenset(names) - {DOMAIN}
     if unknown:
-        raise SettingsError(f"candidates name unknown nodes: {', '.join(sorted(unknown))}; known: {', '.join(names)}")
+        raise SettingsError(
+            f"the candidates name unknown nodes: {', '.join(sorted(unknown))}; known are {', '.join(names)}. Correct "
+            "the candidates",
+            parameter="candidates",
+        )
     if max_parents is not None and max_parents < 0:
-        raise SettingsError(f"max_parents is {max_parents}; expected 0 or more, or None for no limit")
+        raise SettingsError(
+            f"the largest number of parents is {max_parents}; expected 0 or more, or None for no limit",
+            parameter="max_parents",
+        )

@@ -1,4 +1,4 @@
-"""Which variables are adjacent: the PC-stable skeleton search on the variables and the domain."""
+"""The PC-stable search for the skeleton, on the variables and the domain."""
 
 from __future__ import annotations
 
@@ -20,25 +20,71 @@ from fedcdh.search.conditioning_sets import (
 from fedcdh.search.edge_removal import PriorFindings, RemovalRule, remove_all
 
 MAX_BATCH_QUERIES = 1 << 18
-"""Questions of a level that are asked at a time: enough for large stacks, and memory does not grow with the level."""
+"""Queries of a level that are tested at a time: enough for large stacks, and memory does not grow with the level."""
 
 
 @dataclass(frozen=True)
 class Skeleton:
-    """The adjacent pairs, all as lines, and the answers that decided about each pair."""
+    """Hold the adjacent pairs and the answers that decided about each pair.
+
+    Attributes
+    ----------
+    graph : PartialGraph
+        The adjacent pairs, all as lines.
+    separators : mapping from pair to Answer
+        For pairs that are not adjacent: the answer with the largest p-value, which has the separating set. A pair that
+        knowledge excludes has one only if the direction of an edge depends on it.
+    strongest : mapping from pair to Answer
+        For adjacent pairs: the answer with the largest p-value, the strongest evidence against the edge, without
+        those in `refused`.
+    queries_per_level : tuple of int
+        The number of queries with 0, 1, 2, ... conditioning variables.
+    always_given : frozenset of str
+        Variables in every conditioning set; they do not count for its size.
+    refused : tuple of Answer
+        Separations of pairs that are still adjacent, because they contradict other separations.
+
+    Examples
+    --------
+    >>> from fedcdh.graphs import PartialGraph, make_d_separation_test
+    >>> dag = PartialGraph.from_dag("xyz", [("x", "y"), ("y", "z")])
+    >>> found = find_skeleton("xyz", make_d_separation_test(dag), alpha=0.05)
+    >>> print(found.separators[frozenset("xz")].query)
+    x ⫫ z | y
+    """
 
     graph: PartialGraph
     separators: Mapping[Pair, Answer]
-    """For pairs that are not adjacent: the answer with the largest p-value, and with it the separating set. A pair that
-    knowledge sets apart has one only if the direction of some edge hinges on it."""
     strongest: Mapping[Pair, Answer]
-    """For adjacent pairs: the largest p-value met, the strongest argument against the edge, the refused ones apart."""
     queries_per_level: tuple[int, ...]
-    """How many questions were asked with 0, 1, 2, ... conditioning variables."""
     always_given: frozenset[str] = frozenset()
-    """What every question was conditioned on besides."""
     refused: tuple[Answer, ...] = ()
-    """Separations of pairs that are still adjacent, because they contradict others (see `removal`)."""
+
+
+@dataclass(frozen=True)
+class SkeletonRules:
+    """Hold the choices of a skeleton search that a method makes.
+
+    Attributes
+    ----------
+    always_given : frozenset of str
+        Roots, such as the domain, to condition every query on. Conditioning on a root opens no path, so every set that
+        separates two other nodes still does. There are fewer queries, and easier ones where the root changes a
+        mechanism.
+    removal : RemovalRule
+        The rule that decides which separations of a level remove an edge.
+    max_batch_queries : int
+        The largest number of queries in one call of the test.
+
+    Examples
+    --------
+    >>> SkeletonRules().always_given
+    frozenset()
+    """
+
+    always_given: frozenset[str] = frozenset()
+    removal: RemovalRule = remove_all
+    max_batch_queries: int = MAX_BATCH_QUERIES
 
 
 def find_skeleton(
@@ -48,110 +94,144 @@ def find_skeleton(
     knowledge: Knowledge = NO_KNOWLEDGE,
     max_conditioning_size: int | None = None,
     progress: Progress | None = None,
-    always_given: frozenset[str] = frozenset(),
-    removal: RemovalRule = remove_all,
-    max_batch_queries: int = MAX_BATCH_QUERIES,
+    rules: SkeletonRules = SkeletonRules(),
 ) -> Skeleton:
-    """Start with every pair joined; take a — b away once some set S gives p(a ⫫ b | S) > alpha.
+    """Find the adjacent pairs: remove a — b once a set S has p(a ⫫ b | S) > alpha.
 
-    S grows by one variable per level, and a level is one batch, or several of `max_batch_queries` questions: where hardly
-    any pair separates, there may be many millions. The graph stands still while a level is asked, so neither that nor
-    the order of the nodes matters (PC-stable). A pair that knowledge excludes is absent from the start; a required
-    one is asked about for the record only.
+    Parameters
+    ----------
+    nodes : iterable of str
+        The variables, and the domain if there is one.
+    test : IndependenceTest
+        The conditional independence test.
+    alpha : float
+        Significance level, from 0 to below 1.
+    knowledge : Knowledge, optional
+        Background knowledge. A pair that it excludes is absent from the start; a required one is tested for the record
+        only.
+    max_conditioning_size : int, optional
+        The largest size of S; the default is no limit.
+    progress : callable, optional
+        Called before each level with its size of S and its number of queries.
+    rules : SkeletonRules, optional
+        Variables that are always given, the rule for removing edges, and the size of batches.
 
-    `always_given` may name roots, such as the domain: conditioning on a root opens no path, so every set that separates
-    two other nodes still does. The questions get easier where the root changes what they are about, and fewer.
+    Returns
+    -------
+    Skeleton
+        The adjacent pairs, and the answers that decided.
+
+    Raises
+    ------
+    SettingsError
+        If a setting is out of its range.
+    KnowledgeError
+        If the knowledge contradicts itself or names unknown variables.
+
+    Notes
+    -----
+    S grows by one variable per level. The graph does not change while a level is tested, so neither the batches nor
+    the order of the nodes matter (PC-stable, Colombo and Maathuis 2014).
+
+    Examples
+    --------
+    >>> from fedcdh.graphs import PartialGraph, make_d_separation_test
+    >>> dag = PartialGraph.from_dag("xyz", [("x", "y"), ("y", "z")])
+    >>> print(find_skeleton("xyz", make_d_separation_test(dag), alpha=0.05).graph)
+    x — y
+    y — z
     """
     nodes = tuple(nodes)
     _check_settings(nodes, alpha, max_conditioning_size, knowledge)
-    rules = _LevelRules(alpha, knowledge, always_given, removal)
+    level_rules = _LevelRules(alpha, knowledge, rules.always_given, rules.removal)
     graph = PartialGraph.complete(nodes)
     excluded = frozenset(pair for pair in graph.lines if knowledge.excludes(pair))
-    graph = graph.without(*excluded)
+    graph = graph.remove_edges(*excluded)
     found = _SearchState()
-    asked: list[int] = []
+    counts: list[int] = []
     for level in range(len(nodes) + 1 if max_conditioning_size is None else max_conditioning_size + 1):
-        to_ask = rules.to_ask(level, graph, excluded, found.apart)
-        if not (count := to_ask.count):
+        queries = level_rules.list_queries(level, graph, excluded, found.excluded)
+        if not (count := queries.count):
             break
         if progress is not None:
             progress(level, count)
-        asked.append(count)
-        answers = (run_queries(test, questions) for questions in to_ask.batches(max_batch_queries))
-        graph = graph.without(*found.learn(answers, graph, excluded, rules))
+        counts.append(count)
+        answers = (run_queries(test, batch) for batch in queries.batches(rules.max_batch_queries))
+        graph = graph.remove_edges(*found.learn(answers, graph, excluded, level_rules))
     refused = tuple(answer for answer in found.refused if answer.query.pair in graph.lines)
-    return Skeleton(graph, found.separators(graph, rules), found.strongest, tuple(asked), always_given, refused)
+    separators = found.separators(graph, level_rules)
+    return Skeleton(graph, separators, found.strongest, tuple(counts), rules.always_given, refused)
 
 
 @dataclass
 class _SearchState:
-    """What the levels so far have told, each pair's most independent answer."""
+    """Hold the answer with the largest p-value of each pair, over the levels so far."""
 
-    gone: dict[Pair, Answer] = field(default_factory=dict)  # of pairs that a separation has removed
-    strongest: dict[Pair, Answer] = field(default_factory=dict)  # of pairs that are still there
-    apart: dict[Pair, Answer] = field(default_factory=dict)  # of pairs that knowledge excludes
+    removed: dict[Pair, Answer] = field(default_factory=dict)  # pairs that a separation has removed
+    strongest: dict[Pair, Answer] = field(default_factory=dict)  # pairs that are still adjacent
+    excluded: dict[Pair, Answer] = field(default_factory=dict)  # pairs that knowledge excludes
     refused: list[Answer] = field(default_factory=list)
 
     def learn(
         self, batches: Iterable[Sequence[Answer]], graph: PartialGraph, excluded: frozenset[Pair], rules: _LevelRules
     ) -> Iterable[Pair]:
-        """Takes in the answers of a level; the pairs that they remove. Of very many answers, few have to be kept."""
+        """Record the answers of a level, of which few have to be kept; return the pairs that they remove."""
         removable = rules.removable(graph)
         separations: list[Answer] = []
-        others: dict[Pair, Answer] = {}  # that separate nothing, the most independent of each pair
+        others: dict[Pair, Answer] = {}  # of each pair, the largest p-value that separates nothing
         for answer in chain.from_iterable(batches):
             pair = answer.query.pair
             if answer.p_value > rules.alpha and pair in removable:
                 separations.append(answer)
             else:
                 _keep_most_independent(others, pair, answer)
-        removed = rules.removal(separations, PriorFindings(self.gone, self.strongest, rules.always_given))
+        removed = rules.removal(separations, PriorFindings(self.removed, self.strongest, rules.always_given))
         for pair, answer in others.items():
             if pair not in removed:
-                _keep_most_independent(self.apart if pair in excluded else self.strongest, pair, answer)
+                _keep_most_independent(self.excluded if pair in excluded else self.strongest, pair, answer)
         for pair in removed:
             self.strongest.pop(pair, None)
-        self.gone.update(removed)
+        self.removed.update(removed)
         self.refused += [answer for answer in separations if answer.query.pair not in removed]
         return removed
 
     def separators(self, graph: PartialGraph, rules: _LevelRules) -> dict[Pair, Answer]:
-        """The answers that tell why pairs are not adjacent."""
-        # An excluded pair may have been asked about in vain, and then have lost its last common neighbour.
+        """Return the answers that explain why pairs are not adjacent."""
+        # An excluded pair may have been tested without success, and then have lost its last common neighbour.
         kept = (
             (pair, answer)
-            for pair, answer in self.apart.items()
+            for pair, answer in self.excluded.items()
             if answer.p_value > rules.alpha or _is_separator_needed(pair, graph, rules.knowledge)
         )
-        return self.gone | dict(kept)
+        return self.removed | dict(kept)
 
 
 @dataclass(frozen=True)
 class _LevelRules:
-    """What is asked at a level, and what the answers take away."""
+    """Decide which queries a level has, and which edges its answers may remove."""
 
     alpha: float
     knowledge: Knowledge
     always_given: frozenset[str]
     removal: RemovalRule
 
-    def to_ask(
-        self, level: int, graph: PartialGraph, excluded: frozenset[Pair], apart: Mapping[Pair, Answer]
+    def list_queries(
+        self, level: int, graph: PartialGraph, excluded: frozenset[Pair], known: Mapping[Pair, Answer]
     ) -> _LevelQueries:
-        """About every line, and about pairs that knowledge excludes while a direction hinges on their separator."""
-        unseparated = (pair for pair in excluded if pair not in apart or apart[pair].p_value <= self.alpha)
+        """Return queries about every line, and about excluded pairs while a direction depends on their separator."""
+        unseparated = (pair for pair in excluded if pair not in known or known[pair].p_value <= self.alpha)
         needed = (pair for pair in unseparated if _is_separator_needed(pair, graph, self.knowledge))
         parents = possible_parents(graph, self.knowledge) if level else {}
         return _LevelQueries(sorted(graph.lines.union(needed), key=sort_pair), parents, level, self.always_given)
 
     def removable(self, graph: PartialGraph) -> frozenset[Pair]:
-        """The edges that a separation may take away."""
+        """Return the edges that a separation may remove."""
         return graph.lines - {frozenset(arrow) for arrow in self.knowledge.required}
 
 
 @dataclass(frozen=True)
 class _LevelQueries:
-    """The questions of a level, by the pairs they are about."""
+    """Hold the queries of a level, by their pairs."""
 
     pairs: Sequence[Pair]
     parents: Mapping[str, frozenset[str]]
@@ -160,13 +240,14 @@ class _LevelQueries:
 
     @property
     def count(self) -> int:
+        """Return the number of queries."""
         return sum(count_queries(pair, self.parents, self.level, self.always_given) for pair in self.pairs)
 
     def batches(self, size: int) -> Iterator[list[Query]]:
-        """So many at a time."""
+        """Yield the queries in batches of this size."""
         about = (generate_queries(pair, self.parents, self.level, self.always_given) for pair in self.pairs)
-        questions = chain.from_iterable(about)
-        while batch := list(islice(questions, size)):
+        queries = chain.from_iterable(about)
+        while batch := list(islice(queries, size)):
             yield batch
 
 
@@ -175,7 +256,7 @@ def _keep_most_independent(best: dict[Pair, Answer], pair: Pair, answer: Answer)
 
 
 def _is_separator_needed(pair: Pair, graph: PartialGraph, knowledge: Knowledge) -> bool:
-    """Whether a set separating this absent pair is still needed, to tell if a common neighbour is a collider."""
+    """Return whether a separating set of this excluded pair is needed to decide about colliders."""
     a, b = pair
     return any(knowledge.leaves_open(pair, middle) for middle in graph.neighbours(a) & graph.neighbours(b))
 
@@ -185,8 +266,13 @@ def _check_settings(
 ) -> None:
     knowledge.check(nodes)
     if not 0.0 <= alpha < 1.0:
-        raise SettingsError(f"alpha is {alpha}; expected a significance level from 0 to below 1, such as 0.05")
+        raise SettingsError(
+            f"the significance level alpha is {alpha}; expected a number from 0 to below 1, such as 0.05",
+            parameter="alpha",
+        )
     if max_conditioning_size is not None and max_conditioning_size < 0:
         raise SettingsError(
-            f"max_conditioning_size is {max_conditioning_size}; expected 0 or more, or None for no limit"
+            f"the largest size of a conditioning set is {max_conditioning_size}; expected 0 or more, or None for no "
+            "limit",
+            parameter="max_conditioning_size",
         )

@@ -41,7 +41,7 @@ def summarize(table: Any, plan: StudyPlan, client: str, *, max_missing_share: fl
     """
     check_summary_arguments(plan, client, max_missing_share)
     parts = partition(table, f"client {client!r}", workers=workers, names=plan.names, only=plan.names)
-    return parts.spread(partial(accumulate, plan=plan, client=client), MomentAccumulator.__add__).summary(
+    return parts.map_reduce(partial(accumulate, plan=plan, client=client), MomentAccumulator.__add__).summary(
         plan, client, max_missing_share
     )
 
@@ -49,7 +49,10 @@ def summarize(table: Any, plan: StudyPlan, client: str, *, max_missing_share: fl
 def check_summary_arguments(plan: StudyPlan, client: str, max_missing_share: float) -> None:
     """Refuses, before a row is read, what no summary can be made with."""
     if not 0 <= max_missing_share <= 1:
-        raise SettingsError(f"max_missing_share is {max_missing_share}; expected a share of the rows, from 0 to 1")
+        raise SettingsError(
+            f"max_missing_share is {max_missing_share}; expected a share of the rows, from 0 to 1",
+            parameter="max_missing_share",
+        )
     if client not in plan.clients:
         raise DataError(f"client {client!r} is not part of the plan, which names {', '.join(plan.clients)}")
 
@@ -89,7 +92,7 @@ class MomentAccumulator:
                 self.missing[name] += int(missing.sum())
                 complete &= ~missing
         self.read += rows.rows
-        used = rows if complete.all() else rows.where(complete)
+        used = rows if complete.all() else rows.select_rows(complete)
         for start in range(0, used.rows, self._block):
             block = used.slice_rows(start, self._block)
             features = encode(block, numbers := encode.numbers(block))
@@ -139,8 +142,9 @@ def _check_missing_share(
     if not rows:
         raise DataError(f"client {client!r} has no rows; leave it out of the plan")
     worst = max(missing, key=lambda name: missing[name])
+    advice = "fill the values in, or allow a larger share" if used else "or fill the values in: no complete row is left"
     raise DataError(
         f"client {client!r} would lose {rows - used} of {rows} rows to missing values, most of them in {worst!r} "
-        f"({missing[worst]} missing); leave that variable or this client out, fill the values in, or allow it with "
-        "max_missing_share=" + ("" if used else " (no complete row is left, so that alone would not help)")
+        f"({missing[worst]} missing); leave that variable or this client out, {advice}",
+        parameter="max_missing_share" if used else None,
     )

@@ -57,7 +57,7 @@ def bootstrap_summaries(
     """
     check_replicate_count(plan, replicates)
     if not isinstance(seed, int) or seed < 0:
-        raise SettingsError(f"seed is {seed!r}; expected a whole number from 0 up")
+        raise SettingsError(f"seed is {seed!r}; expected a whole number from 0 up", parameter="seed")
     if client not in plan.clients:
         raise DataError(f"client {client!r} is not part of the plan, which names {', '.join(plan.clients)}")
     source = to_source(table, f"client {client!r}", names=plan.names, only=plan.names)
@@ -115,7 +115,7 @@ def _add_block(
 ) -> None:
     missing = {name: column.missing for name, column in block.columns.items()}
     complete = ~np.logical_or.reduce(list(missing.values()))
-    used = block if complete.all() else block.where(complete)
+    used = block if complete.all() else block.select_rows(complete)
     features = encode(used)
     often = np.empty((len(drawn), used.rows))
     for copy in (whole, *drawn):

@@ -149,7 +149,8 @@ class ContinuousProfiler:
         if column.levels:
             raise DataError(
                 f"column {self._name!r} at client {self._client!r} should be continuous but holds text; turn it into "
-                'numbers, or declare it with kinds={...: "categorical"}'
+                "numbers, or declare it categorical",
+                parameter="kinds",
             )
         return np.full(0, np.nan)  # nothing but missing values
 
@@ -175,7 +176,8 @@ def check_level_count(name: str, owner: str, levels: Collection[str]) -> None:
         advice = _numeric_advice(name, numbers, len(levels)) if 2 * numbers > len(levels) else "group them"
         raise DataError(
             f"column {name!r} has more than {MAX_LEVELS} different labels at {owner} (fewer make sense as "
-            f"levels); {advice}, or leave it out with variables=[...]"
+            f"levels); {advice}, or leave it out",
+            parameter="variables",
         )
 
 

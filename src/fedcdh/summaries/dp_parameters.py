@@ -80,7 +80,9 @@ class DPParameters:
                     f"{what} of the noise is {str(found)[:80]}; expected a whole number from {least} to {most}"
                 )
         if self.honest > 1 and self.shared == "each":
-            raise PlanError("honest sites are counted where noise is added together; leave honest= out")
+            raise PlanError(
+                "honest sites are counted where noise is added together; leave their number out", parameter="honest"
+            )
         object.__setattr__(self, "epsilon", float(self.epsilon))
         object.__setattr__(self, "delta", float(self.delta))
 

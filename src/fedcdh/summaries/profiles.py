@@ -73,9 +73,15 @@ def _select_columns(
         raise missing_column_error(lacking, list(found), f"client {client!r}")
     for name, kind in kinds.items():
         if kind not in get_args(ColumnKind):
-            raise DataError(f"kinds= says {name!r} is {kind!r}; choose one of {', '.join(get_args(ColumnKind))}")
+            raise DataError(
+                f"column {name!r} is declared {kind!r}; choose one of {', '.join(get_args(ColumnKind))}",
+                parameter="kinds",
+            )
         if name not in found or (variables is not None and name not in variables):
-            raise DataError(f"kinds= names {name!r}, but client {client!r} has no such column; it has {list(found)}")
+            raise DataError(
+                f"a kind is declared for {name!r}, but client {client!r} has no such column; it has {list(found)}",
+                parameter="kinds",
+            )
     return {name: kinds.get(name, found[name]) for name in (found if variables is None else variables)}
 
 
@@ -92,12 +98,14 @@ def merge_profiles(profiles: Iterable[Profile]) -> dict[str, ColumnProfile]:
         if lacking := [name for name in names if name not in one.columns]:
             raise PlanError(
                 f"client {one.client!r} has no column {lacking[0]!r}, which client {profiles[0].client!r} has; "
-                "add or rename it there, or leave it out of the study with variables=[...]"
+                "add or rename it there, or leave it out of the study",
+                parameter="variables",
             )
         if extra := [name for name in one.columns if name not in names]:
             raise PlanError(
                 f"client {profiles[0].client!r} has no column {extra[0]!r}, which client {one.client!r} has; "
-                "add or rename it there, or leave it out of the study with variables=[...]"
+                "add or rename it there, or leave it out of the study",
+                parameter="variables",
             )
     return {name: _merge_column(name, profiles) for name in names}
 
@@ -108,11 +116,12 @@ def _merge_column(name: str, profiles: Sequence[Profile]) -> ColumnProfile:
     if len(by_kind) > 1:
         raise PlanError(
             f"variable {name!r} is continuous at client {by_kind['continuous']!r} and categorical at client "
-            f'{by_kind["categorical"]!r}; agree on one, for example with kinds={{{name!r}: "categorical"}}'
+            f"{by_kind['categorical']!r}; agree on one, for example categorical",
+            parameter="kinds",
         )
     count, missing = sum(column.count for column in columns), sum(column.missing for column in columns)
     if not count:
-        raise PlanError(f"variable {name!r} has no value at any client; leave it out with variables=[...]")
+        raise PlanError(f"variable {name!r} has no value at any client; leave it out", parameter="variables")
     if "categorical" in by_kind:
         levels = tuple(sorted({level for column in columns for level in column.levels}))
         check_level_count(name, "all clients together", levels)

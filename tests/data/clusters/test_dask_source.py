@@ -135,7 +135,7 @@ def test_after_a_refusal_the_rest_is_not_waited_for():
         raise DataError("this will not do")
 
     with pytest.raises(DataError, match="this will not do"):
-        DaskRows(frame_of(clustered.cut(TABLE, *range(10, 400, 10)))).spread(work, operator.add)
+        DaskRows(frame_of(clustered.cut(TABLE, *range(10, 400, 10)))).map_reduce(work, operator.add)
     assert len(asked) == partitions.FAN_IN
 
 
@@ -151,7 +151,9 @@ def test_rows_that_are_not_enough_are_refused_as_on_one_core():
 
 
 def test_other_tables_and_missing_libraries_say_what_to_do(monkeypatch):
-    with pytest.raises(DataError, match=r"DaskRows is of a dask.dataframe.DataFrame, but found DataFrame; pass other"):
+    with pytest.raises(
+        DataError, match=r"found DataFrame, but DaskRows expects a dask.dataframe.DataFrame; pass other"
+    ):
         DaskRows(TABLE)
     monkeypatch.setitem(sys.modules, "ray.data", None)
     monkeypatch.setitem(sys.modules, "ray", None)
@@ -166,7 +168,7 @@ def test_a_worker_with_another_version_is_refused(monkeypatch):
     given_out = partitions.make_task(clustered.where, "the table")
     monkeypatch.setattr(partitions, "FEDCDH_VERSION", "0.0.1")
     with pytest.raises(SettingsError, match=r"a worker of the cluster has fedcdh 0\.0\.1, but the work came from"):
-        partitions.has_converged(given_out(TABLE))
+        partitions.FEDCDH_VERSION(given_out(TABLE))
 
 
 @given(st.integers(1, 600))
@@ -220,7 +222,7 @@ def test_threads_of_a_worker_leave_its_linear_algebra_as_it_was(two_blas_threads
 FAULTS = """
 import resource
 import numpy as np
-from fedcdh.data.clusters.worker_process import on_loan
+from fedcdh.data.clusters.worker_process import worker_settings
 
 def faults():  # pages that had to be asked for
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -229,7 +231,7 @@ def faults():  # pages that had to be asked for
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 first = faults()
-with on_loan():
+with worker_settings():
     faults()
     second = faults()
 print(first, second, faults())
@@ -270,8 +272,8 @@ def test_two_workers_give_the_bytes_of_one_core(cluster):
     source = DaskRows(dd.from_pandas(TABLE, npartitions=10))
     with dask.config.set(scheduler=cluster):
         assert packed(summarize(source, PLAN, "north")) == ONE_CORE
-        assert os.getpid() not in source.spread(clustered.where, operator.or_)
-        assert source.spread(clustered.threads, max) == 1
+        assert os.getpid() not in source.map_reduce(clustered.where, operator.or_)
+        assert source.map_reduce(clustered.threads, max) == 1
 
 
 def test_a_release_is_the_same_and_is_noted_the_same(cluster, tmp_path):

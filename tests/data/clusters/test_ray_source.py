@@ -63,8 +63,8 @@ def test_two_workers_give_the_bytes_of_one_core(made):
 
 def test_work_is_done_elsewhere_and_leaves_out_what_was_left_out():
     source = RayRows(data.from_pandas(clustered.cut(TABLE, 100, 200)).limit(150))
-    assert os.getpid() not in source.spread(clustered.where, operator.or_)
-    assert source.spread(clustered.threads, max) == 1
+    assert os.getpid() not in source.map_reduce(clustered.where, operator.or_)
+    assert source.map_reduce(clustered.threads, max) == 1
     assert packed(summarize(source, PLAN, "north")) == packed(summarize(TABLE.iloc[:150], PLAN, "north"))
 
 

@@ -261,21 +261,21 @@ def test_the_first_line_of_excel_names_the_delimiter(tmp_path, line, encoding):
 
 def test_rows_below_the_first_line_of_excel_are_counted_as_always(tmp_path):
     short = open_tables(write(tmp_path / "a.csv", "sep=;\nx;g\n1;a\n2\n"))
-    with pytest.raises(DataError, match=r"row 2 \(the heading not counted\) has 1 cells"):
+    with pytest.raises(DataError, match=r"row 2 \(the header not counted\) has 1 cells"):
         list(short.batches(KINDS))
     wrong = open_tables(write(tmp_path / "b.csv", "sep=;\nx;g\n1;a\n?;b\n"))
-    with pytest.raises(DataError, match=r"row 2 \(the heading not counted\) holds no number"):
+    with pytest.raises(DataError, match=r"row 2 \(the header not counted\) has no number"):
         list(wrong.batches(KINDS))
     letters = open_tables(write(tmp_path / "c.csv", b"sep=;\nx;g\n" + b"1;a\n" * 9999 + b"1;\xe4\n"))
-    with pytest.raises(DataError, match=r"in row 10000 \(the heading not counted\)"):
+    with pytest.raises(DataError, match=r"in row 10000 \(the header not counted\)"):
         list(letters.batches(KINDS))
 
 
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        ("sep=;\n", "is empty; expected a heading"),
-        ("sep=,\nx,g\n1,a\n", "',' sets cells apart, but that is the decimal mark as well"),
+        ("sep=;\n", "is empty; expected a header"),
+        ("sep=,\nx,g\n1,a\n", "makes ',' the delimiter, which is the decimal mark as well"),
     ],
 )
 def test_a_first_line_of_excel_that_does_not_fit_is_refused(tmp_path, content, complaint):
@@ -290,7 +290,7 @@ def test_a_column_without_a_heading_may_be_there_but_not_be_asked_for(tmp_path, 
     path = write(tmp_path / "a.csv", content)
     source = open_tables(path)
     assert list(source.kinds()).count("") == 1
-    with pytest.raises(DataError, match=rf"column {place} of .*a\.csv has no heading; name it"):
+    with pytest.raises(DataError, match=rf"column {place} of .*a\.csv has no name in the header; name it"):
         profile(source, "north")
     assert profile(source, "north", variables=["x", "g"]).columns["x"].mean == 1.5
     assert values(source.batches(KINDS)) == {"x": [1, 2], "g": ["a", "b"]}
@@ -299,7 +299,7 @@ def test_a_column_without_a_heading_may_be_there_but_not_be_asked_for(tmp_path, 
 def test_a_renaming_can_name_the_column_without_a_heading_if_there_is_one(tmp_path):
     one, two = write(tmp_path / "a.csv", ",x\nb,1\n"), write(tmp_path / "b.csv", ",x,\nb,1,c\n")
     assert read(one, rename={"": "g"}) == {"g": ["b"], "x": [1]}
-    with pytest.raises(DataError, match=r"column 1 of .*b\.csv has no heading"):
+    with pytest.raises(DataError, match=r"column 1 of .*b\.csv has no name in the header"):
         read(two, rename={"": "g"})
 
 
@@ -330,7 +330,7 @@ def test_thousands_are_not_guessed(tmp_path, style):
     cell = "1.234" if "decimal" in style else "1,234"
     source = open_tables(write(tmp_path / "a.csv", f"x;g\n1;a\n{cell};b\n"), style=CsvStyle(**style))
     assert source.kinds() == {"x": "categorical", "g": "categorical"}
-    with pytest.raises(DataError, match=r"row 2 .* holds no number in column 'x'"):
+    with pytest.raises(DataError, match=r"row 2 .* has no number in column 'x'"):
         list(source.batches(KINDS))
 
 
@@ -510,11 +510,13 @@ def test_types_have_to_agree_between_files(tmp_path):
     source = open_tables([whole, texts])
     assert source.kinds() == {"x": "categorical"}
     for kind in ("continuous", "categorical"):
-        with pytest.raises(DataError, match=r"'x' is int64 in .*a\.parquet and string in .*b\.parquet; save"):
+        with pytest.raises(
+            DataError, match=r"'x' is int64 in .*a\.parquet and string in .*b\.parquet; expected one type"
+        ):
             source.batches({"x": kind})
     for path in (texts, save(tmp_path / "c.parquet", {"x": [True]})):
         with pytest.raises(
-            DataError, match="the study expects numbers; columns with types are never turned into numbers"
+            DataError, match=r"the study expects numbers\. Columns with types are never converted"
         ):
             open_tables(path).batches({"x": "continuous"})
     floats, nothing = save(tmp_path / "d.parquet", {"x": [0.5]}), save(tmp_path / "e.parquet", {"x": pa.nulls(1)})
@@ -542,7 +544,7 @@ def test_columns_are_renamed(tmp_path):
         ({"x": "g"}, "both 'x' and 'g' would be called 'g'"),
         ({"x": "a", "g": "a"}, "both 'x' and 'g' would be called 'a'"),
         ({"X ": "a"}, r"'X ' is to be renamed, but there is no column 'X ' in .*a\.csv; did you mean 'x'\?"),
-        ({"zzz": "a"}, "which has 'x', 'g'; correct the renaming"),
+        ({"zzz": "a"}, "which has 'x', 'g'; correct the mapping of columns"),
     ],
 )
 def test_a_renaming_that_does_not_work_is_refused(tmp_path, rename, complaint):
@@ -572,10 +574,10 @@ def test_renames_are_read(tmp_path):
         ("a.toml", 'a = "b"\na = "c"', "is not TOML"),
         ("a.toml", 'a.b = "c"', "a name with a dot in it needs them"),
         ("a.toml", b"\xff", "not written in UTF-8"),
-        ("a.csv", "", "no heading column,variable"),
-        ("a.csv", "a,b\n", "no heading column,variable"),
+        ("a.csv", "", "no header column,variable"),
+        ("a.csv", "a,b\n", "no header column,variable"),
         ("a.csv", "column,variable\na\n", "row 1 has 1 cells; expected two"),
-        ("a.csv", "column,variable\na,b\na,c\n", "'a' is given two names"),
+        ("a.csv", "column,variable\na,b\na,c\n", "'a' has two rows"),
         ("a.csv", 'column,variable\n"a,b\n', "is not CSV"),
     ],
 )
@@ -643,8 +645,8 @@ def test_the_same_rows_in_two_formats_are_refused(tmp_path, twin):
     [
         ("none.csv", r"there is no file .*none\.csv; check the name"),
         ("*.parquet", r"\*\.parquet stands for no table file"),
-        ("deep", "deep stands for no table file at all; expected files ending in .csv"),
-        ("a.xlsx", r"a\.xlsx is not a table file by its name; expected \.csv"),
+        ("deep", "deep stands for no table file; expected files ending in .csv"),
+        ("a.xlsx", r"a\.xlsx is not a table file by its name; expected a name that ends in \.csv"),
         ("a.parquet.gz", "not a table file by its name"),
         ("no ending", "not a table file by its name"),
     ],
@@ -660,7 +662,7 @@ def test_files_that_are_not_there_or_no_tables_are_refused(tmp_path, name, compl
 def test_something_has_to_be_asked_for(tmp_path):
     with pytest.raises(DataError, match="no file was named"):
         open_tables([])
-    with pytest.raises(SettingsError, match="batch_rows is 0"):
+    with pytest.raises(SettingsError, match="rows in a batch is 0"):
         open_tables(write(tmp_path / "a.csv", "x"), batch_rows=0)
 
 
@@ -691,11 +693,11 @@ def arrow_stream() -> bytes:
 @pytest.mark.parametrize(
     ("name", "content", "complaint"),
     [
-        ("a.csv", b"", "is empty; expected a heading"),
-        ("a.csv", b"\n\n", "is empty; expected a heading"),
-        ("a.csv.gz", b"", "is empty; expected a heading"),
-        ("a.csv", b"x,g\n1,a\n\n2\n", "row 2 .* has 1 cells instead of 2; correct it, or check that ',' is the delim"),
-        ("a.csv", b"x,g\n1,a,b\n", "row 1 .* has 3 cells instead of 2"),
+        ("a.csv", b"", "is empty; expected a header"),
+        ("a.csv", b"\n\n", "is empty; expected a header"),
+        ("a.csv.gz", b"", "is empty; expected a header"),
+        ("a.csv", b"x,g\n1,a\n\n2\n", "row 2 .* has 1 cells; expected 2. Correct it, or check that ',' is the delim"),
+        ("a.csv", b"x,g\n1,a,b\n", "row 1 .* has 3 cells; expected 2"),
         ("a.csv", b'x,g\n1,a\n"2,b\n3,c\n', "row 2 .* quotation marks are closed"),
         ("a.csv", b'x,g\n"1,a\n' + b"3,c\n" * 1_000_000, "a row longer than 1 MB; most likely a quotation mark"),
         ("a.csv", b'"x,g\n' + b"3,c\n" * 100_000, "a row longer than 1 MB; most likely a quotation mark"),
@@ -706,9 +708,9 @@ def arrow_stream() -> bytes:
         ("a.csv", "x,g\n1,a\n".encode("utf-16-le"), "not written in the encoding utf-8"),
         ("a.csv", b"x,g,x\n1,2,3\n", "two columns are called 'x'"),
         ("a.csv", b"x;g\n1;2\n", "a single column 'x;g' .*; try ';' as the delimiter"),
-        ("a.csv.gz", b"x,g\n1,2\n", "not packed with gzip, or damaged"),
-        ("a.csv.gz", TABLE[: len(TABLE) // 2], "not packed with gzip, or damaged"),
-        ("a.csv.gz", TABLE[:5000] + b"\xff" * 500 + TABLE[5500:], "not packed with gzip, or damaged"),
+        ("a.csv.gz", b"x,g\n1,2\n", "not compressed with gzip, or damaged"),
+        ("a.csv.gz", TABLE[: len(TABLE) // 2], "not compressed with gzip, or damaged"),
+        ("a.csv.gz", TABLE[:5000] + b"\xff" * 500 + TABLE[5500:], "not compressed with gzip, or damaged"),
         ("a.parquet", b"", "is empty"),
         ("a.parquet", b"x,g\n1,2\n", "cannot be read as Parquet"),
         ("a.parquet", parquet_bytes()[:-20], "cannot be read as Parquet"),
@@ -717,8 +719,8 @@ def arrow_stream() -> bytes:
         ("a.feather", b"x,g\n1,2\n", "cannot be read as Arrow"),
         ("a.arrow", arrow_bytes()[:-20], "cannot be read as Arrow"),
         ("a.arrow", arrow_bytes()[:8] + b"\xff" * 600 + arrow_bytes()[608:], "cannot be read as Arrow"),
-        ("a.ipc", arrow_stream(), "is an Arrow stream, .* save it as an Arrow file .* or as Parquet"),
-        ("a.feather", b"FEA1" + bytes(100), "first version of Feather; save it again as Arrow or Parquet"),
+        ("a.ipc", arrow_stream(), "is an Arrow stream, .* Save it with .* as Feather or as Parquet"),
+        ("a.feather", b"FEA1" + bytes(100), "Feather file of version 1; .* Save it again as Arrow or Parquet"),
     ],
     ids=lambda found: None if isinstance(found, bytes) else found[:30],
 )
@@ -759,7 +761,7 @@ def test_undecodable_text_is_refused_in_any_encoding(tmp_path):
 @pytest.mark.parametrize(
     ("number", "said"),
     [
-        (errno.EACCES, r": you have no right to; ask its owner for it, or read a copy of yours$"),
+        (errno.EACCES, r": you have no right to; ask its owner for permission, or read a copy of your own$"),
         (errno.EIO, rf"( as \w+)?: {os.strerror(errno.EIO)}; save or copy it again$"),
     ],
 )

@@ -1,12 +1,12 @@
-"""FedDAG: gradients are right, averages are averages, messages are counted, and what it is known to do."""
+"""FedDAG: gradients are right, averages are averages, messages are counted, and known results."""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from feddag_cases import KINDS, mask_of, mechanism_of, point, rows, steepest
 from scipy.special import expit
 
 from fedcdh.errors import BaselineError, DataError, SettingsError
@@ -18,73 +18,22 @@ from fedcdh.evaluation.baselines.feddag import (
     acyclicity_of_mask,
     run_feddag,
 )
-from fedcdh.evaluation.baselines.feddag_networks import LinearMechanism, NetworkMechanism, WeightsMechanism
 from fedcdh.evaluation.simulation import simulate
 from fedcdh.graphs.metrics import compare
 
-MODULE = feddag
-KINDS = ("mlp", "linear", "weights")
 VARIANTS = [("graph", "mlp"), ("all", "mlp"), ("graph", "linear"), ("all", "linear"), ("all", "weights")]
+
+
 SHORT = FedDagTraining(sparsity=0.05, temperature=0.5, steps=20, local_steps=8, updates=2, rho=1.0, layers=2, width=4)
 
 
 def server_of(tables, sharing: str = "graph", mechanism: str = "mlp", training: FedDagTraining = SHORT, seed: int = 0):
-    return MODULE._FedDagServer(tables, sharing, mechanism, training, seed)
-
-
-def mask_of(logits: np.ndarray, noise: np.ndarray | float, temperature: float) -> np.ndarray:
-    return MODULE._ConcreteMask(temperature).mask(logits, noise)
-
-
-def rows(seed: int = 0, count: int = 30, variables: int = 4) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal((count, variables)) + 0.3
-
-
-def steepest(function, point: np.ndarray) -> np.ndarray:
-    """Central differences."""
-    found = np.empty(point.size)
-    for i in range(point.size):
-        aside = np.zeros(point.size)
-        aside[i] = 1e-6
-        aside = aside.reshape(point.shape)
-        found[i] = (function(point + aside) - function(point - aside)) / 2e-6
-    return found.reshape(point.shape)
-
-
-def mechanism_of(kind: str):
-    return {
-        "linear": LinearMechanism,
-        "weights": WeightsMechanism,
-        "mlp": lambda table: NetworkMechanism(table, 3, 5, np.float64),
-    }[kind](rows())
-
-
-def point(mechanism, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    """Parameters and a mask off the beaten track."""
-    draw = np.random.default_rng(seed)
-    parameters = mechanism.initial(draw)
-    noise = draw.logistic(size=(4, 4))
-    return parameters + 0.3 * draw.standard_normal(parameters.shape), mask_of(np.zeros((4, 4)), noise, 1.0)
-
-
-# Gradients
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_slopes_of_mechanisms_are_those_of_their_loss(kind):
-    mechanism = mechanism_of(kind)
-    parameters, mask = point(mechanism)
-    found = mechanism.slopes(parameters, mask)
-    of_parameters = steepest(lambda p: mechanism.slopes(p, mask).loss, parameters)
-    np.testing.assert_allclose(found.parameters, of_parameters, rtol=1e-5, atol=1e-7)
-    off = ~np.identity(4, dtype=bool)
-    of_mask = steepest(lambda m: mechanism.slopes(parameters, m).loss, mask)
-    np.testing.assert_allclose(found.mask[off], of_mask[off], rtol=1e-5, atol=1e-7)
+    return feddag._FedDagServer(tables, sharing, mechanism, training, seed)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_slopes_of_the_local_loss_with_the_noise_held_fast(kind):
-    client = MODULE._FedDagClient("a", rows(), kind, SHORT, seed=0)
+    client = feddag._FedDagClient("a", rows(), kind, SHORT, seed=0)
     client._mechanism = mechanism_of(kind)
     client.parameters, _ = point(client._mechanism)
     noise = np.random.default_rng(5).logistic(size=(4, 4))
@@ -101,42 +50,12 @@ def test_slopes_of_the_local_loss_with_the_noise_held_fast(kind):
 
 
 def test_the_local_loss_is_made_of_the_four_parts():
-    client = MODULE._FedDagClient("a", rows(), "linear", replace(SHORT, sparsity=0.2), seed=0)
+    client = feddag._FedDagClient("a", rows(), "linear", replace(SHORT, sparsity=0.2), seed=0)
     noise = np.random.default_rng(5).logistic(size=(4, 4))
     mask = mask_of(client.logits, noise, 0.5)
     circles, _ = acyclicity_of_mask(mask)
     fit = 0.5 * rows().var(axis=0).sum()  # nothing is predicted yet
     assert client.slopes(noise, 0.7, 2.0).loss == pytest.approx(fit + 0.2 * mask.sum() + 0.7 * circles + circles**2)
-
-
-def test_single_precision_gives_the_slopes_of_double():
-    double = mechanism_of("mlp")
-    parameters, mask = point(double)
-    single = NetworkMechanism(rows(), 3, 5).slopes(parameters.astype(np.float32), mask)
-    assert single.parameters.dtype == np.float32
-    np.testing.assert_allclose(single.parameters, double.slopes(parameters, mask).parameters, rtol=1e-3, atol=1e-4)
-
-
-@pytest.mark.parametrize("kind", ["linear", "mlp"])
-def test_what_the_mask_hides_does_not_matter(kind):
-    shown, hidden = rows(), rows()
-    hidden[:, 2] += 5 * np.random.default_rng(9).standard_normal(len(hidden))
-    build = LinearMechanism if kind == "linear" else lambda table: NetworkMechanism(table, 3, 5, np.float64)
-    first, second = build(shown), build(hidden)
-    parameters, mask = point(first)
-    mask[2] = 0
-    mine, other = (found.slopes(parameters, mask).parameters for found in (first, second))
-    if kind == "mlp":  # the first layer has networks × width × inputs
-        mine, other = (part[: 4 * 5 * 4].reshape(4, 5, 4) for part in (mine, other))
-        np.testing.assert_allclose(mine[[0, 1, 3]], other[[0, 1, 3]])
-        assert not np.allclose(mine[2], other[2])
-    else:
-        mine, other = mine.reshape(4, 4), other.reshape(4, 4)
-        np.testing.assert_allclose(mine[:, [0, 1, 3]], other[:, [0, 1, 3]])
-        assert not np.allclose(mine[:, 2], other[:, 2])
-
-
-# The constraint
 
 
 def test_h_is_zero_for_every_dag_and_for_nothing_else():
@@ -184,12 +103,9 @@ def test_alpha_and_rho_grow_as_long_as_circles_stay():
             return next(self.left) if noise else 0.0
 
     server = Stubborn()
-    MODULE._solve_lagrangian(server, replace(MASKED_TRAINING, rho=1.0))
+    feddag._solve_lagrangian(server, replace(MASKED_TRAINING, rho=1.0))
     # h: 2, then 1 and 0.4 (the first is no fall to a quarter), then none, and none for long enough
     assert server.seen == [(0, 1), (2, 1), (2, 10), (6, 10), (6, 10)]
-
-
-# Clients and the server
 
 
 def kinds_of_messages(sharing: str, mechanism: str) -> int:
@@ -200,7 +116,7 @@ def kinds_of_messages(sharing: str, mechanism: str) -> int:
 def test_the_server_has_the_mean_of_what_clients_sent(sharing, mechanism, monkeypatch):
     sent: list[np.ndarray] = []
     answers: list[np.ndarray] = []
-    wire = MODULE.CountingChannel
+    wire = feddag.CountingChannel
     up, down = wire.to_server, wire.to_clients
     monkeypatch.setattr(wire, "to_server", lambda self, m: (sent.append(m.copy()), up(self, m))[1])
     monkeypatch.setattr(wire, "to_clients", lambda self, m: (answers.append(m.copy()), down(self, m))[1])
@@ -281,9 +197,6 @@ def test_what_cannot_be_done_is_refused():
     vast = {client: table * 1e30 for client, table in study.tables.items()}
     with pytest.raises(BaselineError, match="standardise"):
         run_feddag(vast, study.names, training=SHORT)
-
-
-# What it is known to do
 
 
 def chain(function, clients: int = 2, count: int = 100) -> dict[str, np.ndarray]:

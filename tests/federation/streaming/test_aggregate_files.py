@@ -100,7 +100,7 @@ def files(inbox: Path) -> list[Path]:
 
 
 def take(adding: StreamingAggregation, paths: list[Path]) -> AggregationReport:
-    return adding.of(paths, max_summary_bytes(PLAN), SummaryReader(STUDY).opened)
+    return adding.of(paths, max_summary_bytes(PLAN), SummaryReader(STUDY).unpack)
 
 
 def all_at_once(groups: dict[str, str] | None = None) -> Aggregate:
@@ -117,7 +117,7 @@ def same(first: Aggregate, second: Aggregate) -> bool:
 
 def add(inbox: Path, target: Path, *more: object) -> int:
     sent = () if more and isinstance(more[0], Path) else (inbox / "sent",)
-    return main(["add", str(inbox / "study.plan.json"), *map(str, (*sent, *more)), "-o", str(target)])
+    return main(["aggregate", str(inbox / "study.plan.json"), *map(str, (*sent, *more)), "-o", str(target)])
 
 
 # One sum
@@ -174,7 +174,7 @@ def test_by_the_command_line_discover_takes_the_sum(inbox, tmp_path, capsys):
     target = tmp_path / "study.aggregate"
     assert add(inbox, target) == 0
     said = capsys.readouterr()
-    assert "Summaries added now, each checked: 7." in said.out
+    assert "Summaries checked and added now: 7." in said.out
     assert said.err.count("is not signed") == len(CLIENTS) - len(KEYS)
     message = unpack_aggregate(target.read_bytes(), PLAN)
     assert not message.masked
@@ -233,9 +233,9 @@ def test_every_file_that_is_refused_is_named_and_the_others_are_kept(inbox, tmp_
     write(sent, "site e", more_rows(SUMMARIES["site e"]))
     assert add(inbox, tmp_path / "total", sent) == 6  # by the first
     said = capsys.readouterr().err
-    assert "refused files: 3" in said
+    assert "Refused files: 3" in said
     assert all(f"site {letter}.summary" in said for letter in "bde")
-    assert f"what was admitted (4) is kept in {tmp_path / 'total.adding'}" in said
+    assert f"The 4 summaries that were admitted are kept in {tmp_path / 'total.adding'}" in said
     assert not (tmp_path / "total").exists()
     for client in ("site b", "site d", "site e"):
         write(sent, client)
@@ -348,7 +348,7 @@ def test_two_summaries_of_a_client_are_settled_by_asking_and_beginning_again(inb
         target.unlink()
     assert said[0] == said[1]
     assert all(str(path) in said[0] for path in (other, files(inbox)[3]))
-    assert f"then remove {tmp_path / 'total.adding'}, and run this again with all files" in said[0]
+    assert f"remove {tmp_path / 'total.adding'}, and run this command again with all files" in said[0]
 
 
 @pytest.mark.parametrize("first", ["true", "false"])
@@ -372,7 +372,7 @@ def test_however_many_are_refused_all_are_listed(inbox, tmp_path, capsys):
         path.write_bytes(path.name.encode())
     assert add(inbox, target, tmp_path / "sent", "--json") == 5
     said = capsys.readouterr()
-    assert f"... and 5 more\nall of this is listed in {listed}" in said.err
+    assert f"... and 5 more\nThe full list is {listed}" in said.err
     with listed.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["file"] for row in rows] == list(map(str, wrong))
@@ -439,8 +439,8 @@ def test_a_sum_is_not_overwritten_by_one_without_some_of_its_clients(inbox, tmp_
     whole = target.read_bytes()
     assert add(inbox, target, files(inbox)[0], "--go-on") == 2
     said = capsys.readouterr().err
-    assert f"{target} is a sum in which there are also site b, site c, site d, site e, site f, site g" in said
-    assert "choose another name with -o, or remove it first" in said
+    assert f"{target} is a sum that also has site b, site c, site d, site e, site f, site g" in said
+    assert "choose another name with -o, or remove the file first" in said
     assert target.read_bytes() == whole
     assert add(inbox, target, *files(inbox)[1:]) == 0  # what was kept beside it goes on to the same sum
     assert target.read_bytes() == whole
@@ -454,12 +454,12 @@ def test_a_sum_in_the_making_is_called_so_where_a_sum_is_expected(inbox, tmp_pat
     name, *plan = command
     assert main([name, *(str(tmp_path / one) for one in plan), str(tmp_path / "total.adding")]) == 5
     said = capsys.readouterr().err
-    assert "total.adding: this is a sum in the making, from which fedcdh add goes on; run that again" in said
+    assert "total.adding: This is an unfinished sum of `fedcdh aggregate`. Run that command again" in said
 
 
 def test_what_stops_the_writing_is_told_with_the_name_of_the_file(inbox, tmp_path, capsys, monkeypatch):
     """On a full disk, the system names none."""
-    for number, advice in ((errno.ENOSPC, "make room there"), (errno.EACCES, "see to the rights there")):
+    for number, advice in ((errno.ENOSPC, ", or delete other files there."), (errno.EACCES, ", or change the permissions.")):
 
         def refused(handle, data, number=number):
             raise OSError(number, os.strerror(number))
@@ -467,8 +467,8 @@ def test_what_stops_the_writing_is_told_with_the_name_of_the_file(inbox, tmp_pat
         with monkeypatch.context() as full:
             full.setattr("fedcdh._io.storage._write_all", refused)
             assert add(inbox, tmp_path / "total", inbox / "sent") == 8
-        said = f"{tmp_path / 'total.adding'} ({os.strerror(number)}); choose another place, or {advice}"
-        assert f"cannot read or write {said}" in capsys.readouterr().err
+        said = f"{tmp_path / 'total.adding'} cannot be read or written ({os.strerror(number)}). Choose another place"
+        assert f"{said}{advice}" in capsys.readouterr().err
     assert not (tmp_path / "total").exists()
 
 
@@ -485,7 +485,7 @@ def test_a_file_that_cannot_be_read_is_refused_like_any_other(inbox, tmp_path):
     def opened(path: Path, content: bytes) -> SummaryMessage:
         if path.stem == "site b":
             raise PermissionError(13, "Permission denied", f"{path}.sig")
-        return SummaryReader(STUDY).opened(path, content)
+        return SummaryReader(STUDY).unpack(path, content)
 
     outcome = StreamingAggregation.beside(tmp_path / "total", STUDY).of(files(inbox), max_summary_bytes(PLAN), opened)
     ((path, problem),) = outcome.refused
@@ -504,11 +504,11 @@ def test_a_sum_of_several_clients_is_no_summary():
 
 def test_a_pattern_that_fits_nothing_and_a_plan_by_another_are_refused(inbox, tmp_path, capsys):
     assert add(inbox, tmp_path / "total", tmp_path / "nothing*.summary") == 2
-    assert "no file fits" in capsys.readouterr().err
+    assert "No file matches" in capsys.readouterr().err
     assert add(inbox, tmp_path / "total", inbox / "sent", tmp_path / "nothing*.summary") == 2  # others do
-    assert f"no file fits {tmp_path / 'nothing*.summary'}" in capsys.readouterr().err
+    assert f"No file matches {tmp_path / 'nothing*.summary'}" in capsys.readouterr().err
     assert add(inbox, tmp_path / "total", inbox / "sent", "--plan-key", KEYS["site a"].public) == 6
-    assert "ask who made it" in capsys.readouterr().err
+    assert "who made it" in capsys.readouterr().err
     assert not (tmp_path / "total.adding").exists()
 
 
@@ -527,7 +527,7 @@ def test_bootstrap_copies_are_left_aside(inbox, tmp_path, capsys):
     (copy,) = bootstrap_summaries(table, PLAN, "site g", 1, seed=1)
     write(tmp_path, "site g", copy, name="boot")
     assert add(inbox, tmp_path / "total", inbox / "sent", tmp_path / "boot.summary") == 0
-    assert "1 bootstrap copies are left aside" in capsys.readouterr().err
+    assert "1 bootstrap replicates are left out" in capsys.readouterr().err
     assert same(unpack_aggregate((tmp_path / "total").read_bytes(), PLAN).aggregate, all_at_once())
 
 
@@ -538,7 +538,7 @@ def test_of_nothing_but_copies_nothing_is_said_to_be_kept(inbox, tmp_path, capsy
     for more in ((), ("--go-on",)):
         assert add(inbox, tmp_path / "total", *paths, *more) == 5
         said = capsys.readouterr().err
-        assert "nothing was added: what was named (2) is bootstrap copies" in said
+        assert "Only bootstrap replicates were named (2)" in said
         assert "kept" not in said
     assert not (tmp_path / "total.adding").exists()
 
@@ -572,7 +572,7 @@ def test_a_stop_in_the_middle_keeps_what_was_added(inbox, tmp_path):
         if len(opened) == 4:
             raise KeyboardInterrupt
         opened.append(path)
-        return receiving.opened(path, content)
+        return receiving.unpack(path, content)
 
     with pytest.raises(KeyboardInterrupt):
         adding.of(files(inbox), max_summary_bytes(PLAN), stopped)
@@ -582,7 +582,7 @@ def test_a_stop_in_the_middle_keeps_what_was_added(inbox, tmp_path):
 
 def test_a_request_to_end_keeps_what_was_added(inbox, tmp_path, capsys, monkeypatch):
     """As timeout, Slurm and Kubernetes send it."""
-    opened, before = SummaryReader.opened, signal.SIG_DFL
+    opened, before = SummaryReader.unpack, signal.SIG_DFL
     inherited = signal.signal(signal.SIGTERM, before)  # whoever runs the tests may have set another
 
     def ended(self: SummaryReader, path: Path, content: bytes) -> SummaryMessage:
@@ -592,9 +592,9 @@ def test_a_request_to_end_keeps_what_was_added(inbox, tmp_path, capsys, monkeypa
         return opened(self, path, content)
 
     with monkeypatch.context() as ending:
-        ending.setattr(SummaryReader, "opened", ended)
+        ending.setattr(SummaryReader, "unpack", ended)
         assert add(inbox, tmp_path / "total") == 130
-    assert "run the command again" in capsys.readouterr().err
+    assert "Run the command again" in capsys.readouterr().err
     assert signal.signal(signal.SIGTERM, inherited) is before
     assert set(StreamingAggregation.beside(tmp_path / "total", STUDY).begun().added) == set(CLIENTS[:4])
     assert add(inbox, tmp_path / "total") == 0
@@ -701,7 +701,7 @@ def test_a_sum_that_no_rows_give_is_traced_to_what_was_kept(inbox, tmp_path, cap
     sums._triangle, sums._firsts = 2 * sums._triangle, 2 * sums._firsts
     adding.journal.write_bytes(sums.to_bytes())
     assert add(inbox, tmp_path / "total", *files(inbox)[2:]) == 5
-    assert f"{adding.journal} is not as it was left; remove it" in capsys.readouterr().err
+    assert f"{adding.journal} was changed after it was written" in capsys.readouterr().err
     assert not (tmp_path / "total").exists()
 
 
@@ -748,12 +748,12 @@ def test_very_many_are_told_of_in_few_words(inbox, tmp_path, capsys, monkeypatch
         table = {"x": [0.5 * number, 1.0], "g": ["no", "yes"], "y": [1.0, 2.0]}
         blob = pack_summary(SummaryMessage(summarize(table, plan, client)), plan)
         (tmp_path / "sent" / f"{client}.summary").write_bytes(blob)
-    assert main(["add", str(path), str(tmp_path / "sent"), "-o", str(tmp_path / "total")]) == 0
+    assert main(["aggregate", str(path), str(tmp_path / "sent"), "-o", str(tmp_path / "total")]) == 0
     said = capsys.readouterr().err
     assert "adding summaries, 40 of 40" in said
-    assert "40 summaries are not signed: that they come from c000, c001, c002, c003, c004 and 35 more" in said
+    assert "40 summaries are not signed: nothing but the way they came shows that they are from c000, c001, c002, c003, c004 and 35 more" in said
     assert said.count("not signed") == 1
-    assert main(["add", str(path), str(tmp_path / "sent"), "-o", str(tmp_path / "total"), "-q"]) == 0
+    assert main(["aggregate", str(path), str(tmp_path / "sent"), "-o", str(tmp_path / "total"), "-q"]) == 0
     assert capsys.readouterr().err == ""
     assert unpack_summary(blob, plan).summary.clients == ("c039",)
 

@@ -597,13 +597,13 @@ def test_odd_studies_have_finite_scores_and_a_graph(tables):
 def test_a_constant_has_no_edges():
     result = studies.found(ODD["a constant"], method="evidence")
     assert not result.augmented.neighbours("k")
-    assert result.graph.adjacent("v1", "v2")
+    assert result.graph.is_adjacent("v1", "v2")
 
 
 def test_a_copy_is_seen_as_one():
     """The two are adjacent, and the copy's mechanism is the same everywhere."""
     result = studies.found(ODD["a copy"], method="evidence")
-    assert result.graph.adjacent("k", "v1")
+    assert result.graph.is_adjacent("k", "v1")
     assert not {"k", "v1"} & result.changing
 
 

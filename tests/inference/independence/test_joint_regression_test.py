@@ -465,17 +465,17 @@ def test_a_study_by_file_finds_what_one_in_process_finds(tmp_path, monkeypatch, 
         if main([*search, "-o", "many", "--answers", "rounds"]) == 0:
             break
         for client in clients:
-            asked = ["answer", "study.plan.json", f"rounds/request-{number:03d}.json", f"{client}.csv"]
+            asked = ["rounds", "answer", "study.plan.json", f"rounds/request-{number:03d}.json", f"{client}.csv"]
             into = ["-o", f"rounds/{client}.answer-{number:03d}", "-q"]
             assert main([*asked, "--client", client, *into]) == 0
-    assert main(["request", *search[1:4], "--answers", "rounds", "--json"]) == 0
+    assert main(["rounds", "request", *search[1:4], "--answers", "rounds", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["more"] is False
     edges = {which: json.loads((tmp_path / which / "result.json").read_text())["edges"] for which in ("one", "many")}
     linked = {which: {frozenset((e["source"], e["target"])) for e in es if e["mark"]} for which, es in edges.items()}
     assert frozenset("xy") in linked["one"]
     assert linked["many"] == {frozenset(pair) for pair in ("ax", "bx", "ay", "by")}
     assert main([*search, "-o", "stable", "--answers", "rounds", "--stability"]) == 2  # before it searches
-    assert "nobody is there to answer again; leave --stability out" in capsys.readouterr().err
+    assert "no site answers again. Leave out --stability" in capsys.readouterr().err
 
 
 def test_a_folder_of_answers_is_that_of_a_cohort_and_keeps_what_was_asked_before(tmp_path):
@@ -486,14 +486,14 @@ def test_a_folder_of_answers_is_that_of_a_cohort_and_keeps_what_was_asked_before
     summaries = [summarize(table, plan, client) for client, table in rest.items()]
     folder = AnswersFolder(tmp_path, study, add_up(summaries, plan, without=["site1"]), None, Output(True, False))
     first = JointRequest(plan.fingerprint, 1, (("v1", "v2"),))
-    with pytest.raises(PendingAnswersError, match=r"answers of site0, site2 are needed to .*request-001\.json"):
+    with pytest.raises(PendingAnswersError, match=r"Answers of site0, site2 to .*request-001\.json"):
         folder.ask(first)
     for client, rows in (("site0", 60), ("site1", 50), ("site2", 40)):
         parts = answered(tables[client], plan, client, ("v1", "v2"), rows=rows)
         (tmp_path / f"{client}.answer-001").write_bytes(pack_answer(AnswerMessage(first.digest, parts), plan))
     assert folder.ask(first).keys() == rest.keys()
     more = JointRequest(plan.fingerprint, 1, (("v1", "v2"), ("v1", "v3")))
-    with pytest.raises(PendingAnswersError, match=r"request-002\.json, about 1 sets"):
+    with pytest.raises(PendingAnswersError, match=r"request-002\.json are missing; it asks about 1 sets"):
         folder.ask(more)
     for client, rows in (("site0", 60), ("site2", 40)):
         parts = answered(tables[client], plan, client, ("v1", "v3"), rows=rows)

@@ -43,7 +43,7 @@ class InParts:
     def __init__(self, parts, order=()) -> None:
         self.parts, self.order = parts, order
 
-    def spread(self, work, add):
+    def map_reduce(self, work, add):
         work = pickle.loads(pickle.dumps(work))
         found = [pickle.loads(pickle.dumps(work(InMemorySource([part], "client 'north'")))) for part in self.parts]
         for place in self.order:  # any two of them first
@@ -217,7 +217,7 @@ def test_ctrl_c_ends_all_workers(workers):
     rows, before = many_rows(100), threading.active_count()
     endless = iter(lambda: rows, None)
     with pytest.raises(KeyboardInterrupt):
-        ThreadedSource(to_source(endless, "client 'north'"), workers).spread(work, int.__add__)
+        ThreadedSource(to_source(endless, "client 'north'"), workers).map_reduce(work, int.__add__)
     assert threading.active_count() == before
 
 

@@ -770,13 +770,13 @@ def test_the_command_line_notes_and_refuses(files, capsys, own_ledger):
     assert found["ledger"] == str(own_ledger)
     assert "secret" not in json.dumps(found)
     assert main(["ledger", "verify"]) == 0
-    assert "is whole: 2 releases, 0 of them signed" in capsys.readouterr().out
+    assert "is complete: 2 releases, 0 of them signed" in capsys.readouterr().out
     assert main(["ledger", "show"]) == 0
     assert "summary" in capsys.readouterr().out
 
 
 def test_a_ledger_can_be_named_and_is_signed(files, capsys):
-    assert main(["keygen", "-q"]) == 0
+    assert main(["keys", "new", "-q"]) == 0
     assert main([*SUMMARIZE, "data.csv", "--client", "north", "--ledger", "my.jsonl", "-q"]) == 0
     assert main(["ledger", "verify", "--ledger", "my.jsonl", "--key", "site.pub"]) == 0
     assert "1 of them signed by" in capsys.readouterr().out
@@ -805,14 +805,14 @@ def test_a_site_with_gaps_profiles_its_complete_rows(files, capsys):
 def test_a_site_asks_first_and_withdraws_what_it_did_not_send(files, capsys, own_ledger):
     rows = table()
     write("data.csv", rows)
-    assert main([*SUMMARIZE, "data.csv", "--client", "north", "--check"]) == 0
-    assert "may leave" in capsys.readouterr().out
+    assert main([*SUMMARIZE, "data.csv", "--client", "north", "--dry-run"]) == 0
+    assert "admit this summary" in capsys.readouterr().out
     assert not Path("north.summary").exists()
     assert not default_ledger().entries()
     assert main([*SUMMARIZE, "data.csv", "--client", "north", "-q"]) == 0
     rows["a"][0] += 1
     write("data.csv", rows)
-    assert main([*SUMMARIZE, "data.csv", "--client", "north", "--check"]) == 7
+    assert main([*SUMMARIZE, "data.csv", "--client", "north", "--dry-run"]) == 7
     assert "fedcdh ledger withdraw" in capsys.readouterr().err
     assert main(["ledger", "withdraw", "1", "--reason", "a wrong cell; never sent", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["noted"] == 2
@@ -838,14 +838,14 @@ def test_other_names_of_columns_are_no_way_around(files, capsys):
     variables = (replace(PLAN.variables[0], name="blood pressure"), *PLAN.variables[1:])
     Path("other.plan.json").write_text(Study(StudyPlan(variables, CLIENTS)).to_json())
     Path("names.toml").write_text('a = "blood pressure"\n')
-    named = ["summarize", "other.plan.json", "--client", "north", "--map", "names.toml", "-q"]
+    named = ["summarize", "other.plan.json", "--client", "north", "--column-map", "names.toml", "-q"]
     assert main([*named, "fewer.csv"]) == 7
     assert "since release 1" in capsys.readouterr().err
     assert main([*named, "data.csv"]) == 0
 
 
 def test_research_is_said_in_the_result_and_its_report(files):
-    research = [*SUMMARIZE, "data.csv", "--research", "-q", "--client"]
+    research = [*SUMMARIZE, "data.csv", "--no-disclosure-control", "-q", "--client"]
     assert main([*research, "north"]) == 0
     write("south.csv", table(seed=1))
     assert main([*SUMMARIZE, "south.csv", "-q", "--client", "south"]) == 0

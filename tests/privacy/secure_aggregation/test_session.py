@@ -24,7 +24,7 @@ from scipy.stats import chi2
 from fedcdh._io.storage import write_atomically
 from fedcdh._io.strict_json import to_canonical_json
 from fedcdh.cli import main
-from fedcdh.cli.demo import to_csv
+from fedcdh.cli.simulate import to_csv
 from fedcdh.discovery.api import discover_from
 from fedcdh.errors import FedCDHError, SecureAggregationError, SettingsError, SignatureError, SummaryError
 from fedcdh.federation import ClientNode as OnlineSite
@@ -37,7 +37,7 @@ from fedcdh.messages.signing import SigningKey
 from fedcdh.messages.study_file import Study
 from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.ledger import ReleaseLedger
-from fedcdh.privacy.secure_aggregation import codec, server
+from fedcdh.privacy.secure_aggregation import codec
 from fedcdh.privacy.secure_aggregation.client import SecAggClient
 from fedcdh.privacy.secure_aggregation.client_state import ClientStateFile, read_state, write_state
 from fedcdh.privacy.secure_aggregation.masking import (
@@ -65,6 +65,7 @@ from fedcdh.privacy.secure_aggregation.messages import (
     hash_study,
 )
 from fedcdh.privacy.secure_aggregation.secret_sharing import PRIME, join_shares, split_secret
+from fedcdh.privacy.secure_aggregation.server import index_by_client
 from fedcdh.privacy.secure_aggregation.session import REQUEST_FILE_NAMES
 from fedcdh.reporting.result_files import render_result_json
 from fedcdh.summaries.accumulator import summarize
@@ -302,7 +303,7 @@ def test_whoever_leaves_whenever_there_is_the_exact_sum_or_none(gone, threshold)
     if len(room.cohort.clients) - len(gone) >= threshold:
         assert same(room.run(), room.plain(there))
     else:
-        with pytest.raises(SecureAggregationError, match="needed"):
+        with pytest.raises(SecureAggregationError, match="Expected at least"):
             room.run()
 
 
@@ -329,7 +330,7 @@ def test_first_moments_in_the_place_of_a_group_that_has_left_are_found(monkeypat
         words[-2 * room.study.plan.columns] += np.uint64(1)
         return words
 
-    monkeypatch.setattr("fedcdh.privacy.secure_aggregation.client.encoded", elsewhere)
+    monkeypatch.setattr("fedcdh.privacy.secure_aggregation.client.encode_summary", elsewhere)
     with pytest.raises(SecureAggregationError, match="place of another"):
         room.run()
 
@@ -443,11 +444,13 @@ def with_keys(course: Course, client: str, keys: PublicKeys) -> Roster:
 
 
 def another_key(course: Course) -> Roster:
-    return with_keys(course, PEER, replace(course.roster.of(PEER), sealing=derive_public_key(b"server" + bytes(26))))
+    return with_keys(
+        course, PEER, replace(course.roster.keys_of(PEER), sealing=derive_public_key(b"server" + bytes(26)))
+    )
 
 
 def signed_by_the_server(course: Course) -> Roster:
-    forged = replace(course.roster.of(PEER), masking=derive_public_key(b"server" + bytes(26))).signed(
+    forged = replace(course.roster.keys_of(PEER), masking=derive_public_key(b"server" + bytes(26))).signed(
         SigningKey.generate()
     )
     return with_keys(course, PEER, forged)
@@ -455,7 +458,7 @@ def signed_by_the_server(course: Course) -> Roster:
 
 def keys_of_another_study(course: Course) -> Roster:
     other = Room(replace(course.room.study, profiles={"site1": "0" * 64}), course.room.keys, course.room.cohort)
-    return with_keys(course, PEER, other.roster().of(PEER))
+    return with_keys(course, PEER, other.roster().keys_of(PEER))
 
 
 def roster_of_before(course: Course) -> Roster:
@@ -468,7 +471,7 @@ def less_needed(course: Course) -> Roster:
 
 def less_needed_and_signed_so_by_one(course: Course) -> Roster:
     terms = replace(course.roster.terms, threshold=3)
-    mine = replace(course.roster.of(PEER), terms=terms.digest).signed(course.room.keys[PEER])
+    mine = replace(course.roster.keys_of(PEER), terms=terms.digest).signed(course.room.keys[PEER])
     return replace(with_keys(course, PEER, mine), terms=terms)
 
 
@@ -478,7 +481,7 @@ def other_groups(course: Course) -> Roster:
 
 
 def somebody_unknown(course: Course) -> Roster:
-    stranger = replace(course.roster.of(PEER), client="stranger").signed(SigningKey.generate())
+    stranger = replace(course.roster.keys_of(PEER), client="stranger").signed(SigningKey.generate())
     return replace(course.roster, keys=(*course.roster.keys, stranger))
 
 
@@ -487,8 +490,8 @@ def somebody_twice(course: Course) -> Roster:
 
 
 def the_same_keys_under_two_names(course: Course) -> Roster:
-    copied = course.roster.of(VICTIM)
-    theirs = replace(course.roster.of(PEER), sealing=copied.sealing).signed(course.room.keys[PEER])
+    copied = course.roster.keys_of(VICTIM)
+    theirs = replace(course.roster.keys_of(PEER), sealing=copied.sealing).signed(course.room.keys[PEER])
     return with_keys(course, PEER, theirs)
 
 
@@ -743,7 +746,7 @@ def test_two_lists_to_two_halves_open_neither():
             signed[seen][client] = course.room.ask(client, seen).signature
     for seen, signatures in signed.items():
         for client in signatures:
-            with pytest.raises(SecureAggregationError, match="needed"):
+            with pytest.raises(SecureAggregationError, match="Expected at least"):
                 course.room.ask(client, ConfirmedSurvivors(seen, signatures))
 
 
@@ -808,15 +811,15 @@ def test_numbers_that_were_changed_on_the_way_are_refused():
     words = honest.words.copy()
     words[3] += np.uint64(1)
     with pytest.raises(SignatureError):
-        server.check_masked(course.room.study, course.roster, course.delivery, replace(honest, words=words))
+        course.room.server.check_masked(course.roster, course.delivery, replace(honest, words=words))
 
 
 def test_numbers_under_other_masks_are_refused():
     course = Course.until("confirmed")
     honest = course.room.replies["masked"][PEER]
     other = replace(honest, masked_with=honest.masked_with[:-1]).signed(course.room.keys[PEER])
-    with pytest.raises(SecureAggregationError, match="masked with other sites"):
-        server.check_masked(course.room.study, course.roster, course.delivery, other)
+    with pytest.raises(SecureAggregationError, match="masked with other clients"):
+        course.room.server.check_masked(course.roster, course.delivery, other)
 
 
 def false_share(room: Room, client: str, of: str) -> None:
@@ -840,17 +843,17 @@ def test_a_false_share_does_no_harm_where_there_are_more_and_is_found_where_not(
 def test_one_answer_counts_once_and_two_that_differ_are_refused():
     course = Course.until("confirmed")
     one, *others = course.room.replies["masked"].values()
-    assert len(server.index_by_client([one, one, *others])) == 5
+    assert len(index_by_client([one, one, *others])) == 5
     with pytest.raises(SecureAggregationError, match="two different"):
-        server.index_by_client([one, replace(one, research=True).signed(course.room.keys[one.client])])
+        index_by_client([one, replace(one, research=True).signed(course.room.keys[one.client])])
 
 
 def test_shares_for_some_only_are_refused():
     course = Course.until("masked")
     honest = course.room.replies["shares"][PEER]
     fewer = replace(honest, sealed={c: box for c, box in honest.sealed.items() if c != VICTIM})
-    with pytest.raises(SecureAggregationError, match="all other sites"):
-        server.check_shares(course.room.study, course.roster, fewer.signed(course.room.keys[PEER]))
+    with pytest.raises(SecureAggregationError, match="all other clients"):
+        course.room.server.check_shares(course.roster, fewer.signed(course.room.keys[PEER]))
 
 
 # What a site does twice
@@ -876,7 +879,7 @@ def test_other_rows_are_not_masked_in_the_same_session():
 def test_another_attempt_begins_with_other_keys_where_nothing_was_opened():
     course = Course.until("opened")
     again = course.room.ask(VICTIM, replace(course.roster.terms, attempt=2))
-    before = course.roster.of(VICTIM)
+    before = course.roster.keys_of(VICTIM)
     assert {again.sealing, again.masking}.isdisjoint({before.sealing, before.masking})
     with pytest.raises(SecureAggregationError, match="attempt"):
         course.room.ask(VICTIM, course.roster.terms)
@@ -896,7 +899,7 @@ def test_a_site_that_the_plan_does_not_name_or_with_another_key_takes_no_part():
 
 
 def test_two_sites_are_too_few():
-    with pytest.raises(SecureAggregationError, match="2 sites"):
+    with pytest.raises(SecureAggregationError, match="2 clients"):
         SecAggTerms.of(a_study(2)[0])
 
 
@@ -985,7 +988,7 @@ def test_whatever_stands_in_a_field_is_taken_as_it_was_written_or_refused(data, 
 
 def test_a_long_message_is_refused_before_it_is_parsed():
     plan = a_study(3)[0].plan
-    with pytest.raises(SecureAggregationError, match="too many"):
+    with pytest.raises(SecureAggregationError, match="more than this plan allows"):
         codec.read_message(b"[" * (codec.max_message_bytes(plan, SecAggTerms) + 1), plan, SecAggTerms)
 
 
@@ -1082,7 +1085,20 @@ class Mailed:
         self.monkeypatch.chdir(self.root / client)
         asked = self.root / "rounds" / request
         assert (
-            main(["mask", "../study.plan.json", str(asked), "data.csv", "--client", client, *OWN, *arguments]) == code
+            main(
+                [
+                    "secure-sum",
+                    "join",
+                    "../study.plan.json",
+                    str(asked),
+                    "data.csv",
+                    "--client",
+                    client,
+                    *OWN,
+                    *arguments,
+                ]
+            )
+            == code
         )
         for answer in Path().glob(f"{client}.*"):
             if answer.suffix in {f".{round_}" for round_ in ROUNDS}:
@@ -1090,7 +1106,7 @@ class Mailed:
 
     def coordinator(self, *arguments: str, code: int = 0) -> None:
         self.monkeypatch.chdir(self.root)
-        assert main(["masked", "study.plan.json", "rounds", *arguments]) == code
+        assert main(["secure-sum", "run", "study.plan.json", "rounds", *arguments]) == code
 
     def run(self, gone: dict[str, str], *arguments: str) -> Aggregate:
         self.coordinator(*arguments)
@@ -1132,7 +1148,7 @@ def test_by_file_the_coordinator_says_who_is_missing_and_goes_on_only_when_told(
         by_file.site(client, "1-terms.json")
     capsys.readouterr()
     by_file.coordinator()
-    assert "answers of site2" in capsys.readouterr().out
+    assert "Answers of site2" in capsys.readouterr().out
     assert not (by_file.root / "rounds" / "2-roster.json").exists()
     by_file.coordinator("--go-on")
     assert (by_file.root / "rounds" / "2-roster.json").exists()
@@ -1151,7 +1167,7 @@ def test_by_file_refusals_have_exit_codes_and_leave_no_answer(by_file, capsys):
     roster.write_bytes(replace(cut, keys=cut.keys[1:]).to_bytes())
     capsys.readouterr()
     by_file.site("site1", "2-roster.json", code=1)
-    assert "needed" in capsys.readouterr().err
+    assert "Expected at least 3" in capsys.readouterr().err
     assert not (by_file.root / "site1" / "site1.shares").exists()
     roster.write_bytes(text)
     by_file.site("site1", "2-roster.json")
@@ -1286,7 +1302,7 @@ def test_online_a_site_may_fail_in_every_round(request_, fault, tmp_path):
 
 def test_online_too_few_are_no_sum(tmp_path):
     silent = {(client, "masking confirmations"): "silent" for client in ("site1", "site2")}
-    with pytest.raises(SecureAggregationError, match="3 are needed"):
+    with pytest.raises(SecureAggregationError, match="Expected at least 3"):
         online(tmp_path, silent)
     assert not (tmp_path / "result.json").exists()
 

@@ -1,4 +1,4 @@
-"""Rows in the partitions of a Dask data frame."""
+"""The rows of a Dask data frame."""
 
 from __future__ import annotations
 
@@ -29,11 +29,30 @@ _OWNER = "the Dask table"
 
 @dataclass(frozen=True, eq=False)
 class DaskRows:
-    """A `dask.dataframe.DataFrame` as a client's table, worked on by whichever scheduler is Dask's at the time.
+    """Use a Dask data frame as a client's table.
 
-    `summarize` and `release` work on each partition where it lies; what travels is sums of features. Whatever has to
-    see single values more than once (`profile`, bootstrap copies, answers in further rounds) has the columns it needs
-    sent to this process, partition by partition.
+    `summarize` and `release` work on each partition where it lies, by Dask's current scheduler; only sums of features
+    travel. Work that reads single values more than once (`profile`, bootstrap replicates, answers in adaptive rounds)
+    gets the columns it needs sent to this process, partition by partition.
+
+    Parameters
+    ----------
+    frame : dask.dataframe.DataFrame
+        The rows.
+
+    Raises
+    ------
+    DataError
+        If `frame` is not a Dask data frame.
+    MissingDependencyError
+        If dask is not installed.
+
+    Examples
+    --------
+    >>> import dask.dataframe, pandas
+    >>> frame = dask.dataframe.from_pandas(pandas.DataFrame({"x": [1.0, 2.0, 3.0]}), npartitions=2)
+    >>> DaskRows(frame).kinds()
+    {'x': 'continuous'}
     """
 
     frame: Any
@@ -43,31 +62,55 @@ class DaskRows:
             import dask.dataframe
         if not isinstance(self.frame, dask.dataframe.DataFrame):
             raise DataError(
-                f"DaskRows is of a dask.dataframe.DataFrame, but found {type(self.frame).__name__}; pass other tables "
-                "as they are, or make one of them with dask.dataframe.from_pandas, from_delayed or from_map"
+                f"found {type(self.frame).__name__}, but DaskRows expects a dask.dataframe.DataFrame; pass other "
+                "tables as they are, or convert them with dask.dataframe.from_pandas, from_delayed or from_map"
             )
 
     def kinds(self) -> Mapping[str, ColumnKind]:
-        """Numbers are continuous by their type; all other columns are looked at once, on the workers."""
+        """Return the kind of every column; columns that are not numeric by type are read once, on the workers."""
         return dict(self._kinds)
 
     def batches(self, kinds: Mapping[str, ColumnKind]) -> Iterator[Table]:
-        """One batch per partition, sent here one after the other."""
-        from dask import delayed
+        """Yield one batch per partition, sent to this process one after the other.
 
-        reading = delayed(make_task(partial(read_partition, dict(kinds)), _OWNER))
-        for part in self._select(list(kinds)).to_delayed():
-            yield unwrap_result(reading(part).compute())
+        Parameters
+        ----------
+        kinds : mapping from str to {"continuous", "categorical"}
+            The columns to read, and the kind of each.
 
-    def spread(self, work: Callable[[TableSource], Result], add: Callable[[Result, Result], Result]) -> Result:
-        """The sum, by `add`, of the work on all partitions, done and added up on the workers.
-
-        Dask repeats what was lost with a worker; the work is a function of the rows alone, so nothing is counted twice.
+        Yields
+        ------
+        Table
+            The rows of one partition.
         """
         from dask import delayed
 
-        working, adding = delayed(make_task(work, _OWNER)), delayed(partial(reduce_results, add))
-        done: Result = tree_reduce(map(working, self.frame.to_delayed()), adding).compute()
+        read = delayed(make_task(partial(read_partition, dict(kinds)), _OWNER))
+        for part in self._select(list(kinds)).to_delayed():
+            yield unwrap_result(read(part).compute())
+
+    def map_reduce(self, work: Callable[[TableSource], Result], add: Callable[[Result, Result], Result]) -> Result:
+        """Return the sum of the work on all partitions, done and added up on the workers.
+
+        Dask repeats the work that was lost with a worker. The work depends on the rows alone, so nothing is counted
+        twice.
+
+        Parameters
+        ----------
+        work : callable
+            The work on one partition.
+        add : callable
+            Adds two results.
+
+        Returns
+        -------
+        result
+            The sum of all results.
+        """
+        from dask import delayed
+
+        run, total = delayed(make_task(work, _OWNER)), delayed(partial(reduce_results, add))
+        done: Result = tree_reduce(map(run, self.frame.to_delayed()), total).compute()
         return done
 
     @cached_property
@@ -76,8 +119,8 @@ class DaskRows:
 
         types = {str(name): kind for name, kind in self.frame.dtypes.items()}
         unsure = [name for name, kind in types.items() if is_bool_dtype(kind) or not is_numeric_dtype(kind)]
-        looking = DaskRows(self._select(unsure)) if unsure else None
-        labels = looking.spread(partial(find_categorical_columns, unsure), operator.or_) if looking else frozenset()
+        scanned = DaskRows(self._select(unsure)) if unsure else None
+        labels = scanned.map_reduce(partial(find_categorical_columns, unsure), operator.or_) if scanned else frozenset()
         return {name: "categorical" if name in labels else "continuous" for name in types}
 
     def _select(self, names: Sequence[str]) -> Any:

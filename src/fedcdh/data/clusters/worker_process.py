@@ -1,8 +1,8 @@
-"""How a worker process is set while it adds up rows, and set back afterwards: another's process, on loan.
+"""Settings of a worker process while it works, restored afterwards because the process belongs to the cluster.
 
-Linear algebra has one thread, since an engine runs as many tasks as there are cores. And memory that one block of rows
-frees is kept for the next: Dask starts its workers so that they give all of it back at once (MALLOC_TRIM_THRESHOLD_),
-and then most of the time would go into asking for the same pages again.
+Linear algebra uses one thread, since an engine runs as many tasks as there are cores. Memory that one block of rows
+frees is kept for the next: Dask makes its workers return it at once (MALLOC_TRIM_THRESHOLD_), and then most of the time
+would be spent on asking the system for the same pages again.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from fedcdh._runtime.blas_threads import ProcessWideContext, single_blas_thread
 
 _RETAINED_BYTES = 1 << 25  # bytes: many blocks of rows
-_GLIBC_DEFAULT_BYTES = 1 << 17  # what glibc starts with, for all three
+_GLIBC_DEFAULT_BYTES = 1 << 17  # the initial value of all three settings
 _MALLOPT_NUMBERS = {"MALLOC_TRIM_THRESHOLD_": -1, "MALLOC_TOP_PAD_": -2, "MALLOC_MMAP_THRESHOLD_": -3}
-"""What glibc calls its settings in the environment, and their numbers in mallopt(3)."""
+"""The names of glibc's settings in the environment, and their numbers in mallopt(3)."""
 
 
 @contextmanager
@@ -28,12 +28,12 @@ def _apply_settings() -> Iterator[None]:
 
 
 worker_settings = ProcessWideContext(_apply_settings)
-"""While rows are added up."""
+"""A context manager: inside it, the settings for adding up rows hold."""
 
 
 @contextmanager
 def _keep_freed_memory() -> Iterator[None]:
-    """Where the environment sets how glibc gives memory back; elsewhere it finds out by itself what to keep."""
+    """Keep freed memory where the environment says otherwise; elsewhere glibc finds out by itself."""
     if sys.platform != "linux" or "MALLOC_TRIM_THRESHOLD_" not in os.environ:
         yield
         return

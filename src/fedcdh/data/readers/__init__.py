@@ -1,9 +1,18 @@
-"""Reading a client's rows from files, batch by batch: CSV (also packed with gzip), Parquet and Arrow, one file or many.
+"""Readers of table files, batch by batch: CSV (also compressed with gzip), Parquet and Arrow, one file or many.
 
     rows = open_tables("data/*.parquet", rename=read_column_map("names.toml"))
 
-What comes out is a `TableSource`: it can be read again and again, and no more than a batch of it is ever in memory. How
-the rows are cut into files, formats and batches never changes a value.
+The result is a `TableSource`: it can be read several times, and no more than a batch of it is ever in memory. The
+division of the rows into files, formats and batches never changes a value.
+
+- `arrow_columns`: from columns of Arrow to numeric and categorical columns
+- `arrow_file`, `csv_file`, `parquet_file`: one file of each format
+- `column_mapping`: files that map the columns of a site to the variables of the study
+- `csv_dialect`, `csv_header`: how a CSV file is written, and its first lines
+- `pandas_metadata`: what pandas records about columns in a Parquet file
+- `paths`: the files that names, folders and patterns stand for
+- `table_files`: all files of a client as one source
+- `typed_file`: what Parquet and Arrow files have in common
 """
 
 from fedcdh.data.readers.column_mapping import read_column_map

@@ -1,4 +1,4 @@
-"""From Arrow's columns to ours: numbers or labels, a whole column at a time, never cell by cell."""
+"""From columns of Arrow to numeric and categorical columns, a whole column at a time."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from fedcdh.data.readers.csv_dialect import CsvStyle
 from fedcdh.data.sources import ColumnKind
 from fedcdh.data.table import CategoricalColumn, Column, NumericColumn
 
-Cells = Any  # an Arrow array; the library says nothing about its types
+Cells = Any  # an Arrow array; the library has no type annotations
 
 Content = Literal["numbers", "labels", "nothing", "neither"]
 
 
 def column_content(declared: Any) -> Content:
-    """What a column of this Arrow type holds; dates, times, lists and bytes are neither numbers nor labels."""
+    """Return the content of a column of this Arrow type; dates, times, lists and bytes are "neither"."""
     kinds = pa.types
     if kinds.is_null(declared):
         return "nothing"
@@ -34,12 +34,12 @@ def column_content(declared: Any) -> Content:
 
 
 def read_typed_column(cells: Cells, kind: ColumnKind) -> Column:
-    """A column whose type is known, as Parquet gives it: nulls and NaN are missing, all else is a value.
+    """Return a column whose type is declared; nulls and NaN are missing values.
 
-    Whole numbers that are labels are taken digit by digit: beyond 2^53, two of them may be the same float.
+    Whole numbers of a categorical column keep all their digits: beyond 2^53, two of them may be the same float.
     """
     if pa.types.is_dictionary(cells.type):
-        used = cells.indices.dictionary_encode()  # a dictionary may be far larger than the batch, and hold twins
+        used = cells.indices.dictionary_encode()  # a dictionary may be much larger than the batch, and hold duplicates
         return _expand_levels(
             read_typed_column(cells.dictionary.take(used.dictionary), "categorical").to_categorical(), used.indices
         )
@@ -55,16 +55,14 @@ def read_typed_column(cells: Cells, kind: ColumnKind) -> Column:
 
 def _to_floats(cells: Cells) -> Array:
     if pa.types.is_decimal(cells.type):
-        cells = cells.cast(pa.string())  # by way of text, the nearest float is found; the direct way may miss it
-    return _to_numpy(
-        cells.cast(pa.float64(), safe=False), np.nan
-    )  # beyond 2^53, integers become the float next to them
+        cells = cells.cast(pa.string())  # by way of text, because the direct cast may miss the nearest float
+    return _to_numpy(cells.cast(pa.float64(), safe=False), np.nan)  # beyond 2^53, integers become the nearest float
 
 
 def _to_numpy(cells: Cells, missing: float) -> npt.NDArray[Any]:
-    """Arrow's array as numpy's, and never a file's: what is mapped may go away before it is looked at.
+    """Return an Arrow array as one of numpy, copied if it lies in a mapped file, which may be removed.
 
-    Arrow's own to_numpy would import pandas wherever it is there: 50 MB for nothing.
+    Arrow's own to_numpy would import pandas if it is installed, which takes 50 MB.
     """
     filled = cells.fill_null(missing) if cells.null_count else cells
     found = np.from_dlpack(filled)
@@ -72,17 +70,17 @@ def _to_numpy(cells: Cells, missing: float) -> npt.NDArray[Any]:
 
 
 def is_memory_mapped(cells: Cells) -> bool:
-    """Whether a column lies in a file that is mapped into memory, and can only be read."""
+    """Return whether a column lies in a file that is mapped into memory, read-only."""
     return any(buffer is not None and not buffer.is_mutable for buffer in cells.buffers())
 
 
 def _expand_levels(distinct: CategoricalColumn, indices: Cells) -> CategoricalColumn:
-    """The column whose cells point at these distinct labels."""
+    """Return the column whose cells point at these distinct levels."""
     return CategoricalColumn(distinct.levels, np.append(distinct.codes, -1)[_to_numpy(indices, -1)])
 
 
 def parse_levels(cells: Cells, style: CsvStyle) -> CategoricalColumn:
-    """Cells of a CSV file as labels, exactly as written."""
+    """Return cells of a CSV file as levels, exactly as written."""
     encoded = cells.dictionary_encode()
     missing = {None, *style.missing}
     distinct = [
@@ -93,9 +91,9 @@ def parse_levels(cells: Cells, style: CsvStyle) -> CategoricalColumn:
 
 
 def parse_numbers(cells: Cells, style: CsvStyle) -> NumericColumn | None:
-    """Cells of a CSV file as numbers, rounded as Python does it; None where one of them is no number."""
+    """Return cells of a CSV file as numbers, rounded as in Python, or None if one of them is not a number."""
     found = _parse_decimals(cells, style.decimal)
-    if found is None:  # perhaps only because of spaces: rare enough to look for them afterwards
+    if found is None:  # perhaps only because of spaces, which are rare enough to be removed afterwards
         bare = pc.utf8_trim_whitespace(cells)
         missing = pc.is_in(bare, pa.array(style.missing, pa.string()))
         found = _parse_decimals(pc.if_else(missing, None, bare), style.decimal)
@@ -105,7 +103,7 @@ def parse_numbers(cells: Cells, style: CsvStyle) -> NumericColumn | None:
 def _parse_decimals(cells: Cells, decimal: str) -> NumericColumn | None:
     if decimal == ",":
         if pc.any(pc.match_substring(cells, ".")).as_py():
-            return None  # 1.234 would be read as 1.234 by one and as 1234 by another
+            return None  # 1.234 is ambiguous: it may mean 1.234 or 1234
         cells = pc.replace_substring(cells, ",", ".")
     try:
         return NumericColumn(_to_floats(cells))
@@ -114,5 +112,5 @@ def _parse_decimals(cells: Cells, decimal: str) -> NumericColumn | None:
 
 
 def find_first_non_number(cells: Cells, style: CsvStyle) -> int:
-    """The position of the first cell that is no number; one of them has to be none."""
+    """Return the position of the first cell that is not a number; there must be one."""
     return bisect_left(range(len(cells)), True, key=lambda last: parse_numbers(cells[: last + 1], style) is None)

@@ -1,4 +1,4 @@
-"""How a CSV file is written. What no file says about itself, a person has to say once."""
+"""The dialect of a CSV file, which no file states about itself."""
 
 from __future__ import annotations
 
@@ -8,17 +8,40 @@ from dataclasses import dataclass
 from fedcdh.errors import SettingsError
 
 MISSING_VALUES = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null")
-"""Cells that mean "no value". Not "None", which is a level of many variables (pain: None, mild, severe), and not ".":
-where numbers are expected, both make themselves heard."""
+"""Cells that mean "no value".
+
+"None" is not among them, because it is a level of many variables (pain: None, mild, severe), nor is ".". Both raise an
+error where numbers are expected.
+"""
 
 
 @dataclass(frozen=True)
 class CsvStyle:
-    """How cells are set apart, how numbers and letters are written, and which cells mean "no value".
+    """Describe how a CSV file is written.
 
-    Without a delimiter, the name of the file decides: tabs in .tsv, .tab and .txt; otherwise commas, or semicolons
-    where the comma is the decimal mark. A cell is missing in any column, quoted or not, when it is one of `missing`,
-    spaces around it left aside; `CsvStyle(missing=("",))` makes "NA" a label like any other.
+    Parameters
+    ----------
+    delimiter : str, optional
+        The character between cells. By default the name of the file decides: tabs in .tsv, .tab and .txt; otherwise
+        commas, or semicolons where the comma is the decimal mark.
+    decimal : {".", ","}, default "."
+        The decimal mark.
+    encoding : str, default "utf-8"
+        The encoding of the file, by any name that Python knows.
+    missing : tuple of str
+        Cells that mean "no value" in any column, quoted or not, spaces around them ignored. With `missing=("",)`,
+        "NA" is a level like any other.
+
+    Raises
+    ------
+    SettingsError
+        If one of these is not possible.
+
+    Examples
+    --------
+    >>> german = CsvStyle(decimal=",", encoding="latin-1")
+    >>> german.delimiter_for(".csv")
+    ';'
     """
 
     delimiter: str | None = None
@@ -30,27 +53,50 @@ class CsvStyle:
         if self.delimiter is not None and (
             len(self.delimiter) != 1 or self.delimiter in '"\r\n' or self.delimiter > "~"
         ):
-            raise SettingsError(f"the delimiter is {self.delimiter!r}; expected one plain character such as ',' or ';'")
+            raise SettingsError(
+                f"the delimiter is {self.delimiter!r}; expected one plain character such as ',' or ';'",
+                parameter="delimiter",
+            )
         if self.decimal not in (".", ","):
-            raise SettingsError(f"the decimal mark is {self.decimal!r}; expected '.' or ','")
+            raise SettingsError(f"the decimal mark is {self.decimal!r}; expected '.' or ','", parameter="decimal")
         if self.delimiter == self.decimal:
-            raise SettingsError(f"{self.decimal!r} cannot both set cells apart and be the decimal mark; change one")
+            raise SettingsError(
+                f"{self.decimal!r} is both the delimiter and the decimal mark; expected two different characters. "
+                "Change one of them",
+                parameter="delimiter",
+            )
         try:
             codecs.lookup(self.encoding)
         except LookupError:
-            raise SettingsError(f"there is no encoding {self.encoding!r}; try 'utf-8', 'latin-1' or 'utf-16'") from None
+            raise SettingsError(
+                f"there is no encoding {self.encoding!r}; try 'utf-8', 'latin-1' or 'utf-16'", parameter="encoding"
+            ) from None
         if not isinstance(self.missing, tuple) or not all(isinstance(token, str) for token in self.missing):
-            raise SettingsError(f"missing is {self.missing!r}; expected a tuple of texts such as ('', 'NA')")
+            raise SettingsError(
+                f"the cells that mean 'missing' are {self.missing!r}; expected a tuple of texts such as ('', 'NA')",
+                parameter="missing",
+            )
 
     @property
     def codec(self) -> str:
-        """The encoding under its first name."""
+        """Return the standard name of the encoding."""
         return codecs.lookup(self.encoding).name
 
-    def delimiter_for(self, ending: str) -> str:
-        """What sets the cells apart in a file whose name ends like this."""
+    def delimiter_for(self, suffix: str) -> str:
+        """Return the delimiter of a file with this suffix.
+
+        Parameters
+        ----------
+        suffix : str
+            The suffix of the file's name, such as ".csv".
+
+        Returns
+        -------
+        str
+            One character.
+        """
         if self.delimiter is not None:
             return self.delimiter
-        if ending != ".csv":
+        if suffix != ".csv":
             return "\t"
         return ";" if self.decimal == "," else ","

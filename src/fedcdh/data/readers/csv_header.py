@@ -1,4 +1,4 @@
-"""The first lines of a CSV file: the names of its columns, and above them perhaps Excel's word for the delimiter."""
+"""The first lines of a CSV file: the names of its columns, and above them perhaps a line `sep=;` by Excel."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _SEPARATOR_LINE = re.compile(r'"?sep=([\t -!#-~])"?[\r\n]*', re.IGNORECASE)
 
 @dataclass(frozen=True)
 class CsvHeader:
-    """The names, the delimiter between them, and how many lines are not part of the table."""
+    """Hold the names of the columns, the delimiter, and the number of lines above the names."""
 
     names: tuple[str, ...]
     delimiter: str
-    above: int
+    lines_above: int
 
 
 def read_header(lines: TextIO, delimiter: str) -> CsvHeader:
-    """The heading of a file; a first line `sep=;` is believed. Without any names, there is no heading."""
+    """Return the header of a file; a first line `sep=;` sets the delimiter. An empty file has no names."""
     first = lines.readline()
-    told = _SEPARATOR_LINE.fullmatch(first)
-    delimiter = told[1] if told else delimiter
-    rest = lines if told else chain([first], lines)
+    separator = _SEPARATOR_LINE.fullmatch(first)
+    delimiter = separator[1] if separator else delimiter
+    rest = lines if separator else chain([first], lines)
     names = next((tuple(row) for row in csv.reader(rest, delimiter=delimiter) if row), ())
-    return CsvHeader(names, delimiter, 1 if told else 0)
+    return CsvHeader(names, delimiter, 1 if separator else 0)

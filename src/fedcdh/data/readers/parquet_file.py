@@ -1,4 +1,4 @@
-"""One Parquet file, read in batches of rows."""
+"""A Parquet file, read in batches of rows."""
 
 from __future__ import annotations
 
@@ -12,17 +12,20 @@ from pyarrow import parquet  # type: ignore[import-untyped]
 from fedcdh.data.readers.typed_file import TypedFile
 
 BUFFER_BYTES = 1 << 16
-"""Bytes read at a time per column. Without it whole column chunks are read, 600 MB for one row group of 3 million rows
-and 20 columns; with it 180 MB, and faster."""
+"""Bytes read at a time per column.
+
+Without this limit whole column chunks are read: 600 MB for one row group of 3 million rows and 20 columns. With it,
+180 MB are read, and faster.
+"""
 
 
 @dataclass(frozen=True)
 class ParquetFile(TypedFile):
-    """A Parquet file."""
+    """Read a Parquet file."""
 
     format: ClassVar[str] = "Parquet"
 
-    def _opened(self) -> AbstractContextManager[Any]:
+    def _open(self) -> AbstractContextManager[Any]:
         opened: AbstractContextManager[Any] = parquet.ParquetFile(
             self.path, pre_buffer=False, buffer_size=BUFFER_BYTES, page_checksum_verification=True
         )
@@ -33,7 +36,7 @@ class ParquetFile(TypedFile):
 
     def _read(self, file: Any, columns: Sequence[str], rows: int) -> Iterator[tuple[Any, float]]:
         done = 0
-        # asked for "a", Arrow gives all columns whose names begin with "a." as well
+        # For the column "a", Arrow also returns all columns whose names begin with "a.".
         for batch in file.iter_batches(rows, columns=columns, use_threads=False):
             done += batch.num_rows
             yield batch, done / max(1, file.metadata.num_rows)

@@ -1,4 +1,4 @@
-"""Which files are meant by names, folders and patterns; every file once."""
+"""The table files that names, folders and patterns stand for, every file once."""
 
 from __future__ import annotations
 
@@ -11,45 +11,53 @@ from fedcdh.errors import DataError
 CSV_SUFFIXES = (".csv", ".tsv", ".tab", ".txt")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 ARROW_SUFFIXES = (".arrow", ".feather", ".ipc")
-_EXPECTED_SUFFIXES = f"{', '.join(CSV_SUFFIXES)} (also with .gz behind it), {', '.join((*PARQUET_SUFFIXES, *ARROW_SUFFIXES[:-1]))} or {ARROW_SUFFIXES[-1]}"
+_EXPECTED_SUFFIXES = (
+    f"{', '.join(CSV_SUFFIXES)} (also with .gz behind it), "
+    f"{', '.join((*PARQUET_SUFFIXES, *ARROW_SUFFIXES[:-1]))} or {ARROW_SUFFIXES[-1]}"
+)
 
 
 def table_suffix(path: Path) -> str:
-    """What the name of a table file ends with, .gz left aside; empty for other files."""
+    """Return the suffix of a table file without .gz; the empty text for other files."""
     name = path.name.lower()
-    packed = name.removesuffix(".gz")
-    found = Path(packed).suffix
-    return found if found in CSV_SUFFIXES or (found in PARQUET_SUFFIXES + ARROW_SUFFIXES and packed == name) else ""
+    bare = name.removesuffix(".gz")
+    found = Path(bare).suffix
+    return found if found in CSV_SUFFIXES or (found in PARQUET_SUFFIXES + ARROW_SUFFIXES and bare == name) else ""
 
 
 def is_gzipped(path: Path) -> bool:
-    """Whether the file is packed with gzip."""
+    """Return whether the file is compressed with gzip, by its name."""
     return path.name.lower().endswith(".gz")
 
 
 def unreadable_file_error(path: Path, problem: Exception, damaged: str, form: str = "") -> DataError:
-    """Why a file cannot be read, in the system's words or else as `damaged` says, and what to do about it."""
+    """Return the error for a file that cannot be read; `damaged` is the reason where the system gives none."""
     if isinstance(problem, PermissionError):
-        return DataError(f"{path} cannot be read: you have no right to; ask its owner for it, or read a copy of yours")
+        return DataError(
+            f"{path} cannot be read: you have no right to; ask its owner for permission, or read a copy of your own"
+        )
     number = problem.errno if isinstance(problem, OSError) else None  # Arrow's own words are long, and name the file
     reason = os.strerror(number) if number else damaged
     return DataError(f"{path} cannot be read{form}: {reason}; save or copy it again")
 
 
 def expand_paths(given: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
-    """All files meant, in the order given; those of a folder or a pattern sorted by name."""
+    """Return all files in the order given; those of a folder or a pattern are sorted by name."""
     listed = [given] if isinstance(given, (str, Path)) else list(given)
     if not listed:
-        raise DataError("no file was named; name at least one table file, folder or pattern")
+        raise DataError("no file was named; expected at least one table file, folder or pattern. Name one")
     found = [path for one in listed for path in _expand_path(Path(one).expanduser())]
     seen: dict[tuple[int, int], Path] = {}
     for path in found:
         if not table_suffix(path):
-            raise DataError(f"{path} is not a table file by its name; expected {_EXPECTED_SUFFIXES}")
-        place = (status := path.stat()).st_dev, status.st_ino  # the same for links and other spellings of a path
+            raise DataError(
+                f"{path} is not a table file by its name; expected a name that ends in {_EXPECTED_SUFFIXES}. Rename "
+                "the file, or save it in one of these formats"
+            )
+        place = (status := path.stat()).st_dev, status.st_ino  # the same for links and other spellings
         if place in seen:
             raise DataError(
-                f"{path} is named twice (as {seen[place]} before), so its rows would count twice; name it once"
+                f"{path} is named twice (as {seen[place]} before), and its rows would count twice; name it once"
             )
         seen[place] = path
     return tuple(found)
@@ -65,7 +73,7 @@ def _expand_path(path: Path) -> list[Path]:
     if wild is None:
         raise DataError(f"there is no file {path}; check the name (relative names start at {Path.cwd()})")
     found = Path(*parts[:wild]).glob("/".join(parts[wild:]))
-    hidden = parts[-1].startswith(".")  # asked for by name, as in shells
+    hidden = parts[-1].startswith(".")  # hidden files have to be named, as in shells
     return _check_candidates(path, (one for one in found if hidden or not one.name.startswith(".")))
 
 
@@ -73,7 +81,7 @@ def _check_candidates(given: Path, candidates: Iterator[Path]) -> list[Path]:
     found = sorted(path for path in candidates if path.is_file())
     if not found:
         raise DataError(
-            f"{given} stands for no table file at all; expected files ending in {_EXPECTED_SUFFIXES}. "
+            f"{given} stands for no table file; expected files ending in {_EXPECTED_SUFFIXES}. "
             "A folder stands for the files directly in it; folder/**/*.csv for those further down as well"
         )
     twins: dict[Path, Path] = {}
@@ -81,8 +89,8 @@ def _check_candidates(given: Path, candidates: Iterator[Path]) -> list[Path]:
         bare = path.with_name(path.name[: path.name.lower().rindex(table_suffix(path))]) if table_suffix(path) else path
         if bare in twins:
             raise DataError(
-                f"{given} stands for both {twins[bare]} and {path}, by their names the same rows in two formats, "
-                "which would count twice; name the files you mean"
+                f"{given} stands for both {twins[bare]} and {path}, which by their names are the same rows in two "
+                "formats and would count twice; name the files to read one by one"
             )
         twins[bare] = path
     return found

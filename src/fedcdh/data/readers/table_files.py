@@ -1,4 +1,4 @@
-"""The rows of one client in any number of files, under the names of the study."""
+"""The rows of one client in any number of files, with the variable names of the study."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from fedcdh.data.readers.arrow_columns import Content, column_content
 from fedcdh.data.readers.arrow_file import ArrowFile
@@ -27,22 +27,32 @@ from fedcdh.data.table import Table
 from fedcdh.errors import DataError, SettingsError
 
 MAX_BATCH_CELLS = 1 << 22
-"""Cells of a batch, 32 MB of numbers: a batch of very many columns has fewer rows."""
+"""Cells of a batch, 32 MB of numbers: a batch with very many columns has fewer rows."""
 
-ReadProgress = Callable[[int, float], None]
+ReadProgress: TypeAlias = Callable[[int, float], None]
+"""A function that is called after each batch, with its number of rows and the share of all rows read so far."""
 
 
 class TableFile(Protocol):
-    """One file, by the names it uses itself."""
+    """Give the rows of one file, with the names that the file uses."""
 
     @property
-    def path(self) -> Path: ...
+    def path(self) -> Path:
+        """Return the path of the file."""
+
     @property
-    def names(self) -> tuple[str, ...]: ...
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the columns."""
+
     @property
-    def types(self) -> Mapping[str, Any]: ...
-    def contents(self) -> dict[str, Content]: ...
-    def batches(self, kinds: Mapping[str, ColumnKind], rows: int) -> Iterator[tuple[Table, float]]: ...
+    def types(self) -> Mapping[str, Any]:
+        """Return the declared Arrow types of the columns; nothing for a CSV file."""
+
+    def contents(self) -> dict[str, Content]:
+        """Return the content of each column."""
+
+    def batches(self, kinds: Mapping[str, ColumnKind], rows: int) -> Iterator[tuple[Table, float]]:
+        """Yield all rows in tables of at most `rows` rows, each with the share of the file read so far."""
 
 
 def open_tables(
@@ -53,13 +63,52 @@ def open_tables(
     progress: ReadProgress | None = None,
     batch_rows: int = 65536,
 ) -> TableFiles:
-    """The rows of these files, folders and patterns (`data/*.parquet`) as one source; files are opened when read.
+    r"""Open table files as one source of rows; they are read when the rows are needed.
 
-    `rename` leads from the names of the columns to those of the study. `progress` is called after each batch, with the
-    number of rows in it and the share of all rows (by bytes in CSV files) that have been read.
+    Parameters
+    ----------
+    paths : str, Path or sequence of these
+        Files, folders or patterns such as `data/*.parquet`: CSV (also with .gz), Parquet and Arrow.
+    rename : mapping from str to str, optional
+        From the names of the columns to those of the study's variables.
+    style : CsvStyle, optional
+        How CSV files are written; the default is UTF-8 with commas and decimal points.
+    progress : callable, optional
+        Called after each batch with its number of rows and the share of all rows read so far (by bytes in CSV files).
+    batch_rows : int, default 65536
+        The largest number of rows in memory at a time.
+
+    Returns
+    -------
+    TableFiles
+        A source of rows for `profile`, `summarize`, `release` and `discover`.
+
+    Raises
+    ------
+    DataError
+        If there is no such file, or a name is not that of a table file.
+    SettingsError
+        If `batch_rows` is below 1.
+
+    See Also
+    --------
+    CsvStyle : How a CSV file is written.
+    read_column_map : Reads the names for `rename` from a file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "north.csv").write_text("Alter,dose\n61,0.5\n47,1.5\n")
+    ...     rows = open_tables(Path(folder, "north.csv"), rename={"Alter": "age"})
+    ...     rows.kinds()
+    {'age': 'continuous', 'dose': 'continuous'}
     """
     if batch_rows < 1:
-        raise SettingsError(f"batch_rows is {batch_rows}; expected at least 1")
+        raise SettingsError(
+            f"the number of rows in a batch is {batch_rows}; expected at least 1", parameter="batch_rows"
+        )
     files = tuple(_open_table_file(path, style or CsvStyle()) for path in expand_paths(paths))
     return TableFiles(files, dict(rename or {}), progress, batch_rows)
 
@@ -72,7 +121,33 @@ def _open_table_file(path: Path, style: CsvStyle) -> TableFile:
 
 @dataclass(frozen=True)
 class TableFiles:
-    """A `TableSource` of files with the same columns, read one after the other."""
+    r"""Read files with the same columns one after the other, as one `TableSource`.
+
+    Parameters
+    ----------
+    files : tuple of files
+        The files, as `open_tables` opens them.
+    rename : mapping from str to str
+        From the names of the columns to those of the study's variables.
+    progress : callable, optional
+        Called after each batch with its number of rows and the share of all rows read so far.
+    batch_rows : int, default 65536
+        The largest number of rows in memory at a time.
+
+    See Also
+    --------
+    open_tables : Makes such a source from paths.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "north.csv").write_text("sex\nf\nm\n")
+    ...     rows = open_tables(Path(folder, "north.csv"))
+    ...     sum(table.rows for table in rows.batches({"sex": "categorical"}))
+    2
+    """
 
     files: tuple[TableFile, ...]
     rename: Mapping[str, str] = field(default_factory=dict)
@@ -80,19 +155,37 @@ class TableFiles:
     batch_rows: int = 65536
 
     def kinds(self) -> Mapping[str, ColumnKind]:
-        """Every column: continuous if all its values are numbers, or if it has none; categorical otherwise.
+        """Return the kind of every column: continuous if all values are numbers or missing, else categorical.
 
-        Columns of CSV files are decided over all rows, those of Parquet and Arrow by their types. Dates, times, lists
-        and the like there stand here as categorical, for a column is not left out in silence; `batches` refuses them,
-        and columns without a heading, which stand here under the empty name.
+        Columns of CSV files are decided over all rows, those of Parquet and Arrow by their types. Dates, times and
+        lists count as categorical here, because no column is left out silently, but `batches` refuses them. Columns
+        without a name in the header have the empty name here, and `batches` refuses them too.
+
+        Returns
+        -------
+        mapping from str to {"continuous", "categorical"}
+            The kind of each column, by its name in the study.
         """
         return dict(self._kinds)
 
     def batches(self, kinds: Mapping[str, ColumnKind]) -> Iterator[Table]:
-        """All rows, once, in the order of the files; a categorical column of typed fractions comes as numbers."""
+        """Return an iterator over all rows, in the order of the files.
+
+        Fractions of a typed file that are read as categorical come as numbers.
+
+        Parameters
+        ----------
+        kinds : mapping from str to {"continuous", "categorical"}
+            The columns to read, and the kind of each.
+
+        Returns
+        -------
+        iterator of Table
+            The batches.
+        """
         theirs = {name: self._column(name) for name in kinds}
         for name, kind in kinds.items():
-            self._check_heading(name, theirs[name])
+            self._check_header(name, theirs[name])
             self._check_types(theirs[name], kind)
         return self._batches({theirs[name]: kind for name, kind in kinds.items()}, tuple(kinds)) if kinds else iter(())
 
@@ -115,7 +208,7 @@ class TableFiles:
 
     @cached_property
     def _kinds(self) -> dict[str, ColumnKind]:
-        columns = self._columns  # first, for it refuses files that do not fit together
+        columns = self._columns  # first, because it refuses files that do not fit together
         contents = [file.contents() for file in self.files]
         return {
             name: "continuous" if {found[theirs] for found in contents} <= {"numbers", "nothing"} else "categorical"
@@ -124,25 +217,25 @@ class TableFiles:
 
     @cached_property
     def _states(self) -> list[tuple[int, int]]:
-        """Of all files, as they are when one is first looked into: some work takes several passes over their rows."""
+        """Return the states of all files when the first is read: some work takes several passes over the rows."""
         return [_file_state(file.path) for file in self.files]
 
     @cached_property
     def _columns(self) -> dict[str, str]:
-        """From the study's names to those in the files."""
+        """Return the names in the files, by those in the study."""
         first, _ = self.files[0], self._states
         for file in self.files:
             _check_names(file, first)
         for theirs in self.rename.keys() - set(first.names):
             problem = _describe_missing_column(theirs, first.names, first.path)
-            raise DataError(f"column {theirs!r} is to be renamed, but {problem}; correct the renaming")
+            raise DataError(f"column {theirs!r} is to be renamed, but {problem}; correct the mapping of columns")
         columns: dict[str, str] = {}
         for theirs in dict.fromkeys(first.names):
             ours = self.rename.get(theirs, theirs)
             if ours in columns:
                 raise DataError(
-                    f"{first.path}: both {columns[ours]!r} and {theirs!r} would be called {ours!r}; rename one of them "
-                    "to another name"
+                    f"{first.path}: both {columns[ours]!r} and {theirs!r} would be called {ours!r}; expected different "
+                    "names. Rename one of them to another name"
                 )
             columns[ours] = theirs
         return columns
@@ -150,24 +243,23 @@ class TableFiles:
     def _column(self, name: str) -> str:
         if name not in self._columns:
             missing = _describe_missing_column(name, tuple(self._columns), self.files[0].path)
-            raise DataError(
-                f"{missing}; name the site's column for it in the renaming, or leave the variable out of the study"
-            )
+            raise DataError(f"{missing}; add it to the mapping of columns, or leave the variable out of the study")
         return self._columns[name]
 
-    def _check_heading(self, name: str, theirs: str) -> None:
-        """A column without a heading may be there, but cannot be asked for unless a renaming gives it a name."""
+    def _check_header(self, name: str, theirs: str) -> None:
+        """Refuse to read a column without a name in the header, unless a mapping of columns gives it one."""
         for file in self.files if not theirs else ():
-            nameless = [place for place, heading in enumerate(file.names, start=1) if not heading]
+            nameless = [place for place, header in enumerate(file.names, start=1) if not header]
             if not name or len(nameless) > 1:
                 raise DataError(
-                    f"column {nameless[0]} of {file.path} has no heading; name it there, save the file without its "
-                    "index (and without a delimiter at the end of each line), or leave the column out with "
-                    "variables=[...]"
+                    f"column {nameless[0]} of {file.path} has no name in the header; name it there, save the file "
+                    "without its index (and without a delimiter at the end of each line), or name the variables of the "
+                    "study without it",
+                    parameter="variables",
                 )
 
     def _check_types(self, theirs: str, kind: ColumnKind) -> None:
-        """Refuses what is neither number nor label, what changes between files, and text where numbers are wanted."""
+        """Refuse columns of other types, types that differ between files, and text where numbers are expected."""
         typed = {file: file.types[theirs] for file in self.files if theirs in file.types}
         by_content: dict[Content, TableFile] = {}
         for file, declared in typed.items():
@@ -180,23 +272,22 @@ class TableFiles:
         labels, numbers = by_content.get("labels"), by_content.get("numbers")
         if labels and numbers:
             raise DataError(
-                f"column {theirs!r} is {typed[numbers]} in {numbers.path} and {typed[labels]} in {labels.path}; save "
-                "it with one type in all files"
+                f"column {theirs!r} is {typed[numbers]} in {numbers.path} and {typed[labels]} in {labels.path}; "
+                "expected one type. Save it with one type in all files"
             )
         if labels and kind == "continuous":
             raise DataError(
-                f"{labels.path}: column {theirs!r} is of type {typed[labels]}, but the study expects numbers; columns "
-                "with types are never turned into numbers by guessing, so save it as numbers, or make it categorical "
-                "for all clients"
+                f"{labels.path}: column {theirs!r} is of type {typed[labels]}, but the study expects numbers. Columns "
+                "with types are never converted by guessing: save it as numbers, or make it categorical for all clients"
             )
 
 
 def _file_state(path: Path) -> tuple[int, int]:
-    """By which a file is known to be the same: how long it is, and when it was written last."""
+    """Return the size of a file and the time it was written last: if both are the same, so is the file."""
     try:
         status = path.stat()
     except OSError as problem:
-        raise unreadable_file_error(path, problem, "it went away") from None
+        raise unreadable_file_error(path, problem, "it has been removed") from None
     return status.st_size, status.st_mtime_ns
 
 
@@ -211,13 +302,13 @@ def _check_names(file: TableFile, first: TableFile) -> None:
     for one, other in ((file, first), (first, file)):
         if lacking := sorted(set(other.names) - set(one.names)):
             raise DataError(
-                f"{one.path} has no column {_quote_names(lacking)}, but {other.path} has; give all files of a site the same "
-                "columns, or read only those that have them"
+                f"{one.path} has no column {_quote_names(lacking)}, but {other.path} has; expected the same columns in "
+                "all files of a site. Add them, or read only the files that have them"
             )
 
 
 def _describe_missing_column(name: str, names: Sequence[str], path: Path) -> str:
-    """That there is no such column, and which one may be meant."""
+    """Return a text that says that there is no such column, and which one may be meant."""
     plain = {other.casefold().replace("_", " ").strip(): other for other in names}
     near = get_close_matches(name.casefold().replace("_", " ").strip(), plain, n=2)
     if near:

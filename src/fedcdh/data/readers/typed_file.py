@@ -1,4 +1,4 @@
-"""What Parquet and Arrow files have in common: columns with types, which are believed."""
+"""The part that Parquet and Arrow files have in common: columns with declared types."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from fedcdh.errors import DataError
 
 @dataclass(frozen=True)
 class TypedFile(ABC):
-    """A file whose columns have types; only columns at the top level count."""
+    """Read a file whose columns have types; only columns at the top level count."""
 
     format: ClassVar[str]
     path: Path
 
     @abstractmethod
-    def _opened(self) -> AbstractContextManager[Any]:
-        """The file as its library opens it."""
+    def _open(self) -> AbstractContextManager[Any]:
+        """Open the file with its library."""
 
     @abstractmethod
     def _schema_of(self, file: Any) -> Any:
-        """The Arrow schema of the open file."""
+        """Return the Arrow schema of the open file."""
 
     @abstractmethod
     def _read(self, file: Any, columns: Sequence[str], rows: int) -> Iterator[tuple[Any, float]]:
-        """Arrow batches of these columns, at most so many rows each, with the share of the file that has been read."""
+        """Yield Arrow batches of these columns with at most `rows` rows, and the share of the file read so far."""
 
     @cached_property
     def _schema(self) -> Any:
-        with self._sound() as file:
+        with self._open_checked() as file:
             return self._schema_of(file)
 
     @cached_property
@@ -50,26 +50,26 @@ class TypedFile(ABC):
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The columns, without an index that pandas added by itself."""
+        """Return the columns, without an index that pandas added by itself."""
         return tuple(name for name in self._schema.names if name not in self._notes.index)
 
     @cached_property
     def types(self) -> Mapping[str, Any]:
-        """The Arrow types of the columns."""
+        """Return the Arrow types of the columns."""
         return {field.name: field.type for field in self._schema if field.name not in self._notes.index}
 
     def contents(self) -> dict[str, Content]:
-        """What each column holds by its type, and by what pandas notes about it; no row is looked at."""
+        """Return the content of each column by its type and the metadata of pandas; no row is read."""
         return {name: self._content(name, declared) for name, declared in self.types.items()}
 
     def _content(self, name: str, declared: Any) -> Content:
-        """Numbers of the dtype category are labels; Parquet keeps that dtype for texts only."""
+        """Return the content of a column; numbers of dtype category are labels, which Parquet itself forgets."""
         found = column_content(declared)
         return "labels" if found == "numbers" and name in self._notes.categories else found
 
     def batches(self, kinds: Mapping[str, ColumnKind], rows: int) -> Iterator[tuple[Table, float]]:
-        """All rows, at most so many at a time, each batch with the share of the file that has been read."""
-        with self._sound() as file:
+        """Yield all rows in tables of at most `rows` rows, each with the share of the file read so far."""
+        with self._open_checked() as file:
             for batch, share in self._read(file, list(kinds), rows):
                 if batch.num_rows:
                     yield (
@@ -78,12 +78,13 @@ class TypedFile(ABC):
                     )
 
     @contextmanager
-    def _sound(self) -> Iterator[Any]:
-        """The open file; whatever is wrong with it, while it is opened or read, is told in one way."""
+    def _open_checked(self) -> Iterator[Any]:
+        """Open the file; turn every problem while it is opened or read into a DataError."""
         try:
             if not self.path.stat().st_size:
-                raise DataError(f"{self.path} is empty, not even a table without rows; save or copy it again")
-            with self._opened() as file:
+                raise DataError(f"{self.path} is empty; expected a {self.format} file. Save or copy it again")
+            with self._open() as file:
                 yield file
         except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
-            raise unreadable_file_error(self.path, problem, "it is none, or damaged", f" as {self.format}") from None
+            reason = f"it is not a {self.format} file, or it is damaged"
+            raise unreadable_file_error(self.path, problem, reason, f" as {self.format}") from None

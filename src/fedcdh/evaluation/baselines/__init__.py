@@ -1,6 +1,13 @@
-"""Methods to stand beside ours, on the same tables and with all that they send counted; `docs/rivals.md` lists them.
+"""Published methods to compare ours with, on the same tables and with all that they send counted.
 
->>> from fedcdh.evaluation.simulation import simulate
+- `registry`: all methods by name, with what each assumes; the page "Rivals" of the documentation shows them
+- `interface`: what methods have in common: tables in, a `BaselineResult` out, a channel that counts bytes between
+- `fedpc`, `feddag`, `feddag_networks`, `notears_admm`, `notears_mlp_admm`, `admm`: federated methods
+- `var_sort`: sorting by variance, which is no causal method
+- `pooled_references`: programs that need all rows in one place, and what perfect tests would find
+- `fedcdh_methods`: our own methods, in the same form
+
+>>> from fedcdh import simulate
 >>> study = simulate(seed=1)
 >>> found = find_baseline("fedpc")(study.tables, study.names)
 >>> found.traffic.bytes_up < find_baseline("sort-by-variance")(study.tables, study.names).traffic.bytes_up

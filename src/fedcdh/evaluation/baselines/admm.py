@@ -1,10 +1,10 @@
-"""Many parties, one set of parameters, no circles: what both methods of Ng & Zhang (2022) have in common.
+"""Consensus ADMM with an acyclicity constraint, which both methods of Ng & Zhang (2022) share.
 
-Every client keeps parameters of its own and the server a shared set; both are drawn together by a penalty that grows
-from round to round (consensus ADMM), and the shared ones away from circles by a second penalty that grows faster
-(augmented Lagrangian). In a round the server sends the shared parameters to all clients, and each answers with its
-own. Nothing else is sent: from these two, client and server each work out the client's multipliers (the duals) for
-themselves. The server uses only the mean of the answers, and how far the farthest is off, to see when to stop.
+Every client keeps its own parameters, and the server keeps a shared set. A penalty that grows from round to round draws
+them together (consensus ADMM). A second penalty, which grows faster, removes cycles from the shared ones (augmented
+Lagrangian). In a round the server sends the shared parameters to all clients, and each client answers with its own.
+Nothing else is sent: client and server each derive the client's multipliers (the duals) from these two. The server uses
+only the mean of the answers, and the largest deviation from it, which says when to stop.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ SmoothFunction = Callable[[Array], tuple[float, Array]]
 """A function of a flat array, as its value and its gradient."""
 
 MAX_PENALTY = 1e16
-"""Penalties no longer grow from here on; where both have come so far, the search ends."""
+"""Penalties do not grow beyond this; the search ends when both have reached it."""
 
 CONVERGENCE_TOLERANCE = 1e-6
-"""No parameter moves by more, and no client is off by more: the rest of the rounds would not change a graph. Moves are
-as small as the consensus penalty is large, so that all later ones together are about five times the last."""
+"""The search ends when no parameter moves by more and no client deviates by more: further rounds would not change a
+graph. Moves shrink as the consensus penalty grows, so that all later ones together are about five times the last."""
 
 
 class AdmmClient(ABC):
-    """One party with its rows: moves its own parameters towards the shared ones, as far as its rows agree."""
+    """Hold the rows of one client, and move its parameters towards the shared ones as far as its rows agree."""
 
     def __init__(self, start: Array) -> None:
         self._own = start
@@ -38,6 +38,7 @@ class AdmmClient(ABC):
         self._penalty = 0.0  # of the round before
 
     def answer(self, shared: Array, penalty: float) -> Array:
+        """Return the client's own parameters after a step towards the shared ones."""
         self._duals = self._duals + self._penalty * (self._own - shared)
         self._penalty = penalty
         self._own = self.proximal_step(shared - self._duals / penalty, penalty, self._own)
@@ -49,10 +50,10 @@ class AdmmClient(ABC):
 
 
 class AdmmServer:
-    """Has seen no row: the shared parameters, near all answers, with few and small weights and without circles.
+    """Hold the shared parameters: near all answers, with few and small weights and without cycles.
 
-    The first `weights` parameters are those on arrows: their absolute values cost `l1` each, and `circles` says how far
-    they are from a DAG.
+    The first `weights` parameters are weights of arrows. Their absolute values cost `l1` each, and `circles` measures
+    how far they are from a DAG. The server sees no row.
     """
 
     def __init__(self, start: Array, weights: int, l1: float, circles: SmoothFunction) -> None:
@@ -74,7 +75,7 @@ class AdmmServer:
         )
 
     def _nearest(self, target: Array, penalty: float, circle_penalty: float) -> Array:
-        """Least l1 · |weights| + multiplier · h + circle penalty / 2 · h² + penalty / 2 · |x − target|², from here."""
+        """Minimise l1 · |weights| + multiplier · h + cycle penalty / 2 · h² + penalty / 2 · |x − target|²."""
 
         def smooth(x: Array) -> tuple[float, Array]:
             h, slope = self._circles(x[: self._weights])
@@ -87,16 +88,16 @@ class AdmmServer:
 
 
 def minimise_with_l1(smooth: SmoothFunction, start: Array, weights: int, l1: float) -> Array:
-    """The minimum of smooth(x) + l1 · Σ |x_i| over the first `weights` entries, each split in two parts ≥ 0.
+    """Minimise smooth(x) + l1 · Σ |x_i| over the first `weights` entries, each split into two parts ≥ 0.
 
-    So the kink at 0 becomes a bound, and entries are exactly 0 where the penalty says so.
+    The kink at 0 becomes a bound, and entries are exactly 0 where the penalty demands it.
 
     >>> minimise_with_l1(lambda x: (((x - 1) ** 2).sum() / 2, x - 1), np.zeros(2), weights=1, l1=0.25)
     array([0.75, 1.  ])
     """
 
     def split(parts: Array) -> tuple[float, Array]:
-        with np.errstate(over="ignore", invalid="ignore"):  # a first step too far: L-BFGS-B goes back
+        with np.errstate(over="ignore", invalid="ignore"):  # the first step may be too long: L-BFGS-B shortens it
             value, slope = smooth(_join_parts(parts, weights))
         value += l1 * float(parts[: 2 * weights].sum())
         return value, np.concatenate([l1 + slope[:weights], l1 - slope[:weights], slope[weights:]])
@@ -113,7 +114,7 @@ def _join_parts(parts: Array, weights: int) -> Array:
 
 
 def acyclicity_of_strengths(strengths: Array) -> tuple[float, Array]:
-    """h = tr e^S − d of strengths S ≥ 0 and its gradient: 0 where no arrows (S > 0) run in a circle, else more.
+    """Return h = tr e^S − d of strengths S ≥ 0 and its gradient; h is 0 if the arrows (S > 0) form no cycle.
 
     >>> acyclicity_of_strengths(np.array([[0.0, 2.0], [0.0, 0.0]]))[0]
     0.0
@@ -123,7 +124,7 @@ def acyclicity_of_strengths(strengths: Array) -> tuple[float, Array]:
 
 
 def penalty_schedule(start: float, rounds: int) -> Iterator[tuple[float, float]]:
-    """On circles and on being apart, for each round; both begin alike.
+    """Yield the penalties on cycles and on disagreement for each round; both begin alike.
 
     >>> list(penalty_schedule(0.1, 2))
     [(0.1, 0.1), (0.17500000000000002, 0.125)]
@@ -142,7 +143,7 @@ def penalty_schedule(start: float, rounds: int) -> Iterator[tuple[float, float]]
 def run_rounds(
     clients: Sequence[AdmmClient], server: AdmmServer, wire: CountingChannel, steps: Iterator[tuple[float, float]]
 ) -> Array:
-    """Rounds until all is settled, or penalties end; the shared parameters of the last one."""
+    """Run rounds until nothing moves any more or the penalties end, and return the shared parameters."""
     for circle_penalty, penalty in steps:
         shared = wire.to_clients(server.shared)
         answers = [wire.to_server(client.answer(shared, penalty)) for client in clients]
@@ -153,6 +154,6 @@ def run_rounds(
 
 
 def count_all_rows(tables: Mapping[str, Array], wire: CountingChannel) -> int:
-    """How many rows there are: each client says how many it has, and all hear the sum, by which losses are divided."""
+    """Return the number of rows of all clients, by which losses are divided; each client sends its own number."""
     counts = [wire.to_server(np.array(len(table))) for table in tables.values()]
     return int(wire.to_clients(np.sum(counts)))

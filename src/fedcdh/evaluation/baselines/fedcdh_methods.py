@@ -1,7 +1,7 @@
-"""Our own engines as methods among others: the same files travel as in a real study, and their bytes are counted.
+"""Our own methods in the form of baselines: the same files travel as in a real study, and their bytes are counted.
 
-Profiles go up, the study comes down, summaries go up; the server reads what it got from the bytes alone. Further
-rounds are requests that come down and answers that go up.
+Profiles go up, the study comes down, and summaries go up. The server reads what it received from the bytes alone. In
+adaptive rounds, requests come down and answers go up.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def run_fedcdh(
     alpha: float = 0.05,
     rounds: str = "one",
 ) -> BaselineResult:
-    """One of our engines; `width` is the number h of features per variable, `kinds` says which numbers are codes.
+    """Run one of our methods; `width` is the number h of features per variable, `kinds` says which numbers are codes.
 
     >>> from fedcdh.evaluation.simulation import simulate
     >>> study = simulate(seed=1)
@@ -74,7 +74,7 @@ def run_fedcdh(
 
 
 class _CountedRounds:
-    """Further rounds over the wire."""
+    """Carry adaptive rounds over the channel that counts."""
 
     def __init__(self, clients: LocalAnswerSource, plan: StudyPlan, wire: CountingChannel) -> None:
         self._clients, self._plan, self._wire = clients, plan, wire

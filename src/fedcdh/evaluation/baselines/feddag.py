@@ -1,25 +1,25 @@
-"""FedDAG (Gao, Chen, Shen, Liu, Gong and Bondell, TMLR 2023): clients train masked predictions, the server averages.
+"""FedDAG (Gao et al., TMLR 2023): clients train masked predictions, and the server averages them.
 
-Every client has a model of two levels. Logits U say how likely each arrow is; in every step a mask is drawn from them,
+Every client has a model of two levels. Logits U say how likely each arrow is. In every step a mask is drawn from them,
 sigmoid((U + logistic noise) / temperature), which is nearly 0 or 1 and still has a gradient. Mechanisms predict every
 variable from all others behind that mask. A client takes steps (Adam) down
 
     half the mean squared error + sparsity · Σ mask + α h + ρ h² / 2,   h = tr exp(mask ∘ mask) − variables,
 
-where h is 0 only if the mask has no circle, and α and ρ grow until it has none (augmented Lagrangian). Every so many
+where h is 0 only if the mask has no cycle, and α and ρ grow until it has none (augmented Lagrangian). After a number of
 steps the logits are averaged: with sharing="graph" they alone (GS-FedDAG, for clients whose mechanisms differ), with
 sharing="all" the parameters of the mechanisms, too (AS-FedDAG).
 
-Least squares know no scales: whatever makes effects vary more than their causes tells the method directions.
+Least squares depend on scales: data in which effects vary more than their causes show the method directions.
 
 With mechanism="linear" the mechanisms behind the masks are linear. The authors' own program for linear data has no
-mask: weights of arrows take the place of logits, noise and mechanisms. This is NOTEARS, averaged; here it is
-mechanism="weights", and sharing makes no difference to it, as weights are all there is.
+mask: weights of arrows take the place of logits, noise and mechanisms. This is NOTEARS, averaged. Here it is
+mechanism="weights", for which sharing makes no difference.
 
-What is otherwise than in the authors' program: there, h is what the first client happened to draw last; here the server
-draws a mask from the averaged logits, so that no client is the first. There, all clients draw the same noise; here each
-draws its own. Rows are centred at their client where mechanisms are linear. A circle that is left in the end loses its
-weakest arrow.
+This module differs from the authors' program in four points. There, h is what the first client happened to draw last;
+here the server draws a mask from the averaged logits, so that no client is the first. There, all clients draw the same
+noise; here each draws its own. Rows are centred at their client where mechanisms are linear. A cycle that remains in
+the end loses its weakest arrow.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ MechanismKind = Literal["mlp", "linear", "weights"]
 
 @dataclass(frozen=True)
 class FedDagTraining:
-    """How clients train, and how the server makes them do without circles.
+    """Say how clients train, and how the server removes cycles.
 
-    `steps` are taken between two looks at h; after every `steps_alone` of them, and after the last, the server
-    averages. α is raised at most `updates` times. ρ starts at `rho` and grows by the factor `growth` whenever h has
-    not fallen to a quarter. `sparsity` weighs the mask, `rate` is the step size of Adam.
+    `steps` are taken between two evaluations of h. The server averages after every `local_steps` of them, and after the
+    last. α is raised at most `updates` times. ρ starts at `rho` and grows by the factor `growth` whenever h has not
+    fallen to a quarter. `sparsity` weighs the mask, and `rate` is the step size of Adam.
 
-    At the start every mask is half open, and h grows like e to half the number of variables. So `rho` has to be much
-    smaller where variables are many: with 30 of them the default outweighs all rows, and no arrow is left.
+    At the start every mask is half open, and h grows like e to half the number of variables. `rho` has to be much
+    smaller where variables are many: with 30 of them the default outweighs all rows, and no arrow remains.
     """
 
     sparsity: float = 0.01
@@ -74,13 +74,13 @@ class FedDagTraining:
 
 
 MASKED_TRAINING = FedDagTraining()
-"""As the authors run their examples, except that they take 1000 steps and average after every 100.
+"""Settings of the authors' examples, except that they take 1000 steps and average after every 100.
 
-The two were compared on a few raw linear studies with linear mechanisms only, where fewer steps did no harm.
+The two were compared on a few raw linear studies with linear mechanisms only, where fewer steps were no worse.
 """
 
 UNMASKED_TRAINING = FedDagTraining(sparsity=0.1, rate=1e-3, steps=1500, local_steps=300, rho=1.0)
-"""As the authors run their example of linear data, except that they let ρ grow to 10¹⁶, and we to 10¹⁴ everywhere."""
+"""Settings of the authors' example of linear data, except that ρ grows to 10¹⁴, not to 10¹⁶."""
 
 
 def run_feddag(
@@ -92,9 +92,9 @@ def run_feddag(
     mechanism: MechanismKind = "mlp",
     training: FedDagTraining | None = None,
 ) -> BaselineResult:
-    """The DAG on which the clients agree, and what they sent to get there.
+    """Find the DAG on which the clients agree, and count what they send for it.
 
-    `training` is MASKED unless given, or UNMASKED for mechanism="weights".
+    `training` is MASKED_TRAINING unless given, or UNMASKED_TRAINING for mechanism="weights".
     """
     _check_arguments(tables, names, sharing, mechanism)
     training = training or (UNMASKED_TRAINING if mechanism == "weights" else MASKED_TRAINING)
@@ -110,7 +110,7 @@ _SUFFICIENT_DECREASE = 0.25
 
 
 def _solve_lagrangian(server: _FedDagServer, training: FedDagTraining) -> None:
-    """The augmented Lagrangian: train, weigh circles more heavily, train again, until there are none."""
+    """Train, weigh cycles more heavily, and train again, until there are none (augmented Lagrangian)."""
     alpha, rho, before = 0.0, training.rho, np.inf
     for update in range(1, training.updates + 1):
         while rho < _MAX_RHO:
@@ -128,7 +128,7 @@ def _solve_lagrangian(server: _FedDagServer, training: FedDagTraining) -> None:
 
 
 class _FedDagServer:
-    """Knows the average of what clients sent last, and no row."""
+    """Hold the average of what clients sent last; the server sees no row."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class _FedDagServer:
         return dag_of_weights(self._gate.strengths(self.logits), names, self._gate.threshold)
 
     def train(self, alpha: float, rho: float) -> None:
-        """So many steps at every client, with averages on the way and at the end."""
+        """Train at every client, with averages on the way and at the end."""
         told = self.wire.to_clients(np.array([alpha, rho])).tolist()
         left = self._training.steps
         while left > 0:
@@ -169,25 +169,27 @@ class _FedDagServer:
                 client.parameters[...] = parameters
 
     def _average_over_clients(self, held: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-        """The plain mean of what every client holds, after it went up the wire, and down to all of them."""
+        """Return the mean of what every client sends, and send it back to all of them."""
         average = np.mean([self.wire.to_server(message) for message in held], axis=0)
         if not np.isfinite(average).all():
             raise BaselineError(
-                "training went astray: parameters are no longer finite, which happens where values are very large; "
-                "standardise the variables, or take a smaller rate"
+                "found parameters that are not finite during training, as happens with very large values; expected "
+                "finite "
+                "ones; standardise the variables, or take a smaller rate"
             )
         return self.wire.to_clients(average)
 
     def circles(self, noise: bool = True) -> float:
-        """h of a mask drawn from the average, or of the one without noise."""
+        """Return h of a mask drawn from the average, or of the mask without noise."""
         drawn = self._generator.logistic(size=self.logits.shape) if noise else 0.0
         return acyclicity_of_mask(self._gate.mask(self.logits, drawn))[0]
 
 
 class _FedDagClient:
-    """One client: its rows, its copy of the logits, its mechanisms, and the noise it draws.
+    """Hold the rows, logits, mechanisms and noise generator of one client.
 
-    All clients start with the same parameters, drawn from the seed, without which averages of networks mean nothing.
+    All clients start with the same parameters, drawn from the seed; otherwise averages of networks would have no
+    meaning.
     """
 
     def __init__(self, name: str, rows: Array, mechanism: MechanismKind, training: FedDagTraining, seed: int) -> None:
@@ -201,14 +203,14 @@ class _FedDagClient:
         self._on_parameters = _AdamOptimiser(self.parameters, training.rate)
 
     def train(self, steps: int, alpha: float, rho: float) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):  # the server refuses what comes of it
+        with np.errstate(over="ignore", invalid="ignore"):  # the server refuses parameters that are not finite
             for _ in range(steps):
                 found = self.slopes(self._generator.logistic(size=self.logits.shape), alpha, rho)
                 self._on_logits.step(self.logits, found.logits)
                 self._on_parameters.step(self.parameters, found.parameters)
 
     def slopes(self, noise: Array, alpha: float, rho: float) -> LocalGradient:
-        """The local loss with this noise in the mask, and its gradients."""
+        """Return the local loss with this noise in the mask, and its gradients."""
         sparsity = self._training.sparsity
         mask = self._gate.mask(self.logits, noise)
         fit = self._mechanism.slopes(self.parameters, mask)
@@ -219,7 +221,7 @@ class _FedDagClient:
 
 
 class LocalGradient(NamedTuple):
-    """What a client minimises, at one point and with one draw of noise."""
+    """Hold what a client minimises, at one point and with one draw of noise."""
 
     loss: float
     logits: Array
@@ -227,7 +229,7 @@ class LocalGradient(NamedTuple):
 
 
 class _AdamOptimiser:
-    """Steps of one length whatever the scale of the loss (Kingma and Ba, 2015, with their constants)."""
+    """Take steps whose length does not depend on the scale of the loss (Kingma and Ba, 2015, with their constants)."""
 
     def __init__(self, like: npt.NDArray[Any], rate: float) -> None:
         self._first, self._second = np.zeros_like(like), np.zeros_like(like)
@@ -244,7 +246,7 @@ class _AdamOptimiser:
 
 
 class _ConcreteMask:
-    """Logits become a mask: a binary concrete draw for every arrow."""
+    """Turn logits into a mask: a binary concrete draw for every arrow."""
 
     threshold = 0.5
 
@@ -262,7 +264,7 @@ class _ConcreteMask:
 
 
 class _PlainWeights:
-    """No mask: the logits are weights, and noise does not come into it."""
+    """Use the logits as weights, without mask and noise."""
 
     threshold = 0.3
 
@@ -287,13 +289,13 @@ def _make_mechanism(mechanism: MechanismKind, rows: Array, training: FedDagTrain
 
 
 def _clear_diagonal(mask: Array) -> Array:
-    """No variable sees itself."""
+    """Set the diagonal to 0, since no variable predicts itself."""
     np.fill_diagonal(mask, 0.0)
     return mask
 
 
 def acyclicity_of_mask(mask: Array) -> tuple[float, Array]:
-    """tr exp(mask ∘ mask) − variables, which is 0 for a DAG and above for all else, and its gradient.
+    """Return tr exp(mask ∘ mask) − variables, which is 0 for a DAG and positive otherwise, and its gradient.
 
     >>> acyclicity_of_mask(np.array([[0, 1, 1], [0, 0, 1], [0, 0, 0.0]]))[0]
     0.0
@@ -307,12 +309,15 @@ def acyclicity_of_mask(mask: Array) -> tuple[float, Array]:
 def _check_arguments(tables: Mapping[str, Array], names: Sequence[str], sharing: str, mechanism: str) -> None:
     for given, value, known in (("sharing", sharing, SharingMode), ("mechanism", mechanism, MechanismKind)):
         if value not in get_args(known):
-            raise SettingsError(f"{given} is {value!r}; expected one of {', '.join(map(repr, get_args(known)))}")
+            raise SettingsError(
+                f"{given} is {value!r}; expected one of {', '.join(map(repr, get_args(known)))}; choose one of these",
+                parameter=given,
+            )
     if not tables:
-        raise DataError("there is no client; give at least one table")
+        raise DataError("found no client; expected at least one; give at least one table")
     for client, table in tables.items():
         if table.ndim != 2 or table.shape[1] != len(names) or not len(table):
             raise DataError(
                 f"the table of {client!r} has shape {table.shape}; expected rows × {len(names)} variables, "
-                "and at least one row"
+                "and at least one row; correct the table"
             )

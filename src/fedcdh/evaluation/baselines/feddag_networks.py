@@ -1,9 +1,9 @@
-"""The mechanisms of FedDAG: every variable predicted from all others, each of which passes a mask first.
+"""The mechanisms of FedDAG: every variable is predicted from all others, each of which passes a mask first.
 
-A mechanism holds the rows of one client and answers one question: with these parameters and this mask, how large is the
-loss, half the mean squared error summed over variables, and which way is it steepest? Parameters are one flat vector,
-so that they can be averaged, sent and stepped along without knowing what they mean. `mask[i, j]` is how much of
-variable i the prediction of variable j gets to see; its diagonal has to be 0.
+A mechanism holds the rows of one client. For given parameters and a mask it returns the loss, half the mean squared
+error summed over variables, and its gradients. Parameters are one flat vector, so that they can be averaged and sent
+without knowing what they mean. `mask[i, j]` is the share of variable i that the prediction of variable j sees; its
+diagonal has to be 0.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LEAKY_SLOPE = 0.05  # slope of a rectifier below 0
 
 
 class MechanismGradient(NamedTuple):
-    """The loss at a point, and its gradients with respect to the parameters and to the mask."""
+    """Hold the loss at a point, and its gradients with respect to the parameters and to the mask."""
 
     loss: float
     parameters: npt.NDArray[Any]
@@ -29,7 +29,7 @@ class MechanismGradient(NamedTuple):
 
 
 class MaskedMechanism(Protocol):
-    """Predictions of all variables at one client."""
+    """Predict all variables at one client."""
 
     def initial(self, generator: np.random.Generator) -> npt.NDArray[Any]: ...
 
@@ -37,9 +37,9 @@ class MaskedMechanism(Protocol):
 
 
 class LinearMechanism:
-    """x_j from Σ_i mask_ij w_ij x_i. Rows are centred at their client: that is what an intercept of its own would do.
+    """Predict x_j from Σ_i mask_ij w_ij x_i, with rows centred at their client in place of an intercept.
 
-    All that is needed of the rows are their second moments, so a step costs the same for any number of rows.
+    Second moments are all that is needed of the rows, so a step costs the same for any number of rows.
     """
 
     def __init__(self, rows: Array) -> None:
@@ -48,7 +48,7 @@ class LinearMechanism:
         self._moments = centred.T @ centred / len(rows)
 
     def initial(self, generator: np.random.Generator) -> Array:
-        """Nothing is predicted from anything: nothing is drawn."""
+        """Return zeros: nothing is predicted from anything yet, and nothing is random."""
         return np.zeros(self._variables**2)
 
     def slopes(self, parameters: Array, mask: Array) -> MechanismGradient:
@@ -61,7 +61,7 @@ class LinearMechanism:
 
 
 class WeightsMechanism(LinearMechanism):
-    """x_j from Σ_i mask_ij x_i: no parameters, the mask is all there is."""
+    """Predict x_j from Σ_i mask_ij x_i, without parameters other than the mask."""
 
     def initial(self, generator: np.random.Generator) -> Array:
         return np.zeros(0)
@@ -72,7 +72,7 @@ class WeightsMechanism(LinearMechanism):
 
 
 class NetworkMechanism:
-    """x_j from a network of its own: hidden layers of leaky rectifiers on the masked variables, and a linear output.
+    """Predict each x_j by its own network: layers of leaky rectifiers on the masked variables, and a linear output.
 
     The networks of all variables are computed side by side, as stacks of matrices. Single precision, the default and
     what the method's authors use, takes half the time of double.
@@ -84,7 +84,7 @@ class NetworkMechanism:
         self._shapes = [(rows.shape[1], after, before) for before, after in pairwise(widths)]
 
     def initial(self, generator: np.random.Generator) -> npt.NDArray[Any]:
-        """Weights by Glorot's rule, evenly within ±√(6 / (inputs + outputs)); offsets 0."""
+        """Draw weights by Glorot's rule, uniformly within ±√(6 / (inputs + outputs)); offsets are 0."""
         parts = []
         for shape in self._shapes:
             bound = np.sqrt(6 / (shape[1] + shape[2]))
@@ -115,7 +115,7 @@ class NetworkMechanism:
     def _forward(
         self, weights: list[npt.NDArray[Any]], offsets: list[npt.NDArray[Any]]
     ) -> tuple[list[npt.NDArray[Any]], list[npt.NDArray[Any]]]:
-        """What enters every layer, and last what comes out; and the slopes of the rectifiers where they stand."""
+        """Return what enters every layer, then the output, and the slopes of the rectifiers."""
         values, rectified = [self._inputs], []
         for at, (weight, offset) in enumerate(zip(weights, offsets, strict=True)):
             if at:
@@ -133,7 +133,7 @@ class NetworkMechanism:
         return values, rectified
 
     def _layers(self, parameters: npt.NDArray[Any]) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
-        """The weights and offsets of every layer: views into the flat vector, not copies."""
+        """Return the weights and offsets of every layer, as views into the flat vector."""
         found, start = [], 0
         for shape in self._shapes:
             middle = start + prod(shape)

@@ -1,20 +1,20 @@
-"""FedPC: Huang et al. (2022), "Towards Privacy-Aware Causal Structure Learning in Federated Setting", written anew.
+"""FedPC: Huang et al. (2022), "Towards Privacy-Aware Causal Structure Learning in Federated Setting".
 
-The server keeps one graph. At each level every client tests all its edges on its own rows and votes; an edge stays
+The server keeps one graph. At each level every client tests all its edges on its own rows and votes. An edge stays
 where at least 30 % of the clients would keep it. For every pair without an edge that may be the ends of a collider,
-clients then name the set that separates it best. Votes, these sets and how weakly each joins its pair are all that a
-client ever tells.
+clients then name the set that separates it best. A client sends its votes, these sets and how weakly each set joins its
+pair.
 
-That 30 % of the clients can *keep* an edge is what the authors' program does. In the other reading of their paper,
-`reading="veto"`, 30 % of the clients are enough to remove one. Both α = 0.05.
+In the authors' program, 30 % of the clients can *keep* an edge. In the other reading of their paper, `voting="veto"`,
+30 % of the clients are enough to remove one. Both use α = 0.05.
 
-The tests a client may use on its own rows:
+A client may use one of these tests on its own rows:
 
 - "fisherz": Fisher's z for partial correlations, as in the authors' program.
-- "kernel": the paper's FCIT on the rows of one client, `independence.kernel` with random Fourier features side by side:
-  KCI with additive functions of the conditioning variables. Few features do not take away all that these explain, so
-  that it rejects too often given two variables or more.
-- "regression": the partial F tests of `independence.regression`, which see the same functions and hold their level.
+- "kernel": the paper's FCIT on the rows of one client, `KernelTest` with random Fourier features side by side: KCI with
+  additive functions of the conditioning variables. Few features do not remove all that these explain, so that it
+  rejects too often given two variables or more.
+- "regression": the partial F tests of `RegressionTest`, which see the same functions and keep their significance level.
 - "kci": causal-learn's KCI (it needs the extra "experiments"), the slowest by far.
 """
 
@@ -53,13 +53,13 @@ ConditioningSet = tuple[int, ...]
 LocalQuery = tuple[int, int, ConditioningSet]
 LocalAnswers = Sequence[tuple[float, float]]
 LocalTest = Callable[[Sequence[LocalQuery]], LocalAnswers]
-"""Whether a ⫫ b | S in the rows of one client: how strongly S leaves a and b joined, and the p-value."""
+"""Tests a ⫫ b | S in the rows of one client; returns the remaining association of a and b, and the p-value."""
 VotingRule = Literal["keep", "veto"]
 
 ALPHA = 0.05
 MAX_CONDITIONING_SIZE = 3
 """The largest conditioning set, as in the authors' program."""
-_BATCH_SIZE = 512  # questions a client answers before it looks which edges need no more of them
+_BATCH_SIZE = 512  # queries that a client answers before it drops edges that need no more of them
 
 
 def run_fedpc(
@@ -71,7 +71,7 @@ def run_fedpc(
     voting: VotingRule = "keep",
     alpha: float = ALPHA,
 ) -> BaselineResult:
-    """A PC search of a server that hears votes and separating sets only; `seed` is that of the kernel's features.
+    """Run a PC search in which the server receives votes and separating sets only; `seed` fixes the kernel's features.
 
     >>> x, y, e = np.random.default_rng(1).standard_normal((3, 200))
     >>> table = np.column_stack([x, y, x + y + e])
@@ -81,8 +81,8 @@ def run_fedpc(
     """
     if voting not in _REMOVAL_RULES or test not in LOCAL_TESTS:
         raise SettingsError(
-            f"found reading {voting!r} and test {test!r}; expected one of {', '.join(_REMOVAL_RULES)} and one of "
-            f"{', '.join(LOCAL_TESTS)}"
+            f"found voting {voting!r} and test {test!r}; expected one of {', '.join(_REMOVAL_RULES)} and one of "
+            f"{', '.join(LOCAL_TESTS)}; choose among these"
         )
     wire = CountingChannel(len(tables))
     clients = [_FedPcClient(table, LOCAL_TESTS[test], alpha, seed) for table in tables.values()]
@@ -91,12 +91,12 @@ def run_fedpc(
 
 
 def remove_unless_kept(votes: Array, clients: int) -> Bools:
-    """Gone unless 30 % of the clients, rounded as in the authors' program, would keep it."""
+    """Return the edges that fewer than 30 % of the clients, rounded as in the authors' program, would keep."""
     return np.asarray(clients - votes < max(1, math.floor(0.3 * clients + 0.5)))
 
 
 def remove_when_vetoed(votes: Array, clients: int) -> Bools:
-    """Gone as soon as 30 % of the clients would remove it."""
+    """Return the edges that at least 30 % of the clients would remove."""
     return np.asarray(votes >= 0.3 * clients)
 
 
@@ -109,7 +109,7 @@ _REMOVAL_RULES = {"keep": remove_unless_kept, "veto": remove_when_vetoed}
 def _find_skeleton(
     clients: Sequence[_FedPcClient], wire: CountingChannel, variables: int, removed: Callable[[Array, int], Bools]
 ) -> Bools:
-    """The pairs that are left, level by level, until no set of that size is left to separate any of them."""
+    """Return the pairs that remain, level by level, until no set of that size is left to separate any of them."""
     joined = ~np.eye(variables, dtype=np.bool_)
     for level in range(MAX_CONDITIONING_SIZE + 1):
         if joined.sum(axis=0).max(initial=0) <= level:
@@ -123,11 +123,10 @@ def _find_skeleton(
 def _find_colliders(
     clients: Sequence[_FedPcClient], wire: CountingChannel, joined: Bools
 ) -> Iterator[tuple[int, int, int]]:
-    """a → z ← b where z is not in the set that separates a and b best.
+    """Yield a → z ← b where z is not in the set that separates a and b best.
 
-    That is the set with the weakest correlation, among those that some client takes for a separating one: the rule of
-    the authors' program. Where no client has such a set, nobody knows what separates the pair, and its neighbours tell
-    no direction.
+    This is the set with the weakest correlation among those that some client considers separating: the rule of the
+    authors' program. Where no client has such a set, the neighbours of the pair show no direction.
     """
     if not (open_pairs := _unshielded_pairs(joined)):
         return
@@ -142,7 +141,7 @@ def _find_colliders(
 
 
 def _orient_edges(joined: Bools, found: Iterator[tuple[int, int, int]], names: Sequence[str]) -> PartialGraph:
-    """Colliders that contradict each other direct nothing; Meek's rules do the rest."""
+    """Orient colliders that do not contradict each other, and apply Meek's rules."""
     lines = frozenset(frozenset((names[a], names[b])) for a, b in np.argwhere(joined).tolist())
     graph = PartialGraph(tuple(names), lines=lines)
     colliders = [((names[a], names[z]), (names[b], names[z])) for a, z, b in found]
@@ -156,20 +155,20 @@ def _orient_edges(joined: Bools, found: Iterator[tuple[int, int, int]], names: S
 
 
 class _FedPcClient:
-    """Holds its rows, and tells the server no more than which edges it would remove, and by which sets."""
+    """Hold the rows of one client; it sends which edges it would remove, and by which sets."""
 
     def __init__(self, table: Array, test: Callable[[Array, int], LocalTest], alpha: float, seed: int) -> None:
         self._ask = test(table, seed)
         self._alpha = alpha
 
     def votes(self, joined: Bools, level: int) -> Bools:
-        """For all pairs, whether a set of this size among the neighbours of either end separates them."""
+        """Return for all pairs whether a set of this size among the neighbours of either end separates them."""
         separated = np.zeros_like(joined)
         questions = (
             (a, b, S)
             for a, b in np.argwhere(np.triu(joined)).tolist()
             for S in dict.fromkeys(S for near in (joined[a], joined[b]) for S in _subsets(near, level, {a, b}))
-            if not separated[a, b]  # looked at as late as can be: edges that are gone need no more questions
+            if not separated[a, b]  # evaluated as late as possible: removed edges need no more queries
         )
         while some := list(islice(questions, _BATCH_SIZE)):
             for (a, b, _), (_, p_value) in zip(some, self._ask(some), strict=True):
@@ -177,9 +176,9 @@ class _FedPcClient:
         return _pairs_of_matrix(separated)
 
     def best_sets(self, joined: Bools) -> tuple[Array, Bools]:
-        """For each pair of `_unshielded_pairs`, the set that separates it best, and how weakly joined it leaves the two.
+        """Return for each unshielded pair the strength and members of the set that separates it best.
 
-        Where no set separates them at all, that is infinite.
+        The strength is infinite where no set separates the pair.
         """
         pairs = _unshielded_pairs(joined)
         strengths, sets = np.full(len(pairs), np.inf), np.zeros((len(pairs), len(joined)), dtype=np.bool_)
@@ -198,7 +197,7 @@ def _subsets(nodes: Bools, size: int, ends: set[int]) -> Iterator[ConditioningSe
 
 
 def _association_key(told: tuple[float, ConditioningSet]) -> tuple[float, int, ConditioningSet]:
-    """Of sets that separate equally well, the smallest."""
+    """Return a sort key that prefers the smallest of sets that separate equally well."""
     strength, chosen = told
     return strength, len(chosen), chosen
 
@@ -208,13 +207,13 @@ def _set_members(chosen: Bools) -> ConditioningSet:
 
 
 def _unshielded_pairs(joined: Bools) -> list[tuple[int, int]]:
-    """The pairs without an edge that have a neighbour in common."""
+    """Return the pairs without an edge that have a neighbour in common."""
     shared = joined.astype(np.int64) @ joined.astype(np.int64) > 0
     return [(a, b) for a, b in np.argwhere(np.triu(shared & ~joined, 1)).tolist()]
 
 
 def _pairs_of_matrix(matrix: Bools) -> Bools:
-    """What travels of a symmetric matrix: one value for each pair."""
+    """Return what travels of a symmetric matrix: one value for each pair."""
     return np.asarray(matrix[np.triu_indices(len(matrix), 1)])
 
 
@@ -228,10 +227,13 @@ def _matrix_of_pairs(pairs: Bools, variables: int) -> Bools:
 
 
 class FisherZTest:
-    """√(n − |S| − 3) · artanh(r_{ab|S}) is standard normal if a ⫫ b | S; strength is |r|. Too few rows say nothing."""
+    """Test √(n − |S| − 3) · artanh(r_{ab|S}), which is standard normal if a ⫫ b | S; the strength is |r|.
+
+    With too few rows the test rejects nothing.
+    """
 
     def __init__(self, table: Array, seed: int = 0) -> None:
-        """A constant column is uncorrelated with all others."""
+        """Compute the correlations; a constant column is uncorrelated with all others."""
         centred = table - table.mean(axis=0)
         scale = np.linalg.norm(centred, axis=0)
         unit = centred / np.where(scale > 0, scale, 1)
@@ -242,7 +244,7 @@ class FisherZTest:
         return solve_in_groups(asked, lambda q: len(q[2]), lambda q: (2 + len(q[2])) ** 2, self._solve)
 
     def _solve(self, asked: list[LocalQuery]) -> LocalAnswers:
-        """r_{ab|S} is found in the inverse of the correlations of a, b and S."""
+        """Find r_{ab|S} in the inverse of the correlations of a, b and S."""
         chosen = np.array([(a, b, *given) for a, b, given in asked])
         precision = np.linalg.pinv(self._correlations[chosen[:, :, None], chosen[:, None, :]], hermitian=True)
         size = np.sqrt(np.maximum(precision[:, 0, 0] * precision[:, 1, 1], 1e-300))
@@ -253,7 +255,7 @@ class FisherZTest:
 
 
 class SummaryTest:
-    """A test of `fedcdh.inference.independence` on the summary of one client's rows, by a plan of its own; strength is 1 − p."""
+    """Run a test of `fedcdh.inference.independence` on the summary of one client's rows; the strength is 1 − p."""
 
     def __init__(self, table: Array, family: FeatureFamily, build: Callable[[Cohort], IndependenceTest]) -> None:
         own = to_table(table, [str(i) for i in range(table.shape[1])])
@@ -266,12 +268,12 @@ class SummaryTest:
 
 
 def make_kernel_test(table: Array, seed: int) -> LocalTest:
-    """`KernelTest.concatenated` with five random Fourier features, as many as the paper takes."""
+    """Return `KernelTest.concatenated` with five random Fourier features, as many as the paper takes."""
     return SummaryTest(table, Fourier(5, seed=seed), lambda cohort: _symmetrise(KernelTest.concatenated(cohort)))
 
 
 def _symmetrise(test: IndependenceTest) -> IndependenceTest:
-    """X and Y play different parts in the kernel test: asked both ways round, the larger p-value counts."""
+    """Ask a test both ways round and keep the larger p-value, since X and Y play different parts in the kernel test."""
 
     def ask(questions: Sequence[Query], /) -> list[Answer]:
         turned = [Query(q.y, q.x, q.given) for q in questions]
@@ -281,12 +283,12 @@ def _symmetrise(test: IndependenceTest) -> IndependenceTest:
 
 
 def make_regression_test(table: Array, seed: int) -> LocalTest:
-    """`RegressionTest` with Hermite functions; nothing is random."""
+    """Return `RegressionTest` with Hermite functions; nothing is random."""
     return SummaryTest(table, Hermite(), lambda cohort: RegressionTest(Basis.of(cohort)))
 
 
 class KciTest:
-    """causal-learn's KCI on the rows of one client; strength is 1 − p."""
+    """Run causal-learn's KCI on the rows of one client; the strength is 1 − p."""
 
     def __init__(self, table: Array, seed: int = 0) -> None:
         make = import_causal_learn("utils.cit", "CIT")

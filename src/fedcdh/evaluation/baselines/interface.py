@@ -1,7 +1,7 @@
-"""What all methods have in common: tables per client in, a graph and a count of what was sent out.
+"""The interface of all methods: tables per client in, a graph and a count of what was sent out.
 
-A federated method here is written as its clients and its server, and whatever passes between them goes through a
-`CountingChannel`, which counts it. A method that pools the rows sends them through it as well, so that bytes compare.
+A federated method here is written as its clients and its server. Whatever passes between them goes through a
+`CountingChannel`. A method that pools the rows sends them through it as well, so that bytes compare.
 """
 
 from __future__ import annotations
@@ -22,7 +22,25 @@ from fedcdh.protocols import DOMAIN
 
 @dataclass(frozen=True)
 class Traffic:
-    """What was sent: to the server by all clients together, and from the server to all of them together."""
+    """Count what was sent, to the server by all clients together and from the server to all of them together.
+
+    Parameters
+    ----------
+    messages_up : int, default 0
+        Messages from clients to the server.
+    bytes_up : int, default 0
+        Bytes of these messages.
+    messages_down : int, default 0
+        Messages from the server to clients.
+    bytes_down : int, default 0
+        Bytes of these messages.
+
+    Examples
+    --------
+    >>> from fedcdh.evaluation.baselines import Traffic
+    >>> Traffic(messages_up=3, bytes_up=96).bytes_up
+    96
+    """
 
     messages_up: int = 0
     bytes_up: int = 0
@@ -31,12 +49,12 @@ class Traffic:
 
 
 class CountingChannel:
-    """Between clients and server: hands every array over as it is, and counts it.
+    """Hand over every array between clients and server unchanged, and count it.
 
-    >>> wire = CountingChannel(clients=3)
-    >>> weights = wire.to_server(np.zeros((2, 2)))
-    >>> shared = wire.to_clients(weights)
-    >>> wire.traffic
+    >>> channel = CountingChannel(clients=3)
+    >>> weights = channel.to_server(np.zeros((2, 2)))
+    >>> shared = channel.to_clients(weights)
+    >>> channel.traffic
     Traffic(messages_up=1, bytes_up=32, messages_down=3, bytes_down=96)
     """
 
@@ -45,12 +63,12 @@ class CountingChannel:
         self._counts = [0, 0, 0, 0]
 
     def to_server(self, message: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """One client's message."""
+        """Send the message of one client."""
         self._count(0, 1, message)
         return message
 
     def to_clients(self, message: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The same message to every client."""
+        """Send the same message to every client."""
         self._count(2, self._clients, message)
         return message
 
@@ -60,13 +78,30 @@ class CountingChannel:
 
     @property
     def traffic(self) -> Traffic:
+        """Return what was sent so far."""
         return Traffic(*self._counts)
 
 
 @dataclass(frozen=True)
 class BaselineResult:
-    """What a method found. `augmented` has the domain as a node if the method knows of it; `dag` is the one that the
-    method itself would choose where the graph leaves directions open."""
+    """Hold the graph that a method found, and what it sent to find it.
+
+    Parameters
+    ----------
+    augmented : PartialGraph
+        The graph, with the domain as a node if the method knows of it.
+    traffic : Traffic, optional
+        Messages and bytes between clients and server.
+    dag : PartialGraph, optional
+        The DAG that the method itself would choose where the graph leaves directions open.
+
+    Examples
+    --------
+    >>> from fedcdh import PartialGraph
+    >>> from fedcdh.evaluation.baselines import BaselineResult
+    >>> sorted(BaselineResult(PartialGraph.from_dag(("x", "y"), {("x", "y")})).directed)
+    [('x', 'y')]
+    """
 
     augmented: PartialGraph
     traffic: Traffic = Traffic()
@@ -74,15 +109,17 @@ class BaselineResult:
 
     @property
     def graph(self) -> PartialGraph:
+        """Return the graph of the variables, without the domain."""
         return _drop_domain(self.augmented)
 
     @property
     def changing(self) -> frozenset[str] | None:
+        """Return the variables whose mechanism changes, or None if the method knows no domain."""
         return self.augmented.children(DOMAIN) if DOMAIN in self.augmented.nodes else None
 
     @property
     def directed(self) -> frozenset[Arrow]:
-        """The arrows of a DAG that extends the graph; where its arrows run in a circle there is none, and they stay."""
+        """Return the arrows of a DAG that extends the graph, or the arrows of the graph if they form a cycle."""
         if self.dag is not None:
             return _drop_domain(self.dag).arrows
         try:
@@ -92,7 +129,7 @@ class BaselineResult:
 
 
 class BaselineMethod(Protocol):
-    """Tables of all clients (rows × variables) and the names of the variables in, what was found out."""
+    """Take the tables of all clients (rows × variables) and the names of the variables, and find a graph."""
 
     def __call__(self, tables: Mapping[str, Array], names: Sequence[str], seed: int = 0) -> BaselineResult: ...
 
@@ -102,7 +139,7 @@ def _drop_domain(graph: PartialGraph) -> PartialGraph:
 
 
 def dag_of_weights(weights: Array, names: Sequence[str], threshold: float) -> PartialGraph:
-    """The arrows i → j with |weights[i, j]| above the threshold; of those in a circle, the weakest go first.
+    """Return the arrows i → j with |weights[i, j]| above the threshold; the weakest arrow of each cycle is left out.
 
     >>> weights = np.array([[0, 0.9, 0], [0.2, 0, 0.5], [0, 0, 0]])
     >>> print(dag_of_weights(weights, ("a", "b", "c"), 0.1))
@@ -115,7 +152,7 @@ def dag_of_weights(weights: Array, names: Sequence[str], threshold: float) -> Pa
     arrows = set()
     for _, i, j in sorted(kept, key=lambda found: (-found[0], found[1:])):
         if i in below[j]:
-            continue  # would close a circle of stronger ones
+            continue  # would close a cycle of stronger ones
         arrows.add((names[i], names[j]))
         for reached in below.values():
             if i in reached:

@@ -2,21 +2,22 @@
 
 "Towards Federated Bayesian Network Structure Learning with Continuous Optimization", arXiv 2110.09356.
 
-One linear model for all clients, x = Wᵀx + ε with W a DAG: the least squares of all rows plus l1 · |W|. What goes over
-the wire is in `admm`. Penalties and their growth, l1 = 0.01, at most 200 rounds and thresholds are those of the
-authors' program, and so are the steps: a client's is a linear system with its own covariance matrix, the server's is
-L-BFGS-B. As there, every client centres its columns at its own means and scales nothing. So the method leans on
-variances that grow along the arrows, as they do in most simulations; on standardised data its directions are wrong more
-often than right. And penalties grow at a fixed pace whatever has been reached: weights freeze a little short of the
-best ones, the more so the more clients there are.
+One linear model for all clients, x = Wᵀx + ε with W a DAG: the least squares of all rows plus l1 · |W|. What is sent is
+in `admm`. Penalties and their growth, l1 = 0.01, at most 200 rounds and thresholds are those of the authors' program,
+and so are the steps: a client's is a linear system with its own covariance matrix, the server's is L-BFGS-B. As there,
+every client centres its columns at its own means and scales nothing. The method therefore relies on variances that grow
+along the arrows, as they do in most simulations. On standardised data its directions are wrong more often than right.
+Penalties grow at a fixed pace, so that weights freeze a little short of the best ones, the more so the more clients
+there are.
 
-Where we deviate from the program:
+This module differs from the program in four points:
 
-- |W| has a kink at 0, which the program hands to L-BFGS-B as it is; here W is split in two parts ≥ 0, which is exact.
-- It knows only clients with equally many rows. Here every row counts the same, which for such clients is the same.
-- Rounds end when nothing moves any more (`admm.SETTLED`), not only with the penalties at 10¹⁶.
-- If there are circles above the threshold, it raises the threshold for all arrows until there is none; `dag_of_weights`
-  leaves out only arrows that close a circle. After all rounds there are hardly ever any.
+- |W| has a kink at 0, which the program hands to L-BFGS-B as it is; here W is split into two parts ≥ 0, which is exact.
+- The program requires clients with equally many rows. Here every row counts the same, which for such clients is the
+  same.
+- Rounds end when nothing moves any more (`admm.CONVERGENCE_TOLERANCE`), not only with the penalties at 10¹⁶.
+- If there are cycles above the threshold, the program raises the threshold for all arrows until there is none;
+  `dag_of_weights` leaves out only arrows that close a cycle. After all rounds there are hardly ever any.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ def run_notears_admm(
     l1: float = 0.01,
     rounds: int = 200,
 ) -> BaselineResult:
-    """The arrows with a weight above the threshold. FedCDH's authors tried 0.1 and 0.3; those of NOTEARS-ADMM use 0.3.
+    """Return the arrows with a weight above the threshold.
+
+    FedCDH's authors tried 0.1 and 0.3; those of NOTEARS-ADMM use 0.3.
 
     >>> draw = np.random.default_rng(0)
     >>> cause = draw.standard_normal((2, 100))
@@ -62,7 +65,7 @@ def run_notears_admm(
 
 
 def fit_shared_weights(tables: Mapping[str, Array], wire: CountingChannel, l1: float, rounds: int) -> Array:
-    """W after all rounds, W[i, j] on the arrow from i to j."""
+    """Return W after all rounds; W[i, j] is the weight of the arrow from i to j."""
     total = count_all_rows(tables, wire)
     clients = [_LinearClient(tables[name], total) for name in sorted(tables)]
     size = next(iter(tables.values())).shape[1]
@@ -71,7 +74,7 @@ def fit_shared_weights(tables: Mapping[str, Array], wire: CountingChannel, l1: f
 
 
 class _LinearClient(AdmmClient):
-    """Needs its rows once, for its covariance matrix; its loss is tr (I − W)ᵀ S (I − W) / 2."""
+    """Minimise tr (I − W)ᵀ S (I − W) / 2; the rows are needed once, for the covariance matrix S."""
 
     def __init__(self, rows: Array, total: int) -> None:
         super().__init__(np.zeros(rows.shape[1] ** 2))
@@ -85,7 +88,7 @@ class _LinearClient(AdmmClient):
 
 
 def acyclicity_of_weights(weights: Array) -> tuple[float, Array]:
-    """h of the squared weights, all in one flat array, and its gradient."""
+    """Return h of the squared weights, which come in one flat array, and its gradient."""
     size = round(np.sqrt(len(weights)))
     matrix = weights.reshape(size, size)
     value, slope = acyclicity_of_strengths(matrix * matrix)

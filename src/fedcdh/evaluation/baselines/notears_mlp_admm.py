@@ -1,21 +1,21 @@
-"""NOTEARS-MLP-ADMM: the nonlinear method of Ng & Zhang (2022), with the rounds and the wire of `admm`.
+"""NOTEARS-MLP-ADMM: the nonlinear method of Ng & Zhang (2022), with the rounds of `admm`.
 
 Every variable has a small network that predicts it from all variables: one layer of sigmoids, one linear sum. The
 weight of i → j is the length of what the first layer of j's network takes from i; these weights have to be a DAG.
 All parameters of all networks go back and forth in every round.
 
 First penalty 0.1, l1 = 0.001, ten hidden units, at most 200 rounds, threshold 0.3 and initial weights are those of the
-authors' program; as there, columns are taken as they are, and nothing is centred or scaled. What to know about them:
-at the start an arrow weighs about √(hidden / 3 variables), 0.75 for six variables, and before the growing penalties
-freeze it, l1 takes at most 50 · l1 / clients off each of its parameters. So arrows that no network needs may keep what
-they began with, well above the threshold where variables are few, and which way they point hangs on the seed.
+authors' program. As there, columns are neither centred nor scaled. Two properties matter. At the start an arrow weighs
+about √(hidden / 3 variables), 0.75 for six variables. Before the growing penalties freeze it, l1 takes at most
+50 · l1 / clients off each of its parameters. Arrows that no network needs may therefore keep their initial weight, well
+above the threshold where variables are few, and their direction depends on the seed.
 
-Where we deviate from the program:
+This module differs from the program in two points:
 
-- Its l1 term is the sum of the first layer's weights, not of their absolute values (a slip: the code it comes from has
-  only weights ≥ 0 there), and so rewards large negative weights. Here it is that of their absolute values.
+- The program's l1 term is the sum of the first layer's weights, not of their absolute values (a slip: the code it comes
+  from has only weights ≥ 0 there), and so rewards large negative weights. Here it is that of their absolute values.
   Its l2 = 0.01 is declared but never used; here there is none.
-- The other deviations are those of `notears_admm`: unequal clients, the end of the rounds, circles.
+- The other deviations are those of `notears_admm`: unequal clients, the end of the rounds, cycles.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def run_notears_mlp_admm(
     l1: float = 0.001,
     rounds: int = 200,
 ) -> BaselineResult:
-    """The arrows with a weight above the threshold; `seed` draws the networks the search starts from.
+    """Return the arrows with a weight above the threshold; `seed` draws the networks the search starts from.
 
     >>> draw = np.random.default_rng(0)
     >>> dose, noise = draw.normal(size=(2, 200)), draw.normal(size=(2, 200))
@@ -68,20 +68,23 @@ def run_notears_mlp_admm(
 def fit_shared_weights(
     tables: Mapping[str, Array], wire: CountingChannel, seed: int, hidden: int, l1: float, rounds: int
 ) -> Array:
-    """What j's network takes from i after all rounds, at [i, j]."""
+    """Return the length of what j's network takes from i after all rounds, at [i, j]."""
     networks = NetworkLayout(next(iter(tables.values())).shape[1], hidden)
     total = count_all_rows(tables, wire)
     starts = {name: networks.draw_parameters(keyed_generator(seed, "client", name)) for name in sorted(tables)}
     clients = [_NetworkClient(tables[name], total, networks, start) for name, start in starts.items()]
-    server = AdmmServer(networks.draw_parameters(keyed_generator(seed, "server")), networks.weights, l1, networks.circles)
+    server = AdmmServer(
+        networks.draw_parameters(keyed_generator(seed, "server")), networks.weights, l1, networks.circles
+    )
     shared = run_rounds(clients, server, wire, penalty_schedule(_INITIAL_PENALTY, rounds))
     return np.sqrt(networks.strengths(shared[: networks.weights]))
 
 
 class NetworkLayout(NamedTuple):
-    """One network for each variable, all parameters in one flat array: first layer, its offsets, second, its offsets.
+    """Describe one network per variable, with all parameters in one flat array.
 
-    The first layer has an entry for every network j, unit m and input i, in this order.
+    The array has the first layer, its offsets, the second layer and its offsets. The first layer has an entry for every
+    network j, unit m and input i, in this order.
     """
 
     variables: int
@@ -93,7 +96,7 @@ class NetworkLayout(NamedTuple):
 
     @property
     def weights(self) -> int:
-        """Parameters of the first layer, which come first."""
+        """Return the number of parameters of the first layer, which come first."""
         return self.units * self.variables
 
     @property
@@ -101,13 +104,13 @@ class NetworkLayout(NamedTuple):
         return self.weights + 2 * self.units + self.variables
 
     def draw_parameters(self, generator: np.random.Generator) -> Array:
-        """Uniform within ±1/√inputs of each layer."""
+        """Draw parameters uniformly within ±1/√inputs of each layer."""
         spread = np.full(self.size, self.hidden**-0.5)
         spread[: self.weights + self.units] = self.variables**-0.5
         return spread * generator.uniform(-1, 1, self.size)
 
     def loss(self, parameters: Array, rows: Array, total: int) -> tuple[float, Array]:
-        """Half the squared errors of all networks over the number of all clients' rows, and the gradient."""
+        """Return half the squared errors of all networks over the number of all clients' rows, and the gradient."""
         first, offsets, second, level = np.split(
             parameters, [self.weights, self.weights + self.units, self.weights + 2 * self.units]
         )
@@ -121,11 +124,11 @@ class NetworkLayout(NamedTuple):
         return float((errors * errors).sum()) / (2 * total), np.concatenate([part.ravel() for part in gradient])
 
     def strengths(self, first: Array) -> Array:
-        """Squared length of what network j takes from i, at [i, j]."""
+        """Return the squared length of what network j takes from i, at [i, j]."""
         return np.asarray((self._of_first(first) ** 2).sum(axis=1).T)
 
     def circles(self, first: Array) -> tuple[float, Array]:
-        """h of the strengths, and its gradient."""
+        """Return h of the strengths, and its gradient."""
         value, slope = acyclicity_of_strengths(self.strengths(first))
         return value, (2 * slope.T[:, None, :] * self._of_first(first)).ravel()
 
@@ -134,7 +137,7 @@ class NetworkLayout(NamedTuple):
 
 
 class _NetworkClient(AdmmClient):
-    """Fits all networks to its own rows by L-BFGS-B."""
+    """Fit all networks to the rows of one client by L-BFGS-B."""
 
     def __init__(self, rows: Array, total: int, networks: NetworkLayout, start: Array) -> None:
         super().__init__(start)

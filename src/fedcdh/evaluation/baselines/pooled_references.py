@@ -1,9 +1,9 @@
-"""Central references: all rows at one place, in causal-learn's programs; and what perfect tests would find.
+"""Central references: programs of causal-learn on all rows, and what perfect tests would find.
 
-causal-learn's CD-NOD takes the client's number as its domain index. Its independent change principle is not implemented
-there ("under development"). causal-learn marks i → j by graph[i, j] = −1 and graph[j, i] = 1, i — j by twice −1, i ↔ j
-by twice 1. The latter says that both directions were demanded, and counts as a line. All edges of the domain point away
-from it.
+causal-learn's CD-NOD takes the client's number as its domain index. It does not implement the independent change
+principle ("under development"). causal-learn marks i → j by graph[i, j] = −1 and graph[j, i] = 1, i — j by twice −1,
+and i ↔ j by twice 1. The last mark says that both directions were demanded, and counts as a line. All edges of the
+domain point away from it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ALPHA = 0.05
 def run_cdnod(
     tables: Mapping[str, Array], names: Sequence[str], seed: int = 0, *, test: str = "fisherz", alpha: float = ALPHA
 ) -> BaselineResult:
-    """causal-learn's CD-NOD on all rows with one of its tests ("fisherz", "rcit", "kci"), else as it comes."""
+    """Run causal-learn's CD-NOD on all rows with one of its tests ("fisherz", "rcit", "kci")."""
     search = import_causal_learn("search.ConstraintBased.CDNOD", "cdnod")
     pooled, wire = _pool_rows(tables)
     client = np.repeat(np.arange(len(tables)), [len(table) for table in tables.values()])[:, None].astype(float)
@@ -43,7 +43,7 @@ def run_cdnod(
 def run_pc(
     tables: Mapping[str, Array], names: Sequence[str], seed: int = 0, *, test: str = "fisherz", alpha: float = ALPHA
 ) -> BaselineResult:
-    """causal-learn's PC on all rows, which is told nothing of clients: what differences between them do to a graph."""
+    """Run causal-learn's PC on all rows; it does not know of clients, so that their differences distort its graph."""
     search = import_causal_learn("search.ConstraintBased.PC", "pc")
     pooled, wire = _pool_rows(tables)
     with wrap_causal_learn(f"PC with {test}", seed):
@@ -52,10 +52,26 @@ def run_pc(
 
 
 def oracle_result(names: Sequence[str], augmented: Iterable[Arrow]) -> BaselineResult:
-    """What perfect tests and rules could find: the class of the true graph, arrows of the domain included.
+    """Find what perfect tests and rules could find: the equivalence class of the true graph, with the domain's arrows.
 
-    It needs the truth, so it is no method: a ceiling for those that are.
+    It needs the truth, so it is no method: it is an upper bound for methods.
 
+    Parameters
+    ----------
+    names : sequence of str
+        Names of the variables.
+    augmented : iterable of (str, str)
+        True arrows, those of the domain included.
+
+    Returns
+    -------
+    BaselineResult
+        The class of the true graph.
+
+    Examples
+    --------
+    >>> from fedcdh import DOMAIN
+    >>> from fedcdh.evaluation.baselines import oracle_result
     >>> print(oracle_result(("x", "y", "z"), {("x", "y"), ("y", "z"), (DOMAIN, "z")}).graph)
     y → z
     x — y
@@ -64,7 +80,7 @@ def oracle_result(names: Sequence[str], augmented: Iterable[Arrow]) -> BaselineR
 
 
 def graph_from_endpoint_marks(marks: Array, nodes: Sequence[str]) -> PartialGraph:
-    """causal-learn's matrix as a graph (see above for its codes)."""
+    """Return the graph of causal-learn's matrix of marks; the module's docstring explains them."""
     arrows: set[Arrow] = set()
     lines: set[Pair] = set()
     for i, j in combinations(range(len(nodes)), 2):
@@ -81,15 +97,14 @@ def graph_from_endpoint_marks(marks: Array, nodes: Sequence[str]) -> PartialGrap
 
 
 def import_causal_learn(module: str, name: str) -> Any:
-    """Something of causal-learn, imported when it is needed: everything else does without that library."""
+    """Import something of causal-learn when it is needed; everything else does without this library."""
     with optional_import("causal-learn", extra="experiments"):
         return getattr(import_module(f"causallearn.{module}"), name)
 
 
 @contextlib.contextmanager
 def wrap_causal_learn(program: str, seed: int) -> Iterator[None]:
-    """Around a call of causal-learn: NumPy's common generator is set for it and put back after, progress bars are
-    kept from the screen, and whatever it raises comes out as one kind of error."""
+    """Wrap a call of causal-learn: set NumPy's global generator, hide progress bars, raise one kind of error."""
     before = np.random.get_state()  # noqa: NPY002 (rcit and kci draw from it and take no generator)
     np.random.seed(seed)  # noqa: NPY002
     try:
@@ -98,8 +113,9 @@ def wrap_causal_learn(program: str, seed: int) -> Iterator[None]:
     except Exception as reason:
         said = " ".join(str(reason).split()) or type(reason).__name__
         raise BaselineError(
-            f"causal-learn's {program} gave up on these rows: {said}; look for constant or duplicate columns and for "
-            "clients with few rows, or choose another test"
+            f"causal-learn's {program} failed on these rows: {said}; expected rows that it can use; look for constant "
+            "or "
+            "duplicate columns and for clients with few rows, or choose another test"
         ) from reason
     finally:
         np.random.set_state(before)  # noqa: NPY002

@@ -1,6 +1,6 @@
 """All methods by name, with what each assumes: the columns are those of the paper's Table 1.
 
-Methods are imported when they are loaded, so that none costs anything, or needs its libraries, before it is asked for.
+A method is imported when it is loaded, so that none needs its libraries before it is used.
 """
 
 from __future__ import annotations
@@ -22,7 +22,27 @@ from fedcdh.protocols import DOMAIN
 
 @dataclass(frozen=True)
 class MethodAssumptions:
-    """What a method says of itself, in the words of Table 1."""
+    """Describe a method in the words of the paper's Table 1.
+
+    Parameters
+    ----------
+    category : str
+        Kind of method, such as "Constraint-based".
+    distribution : str
+        Whether the data of all clients are assumed to have the same distribution.
+    model : str
+        Assumed causal model.
+    identifiable : bool
+        Whether that model has to be identifiable.
+    strategy : str
+        How clients and server work together.
+
+    Examples
+    --------
+    >>> from fedcdh.evaluation.baselines import find_baseline
+    >>> find_baseline("feddag").assumptions.strategy
+    'FedAvg'
+    """
 
     category: str
     distribution: str  # of the data: the same at all clients, or not
@@ -33,7 +53,31 @@ class MethodAssumptions:
 
 @dataclass(frozen=True)
 class BaselineEntry:
-    """A method, and what to know about it. It is called like any method, and refuses tables that none can use."""
+    """Describe a method. It is called like any method, and refuses tables that no method can use.
+
+    Parameters
+    ----------
+    name : str
+        Name by which `find_baseline` finds it.
+    title : str
+        Name in tables.
+    import_path : str
+        Where the function is, as "module:function".
+    assumptions : MethodAssumptions
+        The method in the words of the paper's Table 1.
+    reference : str
+        Publication.
+    options : mapping, optional
+        Further arguments of the function.
+    extra : str, default ""
+        Extra of fedcdh that installs its libraries, if it needs any.
+
+    Examples
+    --------
+    >>> from fedcdh.evaluation.baselines import BASELINES
+    >>> BASELINES["pc-fisherz"].extra
+    'experiments'
+    """
 
     name: str
     title: str
@@ -44,29 +88,70 @@ class BaselineEntry:
     extra: str = ""  # the extra of fedcdh that brings its libraries, if any
 
     def load(self) -> BaselineMethod:
-        """The method itself, imported now."""
+        """Import the method and return it.
+
+        Returns
+        -------
+        BaselineMethod
+            The function, with its options set.
+        """
         module, name = self.import_path.split(":")
         found = getattr(import_module(module), name)
         return cast("BaselineMethod", partial(found, **self.options) if self.options else found)
 
     def __call__(self, tables: Mapping[str, Array], names: Sequence[str], seed: int = 0) -> BaselineResult:
-        """Tables of all clients (rows × variables) and the names of the variables in, what was found out."""
+        """Run the method on the tables of all clients (rows × variables)."""
         return self.load()(_check_tables(tables, names), tuple(names), seed)
 
 
 def find_baseline(name: str) -> BaselineEntry:
-    """The method of this name.
+    """Find the method of this name.
 
+    Parameters
+    ----------
+    name : str
+        A key of `BASELINES`, such as "fedpc".
+
+    Returns
+    -------
+    BaselineEntry
+        The method, which can be called.
+
+    Raises
+    ------
+    SettingsError
+        If there is no method of this name.
+
+    Examples
+    --------
+    >>> from fedcdh.evaluation.baselines import find_baseline
     >>> find_baseline("fedpc").assumptions.strategy
     'Voting'
     """
     if name not in BASELINES:
-        raise SettingsError(f"there is no method {name!r}; choose one of {', '.join(BASELINES)}")
+        raise SettingsError(f"found the method {name!r}; expected one of {', '.join(BASELINES)}; choose one of these")
     return BASELINES[name]
 
 
 def to_markdown_table(entries: Iterable[BaselineEntry] | None = None) -> str:
-    """The methods as a table, one row each: `docs/rivals.md` shows it."""
+    """Write the methods as a table in Markdown, one row each.
+
+    Parameters
+    ----------
+    entries : iterable of BaselineEntry, optional
+        The methods to write, all of them unless given.
+
+    Returns
+    -------
+    str
+        The table that the page "Rivals" of the documentation shows.
+
+    Examples
+    --------
+    >>> from fedcdh.evaluation.baselines import to_markdown_table
+    >>> to_markdown_table().splitlines()[2].split("|")[1].strip()
+    '`fedcdh-evidence`'
+    """
     chosen = BASELINES.values() if entries is None else entries
     rows = [_TABLE_HEADS, ("---",) * len(_TABLE_HEADS), *map(_table_row, chosen)]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
@@ -102,14 +187,14 @@ def _check_tables(tables: Mapping[str, Array], names: Sequence[str]) -> dict[str
     if not tables or len(set(names)) != len(names) or not names or DOMAIN in names:
         raise DataError(
             f"found {len(tables)} tables and the names {', '.join(map(repr, names))}; expected one table or more, and "
-            f"names that differ from one another and from {DOMAIN!r}"
+            f"names that differ from one another and from {DOMAIN!r}; correct these"
         )
     checked = {client: np.asarray(table, dtype=np.float64) for client, table in tables.items()}
     for client, table in checked.items():
         if table.ndim != 2 or table.shape[1] != len(names) or not len(table) or not np.isfinite(table).all():
             raise DataError(
                 f"the table of client {client!r} has the shape {table.shape}; expected rows of {len(names)} finite "
-                "numbers each, in the order of the names: leave out rows with missing values"
+                "numbers each, in the order of the names; leave out rows with missing values"
             )
     return checked
 
@@ -305,4 +390,4 @@ _ENTRIES = (
 )
 
 BASELINES: Mapping[str, BaselineEntry] = MappingProxyType({entry.name: entry for entry in _ENTRIES})
-"""Ours first, then the rivals of the paper, then references."""
+"""All methods by name: ours first, then the baselines of the paper, then references."""

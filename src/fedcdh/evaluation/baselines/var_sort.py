@@ -1,11 +1,11 @@
 """Sorting by variance: Reisach et al. (2021), "Beware of the Simulated DAG!", from sums alone.
 
-In most simulated studies effects vary more than their causes, so that whoever sorts the variables by variance has the
-order of causes without any causal reasoning. A method that is not clearly better than this one has shown nothing on
-such data; on standardised data this one falls to chance, because nothing is left to sort by.
+In most simulated studies effects vary more than their causes, so that sorting the variables by variance gives the order
+of causes without any causal reasoning. A method that is not clearly better than this one has shown nothing on such
+data. On standardised data it falls to chance, because there is nothing to sort by.
 
 Each variable is regressed on those that vary less by an adaptive lasso, whose penalty BIC chooses (as in the authors'
-program): all of it follows from the rows, means and scatter of every client, which add up.
+program). All of it follows from the rows, means and scatter of every client, which add up.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from fedcdh.errors import DataError
 from fedcdh.evaluation.baselines.interface import BaselineResult, CountingChannel, dag_of_weights
 from fedcdh.graphs.partial_graph import Arrow
 
-_RELATIVE_TOLERANCE = 1e-9  # variances that differ by less, relatively, differ by rounding
+_RELATIVE_TOLERANCE = 1e-9  # variances whose relative difference is smaller differ by rounding only
 _ZERO_TOLERANCE = 1e-12  # of a variance, or of a correlation
 
 
 def sort_by_variance(tables: Mapping[str, Array], names: Sequence[str], seed: int = 0) -> BaselineResult:
-    """The order of pooled variances, thinned out by an adaptive lasso; `seed` decides between equal variances.
+    """Find the order of pooled variances, thinned out by an adaptive lasso; `seed` decides between equal variances.
 
     >>> x, e = np.random.default_rng(1).standard_normal((2, 300))
     >>> table = np.column_stack([2 * x + e, x])
@@ -40,8 +40,8 @@ def sort_by_variance(tables: Mapping[str, Array], names: Sequence[str], seed: in
     )
     if pooled.rows <= len(names) + 1:
         raise DataError(
-            f"found {pooled.rows:.0f} rows of {len(names)} variables at all clients together; regressions on all of "
-            "them need more rows than variables: add rows or leave variables out"
+            f"found {pooled.rows:.0f} rows of {len(names)} variables at all clients together; expected more rows than "
+            "variables, which regressions on all of them need; add rows or leave variables out"
         )
     order = _order_by_variance(np.diag(pooled.scatter), seed)
     weights = np.zeros_like(pooled.scatter)
@@ -57,10 +57,34 @@ def sort_by_variance(tables: Mapping[str, Array], names: Sequence[str], seed: in
 
 
 def varsortability(tables: Mapping[str, Array], names: Sequence[str], arrows: Iterable[Arrow]) -> float:
-    """The share of true directed paths, one for each length and pair of ends, along which the variance increases.
+    """Compute the share of true directed paths along which the variance increases.
 
-    1: sorting by variance gives a causal order; ½: variances say nothing. Equal ones count half.
+    Each length and pair of ends counts once, and equal variances count half. At 1, sorting by variance gives a causal
+    order; at ½, variances show nothing.
 
+    Parameters
+    ----------
+    tables : mapping from str to array
+        For each client its rows × variables.
+    names : sequence of str
+        Names of the variables, in the order of the columns.
+    arrows : iterable of (str, str)
+        True arrows as (cause, effect).
+
+    Returns
+    -------
+    float
+        The share, from 0 to 1.
+
+    Raises
+    ------
+    DataError
+        If there is no arrow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fedcdh.evaluation.baselines import varsortability
     >>> table = np.array([[0.0, 0.0], [1.0, 2.0], [2.0, 1.0], [3.0, 9.0]])
     >>> varsortability({"north": table}, ("x", "y"), [("x", "y")])
     1.0
@@ -79,13 +103,16 @@ def varsortability(tables: Mapping[str, Array], names: Sequence[str], arrows: It
         paths += reached
         reached = np.minimum(reached @ steps, 1)
     if not paths.any():
-        raise DataError("there is no arrow, so no variance can increase along one; give the arrows of the true graph")
+        raise DataError(
+            "found no arrow; expected at least one, along which a variance can increase; give the arrows of the true "
+            "graph"
+        )
     return float((paths * rising).sum() / paths.sum())
 
 
 @dataclass(frozen=True, eq=False)
 class _PooledMoments:
-    """Rows, means and scatter about them: one client's, or those of all."""
+    """Hold rows, means and scatter about them, of one client or of all."""
 
     rows: float
     means: Array
@@ -117,7 +144,7 @@ class _PooledMoments:
 
 
 def _order_by_variance(variances: Array, seed: int) -> npt.NDArray[np.intp]:
-    """Smallest first. Runs of variances that differ by rounding only are shuffled: their order says nothing."""
+    """Return the order of variances, smallest first; variances that differ by rounding only are shuffled."""
     order = np.argsort(variances)
     apart = [hi - lo > _RELATIVE_TOLERANCE * hi for lo, hi in pairwise(variances[order].tolist())]
     run = np.concatenate([[0], np.cumsum(apart)])
@@ -125,7 +152,7 @@ def _order_by_variance(variances: Array, seed: int) -> npt.NDArray[np.intp]:
 
 
 def _adaptive_lasso(scatter: Array, cross: Array, target: float, rows: float) -> Array:
-    """Coefficients with the smallest BIC on the path of the lasso whose penalties are 1 / |least squares coefficient|.
+    """Return the coefficients with the smallest BIC on the lasso path with penalties 1 / |least squares coefficient|.
 
     The noise in BIC = RSS/σ² + log(n) · (number of coefficients) is that of least squares.
     """
@@ -143,9 +170,9 @@ def _adaptive_lasso(scatter: Array, cross: Array, target: float, rows: float) ->
 
 
 def _lasso_path(gram: Array, moment: Array) -> Iterator[Array]:
-    """The corners of the lasso's path from nothing to least squares: between them coefficients move in straight lines.
+    """Yield the corners of the lasso's path from zero to least squares; coefficients are linear between them.
 
-    BIC has its minimum at a corner, for within a piece the squares fall while the number of coefficients stays.
+    BIC has its minimum at a corner: within a piece the squares fall while the number of coefficients stays.
     """
     found = np.zeros(len(moment))
     yield found
@@ -179,6 +206,6 @@ def _lasso_path(gram: Array, moment: Array) -> Iterator[Array]:
 
 
 def _step_to_join(level: float, left: float, slope: float) -> float:
-    """After how long a step |left − step · slope| has grown to level − step."""
+    """Return the length of the step after which |left − step · slope| has grown to level − step."""
     steps = [(level - sign * left) / (1 - sign * slope) for sign in (1, -1) if 1 - sign * slope > _ZERO_TOLERANCE]
     return min((step for step in steps if step > _ZERO_TOLERANCE * level), default=np.inf)

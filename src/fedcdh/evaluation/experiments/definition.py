@@ -1,8 +1,8 @@
-"""What an experiment is: a TOML file that says what is varied, over which seeds, and by which methods.
+"""The definition of an experiment: a TOML file with parameters, seeds and methods.
 
 A *case* is one point of the design: a value for every parameter of its kind. The sweeps of a file vary one parameter
 each and leave the others at their base; parameters with several base values are crossed with everything. A *job* is one
-case, one method, one seed, and gives one row of the results.
+case, one method and one seed, and gives one row of the results.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from fedcdh.errors import SettingsError
 
 ExperimentCase = Mapping[str, Any]
-"""Parameter → value; a TOML value."""
+"""The value of every parameter, as TOML has it."""
 
 _DEFINITIONS_FOLDER = files("fedcdh.evaluation.experiments") / "definitions"
 _KNOWN_KEYS = {"title", "kind", "seeds", "methods", "base", "sweep", "limits", "quick", "smallest", "remarks"}
@@ -26,12 +26,13 @@ _KNOWN_KEYS = {"title", "kind", "seeds", "methods", "base", "sweep", "limits", "
 
 @dataclass(frozen=True)
 class MethodLimit:
-    """What is asked of a slow method: only the first seeds, of cases that are not larger than this."""
+    """Limit a slow method to the first seeds, and to cases that are not larger than this."""
 
     seeds: int | None
     max_values: Mapping[str, float]
 
     def allows(self, case: ExperimentCase, position: int) -> bool:
+        """Return whether the method is run on this case with the seed at this position."""
         if self.seeds is not None and position >= self.seeds:
             return False
         return all(case[name] <= most for name, most in self.max_values.items())
@@ -39,7 +40,7 @@ class MethodLimit:
 
 @dataclass(frozen=True)
 class ExperimentJob:
-    """One case, one method, one seed."""
+    """Name one case, one method and one seed."""
 
     case: ExperimentCase
     method: str
@@ -47,13 +48,42 @@ class ExperimentJob:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What tells its row from all others in a file of results."""
+        """Return what identifies its row in a file of results."""
         return (*map(str, self.case.values()), self.method, str(self.seed))
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A design, as its file says it."""
+    """Describe the design of an experiment.
+
+    Parameters
+    ----------
+    name : str
+        Name of the experiment, and of its file without the ending.
+    title : str
+        Heading on the page of results.
+    kind : str
+        Kind of experiment, such as "graphs"; `fedcdh.evaluation.experiments.kinds` has them.
+    seeds : tuple of int
+        Seeds, each of which gives one instance per case.
+    methods : tuple of str
+        Methods to compare.
+    base : mapping from str to tuple
+        Base values of every parameter. Several values are crossed with everything.
+    sweeps : mapping from str to tuple
+        Values of the parameters that are varied, one at a time.
+    limits : mapping from str to tuple of MethodLimit
+        Limits of slow methods. A job that any of them allows is done.
+    remarks : str
+        Text below the heading.
+
+    Examples
+    --------
+    >>> from fedcdh.evaluation.experiments import load_experiment
+    >>> experiment = load_experiment("figure-3", "smallest")
+    >>> experiment.kind, len(experiment.cases())
+    ('graphs', 3)
+    """
 
     name: str
     title: str
@@ -62,15 +92,22 @@ class Experiment:
     methods: tuple[str, ...]
     base: Mapping[str, tuple[Any, ...]]
     sweeps: Mapping[str, tuple[Any, ...]]
-    limits: Mapping[str, tuple[MethodLimit, ...]]  # a job that any of them allows is done
+    limits: Mapping[str, tuple[MethodLimit, ...]]  # a job is done if any of them allows it
     remarks: str
 
     @property
     def parameters(self) -> tuple[str, ...]:
+        """Return the names of the parameters."""
         return tuple(self.base)
 
     def cases(self) -> list[ExperimentCase]:
-        """Every case once, in the order of the file."""
+        """List every case once, in the order of the file.
+
+        Returns
+        -------
+        list of mapping
+            The cases: for each parameter its value.
+        """
         found: dict[tuple[str, ...], ExperimentCase] = {}
         for varied, values in self.sweeps.items() or [("", ())]:
             chosen = {name: values if name == varied else base for name, base in self.base.items()}
@@ -80,7 +117,15 @@ class Experiment:
         return list(found.values())
 
     def jobs(self) -> list[ExperimentJob]:
-        """Every job, those of one seed together: a run that is stopped early has all methods on the same instances."""
+        """List every job, with those of one seed together.
+
+        A run that is stopped early then has all methods on the same instances.
+
+        Returns
+        -------
+        list of ExperimentJob
+            The jobs that no limit excludes.
+        """
         return [
             ExperimentJob(case, method, seed)
             for position, seed in enumerate(self.seeds)
@@ -90,18 +135,45 @@ class Experiment:
         ]
 
     def restrict(self, *, seeds: Iterable[int] | None = None, methods: Iterable[str] | None = None) -> Experiment:
-        """The same with other seeds or fewer methods."""
+        """Choose other seeds, or fewer methods.
+
+        Parameters
+        ----------
+        seeds : iterable of int, optional
+            Seeds in place of those of the design.
+        methods : iterable of str, optional
+            Some of the methods of the design.
+
+        Returns
+        -------
+        Experiment
+            The restricted design.
+
+        Raises
+        ------
+        SettingsError
+            If the design has no method of this name.
+        """
         chosen = self.methods if methods is None else tuple(methods)
         if unknown := sorted({*chosen} - {*self.methods}):
             raise SettingsError(
-                f"experiment {self.name!r} has no method {unknown[0]!r}; choose among {', '.join(self.methods)}"
+                f"experiment {self.name!r} has no method {unknown[0]!r}; expected some of {', '.join(self.methods)}; "
+                "choose among these"
             )
         return replace(self, seeds=self.seeds if seeds is None else tuple(seeds), methods=chosen)
 
 
 def experiment_names() -> tuple[str, ...]:
-    """The experiments that come with the package.
+    """List the experiments that come with the package.
 
+    Returns
+    -------
+    tuple of str
+        Their names, sorted.
+
+    Examples
+    --------
+    >>> from fedcdh.evaluation.experiments import experiment_names
     >>> "figure-3" in experiment_names()
     True
     """
@@ -111,10 +183,28 @@ def experiment_names() -> tuple[str, ...]:
 
 
 def load_experiment(name: str, size: str = "full") -> Experiment:
-    """An experiment by its name, or the one that a TOML file of yours describes.
+    """Load an experiment by its name, or from a TOML file.
 
-    `size` is "full", "quick" (minutes) or "smallest" (seconds, to see that everything runs).
+    Parameters
+    ----------
+    name : str
+        One of `experiment_names`, or the path of a file that ends in ".toml".
+    size : {"full", "quick", "smallest"}, default "full"
+        "quick" takes minutes, "smallest" seconds: enough to see that everything runs.
 
+    Returns
+    -------
+    Experiment
+        The design.
+
+    Raises
+    ------
+    SettingsError
+        If there is no such experiment, or if its file is wrong.
+
+    Examples
+    --------
+    >>> from fedcdh.evaluation.experiments import load_experiment
     >>> experiment = load_experiment("figure-3", "quick")
     >>> len(experiment.seeds) < len(load_experiment("figure-3").seeds)
     True
@@ -123,39 +213,76 @@ def load_experiment(name: str, size: str = "full") -> Experiment:
         return parse_experiment(Path(name).stem, Path(name).read_text(encoding="utf-8"), size)
     if name not in experiment_names():
         raise SettingsError(
-            f"there is no experiment {name!r}; choose one of {', '.join(experiment_names())}, or name a TOML file of yours"
+            f"found no experiment {name!r}; expected one of {', '.join(experiment_names())}, or your own TOML file; "
+            "choose one of these"
         )
     return parse_experiment(name, (_DEFINITIONS_FOLDER / f"{name}.toml").read_text(encoding="utf-8"), size)
 
 
 def parse_experiment(name: str, text: str, size: str = "full") -> Experiment:
-    """The experiment that a TOML text describes."""
+    r"""Read the experiment that a TOML text describes.
+
+    Parameters
+    ----------
+    name : str
+        Name of the experiment.
+    text : str
+        The text of its file.
+    size : {"full", "quick", "smallest"}, default "full"
+        Size of the design; see `load_experiment`.
+
+    Returns
+    -------
+    Experiment
+        The design.
+
+    Raises
+    ------
+    SettingsError
+        If the text is not TOML, or has unknown, missing or contradictory keys.
+
+    Examples
+    --------
+    >>> from fedcdh.evaluation.experiments import parse_experiment
+    >>> text = 'title = "Mine"\nkind = "graphs"\nseeds = "1:4"\nmethods = ["fedpc"]\n[base]\nrows = 30'
+    >>> parse_experiment("mine", text).seeds
+    (1, 2, 3)
+    """
     if size not in ("full", "quick", "smallest"):
-        raise SettingsError(f"size is {size!r}; expected 'full', 'quick' or 'smallest'")
+        raise SettingsError(f"the size is {size!r}; expected 'full', 'quick' or 'smallest'; choose one of these")
     try:
         said = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
-        raise SettingsError(f"experiment {name!r} is not TOML: {problem}; correct the file") from None
+        raise SettingsError(f"experiment {name!r} is not TOML ({problem}); expected a TOML file; correct it") from None
     if strange := sorted(said.keys() - _KNOWN_KEYS):
         raise SettingsError(
-            f"experiment {name!r} has an unknown key {strange[0]!r}; expected {', '.join(sorted(_KNOWN_KEYS))}"
+            f"experiment {name!r} has the unknown key {strange[0]!r}; expected {', '.join(sorted(_KNOWN_KEYS))}; "
+            "remove or correct it"
         )
     if lacking := sorted({"title", "kind", "seeds", "methods", "base"} - said.keys()):
-        raise SettingsError(f"experiment {name!r} lacks {', '.join(lacking)}; add it to the file")
+        raise SettingsError(
+            f"experiment {name!r} lacks {', '.join(lacking)}, which every experiment has; add it to the file"
+        )
     cut = said.get(size, {}) if size != "full" else {}
     base = {key: _to_tuple(value) for key, value in {**said["base"], **cut.get("base", {})}.items()}
     sweeps = {key: _to_tuple(value) for key, value in {**said.get("sweep", {}), **cut.get("sweep", {})}.items()}
     if strange := sorted(sweeps.keys() - base.keys()):
-        raise SettingsError(f"experiment {name!r} varies {strange[0]!r}, which has no value under [base]; add one")
+        raise SettingsError(
+            f"experiment {name!r} varies {strange[0]!r}, which has no value under [base]; expected a base value for "
+            "it; add one"
+        )
     limits = {method: tuple(map(_read_limit, _to_tuple(limit))) for method, limit in said.get("limits", {}).items()}
     for method, rules in limits.items():
         if method not in said["methods"]:
             raise SettingsError(
-                f"experiment {name!r} limits {method!r}, which is not among its methods; names with a dot need "
-                'quotation marks: "notears-admm-0.3"'
+                f"experiment {name!r} limits {method!r}, which is not among its methods; expected one of them; write "
+                'names with a dot in quotation marks: "notears-admm-0.3"'
             )
         if strange := sorted({key for rule in rules for key in rule.max_values} - base.keys()):
-            raise SettingsError(f"experiment {name!r} limits {strange[0]!r}, which has no value under [base]; add one")
+            raise SettingsError(
+                f"experiment {name!r} limits {strange[0]!r}, which has no value under [base]; expected a base value "
+                "for it; add one"
+            )
     return Experiment(
         name,
         said["title"],
@@ -170,14 +297,14 @@ def parse_experiment(name: str, text: str, size: str = "full") -> Experiment:
 
 
 def parse_seeds(text: str) -> range:
-    """ "1000:1010" as seeds, the last one not counted.
+    """Read "1000:1010" as seeds; the last one is not included.
 
     >>> list(parse_seeds("1000:1003"))
     [1000, 1001, 1002]
     """
     first, colon, last = text.partition(":")
     if not (colon and first.isdecimal() and last.isdecimal() and int(first) < int(last)):
-        raise SettingsError(f"seeds are {text!r}; expected first:last+1, like 1000:1010")
+        raise SettingsError(f"the seeds are {text!r}; expected first:last+1, such as 1000:1010; correct them")
     return range(int(first), int(last))
 
 

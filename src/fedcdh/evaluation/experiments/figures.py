@@ -24,7 +24,7 @@ FIGURE_MEASURES: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "principle": (("right",),),
     "bytes": (("message",),),
 }
-"""What is drawn side by side; a second group is a figure of its own."""
+"""Measures that are drawn side by side; a second group is another figure."""
 FIGURE_SUFFIXES = ("", "-precision-recall")
 AXIS_LABELS = {
     "variables": "number of variables d",
@@ -40,14 +40,37 @@ AXIS_LABELS = {
     "known_directed": "known directions (of 2)",
 }
 COLOURS = ("#000000", "#0072B2", "#009E73", "#56B4E9", "#D55E00", "#CC79A7", "#E69F00", "#8C6D31", "#7F7F7F", "#B22222")
-"""Told apart with all common kinds of colour blindness (after Okabe and Ito); markers say the same without colours."""
+"""Distinguishable with all common kinds of colour blindness (after Okabe and Ito); markers repeat them."""
 MARKERS = "osD^vP*Xph<>"
-DOTS_PER_INCH = 110  # per inch: readable on a page, and a tenth of the bytes of an SVG with so many points
+DOTS_PER_INCH = 110  # readable on a page, and a tenth of the bytes of an SVG with that number of points
 LOGARITHMIC_PARAMETERS = {"clients", "rows"}
 
 
 def draw_figures(experiment: Experiment, rows: Sequence[ResultRow], folder: Path) -> list[Path]:
-    """Writes the figures of an experiment as PNG; none where what is varied is no number."""
+    """Draw the figures of an experiment as PNG; there is none where the varied parameter is not a number.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        The design.
+    rows : sequence of dict
+        Rows of results, as `run_experiment` returns them.
+    folder : Path
+        Where the figures are written; it is created if necessary.
+
+    Returns
+    -------
+    list of Path
+        The files that were written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from fedcdh.evaluation.experiments import draw_figures, load_experiment
+    >>> draw_figures(load_experiment("figure-3", "smallest"), [], Path(tempfile.mkdtemp()))
+    []
+    """
     with optional_import("matplotlib", extra="plot"):
         from matplotlib import pyplot, rc_context
     found = [panel for panel in split_panels(experiment, rows) if _is_numeric(panel)]
@@ -66,7 +89,7 @@ def draw_figures(experiment: Experiment, rows: Sequence[ResultRow], folder: Path
 
 
 def figure_name(experiment: Experiment, setting: tuple[tuple[str, str], ...]) -> str:
-    """The name of a figure's file, without its ending."""
+    """Return the name of a figure's file, without its ending."""
     return "-".join([experiment.name, *(value for _, value in setting)])
 
 

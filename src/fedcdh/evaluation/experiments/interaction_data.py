@@ -1,4 +1,4 @@
-"""Studies in which causes act together: what one message cannot follow, and further rounds can (`rounds.md`)."""
+"""Studies in which causes interact: summaries cannot show this, and adaptive rounds can (docs/rounds.md)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,34 @@ from fedcdh.evaluation.simulation import Simulation, keyed_generator, make_read_
 def simulate_interactions(
     *, variables: int = 6, edges: int = 8, rows: int = 100, clients: int = 10, changing: int = 2, seed: int = 0
 ) -> Simulation:
-    """A whole study in which causes act together: V_i ∝ Σ_j V_j + 1.5 Σ_{j<l} V_j V_l, then noise.
+    """Simulate a study in which causes interact: V_i ∝ Σ_j V_j + 1.5 Σ_{j<l} V_j V_l, then noise.
 
     The means of changing variables differ between clients. The graph is that of `simulate`; effects are standardised
     over all rows before noise of variance 1/2 is added.
 
+    Parameters
+    ----------
+    variables : int, default 6
+        Number of variables.
+    edges : int, default 8
+        Number of edges.
+    rows : int, default 100
+        Rows of every client.
+    clients : int, default 10
+        Number of clients.
+    changing : int, default 2
+        Number of variables whose mean differs between clients.
+    seed : int, default 0
+        Seed of all draws.
+
+    Returns
+    -------
+    Simulation
+        Tables of all clients, and the truth behind them.
+
+    Examples
+    --------
+    >>> from fedcdh.evaluation.experiments import simulate_interactions
     >>> study = simulate_interactions(variables=4, edges=4, rows=50, clients=3, changing=1, seed=2)
     >>> len(study.arrows), len(study.changing)
     (4, 1)

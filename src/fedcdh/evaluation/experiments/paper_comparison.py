@@ -25,7 +25,7 @@ PAPER_BASELINES = {"FedPC": "fedpc", "NOTEARS-ADMM": "notears-admm", "FedDAG": "
 
 
 def load_printed_figures() -> dict[str, list[list[Any]]]:
-    """The numbers that the paper prints."""
+    """Return the numbers that the paper prints."""
     return tomllib.loads((files("fedcdh.evaluation.experiments") / "printed.toml").read_text(encoding="utf-8"))
 
 
@@ -35,7 +35,7 @@ def _select_rows(rows: Iterable[ResultRow], d: int, clients: int, n: int, scale:
 
 
 def _mean_and_count(rows: Iterable[ResultRow], method: str, measure: str) -> tuple[float, int] | None:
-    """The mean, and over how many seeds."""
+    """Return the mean of a measure, and the number of seeds it is over."""
     numbers = [float(row[measure]) for row in rows if row["method"] == method]
     return (sum(numbers) / len(numbers), len(numbers)) if numbers else None
 
@@ -47,7 +47,7 @@ def _format_mean(figure: tuple[float, int] | None, seeds: int) -> str:
 
 
 def time_tables(experiment: Experiment, rows: Sequence[ResultRow]) -> Iterator[str]:
-    """CPU seconds, and the bytes that all clients send, in all sizes of the paper's table."""
+    """Yield tables of CPU seconds and of the bytes that all clients send, in all sizes of the paper's table."""
     seeds = len(experiment.seeds)
     methods = [*PAPER_BASELINES.values(), *(method for method in experiment.methods if method.startswith("fedcdh"))]
     clock, sent = [], []
@@ -77,11 +77,12 @@ def time_tables(experiment: Experiment, rows: Sequence[ResultRow]) -> Iterator[s
 
 
 def significance_table(rows: Sequence[ResultRow]) -> Iterator[str]:
-    """Signed-rank tests against each rival, in all sizes of the paper's table."""
+    """Yield the table of signed-rank tests against each baseline, in all sizes of the paper's table."""
     yield "### Table of significance\n"
     yield (
-        f"p-values of the signed-rank test, `{REFERENCE_METHOD}` against each rival, raw data; in brackets the paper's, for its "
-        "own method. An asterisk marks where the rival is the better one, a dash where both have fewer than "
+        f"p-values of the signed-rank test, `{REFERENCE_METHOD}` against each rival, raw data; in brackets the "
+        "paper's, "
+        "for its own method. An asterisk marks where the rival is the better one, a dash where both have fewer than "
         f"{MIN_PAIRS} seeds.\n"
     )
     heads = [
@@ -111,7 +112,7 @@ def _format_p_value(panel: ResultPanel, value: str, rival: str, criterion: str, 
 
 
 def feature_tables(experiment: Experiment, rows: Sequence[ResultRow]) -> Iterator[str]:
-    """All scores by the number h of features."""
+    """Yield tables of all scores by the number h of features."""
     yield "### Beside the paper's table\n"
     yield "The paper's figures in brackets (10 runs of its own program on its own draws).\n"
     measures = [

@@ -1,16 +1,17 @@
-"""The data sets of the shared folder as studies: a table, the kinds of its columns, and the truth as far as known.
+"""Data sets as studies: a table, the kinds of its columns, and the truth as far as it is known.
 
 The data are not part of the package (some may not be redistributed). They are looked for in the folder `data` of
-`../shared`, or of the folder that FEDCDH_SHARED names; what is not there is left out. A copy of your own works as well:
-a folder NAME with data.csv (or data.csv.gz; a column for every variable, and one called domain) and truth.json
-({"nodes": [...], "edges": [[cause, effect], ...]}). So do the paper's own fMRI series, as `fmri_hippocampus` with
-columns PRC, PHC, ERC, Sub, CA1, DG and the day as domain: they are not public, but their holders can repeat the figure.
+`../shared`, or of the folder that FEDCDH_SHARED names; data sets that are not there are left out. Your own copy works
+as well: a folder NAME with data.csv (or data.csv.gz; a column for every variable, and one called domain) and truth.json
+({"nodes": [...], "edges": [[cause, effect], ...]}). This holds for the paper's own fMRI series, too, as
+`fmri_hippocampus` with columns PRC, PHC, ERC, Sub, CA1, DG and the day as domain: they are not public, but their
+holders can repeat the figure.
 
 Each is prepared the way its README.md asks for, never the way that scores best:
 
-- sachs: logarithms; two truths, that of the paper (17 edges) and the biologists' (18), because they are contested. Its
-  reagents' targets are known, but every condition is a stimulation of the whole cell as well, so that a list of the
-  mechanisms that stay the same is not: its changing variables are not scored.
+- sachs: logarithms; two truths, that of the paper (17 edges) and the biologists' (18), because they are contested. The
+  targets of its reagents are known. But every condition also stimulates the whole cell, so that no list of the
+  unchanged mechanisms exists: its changing variables are not scored.
 - mtl_hippocampus_7t: every 10th frame, mean 0 and variance 1 within each domain, for subjects differ in scale by an
   order of magnitude. The correlation with the frame before goes from 0.95 to −0.35 (the signal oscillates): rows are
   still not quite independent.
@@ -18,7 +19,7 @@ Each is prepared the way its README.md asks for, never the way that scores best:
 - bn_*: codes, declared categorical. gbn_ecoli70: all 46 genes, and the ancestral subsets named in truth.json.
 - airfoil: the nodes of truth.json; the velocity is the domain.
 
-A truth with feedback is no DAG. Its arrows are scored like others; where a → b and b → a are both true, the pair is one
+A truth with feedback is no DAG. Its arrows are scored like others. Where a → b and b → a are both true, the pair is one
 edge and either direction is right (`RealStudy.truth_given`). No DAG can then have all arrows of a longer cycle.
 """
 
@@ -50,7 +51,7 @@ TruthDocument = Mapping[str, Any]  # truth.json
 
 @dataclass(frozen=True, eq=False)
 class RealStudy:
-    """One table with a column `domain`, and what is known about where it comes from."""
+    """Hold one table with a column `domain`, and what is known about its truth."""
 
     name: str
     source: str  # studies of one source are one piece of evidence, not several
@@ -61,25 +62,27 @@ class RealStudy:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Return the names of the variables."""
         return tuple(name for name in self.columns if name != DOMAIN_COLUMN)
 
     @property
     def has_acyclic_truth(self) -> bool:
+        """Return whether the true arrows form no cycle."""
         return self.truth_given(()) == self.arrows and PartialGraph(self.names, self.arrows).is_acyclic()
 
     def truth_given(self, claimed: Iterable[Arrow]) -> frozenset[Arrow]:
-        """The true arrows, one per pair; see `keep_one_per_pair`."""
+        """Return the true arrows, one per pair; see `keep_one_per_pair`."""
         return keep_one_per_pair(self.arrows, claimed)
 
     @classmethod
     def of(cls, simulation: Simulation, name: str) -> RealStudy:
-        """A simulated study in the same form."""
+        """Return a simulated study in the same form."""
         columns = MappingProxyType(simulation.columns(DOMAIN_COLUMN))
         return cls(name, name, columns, {}, simulation.arrows, simulation.changing)
 
 
 def keep_one_per_pair(arrows: frozenset[Arrow], claimed: Iterable[Arrow]) -> frozenset[Arrow]:
-    """True arrows, one per pair: of a → b and b → a, both true, the one claimed (or else the first).
+    """Return true arrows, one per pair: where a → b and b → a are both true, the one claimed, or else the first.
 
     >>> sorted(keep_one_per_pair(frozenset({("a", "b"), ("b", "a"), ("b", "c")}), [("b", "a")]))
     [('b', 'a'), ('b', 'c')]
@@ -94,24 +97,24 @@ def keep_one_per_pair(arrows: frozenset[Arrow], claimed: Iterable[Arrow]) -> fro
 
 
 def keep_columns(columns: ColumnArrays) -> ColumnArrays:
-    """Nothing is asked for."""
+    """Return the columns unchanged."""
     return columns
 
 
 def take_logarithms(columns: ColumnArrays) -> ColumnArrays:
-    """Of all variables."""
+    """Take the logarithms of all variables."""
     return {name: column if name == DOMAIN_COLUMN else np.log(column) for name, column in columns.items()}
 
 
 def thin_rows(columns: ColumnArrays, step: int) -> ColumnArrays:
-    """Every `step`-th row of each domain."""
+    """Keep every `step`-th row of each domain."""
     domains = columns[DOMAIN_COLUMN]
     rows = np.sort(np.concatenate([np.flatnonzero(domains == domain)[::step] for domain in np.unique(domains)]))
     return {name: column[rows] for name, column in columns.items()}
 
 
 def scale_within_domains(columns: ColumnArrays) -> ColumnArrays:
-    """Mean 0 and variance 1 in each domain."""
+    """Scale every variable to mean 0 and variance 1 in each domain."""
     domains, scaled = columns[DOMAIN_COLUMN], dict(columns)
     for name in columns.keys() - {DOMAIN_COLUMN}:
         scaled[name] = columns[name].astype(float)
@@ -123,7 +126,7 @@ def scale_within_domains(columns: ColumnArrays) -> ColumnArrays:
 
 @dataclass(frozen=True)
 class StudyRecipe:
-    """How a study is made from the files of one data set."""
+    """Say how a study is made from the files of one data set."""
 
     source: str
     prepare: Callable[[ColumnArrays], ColumnArrays] = keep_columns
@@ -156,15 +159,15 @@ REAL_STUDIES: Mapping[str, StudyRecipe] = {
 
 
 def data_folder() -> Path:
-    """Where the data sets are, whether or not they are there."""
+    """Return the folder of the data sets, which need not exist."""
     return Path(os.environ.get("FEDCDH_SHARED") or Path("..") / "shared") / "data"
 
 
 def available_studies(names: Iterable[str] = tuple(REAL_STUDIES), say: Callable[[str], None] = print) -> Iterator[str]:
-    """Those of the studies whose data are here; of the others it is said that they are not."""
+    """Yield the studies whose data are here, and report the others."""
     for name in names:
         if name not in REAL_STUDIES:
-            raise SystemExit(f"there is no study {name!r}; choose from {', '.join(REAL_STUDIES)}")
+            raise SystemExit(f"found no study {name!r}; expected one of {', '.join(REAL_STUDIES)}; choose one of these")
         folder = data_folder() / REAL_STUDIES[name].source
         if _table_path(folder).exists() and (folder / "truth.json").exists():
             yield name
@@ -173,7 +176,7 @@ def available_studies(names: Iterable[str] = tuple(REAL_STUDIES), say: Callable[
 
 
 def load_study(name: str) -> RealStudy:
-    """The study of this name, prepared."""
+    """Return the study of this name, prepared."""
     recipe = REAL_STUDIES.get(name, StudyRecipe(name))
     folder = data_folder() / recipe.source
     truth = json.loads((folder / "truth.json").read_text(encoding="utf-8"))
@@ -193,7 +196,7 @@ def load_study(name: str) -> RealStudy:
 
 
 def read_columns(source: str, names: Sequence[str]) -> ColumnArrays:
-    """Columns of a data set as they are, and the one of domains."""
+    """Return columns of a data set unprepared, and the column of domains."""
     return _read_table(_table_path(data_folder() / source), tuple(names), float)
 
 

@@ -38,7 +38,7 @@ PAPER_ORDER = (
     "rounds",
     "power",
 )
-"""As in the paper; what is not named here follows."""
+"""The order of the paper; other experiments follow."""
 NON_BASELINES = {"oracle", "fedcdh-evidence", "fedcdh-constraint", "fedcdh-rounds", "fedcdh-paper"}
 TABLE_MEASURES = {
     "graphs": ("direction_f1", "skeleton_f1"),
@@ -54,8 +54,8 @@ PAGE_HEAD = """# Results
 Every table and figure of this page is made by `fedcdh experiment page` from the CSV files beside it,
 and every file by the command above its figures. One row of a file is one method on one instance:
 parameters, seed, scores, messages and bytes, CPU seconds of all clients and the server together (one thread), and what
-went wrong, if anything. Means are over seeds, ± is one standard deviation; slow rivals were run on fewer seeds, whose
-number then stands in brackets, and paired comparisons are on the seeds that both have.
+failed, if anything. Means are over seeds, and ± is one standard deviation. Slow rivals were run on fewer seeds, whose
+number then stands in brackets. Paired comparisons are on the seeds that both have.
 [rivals.md](rivals.md) says what the methods are; a method that fails on an instance has found no edge there.
 
 *raw* data are the paper's: effects nearly always vary more than their causes, so that sorting the variables by variance
@@ -65,16 +65,40 @@ variable at mean 0 and variance 1.
 
 
 def write_results_page(folder: Path, page: Path, size: str = "full") -> Path:
-    """Writes the page of all experiments of this size that have rows in the folder, and only of these rows.
+    """Write the page of all experiments of this size that have rows in the folder, and only of these rows.
 
-    What a person has to say about them stands in discussion.txt (Markdown) of the folder, and becomes part of the page.
+    The file discussion.txt (Markdown) of the folder holds what a person has to say about them, and becomes part of the
+    page.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder with the files of rows and the figures.
+    page : Path
+        File to write.
+    size : {"full", "quick", "smallest"}, default "full"
+        Size of the designs; see `load_experiment`.
+
+    Returns
+    -------
+    Path
+        The file that was written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from fedcdh.evaluation.experiments import write_results_page
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> write_results_page(folder, folder / "results.md").read_text(encoding="utf-8").splitlines()[0]
+    '# Results'
     """
     write_atomically(page, render_results_page(folder, page, size))
     return page
 
 
 def render_results_page(folder: Path, page: Path, size: str = "full") -> str:
-    """What stands on the page."""
+    """Return the text of the page."""
     experiments = [load_experiment(name, size) for name in sorted(experiment_names(), key=_paper_position)]
     found = [(experiment, _read_design_rows(experiment, folder)) for experiment in experiments]
     said = folder / "discussion.txt"
@@ -86,7 +110,7 @@ def render_results_page(folder: Path, page: Path, size: str = "full") -> str:
 
 
 def _read_design_rows(experiment: Experiment, folder: Path) -> list[ResultRow]:
-    """What the command makes, and nothing else that may be in the file, such as seeds that were only looked at."""
+    """Return the rows of the design, and no others that may be in the file, such as those of other seeds."""
     keys = (*experiment.parameters, "method", "seed")
     found = {
         tuple(row[key] for key in keys): row
@@ -103,12 +127,13 @@ def _paper_position(name: str) -> tuple[int, str]:
 
 
 def _comparison_section(found: Iterable[tuple[Experiment, Sequence[ResultRow]]]) -> Iterator[str]:
-    yield f"""## Where the default engine stands
+    yield f"""## Where the default method stands
 
-Direction F1 of `{REFERENCE_METHOD}` in every cell of the two main figures, beside all rivals that were run on the same instances:
-*worse* and *better* where a signed-rank test of the paired figures has p < {SIGNIFICANCE_LEVEL:g}, *tied* otherwise. From fewer than
-{MIN_PAIRS} seeds no such test can tell anything: these rivals are counted apart, as *too few seeds*. Ten seeds tell
-large differences only; the second table of each setting has all instances together, which share seeds and truths."""
+Direction F1 of `{REFERENCE_METHOD}` in every cell of the two main figures, beside all rivals that were run on the same
+instances: *worse* and *better* where a signed-rank test of the paired figures has p < {SIGNIFICANCE_LEVEL:g}, *tied*
+otherwise. With fewer than {MIN_PAIRS} seeds no such test can reach this level: these rivals are counted apart, as *too
+few seeds*. Ten seeds show large differences only. The second table of each setting has all instances together, which
+share seeds and truths."""
     for experiment, rows in found:
         if experiment.name in ("figure-3", "figure-4") and rows:
             yield f"### {experiment.title}\n"
@@ -149,7 +174,7 @@ def _cell_comparisons(experiment: Experiment, found: Sequence[ResultPanel]) -> s
 
 
 def _setting_comparison(experiment: Experiment, found: Sequence[ResultPanel]) -> str:
-    """All instances of a setting: whom we beat how often. Cells share instances, so there is no test here."""
+    """Compare the methods on all instances of a setting; cells share instances, so there is no test here."""
     scores: dict[str, dict[tuple[str, ...], float]] = {}
     for row in (row for panel in found for row in panel.rows):
         instance = tuple(row[name] for name in (*experiment.parameters, "seed"))
@@ -199,7 +224,7 @@ def _format_seeds(seeds: Sequence[int]) -> str:
 
 
 def _format_limits(experiment: Experiment) -> str:
-    """What slow methods were spared."""
+    """Describe how far slow methods were run."""
     told = []
     for method, limits in experiment.limits.items():
         if method not in experiment.methods:
@@ -253,7 +278,7 @@ def _special_tables(experiment: Experiment, rows: Sequence[ResultRow]) -> Iterat
 
 
 def _round_costs(experiment: Experiment, rows: Sequence[ResultRow]) -> Iterator[str]:
-    """What is sent besides the profile, of which every client sends one."""
+    """Yield a table of messages and bytes besides the profile, of which every client sends one."""
     yield "### Rounds and bytes\n"
     yield "Messages of a client after its profile (the first is its summary), and kB that a client sends in all:\n"
     lines = []

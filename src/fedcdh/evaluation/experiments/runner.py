@@ -1,7 +1,7 @@
 """Running an experiment: jobs in several processes, every row on disk as soon as it is there, resumable.
 
-Rows are appended to one CSV file. A run that was stopped is started again with the same command: what the file has is
-not computed anew, and a torn last line is dropped. When all jobs are done, the rows are put into the order of the
+Rows are appended to one CSV file. A run that was stopped is started again with the same command: rows of the file are
+not computed again, and a torn last line is dropped. When all jobs are done, the rows are put into the order of the
 design, so that the file does not depend on which process was faster.
 """
 
@@ -29,13 +29,40 @@ from fedcdh.evaluation.experiments.kinds import find_kind
 
 ResultRow: TypeAlias = dict[str, str]
 JobProgress: TypeAlias = Callable[[int, int, float | None], None]
-"""Called with jobs done, all jobs, and the seconds left as far as can be told."""
+"""Called with the jobs done, all jobs, and the seconds left, which are None while they are unknown."""
 
 
 def run_experiment(
     experiment: Experiment, path: Path, *, workers: int = 1, watch: JobProgress | None = None
 ) -> list[ResultRow]:
-    """All rows of an experiment: those the file has already, and those computed now, failed ones once more."""
+    """Compute the rows of an experiment that its file does not have yet; failed ones are computed again.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        The design.
+    path : Path
+        CSV file of rows; it is created if necessary.
+    workers : int, default 1
+        Number of processes.
+    watch : callable, optional
+        Called with the number of jobs done, the number of jobs, and the seconds left (None while they are unknown).
+
+    Returns
+    -------
+    list of dict
+        All rows of the design, those that the file had already included.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from fedcdh.evaluation.experiments import load_experiment, run_experiment
+    >>> experiment = load_experiment("communication", "smallest")
+    >>> rows = run_experiment(experiment, Path(tempfile.mkdtemp()) / "communication.csv")
+    >>> len(rows) == len(experiment.jobs())
+    True
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with _lock_results(path):
         return _run_locked(experiment, path, workers, watch)
@@ -70,7 +97,7 @@ def _run_locked(experiment: Experiment, path: Path, workers: int, watch: JobProg
 
 
 def missing_methods(experiment: Experiment) -> dict[str, str]:
-    """The methods whose libraries are not installed here, and what to do about it."""
+    """Return the methods whose libraries are not installed here, each with what to install."""
     found = {}
     for method in experiment.methods:
         try:
@@ -82,20 +109,22 @@ def missing_methods(experiment: Experiment) -> dict[str, str]:
 
 @contextmanager
 def _lock_results(path: Path) -> Iterator[None]:
-    """Only one command at a time writes to a file of rows."""
-    advice = f"another command is writing to {path}; wait for it, or choose another folder with -o"
+    """Make sure that one command at a time writes to a file of rows."""
+    advice = (
+        f"another command is writing to {path}; expected one command at a time; wait for it, or choose another folder"
+    )
     with hold_lock(path.with_suffix(".lock"), if_locked=lambda: SettingsError(advice)):
         yield
     path.with_suffix(".lock").unlink(missing_ok=True)
 
 
 def result_columns(experiment: Experiment) -> tuple[str, ...]:
-    """Parameters of the case, method, seed, what is measured, CPU seconds, and what went wrong if anything did."""
+    """Return the columns of a file of rows: parameters, method, seed, measures, CPU seconds and failure."""
     return (*experiment.parameters, "method", "seed", *find_kind(experiment.kind).measures, "seconds", "failure")
 
 
 def read_rows(path: Path, columns: Sequence[str]) -> list[ResultRow]:
-    """The whole rows of a file of results, none if there is no such file."""
+    """Return the whole rows of a file of results, none if there is no such file."""
     if not path.exists():
         return []
     content = path.read_bytes()
@@ -103,7 +132,9 @@ def read_rows(path: Path, columns: Sequence[str]) -> list[ResultRow]:
     rows = list(csv.reader(io.StringIO(whole)))
     if not rows or rows[0] != list(columns):
         raise DataError(
-            f"{path} has other columns than this experiment; keep it elsewhere, or remove it, and start again"
+            f"{path} has other columns than this experiment; expected {', '.join(columns)}; move or remove the file, "
+            "and "
+            "start again"
         )
     return [dict(zip(columns, row, strict=True)) for row in rows[1:] if len(row) == len(columns)]
 
@@ -128,7 +159,7 @@ def _compute_rows(
                     yield running.pop(future), future.result()
         except BaseException:
             for process in multiprocessing.active_children():
-                process.terminate()  # what they were at is begun anew next time; nobody waits for it now
+                process.terminate()  # their jobs are repeated next time
             raise
 
 
@@ -137,7 +168,7 @@ def _ignore_interrupts() -> None:
 
 
 def measure_job(experiment: Experiment, job: ExperimentJob) -> ResultRow:
-    """One row. CPU seconds of one thread: of all clients and the server together, as the paper counts."""
+    """Return one row; its CPU seconds are those of all clients and the server in one thread, as the paper counts."""
     kind = find_kind(experiment.kind)
     with threadpool_limits(1):
         kind.prepare_method(job.method)
@@ -147,8 +178,11 @@ def measure_job(experiment: Experiment, job: ExperimentJob) -> ResultRow:
             measured = kind.measure(prepared, job.case, job.method, job.seed)
         except (MissingDependencyError, SettingsError):
             raise
-        except Exception as problem:  # a method that fails is a finding, not the end of a run of hours
-            measured, failure = kind.failure_measures(prepared), f"{type(problem).__name__}: {problem}".splitlines()[0][:200]
+        except Exception as problem:  # a failure is a result, and does not end a run of hours
+            measured, failure = (
+                kind.failure_measures(prepared),
+                f"{type(problem).__name__}: {problem}".splitlines()[0][:200],
+            )
         seconds = time.process_time() - start
     shown = {name: _format_value(measured[name]) for name in kind.measures}
     given = {name: str(value) for name, value in job.case.items()}
@@ -164,7 +198,7 @@ def measure_job(experiment: Experiment, job: ExperimentJob) -> ResultRow:
 
 @lru_cache(maxsize=1)
 def _cached_instance(kind: str, case: tuple[tuple[str, Any], ...], seed: int) -> Any:
-    """All methods of a case and a seed follow each other: one instance serves them all."""
+    """Return the instance of a case and a seed; all methods of these follow each other and share it."""
     return find_kind(kind).prepare_instance(dict(case), seed)
 
 
@@ -179,7 +213,7 @@ def _row_key(row: ResultRow, experiment: Experiment) -> tuple[str, ...]:
 
 
 def _other_rows(done: Mapping[tuple[str, ...], ResultRow], jobs: Iterable[ExperimentJob]) -> list[ResultRow]:
-    """Rows of an earlier run with other seeds or methods: they stay, behind those of this one."""
+    """Return rows of an earlier run with other seeds or methods, which stay behind those of this one."""
     asked = {job.key for job in jobs}
     return [done[key] for key in sorted(done.keys() - asked)]
 
@@ -194,10 +228,10 @@ def _to_csv(rows: Iterable[ResultRow], columns: Sequence[str], heading: bool = T
 
 
 class _RemainingTime:
-    """How long the rest will take: every method's mean seconds so far, for as many jobs as it has left.
+    """Estimate how long the rest will take, by every method's mean seconds and the number of its jobs left.
 
-    Those are CPU seconds. Processes share the machine with others, so they are scaled by how the clock on the wall has
-    gone so far in this run.
+    These are CPU seconds. Processes share the machine with others, so they are scaled by the ratio of wall-clock time
+    to CPU time in this run.
     """
 
     def __init__(self, rows: Iterable[ResultRow], workers: int) -> None:
@@ -208,12 +242,12 @@ class _RemainingTime:
         self._start, self._spent = time.monotonic(), 0.0
 
     def tick(self, row: ResultRow) -> None:
-        """A job is done."""
+        """Record that a job is done."""
         self._note(row)
         self._spent += float(row["seconds"])
 
     def left(self, jobs: Collection[ExperimentJob]) -> float | None:
-        """None while some method has not yet finished a job."""
+        """Return the seconds left, or None while some method has not yet finished a job."""
         means = {method: sum(seconds) / len(seconds) for method, seconds in self._seconds.items()}
         if any(job.method not in means for job in jobs):
             return None

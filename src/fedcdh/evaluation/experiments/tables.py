@@ -21,7 +21,7 @@ PanelSetting = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class ResultPanel:
-    """One sweep in one setting of everything else: what a curve of a figure, or a block of a table, shows."""
+    """Hold one sweep in one setting of everything else, as a curve of a figure or a block of a table shows it."""
 
     setting: PanelSetting  # of the parameters that are crossed with everything
     varied: str
@@ -29,24 +29,24 @@ class ResultPanel:
     rows: tuple[ResultRow, ...]
 
     def of(self, method: str, value: str) -> list[ResultRow]:
-        """The rows of a method at a value of what is varied, in the order of seeds."""
+        """Return the rows of a method at a value of the varied parameter, in the order of seeds."""
         found = [row for row in self.rows if row["method"] == method and row[self.varied] == value]
         return sorted(found, key=lambda row: int(row["seed"]))
 
     def mean(self, method: str, value: str, measure: str) -> tuple[float, float] | None:
-        """Mean and standard deviation over the seeds; None where there is nothing, nan for the spread of one seed."""
+        """Return mean and standard deviation over the seeds: None without rows, a deviation of nan for one seed."""
         numbers = [float(row[measure]) for row in self.of(method, value) if row[measure]]
         if not numbers:
             return None
         return float(np.mean(numbers)), float(np.std(numbers, ddof=1)) if len(numbers) > 1 else math.nan
 
     def seeds(self, method: str, value: str, measure: str) -> frozenset[str]:
-        """The seeds that this mean is over."""
+        """Return the seeds that this mean is over."""
         return frozenset(row["seed"] for row in self.of(method, value) if row[measure])
 
 
 def split_panels(experiment: Experiment, rows: Iterable[ResultRow]) -> list[ResultPanel]:
-    """One for each sweep in each setting of the parameters with several base values."""
+    """Return one panel for each sweep in each setting of the parameters with several base values."""
     rows = list(rows)
     found = []
     for varied, values in experiment.sweeps.items():
@@ -62,13 +62,13 @@ def split_panels(experiment: Experiment, rows: Iterable[ResultRow]) -> list[Resu
 
 
 def methods_with_rows(experiment: Experiment, rows: Iterable[ResultRow]) -> list[str]:
-    """The methods that have rows, in the order of the design."""
+    """Return the methods that have rows, in the order of the design."""
     present = {row["method"] for row in rows}
     return [method for method in experiment.methods if method in present]
 
 
 def signed_rank_p_value(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """Two-sided p-value of the signed-rank test of paired figures; 1 where all pairs are ties.
+    """Return the two-sided p-value of the signed-rank test of paired figures; 1 where all pairs are ties.
 
     >>> round(signed_rank_p_value([0.9, 0.8, 0.95, 1.0, 0.7, 0.9], [0.5, 0.6, 0.7, 0.8, 0.6, 0.4]), 3)
     0.031
@@ -77,7 +77,7 @@ def signed_rank_p_value(ours: Sequence[float], theirs: Sequence[float]) -> float
     differences = differences[differences != 0]
     ranks = np.round(2 * stats.rankdata(np.abs(differences))).astype(int)  # twice the ranks: whole numbers with ties
     reached, total = int(ranks[differences > 0].sum()), int(ranks.sum())
-    ways = np.ones(1)  # how many choices of signs reach 0, 1, 2, ...: exact, ties or not, in every version of scipy
+    ways = np.ones(1)  # choices of signs with sum 0, 1, 2, ...: exact, ties or not, in every version of scipy
     for rank in ranks:
         ways = np.concatenate([ways, np.zeros(rank)]) + np.concatenate([np.zeros(rank), ways])
     as_far = np.abs(2 * np.arange(total + 1) - total) >= abs(2 * reached - total)
@@ -86,7 +86,7 @@ def signed_rank_p_value(ours: Sequence[float], theirs: Sequence[float]) -> float
 
 @dataclass(frozen=True)
 class PairedComparison:
-    """A method beside another on the instances that both saw."""
+    """Compare our method with a baseline on the instances that both have."""
 
     rival: str
     pairs: int
@@ -96,9 +96,9 @@ class PairedComparison:
 
     @property
     def verdict(self) -> str:
-        """ "better", "worse" or "tied": by the means, unless the paired test cannot tell them apart.
+        """Return "better", "worse" or "tied": by the means, unless the paired test cannot distinguish them.
 
-        With five pairs or fewer no test can reach 5 %: "too few".
+        With five pairs or fewer no test can reach 5 %; the verdict is then "too few".
         """
         if self.pairs < MIN_PAIRS:
             return "too few"
@@ -110,7 +110,7 @@ class PairedComparison:
 def compare_methods(
     panel: ResultPanel, value: str, rivals: Iterable[str], measure: str, reference: str = REFERENCE_METHOD
 ) -> Iterator[PairedComparison]:
-    """Ours against each rival that was run here, on the seeds both have; larger figures are better."""
+    """Compare the reference with each baseline that was run here, on the seeds both have; larger figures are better."""
     own = {row["seed"]: float(row[measure]) for row in panel.of(reference, value) if row[measure]}
     for rival in rivals:
         theirs = {row["seed"]: float(row[measure]) for row in panel.of(rival, value) if row[measure]}
@@ -122,7 +122,7 @@ def compare_methods(
 
 
 def count_equal_graphs(rows: Iterable[ResultRow], between: str) -> dict[str, tuple[int, int]]:
-    """Per method: on how many instances, of how many, the graph is the same whatever `between` is."""
+    """Count per method on how many instances, and of how many, the graph is the same whatever `between` is."""
     groups: dict[tuple[str, ...], dict[str, str]] = {}
     for row in (row for row in rows if row["graph"]):  # a method that failed has none
         instance = tuple(value for name, value in row.items() if name in _INSTANCE_COLUMNS - {between})
@@ -145,7 +145,7 @@ _INSTANCE_COLUMNS = {
 
 
 def to_markdown(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown, the first column to the left and numbers to the right.
+    """Return a table in Markdown, the first column to the left and numbers to the right.
 
     >>> print(to_markdown(["method", "F1"], [["ours", "0.95"]]))
     | method | F1 |
@@ -161,14 +161,14 @@ def _markdown_row(cells: Sequence[str]) -> str:
 
 
 def format_mean(figures: tuple[float, float] | None, digits: int = 2) -> str:
-    """Mean ± deviation; a dash where nothing was run."""
+    """Return mean ± deviation, or a dash where nothing was run."""
     if figures is None:
         return "–"
     return f"{figures[0]:.{digits}f}" + ("" if math.isnan(figures[1]) else f" ± {figures[1]:.{digits}f}")
 
 
 def format_quantity(value: float | None) -> str:
-    """A number of seconds or bytes with three digits.
+    """Return a number of seconds or bytes with three digits.
 
     >>> format_quantity(1234567), format_quantity(0.01234), format_quantity(None)
     ('1,230,000', '0.0123', '–')
@@ -185,7 +185,7 @@ def format_quantity(value: float | None) -> str:
 def means_table(
     panel: ResultPanel, methods: Sequence[str], measure: str, show: Callable[[tuple[float, float] | None], str]
 ) -> str:
-    """Methods × values of what is varied; in brackets over how many seeds, where not over all."""
+    """Return a table of methods × values; the number of seeds stands in brackets where it is not all."""
 
     def cell(method: str, value: str) -> str:
         own, all_ = panel.seeds(method, value, measure), frozenset(row["seed"] for row in panel.rows)
@@ -197,5 +197,5 @@ def means_table(
 
 
 def describe_setting(setting: Mapping[str, str] | PanelSetting) -> str:
-    """ "linear, standardised": the values say enough."""
+    """Return the values of a setting, such as "linear, standardised"."""
     return ", ".join(dict(setting).values())

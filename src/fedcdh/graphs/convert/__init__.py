@@ -1,7 +1,12 @@
-"""A graph in the language of other libraries, and back: names always come along, and nothing is lost silently.
+"""Conversions of graphs to the formats of other libraries, and back; names are kept, and nothing is lost silently.
 
-What cannot be said in the other language (an open direction in a DAG, a bidirected edge in a `PartialGraph`) is refused
-with a GraphError. Optional libraries are imported when a function that needs them is called.
+What the other format cannot express (an open direction in a DAG, a bidirected edge in a `PartialGraph`) is refused with
+a GraphError. Optional libraries are imported when a function that needs them is called.
+
+- `adjacency_matrix`: matrices with names, in the conventions of several libraries
+- `causal_learn`, `networkx`, `pgmpy`: objects of these libraries
+- `dot`, `gml`, `graph_json`, `tetrad`: texts
+- `knowledge`: background knowledge of other programs
 """
 
 from fedcdh.graphs.convert.adjacency_matrix import CONVENTIONS, Adjacency, to_adjacency

@@ -1,6 +1,6 @@
-"""Adjacency matrices, which mean nothing without names and a convention: here they never come without.
+"""Adjacency matrices, always together with names and a convention, without which they have no meaning.
 
-Libraries disagree on what `matrix[i, j]` says. With i the row, j the column:
+Libraries disagree on the meaning of `matrix[i, j]`. With i the row and j the column:
 
 | convention | i → j is written | i — j is written | whose |
 |---|---|---|---|
@@ -28,15 +28,15 @@ from fedcdh.graphs.partial_graph import PartialGraph, sort_pair
 
 @dataclass(frozen=True)
 class AdjacencyMarks:
-    """What a convention writes for tail → head: in the tail's row, in the head's row; and for a line, in both."""
+    """Hold the entries of a convention: for tail → head in the tail's row and in the head's, for a line in both."""
 
     in_row_of_tail: int
     in_row_of_head: int
     in_rows_of_line: int
 
     @property
-    def weights(self) -> bool:
-        """Whether all that matters is what is zero, so that effects may stand for ones."""
+    def is_weighted(self) -> bool:
+        """Return whether only zero and nonzero matter, so that effects may replace ones."""
         return {self.in_row_of_tail, self.in_row_of_head, self.in_rows_of_line} == {0, 1}
 
 
@@ -51,8 +51,26 @@ CONVENTIONS: Mapping[str, AdjacencyMarks] = {
 
 @dataclass(frozen=True, eq=False)
 class Adjacency:
-    """A matrix with the names of its rows (the same as of its columns) and the convention it follows.
+    """Hold an adjacency matrix with the names of its rows and columns, and its convention.
 
+    Parameters
+    ----------
+    names : tuple of str
+        The names of the rows, which are those of the columns.
+    matrix : array
+        One row and one column per name.
+    convention : str
+        One of `CONVENTIONS`: "from-to", "to-from", "causal-learn", "pcalg" or "pcalg-pag".
+
+    Raises
+    ------
+    GraphError
+        If the matrix does not fit the names, is not finite, or has an entry on its diagonal.
+    SettingsError
+        If there is no such convention.
+
+    Examples
+    --------
     >>> lingam = Adjacency(("x", "y"), [[0, 0], [0.7, 0]], "to-from")
     >>> print(lingam.to_graph())
     x → y
@@ -67,21 +85,37 @@ class Adjacency:
         matrix = np.array(self.matrix)
         if matrix.shape != (len(self.names), len(self.names)):
             raise GraphError(
-                f"{len(self.names)} names and a matrix of shape {matrix.shape}; expected a row and a column per name"
+                f"there are {len(self.names)} names and a matrix of shape {matrix.shape}; expected a row and a column "
+                "per name. Correct the one or the other"
             )
         if matrix.dtype.kind not in "biuf" or not np.isfinite(matrix).all():
-            raise GraphError("an adjacency matrix should hold finite numbers; fill in or remove what is missing")
+            raise GraphError(
+                "the adjacency matrix has entries that are not finite numbers; fill in or remove missing values"
+            )
         if np.diagonal(matrix).any():
             odd = [name for name, value in zip(self.names, np.diagonal(matrix), strict=True) if value]
-            raise GraphError(f"the diagonal is not zero at {', '.join(odd)}; nothing causes itself")
+            raise GraphError(
+                f"the diagonal is not zero at {', '.join(odd)}; no variable causes itself. Set these entries to 0"
+            )
         matrix.flags.writeable = False
         object.__setattr__(self, "names", tuple(self.names))
         object.__setattr__(self, "matrix", matrix)
 
     def to_graph(self) -> PartialGraph:
-        """The graph that the matrix stands for; GraphError where two entries together mean nothing."""
+        """Return the graph of the matrix.
+
+        Returns
+        -------
+        PartialGraph
+            The graph.
+
+        Raises
+        ------
+        GraphError
+            If two entries together have no meaning in the convention.
+        """
         marks = get_marks(self.convention)
-        values = (self.matrix != 0).astype(int) if marks.weights else self.matrix
+        values = (self.matrix != 0).astype(int) if marks.is_weighted else self.matrix
         forward = (marks.in_row_of_tail, marks.in_row_of_head)
         arrows, lines = [], []
         for i, j in combinations(range(len(self.names)), 2):
@@ -100,8 +134,8 @@ class Adjacency:
                 )
         return PartialGraph(self.names, frozenset(arrows), frozenset(lines))
 
-    def frame(self) -> Any:
-        """A `pandas.DataFrame` with the names on both sides."""
+    def to_pandas(self) -> Any:
+        """Return a `pandas.DataFrame` with the names on both sides."""
         with optional_import("pandas", extra="graphs"):
             import pandas
         return pandas.DataFrame(self.matrix.copy(), index=list(self.names), columns=list(self.names))
@@ -114,8 +148,31 @@ class Adjacency:
 
 
 def to_adjacency(graph: PartialGraph, convention: str, *, order: Iterable[str] | None = None) -> Adjacency:
-    """The graph as a matrix in a convention that has to be named; rows in the order given, or that of the nodes.
+    """Return a graph as an adjacency matrix.
 
+    Parameters
+    ----------
+    graph : PartialGraph
+        The graph.
+    convention : str
+        One of `CONVENTIONS`: "from-to", "to-from", "causal-learn", "pcalg" or "pcalg-pag".
+    order : iterable of str, optional
+        The order of the rows; the default is that of the nodes.
+
+    Returns
+    -------
+    Adjacency
+        The matrix with its names and its convention.
+
+    Raises
+    ------
+    GraphError
+        If the order does not name every node once.
+    SettingsError
+        If there is no such convention.
+
+    Examples
+    --------
     >>> print(to_adjacency(PartialGraph(("x", "y"), frozenset({("x", "y")})), "from-to"))
     convention "from-to", rows and columns in the same order
     x  0  1
@@ -123,7 +180,9 @@ def to_adjacency(graph: PartialGraph, convention: str, *, order: Iterable[str] |
     """
     names, marks = tuple(graph.nodes if order is None else order), get_marks(convention)
     if sorted(names) != sorted(graph.nodes):
-        raise GraphError(f"order= should name every node once: {', '.join(graph.nodes)}; found {', '.join(names)}")
+        raise GraphError(
+            f"the order is {', '.join(names)}; expected every node once: {', '.join(graph.nodes)}", parameter="order"
+        )
     place = {name: position for position, name in enumerate(names)}
     matrix = np.zeros((len(names), len(names)), dtype=np.int64)
     for tail, head in graph.arrows:
@@ -135,7 +194,9 @@ def to_adjacency(graph: PartialGraph, convention: str, *, order: Iterable[str] |
 
 
 def get_marks(convention: str) -> AdjacencyMarks:
-    """The marks of a convention; SettingsError with the known ones."""
+    """Return the entries of a convention; refuse an unknown one."""
     if convention not in CONVENTIONS:
-        raise SettingsError(f"convention is {convention!r}; expected one of {', '.join(CONVENTIONS)}")
+        raise SettingsError(
+            f"the convention is {convention!r}; expected one of {', '.join(CONVENTIONS)}", parameter="convention"
+        )
     return CONVENTIONS[convention]

@@ -1,4 +1,4 @@
-"""causal-learn: `GeneralGraph`, whose matrix holds -1 for a tail and 1 for an arrowhead."""
+"""Graphs of causal-learn: `GeneralGraph`, whose matrix holds -1 for a tail and 1 for an arrowhead."""
 
 from __future__ import annotations
 
@@ -10,7 +10,29 @@ from fedcdh.graphs.partial_graph import PartialGraph, sort_pair
 
 
 def to_causal_learn(graph: PartialGraph) -> Any:
-    """A `causallearn.graph.GeneralGraph.GeneralGraph` with the same nodes in the same order."""
+    """Convert a graph to one of causal-learn.
+
+    Parameters
+    ----------
+    graph : PartialGraph
+        The graph.
+
+    Returns
+    -------
+    causallearn.graph.GeneralGraph.GeneralGraph
+        A graph with the same nodes in the same order.
+
+    Raises
+    ------
+    MissingDependencyError
+        If causal-learn is not installed.
+
+    Examples
+    --------
+    >>> graph = PartialGraph.from_dag("xy", [("x", "y")])
+    >>> from_causal_learn(to_causal_learn(graph)) == graph
+    True
+    """
     with optional_import("causal-learn", extra="graphs"):
         from causallearn.graph.Edges import Edges
         from causallearn.graph.GeneralGraph import GeneralGraph
@@ -25,9 +47,28 @@ def to_causal_learn(graph: PartialGraph) -> Any:
 
 
 def from_causal_learn(found: Any) -> PartialGraph:
-    """The graph of a `GeneralGraph`, or of a `CausalGraph` (what `pc` and `cdnod` return).
+    """Convert a graph of causal-learn.
 
-    Circles and bidirected edges, which speak of hidden causes, are refused.
+    Parameters
+    ----------
+    found : GeneralGraph or CausalGraph
+        The graph, or the result of `pc` or `cdnod`.
+
+    Returns
+    -------
+    PartialGraph
+        The same graph.
+
+    Raises
+    ------
+    GraphError
+        If an edge has a circle or two arrowheads, which stand for hidden causes.
+
+    Examples
+    --------
+    >>> graph = PartialGraph(("x", "y"), lines=frozenset({frozenset("xy")}))
+    >>> print(from_causal_learn(to_causal_learn(graph)))
+    x — y
     """
     found = getattr(found, "G", found)
     names = tuple(node.get_name() for node in found.get_nodes())

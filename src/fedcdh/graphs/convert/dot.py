@@ -1,4 +1,4 @@
-"""DOT, the language of Graphviz: lines without arrowheads, variables whose mechanism changes in bold boxes."""
+"""DOT, the language of Graphviz: lines without arrowheads, variables with a changing mechanism in bold boxes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,22 @@ from fedcdh.graphs.partial_graph import PartialGraph
 
 
 def to_dot(graph: PartialGraph, changing: Collection[str] = ()) -> str:
-    """The graph as DOT text.
+    """Return a graph as DOT text.
 
+    Parameters
+    ----------
+    graph : PartialGraph
+        The graph.
+    changing : collection of str, optional
+        Variables to draw in bold boxes, such as `result.changing`.
+
+    Returns
+    -------
+    str
+        The DOT text.
+
+    Examples
+    --------
     >>> print(to_dot(PartialGraph(("x", "y"), frozenset({("x", "y")})), changing={"y"}))
     digraph study {
       node [shape=ellipse];
@@ -33,15 +47,44 @@ def to_dot(graph: PartialGraph, changing: Collection[str] = ()) -> str:
 
 
 def from_dot(text: str) -> PartialGraph:
-    """The graph of a DOT text: `->` is an arrow unless it says `dir=none`, `--` is a line. Subgraphs are refused."""
+    """Read a graph from DOT text: `->` is an arrow, `->` with `dir=none` and `--` are lines.
+
+    Parameters
+    ----------
+    text : str
+        The DOT text of one graph without subgraphs.
+
+    Returns
+    -------
+    PartialGraph
+        The graph.
+
+    Raises
+    ------
+    GraphError
+        If the text is not such a graph.
+    MissingDependencyError
+        If pydot is not installed.
+
+    Examples
+    --------
+    >>> print(from_dot("digraph { x -> y; }"))
+    x → y
+    """
     with optional_import("pydot", extra="graphs"):
         import pydot
     with redirect_stdout(io.StringIO()) as said:  # pydot prints what it does not understand
         read = pydot.graph_from_dot_data(text)
     if not read:
-        raise GraphError(f"this is not DOT ({' '.join(said.getvalue().split())[:200]})")
+        raise GraphError(
+            f"the text is not DOT ({' '.join(said.getvalue().split())[:200]}); expected the text of one graph. Export "
+            "it again"
+        )
     if len(read) != 1 or read[0].get_subgraphs():
-        raise GraphError("expected DOT text with one graph and no subgraphs; export it without clusters")
+        raise GraphError(
+            "the DOT text has several graphs or subgraphs; expected one graph without subgraphs. Export it without "
+            "clusters"
+        )
     drawn = read[0]
     edges = [(_read_end(edge.get_source()), _read_end(edge.get_destination()), edge) for edge in drawn.get_edges()]
     lines = {frozenset((a, b)) for a, b, edge in edges if _is_line(edge, drawn)}
@@ -51,7 +94,7 @@ def from_dot(text: str) -> PartialGraph:
     return PartialGraph(tuple(nodes), frozenset(arrows), frozenset(lines))
 
 
-_DEFAULT_STATEMENTS = {"node", "edge", "graph"}  # settings, which pydot lists as if they were nodes
+_DEFAULT_STATEMENTS = {"node", "edge", "graph"}  # settings, which pydot lists as nodes
 _DIRECTIONS = ("forward", "back", "none")
 
 
@@ -66,23 +109,23 @@ def _to_arrow(a: str, b: str, edge: Any) -> tuple[str, str]:
 def _read_direction(edge: Any) -> str:
     direction = _unquote(edge.get("dir") or "forward")
     if direction not in _DIRECTIONS:
-        raise GraphError(f"an edge has dir={direction}; expected one of {', '.join(_DIRECTIONS)}")
+        raise GraphError(f"an edge has dir={direction}; expected one of {', '.join(_DIRECTIONS)}. Correct the DOT text")
     return direction
 
 
 def _read_end(name: Any) -> str:
     if not isinstance(name, str):
-        raise GraphError("an edge joins a whole subgraph; export the graph with one edge per pair of nodes")
+        raise GraphError("an edge joins a subgraph; expected one edge per pair of nodes. Export the graph that way")
     return _unquote(name)
 
 
 def _unquote(name: str) -> str:
-    """A name without the quotes and escapes of DOT."""
+    """Return a name without the quotes and escapes of DOT."""
     if not (len(name) >= 2 and name[0] == name[-1] == '"'):
         return name
     return re.sub(r"\\(.)", lambda escaped: "\n" if escaped[1] == "n" else escaped[1], name[1:-1], flags=re.DOTALL)
 
 
 def _quote(name: str) -> str:
-    """A name as Graphviz reads it; a backslash before the closing quote would swallow it."""
+    """Return a name in quotes for Graphviz; a single backslash before the closing quote would escape it."""
     return '"' + name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'

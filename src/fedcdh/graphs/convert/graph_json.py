@@ -1,4 +1,4 @@
-"""A graph as JSON, described in docs/graph-json.md; also reads the graph of a result.json."""
+"""Graphs as JSON, in the format of docs/graph-json.md; also reads the graph of a result.json."""
 
 from __future__ import annotations
 
@@ -13,8 +13,20 @@ FORMAT = "fedcdh-graph-1"
 
 
 def to_json(graph: PartialGraph) -> str:
-    """Nodes in their order, edges sorted: the same graph gives the same text.
+    """Return a graph as JSON text, with sorted edges: the same graph gives the same text.
 
+    Parameters
+    ----------
+    graph : PartialGraph
+        The graph.
+
+    Returns
+    -------
+    str
+        The JSON text.
+
+    Examples
+    --------
     >>> print(to_json(PartialGraph(("x", "y"), frozenset({("x", "y")}))), end="")
     {
       "format": "fedcdh-graph-1",
@@ -34,7 +46,29 @@ def to_json(graph: PartialGraph) -> str:
 
 
 def from_json(text: str | bytes) -> PartialGraph:
-    """The graph of such a text, or of the text of a result.json (its variables, without the domain)."""
+    """Read a graph from JSON text, or from the text of a result.json (its variables, without the domain).
+
+    Parameters
+    ----------
+    text : str or bytes
+        The JSON text.
+
+    Returns
+    -------
+    PartialGraph
+        The graph.
+
+    Raises
+    ------
+    GraphError
+        If the text is neither.
+
+    Examples
+    --------
+    >>> graph = PartialGraph.from_dag("xy", [("x", "y")])
+    >>> from_json(to_json(graph)) == graph
+    True
+    """
     found = strict_json.parse_json(text, refuse=_format_error)
     if not isinstance(found, dict):
         raise _format_error("it is not an object")
@@ -46,7 +80,9 @@ def from_json(text: str | bytes) -> PartialGraph:
 
 
 def _format_error(reason: str) -> GraphError:
-    return GraphError(f'this is not a graph: {reason[:200]}; expected "format": "{FORMAT}", or a result.json')
+    return GraphError(
+        f'the text is not a graph: {reason[:200]}; expected "format": "{FORMAT}", or a result.json. Export it again'
+    )
 
 
 def _read_graph(nodes: Any, edges: dict[str, Any]) -> PartialGraph:

@@ -1,7 +1,7 @@
-"""What is known already, as other programs write it: TOML, causal-learn, pgmpy and Tetrad, read into `Knowledge`.
+"""Background knowledge from TOML and from other programs: causal-learn, pgmpy and Tetrad.
 
-Reading is strict: a rule that is not understood is refused with a KnowledgeError, never left out. Whether the variables
-exist is checked when the knowledge is used; whether it contradicts itself, here.
+Reading is strict: a rule that is not understood is refused with a KnowledgeError, never left out. Contradictions are
+refused here; unknown variables are refused when the knowledge is used.
 """
 
 from __future__ import annotations
@@ -22,16 +22,33 @@ TETRAD_SECTIONS = ("addtemporal", "forbiddirect", "requiredirect", "forbiddengro
 
 
 def from_toml(text: str | bytes) -> Knowledge:
-    """The `[knowledge]` table of a TOML text, as in a study's declaration (whose other tables may be there as well).
+    r"""Read the table `[knowledge]` of a TOML text, such as the declaration of a study.
 
-    >>> from_toml('[knowledge]\\nrequired = [["smoking", "cancer"]]').required
+    Parameters
+    ----------
+    text : str or bytes
+        The TOML text; other tables of a declaration are ignored.
+
+    Returns
+    -------
+    Knowledge
+        The knowledge.
+
+    Raises
+    ------
+    KnowledgeError
+        If the table cannot be read, or the knowledge contradicts itself.
+
+    Examples
+    --------
+    >>> from_toml('[knowledge]\nrequired = [["smoking", "cancer"]]').required
     frozenset({('smoking', 'cancer')})
     """
-    found = strict_toml.parse_toml(text, refuse=_not_knowledge)
-    return _check_consistent(parse_knowledge(found.get("knowledge", {}), refuse=_not_knowledge))
+    found = strict_toml.parse_toml(text, refuse=_knowledge_error)
+    return _check_consistent(parse_knowledge(found.get("knowledge", {}), refuse=_knowledge_error))
 
 
-def _not_knowledge(reason: str) -> KnowledgeError:
+def _knowledge_error(reason: str) -> KnowledgeError:
     return KnowledgeError(f"this knowledge cannot be used: {reason}; correct it there")
 
 
@@ -56,10 +73,39 @@ def parse_knowledge(found: Any, *, refuse: Refuse) -> Knowledge:
 
 
 def from_causal_learn(found: Any, variables: Sequence[str] | None = None) -> Knowledge:
-    """The knowledge of a `BackgroundKnowledge`; rules by pattern need the names of the variables to be spelled out."""
+    """Convert a `BackgroundKnowledge` of causal-learn.
+
+    Parameters
+    ----------
+    found : causallearn.utils.PCUtils.BackgroundKnowledge.BackgroundKnowledge
+        The knowledge.
+    variables : sequence of str, optional
+        The variables of the study; required if there are rules by pattern.
+
+    Returns
+    -------
+    Knowledge
+        The same knowledge.
+
+    Raises
+    ------
+    KnowledgeError
+        If it contradicts itself, or has patterns and no variables are given.
+
+    Examples
+    --------
+    >>> from causallearn.graph.GraphNode import GraphNode
+    >>> from causallearn.utils.PCUtils.BackgroundKnowledge import BackgroundKnowledge
+    >>> known = BackgroundKnowledge().add_required_by_node(GraphNode("x"), GraphNode("y"))
+    >>> from_causal_learn(known).required
+    frozenset({('x', 'y')})
+    """
     patterns = (found.required_pattern_rules_specs, found.forbidden_pattern_rules_specs)
     if any(patterns) and variables is None:
-        raise KnowledgeError("some of these rules are patterns; say which variables there are: variables=[...]")
+        raise KnowledgeError(
+            "some of the rules are patterns; expected the variables of the study as well. Name them",
+            parameter="variables",
+        )
     required, forbidden = (_match_patterns(rules, variables or ()) for rules in patterns)
     tiers = sorted(tier for tier, nodes in found.tier_map.items() if nodes or tier in found.forbidden_within_tiers)
     return _check_consistent(
@@ -73,11 +119,38 @@ def from_causal_learn(found: Any, variables: Sequence[str] | None = None) -> Kno
 
 
 def from_pgmpy(found: Any, variables: Sequence[str] | None = None) -> Knowledge:
-    """The knowledge of an `ExpertKnowledge`; a search space forbids all other arrows between these variables."""
+    """Convert an `ExpertKnowledge` of pgmpy.
+
+    Parameters
+    ----------
+    found : pgmpy.estimators.ExpertKnowledge
+        The knowledge.
+    variables : sequence of str, optional
+        The variables of the study; required if there is a search space, which forbids all other arrows between them.
+
+    Returns
+    -------
+    Knowledge
+        The same knowledge.
+
+    Raises
+    ------
+    KnowledgeError
+        If it contradicts itself, or has a search space and no variables are given.
+
+    Examples
+    --------
+    >>> from pgmpy.estimators import ExpertKnowledge
+    >>> from_pgmpy(ExpertKnowledge(required_edges=[("x", "y")])).required
+    frozenset({('x', 'y')})
+    """
     forbidden = {(str(tail), str(head)) for tail, head in found.forbidden_edges}
     if allowed := {(str(tail), str(head)) for tail, head in found.search_space}:
         if variables is None:
-            raise KnowledgeError("there is a search space; say which variables there are: variables=[...]")
+            raise KnowledgeError(
+                "the knowledge has a search space; expected the variables of the study as well. Name them",
+                parameter="variables",
+            )
         forbidden |= {arrow for arrow in permutations(variables, 2) if arrow not in allowed}
     return _check_consistent(
         Knowledge(
@@ -89,8 +162,25 @@ def from_pgmpy(found: Any, variables: Sequence[str] | None = None) -> Knowledge:
 
 
 def from_tetrad(text: str) -> Knowledge:
-    """The knowledge of a file of Tetrad.
+    """Read the text of a knowledge file of Tetrad.
 
+    Parameters
+    ----------
+    text : str
+        The text.
+
+    Returns
+    -------
+    Knowledge
+        The knowledge.
+
+    Raises
+    ------
+    KnowledgeError
+        If a line is not understood, or the knowledge contradicts itself.
+
+    Examples
+    --------
     >>> known = from_tetrad("/knowledge\\naddtemporal\\n1* age sex\\n2 dose\\n\\nrequiredirect\\nage dose")
     >>> known.tiers, sorted(known.forbid_within_tier), sorted(known.required)
     ((('age', 'sex'), ('dose',)), [0], [('age', 'dose')])
@@ -110,7 +200,7 @@ def from_tetrad(text: str) -> Knowledge:
 
 
 def _check_consistent(knowledge: Knowledge) -> Knowledge:
-    """The knowledge, unless it contradicts itself."""
+    """Return the knowledge, unless it contradicts itself."""
     arrows = knowledge.required | knowledge.forbidden
     knowledge.check({name for arrow in arrows for name in arrow}.union(*knowledge.tiers))
     return knowledge
@@ -122,19 +212,21 @@ def _rule_names(rule: Iterable[Any]) -> Arrow:
 
 
 def _match_patterns(rules: Iterable[tuple[str, str]], variables: Sequence[str]) -> frozenset[Arrow]:
-    """The arrows that patterns stand for: they match at the beginning of a name, as in causal-learn."""
+    """Return the arrows that patterns stand for; they match at the beginning of a name, as in causal-learn."""
     found = set()
     for tails, heads in rules:
         try:
             both = [[name for name in variables if re.match(pattern, name)] for pattern in (tails, heads)]
         except re.error as problem:
-            raise KnowledgeError(f"the pattern {tails!r} or {heads!r} is not one ({problem}); correct it") from None
+            raise KnowledgeError(
+                f"{tails!r} or {heads!r} is not a regular expression ({problem}); correct it"
+            ) from None
         found |= {(tail, head) for tail, head in product(*both) if tail != head}
     return frozenset(found)
 
 
 def _read_tetrad_rows(text: str) -> Iterator[tuple[str, int, list[str]]]:
-    """The words of every row with the section it is in and its number; comments begin with //."""
+    """Yield the words of every row with its section and its number; comments begin with //."""
     section = None
     for number, row in enumerate(map(str.strip, text.splitlines()), 1):
         if not row or row.startswith("//") or (section is None and row.lower() == "/knowledge"):
@@ -142,13 +234,13 @@ def _read_tetrad_rows(text: str) -> Iterator[tuple[str, int, list[str]]]:
         if row.lower() in TETRAD_SECTIONS:
             section = row.lower()
         elif section is None:
-            raise _line_error(number, f"expected one of {', '.join(TETRAD_SECTIONS)}, found {row[:80]!r}")
+            raise _line_error(number, f"found {row[:80]!r}; expected one of {', '.join(TETRAD_SECTIONS)}")
         else:
             yield section, number, _split_words(number, row)
 
 
 def _split_words(number: int, row: str) -> list[str]:
-    """Words between blanks, tabs or commas; quotes hold a name with spaces together."""
+    """Return the words between blanks, tabs or commas; a name with spaces stands in quotes."""
     reader = shlex.shlex(row, posix=True, punctuation_chars=False)
     reader.whitespace, reader.whitespace_split, reader.commenters, reader.quotes = " \t,", True, "", '"'
     reader.escape = ""
@@ -157,19 +249,19 @@ def _split_words(number: int, row: str) -> list[str]:
     except ValueError:
         raise _line_error(number, "a quote is opened and not closed") from None
     if not all(words) or not words:
-        raise _line_error(number, f"expected names, found {row[:80]!r}")
+        raise _line_error(number, f"found {row[:80]!r}; expected names")
     return words
 
 
 def _parse_tiers(rows: Iterable[tuple[int, list[str]]]) -> tuple[dict[int, list[str]], set[int]]:
-    """The variables of every tier by its number, and the tiers marked with a star: no edges inside."""
+    """Return the variables of every tier by its number, and the tiers with a star, which have no edges inside."""
     tiers: dict[int, list[str]] = {}
     within = set()
     for number, (tier, *names) in rows:
         found = re.fullmatch(r"([1-9][0-9]{0,5})(\*?)", tier)
         if not found:
             raise _line_error(
-                number, f"expected the number of a tier, from 1, as in `1 age sex` or `1* age`: {tier[:40]!r}"
+                number, f"found {tier[:40]!r}; expected the number of a tier, from 1, as in `1 age sex` or `1* age`"
             )
         tiers.setdefault(int(found[1]), []).extend(names)
         if found[2]:
@@ -180,14 +272,14 @@ def _parse_tiers(rows: Iterable[tuple[int, list[str]]]) -> tuple[dict[int, list[
 def _parse_arrow(row: tuple[int, list[str]]) -> Arrow:
     number, words = row
     if len(words) != 2:
-        raise _line_error(number, f"expected a cause and an effect, found {len(words)} words")
+        raise _line_error(number, f"found {len(words)} words; expected a cause and an effect")
     return words[0], words[1]
 
 
 def _expand_groups(rows: Sequence[tuple[int, list[str]]]) -> Iterator[Arrow]:
-    """Two rows at a time: every one of the first to every one of the second."""
+    """Yield the arrows of groups, two rows at a time: from every name of the first to every name of the second."""
     if len(rows) % 2:
-        raise _line_error(rows[-1][0], "a group of causes without the row of effects that belongs below it")
+        raise _line_error(rows[-1][0], "found a group of causes; expected a row of effects below it")
     for (_, tails), (_, heads) in zip(rows[::2], rows[1::2], strict=True):
         yield from product(tails, heads)
 

@@ -1,29 +1,71 @@
-"""networkx: a `DiGraph` in which a line is two arcs, one each way; the edge attribute `mark` tells them apart."""
+"""Graphs of networkx: a `DiGraph` in which a line is two arcs, one each way; the edge attribute `mark` tells which."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from fedcdh._runtime.optional_imports import optional_import
 from fedcdh.errors import GraphError
 from fedcdh.graphs.partial_graph import PartialGraph
 
 
 def to_networkx(graph: PartialGraph) -> Any:
-    """What `graph.to_networkx()` gives, with advice where the library is not installed."""
-    with optional_import("networkx", extra="graphs"):
-        return graph.to_networkx()
+    """Convert a graph to one of networkx, as `graph.to_networkx()`.
+
+    Parameters
+    ----------
+    graph : PartialGraph
+        The graph.
+
+    Returns
+    -------
+    networkx.DiGraph
+        A line is two arcs; the edge attribute `mark` is "arrow" or "line".
+
+    Raises
+    ------
+    MissingDependencyError
+        If networkx is not installed.
+
+    Examples
+    --------
+    >>> list(to_networkx(PartialGraph.from_dag("xy", [("x", "y")])).edges)
+    [('x', 'y')]
+    """
+    return graph.to_networkx()
 
 
 def from_networkx(found: Any) -> PartialGraph:
-    """The graph of a `DiGraph` (two arcs between two nodes are a line) or of a `Graph` (all edges are lines).
+    """Convert a graph of networkx.
 
-    Nodes go by `str`. Several edges between two nodes in one direction, and loops, are refused.
+    Parameters
+    ----------
+    found : networkx.DiGraph or networkx.Graph
+        In a `DiGraph`, two arcs between two nodes are a line; in a `Graph`, all edges are lines. The names of the
+        nodes are converted with `str`.
+
+    Returns
+    -------
+    PartialGraph
+        The graph.
+
+    Raises
+    ------
+    GraphError
+        If several edges join two nodes in one direction, or an edge is a loop.
+
+    Examples
+    --------
+    >>> import networkx
+    >>> print(from_networkx(networkx.DiGraph([("x", "y")])))
+    x → y
     """
     nodes = tuple(map(str, found.nodes))
     arcs = [(str(tail), str(head)) for tail, head in found.edges()]
     if found.is_multigraph() and len(set(arcs)) < len(arcs):
-        raise GraphError("several edges join the same two nodes; turn the multigraph into a networkx.DiGraph first")
+        raise GraphError(
+            "several edges join the same two nodes; expected one at most. Turn the multigraph into a networkx.DiGraph "
+            "first"
+        )
     if not found.is_directed():
         return PartialGraph(nodes, lines=frozenset(map(frozenset, arcs)))
     known = set(arcs)

@@ -1,4 +1,4 @@
-"""pgmpy: `PDAG` for arrows and lines, `DAG` for arrows only."""
+"""Graphs of pgmpy: `PDAG` for arrows and lines, `DAG` for arrows only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,29 @@ from fedcdh.graphs.partial_graph import PartialGraph, sort_pair
 
 
 def to_pgmpy(graph: PartialGraph) -> Any:
-    """A `pgmpy.base.PDAG`, with all nodes, those without edges among them."""
+    """Convert a graph to a `PDAG` of pgmpy.
+
+    Parameters
+    ----------
+    graph : PartialGraph
+        The graph.
+
+    Returns
+    -------
+    pgmpy.base.PDAG
+        A graph with all nodes, also those without edges.
+
+    Raises
+    ------
+    MissingDependencyError
+        If pgmpy is not installed.
+
+    Examples
+    --------
+    >>> graph = PartialGraph(("x", "y"), lines=frozenset({frozenset("xy")}))
+    >>> from_pgmpy(to_pgmpy(graph)) == graph
+    True
+    """
     with optional_import("pgmpy", extra="graphs"):
         from pgmpy.base import PDAG
     made = PDAG(directed_ebunch=sorted(graph.arrows), undirected_ebunch=sorted(map(sort_pair, graph.lines)))
@@ -20,7 +42,30 @@ def to_pgmpy(graph: PartialGraph) -> Any:
 
 
 def to_pgmpy_dag(graph: PartialGraph) -> Any:
-    """A `pgmpy.base.DAG`; a graph with lines or cycles is refused."""
+    """Convert a DAG to one of pgmpy.
+
+    Parameters
+    ----------
+    graph : PartialGraph
+        A DAG.
+
+    Returns
+    -------
+    pgmpy.base.DAG
+        The same graph.
+
+    Raises
+    ------
+    GraphError
+        If the graph has lines or a cycle.
+    MissingDependencyError
+        If pgmpy is not installed.
+
+    Examples
+    --------
+    >>> list(to_pgmpy_dag(PartialGraph.from_dag("xy", [("x", "y")])).edges)
+    [('x', 'y')]
+    """
     with optional_import("pgmpy", extra="graphs"):
         from pgmpy.base import DAG
     made = DAG()
@@ -30,7 +75,24 @@ def to_pgmpy_dag(graph: PartialGraph) -> Any:
 
 
 def from_pgmpy(found: Any) -> PartialGraph:
-    """The graph of a `PDAG`, a `DAG` or a Bayesian network."""
+    """Convert a graph of pgmpy.
+
+    Parameters
+    ----------
+    found : pgmpy.base.PDAG, pgmpy.base.DAG or a Bayesian network
+        The graph.
+
+    Returns
+    -------
+    PartialGraph
+        The same graph.
+
+    Examples
+    --------
+    >>> from pgmpy.base import DAG
+    >>> print(from_pgmpy(DAG([("x", "y")])))
+    x → y
+    """
     if not hasattr(found, "undirected_edges"):
         return from_networkx(found)
     return PartialGraph(
@@ -41,11 +103,11 @@ def from_pgmpy(found: Any) -> PartialGraph:
 
 
 def require_dag(graph: PartialGraph) -> PartialGraph:
-    """The graph itself, if it is a DAG; GraphError with the way to one."""
+    """Return the graph if it is a DAG; refuse any other."""
     if not graph.is_dag():
         shown = ", ".join(f"{a} — {b}" for a, b in sorted(map(sort_pair, graph.lines))[:3]) or "a directed cycle"
         raise GraphError(
-            f"this needs a DAG, and the graph has {shown}; take result.to_dag(), or direct these edges yourself "
-            "with graph.orient(tail, head)"
+            f"the graph has {shown}; expected a DAG. Take result.to_dag(), or direct these edges yourself with "
+            "graph.orient(tail, head)"
         )
     return graph

@@ -1,4 +1,4 @@
-"""Tetrad's graph text: `Graph Nodes:`, then the names with semicolons, `Graph Edges:`, then `1. a --> b` and so on."""
+"""Graph texts of Tetrad: `Graph Nodes:`, the names with semicolons, `Graph Edges:`, then `1. a --> b` and so on."""
 
 from __future__ import annotations
 
@@ -14,8 +14,25 @@ _SECTION = re.compile(r"\s*(?:Graph|Ambiguous|Underline|Dotted)\b.*:", re.IGNORE
 
 
 def to_tetrad(graph: PartialGraph) -> str:
-    """The graph as Tetrad writes it; names with spaces, commas or semicolons, which it cannot read, are refused.
+    """Return a graph as text for Tetrad.
 
+    Parameters
+    ----------
+    graph : PartialGraph
+        The graph.
+
+    Returns
+    -------
+    str
+        The text.
+
+    Raises
+    ------
+    GraphError
+        If a name has spaces, commas or semicolons, which Tetrad cannot read.
+
+    Examples
+    --------
     >>> print(to_tetrad(PartialGraph(("x", "y"), frozenset({("x", "y")}))), end="")
     Graph Nodes:
     x;y
@@ -25,8 +42,8 @@ def to_tetrad(graph: PartialGraph) -> str:
     """
     if odd := [name for name in graph.nodes if not re.fullmatch(r"[^\s,;]+", name)]:
         raise GraphError(
-            f"Tetrad cannot read names with spaces, commas or semicolons: {', '.join(map(repr, odd))}; rename these "
-            "variables"
+            f"found the names {', '.join(map(repr, odd))}; Tetrad cannot read names with spaces, commas or semicolons. "
+            "Rename these variables"
         )
     edges = [f"{tail} --> {head}" for tail, head in sorted(graph.arrows)]
     edges += [f"{a} --- {b}" for a, b in sorted(map(sort_pair, graph.lines))]
@@ -35,7 +52,29 @@ def to_tetrad(graph: PartialGraph) -> str:
 
 
 def from_tetrad(text: str) -> PartialGraph:
-    """The graph of such a text; circles and bidirected edges, which speak of hidden causes, are refused."""
+    """Read a graph from a text of Tetrad.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+
+    Returns
+    -------
+    PartialGraph
+        The graph.
+
+    Raises
+    ------
+    GraphError
+        If the text is not such a graph, or an edge has a circle or two arrowheads, which stand for hidden causes.
+
+    Examples
+    --------
+    >>> graph = PartialGraph.from_dag("xy", [("x", "y")])
+    >>> from_tetrad(to_tetrad(graph)) == graph
+    True
+    """
     nodes: tuple[str, ...] = ()
     arrows: set[tuple[str, str]] = set()
     lines: set[frozenset[str]] = set()
@@ -49,18 +88,21 @@ def from_tetrad(text: str) -> PartialGraph:
             else:
                 arrows.add((a, b) if mark == "-->" else (b, a))
     if not nodes:
-        raise GraphError('this is no graph of Tetrad: there are no names under "Graph Nodes:"')
+        raise GraphError('there are no names under "Graph Nodes:"; expected a graph text of Tetrad. Export it again')
     return PartialGraph(nodes, frozenset(arrows), frozenset(lines))
 
 
 def _read_rows(text: str) -> Iterator[tuple[str, str]]:
-    """Every row that is not empty, with the heading it stands under."""
+    """Yield every row that is not empty, with the section that it belongs to."""
     section = ""
     for row in map(str.strip, text.splitlines()):
         if _SECTION.fullmatch(row):
             section = row.lower()
         elif row and not section:
-            raise GraphError(f'expected "Graph Nodes:" on the first line, found {row[:80]!r}')
+            raise GraphError(
+                f'the first line is {row[:80]!r}; expected "Graph Nodes:" there, as in a graph text of Tetrad. Export '
+                "it again"
+            )
         elif row:
             yield section, row
 
@@ -68,7 +110,10 @@ def _read_rows(text: str) -> Iterator[tuple[str, str]]:
 def _parse_edge(row: str) -> tuple[str, str, str]:
     found = _EDGE.fullmatch(row)
     if not found or not _EDGE_ANNOTATIONS.fullmatch(found[4]):
-        raise GraphError(f'expected an edge such as "1. a --> b", found {row[:80]!r}')
+        raise GraphError(f'found {row[:80]!r}; expected an edge such as "1. a --> b". Correct the line')
     if found[2] not in ("-->", "<--", "---"):
-        raise GraphError(f"{row[:80]!r}: the edge {found[2]} speaks of hidden causes; expected -->, <-- or ---")
+        raise GraphError(
+            f"{row[:80]!r}: the edge {found[2]} stands for hidden causes; expected -->, <-- or ---. Export a graph "
+            "without hidden causes"
+        )
     return found[1], found[2], found[3]

@@ -77,7 +77,7 @@ def assess_joint_risk(
         for start in range(0, batch.rows, _BLOCK_ROWS):
             block = batch.slice_rows(start, _BLOCK_ROWS)
             complete = ~np.logical_or.reduce([column.missing for column in block.columns.values()])
-            used = block.where(complete)
+            used = block.select_rows(complete)
             features = encode(used)
             for names, columns in joint(used):
                 both = np.concatenate([features[_summary_columns(plan, names)], columns])

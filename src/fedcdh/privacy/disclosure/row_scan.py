@@ -176,7 +176,7 @@ def scan_rows(table: Any, plan: StudyPlan, client: str, options: ScanOptions, *,
     """
     check_summary_arguments(plan, client, 1.0)
     parts = partition(table, f"client {client!r}", workers=workers, names=plan.names, only=plan.names)
-    return parts.spread(partial(_scan_source, plan=plan, client=client, options=options), RowScan.__add__)
+    return parts.map_reduce(partial(_scan_source, plan=plan, client=client, options=options), RowScan.__add__)
 
 
 def _scan_source(source: TableSource, *, plan: StudyPlan, client: str, options: ScanOptions) -> RowScan:

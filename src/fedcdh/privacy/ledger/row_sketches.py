@@ -249,7 +249,7 @@ class RowSketcher:
         for name, column in table.columns.items():
             present = column.take(~column.missing)
             for start in range(0, len(present), _BLOCK_CELLS):
-                self._add([name], self._hash.hash_columns([present.cut(slice(start, start + _BLOCK_CELLS))]))
+                self._add([name], self._hash.hash_columns([present.slice_rows(slice(start, start + _BLOCK_CELLS))]))
 
     def __add__(self, other: RowSketcher) -> RowSketcher:
         both = copy(self)

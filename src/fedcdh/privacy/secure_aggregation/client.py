@@ -1,18 +1,19 @@
-"""A masked sum from a site's side: what it remembers, what it answers, and what it refuses.
+"""The client of secure aggregation: what it remembers, what it answers, and what it refuses.
 
-A site trusts the plan file, its own disk and its own chance, and not the server. It masks once in a session, signs one
-list, and of every other site opens either the seed of its own mask, if that site is in the list, or its masking key,
-if it is not: with both, the server could take off all masks of that site. What is asked again is answered with the
-same bytes; anything else is refused, also after a restart: the state is on disk before an answer leaves.
+A client trusts the plan file, its own disk and its own random numbers, but not the server. It masks once in a session
+and signs one list of survivors. For every other client it reveals either its share of the mask seed, if that client is
+in the list, or its share of the masking key, if it is not: with both, the server could remove all masks of that
+client. A repeated request is answered with the same bytes. Any other request is refused, also after a restart, because
+the state is on disk before an answer leaves.
 
-One sum is opened per plan file. The sums of two sets of sites differ by those who are in one of them, so a second
-attempt is made only where this site has not opened anything in the one before.
+One sum is unmasked per plan file. The sums over two sets of clients differ by the clients in only one of them. So the
+client begins a second attempt only if it has not revealed anything in the first.
 """
 
 from __future__ import annotations
 
 import hashlib
-import secrets as chance
+import secrets as system_random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -53,29 +54,53 @@ from fedcdh.summaries.integer_vectors import Words, encode_summary
 from fedcdh.summaries.summary import Summary
 
 SummaryProvider = Callable[[], tuple[Summary, bool]]
-"""The summary of this site's rows as its policy lets it leave, and whether that was for research."""
+"""Returns the summary that the policy lets leave, and whether disclosure control was off."""
 
 
 @dataclass(frozen=True)
 class ClientSecrets:
-    """What nobody else may know: two private keys, the seed of the site's own mask, and what others entrusted to it."""
+    """What nobody else may know: two private keys, the seed of the client's own mask, and the shares of others.
+
+    `held` has both shares of every client that shared its secrets.
+    """
 
     sealing: bytes = field(repr=False)
     masking: bytes = field(repr=False)
     seed: bytes = field(repr=False)
-    held: BytesByClient = field(default_factory=dict, repr=False)  # of every site that shared: both of its shares
+    held: BytesByClient = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "held", MappingProxyType(dict(self.held)))
 
     @classmethod
     def new(cls, random: RandomBytes) -> ClientSecrets:
+        """Draw new secrets."""
         return cls(random(KEY_BYTES), random(KEY_BYTES), random(KEY_BYTES))
 
 
 @dataclass(frozen=True)
 class SecAggMember:
-    """What a site remembers of an attempt. It holds secrets until it has opened its part; then it has none left."""
+    """What a client remembers of a session. After it has revealed its shares, it holds no secrets any more.
+
+    Parameters
+    ----------
+    terms : SecAggTerms
+        The terms that the client agreed to.
+    keys : PublicKeys
+        The keys that it sent.
+    secrets : ClientSecrets or None
+        Its secrets, until it has revealed its shares.
+    roster : Roster, optional
+        The roster that it answered.
+    shares : SealedShares, optional
+        The shares that it sent.
+    masked : MaskedVector, optional
+        The masked vector that it sent.
+    present : SurvivorList, optional
+        The list that it signed.
+    opened : UnmaskingShares, optional
+        The shares that it revealed.
+    """
 
     terms: SecAggTerms
     keys: PublicKeys
@@ -88,221 +113,271 @@ class SecAggMember:
 
     @property
     def client(self) -> str:
+        """Name of the client."""
         return self.keys.client
 
     @property
     def session(self) -> str:
+        """Digest of the roster; empty before there is one."""
         return "" if self.roster is None else self.roster.digest
 
 
 @dataclass(frozen=True)
 class SecAggClient:
-    """Who answers: a client of this study, with its key. `random` is for tests only."""
+    """A client of a study that takes part in secure aggregation.
+
+    Parameters
+    ----------
+    study : Study
+        The plan file.
+    client : str
+        Name of the client.
+    key : SigningKey
+        Its key.
+    random : callable, optional
+        Returns the given number of random bytes; for tests only. Default: the operating system's generator.
+    """
 
     study: Study
     client: str
     key: SigningKey
-    random: RandomBytes = field(default=chance.token_bytes, repr=False)
+    random: RandomBytes = field(default=system_random.token_bytes, repr=False)
 
     def answer(
-        self, request: SecAggRequest, state: SecAggMember | None, rows: SummaryProvider
+        self, request: SecAggRequest, state: SecAggMember | None, provide: SummaryProvider
     ) -> tuple[SecAggMember, SecAggReply]:
-        """The answer to what the server asks, and what has to be remembered before it leaves."""
+        """Answer a request of the server.
+
+        Parameters
+        ----------
+        request : SecAggRequest
+            Terms, roster, delivery, list of survivors, or confirmations.
+        state : SecAggMember or None
+            What the client remembers.
+        provide : callable
+            Returns the summary, and whether disclosure control was off. Called in the round of masks only.
+
+        Returns
+        -------
+        state : SecAggMember
+            What has to be remembered before the answer leaves.
+        reply : SecAggReply
+            The answer.
+
+        Raises
+        ------
+        SecureAggregationError
+            If the request does not follow the protocol.
+        SignatureError
+            If a signature is missing or false.
+        """
         if isinstance(request, SecAggTerms):
-            return self._begin(request, state)
+            return self._send_keys(request, state)
         if state is None or state.secrets is None:
-            return self._over(request, state)
+            return self._answer_after_end(request, state)
         if isinstance(request, Roster):
-            return self._share(request, state)
+            return self._share_secrets(request, state)
         if isinstance(request, ShareDelivery):
-            return self._mask(request, state, rows)
+            return self._mask_vector(request, state, provide)
         if isinstance(request, SurvivorList):
-            return self._confirm(request, state)
-        return self._open(request, state)
+            return self._confirm_survivors(request, state)
+        return self._reveal_shares(request, state)
 
-    # Keys
+    # Round 1: keys
 
-    def _begin(self, terms: SecAggTerms, state: SecAggMember | None) -> tuple[SecAggMember, PublicKeys]:
+    def _send_keys(self, terms: SecAggTerms, state: SecAggMember | None) -> tuple[SecAggMember, PublicKeys]:
         terms.check(self.study)
         if self.study.keys.get(self.client) != self.key.public:
             raise SignatureError(
-                f"the plan file names another key for {self.client} than the one here, or does not name this site; use "
-                "the key that it names, or ask for a plan with the new one"
+                f"The plan file names another key for {self.client}, or does not name this client. Expected the key "
+                "here. Use the key that the plan file names, or ask for a plan with the new one"
             )
         if state is not None and terms == state.terms:
             return state, state.keys
         if state is not None and terms.attempt <= state.terms.attempt:
             raise SecureAggregationError(
-                f"this site has agreed to other terms for attempt {state.terms.attempt}; found attempt "
-                f"{terms.attempt}: a new one has a higher number"
+                f"There are new terms for attempt {terms.attempt}, but this client has agreed to others for attempt "
+                f"{state.terms.attempt}. Expected a higher number. Begin another attempt"
             )
         if state is not None and state.opened is not None:
             raise SecureAggregationError(
-                "this site has opened its part of a sum of this study already. The sums of two sets of sites differ by "
-                "single sites, so there is no second one: make a new plan if there has to be, after asking who is "
-                "responsible for data protection"
+                "This client has already helped to unmask a sum of this study. Expected one sum per plan: the sums "
+                "over two sets of clients differ by single clients. If there has to be another, make a new plan, after "
+                "asking the person responsible for data protection"
             )
         secrets = ClientSecrets.new(self.random)
-        keys = PublicKeys(
-            self.client, terms.digest, derive_public_key(secrets.sealing), derive_public_key(secrets.masking)
-        )
-        keys = keys.signed(self.key)
+        public = derive_public_key(secrets.sealing), derive_public_key(secrets.masking)
+        keys = PublicKeys(self.client, terms.digest, *public).signed(self.key)
         return SecAggMember(terms, keys, secrets), keys
 
-    # Shares of two secrets
+    # Round 2: shares of two secrets
 
-    def _share(self, roster: Roster, state: SecAggMember) -> tuple[SecAggMember, SealedShares]:
+    def _share_secrets(self, roster: Roster, state: SecAggMember) -> tuple[SecAggMember, SealedShares]:
         if state.roster is not None and state.shares is not None:
             if roster != state.roster:
                 raise SecureAggregationError(
-                    "this site has answered another roster of this attempt; there is but one: ask why"
+                    "There is a second roster in this attempt. Expected the one that this client has answered. Ask the "
+                    "coordinator why"
                 )
             return state, state.shares
         roster.check(self.study)
         if roster.terms != state.terms or state.keys not in roster.keys:
             raise SecureAggregationError(
-                "the roster is of another attempt, or does not hold the keys that this site has sent; do not go on, "
-                "and ask the coordinator"
+                "The roster is of another attempt, or has other keys for this client. Expected the keys that it sent. "
+                "Do not go on, and ask the coordinator"
             )
         secrets = _require_secrets(state)
-        parts = self._parts(roster, secrets)
-        boxes = {client: self._box(roster, secrets, client, part) for client, part in parts.items()}
-        seal = commit_to_seed(secrets.seed, roster.digest)
-        shares = SealedShares(self.client, roster.digest, seal, _drop_client(boxes, self.client)).signed(self.key)
+        parts = self._split_secrets(roster, secrets)
+        boxes = {client: self._seal_share(roster, secrets, client, part) for client, part in parts.items()}
+        commitment = commit_to_seed(secrets.seed, roster.digest)
+        others = _drop_client(boxes, self.client)
+        shares = SealedShares(self.client, roster.digest, commitment, others).signed(self.key)
         holding = replace(secrets, held={self.client: parts[self.client]})
         return replace(state, secrets=holding, roster=roster, shares=shares), shares
 
-    def _parts(self, roster: Roster, secrets: ClientSecrets) -> dict[str, bytes]:
-        """For every site of the roster, this one included: its share of the seed, then that of the masking key."""
+    def _split_secrets(self, roster: Roster, secrets: ClientSecrets) -> dict[str, bytes]:
+        """Return, for every client of the roster, its share of the seed, then that of the masking key."""
         places = {client: point for client, point in share_points(self.study).items() if client in roster.clients}
         threshold = roster.terms.threshold
         seeds = split_secret(secrets.seed, threshold, places.values(), self.random)
         keys = split_secret(secrets.masking, threshold, places.values(), self.random)
         return {client: seeds[point] + keys[point] for client, point in places.items()}
 
-    def _box(self, roster: Roster, secrets: ClientSecrets, client: str, part: bytes) -> bytes:
-        secret = agree_secret(secrets.sealing, roster.of(client).sealing)
+    def _seal_share(self, roster: Roster, secrets: ClientSecrets, client: str, part: bytes) -> bytes:
+        secret = agree_secret(secrets.sealing, roster.keys_of(client).sealing)
         return seal(secret, roster.digest, self.client, client, part, self.random(NONCE_BYTES))
 
-    # The masked numbers
+    # Round 3: the masked vector
 
-    def _mask(
-        self, delivery: ShareDelivery, state: SecAggMember, rows: SummaryProvider
+    def _mask_vector(
+        self, delivery: ShareDelivery, state: SecAggMember, provide: SummaryProvider
     ) -> tuple[SecAggMember, MaskedVector]:
         roster, secrets = _require_roster(state, delivery.session), _require_secrets(state)
         clients = delivery.clients
         if state.masked is not None:
             if clients != state.masked.masked_with:
                 raise SecureAggregationError(
-                    f"this site has masked its numbers with {', '.join(state.masked.masked_with)} in this session; "
-                    "found another list of sites: do not go on, and ask the coordinator"
+                    f"The delivery names {', '.join(clients)}. Expected {', '.join(state.masked.masked_with)}, with "
+                    "which this client has masked its vector. Do not go on, and ask the coordinator"
                 )
             return state, state.masked
         if self.client not in clients or not set(clients) <= set(roster.clients):
             raise SecureAggregationError(
-                "sites that sent shares are not those of the roster, or this site is not among them"
+                "The clients that sent shares are not those of the roster, or this client is not among them. Expected "
+                "clients of the roster, this one included. Do not go on, and ask the coordinator"
             )
         roster.terms.check_present(clients, "sent shares")
         held = {
-            sender: self._received(roster, secrets, sender, delivery) for sender in clients if sender != self.client
+            sender: self._unseal_share(roster, secrets, sender, delivery) for sender in clients if sender != self.client
         }
-        summary, research = rows()
-        words = encode_summary(self._with_noise(summary), self.study.plan, roster.terms.groups_of(roster.clients))
-        masked = words + self._masks(roster, secrets, clients, len(words))
+        summary, research = provide()
+        groups = roster.terms.groups_of(roster.clients)
+        words = encode_summary(self._with_noise(summary), self.study.plan, groups)
+        masked = words + self._sum_masks(roster, secrets, clients, len(words))
         message = MaskedVector(self.client, roster.digest, clients, research, masked).signed(self.key)
         return replace(state, secrets=replace(secrets, held={**secrets.held, **held}), masked=message), message
 
     def _with_noise(self, summary: Summary) -> Summary:
-        """What the plan asks for, unless it is in there already."""
+        """Add the noise that the plan asks for, unless the summary has it."""
         noise = self.study.plan.noise
         if noise is None or summary.noise:
             return summary
         return (add_noise if noise.shared == "each" else add_noise_share)(summary, self.study.plan, self.random)
 
-    def _received(self, roster: Roster, secrets: ClientSecrets, sender: str, delivery: ShareDelivery) -> bytes:
+    def _unseal_share(self, roster: Roster, secrets: ClientSecrets, sender: str, delivery: ShareDelivery) -> bytes:
         box = delivery.boxes[sender].get(self.client)
         if box is None:
             raise SecureAggregationError(
-                f"there is nothing from {sender} for {self.client} among what was sent; ask for it again"
+                f"The delivery has no shares of {sender} for {self.client}. Expected shares of every sender. Ask the "
+                "coordinator for the delivery again"
             )
-        part = unseal(agree_secret(secrets.sealing, roster.of(sender).sealing), roster.digest, sender, self.client, box)
+        secret = agree_secret(secrets.sealing, roster.keys_of(sender).sealing)
+        part = unseal(secret, roster.digest, sender, self.client, box)
         if len(part) != 2 * SHARE_BYTES:
             raise SecureAggregationError(
-                f"what {sender} sealed for {self.client} are not two shares; ask {sender} what it runs"
+                f"{sender} sealed {len(part)} bytes for {self.client}. Expected two shares of {SHARE_BYTES} bytes. Ask "
+                f"{sender} which version of fedcdh it runs"
             )
         return part
 
-    def _masks(self, roster: Roster, secrets: ClientSecrets, clients: ClientNames, count: int) -> Words:
-        """Own mask and pair masks: of two sites, the first by name adds theirs and the other takes it away."""
+    def _sum_masks(self, roster: Roster, secrets: ClientSecrets, clients: ClientNames, count: int) -> Words:
+        """Sum the own mask and the pair masks: of two clients, the first by name adds, the other subtracts."""
         total = expand_mask(derive_self_mask_key(secrets.seed, roster.digest, self.client), count).copy()
         for other in clients:
             if other != self.client:
-                secret = agree_secret(secrets.masking, roster.of(other).masking)
+                secret = agree_secret(secrets.masking, roster.keys_of(other).masking)
                 mask = expand_mask(derive_pair_mask_key(secret, roster.digest, self.client, other), count)
                 total = total + mask if self.client < other else total - mask
         return total
 
-    # The list, and what is opened
+    # Rounds 4 and 5: the list of survivors, and the shares for unmasking
 
-    def _confirm(self, present: SurvivorList, state: SecAggMember) -> tuple[SecAggMember, SurvivorConfirmation]:
-        roster = _require_roster(state, present.session)
-        if state.present is not None and present != state.present:
+    def _confirm_survivors(
+        self, survivors: SurvivorList, state: SecAggMember
+    ) -> tuple[SecAggMember, SurvivorConfirmation]:
+        roster = _require_roster(state, survivors.session)
+        if state.present is not None and survivors != state.present:
             raise SecureAggregationError(
-                "this site has signed another list of those present in this session; two lists would open two sums: do "
-                "not go on, and ask the coordinator"
+                "There is a second list of survivors in this session. Expected the one that this client has signed: "
+                "two lists would unmask two sums. Do not go on, and ask the coordinator"
             )
-        if self.client not in present.clients or not set(present.clients) <= set(_mask_partners(state)):
+        if self.client not in survivors.clients or not set(survivors.clients) <= set(_mask_partners(state)):
             raise SecureAggregationError(
-                "the list names sites that this one has no masks with, or does not name this site; then it has no part "
-                "in opening the sum"
+                "The list of survivors names clients that this one has no masks with, or does not name this client. "
+                "Expected clients that masked together, this one included. Do not go on, and ask the coordinator"
             )
-        roster.terms.check_present(present.clients, "sent masked numbers")
-        confirmed = SurvivorConfirmation(self.client, roster.digest, present.digest).signed(self.key)
-        return replace(state, present=present), confirmed
+        roster.terms.check_present(survivors.clients, "sent masked vectors")
+        confirmation = SurvivorConfirmation(self.client, roster.digest, survivors.digest).signed(self.key)
+        return replace(state, present=survivors), confirmation
 
-    def _open(self, confirmations: ConfirmedSurvivors, state: SecAggMember) -> tuple[SecAggMember, UnmaskingShares]:
-        roster, secrets, present = (
-            _require_roster(state, confirmations.present.session),
-            _require_secrets(state),
-            confirmations.present,
-        )
-        if present != state.present:
+    def _reveal_shares(
+        self, confirmed: ConfirmedSurvivors, state: SecAggMember
+    ) -> tuple[SecAggMember, UnmaskingShares]:
+        survivors = confirmed.present
+        roster, secrets = _require_roster(state, survivors.session), _require_secrets(state)
+        if survivors != state.present:
             raise SecureAggregationError(
-                "this is not the list that this site has signed; do not go on, and ask the coordinator"
+                "This is another list of survivors. Expected the one that this client has signed. Do not go on, and "
+                "ask the coordinator"
             )
-        confirmations.check(self.study, roster.terms)
-        seeds = {client: secrets.held[client][:SHARE_BYTES] for client in present.clients}
-        absent = set(_mask_partners(state)) - set(present.clients)
+        confirmed.check(self.study, roster.terms)
+        seeds = {client: secrets.held[client][:SHARE_BYTES] for client in survivors.clients}
+        absent = set(_mask_partners(state)) - set(survivors.clients)
         keys = {client: secrets.held[client][SHARE_BYTES:] for client in sorted(absent)}
-        message = UnmaskingShares(self.client, roster.digest, present.digest, seeds, keys).signed(self.key)
+        message = UnmaskingShares(self.client, roster.digest, survivors.digest, seeds, keys).signed(self.key)
         return replace(state, secrets=None, masked=None, opened=message), message
 
-    def _over(self, request: SecAggRequest, state: SecAggMember | None) -> tuple[SecAggMember, SecAggReply]:
-        """The last answer once more, if it is the same that is asked; there is nothing left for any other."""
+    def _answer_after_end(self, request: SecAggRequest, state: SecAggMember | None) -> tuple[SecAggMember, SecAggReply]:
+        """Repeat the last answer for the same request; refuse any other, for which the secrets are gone."""
         if state is None:
             raise SecureAggregationError(
-                "this site has sent no keys for a masked sum of this study; begin with the terms"
+                "This client has sent no keys for secure aggregation of this study. Expected the terms first. Begin "
+                "with the terms"
             )
         if isinstance(request, ConfirmedSurvivors) and request.present == state.present and state.opened is not None:
             return state, state.opened
         raise SecureAggregationError(
-            "this site has opened its part, and has forgotten all secrets of this session: it is over"
+            "This client has revealed its shares and deleted all secrets of this session. Expected no further request: "
+            "the session is over. Make a new plan if another sum is needed"
         )
 
 
 def share_points(study: Study) -> dict[str, int]:
-    """Where on the polynomials the shares of every client are."""
+    """Return the point of every client, at which its shares are."""
     return {client: place for place, client in enumerate(study.plan.clients, start=1)}
 
 
 def commit_to_seed(seed: bytes, session: str) -> str:
-    """Tells a seed from others, and nothing about it."""
+    """Return a digest that identifies a seed and reveals nothing about it."""
     return hashlib.sha256(bytes.fromhex(session) + seed).hexdigest()
 
 
 def _require_secrets(state: SecAggMember) -> ClientSecrets:
     if state.secrets is None:
-        raise SecureAggregationError("this session is over, and its secrets are gone")
+        raise SecureAggregationError(
+            "The secrets of this session are deleted. Expected a session that is not over. Make a new plan if another "
+            "sum is needed"
+        )
     return state.secrets
 
 
@@ -312,10 +387,10 @@ def _mask_partners(state: SecAggMember) -> ClientNames:
 
 def _require_roster(state: SecAggMember, session: str) -> Roster:
     if state.roster is None or session != state.session:
+        expected = f"the session {state.session[:12]} of this client" if state.roster else "a roster first"
         raise SecureAggregationError(
-            f"this is of the session {session[:12]}, and this site is in "
-            + (f"{state.session[:12]}" if state.roster else "none yet")
-            + "; do not go on with it, and ask the coordinator"
+            f"The request is of the session {session[:12]}. Expected {expected}. Do not go on with it, and ask the "
+            "coordinator"
         )
     return state.roster
 

@@ -1,7 +1,7 @@
-"""What a site remembers of a masked sum between its answers, in a file that only its owner may read.
+"""The state of a client between its answers, in a file that only its owner may read.
 
-The file is written before an answer leaves. While a sum is under way it holds private keys and others' shares; when
-this site has opened its part, it holds none of them, but stays: so that nothing is opened twice.
+The file is written before an answer leaves. During a session it holds private keys and the shares of others. When the
+client has revealed its shares, the file holds none of them, but stays, so that nothing is revealed twice.
 """
 
 from __future__ import annotations
@@ -46,15 +46,41 @@ _SECRETS = ("sealing", "masking", "seed")
 
 @dataclass(frozen=True)
 class ClientStateFile:
-    """The memory of one site in one study."""
+    """The state of one client in one study, as a file.
+
+    Parameters
+    ----------
+    path : Path
+        Where the file is, or will be.
+    """
 
     path: Path
 
-    def answer(self, site: SecAggClient, request: SecAggRequest, rows: SummaryProvider) -> SecAggReply:
-        """The site's answer; when it is out of here, what it has to remember is on disk."""
+    def answer(self, client: SecAggClient, request: SecAggRequest, provide: SummaryProvider) -> SecAggReply:
+        """Answer a request, and write the state before the answer leaves.
+
+        Parameters
+        ----------
+        client : SecAggClient
+            The client.
+        request : SecAggRequest
+            The request of the server.
+        provide : callable
+            Returns the summary, and whether disclosure control was off.
+
+        Returns
+        -------
+        SecAggReply
+            The answer.
+
+        Raises
+        ------
+        SecureAggregationError
+            If the file cannot be used, or the request does not follow the protocol.
+        """
         with hold_lock(self.path.with_name(f"{self.path.name}.lock")):
-            before = self._read(site.study, site.client)
-            after, reply = site.answer(request, before, rows)
+            before = self._read(client.study, client.client)
+            after, reply = client.answer(request, before, provide)
             if after != before:
                 write_atomically(self.path, write_state(after), private=True)
             return reply
@@ -63,25 +89,27 @@ class ClientStateFile:
         if not self.path.exists():
             return None
         kinds = (*_MESSAGES.values(), MaskedVector)
-        most = 1000 * len(study.plan.clients) + 2 * sum(max_message_bytes(study.plan, kind) for kind in kinds)
-        content = read_regular_file(
-            self.path, most, "what this site remembers of a masked sum", refuse=SecureAggregationError
-        )
+        limit = 1000 * len(study.plan.clients) + 2 * sum(max_message_bytes(study.plan, kind) for kind in kinds)
+        content = read_regular_file(self.path, limit, "the state of secure aggregation", refuse=SecureAggregationError)
         if not is_private_file(self.path):
             raise self._refuse(
-                f"others may read it, and it holds secrets; take their rights away (chmod 600 {self.path})"
+                f"others may read it. Expected a file that only its owner may read: it holds secrets. Run chmod 600 "
+                f"{self.path}"
             )
         state = read_state(content, study, self._refuse)
         if state.client != client or state.terms.study != hash_study(study):
-            raise self._refuse("it is of another study or another client; name another file with --state")
+            raise self._refuse(
+                f"it is of another study or another client. Expected {client} in this study. Name another file with "
+                "--state"
+            )
         return state
 
     def _refuse(self, reason: str) -> SecureAggregationError:
-        return SecureAggregationError(f"{self.path} cannot be used: {reason}")
+        return SecureAggregationError(f"The file {self.path} cannot be used: {reason}")
 
 
 def write_state(state: SecAggMember) -> str:
-    """The text of a state."""
+    """Return the text of a state."""
     messages = {name: getattr(state, name) for name in _MESSAGES}
     return to_readable_json(
         {
@@ -94,10 +122,10 @@ def write_state(state: SecAggMember) -> str:
 
 
 def read_state(content: bytes, study: Study, refuse: Any = SecureAggregationError) -> SecAggMember:
-    """The state that `write_state` wrote."""
+    """Read a state that `write_state` wrote; raise what `refuse` returns for anything else."""
     found = parse_json(content, refuse=refuse)
     if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise refuse(f"it does not say that its format is {FORMAT!r}")
+        raise refuse(f"it does not say that its format is {FORMAT!r}. Name another file with --state")
     try:
         messages: dict[str, Any] = {
             name: None if found[name] is None else read_message(found[name].encode(), study.plan, kind)
@@ -110,7 +138,9 @@ def read_state(content: bytes, study: Study, refuse: Any = SecureAggregationErro
     except (LookupError, TypeError, AttributeError, ValueError):
         same = False
     if not same:
-        raise refuse("it is not written the way this program writes one; if it was lost, begin another attempt")
+        raise refuse(
+            "it was changed. Expected what this program wrote. Restore it; if it is lost, begin another attempt"
+        )
     return state
 
 
@@ -128,5 +158,5 @@ def _secrets_from_json(found: Any) -> ClientSecrets | None:
     return ClientSecrets(**{name: base64.b64decode(found[name]) for name in _SECRETS}, held=held)
 
 
-def _to_base64(secret: bytes) -> str:
-    return base64.b64encode(secret).decode("ascii")
+def _to_base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")

@@ -1,7 +1,7 @@
-"""Reading the messages of a masked sum: what is not written in the one way it can be is refused.
+"""Reads the messages of secure aggregation, and refuses any that are not in canonical form.
 
-Lengths are bounded by the plan and compared before anything is parsed; a message that was read is written again, and
-has to give the same bytes.
+The plan bounds the length of a message, which is compared before anything is parsed. A message that was read is written
+again, and has to give the same bytes.
 """
 
 from __future__ import annotations
@@ -38,33 +38,67 @@ from fedcdh.summaries.plan import StudyPlan
 
 SIGNATURE_BYTES = 64
 SEALED_SHARES_BYTES = NONCE_BYTES + 2 * SHARE_BYTES + TAG_BYTES
-"""Bytes in which a site sends another its shares of two secrets."""
+"""Number of bytes in which a client sends another its shares of two secrets."""
 
 MessageT = TypeVar("MessageT", bound=SecAggMessage)
 
 
 def max_message_bytes(plan: StudyPlan, kind: type[SecAggMessage]) -> int:
-    """No message of this kind is longer in this study: what to read at most before looking at any of it."""
-    sites = len(plan.clients)
+    """Return the largest number of bytes that a message of this kind can have in this study.
+
+    Parameters
+    ----------
+    plan : StudyPlan
+        The plan of the study.
+    kind : type
+        Class of the message.
+
+    Returns
+    -------
+    int
+        Number of bytes.
+    """
+    clients = len(plan.clients)
     name = max(len(to_canonical_json(client).encode()) for client in plan.clients)
-    terms = 1000 + sites * (name + 1000)  # names of groups
+    terms = 1000 + clients * (name + 1000)  # names of groups
     each = {
         SecAggTerms: 0,
         PublicKeys: 500,
         Roster: 500,
         SealedShares: 200,
-        ShareDelivery: 200 * sites,
+        ShareDelivery: 200 * clients,
         MaskedVector: 0,
         SurvivorList: 0,
     }
-    numbers = 8 * vector_length(plan, sites) if kind is MaskedVector else 0
-    return terms + sites * (sites if kind is ShareDelivery else 1) * name + sites * each.get(kind, 300) + numbers
+    numbers = 8 * vector_length(plan, clients) if kind is MaskedVector else 0
+    names = clients * (clients if kind is ShareDelivery else 1) * name
+    return terms + names + clients * each.get(kind, 300) + numbers
 
 
 def read_message(blob: bytes, plan: StudyPlan, *kinds: type[MessageT]) -> MessageT:
-    """The message in these bytes, if it is of one of these kinds; SecureAggregationError for anything else."""
+    """Read a message of one of these kinds.
+
+    Parameters
+    ----------
+    blob : bytes
+        The bytes of the message.
+    plan : StudyPlan
+        The plan of the study.
+    *kinds : type
+        Classes of messages that are expected.
+
+    Returns
+    -------
+    SecAggMessage
+        The message.
+
+    Raises
+    ------
+    SecureAggregationError
+        If the bytes are anything else.
+    """
     if len(blob) > max(max_message_bytes(plan, kind) for kind in kinds):
-        raise _format_error(f"it has {len(blob)} bytes, which are too many for this plan")
+        raise _format_error(f"it has {len(blob)} bytes, more than this plan allows")
     line, _, data = blob.partition(b"\n")
     document = parse_json(line, refuse=_format_error)
     if not isinstance(document, dict) or document.pop("format", None) != FORMAT:
@@ -72,19 +106,19 @@ def read_message(blob: bytes, plan: StudyPlan, *kinds: type[MessageT]) -> Messag
     kind = next((one for one in kinds if one.kind == document.get("round")), None)
     if kind is None:
         found, wanted = str(document.get("round"))[:40], " or ".join(one.kind for one in kinds)
-        raise _format_error(f"it is {found!r} of the rounds, expected {wanted}")
+        raise _format_error(f"it is of the round {found!r}, expected {wanted}")
     try:
         message = _build_message(kind, document, data)
         same = message.to_bytes() == blob
     except (LookupError, TypeError, AttributeError, ValueError) as problem:
-        raise _format_error(f"a field is not what belongs there: {repr(problem)[:120]}") from None
+        raise _format_error(f"a field has a wrong value: {repr(problem)[:120]}") from None
     if not same:
-        raise _format_error("it was changed on the way, or is not written in the one way it can be")
+        raise _format_error("it was changed on the way, or is not in canonical form")
     return message
 
 
 def _build_message(kind: type[MessageT], document: Mapping[str, Any], data: bytes) -> MessageT:
-    """From checked fields; whether they were written in the one way is seen when they are written again."""
+    """Build a message from checked fields; writing it again shows whether they were in canonical form."""
     names = {one.name for one in fields(kind)}  # type: ignore[arg-type]
     if set(document) != names | {"round"} or document["round"] != kind.kind:
         raise _format_error(f"expected the fields {', '.join(sorted(names))}")
@@ -94,28 +128,28 @@ def _build_message(kind: type[MessageT], document: Mapping[str, Any], data: byte
     found |= {name: _FIELD_READERS["", name](document[name]) for name in names - found.keys() if name != "words"}
     if "words" in names:
         if len(data) % 8:
-            raise ValueError("the numbers are not whole")
+            raise ValueError("the numbers are not of 8 bytes each")
         found["words"] = np.frombuffer(data, dtype="<u8").astype(np.uint64)
     elif data:
-        raise ValueError("something stands behind the line")
+        raise ValueError("there are bytes after the line")
     return kind(**found)
 
 
 def _read_digest(found: Any) -> str:
     if not is_digest(found):
-        raise ValueError("no digest")
+        raise ValueError("not a digest")
     return str(found)
 
 
 def _read_name(found: Any) -> str:
     if not is_name(found):
-        raise ValueError("no name")
+        raise ValueError("not a name")
     return str(found)
 
 
 def _read_names(found: Any) -> ClientNames:
     if not isinstance(found, list) or found != sorted(set(found)):
-        raise ValueError("no sorted list of names")
+        raise ValueError("not a sorted list of names")
     return tuple(map(_read_name, found))
 
 
@@ -135,7 +169,7 @@ def _bytes_reader(length: int) -> Callable[[Any], bytes]:
 def _mapping_reader(inner: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
     def read_them(found: Any) -> dict[str, Any]:
         if not isinstance(found, dict):
-            raise ValueError("no object")
+            raise ValueError("not an object")
         return {_read_name(name): inner(one) for name, one in found.items()}
 
     return read_them
@@ -144,7 +178,7 @@ def _mapping_reader(inner: Callable[[Any], Any]) -> Callable[[Any], dict[str, An
 def _integer_reader(most: int) -> Callable[[Any], int]:
     def read_it(found: Any) -> int:
         if type(found) is not int or not 1 <= found <= most:
-            raise ValueError("no such number")
+            raise ValueError("a number out of range")
         return found
 
     return read_it
@@ -160,7 +194,7 @@ def _message_reader(kind: type[MessageT]) -> Callable[[Any], MessageT]:
     def read_it(found: Any) -> MessageT:
         document = dict(found)
         if document.pop("format", None) != FORMAT:
-            raise ValueError("no message")
+            raise ValueError("not a message")
         return _build_message(kind, document, b"")
 
     return read_it
@@ -168,7 +202,7 @@ def _message_reader(kind: type[MessageT]) -> Callable[[Any], MessageT]:
 
 def _read_public_keys(found: Any) -> tuple[PublicKeys, ...]:
     if not isinstance(found, list):
-        raise ValueError("no list")
+        raise ValueError("not a list")
     return tuple(map(_message_reader(PublicKeys), found))
 
 
@@ -198,11 +232,11 @@ _FIELD_READERS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("roster", "keys"): _read_public_keys,
     ("confirmations", "present"): _message_reader(SurvivorList),
 }
-"""How a field is read: of one kind of message, or of all."""
+"""Reader of a field, by kind of message and name of the field; the kind is empty for all messages."""
 
 
 def _format_error(reason: str) -> SecureAggregationError:
     return SecureAggregationError(
-        f"this is no message of a masked sum ({reason}); ask for the file again, as it was written, and use the same "
-        "version of fedcdh at all sites"
+        f"A message of secure aggregation cannot be read: {reason}. Expected the bytes that fedcdh wrote. Ask for the "
+        "file again, and use the same version of fedcdh at all clients"
     )

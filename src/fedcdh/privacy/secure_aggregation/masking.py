@@ -1,7 +1,7 @@
-"""Masks and keys: what two sites know and the server does not, and streams of numbers that look like chance.
+"""Masks and keys: secrets that two clients share and the server does not know, and streams of pseudorandom numbers.
 
-Every key is used for one purpose in one session: the session and the purpose, with the names it concerns, go into its
-derivation (HKDF-SHA256). So the counter of a stream (AES-256-CTR) may begin at zero, and no mask occurs twice.
+Every key serves one purpose in one session: the session, the purpose and the names it concerns enter its derivation
+(HKDF-SHA256). So the counter of a stream (AES-256-CTR) may begin at zero, and no mask occurs twice.
 """
 
 from __future__ import annotations
@@ -25,61 +25,137 @@ _FORMAT = "fedcdh-masking-1"
 
 
 def derive_public_key(private: bytes) -> bytes:
-    """The public key of a private X25519 key, which is any 32 random bytes."""
+    """Return the public key of a private X25519 key, which is any 32 random bytes."""
     return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
 
 
 def agree_secret(private: bytes, public: bytes) -> bytes:
-    """What only the two owners of these keys can compute (X25519)."""
+    """Return the secret that only the owners of these two keys can compute (X25519).
+
+    Parameters
+    ----------
+    private : bytes
+        Private key of one of them.
+    public : bytes
+        Public key of the other.
+
+    Returns
+    -------
+    bytes
+        32 bytes.
+
+    Raises
+    ------
+    SecureAggregationError
+        If the public key is a point that no private key has.
+    """
     try:
         return X25519PrivateKey.from_private_bytes(private).exchange(X25519PublicKey.from_public_bytes(public))
     except ValueError:
         raise SecureAggregationError(
-            "a public key is none that anyone can own; do not go on with whoever sent it"
+            "A public key is one that nobody can own. Expected a key of X25519. Do not go on with its sender"
         ) from None
 
 
 def derive_key(secret: bytes, salt: bytes, info: bytes) -> bytes:
-    """A key of 32 bytes (HKDF-SHA256, RFC 5869)."""
+    """Return a key of 32 bytes (HKDF-SHA256, RFC 5869)."""
     return HKDF(hashes.SHA256(), KEY_BYTES, salt, info).derive(secret)
 
 
 def expand_mask(key: bytes, count: int, counter: bytes = bytes(16)) -> Words:
-    """So many numbers modulo 2⁶⁴ that nobody without the key can tell from chance (AES-256-CTR)."""
+    """Expand a key to a mask: numbers modulo 2⁶⁴ that look random without the key (AES-256-CTR).
+
+    Parameters
+    ----------
+    key : bytes
+        32 bytes.
+    count : int
+        Number of numbers.
+    counter : bytes, optional
+        First counter. Default: zero.
+
+    Returns
+    -------
+    array of uint64
+        The mask.
+    """
     encryptor = Cipher(algorithms.AES256(key), modes.CTR(counter)).encryptor()
     return np.frombuffer(encryptor.update(bytes(8 * count)), dtype="<u8").astype(np.uint64, copy=False)
 
 
 def derive_self_mask_key(seed: bytes, session: str, client: str) -> bytes:
-    """Of the mask that a site alone knows."""
+    """Return the key of the mask that only one client knows."""
     return derive_key(seed, bytes.fromhex(session), _encode_purpose("self", client))
 
 
 def derive_pair_mask_key(secret: bytes, session: str, one: str, other: str) -> bytes:
-    """Of the mask that two sites share, whoever of them asks."""
+    """Return the key of the mask that two clients share, in either order of their names."""
     return derive_key(secret, bytes.fromhex(session), _encode_purpose("pair", *sorted((one, other))))
 
 
 def seal(secret: bytes, session: str, sender: str, receiver: str, text: bytes, nonce: bytes) -> bytes:
-    """A text that only these two can read, and nobody can pass off as another's, or of another session."""
+    """Encrypt a text so that only the receiver can read it (AES-256-GCM).
+
+    It is bound to the sender, the receiver and the session.
+
+    Parameters
+    ----------
+    secret : bytes
+        Secret that sender and receiver share.
+    session : str
+        Digest of the session, in hexadecimal digits.
+    sender, receiver : str
+        Names of the clients.
+    text : bytes
+        What to encrypt.
+    nonce : bytes
+        12 random bytes.
+
+    Returns
+    -------
+    bytes
+        Nonce and ciphertext.
+    """
     purpose = _encode_purpose("shares", sender, receiver)
     key = derive_key(secret, bytes.fromhex(session), purpose)
     return nonce + AESGCM(key).encrypt(nonce, text, bytes.fromhex(session) + purpose)
 
 
 def unseal(secret: bytes, session: str, sender: str, receiver: str, box: bytes) -> bytes:
-    """What `seal` closed; SecureAggregationError for anything else."""
+    """Decrypt what `seal` encrypted.
+
+    Parameters
+    ----------
+    secret : bytes
+        Secret that sender and receiver share.
+    session : str
+        Digest of the session, in hexadecimal digits.
+    sender, receiver : str
+        Names of the clients.
+    box : bytes
+        Nonce and ciphertext.
+
+    Returns
+    -------
+    bytes
+        The text.
+
+    Raises
+    ------
+    SecureAggregationError
+        If it was changed, or is of another pair of clients or another session.
+    """
     purpose = _encode_purpose("shares", sender, receiver)
     key = derive_key(secret, bytes.fromhex(session), purpose)
     try:
         return AESGCM(key).decrypt(box[:NONCE_BYTES], box[NONCE_BYTES:], bytes.fromhex(session) + purpose)
     except (InvalidTag, ValueError):
         raise SecureAggregationError(
-            f"what {sender} is said to have sent to {receiver} was changed on the way, or is of another session; do "
-            "not go on, and ask the coordinator what happened"
+            f"The sealed shares of {sender} for {receiver} were changed on the way, or are of another session. "
+            "Expected them as they were sent. Do not go on, and ask the coordinator what happened"
         ) from None
 
 
 def _encode_purpose(*words: str) -> bytes:
-    """One text for one list of words, whatever they hold."""
+    """Return bytes that are different for different lists of words."""
     return json.dumps([_FORMAT, *words], separators=(",", ":"), ensure_ascii=False).encode()

@@ -1,13 +1,15 @@
-"""A masked sum from the server's side: each round from the answers of the one before, and in the end the sum.
+"""The server of secure aggregation: each round from the answers of the one before, and finally the sum.
 
-The server keeps no secret. It sees masked numbers, seeds of those present and masking keys of those who left, and
-learns the sum over those present. What it puts together is checked as a summary is: it can find that some site lied,
-and not which. Messages are checked as they come: signature, session, and that they are one of each site.
+The server keeps no secret. It sees masked vectors, mask seeds of the survivors and masking keys of the clients that
+left, and learns the sum over the survivors. It validates that sum as it validates a summary, and so can find that some
+client lied, but not which. It checks each message as it arrives: the signature, the session, and that there is one per
+client.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations, islice
 from typing import TypeVar
 
@@ -41,191 +43,405 @@ from fedcdh.summaries.aggregation import Aggregate
 from fedcdh.summaries.integer_vectors import Groups, Words, decode_aggregate, vector_length
 
 MAX_SHARE_SUBSETS = 2000
-"""Sets of shares that are tried where some are false."""
+"""Number of subsets of shares that are tried where some shares are false."""
 
 ReplyT = TypeVar("ReplyT", bound=SignedMessage)
 
 
-def check_keys(study: Study, terms: SecAggTerms, keys: PublicKeys) -> None:
-    """Refuses keys that were not signed for these terms."""
-    keys.check_signature(study)
-    if keys.terms != terms.digest:
-        raise SecureAggregationError(f"the keys of {keys.client} are for other terms; ask the site to answer these")
+@dataclass(frozen=True)
+class SecAggServer:
+    """The server of a study: for every round, a check of each answer and the request of the next round.
 
+    Parameters
+    ----------
+    study : Study
+        The plan file, which names the keys of the clients.
+    """
 
-def build_roster(study: Study, terms: SecAggTerms, keys: Iterable[PublicKeys]) -> Roster:
-    """Who takes part: those whose keys came."""
-    roster = Roster(terms, tuple(sorted(keys, key=lambda one: one.client)))
-    roster.check(study)
-    return roster
+    study: Study
 
+    # Round 1: keys
 
-def check_shares(study: Study, roster: Roster, shares: SealedShares) -> None:
-    """Refuses shares that are not for all the others of the roster."""
-    _check_session(study, roster, shares)
-    if shares.sealed.keys() != set(roster.clients) - {shares.client}:
-        raise SecureAggregationError(
-            f"{shares.client} did not send shares for all other sites of the roster; ask it again"
-        )
+    def check_keys(self, terms: SecAggTerms, keys: PublicKeys) -> None:
+        """Refuse keys that were not signed for these terms.
 
+        Parameters
+        ----------
+        terms : SecAggTerms
+            The terms of the session.
+        keys : PublicKeys
+            Answer of a client.
 
-def build_delivery(roster: Roster, shares: Iterable[SealedShares]) -> ShareDelivery:
-    """The sealed shares for those who will mask with one another."""
-    sent = {one.client: one for one in shares}
-    roster.terms.check_present(tuple(sorted(sent)), "sent shares")
-    boxes = {
-        sender: {client: box for client, box in one.sealed.items() if client in sent} for sender, one in sent.items()
-    }
-    return ShareDelivery(roster.digest, boxes)
-
-
-def check_masked(study: Study, roster: Roster, delivery: ShareDelivery, masked: MaskedVector) -> None:
-    """Refuses numbers that are under other masks, or of another length."""
-    _check_session(study, roster, masked)
-    groups = len(roster.terms.groups_of(roster.clients))
-    if masked.masked_with != delivery.clients or len(masked.words) != vector_length(study.plan, groups):
-        raise SecureAggregationError(
-            f"the numbers of {masked.client} are masked with other sites than those that sent shares, or are not "
-            f"{vector_length(study.plan, groups)}; ask the site to answer this delivery"
-        )
-
-
-def list_survivors(roster: Roster, clients: Iterable[str]) -> SurvivorList:
-    """The list of those whose numbers came; from now on, the sum is of these or there is none."""
-    present = SurvivorList(roster.digest, tuple(sorted(clients)))
-    roster.terms.check_present(present.clients, "sent masked numbers")
-    return present
-
-
-def check_confirmed(study: Study, roster: Roster, present: SurvivorList, confirmed: SurvivorConfirmation) -> None:
-    """Refuses a signature to another list, or of somebody who is not in it."""
-    _check_session(study, roster, confirmed)
-    if confirmed.present != present.digest or confirmed.client not in present.clients:
-        raise SecureAggregationError(
-            f"{confirmed.client} signed another list, or is not in it; ask the site to answer this one"
-        )
-
-
-def collect_confirmations(
-    study: Study, roster: Roster, present: SurvivorList, confirmed: Iterable[SurvivorConfirmation]
-) -> ConfirmedSurvivors:
-    """The list with the signatures under it."""
-    confirmations = ConfirmedSurvivors(present, {one.client: one.signature for one in confirmed})
-    confirmations.check(study, roster.terms)
-    return confirmations
-
-
-def check_opened(
-    study: Study, roster: Roster, delivery: ShareDelivery, present: SurvivorList, opened: UnmaskingShares
-) -> None:
-    """Refuses shares that are not of the seeds of those present and of the keys of those who left."""
-    _check_session(study, roster, opened)
-    right = opened.present == present.digest and opened.client in present.clients
-    left = set(delivery.clients) - set(present.clients)
-    if not right or opened.seeds.keys() != set(present.clients) or opened.keys.keys() != left:
-        raise SecureAggregationError(
-            f"what {opened.client} opens is not what was asked for; ask the site to answer again"
-        )
-
-
-def unmask_sum(
-    study: Study,
-    roster: Roster,
-    shares: Mapping[str, SealedShares],
-    masked: Iterable[MaskedVector],
-    present: SurvivorList,
-    opened: Sequence[UnmaskingShares],
-) -> Aggregate:
-    """The sum over those present, integer for integer that of their summaries, whatever was added to hide them."""
-    if len(opened) < roster.terms.threshold:
-        raise SecureAggregationError(
-            f"{len(opened)} sites have opened their part ({', '.join(sorted(one.client for one in opened))}), and "
-            f"{roster.terms.threshold} are needed; wait for more"
-        )
-    total: Words | None = None
-    for one in masked:
-        total = one.words.copy() if total is None else total + one.words
-    if total is None:
-        raise SecureAggregationError("there are no masked numbers; expected those of all who are present")
-    total = total - _recover_masks(study, roster, shares, present, opened, len(total))
-    everybody = roster.terms.groups_of(roster.clients)
-    there = roster.terms.groups_of(present.clients)
-    return decode_aggregate(_drop_absent_groups(total, study, everybody, there), study.plan, there)
-
-
-def _recover_masks(
-    study: Study,
-    roster: Roster,
-    shares: Mapping[str, SealedShares],
-    present: SurvivorList,
-    opened: Sequence[UnmaskingShares],
-    count: int,
-) -> Words:
-    """All that hides the sum: own masks of those present, and pair masks whose other half never came."""
-    place, session = share_points(study), roster.digest
-
-    def seed_of(client: str, found: bytes) -> bool:
-        return commit_to_seed(found, session) == shares[client].commitment
-
-    def key_of(client: str, found: bytes) -> bool:
-        return derive_public_key(found) == roster.of(client).masking
-
-    hidden = np.zeros(count, dtype=np.uint64)
-    for client in present.clients:
-        known = {place[one.client]: one.seeds[client] for one in opened}
-        seed = _recover_secret(known, roster, client, seed_of)
-        hidden += expand_mask(derive_self_mask_key(seed, session, client), count)
-    for gone in sorted(opened[0].keys):
-        known = {place[one.client]: one.keys[gone] for one in opened}
-        private = _recover_secret(known, roster, gone, key_of)
-        for client in present.clients:
-            mask = expand_mask(
-                derive_pair_mask_key(agree_secret(private, roster.of(client).masking), session, client, gone), count
+        Raises
+        ------
+        SecureAggregationError, SignatureError
+            If the answer is of other terms, or its signature is false.
+        """
+        keys.check_signature(self.study)
+        if keys.terms != terms.digest:
+            raise SecureAggregationError(
+                f"The keys of {keys.client} are for other terms. Expected those of this session. Ask the client to "
+                "answer them"
             )
-            hidden = hidden + mask if client < gone else hidden - mask
-    return hidden
+
+    def build_roster(self, terms: SecAggTerms, keys: Iterable[PublicKeys]) -> Roster:
+        """Build the roster of the clients that sent keys.
+
+        Parameters
+        ----------
+        terms : SecAggTerms
+            The terms of the session.
+        keys : iterable of PublicKeys
+            Answers of the clients.
+
+        Returns
+        -------
+        Roster
+            The request of the next round.
+
+        Raises
+        ------
+        SecureAggregationError
+            If there are too few clients.
+        """
+        roster = Roster(terms, tuple(sorted(keys, key=lambda one: one.client)))
+        roster.check(self.study)
+        return roster
+
+    # Round 2: shares
+
+    def check_shares(self, roster: Roster, shares: SealedShares) -> None:
+        """Refuse shares that are not for all other clients of the roster.
+
+        Parameters
+        ----------
+        roster : Roster
+            The roster of the session.
+        shares : SealedShares
+            Answer of a client.
+
+        Raises
+        ------
+        SecureAggregationError, SignatureError
+            If shares are missing, of another session, or the signature is false.
+        """
+        self._check_session(roster, shares)
+        if shares.sealed.keys() != set(roster.clients) - {shares.client}:
+            raise SecureAggregationError(
+                f"{shares.client} sent shares for {len(shares.sealed)} clients. Expected shares for all other clients "
+                "of the roster. Ask it again"
+            )
+
+    def build_delivery(self, roster: Roster, shares: Iterable[SealedShares]) -> ShareDelivery:
+        """Build the delivery of the sealed shares to the clients that will mask with one another.
+
+        Parameters
+        ----------
+        roster : Roster
+            The roster of the session.
+        shares : iterable of SealedShares
+            Answers of the clients.
+
+        Returns
+        -------
+        ShareDelivery
+            The request of the next round.
+
+        Raises
+        ------
+        SecureAggregationError
+            If there are too few clients.
+        """
+        sent = {one.client: one for one in shares}
+        roster.terms.check_present(tuple(sorted(sent)), "sent shares")
+        boxes = {
+            sender: {client: box for client, box in one.sealed.items() if client in sent}
+            for sender, one in sent.items()
+        }
+        return ShareDelivery(roster.digest, boxes)
+
+    # Round 3: masked vectors
+
+    def check_masked(self, roster: Roster, delivery: ShareDelivery, masked: MaskedVector) -> None:
+        """Refuse a vector under other masks, or of another length.
+
+        Parameters
+        ----------
+        roster : Roster
+            The roster of the session.
+        delivery : ShareDelivery
+            The delivery of the session.
+        masked : MaskedVector
+            Answer of a client.
+
+        Raises
+        ------
+        SecureAggregationError, SignatureError
+            If the vector does not fit the session, or its signature is false.
+        """
+        self._check_session(roster, masked)
+        length = vector_length(self.study.plan, len(roster.terms.groups_of(roster.clients)))
+        if masked.masked_with != delivery.clients or len(masked.words) != length:
+            raise SecureAggregationError(
+                f"The vector of {masked.client} is masked with other clients than those that sent shares, or has "
+                f"{len(masked.words)} numbers. Expected {length} numbers under the masks of this session. Ask the "
+                "client to answer this delivery"
+            )
+
+    def list_survivors(self, roster: Roster, clients: Iterable[str]) -> SurvivorList:
+        """Build the list of the clients whose vectors arrived; from now on, the sum is over these or there is none.
+
+        Parameters
+        ----------
+        roster : Roster
+            The roster of the session.
+        clients : iterable of str
+            The clients whose vectors arrived.
+
+        Returns
+        -------
+        SurvivorList
+            The request of the next round.
+
+        Raises
+        ------
+        SecureAggregationError
+            If there are too few clients.
+        """
+        survivors = SurvivorList(roster.digest, tuple(sorted(clients)))
+        roster.terms.check_present(survivors.clients, "sent masked vectors")
+        return survivors
+
+    # Round 4: confirmations
+
+    def check_confirmation(self, roster: Roster, survivors: SurvivorList, confirmation: SurvivorConfirmation) -> None:
+        """Refuse a signature of another list, or of a client that is not in it.
+
+        Parameters
+        ----------
+        roster : Roster
+            The roster of the session.
+        survivors : SurvivorList
+            The list of survivors.
+        confirmation : SurvivorConfirmation
+            Answer of a client.
+
+        Raises
+        ------
+        SecureAggregationError, SignatureError
+            If the answer does not fit the list, or its signature is false.
+        """
+        self._check_session(roster, confirmation)
+        if confirmation.present != survivors.digest or confirmation.client not in survivors.clients:
+            raise SecureAggregationError(
+                f"{confirmation.client} signed another list of survivors, or is not in it. Expected the list of this "
+                "session. Ask the client to answer it"
+            )
+
+    def collect_confirmations(
+        self, roster: Roster, survivors: SurvivorList, confirmations: Iterable[SurvivorConfirmation]
+    ) -> ConfirmedSurvivors:
+        """Put the signatures under the list of survivors.
+
+        Parameters
+        ----------
+        roster : Roster
+            The roster of the session.
+        survivors : SurvivorList
+            The list of survivors.
+        confirmations : iterable of SurvivorConfirmation
+            Answers of the clients.
+
+        Returns
+        -------
+        ConfirmedSurvivors
+            The request of the last round.
+
+        Raises
+        ------
+        SecureAggregationError
+            If there are fewer signatures than the threshold.
+        """
+        confirmed = ConfirmedSurvivors(survivors, {one.client: one.signature for one in confirmations})
+        confirmed.check(self.study, roster.terms)
+        return confirmed
+
+    # Round 5: unmasking
+
+    def check_unmasking(
+        self, roster: Roster, delivery: ShareDelivery, survivors: SurvivorList, unmasking: UnmaskingShares
+    ) -> None:
+        """Refuse shares that are not of the survivors' seeds and of the masking keys of those that left.
+
+        Parameters
+        ----------
+        roster : Roster
+            The roster of the session.
+        delivery : ShareDelivery
+            The delivery of the session.
+        survivors : SurvivorList
+            The list of survivors.
+        unmasking : UnmaskingShares
+            Answer of a client.
+
+        Raises
+        ------
+        SecureAggregationError, SignatureError
+            If the answer does not fit the session, or its signature is false.
+        """
+        self._check_session(roster, unmasking)
+        is_of_list = unmasking.present == survivors.digest and unmasking.client in survivors.clients
+        left = set(delivery.clients) - set(survivors.clients)
+        if not is_of_list or unmasking.seeds.keys() != set(survivors.clients) or unmasking.keys.keys() != left:
+            raise SecureAggregationError(
+                f"{unmasking.client} revealed other shares than those asked for. Expected the seeds of survivors and "
+                "the keys of those that left. Ask the client to answer again"
+            )
+
+    def unmask_sum(
+        self,
+        roster: Roster,
+        shares: Mapping[str, SealedShares],
+        masked: Iterable[MaskedVector],
+        survivors: SurvivorList,
+        unmasking: Sequence[UnmaskingShares],
+    ) -> Aggregate:
+        """Return the sum over the survivors, exactly that of their summaries.
+
+        Parameters
+        ----------
+        roster : Roster
+            The roster of the session.
+        shares : mapping from str to SealedShares
+            Answers of round 2, by client.
+        masked : iterable of MaskedVector
+            Masked vectors of the survivors.
+        survivors : SurvivorList
+            The list of survivors.
+        unmasking : sequence of UnmaskingShares
+            Answers of round 5.
+
+        Returns
+        -------
+        Aggregate
+            The sum, validated as a summary is.
+
+        Raises
+        ------
+        SecureAggregationError
+            If there are too few shares, or they do not recover the masks.
+        SummaryError
+            If no rows can have given this sum.
+        """
+        if len(unmasking) < roster.terms.threshold:
+            clients = ", ".join(sorted(one.client for one in unmasking))
+            raise SecureAggregationError(
+                f"{len(unmasking)} clients have revealed their shares ({clients}). Expected at least "
+                f"{roster.terms.threshold}. Wait for more"
+            )
+        total: Words | None = None
+        for one in masked:
+            total = one.words.copy() if total is None else total + one.words
+        if total is None:
+            raise SecureAggregationError(
+                "There are no masked vectors. Expected those of all survivors. Put the files back"
+            )
+        total = total - self._recover_masks(roster, shares, survivors, unmasking, len(total))
+        everybody = roster.terms.groups_of(roster.clients)
+        present = roster.terms.groups_of(survivors.clients)
+        return decode_aggregate(self._drop_absent_groups(total, everybody, present), self.study.plan, present)
+
+    def _recover_masks(
+        self,
+        roster: Roster,
+        shares: Mapping[str, SealedShares],
+        survivors: SurvivorList,
+        unmasking: Sequence[UnmaskingShares],
+        count: int,
+    ) -> Words:
+        """Return the masks in the sum: own masks of survivors, and pair masks whose other half never arrived."""
+        place, session = share_points(self.study), roster.digest
+
+        def is_seed(client: str, found: bytes) -> bool:
+            return commit_to_seed(found, session) == shares[client].commitment
+
+        def is_key(client: str, found: bytes) -> bool:
+            return derive_public_key(found) == roster.keys_of(client).masking
+
+        hidden = np.zeros(count, dtype=np.uint64)
+        for client in survivors.clients:
+            known = {place[one.client]: one.seeds[client] for one in unmasking}
+            seed = _recover_secret(known, roster, client, is_seed)
+            hidden += expand_mask(derive_self_mask_key(seed, session, client), count)
+        for gone in sorted(unmasking[0].keys):
+            known = {place[one.client]: one.keys[gone] for one in unmasking}
+            private = _recover_secret(known, roster, gone, is_key)
+            for client in survivors.clients:
+                secret = agree_secret(private, roster.keys_of(client).masking)
+                mask = expand_mask(derive_pair_mask_key(secret, session, client, gone), count)
+                hidden = hidden + mask if client < gone else hidden - mask
+        return hidden
+
+    def _drop_absent_groups(self, total: Words, everybody: Groups, present: Groups) -> Words:
+        """Remove the first moments of groups without survivors; they are zeros, if all clients are honest."""
+        columns = self.study.plan.columns
+        size = len(everybody) * columns
+        places = total[len(total) - size :].reshape(len(everybody), columns)
+        known = np.isin([name for name, _ in everybody], [name for name, _ in present])
+        if places[~known].any():
+            raise SecureAggregationError(
+                "A client put first moments into the place of another group. Expected zeros there. Begin another "
+                "attempt"
+            )
+        return np.concatenate([total[: len(total) - size], places[known].ravel()])
+
+    def _check_session(
+        self, roster: Roster, message: SealedShares | MaskedVector | SurvivorConfirmation | UnmaskingShares
+    ) -> None:
+        message.check_signature(self.study)
+        if message.session != roster.digest or message.client not in roster.clients:
+            raise SecureAggregationError(
+                f"There is a message of {message.client} of another session, or the client is not in the roster. "
+                "Expected answers of this session. Ask the client to answer this one"
+            )
 
 
 def _recover_secret(
-    known: Mapping[int, bytes], roster: Roster, client: str, right: Callable[[str, bytes], bool]
+    known: Mapping[int, bytes], roster: Roster, client: str, is_right: Callable[[str, bytes], bool]
 ) -> bytes:
-    """The secret of a client, from some of its shares: the first set of them that gives the right one."""
+    """Return the secret of a client from the first subset of its shares that gives the right one."""
     for chosen in islice(combinations(known, roster.terms.threshold), MAX_SHARE_SUBSETS):
-        if right(client, found := join_shares({place: known[place] for place in chosen})):
+        if is_right(client, found := join_shares({place: known[place] for place in chosen})):
             return found
     raise SecureAggregationError(
-        f"the shares of {client} do not give its secret back: {client} shared something else, or others opened false "
-        "shares; begin another attempt, without the site that does not follow the rounds"
+        f"The shares of {client} do not recover its secret. Expected shares of one secret: {client} shared something "
+        "else, or others revealed false shares. Begin another attempt without the client that breaks the rounds"
     )
 
 
-def _drop_absent_groups(total: Words, study: Study, everybody: Groups, there: Groups) -> Words:
-    """Without the places of groups of which nobody is there; these hold zeros, if all sites are honest."""
-    firsts = len(everybody) * study.plan.columns
-    places = total[len(total) - firsts :].reshape(len(everybody), study.plan.columns)
-    known = np.isin([name for name, _ in everybody], [name for name, _ in there])
-    if places[~known].any():
-        raise SecureAggregationError("a site put first moments into the place of another; begin another attempt")
-    return np.concatenate([total[: len(total) - firsts], places[known].ravel()])
-
-
-def _check_session(
-    study: Study, roster: Roster, message: SealedShares | MaskedVector | SurvivorConfirmation | UnmaskingShares
-) -> None:
-    message.check_signature(study)
-    if message.session != roster.digest or message.client not in roster.clients:
-        raise SecureAggregationError(
-            f"there is a message of {message.client} of another session, or it is not in the roster; ask the site to "
-            "answer this one"
-        )
-
-
 def index_by_client(replies: Iterable[ReplyT]) -> dict[str, ReplyT]:
-    """The replies by client; refuses two of one client that differ."""
+    """Return the replies by client.
+
+    Parameters
+    ----------
+    replies : iterable of SignedMessage
+        Replies of one round.
+
+    Returns
+    -------
+    dict from str to SignedMessage
+        One reply per client.
+
+    Raises
+    ------
+    SecureAggregationError
+        If two replies of one client differ.
+    """
     found: dict[str, ReplyT] = {}
     for reply in replies:
         if found.setdefault(reply.client, reply).to_bytes() != reply.to_bytes():
             raise SecureAggregationError(
-                f"there are two different answers of {reply.client} in one round; ask it which holds"
+                f"There are two different answers of {reply.client} in one round. Expected one. Ask it which is right, "
+                "and remove the other"
             )
     return found

@@ -1,7 +1,7 @@
-"""The course of a masked sum at a server, and the folder it is kept in; by file and online it is the same.
+"""A session of secure aggregation at the server, and the folder that keeps it; the same by file and online.
 
-A request that was written is never written otherwise: sites may have seen it. So a server that is started again goes on
-with what is in the folder, and asks for what is missing there.
+A request that was written is never written differently, since clients may have seen it. So a server that is started
+again goes on with the messages in the folder, and asks for those that are missing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from fedcdh.errors import FedCDHError, SecureAggregationError
 from fedcdh.messages.aggregate_file import AggregateMessage
 from fedcdh.messages.signing import SigningKey, sign
 from fedcdh.messages.study_file import Study
-from fedcdh.privacy.secure_aggregation import server
 from fedcdh.privacy.secure_aggregation.codec import max_message_bytes, read_message
 from fedcdh.privacy.secure_aggregation.messages import (
     ConfirmedSurvivors,
@@ -35,6 +34,7 @@ from fedcdh.privacy.secure_aggregation.messages import (
     SurvivorList,
     UnmaskingShares,
 )
+from fedcdh.privacy.secure_aggregation.server import SecAggServer, index_by_client
 
 RequestT = TypeVar("RequestT", bound=SecAggMessage)
 ReplyT = TypeVar("ReplyT", bound=SignedMessage)
@@ -51,19 +51,51 @@ REQUEST_FILE_NAMES: dict[type[SecAggMessage], str] = {
 
 @dataclass(frozen=True)
 class SessionFolder:
-    """Requests and answers of one attempt, as files."""
+    """Requests and answers of one session, as files.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+    study : Study
+        The plan file.
+    key : SigningKey, optional
+        Signs the requests.
+    """
 
     folder: Path
     study: Study
-    key: SigningKey | None = None  # signs requests
+    key: SigningKey | None = None
 
     def request(self, kind: type[RequestT]) -> RequestT | None:
-        """The request of a round, if it has been made."""
+        """Return the request of a round, if it has been made.
+
+        Parameters
+        ----------
+        kind : type
+            Class of the request.
+
+        Returns
+        -------
+        SecAggRequest or None
+            The request.
+        """
         path = self.folder / REQUEST_FILE_NAMES[kind]
         return self._read(path, kind) if path.exists() else None
 
     def keep_request(self, message: SecAggMessage) -> Path:
-        """Writes a request, before any site sees it."""
+        """Write a request, before any client sees it.
+
+        Parameters
+        ----------
+        message : SecAggRequest
+            The request.
+
+        Returns
+        -------
+        Path
+            Its file.
+        """
         path, content = self.folder / REQUEST_FILE_NAMES[type(message)], message.to_bytes()
         if self.key is not None:
             write_atomically(path.with_name(f"{path.name}.sig"), sign(self.key, "masking", content))
@@ -71,114 +103,159 @@ class SessionFolder:
         return path
 
     def replies(self, kind: type[ReplyT], check: ReplyCheck) -> dict[str, ReplyT]:
-        """What sites have answered in a round, each checked."""
+        """Return the answers of a round by client, each of them checked.
+
+        Parameters
+        ----------
+        kind : type
+            Class of the answers.
+        check : callable
+            Called with each answer; refuses it by raising.
+
+        Returns
+        -------
+        dict from str to SecAggReply
+            The answers.
+
+        Raises
+        ------
+        SecureAggregationError
+            If an answer cannot be used; the message names its file.
+        """
         found = []
         for path in sorted(self.folder.glob(f"*.{kind.kind}")):
             answer = self._read(path, kind)
             with _naming_file(path):
                 check(answer)
             found.append(answer)
-        return server.index_by_client(found)
+        return index_by_client(found)
 
     def _read(self, path: Path, kind: type[RequestT]) -> RequestT:
-        content = read_regular_file(path, max_message_bytes(self.study.plan, kind), "a message of a masked sum")
+        limit = max_message_bytes(self.study.plan, kind)
+        content = read_regular_file(path, limit, "a message of secure aggregation")
         with _naming_file(path):
             return read_message(content, self.study.plan, kind)
 
 
 class SessionTransport(Protocol):
-    """How a server asks: it waits for files, or sends messages."""
+    """How a server reaches the clients: it waits for files, or sends messages."""
 
     @property
     def folder(self) -> SessionFolder:
-        """Where requests and answers are kept."""
+        """The folder of the session."""
 
-    def begun(self, path: Path) -> None:
-        """A request was written that no site has seen yet."""
+    def announce(self, path: Path) -> None:
+        """Report that a request was written which no client has seen yet."""
 
     def answers(
         self, kind: type[ReplyT], request: SecAggRequest, clients: Collection[str], check: ReplyCheck
     ) -> dict[str, ReplyT]:
-        """The answers to a request, of all clients or of those with whom the sum goes on."""
+        """Return the answers to a request, of all clients or of those with which the session goes on."""
 
 
-def run_session(study: Study, proposed: SecAggTerms, rounds: SessionTransport) -> AggregateMessage:
-    """The sum, from all rounds; what stops on the way leaves the folder to go on from."""
-    course = _SessionRounds(study, rounds)
-    terms = course.asked(SecAggTerms, lambda: proposed)
+def run_session(study: Study, proposed: SecAggTerms, transport: SessionTransport) -> AggregateMessage:
+    """Run all rounds of secure aggregation, and return the sum.
+
+    If a round stops with an error, the folder keeps what is needed to go on.
+
+    Parameters
+    ----------
+    study : Study
+        The plan file.
+    proposed : SecAggTerms
+        The terms, if the session is new.
+    transport : SessionTransport
+        How the clients are reached.
+
+    Returns
+    -------
+    AggregateMessage
+        The sum.
+
+    Raises
+    ------
+    SecureAggregationError
+        If the session cannot be completed.
+    """
+    server = SecAggServer(study)
+    rounds = _SessionRounds(server, transport)
+    terms = rounds.request(SecAggTerms, lambda: proposed)
     terms.check(study)
-    roster = course.asked(Roster, lambda: server.build_roster(study, terms, course.keys(terms)))
+    roster = rounds.request(Roster, lambda: server.build_roster(terms, rounds.keys(terms)))
     roster.check(study)
     if roster.terms != terms:
+        raise _mixed_files(SecAggTerms, Roster)
+    delivery = rounds.request(ShareDelivery, lambda: server.build_delivery(roster, rounds.shares(roster).values()))
+    survivors = rounds.request(SurvivorList, lambda: server.list_survivors(roster, rounds.masked(roster, delivery)))
+    confirmed = rounds.request(ConfirmedSurvivors, lambda: rounds.confirmations(roster, survivors))
+    if confirmed.present != survivors:
+        raise _mixed_files(SurvivorList, ConfirmedSurvivors)
+    unmasking = rounds.unmasking(roster, delivery, confirmed)
+    shares = transport.folder.replies(SealedShares, partial(server.check_shares, roster))
+    masked = transport.folder.replies(MaskedVector, partial(server.check_masked, roster, delivery))
+    if gone := [client for client in survivors.clients if client not in masked or client not in shares]:
         raise SecureAggregationError(
-            f"{REQUEST_FILE_NAMES[SecAggTerms]} and {REQUEST_FILE_NAMES[Roster]} are of different attempts; put the files back"
+            f"Answers of {', '.join(gone)} are missing in {transport.folder.folder}. Expected those of all survivors: "
+            "clients were asked to unmask a sum with them. Put the files back"
         )
-    delivery = course.asked(ShareDelivery, lambda: server.build_delivery(roster, course.shares(roster).values()))
-    present = course.asked(SurvivorList, lambda: server.list_survivors(roster, course.masked(roster, delivery)))
-    confirmations = course.asked(ConfirmedSurvivors, lambda: course.confirmations(roster, present))
-    if confirmations.present != present:
-        raise SecureAggregationError(
-            f"{REQUEST_FILE_NAMES[SurvivorList]} and {REQUEST_FILE_NAMES[ConfirmedSurvivors]} hold different lists; put the files back"
-        )
-    opened = course.opened(roster, delivery, confirmations)
-    shares = rounds.folder.replies(SealedShares, partial(server.check_shares, study, roster))
-    masked = rounds.folder.replies(MaskedVector, partial(server.check_masked, study, roster, delivery))
-    if gone := [client for client in present.clients if client not in masked or client not in shares]:
-        raise SecureAggregationError(
-            f"answers of {', '.join(gone)} are gone from {rounds.folder.folder}, but sites were asked to open the sum "
-            "with them; put them back"
-        )
-    parts = [masked[client] for client in present.clients]
-    aggregate = server.unmask_sum(study, roster, shares, parts, present, list(opened.values()))
-    research = tuple(one.client for one in parts if one.research)
+    vectors = [masked[client] for client in survivors.clients]
+    aggregate = server.unmask_sum(roster, shares, vectors, survivors, list(unmasking.values()))
+    research = tuple(one.client for one in vectors if one.research)
     return AggregateMessage(aggregate, roster.digest, terms.threshold, research)
 
 
 @dataclass(frozen=True)
 class _SessionRounds:
-    study: Study
-    rounds: SessionTransport
+    """The rounds of a session: requests as they were written, and the answers to them."""
 
-    def asked(self, kind: type[RequestT], make: Callable[[], RequestT]) -> RequestT:
-        """The request of a round as it was written, or the one that is due now."""
-        found = self.rounds.folder.request(kind)
+    server: SecAggServer
+    transport: SessionTransport
+
+    def request(self, kind: type[RequestT], make: Callable[[], RequestT]) -> RequestT:
+        """Return the request of a round as it was written, or write the one that is due now."""
+        found = self.transport.folder.request(kind)
         if found is None:
             found = make()
-            self.rounds.begun(self.rounds.folder.keep_request(found))
+            self.transport.announce(self.transport.folder.keep_request(found))
         return found
 
     def keys(self, terms: SecAggTerms) -> list[PublicKeys]:
-        check = partial(server.check_keys, self.study, terms)
-        return list(self.rounds.answers(PublicKeys, terms, self.study.plan.clients, check).values())
+        check = partial(self.server.check_keys, terms)
+        return list(self.transport.answers(PublicKeys, terms, self.server.study.plan.clients, check).values())
 
     def shares(self, roster: Roster) -> dict[str, SealedShares]:
-        return self.rounds.answers(
-            SealedShares, roster, roster.clients, partial(server.check_shares, self.study, roster)
-        )
+        return self.transport.answers(SealedShares, roster, roster.clients, partial(self.server.check_shares, roster))
 
     def masked(self, roster: Roster, delivery: ShareDelivery) -> dict[str, MaskedVector]:
-        check = partial(server.check_masked, self.study, roster, delivery)
-        return self.rounds.answers(MaskedVector, delivery, delivery.clients, check)
+        check = partial(self.server.check_masked, roster, delivery)
+        return self.transport.answers(MaskedVector, delivery, delivery.clients, check)
 
-    def confirmations(self, roster: Roster, present: SurvivorList) -> ConfirmedSurvivors:
-        check = partial(server.check_confirmed, self.study, roster, present)
-        confirmed = self.rounds.answers(SurvivorConfirmation, present, present.clients, check)
-        return server.collect_confirmations(self.study, roster, present, confirmed.values())
+    def confirmations(self, roster: Roster, survivors: SurvivorList) -> ConfirmedSurvivors:
+        check = partial(self.server.check_confirmation, roster, survivors)
+        found = self.transport.answers(SurvivorConfirmation, survivors, survivors.clients, check)
+        return self.server.collect_confirmations(roster, survivors, found.values())
 
-    def opened(
-        self, roster: Roster, delivery: ShareDelivery, confirmations: ConfirmedSurvivors
+    def unmasking(
+        self, roster: Roster, delivery: ShareDelivery, confirmed: ConfirmedSurvivors
     ) -> dict[str, UnmaskingShares]:
-        check = partial(server.check_opened, self.study, roster, delivery, confirmations.present)
-        before = self.rounds.folder.replies(UnmaskingShares, check)
+        check = partial(self.server.check_unmasking, roster, delivery, confirmed.present)
+        before = self.transport.folder.replies(UnmaskingShares, check)
         if len(before) >= roster.terms.threshold:
             return before
-        return self.rounds.answers(UnmaskingShares, confirmations, tuple(confirmations.signatures), check)
+        return self.transport.answers(UnmaskingShares, confirmed, tuple(confirmed.signatures), check)
+
+
+def _mixed_files(one: type[SecAggMessage], other: type[SecAggMessage]) -> SecureAggregationError:
+    return SecureAggregationError(
+        f"{REQUEST_FILE_NAMES[one]} and {REQUEST_FILE_NAMES[other]} do not belong together. Expected files of one "
+        "session. Put the files back"
+    )
 
 
 @contextmanager
 def _naming_file(path: Path) -> Iterator[None]:
-    """Says which file a refusal is about."""
+    """Put the name of the file before the text of an error."""
     try:
         yield
     except FedCDHError as problem:
-        raise type(problem)(f"{path}: {problem}") from None
+        raise type(problem)(f"{path}: {problem.message}", parameter=problem.parameter) from None

@@ -72,7 +72,7 @@ class _JointSums:
         complete = np.ones(block.rows, dtype=np.bool_)
         for column in block.columns.values():
             complete &= ~column.missing
-        used = block if complete.all() else block.where(complete)
+        used = block if complete.all() else block.select_rows(complete)
         self.rows += used.rows
         features = self._encode(used)
         for names, joint in self._joint(used):

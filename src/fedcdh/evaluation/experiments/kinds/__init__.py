@@ -1,4 +1,11 @@
-"""Kinds of experiments: what an instance is, and what is measured on it."""
+"""Kinds of experiments: what an instance is, and what is measured on it.
+
+- `graph_recovery`: graphs against the truth, on simulated and on real data
+- `rejection_rates`: how often independence tests reject
+- `independent_change`: how often the independent change principle finds a direction
+- `communication`: bytes of a client's summary
+- `stocks`: stock returns without a true graph
+"""
 
 from __future__ import annotations
 
@@ -7,6 +14,8 @@ from typing import Any, Protocol, cast
 
 from fedcdh.errors import SettingsError
 from fedcdh.evaluation.experiments.definition import ExperimentCase
+
+__all__ = ["ExperimentKind", "find_kind"]
 
 _IMPORT_PATHS = {
     "graphs": "fedcdh.evaluation.experiments.kinds.graph_recovery:SIMULATED_GRAPHS",
@@ -19,27 +28,103 @@ _IMPORT_PATHS = {
 
 
 class ExperimentKind(Protocol):
-    """Methods are loaded and instances prepared off the clock.
+    """Prepare instances and measure methods on them.
 
-    A method that fails gets the figures of having found nothing.
+    Methods are loaded and instances prepared before the clock starts. A method that fails gets the measures of an empty
+    result.
     """
 
     @property
-    def measures(self) -> tuple[str, ...]: ...
+    def measures(self) -> tuple[str, ...]:
+        """Return the names of what is measured."""
 
     def prepare_method(self, method: str) -> None:
-        """Refuses a method that is not known or whose library is missing, and imports what it needs, off the clock."""
+        """Import what a method needs, and refuse a method that is unknown or whose library is missing.
 
-    def prepare_instance(self, case: ExperimentCase, seed: int) -> Any: ...
+        Parameters
+        ----------
+        method : str
+            Name of the method.
+        """
 
-    def measure(self, prepared: Any, case: ExperimentCase, method: str, seed: int) -> dict[str, Any]: ...
+    def prepare_instance(self, case: ExperimentCase, seed: int) -> Any:
+        """Make the instance of a case and a seed.
 
-    def failure_measures(self, prepared: Any) -> dict[str, Any]: ...
+        Parameters
+        ----------
+        case : mapping
+            Value of every parameter.
+        seed : int
+            Seed of the instance.
+
+        Returns
+        -------
+        object
+            The instance, which `measure` takes.
+        """
+
+    def measure(self, prepared: Any, case: ExperimentCase, method: str, seed: int) -> dict[str, Any]:
+        """Measure one method on one instance.
+
+        Parameters
+        ----------
+        prepared : object
+            The instance.
+        case : mapping
+            Value of every parameter.
+        method : str
+            Name of the method.
+        seed : int
+            Seed of the instance, and of the method.
+
+        Returns
+        -------
+        dict
+            The value of every measure.
+        """
+
+    def failure_measures(self, prepared: Any) -> dict[str, Any]:
+        """Return the measures of a method that failed on an instance.
+
+        Parameters
+        ----------
+        prepared : object
+            The instance.
+
+        Returns
+        -------
+        dict
+            The value of every measure.
+        """
 
 
 def find_kind(name: str) -> ExperimentKind:
-    """The kind of this name, imported when it is needed."""
+    """Find the kind of this name, and import it.
+
+    Parameters
+    ----------
+    name : {"graphs", "real", "stocks", "tests", "principle", "bytes"}
+        Name of the kind, as in a file of a definition.
+
+    Returns
+    -------
+    ExperimentKind
+        The kind.
+
+    Raises
+    ------
+    SettingsError
+        If there is no kind of this name.
+
+    Examples
+    --------
+    >>> from fedcdh.evaluation.experiments.kinds import find_kind
+    >>> find_kind("bytes").measures
+    ('message', 'raw', 'tensor', 'columns')
+    """
     if name not in _IMPORT_PATHS:
-        raise SettingsError(f"there is no kind of experiment {name!r}; choose one of {', '.join(_IMPORT_PATHS)}")
+        raise SettingsError(
+            f"found no kind of experiment {name!r}; expected one of {', '.join(_IMPORT_PATHS)}; choose one of these"
+        )
     module, value = _IMPORT_PATHS[name].split(":")
     return cast("ExperimentKind", getattr(import_module(module), value))

@@ -1,4 +1,4 @@
-"""Bytes on the way: a client's message beside its rows, and beside the tensor that the paper sends.
+"""Bytes that are sent: a client's summary beside its rows, and beside the tensor that the paper sends.
 
 Parameters: variables, rows (of the client), width (h). Nothing is random: there is one seed.
 """
@@ -18,13 +18,16 @@ FEATURE_FAMILIES = {"fedcdh-paper": Fourier, "fedcdh-evidence": Hermite}
 
 
 class CommunicationSize:
-    """The message is that of `fedcdh summarize`, to the byte."""
+    """Measure the bytes of a summary, which are those that `fedcdh summarize` writes."""
 
     measures = ("message", "raw", "tensor", "columns")
 
     def prepare_method(self, name: str) -> None:
         if name not in FEATURE_FAMILIES:
-            raise SettingsError(f"{name!r} has no features to count; choose one of {', '.join(FEATURE_FAMILIES)}")
+            raise SettingsError(
+                f"found {name!r}, which has no features to count; expected one of {', '.join(FEATURE_FAMILIES)}; "
+                "choose one of these"
+            )
 
     def prepare_instance(self, case: ExperimentCase, seed: int) -> ExperimentCase:
         return case

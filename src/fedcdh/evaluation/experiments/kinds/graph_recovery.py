@@ -5,7 +5,7 @@ client), density (edges per variable), changing, dialect ("paper" or "authors"),
 ("equal", or "unequal" with the same total), order ("given", or "shuffled": the clients swap names), and width, the
 number h of features (0: as the method has it).
 
-Of a real one: study, clients (0: all), rows (per client; 0: all).
+Parameters of a real case: study, clients (0: all), rows (per client; 0: all).
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from fedcdh.graphs.partial_graph import Arrow, PartialGraph
 from fedcdh.protocols import DOMAIN
 
 ORACLE_METHOD = "oracle"
-"""Not a method: the class of the true augmented graph, extended to a DAG. Perfect tests and rules give this."""
-MIN_ROWS_PER_CLIENT = 10  # rows of a client, where sizes are unequal
+"""Not a method: the class of the true augmented graph, extended to a DAG, which perfect tests and rules would find."""
+MIN_ROWS_PER_CLIENT = 10  # rows of the smallest client, where sizes are unequal
 
 _SCORES = ("f1", "precision", "recall", "shd")
 GRAPH_MEASURES = (
@@ -50,7 +50,7 @@ GRAPH_MEASURES = (
 
 @dataclass(frozen=True, eq=False)
 class GraphInstance:
-    """Tables of all clients and the truth. Where a → b and b → a are both true, either is right."""
+    """Hold the tables of all clients and the truth. Where a → b and b → a are both true, either is right."""
 
     tables: Mapping[str, Array]
     names: tuple[str, ...]
@@ -60,27 +60,28 @@ class GraphInstance:
 
 
 class GraphRecovery:
-    """Methods find graphs, which are held against the truth."""
+    """Let methods find graphs, and compare these with the truth."""
 
     measures = GRAPH_MEASURES
 
     def prepare_method(self, name: str) -> None:
-        """Methods of other libraries import them when first called; so they are called once, on three variables."""
+        """Import the libraries of a method by calling it once, on three variables."""
         if name != ORACLE_METHOD and find_baseline(name).extra not in _IMPORTED_EXTRAS:
             find_baseline(name)(_WARM_UP_STUDY.tables, _WARM_UP_STUDY.names)
             _IMPORTED_EXTRAS.add(find_baseline(name).extra)
 
     def measure(self, prepared: GraphInstance, case: ExperimentCase, name: str, seed: int) -> dict[str, Any]:
+        """Return the scores of one method on one instance."""
         return score_result(prepared, _run_method(prepared, case, name, seed))
 
     def failure_measures(self, prepared: GraphInstance) -> dict[str, Any]:
-        """Whoever uses a method that fails goes home without a graph."""
+        """Return the scores of an empty graph, which a method that fails gets."""
         nothing = BaselineResult(PartialGraph((*prepared.names, DOMAIN)))
         return {**score_result(prepared, nothing), "graph": ""}
 
 
 class SimulatedGraphs(GraphRecovery):
-    """The paper's synthetic studies."""
+    """Use the paper's synthetic studies."""
 
     def prepare_instance(self, case: ExperimentCase, seed: int) -> GraphInstance:
         study = _simulate_case(case, seed)
@@ -100,7 +101,7 @@ def _simulate_case(case: ExperimentCase, seed: int) -> Simulation:
 
 
 class RealDataGraphs(GraphRecovery):
-    """The studies of `real_data`: clients and rows are drawn at random where fewer than all are asked for."""
+    """Use the studies of `real_data`; clients and rows are drawn at random where fewer than all are wanted."""
 
     def prepare_instance(self, case: ExperimentCase, seed: int) -> GraphInstance:
         study = load_study(case["study"])
@@ -123,7 +124,7 @@ _IMPORTED_EXTRAS: set[str] = {""}  # extras whose libraries are imported
 
 
 def score_result(instance: GraphInstance, found: BaselineResult) -> dict[str, Any]:
-    """Skeleton and directions, changing mechanisms, what was sent, and a fingerprint of the graph."""
+    """Score skeleton, directions and changing mechanisms, count what was sent, and take a fingerprint of the graph."""
     directed, graph, traffic = found.directed, found.graph, found.traffic
     skeleton = compare(graph.arrows, keep_one_per_pair(instance.arrows, graph.arrows), graph.lines).skeleton
     direction = compare(directed, keep_one_per_pair(instance.arrows, directed)).direction
@@ -157,12 +158,15 @@ def _run_method(instance: GraphInstance, case: ExperimentCase, name: str, seed: 
         chosen = find_baseline(name).options
         return run_fedcdh(instance.tables, instance.names, seed, width=width, kinds=instance.kinds, **chosen)
     if case.get("width", 0):
-        raise SettingsError(f"{name} has no number of features to set; leave it out of this experiment")
+        raise SettingsError(
+            f"found the method {name!r} with a number of features; expected one of ours; leave it out of this "
+            "experiment"
+        )
     return find_baseline(name)(instance.tables, instance.names, seed)
 
 
 def _client_row_counts(case: ExperimentCase, seed: int) -> int | list[int]:
-    """Per client; unequal sizes add up to the same, and no client has fewer than ten (or the equal share, if less)."""
+    """Return the rows of each client; unequal sizes have the same sum, and at least ten rows (or the equal share)."""
     rows, clients = int(case["rows"]), int(case["clients"])
     if case["sizes"] == "equal":
         return rows
@@ -180,7 +184,7 @@ def _edge_count(case: ExperimentCase) -> int:
 
 
 def _order_tables(study: Simulation, order: str, seed: int) -> dict[str, Array]:
-    """The tables; "shuffled" hands every client the name, and so the domain index, of another."""
+    """Return the tables; "shuffled" gives every client the name, and so the domain index, of another."""
     clients = list(study.tables)
     if order == "given":
         return dict(study.tables)

@@ -26,18 +26,19 @@ CohortPair = tuple[Cohort, Arrow]
 
 
 class DirectionAccuracy:
-    """The share of pairs that a form of the principle directs rightly."""
+    """Measure the share of pairs that a form of the principle directs rightly."""
 
     measures = ("right",)
 
     def prepare_method(self, name: str) -> None:
         if name not in CRITERION_FORMS:
             raise SettingsError(
-                f"there is no form {name!r} of the principle; choose one of {', '.join(CRITERION_FORMS)}"
+                f"found no form {name!r} of the principle; expected one of {', '.join(CRITERION_FORMS)}; choose one of "
+                "these"
             )
 
     def prepare_instance(self, case: ExperimentCase, seed: int) -> list[CohortPair]:
-        """Every seed has its own pairs: seeds 1000 and 1001 with 20 pairs each share none."""
+        """Simulate the pairs of a seed; seeds share none."""
         return [_simulate_pair(case, seed * case["pairs"] + number) for number in range(case["pairs"])]
 
     def measure(self, prepared: list[CohortPair], case: ExperimentCase, name: str, seed: int) -> dict[str, Any]:
@@ -73,7 +74,7 @@ def _direction_by(form: Callable[[Cohort], IndependentChange]) -> Callable[[Coho
 
 
 def _direction_by_evidence(cohort: Cohort, arrow: Arrow) -> float:
-    """What the default engine makes of the pair; half a point where it finds no edge or leaves it open."""
+    """Score the default method on a pair: 1 if right, 0 if wrong, ½ if it finds no edge or leaves it open."""
     arrows = discover_from(cohort, cohort.plan).graph.arrows
     return 1.0 if arrow in arrows else 0.0 if arrows else 0.5
 

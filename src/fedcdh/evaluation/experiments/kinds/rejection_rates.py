@@ -1,9 +1,9 @@
 """How often tests reject: post-nonlinear data, as in the paper's comparison of its test with KCI.
 
 X = g(f(W) + ε_X), Y = g(f(W) + ε_Y), with f and g from {linear, square, sin, tan}, and all noise, W and Z uniform on
-(−0.5, 0.5) or standard normal. "dependent" asks whether X ⫫ Y | Z with Z a bystander, which is false: rejections are
-power. "independent" asks it of a common cause Z, X = g(f(Z) + ε_X) and Y likewise, where it is true: rejections are
-errors of the first kind, which the paper does not show. The rows are spread evenly over the clients.
+(−0.5, 0.5) or standard normal. "dependent" tests X ⫫ Y | Z with an unrelated Z, which is false: rejections are power.
+"independent" tests it for a common cause Z, X = g(f(Z) + ε_X) and Y likewise, where it is true: rejections are errors
+of the first kind, which the paper does not show. The rows are spread evenly over the clients.
 
 Parameters: hypothesis, rows (in total), clients, simulations (per seed).
 """
@@ -36,13 +36,15 @@ VARIABLE_NAMES = ("x", "y", "z")
 
 
 class RejectionRate:
-    """The share of simulations whose p-value is below 0.05."""
+    """Measure the share of simulations whose p-value is below 0.05."""
 
     measures = ("rejected",)
 
     def prepare_method(self, name: str) -> None:
         if name not in COMPARED_TESTS:
-            raise SettingsError(f"there is no test {name!r}; choose one of {', '.join(COMPARED_TESTS)}")
+            raise SettingsError(
+                f"found no test {name!r}; expected one of {', '.join(COMPARED_TESTS)}; choose one of these"
+            )
         COMPARED_TESTS[name](np.random.default_rng(0).standard_normal((30, 3)), 2, 0)
 
     def prepare_instance(self, case: ExperimentCase, seed: int) -> list[Array]:
@@ -57,7 +59,7 @@ class RejectionRate:
 
 
 def _draw_sample(case: ExperimentCase, seed: int, number: int) -> Array:
-    """Columns x, y, z."""
+    """Draw the columns x, y and z."""
     draw = keyed_generator(seed, "post-nonlinear", str(number))
     f, g = (POST_NONLINEAR_FUNCTIONS[i] for i in draw.integers(len(POST_NONLINEAR_FUNCTIONS), size=2))
     w, z, noise_x, noise_y = _draw_sources(draw, case["rows"])
@@ -80,12 +82,12 @@ def _pool_table(table: Array, clients: int, family: FeatureFamily) -> Cohort:
 
 
 def _regression_p_value(table: Array, clients: int, seed: int) -> float:
-    """The test of `constraint`, as that engine asks it: within clients."""
+    """Return the p-value of the test of `constraint`, asked as that method asks it: within clients."""
     return _ask_test(RegressionTest(Basis.of(_pool_table(table, clients, Hermite()))), ("z", DOMAIN))
 
 
 def _kernel_p_value(table: Array, clients: int, seed: int) -> float:
-    """The paper's, with h = 5."""
+    """Return the p-value of the paper's test, with h = 5."""
     return _ask_test(KernelTest.of_paper(_pool_table(table, clients, Fourier(5, seed=seed)), seed=seed), ("z",))
 
 

@@ -1,12 +1,12 @@
-"""Ten Hong Kong stocks without a true graph: what can be said without one.
+"""Ten Hong Kong stocks without a true graph: what can be measured without one.
 
-The paper prints F1 and SHD for its copy of these data, but no true graph, and none is public. So nothing is scored
-against one here. Measured are the number of edges, the share of them within one of the exchange's four sectors (9 of
-the 45 pairs are, so a graph at random has 0.2), and which of the two directions are found that have a source outside
-this literature (Mooij et al. 2016).
+The paper prints F1 and SHD for its copy of these data, but no true graph, and none is public. Nothing is scored against
+one here. Measured are the number of edges, the share of them within one of the exchange's four sectors (9 of the 45
+pairs are, so a random graph has 0.2), and which of the two directions are found that have a source outside this
+literature (Mooij et al. 2016).
 
-Parameters: clients, rows (per client). Trading days are cut into as many contiguous blocks as there are clients, and
-rows are drawn from each.
+Parameters: clients, rows (per client). Trading days are cut into one contiguous block per client, and rows are drawn
+from each.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ STOCK_DATA_SET = "hk_stock"
 
 @dataclass(frozen=True, eq=False)
 class StockInstance:
-    """Returns at every client, and what is known of the stocks."""
+    """Hold the returns at every client, and what is known of the stocks."""
 
     tables: Mapping[str, Array]
     names: tuple[str, ...]
@@ -41,7 +41,7 @@ class StockInstance:
 
 
 class StockGraphs:
-    """Edges within sectors, and known directions."""
+    """Measure edges within sectors, and known directions."""
 
     measures = ("edges", "within_sector", "known_adjacent", "known_directed", "bytes_up")
 

@@ -1,0 +1,167 @@
+"""`fedcdh profile`: a description of a site's columns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fedcdh.cli._console import Output
+from fedcdh.cli._errors import report_errors
+from fedcdh.cli._options import (
+    AsJson,
+    ClientName,
+    ColumnMapFile,
+    DataFiles,
+    Decimal,
+    Delimiter,
+    DryRun,
+    Encoding,
+    KeyFile,
+    LedgerFile,
+    MissingMarkers,
+    NoDisclosureControl,
+    PolicyFile,
+    Quiet,
+    build_csv_style,
+    open_data,
+    parse_pairs,
+    split_names,
+)
+from fedcdh.errors import SettingsError
+
+if TYPE_CHECKING:
+    from fedcdh.data.sources import ColumnKind
+    from fedcdh.privacy.disclosure.policy import Policy
+    from fedcdh.summaries.column_profiles import ColumnProfile
+    from fedcdh.summaries.profiles import Profile
+
+KIND_NAMES: dict[str, ColumnKind] = {"continuous": "continuous", "categorical": "categorical"}
+
+
+@report_errors
+def profile_command(
+    files: DataFiles,
+    client: ClientName,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Profile to write.", metavar="FILE", show_default="NAME.profile.json"),
+    ] = None,
+    variables: Annotated[
+        str | None,
+        typer.Option(help="Columns of the study.", metavar="A,B,...", show_default="all columns"),
+    ] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Kind of a column, such as ward=categorical for codes; may be repeated.", metavar="NAME=KIND"
+        ),
+    ] = None,
+    plan: Annotated[
+        Path | None, typer.Option(help="Draft plan whose variables and kinds are followed.", metavar="FILE")
+    ] = None,
+    complete: Annotated[
+        bool, typer.Option("--complete", help="Use only rows without missing values, as a summary does.")
+    ] = False,
+    column_map: ColumnMapFile = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf-8",
+    missing: MissingMarkers = None,
+    policy: PolicyFile = None,
+    ledger: LedgerFile = None,
+    dry_run: DryRun = False,
+    no_disclosure_control: NoDisclosureControl = False,
+    key: KeyFile = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Describe the columns of this site.
+
+    The profile holds counts, means, standard deviations, five quantiles and levels. It holds no rows and no extremes.
+
+    Examples:
+
+      fedcdh profile data.parquet --client north
+
+      fedcdh profile "2024/*.csv" --client north --delimiter ";" --decimal , --kind ward=categorical
+
+      fedcdh profile data.parquet --client north --dry-run
+    """
+    from fedcdh.cli._keys import load_signing_key
+    from fedcdh.cli._outputs import check_replaceable, default_file_name, refuse_input_as_output, write_signed
+    from fedcdh.cli._site_settings import load_policy, open_gate
+    from fedcdh.cli._site_setup import read_own_columns
+    from fedcdh.messages.profile_file import profile_to_json
+    from fedcdh.messages.signing import key_fingerprint
+    from fedcdh.privacy.releases import ReleaseContext, release_profile
+
+    out = Output(quiet, as_json)
+    target = output or default_file_name(client, ".profile.json")
+    rules, signing = load_policy(policy, no_disclosure_control, out), load_signing_key(key, out)
+    gate = open_gate(ledger, signing, out, dry_run=dry_run)
+    own = read_own_columns(column_map)
+    names, kinds, draft = _choose_columns(variables, kind, plan, rules, own)
+    with out.progress("profile") as advance:
+        source = open_data(files, column_map, build_csv_style(delimiter, decimal, encoding, missing), advance)
+        refuse_input_as_output(target, [file.path for file in source.files])
+        check_replaceable(target, "profile")
+        message = release_profile(
+            source,
+            ReleaseContext(client, rules, own, gate),
+            variables=names,
+            kinds=kinds,
+            draft=draft,
+            complete=complete,
+            key=signing,
+        )
+    content, found = profile_to_json(message).encode("utf-8"), message.profile
+    _show_profile(out, found)
+    if dry_run:
+        say_may_leave(out, "profile", found.client, found.rows)
+        return
+    out.say("", f"{found.rows} rows were read. The profile has {len(content)} bytes; nothing else leaves this site.")
+    written = write_signed(target, content, "profile", signing)
+    out.say_written(written, f", signed by {key_fingerprint(signing.public)}" if signing else "")
+    out.result({"client": client, "rows": found.rows, "bytes": len(content), "files": list(map(str, written))})
+
+
+def _choose_columns(
+    variables: str | None, kind: list[str] | None, plan: Path | None, policy: Policy, own: dict[str, str]
+) -> tuple[list[str] | None, dict[str, ColumnKind], str | None]:
+    """Return the columns of the profile, their kinds, and the fingerprint of the draft plan that was followed."""
+    from fedcdh.cli._inputs import read_study
+
+    names = split_names(variables)
+    kinds = {name: _parse_kind(name, text) for name, text in parse_pairs(kind, "--kind", "NAME=KIND").items()}
+    if plan is None:
+        return names, kinds, None
+    study, signer = read_study(plan)
+    policy.check_plan(study.plan, signer, own)
+    names = list(study.plan.names) if names is None else names
+    kinds = {name: found for name, found in study.plan.kinds.items() if name in names} | kinds
+    return names, kinds, study.plan.fingerprint
+
+
+def _parse_kind(name: str, text: str) -> ColumnKind:
+    if text not in KIND_NAMES:
+        raise SettingsError(f"--kind gives {name!r} the kind {text!r}. Choose one of {', '.join(KIND_NAMES)}.")
+    return KIND_NAMES[text]
+
+
+def say_may_leave(out: Output, what: str, client: str, rows: int) -> None:
+    """Report that a dry run found nothing against a release."""
+    out.say(f"Policy and ledger of this site admit this {what}. Nothing was written or recorded.")
+    out.result({"client": client, "rows": rows, "may_leave": True, "files": []})
+
+
+def _show_profile(out: Output, found: Profile) -> None:
+    rows = [(name, column.kind, column.missing, _describe_column(column)) for name, column in found.columns.items()]
+    out.table(("variable", "kind", "missing", "mean ± standard deviation, or levels"), rows)
+
+
+def _describe_column(column: ColumnProfile) -> str:
+    if not column.count:
+        return "no values"
+    return f"{column.mean:.4g} ± {column.scale:.4g}" if column.kind == "continuous" else ", ".join(column.levels)

@@ -1,0 +1,57 @@
+"""`fedcdh discover`: the result does not depend on how summaries travelled."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pyarrow as pa
+from cli_study import SITES, summaries
+
+import fedcdh
+from fedcdh.cli import main
+from fedcdh.data.readers import open_tables
+from fedcdh.reporting.result_files import render_result_json
+
+
+def test_by_file_and_in_process_give_the_same_bytes(study, tmp_path):
+    assert main(["discover", str(study / "study.plan.json"), *summaries(study), "-o", str(tmp_path / "r"), "-q"]) == 0
+    tables = {site: open_tables(study / site / "data.csv") for site in SITES}
+    profiles = [fedcdh.profile(table, site) for site, table in tables.items()]
+    plan = fedcdh.StudyPlan.from_profiles(profiles)
+    result = fedcdh.discover_from([fedcdh.summarize(table, plan, site) for site, table in tables.items()], plan)
+    assert (tmp_path / "r" / "result.json").read_text(encoding="utf-8") == render_result_json(result)
+    frames = {site: pa.Table.from_batches([*pa.csv.open_csv(study / site / "data.csv")]) for site in SITES}
+    assert render_result_json(fedcdh.discover(frames)) == render_result_json(result)
+
+
+def test_the_order_of_files_and_settings_that_change_nothing_change_no_byte(study, tmp_path):
+    plan = str(study / "study.plan.json")
+    assert main(["discover", plan, *summaries(study), "-o", str(tmp_path / "a"), "-q"]) == 0
+    assert main(["discover", plan, *reversed(summaries(study)), "-o", str(tmp_path / "b"), "--json"]) == 0
+    for name in ("result.json", "graph.dot", "edges.csv", "graph.txt"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    with (tmp_path / "a" / "edges.csv").open(encoding="utf-8", newline="") as file:
+        assert len(list(csv.DictReader(file))) == 21  # all pairs of six variables and the domain
+
+
+def test_messages_of_an_older_study_are_refused(study, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    profiles = [str(study / f"{site}.profile.json") for site in SITES]
+    assert main(["plan", *profiles, "--study", "cardio 2027", "-q"]) == 0
+    assert main(["discover", "study.plan.json", *summaries(study), "-q"]) == 4
+    assert "make the summary again" in capsys.readouterr().err
+    assert main(["inspect", "study.plan.json"]) == 0
+    assert "study cardio 2027" in capsys.readouterr().out
+
+
+def test_stability_is_part_of_a_result_that_asked_for_it(study, tmp_path):
+    arguments = ["discover", str(study / "study.plan.json"), *summaries(study), "-q", "-o"]
+    assert main([*arguments, str(tmp_path / "plain")]) == 0
+    assert main([*arguments, str(tmp_path / "again"), "--stability"]) == 0
+    plain, again = (json.loads((tmp_path / name / "result.json").read_text("utf-8")) for name in ("plain", "again"))
+    found = again.pop("stability")
+    assert again == plain
+    assert [run["left_out"] for run in found["runs"]] == [["coast"], ["north"], ["south"]]
+    assert main(["report", str(tmp_path / "again"), "-o", str(tmp_path / "study.html"), "-q"]) == 0
+    assert "Stability of links" in (tmp_path / "study.html").read_text("utf-8")

@@ -1,0 +1,54 @@
+"""Our methods as baselines: the graph of `discover`, and the bytes of the files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fedcdh
+from fedcdh.data.table import to_table
+from fedcdh.evaluation.baselines import BASELINES
+from fedcdh.evaluation.baselines.fedcdh_methods import run_fedcdh
+from fedcdh.evaluation.baselines.interface import Traffic
+from fedcdh.evaluation.simulation import simulate
+from fedcdh.messages.profile_file import ProfileMessage, profile_to_json
+from fedcdh.messages.study_file import Study
+from fedcdh.messages.summary_file import SummaryMessage, pack_summary
+from fedcdh.summaries.features import Fourier, Hermite
+from fedcdh.summaries.plan import StudyPlan
+
+
+@pytest.mark.parametrize("engine", ["evidence", "constraint", "paper"])
+def test_ours_is_discover(engine):
+    study = simulate("general", variables=5, clients=4, rows=70, seed=8)
+    result = fedcdh.discover(dict(study.tables), names=study.names, method=engine, seed=8)
+    found = BASELINES[f"fedcdh-{engine}"](study.tables, study.names, 8)
+    assert found.augmented == result.augmented
+    assert found.graph == result.graph
+    assert found.changing == result.changing
+    assert found.directed == result.to_dag().arrows
+
+
+@pytest.mark.parametrize(("engine", "family"), [("paper", Fourier(7, seed=9)), ("constraint", Hermite(7))])
+def test_ours_counts_the_files(engine, family):
+    study = simulate(variables=4, clients=3, rows=50, seed=9)
+    tables = {client: to_table(table, study.names) for client, table in study.tables.items()}
+    profiles = [fedcdh.profile(table, client) for client, table in tables.items()]
+    plan = StudyPlan.from_profiles(profiles, family=family)
+    summaries = [fedcdh.summarize(table, plan, client) for client, table in tables.items()]
+    up = [profile_to_json(ProfileMessage(one)).encode() for one in profiles]
+    up += [pack_summary(SummaryMessage(one), plan) for one in summaries]
+    down = len(Study(plan).to_json().encode())
+    found = run_fedcdh(study.tables, study.names, 9, method=engine, width=7)
+    assert found.traffic == Traffic(6, sum(map(len, up)), 3, 3 * down)
+    assert found.augmented == fedcdh.discover_from(summaries, plan, method=engine, seed=9).augmented
+
+
+def test_ours_reads_codes_as_labels():
+    study = simulate(variables=3, clients=3, rows=80, seed=2)
+    tables = {client: np.column_stack([table[:, :2], table[:, 2] > 0]) for client, table in study.tables.items()}
+    kinds = {study.names[2]: "categorical"}
+    result = fedcdh.discover(tables, names=study.names, kinds=kinds)
+    found = run_fedcdh(tables, study.names, kinds=kinds)
+    assert found.augmented == result.augmented
+    assert found.traffic != run_fedcdh(tables, study.names).traffic

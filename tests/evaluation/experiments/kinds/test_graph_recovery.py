@@ -1,0 +1,44 @@
+"""Graphs against the truth: the oracle, scales and orders, unequal clients."""
+
+from __future__ import annotations
+
+import pytest
+from small_experiments import CASE
+
+from fedcdh.evaluation.experiments.kinds.graph_recovery import ORACLE_METHOD, SIMULATED_GRAPHS
+
+
+def test_the_oracle_has_the_right_skeleton_and_changes():
+    instance = SIMULATED_GRAPHS.prepare_instance(CASE, 5)
+    found = SIMULATED_GRAPHS.measure(instance, CASE, ORACLE_METHOD, 5)
+    assert found["skeleton_f1"] == found["changing_recall"] == found["changing_precision"] == 1
+    assert SIMULATED_GRAPHS.failure_measures(instance)["skeleton_shd"] == len(instance.arrows)
+
+
+@pytest.mark.parametrize("engine", ["fedcdh-evidence", "fedcdh-constraint"])
+def test_our_engines_see_neither_scale_nor_order(engine):
+    found = {
+        (scale, order): SIMULATED_GRAPHS.measure(SIMULATED_GRAPHS.prepare_instance(case, 7), case, engine, 7)["graph"]
+        for scale in ("raw", "standardised")
+        for order in ("given", "shuffled")
+        for case in [{**CASE, "scale": scale, "order": order}]
+    }
+    assert len({*found.values()}) == 1
+
+
+def test_shuffled_clients_swap_names_and_keep_their_rows():
+    given, shuffled = (
+        SIMULATED_GRAPHS.prepare_instance({**CASE, "clients": 6, "order": order}, 3) for order in ("given", "shuffled")
+    )
+    assert list(given.tables) == list(shuffled.tables)
+    assert {table.tobytes() for table in given.tables.values()} == {t.tobytes() for t in shuffled.tables.values()}
+    assert [t.tobytes() for t in given.tables.values()] != [t.tobytes() for t in shuffled.tables.values()]
+
+
+def test_unequal_clients_have_as_many_rows_together():
+    for seed in range(20):
+        instance = SIMULATED_GRAPHS.prepare_instance({**CASE, "clients": 5, "sizes": "unequal"}, seed)
+        counts = [len(table) for table in instance.tables.values()]
+        assert sum(counts) == 300, f"seed {seed}"
+        assert min(counts) >= 10, f"seed {seed}"
+        assert len({*counts}) > 1, f"seed {seed}"

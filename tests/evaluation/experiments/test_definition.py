@@ -1,0 +1,99 @@
+"""Designs of experiments: sound, smaller in their smaller forms, and refused in words where they are wrong."""
+
+from __future__ import annotations
+
+import pytest
+from small_experiments import small
+
+from fedcdh.errors import SettingsError
+from fedcdh.evaluation.baselines import BASELINES
+from fedcdh.evaluation.experiments.definition import experiment_names, load_experiment, parse_experiment
+from fedcdh.evaluation.experiments.kinds import find_kind
+from fedcdh.evaluation.experiments.kinds.graph_recovery import ORACLE_METHOD
+from fedcdh.evaluation.experiments.kinds.independent_change import CRITERION_FORMS
+from fedcdh.evaluation.experiments.kinds.rejection_rates import COMPARED_TESTS
+from fedcdh.evaluation.experiments.runner import result_columns
+
+SIZES_OF = ("full", "quick", "smallest")
+
+
+LIMITED = """
+title = "x"
+kind = "graphs"
+seeds = [0]
+methods = ["fedpc"]
+[base]
+rows = 30
+[limits]
+fedpc = { seeds = 2, max_values = { rows = 30 } }
+"""
+
+
+@pytest.mark.parametrize("size", SIZES_OF)
+@pytest.mark.parametrize("name", experiment_names())
+def test_every_design_is_sound(name, size):
+    experiment = load_experiment(name, size)
+    jobs = experiment.jobs()
+    assert jobs
+    assert len({job.key for job in jobs}) == len(jobs)
+    known = {"tests": COMPARED_TESTS, "principle": CRITERION_FORMS}.get(experiment.kind, {ORACLE_METHOD, *BASELINES})
+    assert {*experiment.methods} <= {*known}
+    assert {*experiment.limits} <= {*load_experiment(name).methods}
+    assert min(experiment.seeds) >= 1000 or experiment.kind == "bytes"  # below, settings were chosen
+    assert set(result_columns(experiment)) >= {*experiment.parameters, "method", "seed", "seconds", "failure"}
+    assert len(set(result_columns(experiment))) == len(result_columns(experiment))
+
+
+@pytest.mark.parametrize("name", experiment_names())
+def test_smaller_designs_cost_less_and_keep_the_seeds(name):
+    full, quick, smallest = (load_experiment(name, size) for size in SIZES_OF)
+    assert len(full.jobs()) >= len(quick.jobs()) >= len(smallest.jobs())
+    assert {*quick.seeds} <= {*full.seeds}
+    assert {*quick.methods} <= {*full.methods}
+
+
+def test_the_paper_s_sizes():
+    for name, model in (("figure-3", "linear"), ("figure-4", "general")):
+        experiment = load_experiment(name)
+        assert experiment.base["model"] == (model,)
+        assert experiment.sweeps["variables"] == (6, 12, 18, 24, 30)
+        assert experiment.sweeps["clients"] == (2, 4, 8, 16, 32)
+        assert experiment.sweeps["rows"] == (25, 50, 100, 200, 400)
+        assert experiment.base["scale"] == ("raw", "standardised")
+        assert len(experiment.seeds) >= 10
+        assert "sort-by-variance" in experiment.methods
+
+
+def test_limits_spare_slow_methods_only():
+    experiment = small(limits=parse_experiment("x", LIMITED).limits)
+    by_method = {
+        method: {(job.seed, job.case["rows"]) for job in experiment.jobs() if job.method == method}
+        for method in experiment.methods
+    }
+    assert by_method["fedpc"] == {(1, 30), (2, 30)}
+    assert by_method["oracle"] == {(seed, rows) for seed in (1, 2, 3) for rows in (30, 60)}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("title = 3 =", "not TOML"),
+        ('title = "x"', "lacks base, kind"),
+        ('title="x"\nkind="graphs"\nseeds=[1]\nmethods=[]\n[base]\n[sweep]\nrows=[1]', "varies 'rows'"),
+        ('title="x"\nkind="graphs"\nseeds=[1]\nmethods=[]\ncolour=1\n[base]', "unknown key 'colour'"),
+        ('title="x"\nkind="graphs"\nseeds=[1]\nmethods=[]\n[base]\n[limits]\na.b={seeds=1}', "quotation marks"),
+        ('title="x"\nkind="graphs"\nseeds="9:3"\nmethods=[]\n[base]', "first:last"),
+    ],
+)
+def test_a_wrong_file_is_refused_in_words(text, problem):
+    with pytest.raises(SettingsError, match=problem):
+        parse_experiment("mine", text)
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(SettingsError, match="no experiment 'figure-9'"):
+        load_experiment("figure-9")
+    with pytest.raises(SettingsError, match="no method 'magic'"):
+        small().restrict(methods=["magic"])
+    with pytest.raises(SettingsError, match="no kind"):
+        find_kind("magic")
