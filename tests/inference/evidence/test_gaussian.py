@@ -20,8 +20,8 @@ from scipy.special import gammaln, logsumexp
 from fedcdh.discovery.api import discover, discover_from
 from fedcdh.evaluation.simulation import simulate
 from fedcdh.graphs.partial_graph import PartialGraph
-from fedcdh.inference.evidence import family_score as scores
 from fedcdh.inference.evidence import _gaussian_moments, gaussian
+from fedcdh.inference.evidence import family_score as scores
 from fedcdh.inference.evidence._gaussian_moments import RegressionSums, StackedMoments
 from fedcdh.inference.evidence.family_score import FamilyScore
 from fedcdh.inference.evidence.gaussian import (
