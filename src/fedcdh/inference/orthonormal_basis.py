@@ -111,7 +111,7 @@ class Basis:
                 "these summaries have noise, which regressions would take for dependence; expected exact sums; use "
                 "NoisyMomentsTest, or discover_from, which chooses it by itself"
             )
-        places = cohort.plan.spans()
+        places = cohort.plan.layout.spans
         turns, spans, targets, squares, levels, columns = {}, {}, {}, {}, {}, 0
         for variable in cohort.plan.variables:
             name, categorical = variable.name, isinstance(variable, Categorical)

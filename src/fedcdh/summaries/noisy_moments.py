@@ -109,7 +109,7 @@ class NoisyMoments:
             The number of columns, by degree.
         """
         degree = self.plan.noise.degree if self.plan.noise else 1
-        sizes = rows * np.square(bounded.WEIGHTS[:degree]) / self.plan.unit**2
+        sizes = rows * np.square(bounded.WEIGHTS[:degree]) / self.plan.layout.unit**2
         return int((sizes >= MIN_SIGNAL_TO_NOISE * deviation).sum())
 
     @cached_property
@@ -161,14 +161,14 @@ class NoisyMoments:
 
 def _isotropic_transform(plan: StudyPlan) -> tuple[Array, dict[str, Indices]]:
     """Return the transformation to coordinates with isotropic noise, and each variable's columns there."""
-    rows, spans = [np.eye(plan.columns)[0] / np.sqrt(CONSTANT_VARIANCE_RATIO)], {}
+    rows, spans = [np.eye(plan.layout.n_columns)[0] / np.sqrt(CONSTANT_VARIANCE_RATIO)], {}
     for variable in plan.variables:
-        own = plan.spans()[variable.name]
-        width = plan.width(variable)
+        own = plan.layout.spans[variable.name]
+        width = plan.layout.width(variable.name)
         inner = _orthonormal_contrasts(width) if isinstance(variable, Categorical) else np.eye(width)
         spans[variable.name] = np.arange(len(rows), len(rows) + len(inner))
         for direction in inner:
-            rows.append(np.zeros(plan.columns))
+            rows.append(np.zeros(plan.layout.n_columns))
             rows[-1][own] = direction
     return np.array(rows), spans
 

@@ -118,7 +118,7 @@ class MultinomialScore:
         categorical = [variable.name for variable in cohort.plan.variables if isinstance(variable, Categorical)]
         if not categorical:
             return cls(np.zeros((1, 0, 0)), {}, regression)
-        seen, spans = cohort.total.moments.diagonal() > 0, cohort.plan.spans()
+        seen, spans = cohort.total.moments.diagonal() > 0, cohort.plan.layout.spans
         levels = {name: spans[name].start + np.flatnonzero(seen[spans[name]]) for name in categorical}
         return cls(cohort.moments, levels, regression)
 

@@ -120,7 +120,7 @@ class JointRegressionTest:
             request = JointRequest(plan.fingerprint, self._budget.rounds + 1, chosen)
             found = _check_answers(self._source.ask(request), request, self._cohort)
         if found:
-            self._budget = self._budget.after(replace(request, sets=tuple(found)), plan, max(rows))
+            self._budget = self._budget.charge(replace(request, sets=tuple(found)), plan, max(rows))
             self._bytes += sum(payload_bytes(plan, found, own) for own in rows)
         self._received |= found
         self._not_requested |= new - found.keys()

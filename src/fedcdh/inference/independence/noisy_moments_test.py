@@ -235,7 +235,7 @@ def _variance_test(known: NoisyMoments, x: str, base: Indices) -> float:
     u[target] = 1.0
     u[base] -= _solve(total[np.ix_(base, base)], total[np.ix_(base, target)])[:, 0]
     rows = known.rows
-    variance = max(float(u @ total @ u) / rows.sum(), _RELATIVE_TOLERANCE / known.plan.unit**2)
+    variance = max(float(u @ total @ u) / rows.sum(), _RELATIVE_TOLERANCE / known.plan.layout.unit**2)
     form = np.outer(u, u)
     form[0, 0] -= CONSTANT_VARIANCE_RATIO * variance
     left = np.einsum("ij,kij->k", form, known.moments)
@@ -255,7 +255,7 @@ def _kurtosis(known: NoisyMoments, x: str, base: Indices) -> float:
     Var(x² | Z) = 4 m² s + Var(r²) on average, for centred x and symmetric r; x² is a column if the plan's degree is 2
     or more. Otherwise the noise is taken for Gaussian.
     """
-    span, unit, rows = known.spans[x], known.plan.unit, float(known.rows.sum())
+    span, unit, rows = known.spans[x], known.plan.layout.unit, float(known.rows.sum())
     if len(span) < 2:
         return 3.0
     total = known.moments.sum(axis=0)
@@ -277,7 +277,7 @@ def describe_noise(known: NoisyMoments) -> Iterator[str]:
     noise, rows = known.plan.noise, float(known.rows.sum())
     if noise is None:
         return
-    who = "every client" if noise.shared == "each" else "all clients together"
+    who = "every client" if not noise.distributed else "all clients together"
     found = [detectable_correlation(known, conditions) for conditions in range(min(len(known.spans) - 1, 3))]
     shown = ", ".join(f"{min(least, 1.0):.2g} given {number}" for number, least in enumerate(found))
     yield (
