@@ -145,7 +145,7 @@ def test_causes_that_cannot_be_told_apart_and_levels_that_are_not_there_are_name
     for client, table in tables.items():
         table["w"] = np.array(list("abc") if client != "c3" else list("bcb"))[np.arange(50) % 3]
     drifts = by_key(estimate_drift(studies.cohort_of(tables), {"y": ("x", "z", "w")}))
-    assert drifts["y", "c0", "effect of x"].note == "x cannot be told from the other causes here"
+    assert drifts["y", "c0", "effect of x"].note == "x cannot be distinguished from the other causes here"
     assert drifts["y", "c0", "effect of w: b against a"].estimate is not None
     assert drifts["y", "c3", "effect of w: b against a"].note == "no row here has w = a"
     assert drifts["y", "c3", "effect of x"].estimate is not None

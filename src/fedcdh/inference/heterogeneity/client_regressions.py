@@ -301,7 +301,7 @@ class _Mechanism:
                 return f"no row here has {column.parent} = {level}"
         if not fit.parents.varying[j]:
             return f"{column.parent} does not vary here"
-        return f"{column.parent} cannot be identified from the other causes here"
+        return f"{column.parent} cannot be distinguished from the other causes here"
 
     def _effect(self, fits: list[_ClientFit], j: int) -> Estimates:
         unit = self.target.unit / self.columns[j].unit
