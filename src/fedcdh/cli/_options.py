@@ -57,7 +57,7 @@ LedgerFile = Annotated[
     ),
 ]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Only check policy and ledger; write no file and record nothing.")
+    bool, typer.Option("--dry-run", help="Only check policy and ledger; release and record nothing.")
 ]
 NoDisclosureControl = Annotated[
     bool,
