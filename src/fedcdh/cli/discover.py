@@ -102,7 +102,7 @@ def discover_command(
         )
     out.say(str(result), "")
     without_sites, resampled = _assess_stability(result, replicates, out, without_sites=stability)
-    written = write_result(result, output, without_sites, resampled, uncontrolled_clients=uncontrolled)
+    written = write_result(result, output, without_sites, resampled, without_disclosure_control=uncontrolled)
     out.say(f"Wrote {', '.join(map(str, written))}")
     out.result(
         {
@@ -148,7 +148,7 @@ def _read_received(
     from fedcdh.cli._summaries import SummaryReader, admit_messages, read_aggregate
 
     if len(paths) == 1 and (opened := read_aggregate(paths[0], study, out)):
-        return opened.aggregate, None, frozenset(opened.research)
+        return opened.aggregate, None, frozenset(opened.without_disclosure_control)
     reader = SummaryReader(study)
     messages, replicates = reader.read_all(paths, out)
     check_replicates_have_summaries(replicates, messages)

@@ -201,5 +201,5 @@ def _build_noise(
             "Give both, or neither."
         )
     if honest is None:
-        return DPParameters(epsilon, delta, rows=rows)
-    return DPParameters(epsilon, delta, shared="together", honest=honest, rows=rows)
+        return DPParameters(epsilon, delta, expected_rows=rows)
+    return DPParameters(epsilon, delta, distributed=True, honest=honest, expected_rows=rows)

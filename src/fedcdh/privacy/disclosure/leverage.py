@@ -34,7 +34,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcdh._runtime.array_types import Array
-from fedcdh.data.table import NumericColumn, Table
+from fedcdh.data.columns import NumericColumn
+from fedcdh.data.table import Table
 from fedcdh.summaries.encoder import GRID, Encoder
 from fedcdh.summaries.plan import Continuous, StudyPlan
 from fedcdh.summaries.summary import Integers, Summary
@@ -239,7 +240,7 @@ class ReplicateLeverage:
 
     @cached_property
     def _measures(self) -> dict[str, tuple[slice, Array]]:
-        spans = self.plan.spans()
+        spans = self.plan.layout.spans
         return {
             variable.name: (spans[variable.name], _inverse_root_of_variable(self.summary, spans[variable.name]))
             for variable in self.plan.variables
@@ -307,7 +308,7 @@ def _leverage_of_values(summary: Summary, plan: StudyPlan, variable: Continuous,
     """Return the leverage of a row that counts once, for each of these values."""
     single = replace(plan, variables=(variable,))
     features = Encoder(single, summary.clients[0])(Table({variable.name: NumericColumn(values)}))
-    measure = _inverse_root_of_variable(summary, plan.spans()[variable.name])
+    measure = _inverse_root_of_variable(summary, plan.layout.spans[variable.name])
     return np.asarray(((measure @ features) ** 2).sum(axis=0))
 
 

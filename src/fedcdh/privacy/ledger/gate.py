@@ -288,7 +288,7 @@ class ReleaseGate:
             plan.fingerprint,
             _hash_document([request.digest, *(_hash_answer(answer) for answer in answers)]),
             answers[0].rows,
-            after.numbers(plan) - before.numbers(plan),
+            after.count_entries(plan) - before.count_entries(plan),
             _released_columns(sketcher.columns, local_names, loads, _categorical_names(plan)),
             complete_rows=sketcher.rows,
             disclosure_control=policy.disclosure_control,
@@ -433,7 +433,7 @@ def _count_level_pairs(
     summary: Summary, plan: StudyPlan, sketcher: RowSketcher, local_names: LocalNames
 ) -> dict[str, dict[str, int]]:
     """Count the people with each pair of levels, under keyed hashes of the levels."""
-    spans, found = plan.spans(), {}
+    spans, found = plan.layout.spans, {}
     variables = [(local_names.get(v.name, v.name), v) for v in plan.variables if isinstance(v, Categorical)]
     variables.sort(key=lambda named: named[0])
     for (one, first), (other, second) in combinations(variables, 2):

@@ -282,7 +282,7 @@ class SecAggClient:
         noise = self.study.plan.noise
         if noise is None or summary.noise:
             return summary
-        return (add_noise if noise.shared == "each" else add_noise_share)(summary, self.study.plan, self.random)
+        return (add_noise if not noise.distributed else add_noise_share)(summary, self.study.plan, self.random)
 
     def _unseal_share(self, roster: Roster, secrets: ClientSecrets, sender: str, delivery: ShareDelivery) -> bytes:
         box = delivery.boxes[sender].get(self.client)

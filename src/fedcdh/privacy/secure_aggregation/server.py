@@ -384,7 +384,7 @@ class SecAggServer:
 
     def _drop_absent_groups(self, total: Words, everybody: Groups, present: Groups) -> Words:
         """Remove the first moments of groups without survivors; they are zeros, if all clients are honest."""
-        columns = self.study.plan.columns
+        columns = self.study.plan.layout.n_columns
         size = len(everybody) * columns
         places = total[len(total) - size :].reshape(len(everybody), columns)
         known = np.isin([name for name, _ in everybody], [name for name, _ in present])
