@@ -31,7 +31,7 @@ def test_unsigned_summaries_are_named_one_by_one_or_together(study, reader, caps
 def test_summaries_without_disclosure_control_are_named(study, reader, here, capsys):
     run("summarize", plan_of(study), data_of(study), "--client", "north", "--no-disclosure-control", "-q")
     capsys.readouterr()
-    assert reader.read(here / "north.summary").research
+    assert not reader.read(here / "north.summary").disclosure_control
     reader.warn(Output())
     assert "was made without disclosure control, by north" in capsys.readouterr().err
 
