@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,9 @@ from fedcdh.data.sources import (
     is_partitioned,
     to_source,
 )
-from fedcdh.errors import SettingsError, SignatureError
+from fedcdh.errors import SettingsError
 from fedcdh.messages.profile_file import ProfileMessage
-from fedcdh.messages.signing import SigningKey, key_fingerprint
-from fedcdh.messages.study_file import Study
+from fedcdh.messages.signing import SigningKey
 from fedcdh.messages.summary_file import SummaryMessage, pack_summary
 from fedcdh.privacy.differential.mechanism import add_noise, add_noise_share
 from fedcdh.privacy.disclosure.joint_risk import assess_joint_risk
@@ -34,6 +33,7 @@ from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.disclosure.row_scan import RowScan, ScanOptions, scan_rows
 from fedcdh.privacy.ledger.gate import ReleaseGate, RoundSpending
 from fedcdh.privacy.ledger.ledger_file import ReleaseLedger, default_ledger
+from fedcdh.privacy.release_context import ReleaseContext, check_invitation, invert_renames
 from fedcdh.summaries.accumulator import check_summary_arguments, summarize
 from fedcdh.summaries.bootstrap import bootstrap_summaries, check_replicate_count
 from fedcdh.summaries.dp_parameters import DPParameters
@@ -43,43 +43,15 @@ from fedcdh.summaries.profiles import Profile, profile
 from fedcdh.summaries.summary import Summary
 from fedcdh.summaries.validation import validate_replicate, validate_summary
 
-
-@dataclass(frozen=True)
-class ReleaseContext:
-    """The client that releases something, and the rules it is held to.
-
-    Parameters
-    ----------
-    client : str
-        Name of the client.
-    policy : Policy, optional
-        Policy of the site. Default: the default limits.
-    local_names : mapping from str to str, optional
-        From the study's names of variables to the site's own column names, where these differ.
-    gate : ReleaseGate, optional
-        Records releases in the ledger of the site. Default: nothing is recorded.
-    max_missing_share : float, default 0.5
-        Largest share of rows that may be left out for missing values.
-    workers : int, default 1
-        Number of threads that share the work on a summary.
-    """
-
-    client: str
-    policy: Policy = field(default_factory=Policy)
-    local_names: Mapping[str, str] = field(default_factory=dict)
-    gate: ReleaseGate | None = None
-    max_missing_share: float = 0.5
-    workers: int = 1
-
-    @property
-    def label(self) -> str:
-        """How errors name the client."""
-        return f"client {self.client!r}"
-
-
-def invert_renames(renames: Mapping[str, str]) -> dict[str, str]:
-    """Return the mapping from the study's names to the site's own, given the mapping the other way."""
-    return {study_name: own_name for own_name, study_name in renames.items()}
+__all__ = [
+    "ReleaseContext",
+    "check_invitation",
+    "invert_renames",
+    "release",
+    "release_answer",
+    "release_profile",
+    "release_summary",
+]
 
 
 def release_profile(
@@ -121,6 +93,14 @@ def release_profile(
     ------
     DisclosureError
         If the profile must not leave.
+
+    Examples
+    --------
+    >>> release_profile({"age": range(30, 80)}, ReleaseContext("north"))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    fedcdh.errors.DisclosureError: This profile must not leave, by the policy of this site:
+    - there are 50 rows, expected at least 100: ...
     """
     policy, gate = context.policy, context.gate
     if complete:
@@ -149,39 +129,6 @@ def _count_values_in_partial_rows(rows: Any, found: Profile) -> dict[str, int]:
         for name, column in table.columns.items():
             values[name] += int((partial_rows & ~column.missing).sum())
     return values
-
-
-def check_invitation(
-    study: Study, signed_by: str | None, context: ReleaseContext, key: SigningKey | None = None
-) -> None:
-    """Refuse, before any row is read, a plan that the policy does not accept or that names another key.
-
-    Parameters
-    ----------
-    study : Study
-        The plan file.
-    signed_by : str or None
-        Public key whose signature of the plan was verified.
-    context : ReleaseContext
-        The client and its rules.
-    key : SigningKey, optional
-        Key of the client.
-
-    Raises
-    ------
-    DisclosureError
-        If the policy does not accept the plan.
-    SignatureError
-        If the plan names another key for this client.
-    """
-    context.policy.check_plan(study.plan, signed_by, context.local_names)
-    expected = study.keys.get(context.client)
-    if expected is not None and (key is None or key.public != expected):
-        found = f"the key here is {key_fingerprint(key.public)}" if key else "there is no key here"
-        raise SignatureError(
-            f"For {context.client} {found}, expected {key_fingerprint(expected)}, which the plan names. Name the right "
-            "key with --key, or ask the coordinator for a plan with your new key"
-        )
 
 
 def release_summary(
@@ -222,6 +169,19 @@ def release_summary(
     ------
     DisclosureError
         If they must not leave.
+
+    See Also
+    --------
+    release : The file of a summary, with the default ledger.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries.plan import Continuous
+    >>> rows = np.random.default_rng(0).normal(60, 15, 300)
+    >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south"))
+    >>> summary, replicates = release_summary({"age": rows}, plan, ReleaseContext("north"), replicates=1)
+    >>> summary.rows, len(replicates)
+    (300, 1)
     """
     if replicates:
         check_replicate_count(plan, replicates)
@@ -408,6 +368,17 @@ def release_answer(
     ------
     DisclosureError
         If the answer must not leave.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries.plan import Continuous
+    >>> draw = np.random.default_rng(0).standard_normal
+    >>> plan = StudyPlan((Continuous("a"), Continuous("b")), ("north", "south"), max_rounds=1, max_bytes=10**6)
+    >>> request = JointRequest(plan.fingerprint, 1, (("a", "b"),))
+    >>> table = {"a": draw(3000), "b": draw(3000)}
+    >>> answers, budget = release_answer(table, plan, ReleaseContext("north"), request, RoundBudget())
+    >>> answers[0].names, budget.rounds
+    (('a', 'b'), 1)
     """
     policy, gate, what = context.policy, context.gate, "an answer in an adaptive round"
     check_rereadable(rows, context.label, what)

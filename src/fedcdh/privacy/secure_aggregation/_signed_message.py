@@ -1,4 +1,4 @@
-"""What all messages of secure aggregation have in common: their bytes, their digests and their signatures."""
+"""Bytes, digests and signatures that all messages of secure aggregation have in common."""
 
 from __future__ import annotations
 

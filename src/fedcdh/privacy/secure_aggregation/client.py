@@ -59,7 +59,7 @@ SummaryProvider = Callable[[], tuple[Summary, bool]]
 
 @dataclass(frozen=True)
 class ClientSecrets:
-    """What nobody else may know: two private keys, the seed of the client's own mask, and the shares of others.
+    """Secrets that nobody else may know: two private keys, the seed of the client's own mask, and the shares of others.
 
     `held` has both shares of every client that shared its secrets.
     """
@@ -80,7 +80,7 @@ class ClientSecrets:
 
 @dataclass(frozen=True)
 class SecAggMember:
-    """What a client remembers of a session. After it has revealed its shares, it holds no secrets any more.
+    """State of a client in a session. After it has revealed its shares, it holds no secrets any more.
 
     Parameters
     ----------
@@ -136,12 +136,23 @@ class SecAggClient:
         Its key.
     random : callable, optional
         Returns the given number of random bytes; for tests only. Default: the operating system's generator.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries.plan import Continuous, StudyPlan
+    >>> keys = {client: SigningKey.generate() for client in ("east", "north", "west")}
+    >>> plan = StudyPlan((Continuous("age", 60, 15),), tuple(keys))
+    >>> study = Study(plan, keys={client: key.public for client, key in keys.items()})
+    >>> client = SecAggClient(study, "north", keys["north"])
+    >>> state, reply = client.answer(SecAggTerms.of(study), None, lambda: (None, False))
+    >>> reply.kind
+    'keys'
     """
 
     study: Study
     client: str
     key: SigningKey
-    random: RandomBytes = field(default=system_random.token_bytes, repr=False)
+    random: RandomBytes = field(default_factory=lambda: system_random.token_bytes, repr=False)
 
     def answer(
         self, request: SecAggRequest, state: SecAggMember | None, provide: SummaryProvider

@@ -52,6 +52,11 @@ class ClientStateFile:
     ----------
     path : Path
         Where the file is, or will be.
+
+    Examples
+    --------
+    >>> ClientStateFile(Path("north.masking-state.json")).path.exists()
+    False
     """
 
     path: Path
