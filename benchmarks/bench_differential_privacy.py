@@ -61,7 +61,7 @@ def exact_summaries(instance: Instance, seed: int, scales: float) -> tuple[Study
         for name, mean, spread in zip(study.names, rows.mean(axis=0), rows.std(axis=0), strict=True)
     ]
     others = [Continuous(f"other{i}", 0.0, scales) for i in range(VARIABLES - len(own))]
-    noise = DPParameters(1.0, DELTA, rows=len(rows), degree=DEGREE)
+    noise = DPParameters(1.0, DELTA, expected_rows=len(rows), degree=DEGREE)
     plan = StudyPlan((*own, *others), tuple(study.tables), clip=bounded.BOUNDED_CLIP, noise=noise)
     summaries = []
     for client, table in study.tables.items():
@@ -92,7 +92,7 @@ def p_values(setting: Setting, rows: int, seed: int, each: bool, epsilons: Seque
         asked = Query(asked.x, asked.y, asked.given | {DOMAIN})
     for number, epsilon in enumerate(epsilons):
         rng = np.random.default_rng([seed, rows, number])
-        noise = DPParameters(epsilon, DELTA, rows=rows, degree=DEGREE)
+        noise = DPParameters(epsilon, DELTA, expected_rows=rows, degree=DEGREE)
         here = replace(plan, noise=noise)
         sent = [add_noise(replace(one, plan=here.fingerprint), noise, rng) for one in exact]
         known: Cohort | Aggregate = add_up(sent, here) if each else Aggregate.from_total(sent[0], here)
@@ -210,7 +210,7 @@ def _searches(model: MechanismModel, rows: int, seed: int) -> list[list[float]]:
     found = []
     for number, epsilon in enumerate(EPSILONS):
         rng = np.random.default_rng([seed, rows, number])
-        noise = DPParameters(epsilon, DELTA, rows=rows, degree=DEGREE)
+        noise = DPParameters(epsilon, DELTA, expected_rows=rows, degree=DEGREE)
         here = replace(plan, noise=noise)
         sent = [add_noise(replace(one, plan=here.fingerprint), noise, rng) for one in exact]
         found.append(_scores(discover_from(sent, here), study))

@@ -98,11 +98,11 @@ def write(path: Path, rows: int, variables: int, seed: int) -> None:
 
 def sum_with_numpy(values: Array, plan: StudyPlan) -> Array:
     """The default features and their products, as anybody would write them."""
-    total = np.zeros((plan.columns, plan.columns))
+    total = np.zeros((plan.layout.n_columns, plan.layout.n_columns))
     for start in range(0, values.shape[1], BLOCK):
         clipped = np.clip((values[:, start : start + BLOCK] - 0.1) / 1.5, -plan.clip, plan.clip)
         linear = clipped / plan.clip
-        features = plan.family.features(np.arcsinh(clipped))
+        features = plan.family.iter_columns(np.arcsinh(clipped))
         block = np.concatenate([np.ones((1, linear.shape[1])), linear, linear**2, *features])
         total += block @ block.T
     return total
@@ -110,8 +110,8 @@ def sum_with_numpy(values: Array, plan: StudyPlan) -> Array:
 
 def cosine_features(values: Array, plan: StudyPlan) -> Array:
     """As many cosines as there are features, and the product of a block of that size, nothing else."""
-    width, total = plan.family.width, np.zeros((plan.columns, plan.columns))
-    block = np.ones((plan.columns, BLOCK))
+    width, total = plan.family.width, np.zeros((plan.layout.n_columns, plan.layout.n_columns))
+    block = np.ones((plan.layout.n_columns, BLOCK))
     for start in range(0, values.shape[1], BLOCK):
         some = values[:, start : start + BLOCK]
         inside = block[:, : some.shape[1]]

@@ -200,7 +200,7 @@ def _halve_products(sums: Sums, rng: Rng) -> np.ndarray:
 
 def _change_pair(sums: Sums, rng: Rng) -> np.ndarray:
     """The products of two variables from other rows."""
-    found, other, spans = sums.moments.copy(), sums.of(sums.other), list(sums.plan.spans().values())
+    found, other, spans = sums.moments.copy(), sums.of(sums.other), list(sums.plan.layout.spans.values())
     a, b = (spans[k] for k in rng.choice(len(spans), 2, replace=False))
     found[a, b], found[b, a] = other[a, b], other[b, a]
     return found
@@ -216,7 +216,7 @@ def _flip_bit(sums: Sums, rng: Rng) -> np.ndarray:
 def _swap_columns(sums: Sums, rng: Rng) -> np.ndarray:
     """Two features of one variable in the wrong order."""
     order = np.arange(len(sums.moments))
-    start = next(iter(sums.plan.spans().values())).start
+    start = next(iter(sums.plan.layout.spans.values())).start
     order[[start + 2, start + 3]] = order[[start + 3, start + 2]]
     return sums.moments[np.ix_(order, order)]
 
@@ -293,7 +293,7 @@ def repair_moments(moments: np.ndarray, plan: StudyPlan) -> np.ndarray:
     """What an insider does after a change: whole steps, odd and even, levels that add up."""
     found = moments.copy()
     labels = np.zeros(len(found), dtype=bool)
-    for variable, span in zip(plan.variables, plan.spans().values(), strict=True):
+    for variable, span in zip(plan.variables, plan.layout.spans.values(), strict=True):
         if isinstance(variable, Categorical):
             labels[span] = True
             counts = np.rint(found[0, span] / GRID**2).astype(np.int64)

@@ -69,7 +69,7 @@ class Attacker:
     @cached_property
     def columns(self) -> npt.NDArray[np.intp]:
         """Of the continuous variables in the moments: the constant, then variable by variable."""
-        spans = self.plan.spans()
+        spans = self.plan.layout.spans
         return np.array([0, *(k for v in self.numbers for k in range(spans[v.name].start, spans[v.name].stop))])
 
     def scaled(self, table: Table) -> Array:

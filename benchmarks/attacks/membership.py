@@ -25,7 +25,7 @@ class MembershipTest:
     def __init__(self, d: int, rng: Rng, public: int = PUBLIC) -> None:
         self.plan = plan_of(normal_rows(SAMPLE, d, rng))
         self.attacker = Attacker(self.plan)
-        self.upper = np.triu_indices(self.plan.columns)
+        self.upper = np.triu_indices(self.plan.layout.n_columns)
         blocks = (summarize(normal_rows(_BLOCK, d, rng), self.plan, "here") for _ in range(public // _BLOCK))
         self.mean = sum(block.moments.astype(np.float64) for block in blocks)[self.upper] / public / GRID**2
         sample = self.products(self.attacker.scaled(normal_rows(SAMPLE, d, rng))) - self.mean

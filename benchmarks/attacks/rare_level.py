@@ -32,7 +32,7 @@ def add_rare_level(n: int, people: int, rng: Rng, *, spiked: bool = False) -> Ta
 
 def values_of(plan: StudyPlan, summary: Summary, variable: Continuous, rng: Rng, *, spiked: bool, starts: int) -> Array:
     """The sorted values of this number among those with the label, as far as the sums tell them."""
-    spans = plan.spans()
+    spans = plan.layout.spans
     labels = next(variable for variable in plan.variables if isinstance(variable, Categorical))
     place = spans[labels.name].start + labels.levels.index(LABEL)
     told = summary.moments[place, np.r_[place, spans[variable.name]]].astype(np.float64)

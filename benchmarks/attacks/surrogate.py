@@ -40,7 +40,7 @@ def attack_surrogate(cohort: Cohort, size: int) -> tuple[float, float, float]:
     members = {name: len(clients) for name, clients in known.groups}
     _, scatter = cohort.total.means_and_scatter()
     spread = np.sqrt(scatter.diagonal() / cohort.total.rows)
-    linear = [span.start for span in cohort.plan.spans().values()]
+    linear = [span.start for span in cohort.plan.layout.spans.values()]
     sums, means, rows = [], [], []
     for client, summary in zip(cohort.clients, cohort.summaries, strict=True):
         group = client if size == 1 else groups[client]

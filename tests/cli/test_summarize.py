@@ -97,7 +97,7 @@ def test_the_policy_of_a_site_is_kept(study, tmp_path, capsys, monkeypatch):
     assert main([*arguments, "--no-disclosure-control"]) == 0
     assert "disclosure control is off" in capsys.readouterr().err
     assert main(["inspect", "north.summary", "--plan", str(study / "study.plan.json"), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["research"] is True
+    assert json.loads(capsys.readouterr().out)["disclosure_control"] is False
     (tmp_path / "policy.toml").write_text("min_row = 3", encoding="utf-8")
     assert main(arguments) == 2
     assert "did you mean 'min_rows'" in capsys.readouterr().err

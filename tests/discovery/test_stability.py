@@ -131,7 +131,7 @@ def test_draws_depend_on_the_seed_and_on_nothing_else():
 
 def test_a_client_drawn_twice_counts_as_two_clients():
     cohort = studies.cohort_of(studies.numbers(0, (20, 30, 40)))
-    drawn = cohort.drawn(["site2", "site0", "site2"])
+    drawn = cohort.resample_clients(["site2", "site0", "site2"])
     assert drawn.client_rows == (20, 40, 40)
     assert len(set(drawn.clients)) == 3
     assert drawn.total.rows == 100
@@ -144,7 +144,7 @@ def test_only_clients_of_the_study_can_be_drawn():
     cohort = studies.cohort_of(studies.numbers(0))
     for clients in ([], ["site0", "site9"]):
         with pytest.raises(SettingsError, match="expected some of site0, site1, site2"):
-            cohort.drawn(clients)
+            cohort.resample_clients(clients)
 
 
 def test_two_clients_leave_one_of_which_less_can_be_asked():

@@ -639,7 +639,7 @@ def test_a_site_answers_anything_with_a_message(data):
         | st.builds(lambda kind, content: Envelope(kind, content).to_bytes(), st.text(max_size=20), st.binary())
     )
     reply = Envelope.from_bytes(site.answer(request))
-    assert reply.about == sha256_hex(request)
+    assert reply.in_reply_to == sha256_hex(request)
     assert (reply.kind == REFUSAL) == (reply.code != 0)
     assert reply.code != ExitCode.INTERNAL
 

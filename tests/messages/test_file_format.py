@@ -1,6 +1,6 @@
 """docs/file-format.md says what the code does: its examples are the code's, and a reader made from its words agrees.
 
-    python tests/test_file_format.py
+    python tests/messages/test_file_format.py
 
 writes the examples anew when the formats change.
 """
@@ -77,7 +77,7 @@ def on_page(page: str) -> dict[str, str]:
 
 def test_the_page_shows_what_the_code_writes():
     page, (blob, _) = PAGE.read_text(encoding="utf-8"), example()
-    assert on_page(page) == blocks(), "run python tests/test_file_format.py, and read what it changed"
+    assert on_page(page) == blocks(), "run python tests/messages/test_file_format.py, and read what it changed"
     assert f"all {len(blob)} bytes of it" in page
     assert f"`{key_fingerprint(KEY.public)}`" in page
 
@@ -94,7 +94,7 @@ def read_summary(blob: bytes) -> tuple[dict, list[list[int]]]:
     w = 5 if rows <= 7 else 6 if rows <= 2047 else 7 if rows <= 524287 else 8
     assert header["moments"] == {"data_offsets": [0, w * count], "dtype": "U8", "shape": [w, count]}
     assert len(blob) == 8 + length + w * count
-    assert metadata["format"] == "fedcdh-summary-1"
+    assert metadata["format"] == "fedcdh-summary-2"
     rest = {key: found for key, found in metadata.items() if key != "digest"}
     said = write_value(rest).encode() + b"\0" + blob[8 + length :]
     assert metadata["digest"] == hashlib.sha256(said).hexdigest()
@@ -146,26 +146,26 @@ def test_a_reader_made_from_the_page_agrees(data):
     rows = data.draw(st.one_of(st.integers(1, MAX_ROWS), st.sampled_from([7, 8, 2047, 2048, 524287, 524288])))
     lost = data.draw(st.integers(0, 2**40))
     missing = {name: data.draw(st.integers(0, lost)) for name in plan.names} | {plan.names[0]: lost}
-    moments = np.random.default_rng(rows).integers(-rows * GRID**2, rows * GRID**2 + 1, (plan.columns,) * 2)
+    moments = np.random.default_rng(rows).integers(-rows * GRID**2, rows * GRID**2 + 1, (plan.layout.n_columns,) * 2)
     moments = np.triu(moments) + np.triu(moments, 1).T
     moments[0, 0] = rows * GRID**2
-    research, copy = data.draw(st.booleans()), data.draw(st.integers(0, 1000))
+    disclosure_control, copy = data.draw(st.booleans()), data.draw(st.integers(0, 1000))
     of = hashlib.sha256(data.draw(st.binary(max_size=4))).hexdigest() if copy else ""
     summary = Summary(plan.fingerprint, (client,), moments, rows + lost, missing, copy, of)
     assert summary.digest == summary_digest(summary.plan, rows + lost, missing, moments.tolist())
-    blob = pack_summary(SummaryMessage(summary, research, software), plan)
+    blob = pack_summary(SummaryMessage(summary, disclosure_control, software), plan)
     metadata, matrix = read_summary(blob)
     assert matrix == moments.tolist()
     assert metadata == {
         "client": client,
-        "columns": plan.columns,
-        "copy": copy,
+        "columns": plan.layout.n_columns,
+        "replicate": copy,
         "digest": metadata["digest"],  # compared by the reader
-        "format": "fedcdh-summary-1",
+        "format": "fedcdh-summary-2",
         "missing": missing,
-        "of": of,
+        "original": of,
         "plan": hashlib.sha256(plan.to_json().encode()).hexdigest(),
-        "research": research,
+        "disclosure_control": disclosure_control,
         "rows": rows,
         "rows_read": rows + lost,
         "software": software,
@@ -182,11 +182,11 @@ def test_the_bytes_on_the_page_hold_the_matrix_on_the_page():
     assert metadata["plan"] == hashlib.sha256(shown["plan"].encode()).hexdigest() == shown["fingerprint"]
     assert (metadata["client"], metadata["rows"], metadata["rows_read"]) == ("north", 3, 4)
     assert metadata["missing"] == {"height": 1, "smoker": 0}
-    assert metadata["of"] == ""
+    assert metadata["original"] == ""
     assert f"`{summary_digest(metadata['plan'], 4, metadata['missing'], matrix)}`" in PAGE.read_text(encoding="utf-8")
     signature = json.loads(shown["signature"])
     raw = base64.b64decode(signature["key"].removeprefix("ed25519:"))
-    signed = b"fedcdh-signature-1\0summary\0" + hashlib.sha256(blob).digest()
+    signed = b"fedcdh-signature-2\0summary\0" + hashlib.sha256(blob).digest()
     Ed25519PublicKey.from_public_bytes(raw).verify(base64.b64decode(signature["signature"]), signed)
 
 
@@ -216,7 +216,7 @@ def test_the_library_finds_the_metadata(tmp_path):
 
 def test_the_example_would_notice_a_change():
     blob, summary = example()
-    assert pack_summary(SummaryMessage(replace(summary, rows_read=4), True, "fedcdh 0.1.0"), PLAN) != blob
+    assert pack_summary(SummaryMessage(replace(summary, rows_read=4), False, "fedcdh 0.1.0"), PLAN) != blob
 
 
 def rewrite() -> None:
@@ -226,7 +226,7 @@ def rewrite() -> None:
             rf"^(```example-{name}\n).*?(\n```)$", lambda m, t=text: m[1] + t + m[2], page, flags=re.DOTALL | re.M
         )
     page = re.sub(r"(?<=all )\S+(?= bytes of it)", str(len(blob)), page)
-    page = re.sub(r"(?<=say in `of` that they belong to\n`)[^`]+(?=`)", summary.digest, page)
+    page = re.sub(r"(?<=say in `original` that they belong to\n`)[^`]+(?=`)", summary.digest, page)
     page = re.sub(r"(?<=whose fingerprint is\n`)[^`]+(?=`)", key_fingerprint(KEY.public), page)
     PAGE.write_text(page, encoding="utf-8")
 

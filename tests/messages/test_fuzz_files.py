@@ -34,7 +34,7 @@ MEGABYTE = 1 << 20
 
 
 def summary_of(client: str, rows: int, seed: int) -> Summary:
-    features = np.random.default_rng(seed).integers(-GRID, GRID + 1, (rows, PLAN.columns))
+    features = np.random.default_rng(seed).integers(-GRID, GRID + 1, (rows, PLAN.layout.n_columns))
     features[:, 0] = GRID
     return Summary(PLAN.fingerprint, (client,), features.T @ features, rows + 3, {"age": 3, "sex": 1})
 

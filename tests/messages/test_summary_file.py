@@ -49,7 +49,7 @@ def plan_for(family=Hermite(), clients=("north", "süd ↓")) -> StudyPlan:  # n
 def of_rows(plan: StudyPlan, rows: int, seed: int = 0, lost: int = 0) -> Summary:
     """Any moments that fit into so many rows, the largest and smallest among them."""
     most = rows * GRID**2
-    moments = np.random.default_rng(seed).integers(-most, most + 1, (plan.columns,) * 2)
+    moments = np.random.default_rng(seed).integers(-most, most + 1, (plan.layout.n_columns,) * 2)
     moments[1, 1:4] = -most, most, -1
     moments = np.triu(moments) + np.triu(moments, 1).T
     moments[0, 0] = most
@@ -64,10 +64,10 @@ BLOB = pack_summary(SummaryMessage(SUMMARY, software="fedcdh 0.1.0"), PLAN)
 
 @settings(deadline=None, max_examples=60)
 @given(tables, st.booleans(), st.sampled_from([Hermite(), Fourier(6, 0.7, 3)]), st.sampled_from(PLAN.clients))
-def test_what_is_packed_is_unpacked(rows, research, family, client):
+def test_what_is_packed_is_unpacked(rows, disclosure_control, family, client):
     plan = plan_for(family)
     table = {name: [cells[j] for cells in rows] for j, name in enumerate(plan.names)}
-    message = SummaryMessage(summarize(table, plan, client, max_missing_share=1.0), research)
+    message = SummaryMessage(summarize(table, plan, client, max_missing_share=1.0), disclosure_control)
     blob = pack_summary(message, plan)
     found = unpack_summary(blob, plan)
     assert found == message
@@ -88,12 +88,17 @@ def test_entries_take_as_few_bytes_as_hold_them(rows):
 
 @settings(deadline=None, max_examples=60)
 @given(st.integers(1, MAX_ROWS), st.integers(0, 2**50), st.booleans(), st.text("abc .+", min_size=1, max_size=64))
-def test_sizes_are_known_beforehand(rows, lost, research, software):
+def test_sizes_are_known_beforehand(rows, lost, disclosure_control, software):
     copy = lost % 1001
-    summary = replace(of_rows(PLAN, rows, lost=lost), copy=copy, of="a" * 64 if copy else "")
-    message = SummaryMessage(summary, research, software)
-    told = {"rows_read": summary.rows_read, "missing": summary.missing, "research": research, "software": software}
-    told["copy"] = summary.copy
+    summary = replace(of_rows(PLAN, rows, lost=lost), replicate=copy, original="a" * 64 if copy else "")
+    message = SummaryMessage(summary, disclosure_control, software)
+    told = {
+        "rows_read": summary.rows_read,
+        "missing": summary.missing,
+        "disclosure_control": disclosure_control,
+        "software": software,
+    }
+    told["replicate"] = summary.replicate
     length = len(pack_summary(message, PLAN))
     assert summary_file_size(PLAN, "north", rows, **told) == length <= max_summary_bytes(PLAN)
     assert summary_file_size(PLAN, "north", rows) == len(pack_summary(SummaryMessage(of_rows(PLAN, rows)), PLAN))
@@ -101,22 +106,22 @@ def test_sizes_are_known_beforehand(rows, lost, research, software):
 
 def test_the_header_tells_what_is_in_the_file():
     header = read_summary_header(BLOB)
-    assert (header.client, header.plan, header.columns) == ("north", PLAN.fingerprint, PLAN.columns)
+    assert (header.client, header.plan, header.columns) == ("north", PLAN.fingerprint, PLAN.layout.n_columns)
     assert (header.rows, header.rows_read, dict(header.missing)) == (10, 12, dict(SUMMARY.missing))
-    assert (header.research, header.software, header.copy) == (False, "fedcdh 0.1.0", 0)
-    copy = edited(copy=7, of=SUMMARY.digest)
-    assert read_summary_header(copy).copy == unpack_summary(copy, PLAN).summary.copy == 7
-    assert read_summary_header(copy).of == unpack_summary(copy, PLAN).summary.of == SUMMARY.digest
+    assert (header.disclosure_control, header.software, header.replicate) == (True, "fedcdh 0.1.0", 0)
+    copy = edited(replicate=7, original=SUMMARY.digest)
+    assert read_summary_header(copy).replicate == unpack_summary(copy, PLAN).summary.replicate == 7
+    assert read_summary_header(copy).original == unpack_summary(copy, PLAN).summary.original == SUMMARY.digest
 
 
 @pytest.mark.parametrize(
-    ("copy", "of"), [(0, "a" * 64), (0, "x"), (1, ""), (1, "a" * 63), (1, "A" * 64), (1, "a" * 64 + "\n")]
+    ("replicate", "original"), [(0, "a" * 64), (0, "x"), (1, ""), (1, "a" * 63), (1, "A" * 64), (1, "a" * 64 + "\n")]
 )
-def test_copies_and_only_they_say_what_they_are_copies_of(copy, of):
-    with pytest.raises(SummaryFormatError, match="'of'"):
-        read_summary_header(edited(copy=copy, of=of))
+def test_replicates_and_only_they_name_their_original(replicate, original):
+    with pytest.raises(SummaryFormatError, match="'original'"):
+        read_summary_header(edited(replicate=replicate, original=original))
     with pytest.raises(SummaryError, match="of is"):
-        pack_summary(SummaryMessage(replace(SUMMARY, copy=copy, of=of)), PLAN)
+        pack_summary(SummaryMessage(replace(SUMMARY, replicate=replicate, original=original)), PLAN)
 
 
 def test_the_layout_of_an_array_does_not_matter():
@@ -135,7 +140,7 @@ def test_matrices_larger_than_a_block_are_mirrored():
 def test_a_message_is_less_than_half_of_the_papers(variables, rows):
     """The paper sends a tensor of (d + 1)² blocks of h × h float64; here h is 6, with the default features."""
     plan = StudyPlan(tuple(Continuous(f"v{k}") for k in range(variables)), ("north",))
-    assert plan.columns == 1 + 6 * variables
+    assert plan.layout.n_columns == 1 + 6 * variables
     assert summary_file_size(plan, "north", rows) <= 0.5 * (variables + 1) ** 2 * 6**2 * 8
 
 
@@ -238,20 +243,23 @@ NOT_A_SUMMARY = {
     "a shape of floats": tensor(shape=[float(n) for n in HEADER["moments"]["shape"]]),
     "other offsets": tensor(data_offsets=[1, HEADER["moments"]["data_offsets"][1] + 1]),
     "an unknown key of the tensor": tensor(note="x"),
-    "another format": edited(format="fedcdh-summary-2"),
+    "another format": edited(format="fedcdh-summary-1"),
     "an unknown key": edited(note="x"),
     **{f"no {name}": without(name) for name in INNER},
     **{f"{name} is null": edited(**{name: None}) for name in INNER if name != "digest"},
-    **{f"{name} is true": edited(**{name: True}) for name in INNER if name not in ("digest", "research")},
+    **{f"{name} is true": edited(**{name: True}) for name in INNER if name not in ("digest", "disclosure_control")},
     **{
         f"the digest is {text}": raw_inner(to_canonical_json({**INNER, "digest": text}))
         for text in (None, True, "", "0" * 64)
     },
-    **{f"{name} is a float": edited(**{name: float(INNER[name])}) for name in ("rows", "rows_read", "columns", "copy")},
-    **{f"{name} is negative": edited(**{name: -1}) for name in ("rows", "rows_read", "columns", "copy")},
+    **{
+        f"{name} is a float": edited(**{name: float(INNER[name])})
+        for name in ("rows", "rows_read", "columns", "replicate")
+    },
+    **{f"{name} is negative": edited(**{name: -1}) for name in ("rows", "rows_read", "columns", "replicate")},
     **{f"{name} is 2^53": edited(**{name: 2**53}) for name in ("rows", "rows_read", "columns")},
-    "copy is 1001": edited(copy=1001),
-    "research is 0": edited(research=0),
+    "copy is 1001": edited(replicate=1001),
+    "disclosure_control is 0": edited(disclosure_control=0),
     "an empty client": edited(client=""),
     "a long client": edited(client="n" * 201),
     **{f"a client with {ord(one):#x}": edited(client=f"north{one}") for one in "\n\x1b\x7f\x9b\u200b\u2028\u202e"},
@@ -267,7 +275,7 @@ NOT_A_SUMMARY = {
     "missing negative": edited(missing={**counts, "x": -1}),
     "missing a variable": edited(missing={"x": 0, "g": 2}),
     "a variable too many": edited(missing={**counts, "z": 0}),
-    "columns of another plan": edited(columns=PLAN.columns + 1),
+    "columns of another plan": edited(columns=PLAN.layout.n_columns + 1),
     "rows that need fewer bytes": edited(rows=7),
     "rows that need more bytes": edited(rows=2048),
     "a header with spaces": rebuilt(json.dumps(HEADER)),
@@ -282,7 +290,7 @@ NOT_A_SUMMARY = {
 
 @pytest.mark.parametrize("blob", NOT_A_SUMMARY.values(), ids=NOT_A_SUMMARY.keys())
 def test_what_is_not_a_summary_file_is_refused(blob):
-    with pytest.raises(SummaryFormatError, match=r"ask the site|same version"):
+    with pytest.raises(SummaryFormatError, match=r"ask the site|with this version"):
         unpack_summary(blob, PLAN)
 
 

@@ -82,8 +82,8 @@ def test_other_formats_are_refused(result, tmp_path):
         plots.save(result, tmp_path / "graph.jpeg")
 
 
-@pytest.mark.parametrize("module", ["matplotlib", "igraph"])
-def test_what_is_not_installed_is_named_with_its_extra(module, monkeypatch):
+@pytest.mark.parametrize(("module", "extra"), [("matplotlib", "plot"), ("igraph", "report")])
+def test_what_is_not_installed_is_named_with_its_extra(module, extra, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MissingDependencyError, match=r"pip install 'fedcdh\[report\]'"):
+    with pytest.raises(MissingDependencyError, match=rf"pip install 'fedcdh\[{extra}\]'"):
         plots.plot(CHAIN)

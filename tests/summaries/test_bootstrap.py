@@ -139,8 +139,8 @@ def test_copies_say_how_stable_a_result_is_and_change_nothing_else(study, tmp_pa
     assert both == without
     plan = Study.from_json((study / "study.plan.json").read_bytes()).plan
     received = [unpack_summary(path.read_bytes(), plan).summary for path in files]
-    result = discover_from([summary for summary in received if not summary.copy], plan)
-    copies = [[summary for summary in received if summary.copy == number] for number in (2, 1)]
+    result = discover_from([summary for summary in received if not summary.replicate], plan)
+    copies = [[summary for summary in received if summary.replicate == number] for number in (2, 1)]
     expected = stability_to_dict(result.stability(replicates=copies))
     assert found == json.loads(json.dumps(expected))
     assert main(["report", str(tmp_path / "b"), "-o", str(tmp_path / "study.html"), "-q"]) == 0
@@ -292,13 +292,13 @@ def test_who_hides_behind_a_neighbour_is_found_in_the_copy_without_them():
     policy, refused = Policy(), set()
     for copy in copies:
         try:
-            policy.check_replicate(copy, plan, seen.extremes[copy.copy], seen.weights[copy.copy])
+            policy.check_replicate(copy, plan, seen.extremes[copy.replicate], seen.weights[copy.replicate])
         except DisclosureError:
-            refused.add(copy.copy)
+            refused.add(copy.replicate)
     assert refused == {number for number, (one, other) in times.items() if (one > 0) != (other > 0)}
     assert 0 < len(refused) < 30
     for copy in copies:
-        Policy(disclosure_control=False).check_replicate(copy, plan, seen.extremes[copy.copy], seen.weights[copy.copy])
+        Policy(disclosure_control=False).check_replicate(copy, plan, seen.extremes[copy.replicate], seen.weights[copy.replicate])
 
 
 def test_the_outermost_values_of_a_copy_are_those_of_its_rows(monkeypatch):
@@ -381,7 +381,7 @@ def test_no_honest_copy_is_refused(seed):
     plan = studies.plan_of(tables)
     cohort = add_up((summarize(table, plan, client) for client, table in tables.items()), plan)
     copies = [copy for drawn in copies_of(tables, plan, 8, seed) for copy in drawn]
-    assert [drawn.summaries[0].copy for drawn in admit_replicates(copies, cohort)] == list(range(1, 9))
+    assert [drawn.summaries[0].replicate for drawn in admit_replicates(copies, cohort)] == list(range(1, 9))
 
 
 def test_copies_and_summaries_are_kept_apart():
@@ -394,7 +394,7 @@ def test_copies_and_summaries_are_kept_apart():
     with pytest.raises(SummaryError, match="expected the summary"):
         admit_summaries([one, *others], PLAN)
     with pytest.raises(SummaryError, match="expected bootstrap copy 2"):
-        admit_summaries([one, *others], PLAN, copy=2)
+        admit_summaries([one, *others], PLAN, replicate=2)
     with pytest.raises(SummaryError, match="same draw"):
         _ = one + COHORT.summaries[0]
     with pytest.raises(SummaryError, match="expected summaries of the rows themselves"):
@@ -406,7 +406,7 @@ def test_copies_of_other_rows_or_of_no_draw_are_refused():
     other = studies.mixed(0, (120, 90, 60))
     other["clinic a"] = {**other["clinic a"], "age": other["clinic a"]["age"] + 40}
     (foreign, *_), _ = copies_of(other, PLAN, 2)
-    foreign = replace(foreign, of=COHORT.summaries[0].digest)  # as one says who means harm
+    foreign = replace(foreign, original=COHORT.summaries[0].digest)  # as one says who means harm
     with pytest.raises(SummaryError, match="not drawn from the rows of its summary"):
         admit_replicates([foreign, *first[1:]], COHORT)
     lacking = replace(first[0], rows_read=first[0].rows_read + 150, missing={**first[0].missing, PLAN.names[0]: 150})
@@ -418,11 +418,11 @@ def test_copies_of_other_rows_or_of_no_draw_are_refused():
         admit_replicates([similar, *first[1:]], COHORT)
     with pytest.raises(SettingsError, match="replicate 1 of clinic a was not drawn from the rows of the result"):
         discover_from(COHORT, PLAN).stability(replicates=[[similar, *first[1:]]])
-    again = [replace(first[0], copy=2), *second[1:]]
+    again = [replace(first[0], replicate=2), *second[1:]]
     with pytest.raises(SummaryError, match="bootstrap copy 2 and bootstrap copy 1 of client 'clinic a' hold the same"):
         admit_replicates([*first, *again], COHORT)
     with pytest.raises(SummaryError, match="bootstrap copy 1 and its summary"):
-        admit_replicates([replace(whole := COHORT.summaries[0], copy=1, of=whole.digest), *first[1:]], COHORT)
+        admit_replicates([replace(whole := COHORT.summaries[0], replicate=1, original=whole.digest), *first[1:]], COHORT)
 
 
 def test_a_study_without_a_client_has_copies_without_it():
@@ -455,7 +455,7 @@ def test_a_run_is_the_discovery_of_a_copy(method):
     assert seen == [(1, 2), (2, 2)]
     assert (stability.kind, stability.seed, stability.changes_without) == ("row-bootstrap", None, {})
     for run, copy in zip(stability.runs, copies, strict=True):
-        alone = discover_from([replace(summary, copy=0) for summary in copy], PLAN, method=method)
+        alone = discover_from([replace(summary, replicate=0) for summary in copy], PLAN, method=method)
         assert (run.arrows, run.lines, run.changing) == (alone.graph.arrows, alone.graph.lines, alone.changing)
         assert (run.clients, run.left_out) == (COHORT.clients, ())
     assert all(edge.gone_without == edge.turned_without == () for edge in stability.edges)

@@ -142,7 +142,7 @@ def test_centre_and_spread_are_written_down():
     ],
 )
 def test_numbers_that_cannot_be_are_refused_by_name(numbers):
-    with pytest.raises(PlanError, match=r"'dose' needs a finite location and a positive, finite scale .*spread"):
+    with pytest.raises(PlanError, match=r"'dose' has location .*expected finite numbers, with a positive scale and spread"):
         Continuous("dose", **numbers)
 
 
@@ -307,15 +307,15 @@ def test_a_table_with_a_hidden_letter_is_refused_by_name():
 
 def test_levels_are_as_few_as_in_profiles():
     assert len(Categorical("g", tuple(map(str, range(MAX_LEVELS)))).levels) == MAX_LEVELS
-    with pytest.raises(PlanError, match="'g' has 100000 levels, expected at most 100; group them"):
+    with pytest.raises(PlanError, match="'g' has 100000 levels; expected at most 100; group the levels"):
         Categorical("g", tuple(map(str, range(100_000))))
 
 
 def test_a_plan_fits_into_memory():
     columns = [Continuous(f"v{k}") for k in range((MAX_COLUMNS - 1) // 4)]
     plan = StudyPlan(tuple(columns), ("north",), Hermite(2))
-    assert plan.columns <= MAX_COLUMNS
-    with pytest.raises(PlanError, match="columns of features, expected at most 20000; leave variables out"):
+    assert plan.layout.n_columns <= MAX_COLUMNS
+    with pytest.raises(PlanError, match="columns of features; expected at most 20000; leave variables out"):
         replace(plan, family=Hermite(3))
 
 
@@ -337,8 +337,8 @@ def test_refusals_fit_into_a_few_lines(text):
 
 
 def test_spans_cover_all_columns_once():
-    covered = [column for span in PLAN.spans().values() for column in range(span.start, span.stop)]
-    assert covered == list(range(1, PLAN.columns))
+    covered = [column for span in PLAN.layout.spans.values() for column in range(span.start, span.stop)]
+    assert covered == list(range(1, PLAN.layout.n_columns))
 
 
 # Profiles
@@ -375,7 +375,7 @@ def test_pooled_quantiles_do_not_hang_on_how_many_values_are_looked_at_at_once(s
         parts.append(profile({"x": x}, f"c{k}"))
     whole = merge_profiles(parts)["x"].quantiles
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys.modules["fedcdh.summaries.profiles"], "VALUES_AT_ONCE", at_once)
+        patch.setattr(sys.modules["fedcdh.summaries.profiles"], "MAX_VALUES_PER_PASS", at_once)
         assert merge_profiles(parts)["x"].quantiles == whole
 
 
@@ -449,7 +449,7 @@ def test_no_profiles_no_plan():
     with pytest.raises(PlanError, match="at least one client"):
         StudyPlan.from_profiles([])
     twice = [profile({"x": [1, 2]}, "north"), profile({"x": [1, 2]}, "north")]
-    with pytest.raises(PlanError, match="different, non-empty names"):
+    with pytest.raises(PlanError, match="different names that are not empty"):
         StudyPlan.from_profiles(twice)
 
 

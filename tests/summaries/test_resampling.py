@@ -49,10 +49,12 @@ def test_a_copy_is_the_summary_of_the_rows_it_repeats():
     plan = studies.plan_of(tables)
     (copy,) = bootstrap_summaries(tables["a"], plan, "a", 1, 5)
     levels = plan.variables[0].levels if hasattr(plan.variables[0], "levels") else plan.variables[1].levels
-    counts = copy.moments[0, plan.spans()["row"]] // 2**36
+    counts = copy.moments[0, plan.layout.spans["row"]] // 2**36
     times = [int(counts[levels.index(str(row))]) for row in range(rows)]
     repeated = {name: np.repeat(column, times) for name, column in tables["a"].items()}
-    assert copy == replace(summarize(repeated, plan, "a"), copy=1, of=summarize(tables["a"], plan, "a").digest)
+    assert copy == replace(
+        summarize(repeated, plan, "a"), replicate=1, original=summarize(tables["a"], plan, "a").digest
+    )
     assert copy.rows == sum(times)
 
 
@@ -89,7 +91,7 @@ def test_copies_are_summaries_like_any_other():
         cohort = add_up(copies, PLAN)
         with pytest.raises(FedCDHError, match="not summaries of the rows themselves"):
             discover_from(cohort, PLAN)
-        assert studies.sound(discover_from([replace(copy, copy=0) for copy in cohort.summaries], PLAN))
+        assert studies.sound(discover_from([replace(copy, replicate=0) for copy in cohort.summaries], PLAN))
 
 
 @settings(max_examples=20, deadline=None)
@@ -97,9 +99,9 @@ def test_copies_are_summaries_like_any_other():
 def test_a_copy_says_what_it_is_a_copy_of_and_anything_else_has_another_digest(data):
     whole = summarize(TABLES[CLIENT], PLAN, CLIENT)
     copies = bootstrap_summaries(TABLES[CLIENT], PLAN, CLIENT, 2, 7)
-    assert [copy.of for copy in copies] == [whole.digest] * 2
-    assert (copies[0] + replace(copies[0], of="other")).of == ""
-    i, j = data.draw(st.tuples(*[st.integers(0, PLAN.columns - 1)] * 2).filter(any))
+    assert [copy.original for copy in copies] == [whole.digest] * 2
+    assert (copies[0] + replace(copies[0], original="other")).original == ""
+    i, j = data.draw(st.tuples(*[st.integers(0, PLAN.layout.n_columns - 1)] * 2).filter(any))
     moments = whole.moments.copy()
     moments[i, j] = moments[j, i] = moments[i, j] - 1
     name = data.draw(st.sampled_from(PLAN.names))
@@ -116,7 +118,7 @@ def test_a_copy_says_what_it_is_a_copy_of_and_anything_else_has_another_digest(d
 
 def test_copies_that_no_memory_holds_are_refused_before_a_row_is_read():
     plan = StudyPlan(tuple(Continuous(f"v{k}") for k in range(100)), ("north",))
-    most = 2**30 // (8 * plan.columns**2)
+    most = 2**30 // (8 * plan.layout.n_columns**2)
     check_replicate_count(plan, most)
     with pytest.raises(SettingsError, match=f"2.9 GB of memory.* up to {most} copies"):
         bootstrap_summaries(None, plan, "north", 1000, 0)

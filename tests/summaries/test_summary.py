@@ -102,7 +102,7 @@ def test_more_rows_than_a_block():
 
 def exact(rows, plan: StudyPlan) -> list[list[int]]:
     """Σ φφᵀ on the grid with Python's own integers."""
-    total = [[0] * plan.columns for _ in range(plan.columns)]
+    total = [[0] * plan.layout.n_columns for _ in range(plan.layout.n_columns)]
     for x, g, y in rows:
         if y is None:
             continue
@@ -171,7 +171,11 @@ def test_files_and_order_never_change_a_result(method):
 def of_rows(plan: StudyPlan, rows: int, client: str = "north") -> Summary:
     """A summary as if every one of that many rows had all features at their largest."""
     return Summary(
-        plan.fingerprint, (client,), np.full((plan.columns,) * 2, rows * GRID**2), rows, dict.fromkeys(plan.names, 0)
+        plan.fingerprint,
+        (client,),
+        np.full((plan.layout.n_columns,) * 2, rows * GRID**2),
+        rows,
+        dict.fromkeys(plan.names, 0),
     )
 
 

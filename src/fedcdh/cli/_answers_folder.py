@@ -72,7 +72,7 @@ class AnswersFolder:
             message = unpack_answer(content, self.study.plan, request)
         if check_signer(path, content, "answer", self.study.keys.get(message.client)) is None:
             self.out.warn(f"{path} is not signed: nothing but the way it came shows that it is from {message.client}")
-        if message.research:
+        if not message.disclosure_control:
             self.out.warn(f"{path} was made without disclosure control")
         return message
 

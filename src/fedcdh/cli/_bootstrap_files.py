@@ -50,7 +50,7 @@ def find_replicates(target: Path, client: str) -> list[Path]:
         check_replaceable(path, "summary")
         with naming_file(path):
             header = read_summary_header(path.read_bytes())
-        if header.client != client or not header.copy:
+        if header.client != client or not header.replicate:
             raise SettingsError(
                 f"{path} is not a bootstrap replicate of {client}. Move it away, or choose another name with -o."
             )

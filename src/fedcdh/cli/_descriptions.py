@@ -56,7 +56,7 @@ def show_plan(out: Output, study: Study) -> None:
         out.say(*(f"  {tail} does not cause {head}" for tail, head in sorted(known.forbidden)))
         out.say(*(f"  tier {number}: {', '.join(tier)}" for number, tier in enumerate(known.tiers)))
     if (noise := study.plan.noise) is not None:
-        who = "every site" if noise.shared == "each" else f"all sites together, {noise.honest} of them honestly"
+        who = "every site" if not noise.distributed else f"all sites together, {noise.honest} of them honestly"
         out.say(f"Noise: epsilon {noise.epsilon:g}, delta {noise.delta:g}, added by {who}.")
     out.say(f"Plan {study.plan.fingerprint}" + (f", study {study.plan.study}" if study.plan.study else ""))
 
@@ -137,7 +137,7 @@ def describe_aggregate(out: Output, file: Path, content: bytes, plan: Path | Non
             "rows": total.rows,
             "rows_read": total.rows_read,
             "missing": dict(total.missing),
-            "research": message.research,
+            "without_disclosure_control": message.without_disclosure_control,
             "software": message.software,
             "bytes": len(content),
             "signed_by": signer,
@@ -155,8 +155,8 @@ def _show_aggregate(out: Output, file: Path, message: AggregateMessage, length: 
     )
     if message.masked:
         out.say(f"{message.threshold} sites had to help to open it, in the session {message.session[:12]}.")
-    if message.research:
-        out.say(f"Made without disclosure control at {abbreviate_list(message.research)}.")
+    if message.without_disclosure_control:
+        out.say(f"Made without disclosure control at {abbreviate_list(message.without_disclosure_control)}.")
     out.say(f"It reveals the number of rows and the means of each of these {len(groups)}:")
     rows = [(name, len(group), rows) for (name, group), rows in zip(groups, message.aggregate.client_rows, strict=True)]
     out.table(("client, or group of clients", "clients", "rows"), rows[:MAX_SHOWN])
@@ -171,21 +171,21 @@ def _write_numbers(path: Path, text: str) -> None:
 
 
 def _to_document(header: SummaryHeader) -> dict[str, Any]:
-    names = ("client", "plan", "rows", "rows_read", "columns", "copy", "research", "software")
+    names = ("client", "plan", "rows", "rows_read", "columns", "replicate", "disclosure_control", "software")
     return {name: getattr(header, name) for name in names} | {"missing": dict(header.missing)}
 
 
 def _show_header(out: Output, file: Path, header: SummaryHeader, length: int, signer: str | None) -> None:
     dropped = header.rows_read - header.rows
     gaps = ", ".join(f"{name} {count}" for name, count in header.missing.items() if count) or "none"
-    what = f"bootstrap replicate {header.copy} of the summary" if header.copy else "the summary"
+    what = f"bootstrap replicate {header.replicate} of the summary" if header.replicate else "the summary"
     out.say(
         f"{file} is {what} of client {header.client}, {length} bytes, made by {header.software}.",
         f"It follows the plan {header.plan[:12]} and is {describe_signature(signer)}.",
         f"{header.rows_read} rows were read, {header.rows} used, {dropped} left out; missing values: {gaps}.",
         f"It holds {header.entries} sums over all rows used: of {header.columns} features and of their products.",
     )
-    if header.copy:
+    if header.replicate:
         out.say("Its rows were resampled: each counts 0, 1, 2, ... times. It cannot replace the summary itself.")
     if header.noise:
         out.say(
@@ -193,7 +193,7 @@ def _show_header(out: Output, file: Path, header: SummaryHeader, length: int, si
             f"{SUM_NOISE_RATIO:.3g} times that in sums of one, and more in the number of rows, which is not exact "
             "either."
         )
-    if header.research:
+    if not header.disclosure_control:
         out.say("It was made without disclosure control: the minimum numbers of rows and people were not enforced.")
 
 

@@ -56,8 +56,8 @@ class SummaryReader:
         with out.file_progress("reading summaries", len(paths)) as progress:
             for count, path in enumerate(paths, start=1):
                 message = self.read(path)
-                if number := message.summary.copy:
-                    replicates.append(ReplicateFile(path, message.summary.clients[0], number, message.research))
+                if number := message.summary.replicate:
+                    replicates.append(ReplicateFile(path, message.summary.clients[0], number, not message.disclosure_control))
                 else:
                     messages.append(message)
                 progress(count)
@@ -70,9 +70,9 @@ class SummaryReader:
             message = unpack_summary(content, self.study.plan)
         client = message.summary.clients[0]
         signer = check_signer(path, content, "summary", self.study.keys.get(client))
-        if not message.summary.copy:
+        if not message.summary.replicate:
             self.unsigned.extend([(path, client)] if signer is None else [])
-            self.research.extend([(path, client)] if message.research else [])
+            self.research.extend([(path, client)] if not message.disclosure_control else [])
         return message
 
     def warn(self, out: Output) -> None:
@@ -129,6 +129,6 @@ def read_aggregate(path: Path, study: Study, out: Output) -> AggregateMessage | 
         out.say(f"Sum of {clients}{by}.")
     if not message.masked and signer is None:
         out.warn(f"{path} is not signed: nothing but the way it came shows that it is the sum of what these sent")
-    if message.research:
-        out.warn(f"{abbreviate_list(message.research)} took part without disclosure control")
+    if message.without_disclosure_control:
+        out.warn(f"{abbreviate_list(message.without_disclosure_control)} took part without disclosure control")
     return message

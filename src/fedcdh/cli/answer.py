@@ -85,7 +85,7 @@ def answer_command(
         check_replaceable(target, "answer")
         context = ReleaseContext(client, site.policy, site.own_names, site.gate)
         answers, total = release_answer(source, found, context, asked, spent)
-    message = pack_answer(AnswerMessage(asked.digest, answers, not site.policy.disclosure_control), found)
+    message = pack_answer(AnswerMessage(asked.digest, answers, site.policy.disclosure_control), found)
     written = write_signed(target, message, "answer", site.signing)
     out.say(
         f"The answer has {len(message)} bytes for {len(asked.sets)} sets of variables. {total.rounds} of "

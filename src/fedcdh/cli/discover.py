@@ -27,7 +27,7 @@ def discover_command(
     summaries: Annotated[
         list[Path],
         typer.Argument(
-            help="Summaries of all clients with their bootstrap replicates (files, patterns, folders), or one sum.",
+            help="Summaries and replicates of all clients (files, patterns, folders), or one sum.",
             metavar="SUMMARY...",
         ),
     ],
@@ -42,7 +42,7 @@ def discover_command(
         typer.Option(
             help="Significance level of the tests (constraint, paper).",
             metavar="ALPHA",
-            show_default="0.05; less for many variables",
+            show_default="0.05",
         ),
     ] = None,
     max_conditioning_size: Annotated[
@@ -148,7 +148,7 @@ def _read_received(
     from fedcdh.cli._summaries import SummaryReader, admit_messages, read_aggregate
 
     if len(paths) == 1 and (opened := read_aggregate(paths[0], study, out)):
-        return opened.aggregate, None, frozenset(opened.research)
+        return opened.aggregate, None, frozenset(opened.without_disclosure_control)
     reader = SummaryReader(study)
     messages, replicates = reader.read_all(paths, out)
     check_replicates_have_summaries(replicates, messages)

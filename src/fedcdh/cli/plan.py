@@ -46,7 +46,7 @@ def plan_command(
         typer.Option(
             help="Method that the features are for: evidence, constraint or paper.",
             metavar="METHOD",
-            show_default="features for evidence and constraint",
+            show_default="evidence",
         ),
     ] = None,
     name: Annotated[
@@ -201,5 +201,5 @@ def _build_noise(
             "Give both, or neither."
         )
     if honest is None:
-        return DPParameters(epsilon, delta, rows=rows)
-    return DPParameters(epsilon, delta, shared="together", honest=honest, rows=rows)
+        return DPParameters(epsilon, delta, expected_rows=rows)
+    return DPParameters(epsilon, delta, distributed=True, honest=honest, expected_rows=rows)

@@ -157,10 +157,10 @@ def _summarizer(
 
     def summarize() -> tuple[Summary, bool]:
         with out.progress("secure-sum") as advance:
-            threads = workers or default_workers(site.study.plan.columns)
+            threads = workers or default_workers(site.study.plan.layout.n_columns)
             context = ReleaseContext(client, site.policy, site.own_names, site.gate, max_missing_share, threads)
             summary, _ = release_summary(open_rows(advance), site.study.plan, context, masked=True)
-        return summary, not site.policy.disclosure_control
+        return summary, site.policy.disclosure_control
 
     return summarize
 

@@ -88,7 +88,7 @@ def run_command(
         out.result({"more": True})
         return
     written = write_signed(output, pack_aggregate(message), "aggregate", signing)
-    for client in message.research:
+    for client in message.without_disclosure_control:
         out.warn(f"{client} took part without disclosure control")
     total = message.aggregate.total
     out.say(

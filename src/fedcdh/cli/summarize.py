@@ -62,7 +62,7 @@ def summarize_command(
         typer.Option(
             min=0,
             max=MAX_REPLICATES,
-            help="Number of bootstrap replicates; B of them need B + 1 times as many rows.",
+            help="Number of bootstrap replicates; they need B + 1 times as many rows.",
             metavar="B",
         ),
     ] = 0,
@@ -100,7 +100,7 @@ def summarize_command(
     site = set_up_site(plan, client, out, options)
     found = site.study.plan
     out.say(f"Plan {found.fingerprint[:12]}, {describe_signature(site.signer)}: {len(found.names)} variables.")
-    if found.noise is not None and found.noise.shared == "together":
+    if found.noise is not None and found.noise.distributed:
         raise SettingsError(
             "This plan has distributed noise, which only a secure sum can add up. Take part with "
             "`fedcdh secure-sum join`."
@@ -111,7 +111,7 @@ def summarize_command(
             refuse_input_as_output(path, [plan, *(file.path for file in source.files)])
             check_replaceable(path, "summary")
         older = find_replicates(target, client)
-        threads = workers or default_workers(found.columns)
+        threads = workers or default_workers(found.layout.n_columns)
         context = ReleaseContext(client, site.policy, site.own_names, site.gate, max_missing_share, threads)
         try:
             summary, replicates = release_summary(source, found, context, replicates=bootstrap)
@@ -134,9 +134,9 @@ def _write_messages(
     from fedcdh.messages.summary_file import SummaryMessage, pack_summary
 
     plan, summary, replicates = site.study.plan, summaries[0], len(summaries) - 1
-    research = not site.policy.disclosure_control
-    content, *further = [pack_summary(SummaryMessage(one, research), plan) for one in summaries]
-    entries, total = plan.columns * (plan.columns + 1) // 2, len(content) + sum(map(len, further))
+    disclosure_control = site.policy.disclosure_control
+    content, *further = [pack_summary(SummaryMessage(one, disclosure_control), plan) for one in summaries]
+    entries, total = plan.layout.n_columns * (plan.layout.n_columns + 1) // 2, len(content) + sum(map(len, further))
     more = f", and with {replicates} bootstrap replicates {total} bytes in {replicates + 1} files" if further else ""
     out.say(
         f"The summary has {len(content)} bytes: {entries} sums over {summary.rows} rows{more}; nothing else leaves "
@@ -158,7 +158,7 @@ def _write_messages(
             "plan": plan.fingerprint,
             "rows": summary.rows,
             "rows_read": summary.rows_read,
-            "research": research,
+            "disclosure_control": disclosure_control,
         }
     )
 

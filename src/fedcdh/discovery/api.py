@@ -279,7 +279,7 @@ def _to_cohort(summaries: Iterable[Summary] | Cohort | Aggregate, plan: StudyPla
 
 def _refuse_replicates(known: Cohort | Aggregate) -> None:
     """Refuse bootstrap replicates: they say how stable a graph is, but the graph is found from the rows themselves."""
-    if number := known.summaries[0].copy:
+    if number := known.summaries[0].replicate:
         raise SummaryError(
             f"these are bootstrap replicates (number {number}); expected summaries of the rows themselves; pass those "
             "to discover_from, and the replicates to result.stability(replicates=...)"

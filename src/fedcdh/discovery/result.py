@@ -354,7 +354,7 @@ class Discovery:
     def _notes(self) -> Iterator[str]:
         yield from self._client_notes()
         yield from self.search_result.notes
-        for name in self.cohort.total.constant(self.cohort.plan):
+        for name in self.cohort.total.constant_variables(self.cohort.plan):
             yield f"variable {name} is constant: it has no edges but required ones"
         for answer in self.skeleton.refused:
             query, p_value = _show_domain(str(answer.query)), f"{answer.p_value:.2g}"

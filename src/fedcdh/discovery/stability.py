@@ -246,7 +246,7 @@ def assess_stability(
         if isinstance(replicates, Sequence):  # all are in memory: refuse the last before searching with the first
             replicates = list(_check_replicates(known, replicates))
         repetitions = (
-            _Repetition(replicate.summaries[0].copy, known.clients, replicate)
+            _Repetition(replicate.summaries[0].replicate, known.clients, replicate)
             for replicate in _check_replicates(known, replicates)
         )
     else:
@@ -254,7 +254,7 @@ def assess_stability(
         kind = "leave-one-out" if runs is None else "bootstrap"
         samples = _leave_one_out(cohort.clients) if runs is None else _draw_clients(cohort.clients, runs, seed)
         total = len(samples)
-        repetitions = (_Repetition(number, clients, cohort.drawn(clients)) for number, clients in enumerate(samples))
+        repetitions = (_Repetition(number, clients, cohort.resample_clients(clients)) for number, clients in enumerate(samples))
     done = _repeat_search(known, settings, repetitions, total, progress)
     whole = make_run(known.clients, known.clients, search_result)
     return _compare(kind, seed if kind == "bootstrap" else None, known, whole, done)
@@ -327,7 +327,7 @@ def _check_replicates(known: Cohort | Aggregate, replicates: Iterable[Replicate]
                 f"result, {abbreviate_list(known.clients)}; pass these and no others",
                 parameter="replicates",
             )
-        number = drawn.summaries[0].copy
+        number = drawn.summaries[0].replicate
         if not number or number in found:
             named = f"bootstrap replicate {number} twice" if number else "summaries of the rows themselves"
             raise SettingsError(
@@ -348,10 +348,10 @@ def _check_replicates(known: Cohort | Aggregate, replicates: Iterable[Replicate]
 def _check_origin(known: Cohort | Aggregate, drawn: Cohort | Aggregate) -> None:
     """Check the digest with which a replicate names its summary; sums over clients or parts of one have none."""
     for whole, replicate in zip(known.summaries, drawn.summaries, strict=True):
-        if replicate.of and replicate.of != whole.digest:
+        if replicate.original and replicate.original != whole.digest:
             raise SettingsError(
-                f"bootstrap replicate {replicate.copy} of {', '.join(replicate.clients)} was not drawn from the rows "
-                f"of the result: it belongs to summary {replicate.of[:12]}, expected {whole.digest[:12]}; pass "
+                f"bootstrap replicate {replicate.replicate} of {', '.join(replicate.clients)} was not drawn from the rows "
+                f"of the result: it belongs to summary {replicate.original[:12]}, expected {whole.digest[:12]}; pass "
                 "replicates of the same table",
                 parameter="replicates",
             )

@@ -176,7 +176,7 @@ class _Coordinator:
         there = message.aggregate.total.clients
         for client in there:
             self.record.note(MASKING, sites[client], "accepted")
-        self.research.update(message.research)
+        self.research.update(message.without_disclosure_control)
         self._enough(there, "are in the sum")
         write_atomically(self.journal.folder / AGGREGATE_FILE, pack_aggregate(message))
         return message.aggregate
@@ -352,13 +352,13 @@ class _Coordinator:
     def _summary(self, study: Study, client: str, content: bytes, signature: bytes) -> Summary:
         message = unpack_summary(content, study.plan)
         summary = message.summary
-        if summary.clients != (client,) or summary.copy:
+        if summary.clients != (client,) or summary.replicate:
             raise MessageFormatError(
                 f"the site of {client!r} sent the summary of {summary.clients[0]!r}, or a copy of one"
             )
         check_signature("summary", content, signature, study.keys.get(client), client)
         validate_summary(summary, study.plan)
-        if message.research:
+        if not message.disclosure_control:
             self.research.add(client)
         return summary
 

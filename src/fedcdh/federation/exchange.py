@@ -63,7 +63,7 @@ def collect_replies(
         else:
             try:
                 envelope = _open_reply(reply)
-                if envelope.about != expected[site]:
+                if envelope.in_reply_to != expected[site]:
                     record.note(called, site, "ignored", size, "late: the answer to another request")
                     continue
                 heard[site] = reply

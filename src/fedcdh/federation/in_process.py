@@ -69,7 +69,7 @@ class InProcessTransport:
 
 def _deliver(reply: bytes, request: bytes, fault: Fault | None) -> Iterator[bytes | None]:
     if fault == "failed":
-        yield Envelope(REFUSAL, about=sha256_hex(request), code=ExitCode.INTERNAL).to_bytes()
+        yield Envelope(REFUSAL, in_reply_to=sha256_hex(request), code=ExitCode.INTERNAL).to_bytes()
     elif fault == "crashed":
         yield None
     elif fault == "garbled":
@@ -80,7 +80,7 @@ def _deliver(reply: bytes, request: bytes, fault: Fault | None) -> Iterator[byte
     if fault == "repeated":
         yield reply
     elif fault == "contradicting":
-        yield Envelope(REFUSAL, about=sha256_hex(request), code=ExitCode.INTERNAL).to_bytes()
+        yield Envelope(REFUSAL, in_reply_to=sha256_hex(request), code=ExitCode.INTERNAL).to_bytes()
 
 
 def simulate_federation(

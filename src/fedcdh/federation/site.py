@@ -80,7 +80,7 @@ class ClientNode:
             ANSWER: self._answer,
             MASKING: self._masked,
         }
-        if asked.kind not in answers or asked.about or asked.code:
+        if asked.kind not in answers or asked.in_reply_to or asked.code:
             raise MessageFormatError(
                 f"asked for {asked.kind[:40]!r}, but known are {', '.join(answers)}; update fedcdh"
             )
@@ -107,14 +107,14 @@ class ClientNode:
     def _summary(self, asked: Envelope) -> bytes:
         study = self._invited(asked.content, asked.signature)
         self._check_unmasked(study)
-        return pack_summary(SummaryMessage(self._summarized(study), not self.policy.disclosure_control), study.plan)
+        return pack_summary(SummaryMessage(self._summarized(study), self.policy.disclosure_control), study.plan)
 
     def _summarized(self, study: Study, *, masked: bool = False) -> Summary:
         """The summary of the rows, held to the policy, to what was answered and to what left before."""
         summary, _ = release_summary(
             self.rows(),
             study.plan,
-            self._context(self.workers or default_workers(study.plan.columns)),
+            self._context(self.workers or default_workers(study.plan.layout.n_columns)),
             masked=masked,
             look=self._note_plan,
         )
@@ -153,7 +153,7 @@ class ClientNode:
             return release_answer(self.rows(), plan, self._context(), request, spent, look=same_rows)
 
         answers = answer(RoundBudget())[0] if self.answered is None else self.answered.further(plan, answer)
-        return pack_answer(AnswerMessage(request.digest, answers, not self.policy.disclosure_control), plan)
+        return pack_answer(AnswerMessage(request.digest, answers, self.policy.disclosure_control), plan)
 
     def _masked(self, asked: Envelope) -> bytes:
         """In a round of a masked sum, of which only the sum over sites is ever seen."""
@@ -168,7 +168,7 @@ class ClientNode:
             self.gate.check_secure_sum_state(study.plan, self.client, self._remembered(study))
 
         def rows() -> tuple[Summary, bool]:
-            return self._summarized(study, masked=True), not self.policy.disclosure_control
+            return self._summarized(study, masked=True), self.policy.disclosure_control
 
         member = Member(study, self.client, self.key)
         return ClientStateFile(self._remembered(study)).answer(member, request, rows).to_bytes()
@@ -207,7 +207,7 @@ def refusal_reply(problem: Exception, about: str) -> bytes:
     code = exit_code_of(problem)
     trace = problem if code == ExitCode.INTERNAL else None
     _LOG.error("refused with code %d: %s: %s", code, type(problem).__name__, problem, exc_info=trace)
-    return Envelope(REFUSAL, about=about, code=code).to_bytes()
+    return Envelope(REFUSAL, in_reply_to=about, code=code).to_bytes()
 
 
 def _verify_signer(kind: str, content: bytes, signature: bytes) -> str | None:

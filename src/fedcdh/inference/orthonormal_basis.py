@@ -66,7 +66,7 @@ class Basis:
                 "these sums have noise, which regressions would take for dependence; use independence.noisy, or "
                 "discover_from, which chooses it by itself"
             )
-        places = cohort.plan.spans()
+        places = cohort.plan.layout.spans
         turns, spans, targets, squares, levels, columns = {}, {}, {}, {}, {}, 0
         for variable in cohort.plan.variables:
             name, categorical = variable.name, isinstance(variable, Categorical)

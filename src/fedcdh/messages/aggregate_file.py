@@ -23,12 +23,12 @@ from fedcdh.summaries.aggregation import Aggregate
 from fedcdh.summaries.integer_vectors import decode_aggregate, encode_aggregate, vector_length
 from fedcdh.summaries.plan import StudyPlan
 
-FORMAT = "fedcdh-aggregate-1"
+FORMAT = "fedcdh-aggregate-2"
 FORMAT_PREFIX = b"fedcdh-aggregate-"
 _FORMAT_MARKER = rb"\"format\":\"" + FORMAT_PREFIX  # in a text within a text, where no name can say so
 _MAX_MARKER_OFFSET = 1 << 20
 _ADVICE = "make it again from what the sites sent (fedcdh secure-sum run, or fedcdh aggregate)"
-_COMMON_KEYS = {"plan": str, "groups": list, "research": list, "software": str}
+_COMMON_KEYS = {"plan": str, "groups": list, "without_disclosure_control": list, "software": str}
 _SECURE_KEYS = {**_COMMON_KEYS, "session": str, "threshold": int}
 _OPEN_KEYS = {**_COMMON_KEYS, "summaries": dict}
 
@@ -40,7 +40,7 @@ class AggregateMessage:
     aggregate: Aggregate
     session: str = ""  # of the masked sum: digest of its roster
     threshold: int = 0  # so many sites had to agree to open it
-    research: tuple[str, ...] = ()  # clients whose policy did not enforce smallest numbers of rows
+    without_disclosure_control: tuple[str, ...] = ()  # clients whose policy did not enforce smallest numbers of rows
     software: str = SOFTWARE
     summaries: Mapping[str, str] = field(default_factory=dict)  # not masked: client → SHA-256 of its summary file
 
@@ -61,7 +61,7 @@ def pack_aggregate(message: AggregateMessage) -> bytes:
         "format": FORMAT,
         "plan": message.aggregate.plan.fingerprint,
         "groups": [[name, list(members)] for name, members in message.aggregate.groups],
-        "research": sorted(message.research),
+        "without_disclosure_control": sorted(message.without_disclosure_control),
         "software": message.software,
         **_origin(message),
     }
@@ -99,8 +99,8 @@ def unpack_aggregate(blob: bytes, plan: StudyPlan) -> AggregateMessage:
     clients = sorted(client for _, members in groups for client in members)
     if not plan.client_set.issuperset(clients) or len(set(clients)) != len(clients) or not clients:
         raise UnknownClientError(f"the sum is of clients whom the plan does not name, or names one twice; {_ADVICE}")
-    if not set(said["research"]) <= set(clients):
-        raise _format_error("it says of sites that are not in it that they did research")
+    if not set(said["without_disclosure_control"]) <= set(clients):
+        raise _format_error("it says of sites that are not in it that they did without_disclosure_control")
     if sorted(said.get("summaries", clients)) != clients:
         raise _format_error("the summaries that it names are not those of its clients")
     if len(blob) != start + 8 * vector_length(plan, len(groups)) or _render(said, blob[start:]) != blob:
@@ -108,7 +108,9 @@ def unpack_aggregate(blob: bytes, plan: StudyPlan) -> AggregateMessage:
     words = np.frombuffer(blob, dtype="<u8", offset=start).astype(np.uint64)
     aggregate = decode_aggregate(words, plan, groups)
     session, threshold, summaries = said.get("session", ""), said.get("threshold", 0), said.get("summaries", {})
-    return AggregateMessage(aggregate, session, threshold, tuple(said["research"]), said["software"], summaries)
+    return AggregateMessage(
+        aggregate, session, threshold, tuple(said["without_disclosure_control"]), said["software"], summaries
+    )
 
 
 def _data_offset(blob: bytes, at_most: int) -> int:
@@ -143,9 +145,13 @@ def _parse_header(text: bytes) -> dict[str, Any]:
         or said.get("threshold", 0) < 0
     ):
         raise _format_error("its header holds what cannot be")
-    if not all(map(is_name, said["research"])) or not all(map(_is_group, said["groups"])):
+    if not all(map(is_name, said["without_disclosure_control"])) or not all(map(_is_group, said["groups"])):
         raise _format_error("its clients are not lists of names")
-    lists = ([name for name, _ in said["groups"]], said["research"], *(members for _, members in said["groups"]))
+    lists = (
+        [name for name, _ in said["groups"]],
+        said["without_disclosure_control"],
+        *(members for _, members in said["groups"]),
+    )
     if any(found != sorted(set(found)) for found in lists):
         raise _format_error("its lists are out of order, or name one twice")
     return said
@@ -157,5 +163,5 @@ def _is_group(found: Any) -> bool:
     return bool(found[1]) and all(map(is_name, (found[0], *found[1])))
 
 
-def _format_error(reason: str) -> SummaryFormatError:
-    return SummaryFormatError(f"this is not the file of a sum as it was made ({reason}); {_ADVICE}")
+def _format_error(reason: str, advice: str = _ADVICE) -> SummaryFormatError:
+    return SummaryFormatError(f"this is not the file of a sum as it was made ({reason}); {advice}")

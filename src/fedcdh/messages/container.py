@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from fedcdh._io.format_version import find_format_mismatch
 from fedcdh._io.strict_json import parse_json, to_canonical_json
 from fedcdh._io.text import is_digest
 from fedcdh.messages.summary_header import LENGTH_PREFIX
@@ -27,7 +28,7 @@ def render_container(said: Mapping[str, Any], name: str, dtype: str, shape: list
 
 
 def parse_container_header(
-    text: bytes, form: str, kinds: Mapping[str, type], refuse: Callable[[str], Exception], *others: Mapping[str, type]
+    text: bytes, form: str, kinds: Mapping[str, type], refuse: Callable[..., Exception], *others: Mapping[str, type]
 ) -> dict[str, Any]:
     """What a header says, in these kinds of values under these keys, or in one of the other sets of them.
 
@@ -36,8 +37,10 @@ def parse_container_header(
     outer = parse_json(text, refuse=refuse)
     inner = outer.get("__metadata__") if isinstance(outer, dict) else None
     said = parse_json(str(inner.get("fedcdh")) if isinstance(inner, dict) else "", refuse=refuse)
-    if not isinstance(said, dict) or said.pop("format", None) != form or not is_digest(said.pop("digest", "")):
-        raise refuse(f"it does not say that its format is {form!r}")
+    if mismatch := find_format_mismatch(said.pop("format", None) if isinstance(said, dict) else None, form):
+        raise refuse(*mismatch)
+    if not is_digest(said.pop("digest", "")):
+        raise refuse("its header has no digest")
     if {key: type(value) for key, value in said.items()} not in (kinds, *others):
         raise refuse("its header says too little, or too much")
     return {"format": form, **said}

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, get_args
 
+from fedcdh._io.format_version import find_format_mismatch
 from fedcdh._io.strict_json import parse_json, to_canonical_json
 from fedcdh._io.strict_toml import abbreviate
 from fedcdh._io.text import describe_text_problem
@@ -21,10 +22,10 @@ from fedcdh.data.sources import ColumnKind
 from fedcdh.errors import MessageFormatError
 from fedcdh.messages.signing import MAX_SIGNATURE_BYTES
 
-FORMAT = "fedcdh-online-1"
+FORMAT = "fedcdh-online-2"
 PROFILE, SUMMARY, ANSWER, MASKING, REFUSAL = "profile", "summary", "answer", "masking", "refusal"
 MAX_ENVELOPE_HEADER_BYTES = 1024
-_KEYS = {"format", "kind", "about", "code", "content", "signature", "digest"}
+_KEYS = {"format", "kind", "in_reply_to", "code", "content", "signature", "digest"}
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Envelope:
     kind: str
     content: bytes = b""
     signature: bytes = b""  # a signature document, or nothing
-    about: str = ""  # of a reply: the digest of the request
+    in_reply_to: str = ""  # of a reply: the digest of the request
     code: int = 0  # of a refusal: one of `fedcdh.errors`
 
     def to_bytes(self) -> bytes:
@@ -46,7 +47,7 @@ class Envelope:
         header = {
             "format": FORMAT,
             "kind": self.kind,
-            "about": self.about,
+            "in_reply_to": self.in_reply_to,
             "code": self.code,
             "content": len(self.content),
             "signature": len(self.signature),
@@ -64,11 +65,13 @@ class Envelope:
         if end < 0:
             raise _format_error("it does not begin with a line that says what it is")
         header = parse_json(blob[:end], refuse=_format_error)
-        if not isinstance(header, dict) or header.keys() != _KEYS or header["format"] != FORMAT:
-            raise _format_error(f"it does not say that its format is {FORMAT!r}, or says more than that format knows")
+        if mismatch := find_format_mismatch(header.get("format") if isinstance(header, dict) else None, FORMAT):
+            raise _format_error(mismatch[0])
+        if header.keys() != _KEYS:
+            raise _format_error(f"its header has other keys than {', '.join(sorted(_KEYS))}")
         _check_types(header)
         start, split = end + 1, end + 1 + header["content"]
-        found = cls(header["kind"], blob[start:split], blob[split:], header["about"], header["code"])
+        found = cls(header["kind"], blob[start:split], blob[split:], header["in_reply_to"], header["code"])
         if len(found.signature) != header["signature"] or len(found.signature) > MAX_SIGNATURE_BYTES:
             raise _format_error("its length is not the one it names")
         if found.to_bytes() != blob or (found.code and (found.content or found.signature)):
@@ -156,7 +159,7 @@ _ROUND_KEYS = ("request", "plan", "plan_signature")
 
 
 def _check_types(header: Mapping[str, Any]) -> None:
-    for name, kind in (("kind", str), ("about", str), ("code", int), ("content", int), ("signature", int)):
+    for name, kind in (("kind", str), ("in_reply_to", str), ("code", int), ("content", int), ("signature", int)):
         if type(header[name]) is not kind or (kind is int and header[name] < 0):
             raise _format_error(f"{name} is {json.dumps(header[name])[:40]}")
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fedcdh._io.format_version import find_format_mismatch
 from fedcdh._io.strict_json import parse_json
 from fedcdh._io.strict_toml import abbreviate
 from fedcdh._io.text import MAX_NAME_LENGTH, describe_text_problem, is_digest, is_key, is_name, to_readable_json
@@ -19,7 +20,7 @@ from fedcdh.messages import SOFTWARE
 from fedcdh.summaries.column_profiles import MAX_LEVELS, QUANTILES, ColumnProfile
 from fedcdh.summaries.profiles import Profile
 
-FORMAT = "fedcdh-profile-1"
+FORMAT = "fedcdh-profile-2"
 MAX_PROFILE_BYTES = 16_000_000
 MAX_PROFILE_COLUMNS = 10_000
 MAX_COUNT = 1 << 53
@@ -68,8 +69,8 @@ def profile_from_json(text: str | bytes) -> ProfileMessage:
     if len(text) > MAX_PROFILE_BYTES:
         raise _format_error(f"it is longer than {MAX_PROFILE_BYTES} bytes")
     document = parse_json(text, refuse=_format_error)
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise _format_error(f"it does not say that its format is {FORMAT!r}")
+    if mismatch := find_format_mismatch(document.get("format") if isinstance(document, dict) else None, FORMAT):
+        raise _format_error(*mismatch)
     try:
         columns = {column.pop("name"): _column_from_json(column) for column in document["columns"]}
         profile = Profile(document["client"], document["rows"], columns)
@@ -81,8 +82,8 @@ def profile_from_json(text: str | bytes) -> ProfileMessage:
     return message
 
 
-def _format_error(reason: str) -> DataError:
-    return DataError(f"this is not a profile file ({reason}); {_ADVICE}")
+def _format_error(reason: str, advice: str = _ADVICE) -> DataError:
+    return DataError(f"this is not a profile file ({reason}); {advice}")
 
 
 def _column_to_json(column: ColumnProfile) -> dict[str, object]:

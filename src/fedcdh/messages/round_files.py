@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcdh._io.format_version import find_format_mismatch
 from fedcdh._io.storage import read_regular_file
 from fedcdh._io.strict_json import parse_json, to_canonical_json
 from fedcdh._io.text import to_readable_json
@@ -27,7 +28,7 @@ from fedcdh.summaries.joint.request import Integers, bytes_per_entry, count_entr
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import MAX_ROWS
 
-REQUEST_FORMAT, ANSWER_FORMAT, ROUND_BUDGET_FORMAT = "fedcdh-request-1", "fedcdh-answer-1", "fedcdh-ledger-1"
+REQUEST_FORMAT, ANSWER_FORMAT, ROUND_BUDGET_FORMAT = "fedcdh-request-2", "fedcdh-answer-2", "fedcdh-round-budget-2"
 REQUEST_FILE_NAME, ANSWER_SUFFIX = "request-{:03d}.json", ".answer-{:03d}"
 """What files are called, with the number of the request."""
 MAX_TEXT_BYTES = 16_000_000
@@ -42,7 +43,7 @@ class AnswerMessage:
 
     request: str  # digest
     answers: tuple[JointSummary, ...]  # in the order of the request's sets
-    research: bool = False
+    disclosure_control: bool = True
     software: str = SOFTWARE
 
     @property
@@ -118,15 +119,15 @@ def _seal(document: dict[str, Any]) -> str:
     return to_readable_json({**document, "digest": _digest(document)})
 
 
-def _open_sealed(text: str | bytes, expected: str, fields: set[str]) -> Mapping[str, Any]:
+def _open_sealed(text: str | bytes, expected: str, fields: set[str]) -> dict[str, Any]:
     if len(text) > MAX_TEXT_BYTES:
         raise _format_error(f"it is longer than {MAX_TEXT_BYTES} bytes")
-    document = parse_json(text, refuse=_format_error)
-    if not isinstance(document, dict) or document.get("format") != expected:
-        raise _format_error(f"it does not say that its format is {expected!r}")
+    document: Any = parse_json(text, refuse=_format_error)
+    if mismatch := find_format_mismatch(document.get("format") if isinstance(document, dict) else None, expected):
+        raise _format_error(*mismatch)
     if set(document) != fields | {"format", "digest"} or document.pop("digest") != _digest(document):
         raise _format_error("its digest is not that of its content: it was changed after it was made")
-    return document
+    return dict(document)
 
 
 def _digest(document: Mapping[str, Any]) -> str:
@@ -137,8 +138,8 @@ def _to_bytes(text: str | bytes) -> bytes:
     return text.encode() if isinstance(text, str) else text
 
 
-def _format_error(reason: str) -> SummaryError:
-    return SummaryFormatError(f"this is not a file of further rounds as it was made ({reason}); {_ADVICE}")
+def _format_error(reason: str, advice: str = _ADVICE) -> SummaryError:
+    return SummaryFormatError(f"this is not a file of further rounds as it was made ({reason}); {advice}")
 
 
 # Answers
@@ -158,7 +159,7 @@ def pack_answer(message: AnswerMessage, plan: StudyPlan) -> bytes:
         "request": message.request,
         "client": message.client,
         "rows": rows,
-        "research": message.research,
+        "disclosure_control": message.disclosure_control,
         "software": message.software,
     }
     return _render_answer(said, planes.data.tobytes(), width)
@@ -183,7 +184,10 @@ def unpack_answer(blob: bytes, plan: StudyPlan, request: JointRequest) -> Answer
     entries.view(np.uint8).reshape(-1, 8)[:, 8 - width :] = planes.T  # then shifted down: the sign comes along
     entries >>= 8 * (8 - width)
     return AnswerMessage(
-        request.digest, tuple(_split_answers(entries, plan, request, said)), said["research"], said["software"]
+        request.digest,
+        tuple(_split_answers(entries, plan, request, said)),
+        said["disclosure_control"],
+        said["software"],
     )
 
 
@@ -206,8 +210,8 @@ def _split_answers(
         own = np.zeros((columns, columns), dtype=np.int64)
         own[np.triu_indices(columns)] = corner
         own += np.triu(own, 1).T
-        block, start = entries[start : (end := start + columns * plan.columns)], end
-        cross = block.reshape(columns, plan.columns).astype(np.int64)
+        block, start = entries[start : (end := start + columns * plan.layout.n_columns)], end
+        cross = block.reshape(columns, plan.layout.n_columns).astype(np.int64)
         found.append(JointSummary(plan.fingerprint, said["client"], names, said["rows"], own, cross))
     return found
 
@@ -218,7 +222,7 @@ def _render_answer(said: Mapping[str, Any], data: bytes, width: int) -> bytes:
 
 def _parse_answer_header(text: bytes) -> dict[str, Any]:
     """What an answer says of itself."""
-    kinds = {"plan": str, "request": str, "client": str, "rows": int, "research": bool, "software": str}
+    kinds = {"plan": str, "request": str, "client": str, "rows": int, "disclosure_control": bool, "software": str}
     said = parse_container_header(text, ANSWER_FORMAT, kinds, _format_error)
     if not 0 < said["rows"] <= MAX_ROWS or not SOFTWARE_PATTERN.fullmatch(said["software"]):
         raise _format_error("its header holds what cannot be")

@@ -27,13 +27,15 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
+from fedcdh._io.format_version import find_format_mismatch
 from fedcdh._io.strict_json import parse_json, to_canonical_json
 from fedcdh.errors import SignatureError
 
-FORMAT = "fedcdh-signature-1"
+FORMAT = "fedcdh-signature-2"
 SIGNED_KINDS = ("summary", "plan", "profile", "result", "request", "answer", "masking", "aggregate", "release")
 MAX_SIGNATURE_BYTES = 1024
 """Bytes of a signature document; what is longer is none."""
+_ADVICE = "ask the sender for the signature file again"
 _SCHEME = "ed25519:"
 _FIELDS = {"format", "kind", "key", "digest", "signature"}
 _PRIME = (1 << 255) - 19
@@ -176,16 +178,16 @@ def _parse_document(document: str | bytes) -> dict[str, str]:
     found = parse_json(document, refuse=_format_error)
     if type(found) is not dict or found.keys() != _FIELDS or not all(type(value) is str for value in found.values()):
         raise _format_error(f"expected the texts {', '.join(sorted(_FIELDS))} and nothing else")
-    if found["format"] != FORMAT:
-        raise _format_error(f"expected the format {FORMAT!r}")
+    if mismatch := find_format_mismatch(found["format"], FORMAT):
+        raise _format_error(*mismatch)
     text = document if isinstance(document, str) else document.decode("utf-8")
     if text != to_canonical_json(found):
         raise _format_error("it was written again by some other program, with other spaces or in another order")
     return found
 
 
-def _format_error(reason: str) -> SignatureError:
-    return SignatureError(f"this is not a signature of fedcdh: {reason}; ask the sender for the signature file again")
+def _format_error(reason: str, advice: str = _ADVICE) -> SignatureError:
+    return SignatureError(f"this is not a signature of fedcdh: {reason}; {advice}")
 
 
 def _public_key_bytes(public: str) -> bytes:

@@ -12,18 +12,20 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from fedcdh._io.format_version import find_format_mismatch
 from fedcdh._io.strict_json import parse_json, to_canonical_json
 from fedcdh._io.text import is_digest, is_key, to_readable_json
 from fedcdh.errors import FedCDHError, PlanError
 from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
 from fedcdh.summaries.plan import StudyPlan
 
-FORMAT = "fedcdh-study-1"
+FORMAT = "fedcdh-study-2"
 MAX_STUDY_BYTES = 16_000_000
 MAX_VARIABLES = 10_000
 MAX_CLIENTS = 10_000
 MAX_KNOWLEDGE_ENTRIES = 1_000_000
 """Names in arrows and tiers, and positions of tiers: a second's work to check."""
+_ADVICE = "ask the coordinator for the file again, as an attachment, because mail programs change texts"
 _KEYS = {"format", "plan", "fingerprint", "knowledge", "keys", "profiles", "digest"}
 _KNOWLEDGE_KEYS = ("required", "forbidden", "tiers", "forbid_within_tier")
 
@@ -90,8 +92,8 @@ class Study:
         if len(text) > MAX_STUDY_BYTES:
             raise _format_error(f"it is longer than {MAX_STUDY_BYTES} bytes")
         document = parse_json(text, refuse=_format_error)
-        if not isinstance(document, dict) or document.get("format") != FORMAT:
-            raise _format_error(f"it does not say that its format is {FORMAT!r}")
+        if mismatch := find_format_mismatch(document.get("format") if isinstance(document, dict) else None, FORMAT):
+            raise _format_error(*mismatch)
         if set(document) != _KEYS or document.pop("digest") != _digest(document):
             raise _format_error("its digest is not that of its content: it was changed after it was made")
         try:
@@ -104,11 +106,8 @@ class Study:
         return study
 
 
-def _format_error(reason: str) -> PlanError:
-    return PlanError(
-        f"this is not a plan file as the coordinator made it ({reason}); ask the coordinator for the file again, as "
-        "an attachment: mail programs change texts"
-    )
+def _format_error(reason: str, advice: str = _ADVICE) -> PlanError:
+    return PlanError(f"this is not a plan file as the coordinator made it ({reason}); {advice}")
 
 
 def _check_size(known: Knowledge) -> None:

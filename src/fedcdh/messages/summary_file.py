@@ -45,10 +45,10 @@ _BLOCK_ROWS = 256  # rows that are mirrored at a time: blocks of this size and t
 
 @dataclass(frozen=True)
 class SummaryMessage:
-    """A client's summary, or a bootstrap copy of it (`summary.copy`), and how it came about."""
+    """A client's summary, or a bootstrap copy of it (`summary.replicate`), and how it came about."""
 
     summary: Summary
-    research: bool = False  # the site's release gate was off: research, no privacy
+    disclosure_control: bool = True
     software: str = SOFTWARE
 
 
@@ -82,9 +82,9 @@ def unpack_summary(blob: bytes, plan: StudyPlan) -> SummaryMessage:
             f"make it; {RESEND_ADVICE}"
         )
     in_order = {name: header.missing[name] for name in plan.names}  # the file sorts by name
-    said = header.rows_read, in_order, header.copy, header.of, header.noise**2
+    said = header.rows_read, in_order, header.replicate, header.original, header.noise**2
     summary = Summary(header.plan, (header.client,), moments, *said)
-    return SummaryMessage(summary, header.research, header.software)
+    return SummaryMessage(summary, header.disclosure_control, header.software)
 
 
 def read_summary_header(blob: bytes) -> SummaryHeader:
@@ -99,24 +99,32 @@ def summary_file_size(
     *,
     rows_read: int | None = None,
     missing: Mapping[str, int] | None = None,
-    research: bool = False,
+    disclosure_control: bool = True,
     software: str = SOFTWARE,
-    copy: int = 0,
+    replicate: int = 0,
 ) -> int:
     """The exact length of the file that `pack_summary` will give, in bytes; nothing is missing unless said so."""
     counts = dict.fromkeys(plan.names, 0) if missing is None else missing
     read = rows if rows_read is None else rows_read
-    of = PLACEHOLDER_DIGEST if copy else ""
-    noise = 0 if plan.noise is None else plan.noise.deviation
     header = SummaryHeader(
-        plan.fingerprint, client, rows, read, counts, plan.columns, research, software, copy, of, noise
+        plan=plan.fingerprint,
+        client=client,
+        rows=rows,
+        rows_read=read,
+        missing=counts,
+        columns=plan.layout.n_columns,
+        disclosure_control=disclosure_control,
+        software=software,
+        replicate=replicate,
+        original=PLACEHOLDER_DIGEST if replicate else "",
+        noise=0 if plan.noise is None else plan.noise.deviation,
     )
     return len(header.render(PLACEHOLDER_DIGEST)) + header.data_bytes
 
 
 def max_summary_bytes(plan: StudyPlan) -> int:
     """No summary file with this plan is longer: what to read at most before looking at any of it."""
-    return LENGTH_PREFIX.size + max_header_bytes(plan) + 8 * (plan.columns * (plan.columns + 1) // 2)
+    return LENGTH_PREFIX.size + max_header_bytes(plan) + 8 * (plan.layout.n_columns * (plan.layout.n_columns + 1) // 2)
 
 
 # What a header must say, and the moments
@@ -130,16 +138,18 @@ def _build_header(message: SummaryMessage) -> SummaryHeader:
         )
     if not SOFTWARE_PATTERN.fullmatch(message.software):
         raise SummaryError(f"software {message.software!r} cannot be named in a file; expected up to 64 plain letters")
-    if not 0 <= summary.copy <= MAX_REPLICATES:
-        raise SummaryError(f"the summary is bootstrap copy {summary.copy}; a file holds one from 1 to {MAX_REPLICATES}")
-    if not (DIGEST_PATTERN.fullmatch(summary.of) if summary.copy else summary.of == ""):
+    if not 0 <= summary.replicate <= MAX_REPLICATES:
         raise SummaryError(
-            f"of is {summary.of!r}; expected nothing for the summary itself, and for a bootstrap copy the digest of "
-            "the summary it was drawn from: set of=summary.digest"
+            f"the summary is bootstrap copy {summary.replicate}; a file holds one from 1 to {MAX_REPLICATES}"
+        )
+    if not (DIGEST_PATTERN.fullmatch(summary.original) if summary.replicate else summary.original == ""):
+        raise SummaryError(
+            f"of is {summary.original!r}; expected nothing for the summary itself, and for a bootstrap copy the digest of "
+            "the summary it was drawn from: set original=summary.digest"
         )
     missing = {name: int(count) for name, count in summary.missing.items()}
     counts, columns = (summary.rows, int(summary.rows_read), missing), len(summary.moments)
-    said, drawn = (bool(message.research), message.software), (int(summary.copy), summary.of)
+    said, drawn = (bool(message.disclosure_control), message.software), (int(summary.replicate), summary.original)
     return SummaryHeader(summary.plan, summary.clients[0], *counts, columns, *said, *drawn, isqrt(summary.noise))
 
 
@@ -156,17 +166,17 @@ def _check_with_plan(header: SummaryHeader, plan: StudyPlan) -> None:
             "name at the site, or make a plan with it for all"
         )
     if header.noise != (0 if plan.noise is None else plan.noise.deviation) or (
-        plan.noise is not None and plan.noise.shared == "together"
+        plan.noise is not None and plan.noise.distributed
     ):
         raise SummaryError(
             f"the summary of {header.client!r} has not just the noise that a message of its own has in this plan; "
             "no file is to hold it: use noisy(summary, plan) of fedcdh.privacy.differential.mechanism (or masked sums, where the plan "
             "has sites add noise together)"
         )
-    if header.columns != plan.columns or header.missing.keys() != set(plan.names):
+    if header.columns != plan.layout.n_columns or header.missing.keys() != set(plan.names):
         raise SummaryFormatError(
             f"the summary of {header.client!r} names this plan, but has {header.columns} columns of "
-            f"{len(header.missing)} variables where the plan has {plan.columns} of {len(plan.names)}, or names other "
+            f"{len(header.missing)} variables where the plan has {plan.layout.n_columns} of {len(plan.names)}, or names other "
             f"variables; {RESEND_ADVICE}"
         )
 

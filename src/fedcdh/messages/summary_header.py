@@ -11,6 +11,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
+from fedcdh._io.format_version import find_format_mismatch
 from fedcdh._io.strict_json import parse_json, to_canonical_json
 from fedcdh._io.text import MAX_NAME_LENGTH, describe_text_problem
 from fedcdh.errors import SummaryFormatError
@@ -19,7 +20,7 @@ from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import MAX_ROWS
 
-FORMAT = "fedcdh-summary-1"
+FORMAT = "fedcdh-summary-2"
 MAX_COUNT = (1 << 53) - 1
 """Readers in other languages may hold JSON numbers as float64; up to here these are exact."""
 MAX_HEADER_BYTES = 1 << 24
@@ -34,13 +35,13 @@ _EMPTY_PATTERN = re.compile("")
 _KEYS = (
     "client",
     "columns",
-    "copy",
+    "replicate",
     "digest",
     "format",
     "missing",
-    "of",
+    "original",
     "plan",
-    "research",
+    "disclosure_control",
     "rows",
     "rows_read",
     "software",
@@ -57,10 +58,10 @@ class SummaryHeader:
     rows_read: int
     missing: Mapping[str, int]
     columns: int
-    research: bool
+    disclosure_control: bool
     software: str
-    copy: int = 0  # 0: of the rows themselves; else the number of a bootstrap copy
-    of: str = ""  # the digest of the summary to which a copy belongs (`Summary.digest`)
+    replicate: int = 0  # 0: of the rows themselves; 1, 2, ...: of this bootstrap replicate
+    original: str = ""  # the digest of the summary that a replicate belongs to
     noise: int = 0  # σ of the noise that was added, in steps of the grid of products; said only where there is some
 
     def __post_init__(self) -> None:
@@ -120,11 +121,11 @@ def max_header_bytes(plan: StudyPlan) -> int:
         rows=MAX_ROWS,
         rows_read=MAX_COUNT,
         missing=counts,
-        columns=plan.columns,
-        research=False,
+        columns=plan.layout.n_columns,
+        disclosure_control=False,
         software="x" * 64,
-        copy=MAX_REPLICATES,
-        of=PLACEHOLDER_DIGEST,
+        replicate=MAX_REPLICATES,
+        original=PLACEHOLDER_DIGEST,
         noise=0 if plan.noise is None else MAX_COUNT,
     )
     return min(len(longest.render(PLACEHOLDER_DIGEST)) - LENGTH_PREFIX.size, MAX_HEADER_BYTES)
@@ -159,16 +160,13 @@ def _header_from_json(text: bytes) -> tuple[SummaryHeader, str]:
     if type(inner) is not str:
         raise _header_error("its metadata are not a text")
     document = parse_json(inner, refuse=_header_error)
-    if type(document) is dict and document.get("format") != FORMAT:
-        raise SummaryFormatError(
-            f"the summary was written in the format {str(document.get('format'))[:40]!r}, expected {FORMAT!r}; use the "
-            "same version of fedcdh at all sites"
-        )
+    if mismatch := find_format_mismatch(document.get("format") if type(document) is dict else None, FORMAT):
+        raise _header_error(*mismatch)
     noisy = type(document) is dict and "noise" in document
     found = _require_object(document, (*_KEYS, "noise") if noisy else _KEYS)
-    if type(found["missing"]) is not dict or type(found["research"]) is not bool:
-        raise _header_error("'missing' is not an object, or 'research' neither true nor false")
-    copy = _require_whole(found, "copy", MAX_REPLICATES)
+    if type(found["missing"]) is not dict or type(found["disclosure_control"]) is not bool:
+        raise _header_error("'missing' is not an object, or 'disclosure_control' neither true nor false")
+    copy = _require_whole(found, "replicate", MAX_REPLICATES)
     header = SummaryHeader(
         plan=_require_text(found, "plan", DIGEST_PATTERN),
         client=_require_name(found["client"]),
@@ -176,17 +174,17 @@ def _header_from_json(text: bytes) -> tuple[SummaryHeader, str]:
         rows_read=_require_whole(found, "rows_read", MAX_COUNT),
         missing={_require_name(name): _require_whole(found["missing"], name, MAX_COUNT) for name in found["missing"]},
         columns=_require_whole(found, "columns", MAX_COUNT),
-        research=found["research"],
+        disclosure_control=found["disclosure_control"],
         software=_require_text(found, "software", SOFTWARE_PATTERN),
-        copy=copy,
-        of=_require_text(found, "of", DIGEST_PATTERN if copy else _EMPTY_PATTERN),
+        replicate=copy,
+        original=_require_text(found, "original", DIGEST_PATTERN if copy else _EMPTY_PATTERN),
         noise=_require_whole(found, "noise", MAX_COUNT) if noisy else 0,
     )
     return header, _require_text(found, "digest", DIGEST_PATTERN)
 
 
-def _header_error(reason: str) -> SummaryFormatError:
-    return SummaryFormatError(f"the header of the summary file cannot be read: {reason}; {RESEND_ADVICE}")
+def _header_error(reason: str, advice: str = RESEND_ADVICE) -> SummaryFormatError:
+    return SummaryFormatError(f"the header of the summary file cannot be read: {reason}; {advice}")
 
 
 def _require_object(found: Any, keys: tuple[str, ...]) -> dict[str, Any]:

@@ -247,8 +247,8 @@ def _release_noisy_summary(
     scan = scan_rows(rows, plain, context.client, _scan_options(context), workers=context.workers)
     _check_scan(scan, plain, context, noise=noise)
     exact = summarize(rows, plan, context.client, max_missing_share=context.max_missing_share, workers=context.workers)
-    summary = add_noise(exact, plan) if noise.shared == "each" else add_noise_share(exact, plan)
-    if noise.shared == "each":
+    summary = add_noise(exact, plan) if not noise.distributed else add_noise_share(exact, plan)
+    if not noise.distributed:
         validate_summary(summary, plan)
     look(summary)
     gate = context.gate
@@ -328,7 +328,7 @@ def release(
     rules.check_plan(plan)
     context = ReleaseContext(client, rules, gate=gate, max_missing_share=max_missing_share, workers=workers)
     summary, _ = release_summary(table, plan, context)
-    return pack_summary(SummaryMessage(summary, not rules.disclosure_control), plan)
+    return pack_summary(SummaryMessage(summary, rules.disclosure_control), plan)
 
 
 def release_answer(
@@ -410,7 +410,7 @@ def _draw_replicates(
     drawn = bootstrap_summaries(source, plan, context.client, replicates, secrets.randbits(128), observer=observer)
     context.policy.check_replicates(observer.joint)
     for one in drawn:
-        context.policy.check_replicate(one, plan, observer.extremes[one.copy], observer.weights[one.copy])
+        context.policy.check_replicate(one, plan, observer.extremes[one.replicate], observer.weights[one.replicate])
         validate_summary(one, plan)
         validate_replicate(one, summary)  # also finds rows that changed since the summary was made
     return drawn

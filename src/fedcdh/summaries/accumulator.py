@@ -68,10 +68,10 @@ def accumulate(source: TableSource, *, plan: StudyPlan, client: str) -> MomentAc
 class BlockObserver(Protocol):
     """Who else wants to see what is computed of complete rows, block by block."""
 
-    def numbers(self, numbers: Array) -> None:
+    def observe_values(self, values: Array) -> None:
         """The values of continuous variables: variables × rows."""
 
-    def features(self, features: Array, products: Array) -> None:
+    def observe_features(self, features: Array, products: Array) -> None:
         """Features, columns × rows, and the sums of their products; these are in the moments already."""
 
 
@@ -79,12 +79,12 @@ class MomentAccumulator:
     """What is added up while rows come by; `a + b` is what both would have come to."""
 
     def __init__(self, plan: StudyPlan) -> None:
-        self.moments = np.zeros((plan.columns, plan.columns), dtype=np.int64)
+        self.moments = np.zeros((plan.layout.n_columns, plan.layout.n_columns), dtype=np.int64)
         self.missing = dict.fromkeys(plan.names, 0)
         self.read = self.used = 0
         self._block = _block_rows(plan)
 
-    def add(self, rows: Table, encode: Encoder, watch: BlockObserver | None = None) -> Table:
+    def add(self, rows: Table, encode: Encoder, observer: BlockObserver | None = None) -> Table:
         """Counts the rows, adds the products of the features of those that are complete, and gives these back."""
         complete = np.ones(rows.rows, dtype=np.bool_)
         for name, column in rows.columns.items():
@@ -95,12 +95,12 @@ class MomentAccumulator:
         used = rows if complete.all() else rows.select_rows(complete)
         for start in range(0, used.rows, self._block):
             block = used.slice_rows(start, self._block)
-            features = encode(block, numbers := encode.numbers(block))
-            if watch is not None:
-                watch.numbers(numbers)
-            step = _MAX_EXACT_ROWS if watch is None else self._watched()
+            features = encode(block, numbers := encode.values(block))
+            if observer is not None:
+                observer.observe_values(numbers)
+            step = _MAX_EXACT_ROWS if observer is None else self._watched()
             for first in range(0, block.rows, step):
-                self._multiply(features[:, first : first + step], watch)
+                self._multiply(features[:, first : first + step], observer)
         return used
 
     def _watched(self) -> int:
@@ -108,13 +108,13 @@ class MomentAccumulator:
         columns = len(self.moments)
         return min(_MAX_EXACT_ROWS, max(_MIN_OBSERVED_ROWS, columns, self.used // (4 * columns)))
 
-    def _multiply(self, features: Array, watch: BlockObserver | None) -> None:
+    def _multiply(self, features: Array, observer: BlockObserver | None) -> None:
         self.used += features.shape[1]
         check_row_capacity(self.used)
         products = features @ features.T
         self.moments += products.astype(np.int64)
-        if watch is not None:
-            watch.features(features, products)
+        if observer is not None:
+            observer.observe_features(features, products)
 
     def __add__(self, other: MomentAccumulator) -> MomentAccumulator:
         total = copy(self)
@@ -131,7 +131,9 @@ class MomentAccumulator:
 
 
 def _block_rows(plan: StudyPlan) -> int:
-    return max(_MIN_BLOCK_ROWS, min(_MAX_BLOCK_CELLS // len(plan.variables), _MAX_BLOCK_FEATURES // plan.columns))
+    return max(
+        _MIN_BLOCK_ROWS, min(_MAX_BLOCK_CELLS // len(plan.variables), _MAX_BLOCK_FEATURES // plan.layout.n_columns)
+    )
 
 
 def _check_missing_share(

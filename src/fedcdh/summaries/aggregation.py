@@ -40,12 +40,12 @@ class Cohort:
     @cached_property
     def moments(self) -> Array:
         """Σ φφᵀ per client as real numbers, (clients, columns, columns)."""
-        found = np.empty((len(self.summaries), self.plan.columns, self.plan.columns))
+        found = np.empty((len(self.summaries), self.plan.layout.n_columns, self.plan.layout.n_columns))
         for out, summary in zip(found, self.summaries, strict=True):  # it may be large: no copy besides
             np.divide(summary.moments, float(GRID**2), out=out)
         return found
 
-    def drawn(self, clients: Iterable[str]) -> Cohort:
+    def resample_clients(self, clients: Iterable[str]) -> Cohort:
         """The study of these clients only, by the same plan; one that is drawn again counts as another client.
 
         The copy is called what no plan allows, so that it cannot be mistaken for a client of the study.
@@ -99,7 +99,7 @@ class Aggregate:
         firsts = np.array(self.first_moments, dtype=np.int64) if whole else np.zeros(0, dtype=np.int64)
         firsts.setflags(write=False)
         object.__setattr__(self, "firsts", firsts)
-        shape = (len(self.groups), self.plan.columns)
+        shape = (len(self.groups), self.plan.layout.n_columns)
         if self.total.plan != self.plan.fingerprint:
             raise PlanMismatchError("the sum of the summaries follows another plan; make it again with this plan")
         if self.first_moments.shape != shape or not np.array_equal(
@@ -113,7 +113,7 @@ class Aggregate:
             raise SummaryError("with noise in the sum only, first moments of single clients are not known")
         if (rows % GRID**2).any() or ((np.abs(self.first_moments) > rows).any() and not self.total.noise):
             raise SummaryError("the clients' first moments are damaged: no rows can have them; ask for them again")
-        if self.plan.max_rows_per_client and not self.total.noise and not self.total.copy:
+        if self.plan.max_rows_per_client and not self.total.noise and not self.total.replicate:
             self._check_rows()
         members = sorted(client for _, group in self.groups for client in group)
         if tuple(members) != self.total.clients:
@@ -194,7 +194,7 @@ def add_up(summaries: Iterable[Summary], plan: StudyPlan, *, without: Collection
     first: Summary | None = None
     for summary in summaries:
         first = first or summary
-        if summary.copy != first.copy:
+        if summary.replicate != first.replicate:
             raise SummaryError(
                 f"{describe_summary(first)} and {describe_summary(summary)} came together: a bootstrap copy counts rows again that are "
                 "counted already; pass summaries of the same draw, and copies to result.stability(copies=...)"
@@ -204,9 +204,9 @@ def add_up(summaries: Iterable[Summary], plan: StudyPlan, *, without: Collection
                 f"the summary of {', '.join(summary.clients)} follows plan {summary.plan[:12]}, not this plan "
                 f"({plan.fingerprint[:12]}); make it again with this plan"
             )
-        if summary.moments.shape != (plan.columns, plan.columns) or not summary.rows:
+        if summary.moments.shape != (plan.layout.n_columns, plan.layout.n_columns) or not summary.rows:
             raise SummaryError(
-                f"the summary of {', '.join(summary.clients)} has no rows, or not the {plan.columns} columns of the "
+                f"the summary of {', '.join(summary.clients)} has no rows, or not the {plan.layout.n_columns} columns of the "
                 "plan; make it again from the table"
             )
         check_noise(summary, plan)

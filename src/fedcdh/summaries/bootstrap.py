@@ -80,11 +80,11 @@ def check_replicate_count(plan: StudyPlan, replicates: int) -> None:
         raise SettingsError(f"copies is {replicates!r}; expected a whole number from 1 to {MAX_REPLICATES}")
     if plan.noise is not None:
         raise SettingsError("every bootstrap copy would spend the plan's epsilon again; ask for none with noise")
-    each = 8 * plan.columns**2
+    each = 8 * plan.layout.n_columns**2
     if replicates * each > MAX_BOOTSTRAP_BYTES:
         advice = f"ask for up to {most} copies" if (most := MAX_BOOTSTRAP_BYTES // each) else "do without copies"
         raise SettingsError(
-            f"{replicates} copies of the sums of {plan.columns} columns take {replicates * each / 1e9:.1f} GB of memory, "
+            f"{replicates} copies of the sums of {plan.layout.n_columns} columns take {replicates * each / 1e9:.1f} GB of memory, "
             f"expected at most {MAX_BOOTSTRAP_BYTES / 1e9:.1f} GB; {advice}, or leave variables out of the plan"
         )
 
@@ -93,7 +93,7 @@ class _ReplicateSums:
     """What is added up for one copy while rows come by; number 0 is the rows themselves."""
 
     def __init__(self, plan: StudyPlan, client: str, seed: int, number: int) -> None:
-        self.moments = np.zeros((plan.columns, plan.columns), dtype=np.int64)
+        self.moments = np.zeros((plan.layout.n_columns, plan.layout.n_columns), dtype=np.int64)
         self.missing = dict.fromkeys(plan.names, 0)
         self.number, self.read = number, 0
         key = hashlib.sha256(f"{seed}\0{client}\0{number}".encode()).digest()
@@ -111,7 +111,11 @@ class _ReplicateSums:
 
 
 def _add_block(
-    block: Table, encode: Encoder, whole: _ReplicateSums, drawn: list[_ReplicateSums], watch: ReplicateObserver | None
+    block: Table,
+    encode: Encoder,
+    whole: _ReplicateSums,
+    drawn: list[_ReplicateSums],
+    observer: ReplicateObserver | None,
 ) -> None:
     missing = {name: column.missing for name, column in block.columns.items()}
     complete = ~np.logical_or.reduce(list(missing.values()))
@@ -128,5 +132,5 @@ def _add_block(
         copy.moments += ((features * times[complete]) @ features.T).astype(np.int64)
         if copy.number:
             often[copy.number - 1] = times[complete]
-    if watch:
-        watch(used, often)
+    if observer:
+        observer(used, often)

@@ -15,10 +15,10 @@ from fedcdh.summaries.summary import Summary
 def descriptive_statistics(summary: Summary, plan: StudyPlan) -> dict[str, tuple[float, float]]:
     """Mean and standard deviation of every continuous variable, clipped as the plan says."""
     means, scatter = summary.means_and_scatter()
-    found, spans = {}, plan.spans()
+    found, spans = {}, plan.layout.spans
     for variable in plan.variables:
         if isinstance(variable, Continuous):
-            column, unit = spans[variable.name].start, plan.unit * variable.scale
+            column, unit = spans[variable.name].start, plan.layout.unit * variable.scale
             deviation = (max(float(scatter[column, column]), 0.0) / summary.rows) ** 0.5
             found[variable.name] = variable.location + unit * float(means[column]), unit * deviation
     return found
@@ -26,8 +26,8 @@ def descriptive_statistics(summary: Summary, plan: StudyPlan) -> dict[str, tuple
 
 def level_counts(summary: Summary, plan: StudyPlan) -> dict[str, dict[str, int]]:
     """Rows with each level of every categorical variable; with noise, roughly, as rows drawn in count for less."""
-    one = GRID**2 if plan.noise is None else GRID**2 * bounded.INDICATOR_WEIGHT / plan.unit
-    rows, spans = [round(sum_ / one) for sum_ in summary.moments[0].tolist()], plan.spans()
+    one = GRID**2 if plan.noise is None else GRID**2 * bounded.INDICATOR_WEIGHT / plan.layout.unit
+    rows, spans = [round(sum_ / one) for sum_ in summary.moments[0].tolist()], plan.layout.spans
     return {
         variable.name: dict(zip(variable.levels, rows[spans[variable.name]], strict=True))
         for variable in plan.variables

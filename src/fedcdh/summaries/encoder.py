@@ -30,13 +30,13 @@ class Encoder:
 
     def __init__(self, plan: StudyPlan, client: str, *, unit: float | None = None) -> None:
         """With noise in the plan, another `unit` than its own may be given: that of a plan this one is a part of."""
-        self._plan, self._client, self._spans = plan, client, plan.spans()
-        self._unit = plan.unit if unit is None else unit
+        self._plan, self._client, self._spans = plan, client, plan.layout.spans
+        self._unit = plan.layout.unit if unit is None else unit
         self._continuous = [variable for variable in plan.variables if isinstance(variable, Continuous)]
         self._labels = [variable for variable in plan.variables if isinstance(variable, Categorical)]
-        places = [np.arange(plan.columns)[self._spans[variable.name]] for variable in self._continuous]
+        places = [np.arange(plan.layout.n_columns)[self._spans[variable.name]] for variable in self._continuous]
         # feature by feature, each for all variables: the order in which they are computed
-        width = plan.width(self._continuous[0]) if self._continuous else POWER_COLUMNS
+        width = plan.layout.width(self._continuous[0].name) if self._continuous else POWER_COLUMNS
         self._places = np.array(places, dtype=np.intp).reshape(len(places), width).T
         self._location = _as_column(variable.location for variable in self._continuous)
         self._scale = _as_column(variable.scale for variable in self._continuous)
@@ -49,8 +49,8 @@ class Encoder:
 
         Who has the `numbers` of the table already may pass them.
         """
-        numbers = self.numbers(table) if numbers is None else numbers
-        block = np.empty((self._plan.columns, table.rows))
+        numbers = self.values(table) if numbers is None else numbers
+        block = np.empty((self._plan.layout.n_columns, table.rows))
         block[0] = GRID
         if self._plan.noise is not None:
             self._in_ball(table, numbers, block[1:], self._plan.noise.degree)
@@ -63,7 +63,7 @@ class Encoder:
             np.multiply(codes == levels[:, None], float(GRID), out=block[self._spans[variable.name]])
         return block
 
-    def numbers(self, table: Table) -> Array:
+    def values(self, table: Table) -> Array:
         """The values of the continuous variables, which have to be finite numbers: variables × rows."""
         values = np.empty((len(self._continuous), table.rows))
         for place, variable in enumerate(self._continuous):
@@ -102,12 +102,12 @@ class Encoder:
         values, family = self._standardised(numbers), self._plan.family
         powers, further = self._places[:POWER_COLUMNS], self._places[POWER_COLUMNS:]
         if not family.compresses_tails:
-            _round_to_grid(family.features(values), further, block)
+            _round_to_grid(family.iter_columns(values), further, block)
         elif not (
             self._smooth
-            and _round_to_grid(family.features(self._bent(values, _arcsinh)), further, block, _TIE_TOLERANCE)
+            and _round_to_grid(family.iter_columns(self._bent(values, _arcsinh)), further, block, _TIE_TOLERANCE)
         ):
-            _round_to_grid(family.features(self._bent(values, np.arcsinh)), further, block)
+            _round_to_grid(family.iter_columns(self._bent(values, np.arcsinh)), further, block)
         linear = values / self._plan.clip
         _round_to_grid((linear, linear**2), powers, block)
 

@@ -38,25 +38,27 @@ def group_clients(groups: Mapping[str, str], clients: Iterable[str]) -> Groups:
 
 def vector_length(plan: StudyPlan, groups: int) -> int:
     """How many numbers a site sends."""
-    return 2 + len(plan.names) + plan.columns * (plan.columns + 1) // 2 + groups * plan.columns
+    return (
+        2 + len(plan.names) + plan.layout.n_columns * (plan.layout.n_columns + 1) // 2 + groups * plan.layout.n_columns
+    )
 
 
 def encode_summary(summary: Summary, plan: StudyPlan, groups: Groups) -> Words:
     """The numbers of one site."""
-    if summary.copy or len(summary.clients) != 1:
+    if summary.replicate or len(summary.clients) != 1:
         raise SecureAggregationError("only the summary of one client's own rows is masked, no copy of it and no sum")
     if summary.noise != _client_noise_variance(plan):
         raise SecureAggregationError(
-            "the summary has not the noise that the plan asks of one site; use privacy.noise.share"
+            "the summary has not the noise that the plan asks of one site; use privacy.noise.client_deviation"
         )
-    if plan.noise is not None and plan.noise.shared == "together" and len(groups) > 1:
+    if plan.noise is not None and plan.noise.distributed and len(groups) > 1:
         raise SecureAggregationError(
             "sites add noise together in this plan, so that only the sum of all has enough of it, not first moments of "
             "single groups; put all sites into one group"
         )
     if summary.rows_read > MAX_ROWS_READ:
         raise SecureAggregationError(f"{summary.rows_read} rows were read; expected at most {MAX_ROWS_READ}")
-    firsts = np.zeros((len(groups), plan.columns), dtype=np.int64)
+    firsts = np.zeros((len(groups), plan.layout.n_columns), dtype=np.int64)
     firsts[[summary.clients[0] in members for _, members in groups].index(True)] = summary.moments[0]
     return _to_vector(summary, plan, firsts)
 
@@ -73,7 +75,7 @@ def decode_aggregate(words: Words, plan: StudyPlan, groups: Groups) -> Aggregate
     """
     if len(words) != vector_length(plan, len(groups)):
         raise SummaryError(f"the sum has {len(words)} numbers, expected {vector_length(plan, len(groups))}")
-    variables, columns = len(plan.names), plan.columns
+    variables, columns = len(plan.names), plan.layout.n_columns
     rows, read = int(words[0]), int(words[1])
     if not 1 <= rows <= MAX_ROWS:
         raise SummaryError(
@@ -109,7 +111,7 @@ def from_triangle(triangle: Integers, columns: int) -> Integers:
 
 def _client_noise_variance(plan: StudyPlan) -> int:
     """σ² of what every site adds."""
-    return 0 if plan.noise is None else plan.noise.share**2
+    return 0 if plan.noise is None else plan.noise.client_deviation**2
 
 
 def _to_vector(summary: Summary, plan: StudyPlan, firsts: Integers) -> Words:

@@ -1,4 +1,4 @@
-"""What all parties agree on before any data is touched: the study plan."""
+"""The study plan: what all parties agree on before any data is used."""
 
 from __future__ import annotations
 
@@ -10,100 +10,64 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from fedcdh._io.text import cut_repr, describe_text_problem
+from fedcdh._io.format_version import find_format_mismatch
+from fedcdh._io.text import cut_repr
 from fedcdh.data.sources import ColumnKind
 from fedcdh.errors import PlanError
 from fedcdh.protocols import DOMAIN
-from fedcdh.summaries.column_profiles import MAX_LEVELS
-from fedcdh.summaries.dp_parameters import MAX_NOISY_COLUMNS as MOST_NOISY
-from fedcdh.summaries.dp_parameters import DPParameters
+from fedcdh.summaries.dp_parameters import MAX_NOISY_COLUMNS, DPParameters
+from fedcdh.summaries.feature_layout import POWER_COLUMNS as POWER_COLUMNS
+from fedcdh.summaries.feature_layout import FeatureLayout
 from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite, bounded
 from fedcdh.summaries.profiles import Profile, merge_profiles, profile
+from fedcdh.summaries.variables import Categorical as Categorical
+from fedcdh.summaries.variables import Continuous as Continuous
+from fedcdh.summaries.variables import Variable as Variable
+from fedcdh.summaries.variables import check_name
 
-FORMAT = "fedcdh-plan-2"
-POWER_COLUMNS = 2
-"""Columns of a continuous variable before its family's: the clipped value, target of all regressions, and its square,
-which tells how heavy the tails are."""
+FORMAT = "fedcdh-plan-3"
 DEFAULT_FAMILY = Hermite()
 DEFAULT_CLIP = 30.0
-"""Values beyond so many scales are cut: far out, because a cut effect no longer follows from its causes."""
-MAX_MAGNITUDE = 1e300
-"""Locations and scales beyond are no numbers to calculate with."""
+"""Scales at which values are clipped: far out, because a clipped effect no longer follows from its causes."""
+MAX_NOISY_CLIP = 10.0
+"""Scales at which values are clipped at the latest in a plan with noise."""
 MAX_COLUMNS = 20_000
-"""The moment matrix then takes 3.2 GB."""
+"""Columns of the moment matrix, which then takes 3.2 GB."""
 MAX_LIMIT = 1 << 40
-"""Rounds, bytes or rows: beyond, a limit is none."""
+"""Largest number of rounds, bytes or rows that a plan may name."""
 _FAMILIES: dict[str, type[Hermite] | type[Fourier]] = {"hermite": Hermite, "fourier": Fourier}
-
-
-@dataclass(frozen=True)
-class Continuous:
-    """A number. All clients subtract the same location and divide by the same scale: local standardisation would
-    erase the differences between clients that the method lives on.
-
-    Centre and spread say where the bulk of the values lies, which is where nonlinear features have to look closely;
-    left out, they are location and scale.
-    """
-
-    name: str
-    location: float = 0.0
-    scale: float = 1.0
-    centre: float | None = None
-    spread: float | None = None
-
-    def __post_init__(self) -> None:
-        _check_name(self.name, "the name of a variable")
-        numbers = (self.location, self.scale, *self.centre_and_spread)
-        if not (
-            all(abs(number) < MAX_MAGNITUDE for number in numbers) and min(self.scale, self.centre_and_spread[1]) > 0
-        ):
-            raise PlanError(
-                f"variable {self.name!r} needs a finite location and a positive, finite scale (centre and spread "
-                f"likewise), found {', '.join(map(str, numbers[:3]))} and {numbers[3]}"
-            )
-        centre, spread = self.centre_and_spread
-        # 60, 60.0 and numpy's 60.0 are one number and must give one fingerprint; so must 0.0 and -0.0
-        object.__setattr__(self, "location", float(self.location) + 0.0)
-        object.__setattr__(self, "scale", float(self.scale))
-        object.__setattr__(self, "centre", float(centre) + 0.0)
-        object.__setattr__(self, "spread", float(spread))
-
-    @property
-    def centre_and_spread(self) -> tuple[float, float]:
-        """Centre and spread."""
-        return (
-            self.location if self.centre is None else self.centre,
-            self.scale if self.spread is None else self.spread,
-        )
-
-
-@dataclass(frozen=True)
-class Categorical:
-    """A label out of a fixed list of levels, in a fixed order."""
-
-    name: str
-    levels: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        _check_name(self.name, "the name of a variable")
-        object.__setattr__(self, "levels", tuple(self.levels))
-        if len(self.levels) > MAX_LEVELS:
-            raise PlanError(
-                f"variable {self.name!r} has {len(self.levels)} levels, expected at most {MAX_LEVELS}; group them"
-            )
-        if not self.levels or len(set(self.levels)) != len(self.levels):
-            raise PlanError(f"variable {self.name!r} needs one or more different levels, found {cut_repr(self.levels)}")
-        for level in self.levels:
-            _check_name(level, f"a level of variable {self.name!r}")
-
-
-Variable = Continuous | Categorical
+_ADVICE = "ask the coordinator for the file again"
+_LIMITS = ("max_rounds", "max_bytes", "max_rows_per_client")
 
 
 @dataclass(frozen=True)
 class StudyPlan:
-    """Variables with their kinds, the feature family, the clients. Same plan and data, same bytes.
+    """Variables, clients and features of a study. The same plan and the same rows give the same bytes.
 
+    Attributes
+    ----------
+    variables : tuple of Continuous or Categorical
+        Variables of the study, in the order of the columns.
+    clients : tuple of str
+        Names of the clients, sorted.
+    family : Fourier or Hermite, default Hermite()
+        Feature family of continuous variables.
+    clip : float, default 30.0
+        Number of scales at which values are clipped. It bounds the contribution of one row.
+    study : str, default ""
+        Name of the study. It distinguishes the study from an older one with the same plan.
+    max_rounds : int, default 0
+        Number of adaptive rounds that a client answers. 0: the summary is all that a client sends.
+    max_bytes : int, default 0
+        Number of bytes that a client sends in all of its answers.
+    max_rows_per_client : int, default 0
+        Number of rows that one client may have, so that none outweighs all others. 0: no limit.
+    noise : DPParameters, optional
+        Differential privacy of the summaries. Features are then those of `fedcdh.summaries.features.bounded`.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import Categorical, Continuous
     >>> plan = StudyPlan((Continuous("age", 60, 15), Categorical("smoker", ("no", "yes"))), ("north", "south"))
     >>> StudyPlan.from_json(plan.to_json()) == plan
     True
@@ -112,110 +76,113 @@ class StudyPlan:
     variables: tuple[Variable, ...]
     clients: tuple[str, ...]
     family: FeatureFamily = DEFAULT_FAMILY
-    clip: float = DEFAULT_CLIP  # in units of scale: bounds what one row can contribute
-    study: str = ""  # its name, if it has one: sets it apart from an older study with the same plan
-    max_rounds: int = 0  # of further questions that a site answers (`rounds`); 0: its summary is all it sends
-    max_bytes: int = 0  # that a site sends in all of its answers
-    max_rows_per_client: int = (
-        0  # that count of one client: who says how many rows it has could say any number; 0: no limit
-    )
-    noise: DPParameters | None = None  # for differential privacy: with it, features are those of `features.ball`
+    clip: float = DEFAULT_CLIP
+    study: str = ""
+    max_rounds: int = 0
+    max_bytes: int = 0
+    max_rows_per_client: int = 0
+    noise: DPParameters | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variables", tuple(self.variables))
         object.__setattr__(self, "clients", tuple(sorted(self.clients)))
-        names = [variable.name for variable in self.variables]
-        for what, found in (("variables", names), ("clients", list(self.clients))):
-            if not found or len(set(found)) != len(found) or "" in found:
+        self._check_names()
+        self._check_features()
+        for limit in _LIMITS:
+            found = getattr(self, limit)
+            if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found <= MAX_LIMIT:
                 raise PlanError(
-                    f"a plan needs one or more {what} with different, non-empty names, found {cut_repr(found)}"
+                    f"the plan's {limit} is {cut_repr(found)}; expected a whole number from 0 to {MAX_LIMIT}",
+                    parameter=limit,
                 )
-        for client in self.clients:
-            _check_name(client, "the name of a client")
-        _check_name(self.study, "the name of the study")
-        if DOMAIN in names:
-            raise PlanError(f"the name {DOMAIN!r} is taken by the client index; rename that variable")
-        whole = isinstance(self.family.width, int) and 2 <= self.family.width <= 64
-        if not whole or not 0 < self.family.bandwidth < math.inf or not 1 <= self.clip <= 100:
-            raise PlanError(
-                "feature width must be a whole number in 2..64, bandwidth positive and clip in 1..100 scales, "
-                f"found {self.family.width}, {self.family.bandwidth} and {self.clip}"
-            )
-        for limit in ("max_rounds", "max_bytes", "max_rows_per_client"):
-            most = getattr(self, limit)
-            if not isinstance(most, int) or isinstance(most, bool) or not 0 <= most <= MAX_LIMIT:
-                raise PlanError(f"{limit} is {cut_repr(most)}; expected a whole number from 0 to {MAX_LIMIT}")
         if self.noise is not None:
             self._check_noise(self.noise)
-        if self.columns > MAX_COLUMNS:
+        if self.layout.n_columns > MAX_COLUMNS:
             raise PlanError(
-                f"the variables of this plan take {self.columns} columns of features, expected at most "
+                f"the variables of this plan take {self.layout.n_columns} columns of features; expected at most "
                 f"{MAX_COLUMNS}; leave variables out, group levels, or choose a smaller feature width"
             )
 
-    def _check_noise(self, noise: DPParameters) -> None:
-        if self.family != DEFAULT_FAMILY or self.clip > 10:
+    def _check_names(self) -> None:
+        for what, found in (("variables", list(self.names)), ("clients", list(self.clients))):
+            if not found or len(set(found)) != len(found) or "" in found:
+                raise PlanError(
+                    f"the plan has the {what} {cut_repr(found)}; expected at least one, with different names that are "
+                    "not empty; correct the names"
+                )
+        for client in self.clients:
+            check_name(client, "the name of a client")
+        check_name(self.study, "the name of the study")
+        if DOMAIN in self.names:
+            raise PlanError(f"a variable is called {DOMAIN!r}, which is the name of the client index; rename it")
+
+    def _check_features(self) -> None:
+        whole = isinstance(self.family.width, int) and 2 <= self.family.width <= 64
+        if not whole or not 0 < self.family.bandwidth < math.inf or not 1 <= self.clip <= 100:
             raise PlanError(
-                f"a plan with noise has features of its own and cuts values at 10 scales or before, found "
-                f"{self.family} and a clip of {self.clip:g}; leave the family out, and set clip={bounded.BOUNDED_CLIP:g}"
+                f"the feature family has width {self.family.width} and bandwidth {self.family.bandwidth}, and values "
+                f"are clipped at {self.clip} scales; expected a whole width from 2 to 64, a positive bandwidth and a "
+                "clip from 1 to 100; correct the plan"
+            )
+
+    def _check_noise(self, noise: DPParameters) -> None:
+        if self.family != DEFAULT_FAMILY or self.clip > MAX_NOISY_CLIP:
+            raise PlanError(
+                f"the plan asks for noise, with {self.family} and a clip of {self.clip:g}; expected the default "
+                f"feature family and a clip of at most {MAX_NOISY_CLIP:g}; leave the family out, and set the clip to "
+                f"{bounded.BOUNDED_CLIP:g}",
+                parameter="clip",
             )
         if self.max_rounds or self.max_bytes:
-            raise PlanError("noise covers the summary, not answers to further questions; leave max_rounds out")
-        if self.columns > MOST_NOISY:
             raise PlanError(
-                f"with noise, variables take at most {MOST_NOISY} columns of features, found {self.columns}; leave "
-                "variables out, group levels, or lower degree of the noise"
+                "the plan asks for noise and for adaptive rounds; noise covers the summary only, not answers in "
+                "adaptive rounds; leave the rounds out",
+                parameter="max_rounds",
+            )
+        if self.layout.n_columns > MAX_NOISY_COLUMNS:
+            raise PlanError(
+                f"the variables of this plan take {self.layout.n_columns} columns of features; expected at most "
+                f"{MAX_NOISY_COLUMNS} in a plan with noise; leave variables out, group levels, or lower the degree"
             )
         if noise.honest > len(self.clients):
             raise PlanError(
-                f"{noise.honest} sites are to be honest, but there are {len(self.clients)}; lower honest of the noise"
+                f"the plan counts on {noise.honest} honest clients; expected at most its {len(self.clients)} clients; "
+                "lower the number",
+                parameter="honest",
             )
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Return the names of the variables."""
         return tuple(variable.name for variable in self.variables)
 
     @property
     def kinds(self) -> dict[str, ColumnKind]:
-        """What every variable is, in the order of the variables."""
+        """Return the kind of every variable, in the order of the variables."""
         return {v.name: "categorical" if isinstance(v, Categorical) else "continuous" for v in self.variables}
 
-    def width(self, variable: Variable) -> int:
-        """Columns of one variable: linear, square and those of the family; or one per level."""
-        if isinstance(variable, Categorical):
-            return len(variable.levels)
-        return POWER_COLUMNS + self.family.width if self.noise is None else self.noise.degree
-
     @cached_property
-    def unit(self) -> float:
-        """What a continuous variable's first column is divided by, in scales: the clip, or the radius of the ball."""
-        if self.noise is None:
-            return float(self.clip)
-        labels = sum(isinstance(variable, Categorical) for variable in self.variables)
-        return bounded.compute_radius(len(self.variables) - labels, labels, self.noise.degree, self.noise.rows)
-
-    def spans(self) -> dict[str, slice]:
-        """Where each variable's columns stand in the moment matrix; column 0 is the constant."""
-        spans, start = {}, 1
-        for variable in self.variables:
-            spans[variable.name] = slice(start, start := start + self.width(variable))
-        return spans
-
-    @cached_property
-    def columns(self) -> int:
-        return 1 + sum(self.width(variable) for variable in self.variables)
+    def layout(self) -> FeatureLayout:
+        """Return where the features of each variable stand in the moment matrix."""
+        return FeatureLayout.of(self.variables, self.family, self.clip, self.noise)
 
     @cached_property
     def client_set(self) -> frozenset[str]:
-        """The clients, to be asked whether one of ten thousand is among them."""
+        """Return the clients as a set, for fast look-up among ten thousand of them."""
         return frozenset(self.clients)
 
     def __hash__(self) -> int:
-        """Of the fingerprint, which is known: what is kept for a plan is then found without a look at every client."""
+        """Return the hash of the fingerprint, so that a look-up does not hash every client."""
         return hash(self.fingerprint)
 
     def to_json(self) -> str:
-        """Canonical: the same plan always gives the same text, and `from_json` gives the same plan back."""
+        """Write the plan as canonical JSON.
+
+        Returns
+        -------
+        str
+            The one text of this plan. `from_json` returns the same plan.
+        """
         document = {
             "format": FORMAT,
             "clients": self.clients,
@@ -227,21 +194,36 @@ class StudyPlan:
             },
             "variables": [{"kind": type(v).__name__.lower(), **asdict(v)} for v in self.variables],
             **({"study": self.study} if self.study else {}),
-            **({"max_rounds": self.max_rounds} if self.max_rounds else {}),
-            **({"max_bytes": self.max_bytes} if self.max_bytes else {}),
-            **({"max_rows_per_client": self.max_rows_per_client} if self.max_rows_per_client else {}),
+            **{limit: found for limit in _LIMITS if (found := getattr(self, limit))},
             **({"noise": asdict(self.noise)} if self.noise else {}),
         }
         return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> StudyPlan:
-        """The plan that `to_json` wrote; PlanError for anything else."""
+        """Read a plan that `to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+            JSON text of a plan.
+
+        Returns
+        -------
+        StudyPlan
+            The plan.
+
+        Raises
+        ------
+        PlanError
+            If the text is not that of a plan, or of an earlier format.
+        """
         try:
             document = json.loads(text)
+            if mismatch := find_format_mismatch(document.pop("format"), FORMAT):
+                reason, advice = (*mismatch, _ADVICE)[:2]
+                raise PlanError(f"this plan cannot be read: {reason}; {advice}")
             _reject_strings(document["clients"], *(v.get("levels") for v in document["variables"]))
-            if document.pop("format") != FORMAT:
-                raise PlanError(f"this plan was not written in the format {FORMAT!r}; update fedcdh or the plan")
             family = dict(document.pop("family"))
             if "noise" in document:
                 document["noise"] = DPParameters(**document["noise"])
@@ -254,11 +236,12 @@ class StudyPlan:
             raise
         except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as problem:
             raise PlanError(
-                f"this is not a study plan ({cut_repr(problem)}); ask the coordinator for the file again"
+                f"this is not a study plan ({cut_repr(problem)}); expected the text that StudyPlan.to_json wrote; {_ADVICE}"
             ) from None
 
     @cached_property
     def fingerprint(self) -> str:
+        """Return the SHA-256 of the plan's canonical JSON, in hexadecimal digits."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
     @classmethod
@@ -269,7 +252,22 @@ class StudyPlan:
         kinds: Mapping[str, ColumnKind] | None = None,
         family: FeatureFamily = DEFAULT_FAMILY,
     ) -> StudyPlan:
-        """The plan of the clients' tables, by way of their profiles."""
+        """Make the plan of the clients' tables, by way of their profiles.
+
+        Parameters
+        ----------
+        tables : mapping from str to table
+            One table per client.
+        kinds : mapping from str to {"continuous", "categorical"}, optional
+            Kinds of columns that are not what they look like.
+        family : Fourier or Hermite, default Hermite()
+            Feature family of continuous variables.
+
+        Returns
+        -------
+        StudyPlan
+            The plan.
+        """
         profiles = [profile(table, client, kinds=kinds) for client, table in tables.items()]
         return cls.from_profiles(profiles, family=family)
 
@@ -281,7 +279,22 @@ class StudyPlan:
         family: FeatureFamily = DEFAULT_FAMILY,
         clip: float = DEFAULT_CLIP,
     ) -> StudyPlan:
-        """The plan of the clients' profiles: pooled location and scale, and the union of their levels."""
+        """Make the plan of the clients' profiles: pooled locations and scales, and the union of their levels.
+
+        Parameters
+        ----------
+        profiles : iterable of Profile
+            One profile per client.
+        family : Fourier or Hermite, default Hermite()
+            Feature family of continuous variables.
+        clip : float, default 30.0
+            Number of scales at which values are clipped.
+
+        Returns
+        -------
+        StudyPlan
+            The plan.
+        """
         profiles = sorted(profiles, key=lambda one: one.client)
         pooled = merge_profiles(profiles)
         variables: list[Variable] = [
@@ -293,13 +306,8 @@ class StudyPlan:
         return cls(tuple(variables), tuple(one.client for one in profiles), family, clip)
 
 
-def _check_name(text: object, whose: str) -> None:
-    if wrong := describe_text_problem(text):
-        raise PlanError(f"{whose} cannot be used: {wrong}; rename it")
-
-
 def _reject_strings(*lists: object) -> None:
-    """A text where a list belongs would fall apart into letters."""
+    """Refuse a string where a list is expected: as a sequence, it would be taken for a list of letters."""
     for found in lists:
         if isinstance(found, str):
             raise TypeError(f"expected a list, found {cut_repr(found)}")

@@ -43,8 +43,8 @@ class Summary:
     moments: Integers  # Σ φφᵀ on the grid, not centred: centring does not add up
     rows_read: int
     missing: Mapping[str, int]  # per variable; a row with any missing value is read but not used
-    copy: int = 0  # 0: of the rows themselves; 1, 2, ...: of the rows as drawn for this bootstrap copy (`resampling`)
-    of: str = ""  # the digest of the summary that a copy belongs to; "" also where copies of several were added
+    replicate: int = 0  # 0: of the rows themselves; 1, 2, ...: of this bootstrap replicate
+    original: str = ""  # the digest of the summary that a replicate belongs to
     noise: int = 0  # σ² of what was added for differential privacy (`budget`, `privacy.noise`), in steps of the grid
 
     def __post_init__(self) -> None:
@@ -57,7 +57,7 @@ class Summary:
 
     def __reduce__(self) -> tuple[type[Summary], tuple[object, ...]]:
         """Pickled and copied as it was made, with the checks: a read-only mapping cannot be pickled."""
-        said = self.plan, self.clients, self.moments, self.rows_read, dict(self.missing), self.copy, self.of
+        said = self.plan, self.clients, self.moments, self.rows_read, dict(self.missing), self.replicate, self.original
         return Summary, (*said, self.noise)
 
     @property
@@ -74,13 +74,13 @@ class Summary:
         said.update(str(self.noise).encode() if self.noise else b"")
         return said.hexdigest()
 
-    def constant(self, plan: StudyPlan) -> tuple[str, ...]:
+    def constant_variables(self, plan: StudyPlan) -> tuple[str, ...]:
         """The variables that have one and the same value in all these rows; with noise, nobody can tell."""
         if self.noise:
             return ()
         means, squares = self.moments[0] / self.moments[0, 0], self.moments.diagonal() / self.moments[0, 0]
         varying = squares - means**2 > MAX_CONSTANT_VARIANCE
-        return tuple(name for name, span in plan.spans().items() if not varying[span].any())
+        return tuple(name for name, span in plan.layout.spans.items() if not varying[span].any())
 
     def _within_bounds(self) -> bool:
         """Whether features in [-1, 1] can have given these moments: then as many rows as we allow cannot overflow."""
@@ -127,14 +127,22 @@ class Summary:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Summary):
             return NotImplemented
-        mine = (self.plan, self.clients, self.rows_read, dict(self.missing), self.copy, self.of, self.noise)
-        theirs = (other.plan, other.clients, other.rows_read, dict(other.missing), other.copy, other.of, other.noise)
+        mine = (self.plan, self.clients, self.rows_read, dict(self.missing), self.replicate, self.original, self.noise)
+        theirs = (
+            other.plan,
+            other.clients,
+            other.rows_read,
+            dict(other.missing),
+            other.replicate,
+            other.original,
+            other.noise,
+        )
         return mine == theirs and np.array_equal(self.moments, other.moments)
 
 
 def check_noise(summary: Summary, plan: StudyPlan) -> None:
     """With noise in the plan, a summary has it, all of it; without, none."""
-    if plan.noise is not None and plan.noise.shared == "together" and len(summary.clients) == 1:
+    if plan.noise is not None and plan.noise.distributed and len(summary.clients) == 1:
         raise SummaryError(
             f"there is a summary of {summary.clients[0]} alone, but in this plan only sums over sites have noise "
             "enough to be seen; delete it, and pass Aggregate.of_sum(total, plan) of the masked sum"
@@ -168,8 +176,8 @@ def sum_summaries(summaries: Sequence[Summary]) -> Summary:
         moments=moments,
         rows_read=sum(summary.rows_read for summary in summaries),
         missing={name: sum(summary.missing[name] for summary in summaries) for name in first.missing},
-        copy=first.copy,
-        of=first.of if {summary.of for summary in summaries} == {first.of} else "",
+        replicate=first.replicate,
+        original=first.original if {summary.original for summary in summaries} == {first.original} else "",
         noise=sum(summary.noise for summary in summaries),
     )
 
@@ -181,7 +189,7 @@ def _check_addable(one: Summary, other: Summary) -> None:
             f"summaries follow different plans ({one.plan[:12]} and {other.plan[:12]}); "
             "send every client the same plan file"
         )
-    if one.copy != other.copy:
+    if one.replicate != other.replicate:
         raise SummaryError(
             f"{describe_summary(one)} and {describe_summary(other)} cannot be added: they are not of the same draw of rows"
         )
@@ -219,7 +227,7 @@ def iter_triangle_rows(columns: int) -> Iterator[tuple[int, slice]]:
 
 def describe_summary(summary: Summary) -> str:
     """What a summary is, in messages: of the rows themselves, or of a bootstrap copy."""
-    which = f"bootstrap copy {summary.copy}" if summary.copy else "the summary"
+    which = f"bootstrap copy {summary.replicate}" if summary.replicate else "the summary"
     return f"{which} of {', '.join(summary.clients)}"
 
 

@@ -53,7 +53,7 @@ _BLOCK_ROWS = 256  # rows of the matrix at a time: no copies of a matrix of 6000
 
 
 def admit_summaries(
-    summaries: Iterable[Summary], plan: StudyPlan, *, copy: int = 0, without: Collection[str] = ()
+    summaries: Iterable[Summary], plan: StudyPlan, *, replicate: int = 0, without: Collection[str] = ()
 ) -> Cohort:
     """The cohort of these summaries, each checked: one per client, and none of them another client's.
 
@@ -66,7 +66,7 @@ def admit_summaries(
     >>> admit_summaries(messages, plan).client_rows
     (2, 1)
     """
-    arrivals, admitted = _SummaryAdmission(plan, copy), list[Summary]()
+    arrivals, admitted = _SummaryAdmission(plan, replicate), list[Summary]()
     with single_blas_thread():
         for summary in summaries:
             arrivals.admit(summary)
@@ -77,22 +77,22 @@ def admit_summaries(
 class _SummaryAdmission:
     """Summaries that come one after the other, of which only who sent them and a mark of their sums are kept."""
 
-    def __init__(self, plan: StudyPlan, copy: int = 0) -> None:
-        self.plan, self.copy = plan, copy
+    def __init__(self, plan: StudyPlan, replicate: int = 0) -> None:
+        self.plan, self.replicate = plan, replicate
         self._seen: set[str] = set()
         self._makers: dict[bytes, str] = {}
 
     def admit(self, summary: Summary) -> None:
         """Refuses one that cannot be true, is a second one of its client, or another client's."""
-        if summary.copy != self.copy:
+        if summary.replicate != self.replicate:
             raise SummaryError(
-                f"found {_describe_replicate(summary.copy)} of {_describe_clients(summary)}, expected {_describe_replicate(self.copy)}; one cannot stand "
+                f"found {_describe_replicate(summary.replicate)} of {_describe_clients(summary)}, expected {_describe_replicate(self.replicate)}; one cannot stand "
                 "for the other: ask the client for the right one"
             )
         validate_summary(summary, self.plan)
         if again := self._seen.intersection(summary.clients):
             raise DuplicateClientError(
-                f"a second {_describe_replicate(self.copy).removeprefix('the ')} of client {min(again)!r} came; ask the client "
+                f"a second {_describe_replicate(self.replicate).removeprefix('the ')} of client {min(again)!r} came; ask the client "
                 "which of them holds (it has to add up parts of its rows itself)"
             )
         mark = fingerprint_of(summary)
@@ -113,7 +113,7 @@ def admit_replicates(replicates: Iterable[Summary], cohort: Cohort) -> tuple[Coh
     """
     numbered: dict[int, list[Summary]] = {}
     for copy in replicates:
-        numbered.setdefault(copy.copy, []).append(copy)
+        numbered.setdefault(copy.replicate, []).append(copy)
     complete = find_complete_replicates(
         {number: [c for s in sent for c in s.clients] for number, sent in numbered.items()}, cohort
     )
@@ -132,7 +132,7 @@ def iter_admitted_replicates(draws: Iterable[tuple[int, Iterable[Summary]]], coh
     seen = {client: {fingerprint_of(summary): "its summary"} for client, summary in whole.items()}
     for number, sent in draws:
         here = (copy for copy in sent if not absent.intersection(copy.clients))
-        drawn = admit_summaries(here, cohort.plan, copy=number, without=absent)
+        drawn = admit_summaries(here, cohort.plan, replicate=number, without=absent)
         for client, copy in zip(drawn.clients, drawn.summaries, strict=True):
             validate_replicate(copy, whole[client])
             other = seen[client].setdefault(fingerprint_of(copy), _describe_replicate(number))
@@ -151,10 +151,10 @@ def validate_replicate(replicate: Summary, original: Summary) -> None:
     probability of at most 2 exp(−t²/(2(V + t/3))) (Bernstein). For products of features V ≤ Σ φ_i², Σ φ_j²; of rows,
     complete or not, it is their number.
     """
-    if replicate.of != original.digest:
+    if replicate.original != original.digest:
         raise SummaryError(
-            f"{_describe_replicate(replicate.copy)} of {_describe_clients(replicate)} belongs to another summary than the one that came: it names "
-            f"{replicate.of[:12] or 'none'}, expected {original.digest[:12]}; ask the client for the files of one run, the "
+            f"{_describe_replicate(replicate.replicate)} of {_describe_clients(replicate)} belongs to another summary than the one that came: it names "
+            f"{replicate.original[:12] or 'none'}, expected {original.digest[:12]}; ask the client for the files of one run, the "
             "summary and its copies, and remove older ones"
         )
     squares = original.moments.diagonal() / float(GRID**2)
@@ -169,7 +169,7 @@ def validate_replicate(replicate: Summary, original: Summary) -> None:
     ]
     if far or any(abs(drawn - there) > _chance_bound(np.float64(there)) for drawn, there in counts):
         raise SummaryError(
-            f"{_describe_replicate(replicate.copy)} of {_describe_clients(replicate)} is not drawn from the rows of its summary: sums differ by more "
+            f"{_describe_replicate(replicate.replicate)} of {_describe_clients(replicate)} is not drawn from the rows of its summary: sums differ by more "
             "than chance explains; ask the client for the files of one run, the summary and its copies"
         )
 
@@ -206,9 +206,9 @@ def _check_plan(summary: Summary, plan: StudyPlan) -> None:
             f"the summary of {_describe_clients(summary)} follows plan {summary.plan[:12]}, not this plan "
             f"({plan.fingerprint[:12]}); {REMAKE_ADVICE}"
         )
-    if summary.moments.shape != (plan.columns, plan.columns):
+    if summary.moments.shape != (plan.layout.n_columns, plan.layout.n_columns):
         raise SummaryError(
-            f"the summary of {_describe_clients(summary)} has {len(summary.moments)} columns, the plan {plan.columns}; {REMAKE_ADVICE}"
+            f"the summary of {_describe_clients(summary)} has {len(summary.moments)} columns, the plan {plan.layout.n_columns}; {REMAKE_ADVICE}"
         )
     if not summary.clients or (strangers := sorted(set(summary.clients) - plan.client_set)):
         raise UnknownClientError(
@@ -231,7 +231,7 @@ def _check_counts(summary: Summary, plan: StudyPlan) -> None:
             f"values missing and {max(missing)} in one variable: these cannot all be true, or no row is left; {REMAKE_ADVICE}"
         )
     most = plan.max_rows_per_client * len(summary.clients)
-    if 0 < most < summary.rows and not summary.copy:  # copies are held to their summary
+    if 0 < most < summary.rows and not summary.replicate:  # copies are held to their summary
         raise SummaryError(
             f"the summary of {_describe_clients(summary)} counts {summary.rows} rows, and the plan lets a client have "
             f"{plan.max_rows_per_client}, so that none outweighs all others; summarize so many rows, chosen at random, or ask "
@@ -286,9 +286,9 @@ def _check_bounds(summary: Summary, plan: StudyPlan) -> None:
 
 def _nonnegative_columns(plan: StudyPlan) -> Flags:
     """The constant, indicators, squares, and the first eigenfunction, which is a bell."""
-    found = np.zeros(plan.columns, dtype=np.bool_)
+    found = np.zeros(plan.layout.n_columns, dtype=np.bool_)
     found[0] = True
-    for variable, span in zip(plan.variables, plan.spans().values(), strict=True):
+    for variable, span in zip(plan.variables, plan.layout.spans.values(), strict=True):
         if isinstance(variable, Categorical):
             found[span] = True
         else:
@@ -301,20 +301,20 @@ def _nonnegative_columns(plan: StudyPlan) -> Flags:
 
 def _check_indicators(summary: Summary, plan: StudyPlan) -> None:
     """Of a variable's indicators, one is G in every row, the others 0: products with any φ_j add up to its sum."""
-    labels = np.zeros(plan.columns, dtype=np.bool_)
-    for variable, span in zip(plan.variables, plan.spans().values(), strict=True):
+    labels = np.zeros(plan.layout.n_columns, dtype=np.bool_)
+    for variable, span in zip(plan.variables, plan.layout.spans.values(), strict=True):
         if not isinstance(variable, Categorical):
             continue
         labels[span] = True
         own, all_levels = summary.moments[span, span], summary.moments[span].sum(axis=0)
         what = f"the levels of {variable.name!r}"
-        wrong = np.zeros(plan.columns, dtype=np.bool_)
+        wrong = np.zeros(plan.layout.n_columns, dtype=np.bool_)
         wrong[span] = (own != np.diag(summary.moments[0, span])).any(axis=0)
         _raise_at_column(MomentIdentityError, wrong, summary, plan, f"{what} to exclude one another")
         _raise_at_column(
             MomentIdentityError, all_levels != summary.moments[0], summary, plan, f"{what} to cover all rows"
         )
-    digits = np.zeros(plan.columns, dtype=np.int64)  # all binary digits that occur
+    digits = np.zeros(plan.layout.n_columns, dtype=np.int64)  # all binary digits that occur
     for rows in _row_blocks(len(labels)):
         digits |= np.bitwise_or.reduce(summary.moments[rows][labels[rows]], axis=0)
     _raise_at_column(
@@ -330,7 +330,7 @@ def _check_squares(summary: Summary, plan: StudyPlan) -> None:
     Summed: at most Σ|φ| + n/4 + nG/2 in size, and Σ|φ| ≤ √(n Σφ²). A step for the last digits of l² in float64.
     """
     n = summary.rows
-    for variable, span in zip(plan.variables, plan.spans().values(), strict=True):
+    for variable, span in zip(plan.variables, plan.layout.spans.values(), strict=True):
         if isinstance(variable, Continuous):
             squares, sums = (int(summary.moments[k]) for k in ((span.start, span.start), (0, span.start + 1)))
             if abs(squares - sums) > isqrt(n * squares) + n * (GRID // 2 + 1) + 1:
@@ -368,7 +368,7 @@ def _check_positive_semidefinite(summary: Summary, plan: StudyPlan) -> None:
 
 def _check_moment_space(summary: Summary, plan: StudyPlan) -> None:
     """The moments of each continuous variable are those of some values in the plan's range."""
-    for variable, span in zip(plan.variables, plan.spans().values(), strict=True):
+    for variable, span in zip(plan.variables, plan.layout.spans.values(), strict=True):
         if isinstance(variable, Continuous):
             columns = np.array([0, *range(span.start, span.stop)])
             moments = summary.moments[columns[:, None], columns] / float(summary.rows * GRID**2)
@@ -429,7 +429,7 @@ def _raise_at_product(wrong: Flags, rows: slice, summary: Summary, plan: StudyPl
 
 
 def _describe_column(plan: StudyPlan, column: int) -> str:
-    for variable, span in zip(plan.variables, plan.spans().values(), strict=True):
+    for variable, span in zip(plan.variables, plan.layout.spans.values(), strict=True):
         if span.start <= column < span.stop:
             return f"column {column - span.start + 1} of {variable.name!r}"
     return "the column of ones"

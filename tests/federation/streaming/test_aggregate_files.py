@@ -156,7 +156,9 @@ def test_groups_are_those_of_an_aggregate(names):
 
 
 def test_noise_adds_up_and_all_clients_stand_together():
-    plan = replace(PLAN, clients=CLIENTS[::-1], noise=DPParameters(1.0, 1e-6, rows=500), clip=bounded.BOUNDED_CLIP)
+    plan = replace(
+        PLAN, clients=CLIENTS[::-1], noise=DPParameters(1.0, 1e-6, expected_rows=500), clip=bounded.BOUNDED_CLIP
+    )
     study, sums = Study(plan), RunningSum(Study(plan))
     sent = [add_noise(summary_of(client, plan), plan) for client in CLIENTS]
     for number, summary in enumerate(sent):
@@ -534,7 +536,7 @@ def test_bootstrap_copies_are_left_aside(inbox, tmp_path, capsys):
 def test_of_nothing_but_copies_nothing_is_said_to_be_kept(inbox, tmp_path, capsys):
     x = np.random.default_rng(0).standard_normal(80)
     copies = bootstrap_summaries({"x": x, "g": np.where(x > 0, "yes", "no"), "y": -x}, PLAN, "site g", 2, seed=1)
-    paths = [write(tmp_path, "site g", copy, name=f"boot {copy.copy}") for copy in copies]
+    paths = [write(tmp_path, "site g", copy, name=f"boot {copy.replicate}") for copy in copies]
     for more in ((), ("--go-on",)):
         assert add(inbox, tmp_path / "total", *paths, *more) == 5
         said = capsys.readouterr().err
@@ -547,7 +549,7 @@ def test_research_is_remembered_through_a_stop(inbox, tmp_path):
     adding = StreamingAggregation.beside(tmp_path / "total", STUDY)
     take(adding, [write(tmp_path, "site f", research=True)])
     outcome = take(adding, files(inbox)[:5])
-    assert outcome.sums.message().research == ("site f",)
+    assert outcome.sums.message().without_disclosure_control == ("site f",)
 
 
 # After a stop

@@ -262,7 +262,7 @@ def test_requests_hold_what_is_wanted_once_and_within_the_budget(data):
         requests = plan_requests(wanted, before, plan, rows=300)
         assert requests == plan_requests(wanted, [*before, *(r for r in requests if r not in before)], plan, rows=300)
         for request in requests:
-            ledger = ledger.after(request, plan, rows=300)  # raises beyond the budget
+            ledger = ledger.charge(request, plan, rows=300)  # raises beyond the budget
             before += [request] if request not in before else []
         answered = {names for request in requests for names in request.sets} & wish
         affordable = plan.max_bytes - ledger.bytes

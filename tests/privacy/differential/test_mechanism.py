@@ -175,9 +175,9 @@ def test_whole_steps_are_as_good_as_a_bell_curve():
 
 def test_parts_of_the_honest_add_up_to_all_of_it():
     for honest in (1, 3, 7):
-        noise = DPParameters(0.7, 1e-6, shared="together", honest=honest)
-        assert noise.deviation**2 <= honest * noise.share**2 <= noise.deviation**2 * (1 + 1e-9)
-    assert DPParameters(0.7, 1e-6).share == DPParameters(0.7, 1e-6).deviation
+        noise = DPParameters(0.7, 1e-6, distributed=True, honest=honest)
+        assert noise.deviation**2 <= honest * noise.client_deviation**2 <= noise.deviation**2 * (1 + 1e-9)
+    assert DPParameters(0.7, 1e-6).client_deviation == DPParameters(0.7, 1e-6).deviation
 
 
 def test_releases_add_up():
@@ -354,7 +354,7 @@ def test_noise_adds_up_with_the_summaries():
 
 
 def test_parts_of_noise_add_up_under_masks_to_what_one_would_have_added():
-    plan = a_plan(DPParameters(1, 1e-6, shared="together", honest=2))
+    plan = a_plan(DPParameters(1, 1e-6, distributed=True, honest=2))
     assert plan.noise is not None
     parts = [add_noise_share(summarize(chain(400, k), plan, c), plan, bits(k)) for k, c in enumerate(CLIENTS)]
     everybody = group_clients(dict.fromkeys(CLIENTS, "all"), CLIENTS)
@@ -402,15 +402,15 @@ def test_plans_without_noise_are_what_they_were():
     other = StudyPlan(
         (Continuous("x"),), ("a",), Fourier(width=7, seed=3), clip=12, study="s", max_rounds=2, max_bytes=99
     )
-    assert plan.fingerprint == "d05ff35804505789a47261c878989d40978568e787a0ec215e595da3d853b1b2"
-    assert other.fingerprint == "10ef85e589c486914d22939e319a84da477cba0bf44f903d3b55165fb87d9bda"
+    assert plan.fingerprint == "9720cbad6e2ba1f4366c6220f87cd47f3849e5bc7432282f111505c8413d8980"
+    assert other.fingerprint == "45c85054b7634b9ce74cd95e9079c17e6198799ba0631478e4503df0274c8204"
 
 
 @given(st.floats(0.01, 10), st.floats(1e-10, 1e-2), st.integers(1, 3), st.integers(100, 10**8))
 def test_plans_with_noise_come_back_as_they_were_written(epsilon, delta, degree, rows):
     for noise in (
-        DPParameters(epsilon, delta, rows=rows, degree=degree),
-        DPParameters(epsilon, delta, shared="together", honest=degree, rows=rows),
+        DPParameters(epsilon, delta, expected_rows=rows, degree=degree),
+        DPParameters(epsilon, delta, distributed=True, honest=degree, expected_rows=rows),
     ):
         plan = a_plan(noise)
         assert StudyPlan.from_json(plan.to_json()) == plan
@@ -420,14 +420,14 @@ def test_plans_with_noise_come_back_as_they_were_written(epsilon, delta, degree,
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"epsilon": 0}, "epsilon from 0.01 to 10"),
-        ({"epsilon": math.nan}, "epsilon from 0.01 to 10"),
+        ({"epsilon": 0}, "epsilon is 0; expected a number from 0.01 to 10"),
+        ({"epsilon": math.nan}, "from 0.01 to 10"),
         ({"epsilon": True}, "expected a number"),
-        ({"epsilon": 1, "delta": 0.5}, "delta from 1e-10 to 0.01"),
-        ({"epsilon": 1, "shared": "nobody"}, "expected 'each' or 'together'"),
-        ({"epsilon": 1, "honest": 2}, "leave honest= out"),
+        ({"epsilon": 1, "delta": 0.5}, "delta is 0.5; expected a number from 1e-10 to 0.01"),
+        ({"epsilon": 1, "distributed": "nobody"}, "expected True"),
+        ({"epsilon": 1, "honest": 2}, "leave their number out"),
         ({"epsilon": 1, "degree": 4}, "from 1 to 3"),
-        ({"epsilon": 1, "rows": 1.5}, "whole number from 100"),
+        ({"epsilon": 1, "expected_rows": 1.5}, "whole number from 100"),
     ],
 )
 def test_noise_that_is_none_is_refused(fields, says):
@@ -438,10 +438,10 @@ def test_noise_that_is_none_is_refused(fields, says):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"clip": 30}, "set clip=6"),
+        ({"clip": 30}, "set the clip to 6"),
         ({"family": Hermite(width=6)}, "leave the family out"),
-        ({"max_rounds": 1}, "leave max_rounds out"),
-        ({"noise": DPParameters(1, 1e-6, shared="together", honest=9)}, "9 sites are to be honest, but there are 3"),
+        ({"max_rounds": 1}, "leave the rounds out"),
+        ({"noise": DPParameters(1, 1e-6, distributed=True, honest=9)}, "9 honest clients; expected at most its 3 clients"),
     ],
 )
 def test_plans_that_noise_does_not_cover_are_refused(change, says):
@@ -489,9 +489,9 @@ def test_noise_is_added_once_and_by_whom_the_plan_says():
         add_up([sent, add_noise(exact, plan, bits(5))], plan)
     with pytest.raises(PlanError, match="asks for no noise"):
         add_noise(summarize(chain(300), a_plan(None), "north"), a_plan(None))
-    with pytest.raises(PlanError, match="shared='together'"):
+    with pytest.raises(PlanError, match="distributed=True"):
         add_noise_share(exact, plan)
-    together = a_plan(DPParameters(1, 1e-6, shared="together", honest=3))
+    together = a_plan(DPParameters(1, 1e-6, distributed=True, honest=3))
     part = add_noise_share(summarize(chain(300), together, "north"), together, bits())
     for attempt in (lambda: add_up([part], together), lambda: pack_summary(SummaryMessage(part), together)):
         with pytest.raises(SummaryError):
@@ -564,14 +564,14 @@ def test_by_file_from_the_declaration_to_the_result(tmp_path, monkeypatch, capsy
     assert main(["profile", "north.csv", "--client", "north", "-q"]) == 0
     capsys.readouterr()
     assert main(["plan", "north.profile.json", "--epsilon", "1", "-o", "q.json"]) != 0
-    assert "profiles are exact numbers about the rows" in capsys.readouterr().err
+    assert "Profiles are exact numbers about the rows" in capsys.readouterr().err
 
 
 # Tests that know the noise
 
 
 def test_without_noise_the_statistic_is_n_times_the_squared_partial_correlation():
-    plan = a_plan(DPParameters(10, 1e-2, degree=1, rows=10**8), clients=("north",))
+    plan = a_plan(DPParameters(10, 1e-2, degree=1, expected_rows=10**8), clients=("north",))
     rows = chain(3000)
     moments = NoisyMoments.of(Aggregate.from_total(add_noise(summarize(rows, plan, "north"), plan, bits()), plan))
     silent = replace(
@@ -610,7 +610,7 @@ def test_answers_do_not_depend_on_the_order_of_variables_or_levels():
 
 
 def test_a_study_with_noise_is_found():
-    plan = a_plan(DPParameters(2, 1e-6, rows=24_000))
+    plan = a_plan(DPParameters(2, 1e-6, expected_rows=24_000))
     result = discover_from(noisy_chains(plan, 8000), plan)
     assert result.graph.skeleton == {frozenset("ab"), frozenset("bc")}
     assert result.settings.method == "constraint"
@@ -622,7 +622,7 @@ def test_a_study_with_noise_is_found():
 
 
 def test_a_study_that_noise_leaves_nothing_of_says_so():
-    plan = a_plan(DPParameters(0.1, 1e-6, rows=1000))
+    plan = a_plan(DPParameters(0.1, 1e-6, expected_rows=1000))
     notes = discover_from(noisy_chains(plan, 300), plan).notes
     assert any("outside of the region where noise leaves enough to be found" in note for note in notes)
     assert any("drown in noise" in note for note in notes)
@@ -648,7 +648,7 @@ def rejections(questions: list[Query], changed: float, seeds: range, epsilon: fl
     """Shares of seeds at which each question is rejected, and by a test that takes noise for rows."""
     found = []
     for seed in seeds:
-        plan = a_plan(DPParameters(epsilon, 1e-5, rows=3 * rows), names="abcdef")
+        plan = a_plan(DPParameters(epsilon, 1e-5, expected_rows=3 * rows), names="abcdef")
         rng = np.random.default_rng(seed)
         sent = []
         for k, client in enumerate(CLIENTS):
@@ -694,7 +694,7 @@ def test_every_epsilon_has_its_noise(epsilon):
 
 def test_rows_that_come_once_are_refused_before_they_are_gone_where_they_are_read_twice():
     batches = iter([chain(400)])
-    with pytest.raises(DataError, match="a summary with noise reads the rows more than once, but an iterator gives"):
+    with pytest.raises(DataError, match="found an iterator, which gives its rows once, but a summary with noise"):
         release_summary(batches, a_plan(), ReleaseContext("north"))
     with pytest.raises(DataError, match="bootstrap replicates reads the rows more than once"):
         release_summary(batches, a_plan(None), ReleaseContext("north"), replicates=2)

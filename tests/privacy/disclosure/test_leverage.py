@@ -48,7 +48,7 @@ PLANS = {
 
 def reconstructed(summary: Summary, plan: StudyPlan, age: float) -> tuple[float, float]:
     """Body mass and illness of the one patient of this age, from the summary alone, as `standing_out` says."""
-    columns = np.r_[0, plan.spans()["age"]]
+    columns = np.r_[0, plan.layout.spans["age"]]
     alone = replace(plan, variables=plan.variables[:1])
     own = Encoder(alone, "north")(to_table({"age": [age]}))[:, 0]
     moments = summary.moments / 1.0
@@ -56,7 +56,7 @@ def reconstructed(summary: Summary, plan: StudyPlan, age: float) -> tuple[float,
     scaled = moments[np.ix_(columns, columns)] / np.multiply.outer(scales, scales)
     weights = np.linalg.pinv(scaled, rcond=1e-12, hermitian=True) @ (own / scales) / scales
     leverage = weights @ own
-    body, ill = plan.spans()["bmi"].start, plan.spans()["ill"].start + 1
+    body, ill = plan.layout.spans["bmi"].start, plan.layout.spans["ill"].start + 1
     mass = weights @ moments[columns, body] / leverage / GRID * plan.clip * 4 + 27
     return float(mass), float(weights @ moments[columns, ill] / leverage / GRID)
 
@@ -119,7 +119,7 @@ def test_the_loneliest_of_all_rows_is_found_on_the_way_however_rows_come(seed, b
     alone = scan_rows(parts, plan, "north", ScanOptions(max_leverage=0.5)).high_leverage
     assert truth > 0.5
     assert alone.largest(summarize(table, plan, "north")) == pytest.approx(truth, rel=1e-4)
-    assert HighLeverageRows(plan.columns, 0.5).largest(summarize(table, plan, "north")) == 0
+    assert HighLeverageRows(plan.layout.n_columns, 0.5).largest(summarize(table, plan, "north")) == 0
 
 
 def test_who_hides_in_every_variable_and_stands_out_by_all_is_refused():

@@ -144,13 +144,13 @@ def free_numbers(plan: StudyPlan, rows: int = 400) -> int:
     rng = np.random.default_rng(0)
     numbers = [v.name for v in plan.variables if isinstance(v, Continuous)]
     values = rng.standard_normal((rows, len(numbers)))
-    spans, labels = plan.spans(), {}
+    spans, labels = plan.layout.spans, {}
     for v in plan.variables:
         if isinstance(v, Categorical):
             labels[v.name] = np.eye(len(v.levels))[rng.integers(0, len(v.levels), rows)]
 
     def features(values):
-        block = np.ones((rows, plan.columns))
+        block = np.ones((rows, plan.layout.n_columns))
         for j, name in enumerate(numbers):
             z = values[:, j] / plan.clip
             block[:, spans[name]] = np.column_stack([z, z**2, plan.family(np.arcsinh(values[:, j]))])
@@ -158,7 +158,7 @@ def free_numbers(plan: StudyPlan, rows: int = 400) -> int:
             block[:, spans[name]] = one_hot
         return block
 
-    base, upper, step = features(values), np.triu_indices(plan.columns), 1e-6
+    base, upper, step = features(values), np.triu_indices(plan.layout.n_columns), 1e-6
     jacobian = []
     for j in range(len(numbers)):
         moved = values.copy()

@@ -327,7 +327,7 @@ def test_first_moments_in_the_place_of_a_group_that_has_left_are_found(monkeypat
 
     def elsewhere(*about):
         words = encode_summary(*about).copy()
-        words[-2 * room.study.plan.columns] += np.uint64(1)
+        words[-2 * room.study.plan.layout.n_columns] += np.uint64(1)
         return words
 
     monkeypatch.setattr("fedcdh.privacy.secure_aggregation.client.encode_summary", elsewhere)
@@ -338,11 +338,11 @@ def test_first_moments_in_the_place_of_a_group_that_has_left_are_found(monkeypat
 # With noise in the plan
 
 
-@pytest.mark.parametrize("shared", ["together", "each"])
-def test_noise_of_the_plan_is_in_the_sum_and_the_same_when_asked_again(shared):
+@pytest.mark.parametrize("distributed", [True, False])
+def test_noise_of_the_plan_is_in_the_sum_and_the_same_when_asked_again(distributed):
     tables = studies.numbers(0, (900, 800, 700, 600), 6)
-    honest = {"honest": 3} if shared == "together" else {}
-    plan = replace(studies.plan_of(tables), clip=6.0, noise=DPParameters(1.0, 1e-6, shared=shared, **honest))
+    honest = {"honest": 3} if distributed else {}
+    plan = replace(studies.plan_of(tables), clip=6.0, noise=DPParameters(1.0, 1e-6, distributed=distributed, **honest))
     keys = {client: SigningKey.generate() for client in tables}
     summaries = tuple(summarize(table, plan, client) for client, table in tables.items())
     room = Room(Study(plan, keys={c: key.public for c, key in keys.items()}), keys, Cohort(plan, summaries))
@@ -353,7 +353,7 @@ def test_noise_of_the_plan_is_in_the_sum_and_the_same_when_asked_again(shared):
     assert room.ask("site0", delivery).to_bytes() == room.replies["masked"]["site0"].to_bytes()
     found = room.opened(roster, delivery, room.confirmations(roster, present))
     assert found.clients == ("all clients",)
-    assert found.total.noise == 3 * plan.noise.share**2 >= plan.noise.deviation**2
+    assert found.total.noise == 3 * plan.noise.client_deviation**2 >= plan.noise.deviation**2
     apart = (found.total.moments - sum(one.moments for one in summaries[:3])) / found.total.noise**0.5
     assert 0.7 < np.abs(apart[1:, 1:]).mean() / np.sqrt(2 / np.pi) < 1.5
     with pytest.raises(SecureAggregationError, match="noise"):
@@ -845,7 +845,7 @@ def test_one_answer_counts_once_and_two_that_differ_are_refused():
     one, *others = course.room.replies["masked"].values()
     assert len(index_by_client([one, one, *others])) == 5
     with pytest.raises(SecureAggregationError, match="two different"):
-        index_by_client([one, replace(one, research=True).signed(course.room.keys[one.client])])
+        index_by_client([one, replace(one, disclosure_control=False).signed(course.room.keys[one.client])])
 
 
 def test_shares_for_some_only_are_refused():
@@ -1004,8 +1004,8 @@ def test_a_site_that_is_killed_between_rounds_goes_on_from_its_file(tmp_path):
         summary = room.cohort.summaries[room.cohort.clients.index(client)]
         blob = codec.read_message(request.to_bytes(), room.study.plan, type(request))
         site = SecAggClient(room.study, client, room.keys[client])
-        reply = files[client].answer(site, blob, lambda: (summary, False))
-        again = ClientStateFile(files[client].path).answer(site, blob, lambda: (summary, False))
+        reply = files[client].answer(site, blob, lambda: (summary, True))
+        again = ClientStateFile(files[client].path).answer(site, blob, lambda: (summary, True))
         assert again.to_bytes() == reply.to_bytes()
         return codec.read_message(reply.to_bytes(), room.study.plan, type(reply))
 

@@ -97,7 +97,7 @@ def test_a_number_leads_with_its_clipped_value_and_the_square(family, bulk, valu
     z = np.clip((value - 10.0) / 4.0, -clip, clip)
     assert sums[0] == GRID
     assert sums[1:3].tolist() == [0, GRID]  # the labels' indicators
-    span = plan.spans()["x"]
+    span = plan.layout.spans["x"]
     assert sums[span.start] == np.rint(z / clip * GRID)
     assert sums[span.start + 1] == np.rint((z / clip) ** 2 * GRID)
     centre, spread = bulk or (10.0, 4.0)

@@ -151,7 +151,7 @@ class _Pass:
             return
         message = self.opened(path, content)
         del content  # what is checked next takes as much memory again
-        if message.summary.copy:
+        if message.summary.replicate:
             self.copies.append(path)
             return
         self.sums.add(message, digest)

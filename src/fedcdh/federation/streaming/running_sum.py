@@ -83,8 +83,10 @@ class RunningSum:
         self._place = {client: place for place, (_, group) in enumerate(self.groups) for client in group}
         self._digests: dict[str, set[str]] = {}  # of all that came, by client
         self._senders: dict[str, set[str]] = {}  # by mark
-        self._triangle: Integers = np.zeros(self.plan.columns * (self.plan.columns + 1) // 2, dtype=np.int64)
-        self._firsts: Integers = np.zeros((len(self.groups), self.plan.columns), dtype=np.int64)
+        self._triangle: Integers = np.zeros(
+            self.plan.layout.n_columns * (self.plan.layout.n_columns + 1) // 2, dtype=np.int64
+        )
+        self._firsts: Integers = np.zeros((len(self.groups), self.plan.layout.n_columns), dtype=np.int64)
         self._counts = [0] * (2 + len(self.plan.names))  # rows used, rows read, missing by variable
 
     @property
@@ -109,13 +111,13 @@ class RunningSum:
                 f"found a sum of {abbreviate_list(summary.clients) or 'nobody'}, expected the summary of one client; name the "
                 "files that the sites sent"
             )
-        if summary.copy:
+        if summary.replicate:
             raise SummaryError(
                 f"found {describe_summary(summary)}, expected the summary of the rows themselves: name that"
             )
         client = summary.clients[0]
         validate_summary(summary, self.plan)  # what cannot be true contests nothing
-        came = ReceivedSummary(client, digest, fingerprint_of(summary).hex(), message.research)
+        came = ReceivedSummary(client, digest, fingerprint_of(summary).hex(), not message.disclosure_control)
         if self._has_conflict(came, summary):
             self._set_aside(came)
             raise self.conflict_error(client, digest)
@@ -123,7 +125,7 @@ class RunningSum:
             raise DuplicateClientError(f"this summary of client {client!r} is in the sum already; name it once")
         counts = self._add_counts(summary)
         self.whole = False
-        for row, place in iter_triangle_rows(self.plan.columns):
+        for row, place in iter_triangle_rows(self.plan.layout.n_columns):
             self._triangle[place] += summary.moments[row, row:]
         self._firsts[self._place[client]] += summary.moments[0]
         self._counts = counts
@@ -174,7 +176,7 @@ class RunningSum:
                 f"with the summary of client {abbreviate_list(summary.clients)} the sum has {counts[0]} rows of "
                 f"{counts[1]}, more than the {MAX_ROWS} whose sums are exact; let sites use a random part of them"
             )
-        shape = (self.plan.columns, self.plan.columns)
+        shape = (self.plan.layout.n_columns, self.plan.layout.n_columns)
         if summary.noise and summary.moments.shape == shape and not self._has_room_for(summary):
             raise SummaryError(
                 f"with the summary of client {abbreviate_list(summary.clients)} an entry of the sum is larger than sums with "
@@ -183,7 +185,7 @@ class RunningSum:
         return counts
 
     def _has_room_for(self, summary: Summary) -> bool:
-        rows = iter_triangle_rows(self.plan.columns)
+        rows = iter_triangle_rows(self.plan.layout.n_columns)
         sums = (self._triangle[place] + summary.moments[row, row:] for row, place in rows)
         return all(int(np.abs(row).max()) < MAX_NOISY_ENTRY for row in sums)
 
@@ -200,7 +202,7 @@ class RunningSum:
         groups = [(name, tuple(client for client in group if client in self.added)) for name, group in self.groups]
         rows_read, missing = self._counts[1], dict(zip(self.plan.names, self._counts[2:], strict=True))
         clients, noise = tuple(sorted(self.added)), _client_noise_variance(self.plan) * len(self.added)
-        moments = from_triangle(self._triangle, self.plan.columns)
+        moments = from_triangle(self._triangle, self.plan.layout.n_columns)
         moments.setflags(write=False)  # so that a summary need not copy it
         total = Summary(self.plan.fingerprint, clients, moments, rows_read, missing, noise=noise)
         validate_summary(total, self.plan)
@@ -208,7 +210,7 @@ class RunningSum:
         aggregate = Aggregate(self.plan, total, self._firsts[present], together)
         research = tuple(client for client in clients if self.added[client].research)
         digests = {client: self.added[client].digest for client in clients}
-        return AggregateMessage(aggregate, research=research, summaries=digests)
+        return AggregateMessage(aggregate, without_disclosure_control=research, summaries=digests)
 
     def to_bytes(self) -> bytes:
         """All of it as a file."""
@@ -297,7 +299,7 @@ class RunningSum:
         self._counts = [int(count) for count in words[:counts]]
         self._triangle = words[counts : len(words) - firsts].copy()
         self._firsts = words[len(words) - firsts :].reshape(self._firsts.shape).copy()
-        if not np.array_equal(self._firsts.sum(axis=0), self._triangle[: self.plan.columns]):
+        if not np.array_equal(self._firsts.sum(axis=0), self._triangle[: self.plan.layout.n_columns]):
             raise journal_error("its numbers do not add up")
 
 

@@ -81,7 +81,7 @@ class MultinomialScore:
         labels = [variable.name for variable in cohort.plan.variables if isinstance(variable, Categorical)]
         if not labels:
             return cls(np.zeros((1, 0, 0)), {}, regression)
-        seen, spans = cohort.total.moments.diagonal() > 0, cohort.plan.spans()
+        seen, spans = cohort.total.moments.diagonal() > 0, cohort.plan.layout.spans
         levels = {name: spans[name].start + np.flatnonzero(seen[spans[name]]) for name in labels}
         return cls(cohort.moments, levels, regression)
 

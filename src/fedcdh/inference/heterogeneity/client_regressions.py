@@ -130,7 +130,7 @@ class ClientRegressions:
         squares: list[int] = []
         starts = {}
         for variable in cohort.plan.variables:
-            span = cohort.plan.spans()[variable.name]
+            span = cohort.plan.layout.spans[variable.name]
             starts[variable.name] = len(places)
             if isinstance(variable, Categorical):  # an indicator is its own square
                 squares += range(span.start, span.stop)

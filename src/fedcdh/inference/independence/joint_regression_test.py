@@ -100,7 +100,7 @@ class JointRegressionTest:
             request = JointRequest(plan.fingerprint, self._asked.rounds + 1, chosen)
             found = _check_answers(self._source.ask(request), request, self._cohort)
         if found:
-            self._asked = self._asked.after(replace(request, sets=tuple(found)), plan, max(rows))
+            self._asked = self._asked.charge(replace(request, sets=tuple(found)), plan, max(rows))
             self._bytes += sum(payload_bytes(plan, found, own) for own in rows)
         self._known |= found
         self._not_asked |= new - found.keys()

@@ -62,7 +62,9 @@ def kernel_moments(cohort: Cohort) -> tuple[Array, dict[str, Indices]]:
     columns, weights, spans = [0], [1.0], {}
     for variable in cohort.plan.variables:
         categorical = isinstance(variable, Categorical)
-        span = np.arange(cohort.plan.columns)[cohort.plan.spans()[variable.name]][0 if categorical else POWER_COLUMNS :]
+        span = np.arange(cohort.plan.layout.n_columns)[cohort.plan.layout.spans[variable.name]][
+            0 if categorical else POWER_COLUMNS :
+        ]
         spans[variable.name] = np.arange(len(columns) - 1, len(columns) - 1 + len(span))
         columns += span.tolist()
         weights += [1.0] * len(span) if categorical else cohort.plan.family.weights.tolist()

@@ -81,7 +81,7 @@ class NoisyMoments:
     def resolved(self, rows: float, deviation: float) -> int:
         """How many columns of a continuous variable stand out of the noise in so many rows."""
         degree = self.plan.noise.degree if self.plan.noise else 1
-        sizes = rows * np.square(bounded.WEIGHTS[:degree]) / self.plan.unit**2
+        sizes = rows * np.square(bounded.WEIGHTS[:degree]) / self.plan.layout.unit**2
         return int((sizes >= MIN_SIGNAL_TO_NOISE * deviation).sum())
 
     @cached_property
@@ -109,14 +109,14 @@ class NoisyMoments:
 
 
 def _isotropic_transform(plan: StudyPlan) -> tuple[Array, dict[str, Indices]]:
-    rows, spans = [np.eye(plan.columns)[0] / np.sqrt(CONSTANT_VARIANCE_RATIO)], {}
+    rows, spans = [np.eye(plan.layout.n_columns)[0] / np.sqrt(CONSTANT_VARIANCE_RATIO)], {}
     for variable in plan.variables:
-        own = plan.spans()[variable.name]
-        width = plan.width(variable)
+        own = plan.layout.spans[variable.name]
+        width = plan.layout.width(variable.name)
         inner = _orthonormal_contrasts(width) if isinstance(variable, Categorical) else np.eye(width)
         spans[variable.name] = np.arange(len(rows), len(rows) + len(inner))
         for direction in inner:
-            rows.append(np.zeros(plan.columns))
+            rows.append(np.zeros(plan.layout.n_columns))
             rows[-1][own] = direction
     return np.array(rows), spans
 
@@ -299,7 +299,7 @@ def _variance_test(known: NoisyMoments, x: str, base: Indices) -> float:
     u[target] = 1.0
     u[base] -= _solve(total[np.ix_(base, base)], total[np.ix_(base, target)])[:, 0]
     rows = known.rows
-    variance = max(float(u @ total @ u) / rows.sum(), _RELATIVE_TOLERANCE / known.plan.unit**2)
+    variance = max(float(u @ total @ u) / rows.sum(), _RELATIVE_TOLERANCE / known.plan.layout.unit**2)
     form = np.outer(u, u)
     form[0, 0] -= CONSTANT_VARIANCE_RATIO * variance
     left = np.einsum("ij,kij->k", form, known.moments)
@@ -319,7 +319,7 @@ def _kurtosis(known: NoisyMoments, x: str, base: Indices) -> float:
     Var(x² | Z) = 4 m² s + Var(r²) on average, for centred x and symmetric r; x² is a column if the plan's degree is
     2 or more. Else noise is taken for Gaussian.
     """
-    span, unit, rows = known.spans[x], known.plan.unit, float(known.rows.sum())
+    span, unit, rows = known.spans[x], known.plan.layout.unit, float(known.rows.sum())
     if len(span) < 2:
         return 3.0
     total = known.moments.sum(axis=0)
@@ -344,7 +344,7 @@ def describe_noise(known: NoisyMoments) -> Iterator[str]:
     noise, rows = known.plan.noise, float(known.rows.sum())
     if noise is None:
         return
-    who = "every client" if noise.shared == "each" else "all clients together"
+    who = "every client" if not noise.distributed else "all clients together"
     found = [detectable_correlation(known, conditions) for conditions in range(min(len(known.spans) - 1, 3))]
     shown = ", ".join(f"{min(least, 1.0):.2g} given {number}" for number, least in enumerate(found))
     yield (

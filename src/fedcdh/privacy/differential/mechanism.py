@@ -61,10 +61,11 @@ def add_noise(summary: Summary, plan: StudyPlan, random: RandomBytes = secrets.t
     True
     """
     noise = _require_noise(summary, plan)
-    if noise.shared == "together" and len(summary.clients) == 1:
+    if noise.distributed and len(summary.clients) == 1:
         raise PlanError(
             "In this plan clients add noise together, so that the summary of one client alone has too little. Expected "
-            "a plan with shared='each', or the sum over clients. Use add_noise_share() and let only masked sums leave"
+            "a plan with distributed=False, or the sum over clients. Use add_noise_share(), and let only masked sums "
+            "leave"
         )
     return clip_noisy_rows(_add_discrete_noise(summary, noise.deviation, random))
 
@@ -79,7 +80,7 @@ def add_noise_share(summary: Summary, plan: StudyPlan, random: RandomBytes = sec
     summary : Summary
         Exact summary of one client.
     plan : StudyPlan
-        Plan with noise of `shared="together"`.
+        Plan with noise of `distributed=True`.
     random : callable, optional
         Returns the given number of random bytes. Default: the operating system's generator.
 
@@ -96,19 +97,19 @@ def add_noise_share(summary: Summary, plan: StudyPlan, random: RandomBytes = sec
     Examples
     --------
     >>> from fedcdh import Continuous, summarize
-    >>> noise = DPParameters(1, 1e-6, shared="together", honest=2)
+    >>> noise = DPParameters(1, 1e-6, distributed=True, honest=2)
     >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south", "west"), clip=6, noise=noise)
     >>> part = add_noise_share(summarize({"age": [50, 61, 72]}, plan, "north"), plan)
     >>> part.noise == noise.share**2
     True
     """
     noise = _require_noise(summary, plan)
-    if noise.shared != "together" or len(summary.clients) != 1:
+    if not noise.distributed or len(summary.clients) != 1:
         raise PlanError(
-            f"The plan has noise of shared={noise.shared!r}, and the summary is of {len(summary.clients)} clients. "
-            "Expected shared='together' and one client. Use add_noise() otherwise"
+            f"The plan has noise of distributed={noise.distributed}, and the summary is of {len(summary.clients)} "
+            "clients. Expected distributed=True and one client. Use add_noise() otherwise"
         )
-    return _add_discrete_noise(summary, noise.share, random)
+    return _add_discrete_noise(summary, noise.client_deviation, random)
 
 
 def clip_noisy_rows(summary: Summary) -> Summary:
@@ -181,7 +182,7 @@ def _require_noise(summary: Summary, plan: StudyPlan) -> DPParameters:
             "This plan asks for no noise. Expected one with noise. Make it with noise=DPParameters(epsilon=1, "
             "delta=1e-6)"
         )
-    if summary.noise or summary.copy:
+    if summary.noise or summary.replicate:
         found = "has its noise already" if summary.noise else "is a bootstrap replicate"
         raise SummaryError(
             f"The summary of {', '.join(summary.clients)} {found}. Expected an exact summary. Pass what summarize() "

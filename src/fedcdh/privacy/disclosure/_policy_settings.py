@@ -117,7 +117,7 @@ class PolicySettings:
 
     def _is_waived(self, noise: DPParameters | None) -> bool:
         """Return whether the policy lets this noise replace its limits on counts and leverage."""
-        return noise is not None and noise.shared == "each" and noise.epsilon <= self.waive_counts_below_epsilon
+        return noise is not None and not noise.distributed and noise.epsilon <= self.waive_counts_below_epsilon
 
     def _min_rows(self, plan: StudyPlan | None) -> int:
         if self.min_rows is not None:

@@ -89,7 +89,7 @@ def assess_joint_risk(
 
 def _summary_columns(plan: StudyPlan, names: VariableSet) -> npt.NDArray[np.intp]:
     """Return the positions of the constant and of the variables' columns in the summary."""
-    return np.asarray(np.r_[0, *(plan.spans()[name] for name in names)], dtype=np.intp)
+    return np.asarray(np.r_[0, *(plan.layout.spans[name] for name in names)], dtype=np.intp)
 
 
 def _inverse_root(plan: StudyPlan, summary: Summary, answer: JointSummary) -> Array:

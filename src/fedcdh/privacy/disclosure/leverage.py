@@ -248,7 +248,7 @@ class ReplicateLeverage:
 
     @cached_property
     def _measures(self) -> dict[str, tuple[slice, Array]]:
-        spans = self.plan.spans()
+        spans = self.plan.layout.spans
         return {
             variable.name: (spans[variable.name], _inverse_root_of_variable(self.summary, spans[variable.name]))
             for variable in self.plan.variables
@@ -324,7 +324,7 @@ def _leverage_of_values(summary: Summary, plan: StudyPlan, variable: Continuous,
     """Return the leverage of a row that counts once, for each of these values."""
     single = replace(plan, variables=(variable,))
     features = Encoder(single, summary.clients[0])(Table({variable.name: NumericColumn(values)}))
-    measure = _inverse_root_of_variable(summary, plan.spans()[variable.name])
+    measure = _inverse_root_of_variable(summary, plan.layout.spans[variable.name])
     return np.asarray(((measure @ features) ** 2).sum(axis=0))
 
 

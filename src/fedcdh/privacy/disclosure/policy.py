@@ -353,7 +353,7 @@ class Policy(PolicySettings):
             If a leverage exceeds the limit.
         """
         findings = check_leverage(compute_leverages(replicate, plan, extremes, weights), self.max_leverage, 1)
-        what = f"Bootstrap replicate {replicate.copy} must not leave ({_DRAW_AGAIN_ADVICE})"
+        what = f"Bootstrap replicate {replicate.replicate} must not leave ({_DRAW_AGAIN_ADVICE})"
         raise_findings(what, (), findings, self.disclosure_control)
 
     def check_answer(

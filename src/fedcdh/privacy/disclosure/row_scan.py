@@ -93,7 +93,7 @@ class RowScan:
         self.sums, self.extremes = MomentAccumulator(plan), ExtremeValues(plan)
         self.cells = CellCounter(plan, options.max_discrete_values)
         limit = options.max_leverage
-        self.high_leverage = None if limit is None else HighLeverageRows(plan.columns, limit)
+        self.high_leverage = None if limit is None else HighLeverageRows(plan.layout.n_columns, limit)
         self.sketcher = None if options.secret is None else RowSketcher(options.secret)
 
     def add(self, rows: Table, encode: Encoder) -> None:
@@ -111,17 +111,17 @@ class RowScan:
         if self.sketcher is not None:
             self.sketcher(complete)
 
-    def numbers(self, numbers: Array) -> None:
+    def observe_values(self, values: Array) -> None:
         """Receive the continuous values of a block of complete rows.
 
         Parameters
         ----------
-        numbers : array
+        values : array
             Variables × rows.
         """
-        self.extremes(numbers)
+        self.extremes(values)
 
-    def features(self, features: Array, products: Array) -> None:
+    def observe_features(self, features: Array, products: Array) -> None:
         """Receive the features of a block of complete rows, and the products of these.
 
         Parameters

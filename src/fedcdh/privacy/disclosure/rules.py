@@ -118,7 +118,7 @@ def check_cell_counts(summary: Summary, plan: StudyPlan, min_rows: int, min_cell
     str
         One sentence for each finding.
     """
-    spans = plan.spans()
+    spans = plan.layout.spans
     if summary.rows < min_rows:
         yield describe_too_few_rows(summary.rows, min_rows)
     variables = [variable for variable in plan.variables if isinstance(variable, Categorical)]
@@ -209,7 +209,7 @@ def check_location(summary: Summary, plan: StudyPlan, max_rms_distance: float) -
     limit = min(max_rms_distance, plan.clip / 2)
     for variable in plan.variables:
         if isinstance(variable, Continuous) and summary.rows:
-            square = summary.moments[0, plan.spans()[variable.name].start + 1] / summary.moments[0, 0]
+            square = summary.moments[0, plan.layout.spans[variable.name].start + 1] / summary.moments[0, 0]
             distance = plan.clip * math.sqrt(max(square, 0.0))
             if distance > limit:
                 yield (

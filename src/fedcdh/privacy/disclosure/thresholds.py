@@ -75,7 +75,7 @@ def required_rows(plan: StudyPlan, sets: Collection[VariableSet] = ()) -> int:
     >>> required_rows(StudyPlan((Continuous("age"),), ("north",)))
     100
     """
-    columns = plan.columns - 1 + sum(len(joint_terms(plan, names)) for names in sets)
+    columns = plan.layout.n_columns - 1 + sum(len(joint_terms(plan, names)) for names in sets)
     minimum = max(MIN_ROWS, math.ceil(columns / MAX_COLUMNS_PER_ROW))
     continuous = sum(isinstance(variable, Continuous) for variable in plan.variables)
     if not continuous:
@@ -104,7 +104,7 @@ def count_released_numbers(plan: StudyPlan, sets: Collection[VariableSet] = ()) 
     >>> count_released_numbers(plan)
     0
     """
-    widths = {variable.name: plan.width(variable) for variable in plan.variables}
+    widths = {variable.name: plan.layout.width(variable.name) for variable in plan.variables}
     continuous = [widths[v.name] for v in plan.variables if isinstance(v, Continuous)]
     free_levels = sum(widths[v.name] - 1 for v in plan.variables if isinstance(v, Categorical))
     own = sum(m + m * (m + 1) // 2 - 1 for m in continuous)

@@ -37,7 +37,7 @@ def count_level_pairs(
     summary: Summary, plan: StudyPlan, sketcher: RowSketcher, local_names: LocalNames
 ) -> dict[str, dict[str, int]]:
     """Count the people with each pair of levels, under keyed hashes of the levels."""
-    spans, found = plan.spans(), {}
+    spans, found = plan.layout.spans, {}
     variables = [(local_names.get(v.name, v.name), v) for v in plan.variables if isinstance(v, Categorical)]
     variables.sort(key=lambda named: named[0])
     for (one, first), (other, second) in combinations(variables, 2):

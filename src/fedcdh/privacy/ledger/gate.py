@@ -299,7 +299,7 @@ class ReleaseGate:
             plan.fingerprint,
             hash_document([request.digest, *(hash_answer(answer) for answer in answers)]),
             answers[0].rows,
-            after.numbers(plan) - before.numbers(plan),
+            after.count_entries(plan) - before.count_entries(plan),
             released_columns(sketcher.columns, local_names, loads, categorical_names(plan)),
             complete_rows=sketcher.rows,
             disclosure_control=policy.disclosure_control,

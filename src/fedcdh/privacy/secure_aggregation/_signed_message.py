@@ -16,7 +16,7 @@ from fedcdh.errors import SignatureError
 from fedcdh.messages.signing import SigningKey, is_signed_by, key_fingerprint, sign_raw
 from fedcdh.messages.study_file import Study
 
-FORMAT = "fedcdh-masking-1"
+FORMAT = "fedcdh-masking-2"
 
 
 class SecAggMessage:

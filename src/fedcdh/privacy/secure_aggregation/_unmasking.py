@@ -59,7 +59,7 @@ def recover_masks(
 
 def drop_absent_groups(study: Study, total: Words, everybody: Groups, present: Groups) -> Words:
     """Remove the first moments of groups without survivors; they are zeros, if all clients are honest."""
-    columns = study.plan.columns
+    columns = study.plan.layout.n_columns
     size = len(everybody) * columns
     places = total[len(total) - size :].reshape(len(everybody), columns)
     known = np.isin([name for name, _ in everybody], [name for name, _ in present])

@@ -54,7 +54,7 @@ from fedcdh.summaries.integer_vectors import Words, encode_summary
 from fedcdh.summaries.summary import Summary
 
 SummaryProvider = Callable[[], tuple[Summary, bool]]
-"""Returns the summary that the policy lets leave, and whether disclosure control was off."""
+"""Returns the summary that the policy lets leave, and whether disclosure control was on."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class SecAggClient:
         state : SecAggMember or None
             What the client remembers.
         provide : callable
-            Returns the summary, and whether disclosure control was off. Called in the round of masks only.
+            Returns the summary, and whether disclosure control was on. Called in the round of masks only.
 
         Returns
         -------
@@ -281,11 +281,11 @@ class SecAggClient:
         held = {
             sender: self._unseal_share(roster, secrets, sender, delivery) for sender in clients if sender != self.client
         }
-        summary, research = provide()
+        summary, disclosure_control = provide()
         groups = roster.terms.groups_of(roster.clients)
         words = encode_summary(self._with_noise(summary), self.study.plan, groups)
         masked = words + self._sum_masks(roster, secrets, clients, len(words))
-        message = MaskedVector(self.client, roster.digest, clients, research, masked).signed(self.key)
+        message = MaskedVector(self.client, roster.digest, clients, disclosure_control, masked).signed(self.key)
         return replace(state, secrets=replace(secrets, held={**secrets.held, **held}), masked=message), message
 
     def _with_noise(self, summary: Summary) -> Summary:
@@ -293,7 +293,7 @@ class SecAggClient:
         noise = self.study.plan.noise
         if noise is None or summary.noise:
             return summary
-        return (add_noise if noise.shared == "each" else add_noise_share)(summary, self.study.plan, self.random)
+        return (add_noise if not noise.distributed else add_noise_share)(summary, self.study.plan, self.random)
 
     def _unseal_share(self, roster: Roster, secrets: ClientSecrets, sender: str, delivery: ShareDelivery) -> bytes:
         box = delivery.boxes[sender].get(self.client)

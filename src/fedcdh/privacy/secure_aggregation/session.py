@@ -214,8 +214,8 @@ def run_session(  # numpydoc ignore=EX01
         )
     vectors = [masked[client] for client in survivors.clients]
     aggregate = server.unmask_sum(roster, shares, vectors, survivors, list(unmasking.values()))
-    research = tuple(one.client for one in vectors if one.research)
-    return AggregateMessage(aggregate, roster.digest, terms.threshold, research)
+    uncontrolled = tuple(one.client for one in vectors if not one.disclosure_control)
+    return AggregateMessage(aggregate, roster.digest, terms.threshold, uncontrolled)
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,9 @@ class Fourier:
 
     def __call__(self, x: Array) -> Array:
         """The columns cos(w_j x + b_j); the factor √(2/h) is in `weights`."""
-        return np.stack(list(self.features(x)), axis=-1)
+        return np.stack(list(self.iter_columns(x)), axis=-1)
 
-    def features(self, x: Array) -> Iterator[Array]:
+    def iter_columns(self, x: Array) -> Iterator[Array]:
         """One column after the other, each an array of its own."""
         for frequency, phase in zip(*self._draws, strict=True):
             inside = x * frequency

@@ -28,9 +28,9 @@ class Hermite:
 
     def __call__(self, x: Array) -> Array:
         """The eigenfunctions, each scaled to at most 1 in size; the scale is taken back in `weights`."""
-        return np.stack(list(self.features(x)), axis=-1)
+        return np.stack(list(self.iter_columns(x)), axis=-1)
 
-    def features(self, x: Array) -> Iterator[Array]:
+    def iter_columns(self, x: Array) -> Iterator[Array]:
         """One column after the other, each an array of its own."""
         for function, scale in zip(self._eigenfunctions(x), self._scales, strict=True):
             scaled = function * scale

@@ -36,7 +36,7 @@ def answer_request(
     """
     if client not in plan.clients:
         raise DataError(f"client {client!r} is not part of the plan, which names {', '.join(plan.clients)}")
-    afterwards = budget.after(request, plan, rows)
+    afterwards = budget.charge(request, plan, rows)
     sums = _JointSums(plan, client, request)
     for batch in to_source(table, f"client {client!r}", names=plan.names, only=plan.names).batches(plan.kinds):
         for start in range(0, batch.rows, _BLOCK):
@@ -63,7 +63,7 @@ class _JointSums:
             names: np.zeros((width, width), dtype=np.int64) for names, width in widths.items()
         }
         self.cross: dict[tuple[str, ...], Integers] = {
-            names: np.zeros((width, plan.columns), dtype=np.int64) for names, width in widths.items()
+            names: np.zeros((width, plan.layout.n_columns), dtype=np.int64) for names, width in widths.items()
         }
         self.rows = 0
 

@@ -127,7 +127,7 @@ class JointSummary:
             raise PlanMismatchError(
                 f"the answer of {self.client} follows plan {self.plan[:12]}, not this one; ask it again"
             )
-        if self.cross.shape != (len(joint_terms(plan, self.names)), plan.columns):
+        if self.cross.shape != (len(joint_terms(plan, self.names)), plan.layout.n_columns):
             raise self._damaged("its blocks have other shapes than the plan gives")
         eigenvalues = np.linalg.eigvalsh(self.own.astype(np.float64))
         if eigenvalues[0] < -1e-9 * max(eigenvalues[-1], float(GRID**2)):
@@ -167,7 +167,7 @@ def bytes_per_entry(rows: int) -> int:
 def count_entries(plan: StudyPlan, names: VariableSet) -> int:
     """How many numbers a client tells in answer to one set."""
     width = len(joint_terms(plan, names))
-    return width * (width + 1) // 2 + width * plan.columns
+    return width * (width + 1) // 2 + width * plan.layout.n_columns
 
 
 def payload_bytes(plan: StudyPlan, sets: Iterable[VariableSet], rows: int) -> int:

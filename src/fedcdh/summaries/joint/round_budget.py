@@ -17,10 +17,10 @@ class RoundBudget:
     >>> from fedcdh.summaries.plan import Continuous
     >>> variables = Continuous("a"), Continuous("b"), Continuous("c")
     >>> plan = StudyPlan(variables, ("north",), max_rounds=1, max_bytes=10**6)
-    >>> ledger = RoundBudget().after(JointRequest(plan.fingerprint, 1, (("a", "b"),)), plan, rows=500)
+    >>> ledger = RoundBudget().charge(JointRequest(plan.fingerprint, 1, (("a", "b"),)), plan, rows=500)
     >>> ledger.rounds, ledger.bytes
     (1, 2856)
-    >>> ledger.after(JointRequest(plan.fingerprint, 2, (("a", "c"),)), plan, rows=500)
+    >>> ledger.charge(JointRequest(plan.fingerprint, 2, (("a", "c"),)), plan, rows=500)
     Traceback (most recent call last):
     ...
     fedcdh.errors.DisclosureError: this would be round 2, and the plan lets a site answer 1; nothing was computed
@@ -40,7 +40,7 @@ class RoundBudget:
     def rounds(self) -> int:
         return len(self.requests)
 
-    def numbers(self, plan: StudyPlan) -> int:
+    def count_entries(self, plan: StudyPlan) -> int:
         """How many numbers the site has told in answers."""
         return sum(count_entries(plan, names) for names in self.sets)
 
@@ -56,7 +56,7 @@ class RoundBudget:
                 told += more
         return tuple(sorted(chosen))
 
-    def after(self, request: JointRequest, plan: StudyPlan, rows: int) -> RoundBudget:
+    def charge(self, request: JointRequest, plan: StudyPlan, rows: int) -> RoundBudget:
         """The ledger once this request is answered; DisclosureError where it would be too much."""
         request.check(plan)
         if request.digest in self.requests:

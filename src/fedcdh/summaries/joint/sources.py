@@ -27,13 +27,13 @@ class LocalAnswerSource:
     def __init__(self, tables: Mapping[str, Any], plan: StudyPlan, cohort: Cohort) -> None:
         self._tables, self._plan = dict(tables), plan
         self._rows = dict(zip(cohort.clients, cohort.client_rows, strict=True))
-        self.ledgers = dict.fromkeys(self._tables, RoundBudget())
+        self.budgets = dict.fromkeys(self._tables, RoundBudget())
 
     def ask(self, request: JointRequest, /) -> Mapping[str, Sequence[JointSummary]]:
         """The answers of all clients."""
         found = {}
         for client, table in self._tables.items():
-            found[client], self.ledgers[client] = answer_request(
-                table, self._plan, client, request, self.ledgers[client], self._rows[client]
+            found[client], self.budgets[client] = answer_request(
+                table, self._plan, client, request, self.budgets[client], self._rows[client]
             )
         return found

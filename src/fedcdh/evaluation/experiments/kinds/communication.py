@@ -41,7 +41,7 @@ class CommunicationSize:
             "message": summary_file_size(plan, "client01", case["rows"]),
             "raw": FLOAT64_BYTES * case["rows"] * case["variables"],
             "tensor": FLOAT64_BYTES * domain_too**2,
-            "columns": plan.columns,
+            "columns": plan.layout.n_columns,
         }
 
     def failure_measures(self, prepared: ExperimentCase) -> dict[str, Any]:
