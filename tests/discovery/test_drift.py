@@ -209,7 +209,7 @@ def some_estimates(seed: int, clients: int, odd: int = 0) -> tuple[WeightedEstim
 def test_all_clients_at_once_are_compared_as_each_with_its_others(seed, clients):
     among = np.random.default_rng(seed).random(clients) < 0.7
     for quantity in some_estimates(seed, clients):
-        sign, logs = quantity.apart(among)
+        sign, logs = quantity.compare_with(among)
         for k in range(clients):
             others = among & quantity.comparable & (np.arange(clients) != k)
             if not quantity.comparable[k] or not others.any():

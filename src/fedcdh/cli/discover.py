@@ -102,7 +102,7 @@ def discover_command(
         )
     out.say(str(result), "")
     without_sites, resampled = _assess_stability(result, replicates, out, without_sites=stability)
-    written = write_result(result, output, without_sites, resampled, uncontrolled_clients=uncontrolled)
+    written = write_result(result, output, without_sites, resampled, without_disclosure_control=uncontrolled)
     out.say(f"Wrote {', '.join(map(str, written))}")
     out.result(
         {

@@ -7,7 +7,7 @@ function for each kind of release.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,6 @@ def release_profile(
     draft: str | None = None,
     complete: bool = False,
     key: SigningKey | None = None,
-    look: Callable[[Profile], None] = lambda profile: None,
 ) -> ProfileMessage:
     """Make the profile of a client's rows, if policy and ledger let it leave.
 
@@ -112,7 +111,6 @@ def release_profile(
     policy.check_profile(found, context.local_names)
     if gate is not None and policy.disclosure_control:
         policy.check_partial_rows(_count_values_in_partial_rows(rows, found))
-    look(found)
     if gate is not None:
         gate.record_profile(rows, found, policy, context.local_names)
     return ProfileMessage(found, draft, key.public if key else None)
@@ -138,7 +136,6 @@ def release_summary(
     *,
     replicates: int = 0,
     masked: bool = False,
-    look: Callable[[Summary], None] = lambda summary: None,
 ) -> tuple[Summary, tuple[Summary, ...]]:
     """Make the summary of a client's rows and its bootstrap replicates, if policy and ledger let them leave.
 
@@ -188,14 +185,13 @@ def release_summary(
         check_rereadable(rows, context.label, "a summary with bootstrap replicates")
     check_summary_arguments(plan, context.client, context.max_missing_share)
     if plan.noise is not None:
-        return _release_noisy_summary(rows, plan, plan.noise, context, look), ()
+        return _release_noisy_summary(rows, plan, plan.noise, context), ()
     policy, gate = context.policy, context.gate
     options = _scan_options(context, replicates)
     scan = scan_rows(rows, plan, context.client, options, workers=context.workers)
     summary = _check_scan(scan, plan, context, replicates=replicates)
     resampled = _draw_replicates(rows, plan, summary, context, replicates)
     validate_summary(summary, plan)
-    look(summary)
     if gate is not None and scan.sketcher is not None:
         gate.record_summary(
             summary, plan, scan.sketcher, policy, context.local_names, replicates=replicates, masked=masked
@@ -235,9 +231,7 @@ def _check_scan(
     return summary
 
 
-def _release_noisy_summary(
-    rows: Any, plan: StudyPlan, noise: DPParameters, context: ReleaseContext, look: Callable[[Summary], None]
-) -> Summary:
+def _release_noisy_summary(rows: Any, plan: StudyPlan, noise: DPParameters, context: ReleaseContext) -> Summary:
     """Return the summary with its noise, or with its share where only masked sums leave.
 
     The policy checks what would leave without noise, by the same plan otherwise: its limits stay what they are.
@@ -250,7 +244,6 @@ def _release_noisy_summary(
     summary = add_noise(exact, plan) if not noise.distributed else add_noise_share(exact, plan)
     if not noise.distributed:
         validate_summary(summary, plan)
-    look(summary)
     gate = context.gate
     if gate is not None and scan.sketcher is not None:
         gate.record_noisy_summary(summary, noise, plan, scan.sketcher, context.policy, context.local_names)
@@ -338,11 +331,9 @@ def release_answer(
     request: JointRequest,
     spent: RoundBudget,
     *,
-    look: Callable[[Summary], None] = lambda summary: None,
+    require_summary: bool = False,
 ) -> tuple[tuple[JointSummary, ...], RoundBudget]:
     """Answer a request of an adaptive round, if plan, policy and ledger let the answer leave.
-
-    An unattended client (`ReleaseGate.max_plans`) answers only about rows whose summary it has released.
 
     Parameters
     ----------
@@ -356,6 +347,8 @@ def release_answer(
         The request of the coordinator.
     spent : RoundBudget
         What was answered before.
+    require_summary : bool, default False
+        Whether to refuse unless the ledger holds the summary of these rows by this plan.
 
     Returns
     -------
@@ -385,8 +378,7 @@ def release_answer(
     source = _sequential_source(rows, plan, context.label, what)
     scan = scan_rows(source, plan, context.client, ScanOptions(secret=gate.ledger.secret() if gate else None))
     summary = scan.summary(1.0)
-    look(summary)
-    if gate is not None and gate.max_plans is not None and policy.disclosure_control:
+    if require_summary and gate is not None and policy.disclosure_control:
         gate.check_summary_released(summary, plan)
     answers, budget = answer_request(source, plan, context.client, request, spent, summary.rows)
     risks = assess_joint_risk(source, plan, summary, answers)

@@ -20,8 +20,9 @@ from scipy.special import gammaln, logsumexp
 from fedcdh.discovery.api import discover, discover_from
 from fedcdh.evaluation.simulation import simulate
 from fedcdh.graphs.partial_graph import PartialGraph
+from fedcdh.inference.evidence import _gaussian_moments, gaussian
 from fedcdh.inference.evidence import family_score as scores
-from fedcdh.inference.evidence import gaussian
+from fedcdh.inference.evidence._gaussian_moments import RegressionSums, StackedMoments
 from fedcdh.inference.evidence.family_score import FamilyScore
 from fedcdh.inference.evidence.gaussian import (
     LARGE_SHIFT_PROBABILITY,
@@ -154,9 +155,9 @@ def drawn(seed: int, clients: int, rows: int, width: int, spread: float) -> tupl
     ]
 
 
-def sums_of(designs: Rows, targets: Rows) -> gaussian._RegressionSums:
+def sums_of(designs: Rows, targets: Rows) -> RegressionSums:
     """One family at all clients."""
-    return gaussian._RegressionSums(
+    return RegressionSums(
         np.array([[x.T @ x for x in designs]]),
         np.array([[x.T @ y for x, y in zip(designs, targets, strict=True)]]),
         np.array([[y @ y for y in targets]]),
@@ -182,16 +183,16 @@ def test_own_weights_with_common_noise_equal_those_of_the_rows(width):
 def test_clients_in_parts_are_clients_one_at_a_time(clients, width, numbers):
     """However many of them the cache holds, and to the last digit."""
     sums = [sums_of(*drawn(seed, clients, 6, width, 0.5)) for seed in range(2)]
-    both = gaussian._RegressionSums(
+    both = RegressionSums(
         *(np.concatenate([getattr(one, n) for one in sums]) for n in ("gram", "cross", "square"))
     )
     own = np.linspace(0.1, 2, 2 * width).reshape(2, width)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(gaussian, "_MAX_CACHED_ELEMENTS", numbers)
+        patched.setattr(_gaussian_moments, "_MAX_CACHED_ELEMENTS", numbers)
         found = both.with_own_weights(own)
     for family, one in enumerate(sums):
         for k in range(clients):
-            alone = gaussian._integrate_deviations(
+            alone = _gaussian_moments._integrate_deviations(
                 one.gram[:, k], one.cross[:, k], one.square[:, k], 1 / own[family : family + 1]
             )
             for all_of_them, this in zip((found.gram, found.cross, found.square, found.cost), alone, strict=True):
@@ -342,10 +343,10 @@ def test_straight_evidence_may_share_its_moments_with_the_curved(tables):
 def test_moments_of_numbers_alone_are_those_of_the_basis(known_apart):
     cohort = studies.cohort_of(studies.numbers())
     basis = Basis.of(cohort if known_apart else Aggregate.of(cohort))
-    moments = gaussian.StackedMoments(basis)
-    np.testing.assert_allclose(moments.apart[:, :-1, :-1], basis.moments, rtol=1e-12, atol=1e-9)
-    assert not moments.apart[:, -1].any()
-    assert not moments.apart[:, :, -1].any()
+    moments = StackedMoments(basis)
+    np.testing.assert_allclose(moments.by_client[:, :-1, :-1], basis.moments, rtol=1e-12, atol=1e-9)
+    assert not moments.by_client[:, -1].any()
+    assert not moments.by_client[:, :, -1].any()
 
 
 def test_a_family_that_is_asked_for_twice_is_answered_twice():
@@ -514,11 +515,22 @@ def edges_that_differ(first: PartialGraph, second: PartialGraph) -> int:
 
 @pytest.mark.parametrize("factor", [0.5, 2.0])
 @pytest.mark.parametrize(
-    "name", ["SIZES", "SHARES", "SHIFTS", "FAR", "RARELY", "FREEDOM", "LEAST", "ROUGHNESS", "CHANGE"]
+    "name",
+    [
+        "PRIOR_VARIANCES",
+        "DEVIATION_VARIANCES",
+        "SHIFT_VARIANCES",
+        "LARGE_SHIFT_VARIANCES",
+        "LARGE_SHIFT_PROBABILITY",
+        "NOISE_FREEDOM",
+        "MIN_SQUARED_WEIGHT",
+        "ROUGHNESS_DECAY",
+        "LOG_PRIOR_CHANGE",
+    ],
 )
 def test_halved_or_doubled_priors_hardly_change_a_graph(name, factor, cohorts, as_it_is, monkeypatch):
-    """Measured on 10 studies with 70 edges: 1 edge differs for SIZES doubled and for ROUGHNESS doubled, else none."""
-    module = scores if name == "CHANGE" else gaussian
+    """Measured on 10 studies with 70 edges: 1 edge differs for PRIOR_VARIANCES or ROUGHNESS_DECAY doubled."""
+    module = scores if name == "LOG_PRIOR_CHANGE" else gaussian
     value, asked = getattr(module, name), every_family((DOMAIN, *cohorts[0].plan.names))
     before = raw_scores(cohorts[-1], asked)
     monkeypatch.setattr(
@@ -545,7 +557,7 @@ def test_what_is_the_same_in_all_rows_of_a_client_has_no_false_neighbours(client
         result = discover(tables, method="evidence")
         assert "altitude" in result.changing
         wrong += sum("altitude" in pair and DOMAIN not in pair for pair in result.graph.skeleton)
-    assert wrong <= 3  # of 18; without FAR 4 to 13, and more than 8 in all but one of the six
+    assert wrong <= 3  # of 18; without large shifts 4 to 13, and more than 8 in all but one of the six
 
 
 # Studies that hardly say anything

@@ -100,12 +100,12 @@ class Counting:
 
 
 def joint_test(
-    tables: Mapping[str, object], most_sets: int = 1000, **budget: int
+    tables: Mapping[str, object], max_sets: int = 1000, **budget: int
 ) -> tuple[JointRegressionTest, Counting]:
     plan = plan_for(tables, **budget)
     cohort = cohort_for(tables, plan)
     source = Counting(LocalAnswerSource(tables, plan, cohort))
-    return JointRegressionTest(cohort, Basis.of(cohort), source, most_sets), source
+    return JointRegressionTest(cohort, Basis.of(cohort), source, max_sets), source
 
 
 def p_values(draw, *, again: bool) -> float:
@@ -220,18 +220,18 @@ def test_with_one_condition_nothing_is_asked():
     assert test.spent.rounds == test.spent.bytes == 0
 
 
-@pytest.mark.parametrize("budget", [{"max_rounds": 1}, {"max_bytes": 20_000}, {"most_sets": 2}])
+@pytest.mark.parametrize("budget", [{"max_rounds": 1}, {"max_bytes": 20_000}, {"max_sets": 2}])
 def test_beyond_what_may_be_asked_the_one_message_has_to_do(budget):
     study = simulate_interactions(seed=2, rows=60, clients=4)
     tables = columns_of(study, study.names)
-    most_sets = budget.pop("most_sets", 1000)
-    test, source = joint_test(tables, most_sets, **budget)
+    max_sets = budget.pop("max_sets", 1000)
+    test, source = joint_test(tables, max_sets, **budget)
     x, y, *others = study.names
     pairs = [frozenset({a, b}) | WITHIN for a in others for b in others if a < b]
     answers = test([Query(x, y, given) for given in pairs])
     test([Query(x, y, frozenset(others[:3]) | WITHIN)])
     asked = {names for request in source.requests for names in request.sets}
-    assert len(asked) <= most_sets
+    assert len(asked) <= max_sets
     assert len(source.requests) == 1
     assert payload_bytes(test._cohort.plan, asked, 60) <= test._cohort.plan.max_bytes
     assert test.spent.not_asked == len(pairs) + 1 - len(asked)

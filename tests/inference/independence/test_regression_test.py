@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from fedcdh.inference.batched_regression import ResidualScatter
 from fedcdh.inference.independence import stratum_pooling
 from fedcdh.inference.independence.kernel_test import KernelTest, gamma_tail, random_domain_features
-from fedcdh.inference.independence.product_kernel_test import ProductKernelTest
 from fedcdh.inference.independence.query_batch import JointColumns
 from fedcdh.inference.independence.regression_test import RegressionTest
 from fedcdh.inference.orthonormal_basis import Basis
@@ -147,7 +146,7 @@ def test_reading_variables_once_changes_no_answer(monkeypatch, curves, sizes, to
         for given in {frozenset[str](), frozenset({DOMAIN}) - {x, y}}
     ]
     found = RegressionTest(basis, together)(questions)
-    monkeypatch.setattr("fedcdh.inference.independence.partial_f_tests.pooled_alone", pair_by_pair)
+    monkeypatch.setattr("fedcdh.inference.independence.partial_f_tests.pool_unconditional", pair_by_pair)
     for answer, other in zip(found, RegressionTest(basis, together)(questions), strict=True):
         assert answer.p_value == pytest.approx(other.p_value, rel=1e-10)
         assert answer.statistic == pytest.approx(other.statistic, rel=1e-10)
@@ -167,18 +166,10 @@ def test_the_concatenated_test_equals_that_of_the_pooled_rows(study, study_of_pa
         compare(test, one.questions, lambda q, one=one: pooled.concatenated_p(one.rows, q))
 
 
-def test_the_product_kernel_test_equals_that_of_the_pooled_rows(study):
-    questions = [question for question in study.questions if DOMAIN in question.pair]
-    compare(ProductKernelTest.of(study.cohort), questions, lambda q: pooled.product_p(study.rows, q))
-    others = [question for question in study.questions if DOMAIN not in question.pair][:40]
-    compare(ProductKernelTest.of(study.cohort), others, lambda q: pooled.concatenated_p(study.rows, q))
-
-
 TESTS = {
     "regression": lambda cohort: RegressionTest(Basis.of(cohort)),
     "paper": KernelTest.of_paper,
     "concatenated": KernelTest.concatenated,
-    "product": ProductKernelTest.of,
 }
 
 
@@ -244,7 +235,7 @@ def test_only_the_names_of_clients_key_the_domains_features():
     )
 
 
-@pytest.mark.parametrize("test_of", [TESTS["regression"], TESTS["concatenated"], TESTS["product"]])
+@pytest.mark.parametrize("test_of", [TESTS["regression"], TESTS["concatenated"]])
 def test_what_is_there_is_seen(test_of):
     """Strong effects are found by every test, of number on number, label on number, and between clients."""
     test = test_of(studies.cohort_of(studies.mixed(0, sizes=(200, 200, 200))))

@@ -34,7 +34,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcdh._runtime.array_types import Array
-from fedcdh.data.table import NumericColumn, Table
+from fedcdh.data.columns import NumericColumn
+from fedcdh.data.table import Table
 from fedcdh.summaries.encoder import GRID, Encoder
 from fedcdh.summaries.plan import Continuous, StudyPlan
 from fedcdh.summaries.summary import Integers, Summary

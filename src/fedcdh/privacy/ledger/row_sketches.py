@@ -25,8 +25,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fedcdh.data.columns import Column, NumericColumn
 from fedcdh.data.sources import ColumnKind, TableSource
-from fedcdh.data.table import Column, NumericColumn, Table
+from fedcdh.data.table import Table
 
 Words = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
