@@ -84,7 +84,7 @@ class _ParentScatter:
     """The parents' scatter at one client, split into the slopes that its rows identify and those they do not."""
 
     varying: npt.NDArray[np.bool_]
-    identified: Array  # (columns, rank): S⁺ = identified toldᵀ
+    identified: Array  # (columns, rank): S⁺ = identified · identifiedᵀ
     unidentified: Array  # (columns, rest): orthonormal combinations of standardised columns that do not vary here
     spread: Array
 
