@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, product
 
 import pytest
-import studies
 from oracle import obeys, random_dag, true_knowledge
 
 from fedcdh.graphs.equivalence import to_cpdag
@@ -258,14 +257,3 @@ def test_supports_ask_in_one_batch_and_each_family_once():
     assert len(asked) == 1
     assert len(set(asked[0])) == len(asked[0])
     assert all(family.node != DOMAIN for family in asked[0])
-
-
-# Knowledge
-
-
-def found(tables: studies.Tables, **known) -> PartialGraph:
-    knowledge = Knowledge(**known)
-    result = studies.found(tables, method="evidence", knowledge=knowledge)
-    assert obeys(PartialGraph(result.augmented.nodes, result.augmented.arrows), knowledge)
-    assert not any(knowledge.excludes(pair) for pair in result.augmented.skeleton)
-    return result.augmented
