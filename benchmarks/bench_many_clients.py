@@ -124,14 +124,14 @@ def time_aggregation(folder: Path) -> tuple[float, float]:
     """CPU seconds and megabytes of checking and adding all of them, from the plan file to the file of the sum."""
     start = time.process_time()
     study, _ = read_study(folder / "study.plan.json")
-    adding = StreamingAggregation.beside(folder / "study.aggregate", study)
-    with adding.alone():
-        outcome = adding.of(
+    adding = StreamingAggregation.for_output(folder / "study.aggregate", study)
+    with adding.lock():
+        outcome = adding.add_files(
             sorted(folder.glob("*.summary")), max_summary_bytes(study.plan), SummaryReader(study).unpack
         )
         assert not outcome.refused
         (folder / "study.aggregate").write_bytes(pack_aggregate(outcome.sums.message()))
-        adding.done()
+        adding.finish()
     seconds = time.process_time() - start
     return seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 

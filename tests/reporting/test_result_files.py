@@ -47,11 +47,11 @@ def test_stability_is_there_when_handed_in(runs, tmp_path):
 
 
 def test_keys_of_version_two():
-    document = json.loads(render_result_json(RESULT, uncontrolled_clients=["b", "a"]))
+    document = json.loads(render_result_json(RESULT, without_disclosure_control=["b", "a"]))
     assert document["format"] == FORMAT == "fedcdh-result-2"
-    assert document["uncontrolled_clients"] == ["a", "b"]
+    assert document["without_disclosure_control"] == ["a", "b"]
     assert "max_conditioning_size" in document["settings"]
-    assert "uncontrolled_clients" not in json.loads(render_result_json(RESULT))
+    assert "without_disclosure_control" not in json.loads(render_result_json(RESULT))
 
 
 def test_the_csv_has_a_row_for_every_pair():

@@ -35,7 +35,7 @@ KeyFile = Annotated[
         "--key",
         help="Private key to sign with.",
         metavar="FILE",
-        show_default="$FEDCDH_KEY, or site.key in your settings folder or here",
+        show_default="$FEDCDH_KEY or site.key",
     ),
 ]
 PolicyFile = Annotated[
@@ -44,7 +44,7 @@ PolicyFile = Annotated[
         "--policy",
         help="Disclosure policy of this site.",
         metavar="FILE",
-        show_default="$FEDCDH_POLICY, or policy.toml in your settings folder or here",
+        show_default="$FEDCDH_POLICY or policy.toml",
     ),
 ]
 LedgerFile = Annotated[
@@ -53,12 +53,10 @@ LedgerFile = Annotated[
         "--ledger",
         help="Release ledger of this site.",
         metavar="FILE",
-        show_default="$FEDCDH_LEDGER, or releases.jsonl in your settings folder",
+        show_default="$FEDCDH_LEDGER or releases.jsonl",
     ),
 ]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Only check policy and ledger; write no file and record nothing.")
-]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only check policy and ledger; release and record nothing.")]
 NoDisclosureControl = Annotated[
     bool,
     typer.Option(
@@ -83,7 +81,7 @@ Workers = Annotated[
     typer.Option(
         min=1,
         max=MAX_THREADS,
-        help="Number of threads; the result does not depend on it.",
+        help="Number of threads; the result is the same.",
         metavar="N",
         show_default="one per processor",
     ),
@@ -93,7 +91,7 @@ Delimiter = Annotated[
     typer.Option(
         help="Separator of cells.",
         metavar="TEXT",
-        show_default="a comma; a semicolon with --decimal ,; a tab in .tsv and .txt",
+        show_default="a comma; a tab in .tsv and .txt",
         rich_help_panel=_CSV_PANEL,
     ),
 ]
@@ -107,9 +105,9 @@ MissingMarkers = Annotated[
     list[str] | None,
     typer.Option(
         "--missing",
-        help="Cell that means no value, besides an empty one; may be repeated.",
+        help="Cell that means no value; may be repeated.",
         metavar="TEXT",
-        show_default="NA, N/A, n/a, #N/A, <NA>, NaN, nan, NULL, null",
+        show_default="NA, NaN, NULL and the like",
         rich_help_panel=_CSV_PANEL,
     ),
 ]

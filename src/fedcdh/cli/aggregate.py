@@ -87,12 +87,12 @@ def aggregate_command(
     paths, signing = expand_paths(summaries, SUMMARY_PATTERN), load_signing_key(key, out)
     check_replaceable(output, "aggregate")
     refuse_input_as_output(output, paths)
-    adding = StreamingAggregation.beside(output, study, None if groups is None else read_groups(groups))
+    adding = StreamingAggregation.for_output(output, study, None if groups is None else read_groups(groups))
     reader = SummaryReader(study)
-    with _interrupt_on_sigterm(), adding.alone():
+    with _interrupt_on_sigterm(), adding.lock():
         _remove_old_list(listed := output.with_name(output.name + REFUSALS_SUFFIX))
         with out.file_progress("adding summaries", len(paths)) as progress, naming_output(adding.journal):
-            outcome = adding.of(paths, max_summary_bytes(study.plan), reader.unpack, progress)
+            outcome = adding.add_files(paths, max_summary_bytes(study.plan), reader.unpack, progress)
         reader.warn(out)
         _say_progress(out, outcome, adding.journal)
         _refuse_incomplete(out, outcome, adding.journal, listed, go_on=go_on)
@@ -100,7 +100,7 @@ def aggregate_command(
         _check_no_client_lost(output, message.aggregate.total.clients, study.plan)
         written = write_signed(output, pack_aggregate(message), "aggregate", signing)
         if not outcome.sums.lacking:
-            adding.done()
+            adding.finish()
     _say_result(out, outcome, message, written, adding.journal, f"fedcdh discover {plan} {output}")
 
 
@@ -143,12 +143,12 @@ def _say_result(
 
 
 def _say_progress(out: Output, outcome: AggregationReport, journal: Path) -> None:
-    out.say(f"Summaries checked and added now: {outcome.new}.")
-    if kept := len(outcome.sums.added) - outcome.new:
-        again = f"; named again and unchanged: {outcome.before}" if outcome.before else ""
+    out.say(f"Summaries checked and added now: {outcome.n_added}.")
+    if kept := len(outcome.sums.added) - outcome.n_added:
+        again = f"; named again and unchanged: {outcome.n_known}" if outcome.n_known else ""
         out.say(f"Added before ({journal}): {kept}{again}.")
-    if outcome.copies:
-        out.warn(f"{len(outcome.copies)} bootstrap replicates are left out: a sum cannot hold them")
+    if outcome.replicates:
+        out.warn(f"{len(outcome.replicates)} bootstrap replicates are left out: a sum cannot hold them")
 
 
 def _build_message(outcome: AggregationReport, journal: Path) -> AggregateMessage:
@@ -223,7 +223,7 @@ def _build_missing_error(outcome: AggregationReport, journal: Path) -> SummaryEr
 
     if not outcome.sums.added:
         return SummaryError(
-            f"Only bootstrap replicates were named ({len(outcome.copies)}), which a sum cannot hold. Name the "
+            f"Only bootstrap replicates were named ({len(outcome.replicates)}), which a sum cannot hold. Name the "
             "summaries that they belong to."
         )
     return SummaryError(

@@ -27,7 +27,7 @@ def discover_command(
     summaries: Annotated[
         list[Path],
         typer.Argument(
-            help="Summaries of all clients with their bootstrap replicates (files, patterns, folders), or one sum.",
+            help="Summaries and replicates of all clients (files, patterns, folders), or one sum.",
             metavar="SUMMARY...",
         ),
     ],
@@ -42,7 +42,7 @@ def discover_command(
         typer.Option(
             help="Significance level of the tests (constraint, paper).",
             metavar="ALPHA",
-            show_default="0.05; less for many variables",
+            show_default="0.05",
         ),
     ] = None,
     max_conditioning_size: Annotated[
@@ -102,7 +102,7 @@ def discover_command(
         )
     out.say(str(result), "")
     without_sites, resampled = _assess_stability(result, replicates, out, without_sites=stability)
-    written = write_result(result, output, without_sites, resampled, uncontrolled_clients=uncontrolled)
+    written = write_result(result, output, without_sites, resampled, without_disclosure_control=uncontrolled)
     out.say(f"Wrote {', '.join(map(str, written))}")
     out.result(
         {
@@ -153,7 +153,9 @@ def _read_received(
     messages, replicates = reader.read_all(paths, out)
     check_replicates_have_summaries(replicates, messages)
     cohort = admit_messages(messages, study.plan, out)
-    uncontrolled = {client for _, client in reader.research} | {each.client for each in replicates if each.research}
+    uncontrolled = {client for _, client in reader.uncontrolled} | {
+        each.client for each in replicates if not each.disclosure_control
+    }
     found = collect_replicates(replicates, cohort, reader, out) if replicates else None
     return cohort, found, frozenset(uncontrolled)
 

@@ -46,7 +46,7 @@ def plan_command(
         typer.Option(
             help="Method that the features are for: evidence, constraint or paper.",
             metavar="METHOD",
-            show_default="features for evidence and constraint",
+            show_default="evidence",
         ),
     ] = None,
     name: Annotated[

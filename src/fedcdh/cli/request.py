@@ -25,7 +25,7 @@ def request_command(
         typer.Option(
             help="Significance level, as for discover.",
             metavar="ALPHA",
-            show_default="0.05; less for many variables",
+            show_default="0.05",
         ),
     ] = None,
     max_conditioning_size: Annotated[

@@ -62,7 +62,7 @@ def summarize_command(
         typer.Option(
             min=0,
             max=MAX_REPLICATES,
-            help="Number of bootstrap replicates; B of them need B + 1 times as many rows.",
+            help="Number of bootstrap replicates; they need B + 1 times as many rows.",
             metavar="B",
         ),
     ] = 0,

@@ -1,10 +1,10 @@
-"""An online study from the coordinator's side: profiles, a plan, summaries, a graph; with those who are there.
+"""The coordinator of a federated study: profiles, plan, summaries and graph, with the clients that answer.
 
-The plan keeps the name of a site that fails after its profile: that has gone into locations and scales, which are
-conventions; of its rows nothing is in the result. What arrives is checked exactly as files are.
+The plan keeps the name of a client that fails after its profile. Its profile has entered locations and scales, which
+are conventions; nothing of its rows is in the result. Every message is checked exactly as a file would be.
 
-Where tests may ask again, a site that does not answer is out as well: the search starts over without it, from the
-answers that are there. Where summaries come under masks, their sum is all that there is (`masked`).
+In adaptive rounds, a client that does not answer drops out as well: the search starts again without it, from the
+answers that are stored. With secure aggregation, only the sum of the summaries is seen.
 """
 
 from __future__ import annotations
@@ -16,11 +16,9 @@ from pathlib import Path
 
 from fedcdh._io.storage import hold_lock, write_atomically
 from fedcdh._runtime.blas_threads import single_blas_thread
-from fedcdh.data.sources import ColumnKind
-from fedcdh.discovery.api import MAX_BYTES, MAX_ROUNDS, discover_from
+from fedcdh.discovery.api import discover_from
 from fedcdh.discovery.methods import get_method
 from fedcdh.discovery.result import Discovery
-from fedcdh.discovery.settings import DEFAULT_ALPHA, Settings
 from fedcdh.errors import (
     DuplicateClientError,
     MessageFormatError,
@@ -30,18 +28,17 @@ from fedcdh.errors import (
     UnknownClientError,
 )
 from fedcdh.federation.adaptive_rounds import AdaptiveRounds, ClientsDroppedError
-from fedcdh.federation.exchange import Transport, check_signature, collect_replies
+from fedcdh.federation.exchange import StudyConnection, Transport, check_signature, collect_replies
 from fedcdh.federation.journal import Journal, StoredFile
 from fedcdh.federation.participation import Participation
-from fedcdh.federation.planning.declaration import Declaration
 from fedcdh.federation.planning.study_from_profiles import plan_study
 from fedcdh.federation.secure_sum import SecureSumOptions, SecureSumRounds
-from fedcdh.messages import profile_file, study_file
+from fedcdh.federation.study_terms import StudyOutcome, StudyTerms
 from fedcdh.messages.aggregate_file import pack_aggregate
-from fedcdh.messages.envelope import MASKING, PROFILE, SUMMARY, Envelope, ProfileRequest
-from fedcdh.messages.profile_file import ProfileMessage
-from fedcdh.messages.signing import SigningKey, sign
-from fedcdh.messages.study_file import Study
+from fedcdh.messages.envelope import MASKING, PROFILE, SUMMARY, Envelope
+from fedcdh.messages.profile_file import MAX_PROFILE_BYTES, ProfileMessage, profile_from_json
+from fedcdh.messages.signing import sign
+from fedcdh.messages.study_file import MAX_STUDY_BYTES, Study
 from fedcdh.messages.summary_file import max_summary_bytes, unpack_summary
 from fedcdh.privacy.secure_aggregation.session import SessionFolder, run_session
 from fedcdh.protocols import Progress
@@ -50,98 +47,70 @@ from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
 from fedcdh.summaries.summary import Summary
 from fedcdh.summaries.validation import admit_summaries, validate_summary
 
-JOURNAL_FOLDER, PARTICIPATION_FILE, LOCK_FILE, AGGREGATE_FILE = (
-    "journal",
-    "participation.json",
-    "conducting.lock",
-    "study.aggregate",
-)
-
-
-@dataclass(frozen=True)
-class StudyTerms:
-    """What the coordinator decides. Time-outs are in seconds, and for each round."""
-
-    method: str = "auto"
-    alpha: float | None = None  # as for `discover`
-    max_conditioning_size: int | None = None
-    seed: int = 0
-    variables: tuple[str, ...] | None = None  # None: those of the declaration, or else what the sites bring along
-    kinds: Mapping[str, ColumnKind] = field(default_factory=dict)
-    declaration: Declaration = field(default_factory=Declaration)  # may name the clients: strangers are then refused
-    accept_differences: Collection[str] = ()
-    study: str = ""
-    key: SigningKey | None = None  # signs requests and the plan
-    site_keys: Mapping[str, str] = field(default_factory=dict)  # public keys that were agreed on beforehand
-    minimum: int = 2  # sites that must be in the result
-    expected: int = 0  # sites to wait for at the start; at least the minimum, and as many as were declared
-    timeout: float = 600.0
-    rounds: str = "one"  # or "adaptive": tests may ask sites again, within what the plan then states:
-    max_rounds: int = MAX_ROUNDS  # that a site answers
-    max_bytes: int = MAX_BYTES  # that a site sends in them
-    masked: SecureSumOptions | None = None  # summaries come under masks, and only their sum is seen
-
-    def __post_init__(self) -> None:
-        level = DEFAULT_ALPHA if self.alpha is None else self.alpha
-        Settings(self.method, level, self.declaration.knowledge, self.max_conditioning_size, self.seed, self.rounds)
-        method = get_method(self.method, rounds=self.rounds)
-        if self.minimum < 1 or not self.timeout > 0:
-            raise SettingsError(
-                f"the minimum of sites is {self.minimum} and the time-out {self.timeout:g} s; expected at least 1, and "
-                "a positive number"
-            )
-        if self.rounds == "adaptive" and (self.max_rounds < 1 or self.max_bytes < 1):
-            raise SettingsError(
-                f"sites are to answer {self.max_rounds} further rounds with {self.max_bytes} bytes; expected at "
-                "least 1 of each, or rounds = 'one'"
-            )
-
-        if self.masked is not None and (method.name != "evidence" or self.rounds != "one"):
-            raise SettingsError(
-                f"method {self.method!r} with rounds = {self.rounds!r} needs the summary of every site, which masks "
-                "hide; use method = 'evidence' and rounds = 'one'"
-            )
-
-    @property
-    def wanted(self) -> ProfileRequest:
-        """The variables and kinds to ask for."""
-        declared = self.declaration.variables
-        names = self.variables or tuple(one.name for one in declared) or None
-        return ProfileRequest(names, {**{one.name: one.kind for one in declared if one.kind is not None}, **self.kinds})
-
-
-@dataclass(frozen=True)
-class StudyOutcome:
-    """What came of an online study: the result, the study as it was agreed on, and who took part."""
-
-    result: Discovery
-    study: Study
-    participation: Participation
-
-    @property
-    def missing(self) -> Mapping[str, str]:
-        """Sites that are not in the result, and why."""
-        return self.participation.missing
+JOURNAL_FOLDER, PARTICIPATION_FILE = "journal", "participation.json"
+LOCK_FILE, AGGREGATE_FILE = "conducting.lock", "study.aggregate"
 
 
 def conduct_study(
     transport: Transport, terms: StudyTerms, folder: Path | str, *, progress: Progress | None = None
 ) -> StudyOutcome:
-    """Conducts a study; the result and `participation.json` go into the folder, all that was received into a journal.
+    """Conduct a federated study over a transport.
 
-    Called again with the same folder, it goes on from there: by the same plan, asking only those who are missing.
+    The result and `participation.json` are written into the folder, everything that was received into its journal.
+    A second call with the same folder continues the study: by the same plan, asking only the missing clients.
+
+    Parameters
+    ----------
+    transport : Transport
+        What carries messages to the clients and back.
+    terms : StudyTerms
+        The decisions of the coordinator.
+    folder : Path or str
+        The folder for the result.
+    progress : callable, optional
+        Called with the progress of the search, as by `fedcdh.discover`.
+
+    Returns
+    -------
+    StudyOutcome
+        The result, the study as it was planned, and the record of participation.
+
+    Raises
+    ------
+    QuorumError
+        If fewer clients than the minimum take part.
+    SettingsError
+        If another program uses the folder, or if it holds another study.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import fedcdh
+    >>> from fedcdh.federation import ClientNode, InProcessTransport
+    >>> from fedcdh.privacy.disclosure.policy import Policy
+    >>> study = fedcdh.simulate("linear", variables=3, clients=2, rows=300, seed=1)
+    >>> policy = Policy(disclosure_control=False)
+    >>> nodes = {name: ClientNode(name, lambda rows=rows: rows, policy) for name, rows in study.tables.items()}
+    >>> outcome = conduct_study(InProcessTransport(nodes), StudyTerms(), tempfile.mkdtemp())
+    >>> dict(outcome.missing)
+    {}
     """
-    record = Participation()
+    participation = Participation()
     folder = Path(folder)
-    busy = f"another program conducts a study in {folder}; wait for its end, or choose another folder for the result"
-    with hold_lock(folder / LOCK_FILE, if_locked=lambda: SettingsError(busy)):
+    with hold_lock(folder / LOCK_FILE, if_locked=lambda: _locked_error(folder)):
         try:
             with single_blas_thread():
-                return _Coordinator(transport, terms, Journal(folder / JOURNAL_FOLDER), record).conduct(
-                    folder, progress
-                )
+                coordinator = _Coordinator(transport, terms, Journal(folder / JOURNAL_FOLDER), participation)
+                return coordinator.conduct(folder, progress)
         finally:
-            write_atomically(folder / PARTICIPATION_FILE, record.to_json())
+            write_atomically(folder / PARTICIPATION_FILE, participation.to_json())
+
+
+def _locked_error(folder: Path) -> SettingsError:
+    return SettingsError(
+        f"Another program conducts a study in {folder}. Expected a folder that no other program uses. Wait until it "
+        "has finished, or choose another folder for the result."
+    )
 
 
 @dataclass(frozen=True)
@@ -149,41 +118,38 @@ class _Coordinator:
     transport: Transport
     terms: StudyTerms
     journal: Journal
-    record: Participation
-    research: set[str] = field(default_factory=set)  # clients whose summaries say that nothing was held back
+    participation: Participation
+    uncontrolled: set[str] = field(default_factory=set)  # clients whose summaries were made without disclosure control
 
     def conduct(self, folder: Path, progress: Progress | None) -> StudyOutcome:
         study = self._load_study() or self._plan_from_profiles()
-        known = self._cohort(study) if self.terms.masked is None else self._sum(study, self.terms.masked)
-        result = self._found(study, known, progress)
-        write_result(result, folder, uncontrolled_clients=self.research & {*result.cohort.total.clients})
-        return StudyOutcome(result, study, self.record)
+        if self.terms.secure_sum is None:
+            known: Cohort | Aggregate = self._collect_summaries(study)
+        else:
+            known = self._collect_sum(study, self.terms.secure_sum)
+        result = self._discover(study, known, progress)
+        uncontrolled = self.uncontrolled & {*result.cohort.total.clients}
+        write_result(result, folder, without_disclosure_control=uncontrolled)
+        return StudyOutcome(result, study, self.participation)
 
-    def _sum(self, study: Study, masking: SecureSumOptions) -> Aggregate:
-        """The sum over those who stay, as it is opened; of single summaries nothing is seen."""
-        sites = self._addresses(study)
-        rounds = SecureSumRounds(
-            self.transport,
-            SessionFolder(self.journal.folder / f"masking-{masking.attempt}", study, self.terms.key),
-            self.record,
-            study,
-            self._sent_plan(study),
-            sites,
-            self.terms.timeout,
-            self._signed,
-        )
-        message = run_session(study, masking.terms(study), rounds)
-        there = message.aggregate.total.clients
-        for client in there:
-            self.record.note(MASKING, sites[client], "accepted")
-        self.research.update(message.without_disclosure_control)
-        self._enough(there, "are in the sum")
+    def _collect_sum(self, study: Study, options: SecureSumOptions) -> Aggregate:
+        """Return the sum over the clients that stay to the end; single summaries are never seen."""
+        folder = SessionFolder(self.journal.folder / f"masking-{options.attempt}", study, self.terms.key)
+        connection = self._connect(study)
+        message = run_session(study, options.terms(study), SecureSumRounds(connection, folder))
+        clients = message.aggregate.total.clients
+        for client in clients:
+            self.participation.add(MASKING, connection.addresses[client], "accepted")
+        self.uncontrolled.update(message.without_disclosure_control)
+        self._check_quorum(clients, "are in the sum")
         write_atomically(self.journal.folder / AGGREGATE_FILE, pack_aggregate(message))
         return message.aggregate
 
-    def _found(self, study: Study, cohort: Cohort | Aggregate, progress: Progress | None) -> Discovery:
-        """The result with all sites that answer what is asked on the way."""
-        source = self._further(study, cohort) if self._is_adaptive and isinstance(cohort, Cohort) else None
+    def _discover(self, study: Study, cohort: Cohort | Aggregate, progress: Progress | None) -> Discovery:
+        """Return the result with all clients that answer the adaptive rounds."""
+        source = None
+        if self.terms.is_adaptive and isinstance(cohort, Cohort):
+            source = AdaptiveRounds(self._connect(study), self.journal, cohort)
         while True:
             try:
                 return discover_from(
@@ -197,224 +163,246 @@ class _Coordinator:
                     progress=progress,
                     source=source,
                 )
-            except ClientsDroppedError as gone:
-                left = [one for one in cohort.summaries if not {*one.clients} & {*gone.clients}]
-                asked = f'answered request {gone.number} (a study with rounds = "one" asks for no answers)'
-                self._enough([one.clients[0] for one in left], asked)
+            except ClientsDroppedError as dropped:
+                left = [one for one in cohort.summaries if not {*one.clients} & {*dropped.clients}]
+                what = f'answered request {dropped.number} (a study with rounds = "one" requests no answers)'
+                self._check_quorum([one.clients[0] for one in left], what)
                 cohort = add_up(left, study.plan, without=study.plan.clients)
                 source = source and replace(source, cohort=cohort)
 
-    # Profiles, and the plan
+    # Profiles and the plan
 
     def _plan_from_profiles(self) -> Study:
-        """Asks everybody who is there for a profile, and makes the plan of those that come."""
-        sites = self._stored_profiles()
-        there = self.transport.sites(max(self._expected_clients, self.terms.minimum), self.terms.timeout)
-        wanted = self.terms.wanted.to_bytes()
-        request = Envelope(PROFILE, wanted, self._signed("request", wanted)).to_bytes()
-        contested: set[str] = set()
-
-        def accept(site: str, reply: Envelope) -> ProfileMessage:
-            message = self._profile(reply.content, reply.signature)
-            client = message.profile.client
-            self.record.clients[site] = client
-            if client in contested or sites.get(client, site) != site:
-                contested.add(client)
-                raise DuplicateClientError(f"{client!r} is claimed by more than one site; ask all of them who they are")
-            self.journal.keep(PROFILE, client, reply.content, reply.signature)
-            sites[client] = site
-            self.journal.write_addresses(sites)
-            return message
-
-        def withdraw(site: str) -> None:
-            client = self.record.clients[site]
-            self.journal.forget(PROFILE, client)
-            sites.pop(client)
-            self.journal.write_addresses(sites)
-
-        asked = {site: request for site in there if site not in sites.values()}
-        collect_replies(self.transport, PROFILE, asked, self.terms.timeout, accept, self.record, withdraw=withdraw)
-        for client in contested & sites.keys():
-            self.record.note(PROFILE, sites[client], "refused", 0, f"{client!r} is claimed by more than one site")
-            withdraw(sites[client])
+        """Request a profile from every connected client, and plan the study with those that arrive."""
+        addresses = self._load_profiles()
+        connected = self.transport.addresses(self.terms.expected_clients, self.terms.timeout)
+        content = self.terms.profile_request.to_bytes()
+        request = Envelope(PROFILE, content, self._sign("request", content)).to_bytes()
+        requests = {address: request for address in connected if address not in addresses.values()}
+        profiles = _ProfileRound(self, addresses)
+        collect_replies(
+            self.transport,
+            PROFILE,
+            requests,
+            self.terms.timeout,
+            profiles.accept,
+            self.participation,
+            withdraw=profiles.withdraw,
+        )
+        profiles.refuse_contested()
         for client in self.terms.declaration.clients:
-            if client not in self.record.clients.values():
-                self.record.note(PROFILE, client, "missing", 0, "was never there")
-        self._enough(sites, "sent a profile")
-        return self._plan(sites)
+            if client not in self.participation.clients.values():
+                self.participation.add(PROFILE, client, "missing", 0, "never connected")
+        self._check_quorum(addresses, "sent a profile")
+        return self._plan(addresses)
 
-    @property
-    def _expected_clients(self) -> int:
-        return max(self.terms.expected, len(self.terms.declaration.clients))
-
-    def _stored_profiles(self) -> dict[str, str]:
-        sites = {}
-        for client, site in self.journal.sites().items():
-            stored = self.journal.stored(PROFILE, client, profile_file.MAX_PROFILE_BYTES)
+    def _load_profiles(self) -> dict[str, str]:
+        """Return the addresses of the clients whose profiles an earlier run stored."""
+        addresses = {}
+        for client, address in self.journal.load_addresses().items():
+            stored = self.journal.load(PROFILE, client, MAX_PROFILE_BYTES)
             if stored is not None:
                 with self.journal.naming_file(PROFILE, client):
-                    if self._profile(stored.content, stored.signature).profile.client != client:
-                        raise MessageFormatError(f"it is not of {client!r}")
-                self.record.clients[site] = client
-                self.record.note(PROFILE, site, "stored")
-                sites[client] = site
-        return sites
+                    if self.read_profile(stored).profile.client != client:
+                        raise MessageFormatError(f"It is not the profile of {client!r}.")
+                self.participation.clients[address] = client
+                self.participation.add(PROFILE, address, "stored")
+                addresses[client] = address
+        return addresses
 
-    def _profile(self, content: bytes, signature: bytes) -> ProfileMessage:
-        """A profile, signed by the key that it names and that the coordinator knows, if there are such keys."""
-        message = profile_file.profile_from_json(content)
+    def read_profile(self, file: StoredFile) -> ProfileMessage:
+        """Return a profile that is signed by the key it names and, if keys were agreed on, by that key."""
+        message = profile_from_json(file.content)
         client = message.profile.client
         if (declared := self.terms.declaration.clients) and client not in declared:
             raise UnknownClientError(
-                f"there is a profile of {client!r}, but the declaration names {', '.join(declared)}"
+                f"There is a profile of {client!r}. Expected one of {', '.join(declared)}, which the declaration "
+                "names. Add the client to the declaration, or ask the site for the name it uses."
             )
         known = self.terms.site_keys.get(client, message.key)
         if message.key != known:
-            raise SignatureError(f"the profile of {client!r} does not name the key that is known of this client")
-        check_signature("profile", content, signature, known, client)
+            raise SignatureError(
+                f"The profile of {client!r} does not name the key that is known of this client. Ask the site which "
+                "key it uses."
+            )
+        check_signature("profile", file.content, file.signature, known, client)
         return message
 
-    def _plan(self, sites: Iterable[str]) -> Study:
+    def _plan(self, clients: Iterable[str]) -> Study:
+        """Plan the study with the stored profiles of these clients, and store the plan."""
         messages = []
-        for client in sorted(sites):
-            stored = self.journal.stored(PROFILE, client, profile_file.MAX_PROFILE_BYTES)
+        for client in sorted(clients):
+            stored = self.journal.load(PROFILE, client, MAX_PROFILE_BYTES)
             if stored is None:
-                raise SettingsError(f"the profile of {client!r} has gone from {self.journal.folder}; begin anew")
-            messages.append((f"the site of {client}", profile_file.profile_from_json(stored.content)))
+                raise SettingsError(
+                    f"The profile of {client!r} is no longer in {self.journal.folder}. Choose another folder for the "
+                    "result and start again."
+                )
+            messages.append((f"the site of {client}", profile_from_json(stored.content)))
         terms = self.terms
-        declared = replace(terms.declaration, clients=())  # those who are not here cannot be waited for
+        declared = replace(terms.declaration, clients=())  # the plan is made without absent clients
         family = terms.declaration.family or get_method(terms.method).family(terms.seed)
         study = plan_study(messages, declared, family=family, accept_differences=terms.accept_differences)
         plan = replace(study.plan, study=terms.study)
-        if self._is_adaptive:
+        if terms.is_adaptive:
             plan = replace(plan, max_rounds=terms.max_rounds, max_bytes=terms.max_bytes)
         study = replace(study, plan=plan)
         content = study.to_json().encode()
-        self.journal.write_plan(content, self._signed("plan", content))
+        self.journal.store_plan(StoredFile(content, self._sign("plan", content)))
         return study
 
     def _load_study(self) -> Study | None:
-        stored = self.journal.plan(study_file.MAX_STUDY_BYTES)
+        """Return the study that an earlier run planned; None if there is none."""
+        stored = self.journal.load_plan(MAX_STUDY_BYTES)
         if stored is None:
             return None
         study = Study.from_json(stored.content)
         if study.plan.study != self.terms.study:
             raise SettingsError(
-                f"{self.journal.folder} holds the study {study.plan.study!r}, not {self.terms.study!r}; choose another "
-                "folder for the result"
+                f"The folder {self.journal.folder} holds the study {study.plan.study!r}. Expected {self.terms.study!r}."
+                " Choose another folder for the result."
             )
-        if self._is_adaptive and not study.plan.max_rounds:
+        if self.terms.is_adaptive and not study.plan.max_rounds:
             raise SettingsError(
-                f"by the plan in {self.journal.folder}, sites answer no further rounds; choose another folder for the "
-                "result, or rounds = 'one'"
+                f"By the plan in {self.journal.folder}, clients answer no adaptive rounds. Choose another folder for "
+                "the result, or use rounds = 'one'."
             )
-        for client, site in self.journal.sites().items():
-            self.record.clients[site] = client
-        for site in {*self.transport.sites(0, 0.0)} - self.record.clients.keys():
-            self.record.note(PROFILE, site, "missing", 0, "the plan was made without it")
+        for client, address in self.journal.load_addresses().items():
+            self.participation.clients[address] = client
+        for address in {*self.transport.addresses(0, 0.0)} - self.participation.clients.keys():
+            self.participation.add(PROFILE, address, "missing", 0, "the plan was made without it")
         return study
 
     # Summaries
 
-    def _cohort(self, study: Study) -> Cohort:
-        """Asks everybody in the plan whose summary is not here yet; those that came make the cohort."""
-        sites, plan = self._addresses(study), self._sent_plan(study)
-        found = self._stored_summaries(study, sites)
+    def _collect_summaries(self, study: Study) -> Cohort:
+        """Request the missing summaries from the clients of the plan; return the cohort of those that are there."""
+        connection = self._connect(study)
+        found = self._load_summaries(connection)
 
-        def accept(site: str, reply: Envelope) -> Summary:
-            summary = self._summary(study, self.record.clients[site], reply.content, reply.signature)
-            self.journal.keep(SUMMARY, summary.clients[0], reply.content, reply.signature)
+        def accept(address: str, reply: Envelope) -> Summary:
+            client, file = connection.client_at(address), StoredFile(reply.content, reply.signature)
+            summary = self._read_summary(study, client, file)
+            self.journal.store(SUMMARY, client, file)
             return summary
 
-        def withdraw(site: str) -> None:
-            self.journal.forget(SUMMARY, self.record.clients[site])
+        def withdraw(address: str) -> None:
+            self.journal.remove(SUMMARY, connection.client_at(address))
 
-        request = Envelope(SUMMARY, plan.content, plan.signature).to_bytes()
-        asked = {site: request for client, site in sites.items() if client not in found}
-        answers = collect_replies(
-            self.transport, SUMMARY, asked, self.terms.timeout, accept, self.record, withdraw=withdraw
+        request = Envelope(SUMMARY, connection.plan.content, connection.plan.signature).to_bytes()
+        requests = {address: request for client, address in connection.addresses.items() if client not in found}
+        replies = collect_replies(
+            self.transport, SUMMARY, requests, self.terms.timeout, accept, self.participation, withdraw=withdraw
         )
-        found |= {self.record.clients[site]: summary for site, summary in answers.items()}
-        found = self._drop_duplicates(found, study, sites)
-        self._enough(found, "sent a summary")
+        found |= {connection.client_at(address): summary for address, summary in replies.items()}
+        found = self._drop_duplicates(found, connection)
+        self._check_quorum(found, "sent a summary")
         return add_up(found.values(), study.plan, without=set(study.plan.clients) - found.keys())
 
-    def _stored_summaries(self, study: Study, sites: Mapping[str, str]) -> dict[str, Summary]:
+    def _load_summaries(self, connection: StudyConnection) -> dict[str, Summary]:
+        """Return the summaries that an earlier run stored."""
         found = {}
-        for client, site in sites.items():
-            stored = self.journal.stored(SUMMARY, client, max_summary_bytes(study.plan))
+        for client, address in connection.addresses.items():
+            stored = self.journal.load(SUMMARY, client, max_summary_bytes(connection.study.plan))
             if stored is not None:
                 with self.journal.naming_file(SUMMARY, client):
-                    found[client] = self._summary(study, client, stored.content, stored.signature)
-                self.record.note(SUMMARY, site, "stored")
+                    found[client] = self._read_summary(connection.study, client, stored)
+                self.participation.add(SUMMARY, address, "stored")
         return found
 
-    def _summary(self, study: Study, client: str, content: bytes, signature: bytes) -> Summary:
-        message = unpack_summary(content, study.plan)
+    def _read_summary(self, study: Study, client: str, file: StoredFile) -> Summary:
+        message = unpack_summary(file.content, study.plan)
         summary = message.summary
         if summary.clients != (client,) or summary.replicate:
+            what = "a bootstrap replicate" if summary.replicate else "the summary"
             raise MessageFormatError(
-                f"the site of {client!r} sent the summary of {summary.clients[0]!r}, or a copy of one"
+                f"The site of {client!r} sent {what} of {summary.clients[0]!r}. Expected its own summary. Ask the site."
             )
-        check_signature("summary", content, signature, study.keys.get(client), client)
+        check_signature("summary", file.content, file.signature, study.keys.get(client), client)
         validate_summary(summary, study.plan)
         if not message.disclosure_control:
-            self.research.add(client)
+            self.uncontrolled.add(client)
         return summary
 
-    def _drop_duplicates(
-        self, found: Mapping[str, Summary], study: Study, sites: Mapping[str, str]
-    ) -> dict[str, Summary]:
-        """Clients with the same sums to the last digit are left out, all of them: nobody can tell whose they are."""
-        alike: dict[bytes, list[str]] = {}
+    def _drop_duplicates(self, found: Mapping[str, Summary], connection: StudyConnection) -> dict[str, Summary]:
+        """Drop all clients whose sums are equal to the last digit: nobody can tell whose rows these are."""
+        equal: dict[bytes, list[str]] = {}
         for client, summary in found.items():
-            alike.setdefault(hashlib.sha256(summary.moments.tobytes()).digest(), []).append(client)
-        kept = dict(found)
-        for clients in alike.values():
+            equal.setdefault(hashlib.sha256(summary.moments.tobytes()).digest(), []).append(client)
+        kept, plan = dict(found), connection.study.plan
+        for clients in equal.values():
             if len(clients) == 1:
                 continue
             try:
-                admit_summaries([found[client] for client in clients], study.plan, without=study.plan.clients)
+                admit_summaries([found[client] for client in clients], plan, without=plan.clients)
             except DuplicateClientError as problem:
                 for client in clients:
-                    self.record.note(SUMMARY, sites[client], "refused", 0, str(problem))
-                    self.journal.forget(SUMMARY, client)
+                    self.participation.add(SUMMARY, connection.addresses[client], "refused", 0, str(problem))
+                    self.journal.remove(SUMMARY, client)
                     del kept[client]
         return kept
 
-    # What all rounds need
+    # All rounds
 
-    @property
-    def _is_adaptive(self) -> bool:
-        return self.terms.rounds == "adaptive"
-
-    def _further(self, study: Study, cohort: Cohort) -> AdaptiveRounds:
-        return AdaptiveRounds(
+    def _connect(self, study: Study) -> StudyConnection:
+        addresses = self.journal.load_addresses().items()
+        stored = self.journal.load_plan(MAX_STUDY_BYTES)
+        return StudyConnection(
             self.transport,
-            self.journal,
-            self.record,
+            self.participation,
             study,
-            self._sent_plan(study),
-            self._addresses(study),
+            StoredFile(study.to_json().encode(), stored.signature if stored else b""),
+            {client: address for client, address in addresses if client in study.plan.clients},
             self.terms.timeout,
-            self._signed,
-            cohort,
+            self._sign,
         )
 
-    def _addresses(self, study: Study) -> dict[str, str]:
-        return {client: site for client, site in self.journal.sites().items() if client in study.plan.clients}
-
-    def _sent_plan(self, study: Study) -> StoredFile:
-        stored = self.journal.plan(study_file.MAX_STUDY_BYTES)
-        return StoredFile(study.to_json().encode(), stored.signature if stored else b"")
-
-    def _signed(self, kind: str, content: bytes) -> bytes:
+    def _sign(self, kind: str, content: bytes) -> bytes:
         return sign(self.terms.key, kind, content).encode() if self.terms.key else b""
 
-    def _enough(self, clients: Collection[str], what: str) -> None:
+    def _check_quorum(self, clients: Collection[str], what: str) -> None:
         if len(clients) < self.terms.minimum:
-            reasons = "".join(f"\n- {site}: {reason}" for site, reason in self.record.missing.items())
+            reasons = "".join(f"\n- {name}: {reason}" for name, reason in self.participation.missing.items())
             raise QuorumError(
-                f"{len(clients)} sites {what}, expected at least {self.terms.minimum}; start the study again in the "
-                f"same folder, and only those who are missing are asked{reasons}"
+                f"{len(clients)} clients {what}. Expected at least {self.terms.minimum}. Start the study again in the "
+                f"same folder: only the missing clients are asked.{reasons}"
             )
+
+
+@dataclass(frozen=True)
+class _ProfileRound:
+    """The profiles that arrive in the first round; a name that two addresses claim is refused for both."""
+
+    coordinator: _Coordinator
+    addresses: dict[str, str]  # by client
+    contested: set[str] = field(default_factory=set)
+
+    def accept(self, address: str, reply: Envelope) -> ProfileMessage:
+        coordinator, file = self.coordinator, StoredFile(reply.content, reply.signature)
+        message = coordinator.read_profile(file)
+        client = message.profile.client
+        coordinator.participation.clients[address] = client
+        if client in self.contested or self.addresses.get(client, address) != address:
+            self.contested.add(client)
+            raise DuplicateClientError(f"{_contested_reason(client)}. Ask all of them for their names.")
+        coordinator.journal.store(PROFILE, client, file)
+        self.addresses[client] = address
+        coordinator.journal.store_addresses(self.addresses)
+        return message
+
+    def withdraw(self, address: str) -> None:
+        client = self.coordinator.participation.clients[address]
+        self.coordinator.journal.remove(PROFILE, client)
+        self.addresses.pop(client)
+        self.coordinator.journal.store_addresses(self.addresses)
+
+    def refuse_contested(self) -> None:
+        """Refuse also the first of several sites that claim one name."""
+        for client in self.contested & self.addresses.keys():
+            address = self.addresses[client]
+            self.coordinator.participation.add(PROFILE, address, "refused", 0, _contested_reason(client))
+            self.withdraw(address)
+
+
+def _contested_reason(client: str) -> str:
+    return f"The name {client!r} is claimed by more than one site"

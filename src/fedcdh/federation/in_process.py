@@ -1,6 +1,6 @@
-"""A federation in one process: real sites, real messages, no network; to try a study, and to see who says what.
+"""A federation in one process: real clients and real messages without a network.
 
-Sites may be made to fail as sites do, so that one can see what becomes of the study.
+Clients can be made to fail in the ways in which clients of a network fail, to see what becomes of the study.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Unpack, get_args
@@ -18,58 +18,100 @@ from fedcdh.data.sources import ColumnKind
 from fedcdh.data.table import Table, split_by_client
 from fedcdh.discovery.settings import SearchOptions
 from fedcdh.errors import ExitCode, SettingsError
-from fedcdh.federation.coordinator import StudyOutcome, StudyTerms, conduct_study
+from fedcdh.federation.coordinator import conduct_study
 from fedcdh.federation.journal import safe_file_name
 from fedcdh.federation.planning.declaration import Declaration
 from fedcdh.federation.secure_sum import SecureSumOptions
 from fedcdh.federation.site import ClientNode
-from fedcdh.federation.site_memory import Answered
+from fedcdh.federation.study_terms import StudyOutcome, StudyTerms
 from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
 from fedcdh.messages.envelope import ANSWER, MASKING, PROFILE, REFUSAL, SUMMARY, Envelope, describe_round, sha256_hex
 from fedcdh.messages.signing import SigningKey
 from fedcdh.privacy.disclosure.policy import Policy
+from fedcdh.privacy.ledger.gate import ReleaseGate
+from fedcdh.privacy.ledger.ledger_file import LEDGER_FILE_NAME, ReleaseLedger
 from fedcdh.privacy.secure_aggregation.messages import REQUEST_TYPES
 from fedcdh.protocols import Progress
 
 Fault = Literal["silent", "late", "repeated", "contradicting", "failed", "crashed", "garbled"]
-"""Never answers; answers in the next round; the same twice; twice, not the same; with an error code; the network says
-that it failed; with bytes that were changed on the way."""
+"""A failure of a client: it never answers, answers in the next round, answers twice with the same reply, twice with
+different replies, or with an error code; the network reports that it failed; its reply is changed on the way."""
 
 
 @dataclass
 class InProcessTransport:
-    """A transport to sites in this process, one after the other; a fault belongs to a site and a round.
+    """A transport to clients in this process, which answer one after the other.
 
-    Rounds are "profile", "summary", "answer" (all further ones) and "answer 1", "answer 2", ...
+    Parameters
+    ----------
+    nodes : mapping of str to ClientNode
+        The clients by address.
+    faults : mapping, optional
+        Failures by address and round. Rounds are "profile", "summary", "answer" (all adaptive rounds), "answer 1",
+        "answer 2", and so on.
+
+    Examples
+    --------
+    >>> node = ClientNode("north", lambda: {"age": [50.0, 61.0, 70.0]})
+    >>> InProcessTransport({"north": node}).addresses(1, 0.0)
+    ['north']
     """
 
-    members: Mapping[str, ClientNode]
+    nodes: Mapping[str, ClientNode]
     faults: Mapping[tuple[str, str], Fault] = field(default_factory=dict)
     _late: list[tuple[str, bytes]] = field(default_factory=list)
 
-    def sites(self, expected: int, timeout: float) -> Sequence[str]:
-        """All of them are there from the start."""
-        return list(self.members)
+    def addresses(self, expected: int, timeout: float) -> Sequence[str]:
+        """Return all addresses at once.
 
-    def ask(self, requests: Mapping[str, bytes], timeout: float) -> Iterator[tuple[str, bytes | None]]:
-        """What is late from the round before, then the answers, each made when it is fetched."""
+        Parameters
+        ----------
+        expected : int
+            Not used: all clients are there from the start.
+        timeout : float
+            Not used.
+
+        Returns
+        -------
+        list of str
+            The addresses.
+        """
+        return list(self.nodes)
+
+    def exchange(self, requests: Mapping[str, bytes], timeout: float) -> Iterator[tuple[str, bytes | None]]:
+        """Yield the late replies of the round before, then the reply of each client.
+
+        Parameters
+        ----------
+        requests : mapping of str to bytes
+            The request for each address.
+        timeout : float
+            Not used.
+
+        Yields
+        ------
+        tuple of str and bytes
+            An address and its reply; None instead of a reply if the client crashed.
+        """
         late, self._late = self._late, []
         yield from late
-        for site, request in requests.items():
-            asked = Envelope.from_bytes(request)
-            fault = self.faults.get((site, describe_round(asked)), self.faults.get((site, asked.kind)))
+        for address, request in requests.items():
+            envelope = Envelope.from_bytes(request)
+            fault = self.faults.get((address, describe_round(envelope)), self.faults.get((address, envelope.kind)))
             if fault == "silent":
                 continue
-            reply = self.members[site].answer(request)
+            reply = self.nodes[address].answer(request)
             if fault == "late":
-                self._late.append((site, reply))
+                self._late.append((address, reply))
             else:
-                yield from ((site, one) for one in _deliver(reply, request, fault))
+                yield from ((address, one) for one in _deliver(reply, request, fault))
 
 
 def _deliver(reply: bytes, request: bytes, fault: Fault | None) -> Iterator[bytes | None]:
+    """Yield the reply as it arrives under a fault."""
+    refusal = Envelope(REFUSAL, in_reply_to=sha256_hex(request), code=ExitCode.INTERNAL).to_bytes()
     if fault == "failed":
-        yield Envelope(REFUSAL, in_reply_to=sha256_hex(request), code=ExitCode.INTERNAL).to_bytes()
+        yield refusal
     elif fault == "crashed":
         yield None
     elif fault == "garbled":
@@ -80,7 +122,7 @@ def _deliver(reply: bytes, request: bytes, fault: Fault | None) -> Iterator[byte
     if fault == "repeated":
         yield reply
     elif fault == "contradicting":
-        yield Envelope(REFUSAL, in_reply_to=sha256_hex(request), code=ExitCode.INTERNAL).to_bytes()
+        yield refusal
 
 
 def simulate_federation(
@@ -96,25 +138,70 @@ def simulate_federation(
     policy: Policy | Mapping[str, Policy] | None = None,
     faults: Mapping[tuple[str, str], Fault] | None = None,
     minimum: int = 1,
-    masked: SecureSumOptions | None = None,
+    secure_sum: SecureSumOptions | None = None,
     folder: Path | str | None = None,
     progress: Progress | None = None,
     **search: Unpack[SearchOptions],
 ) -> StudyOutcome:
-    """The same result as `discover`, byte for byte, by way of all the messages of an online study.
+    """Run a federated study in this process, with all its messages.
 
-    Data and settings (method, alpha, knowledge, max_conditioning_size, seed, rounds) are those of `discover`. Besides,
+    Without faults and policies, the result is that of `fedcdh.discover`, byte for byte.
 
-    - `policy`: of all sites, or of each; without one, research: nothing is held back;
-    - `faults`: what goes wrong, as {("north", "summary"): "silent"}; rounds are "profile", "summary", "answer" (all
-      further ones) and "answer 1", "answer 2", ...; faults are silent, late, repeated, contradicting, failed, crashed
-      and garbled;
-    - `masked`: summaries come under masks, with keys made for this; then rounds are "masking terms", "masking roster",
-      "masking delivery", "masking present" and "masking confirmations" in the place of "summary";
-    - `minimum`: sites without which there is no result; `accept_differences`: variables whose units need not be doubted;
-    - `folder`: where the result, the journal, the record of participation and, in `sites`, what each site remembers go;
-      else they are not kept.
+    Parameters
+    ----------
+    data : table, mapping of str to table
+        The rows, as for `fedcdh.discover`.
+    domain : str, optional
+        The column that names the client of each row.
+    names : sequence of str, optional
+        Names of the columns of arrays.
+    variables : sequence of str, optional
+        The variables of the study. By default all columns.
+    kinds : mapping of str, optional
+        "continuous" or "categorical" for variables whose kind is not to be taken from the data.
+    knowledge : Knowledge, optional
+        Background knowledge.
+    max_missing_share : float, default 0.5
+        Largest share of rows with missing values that a client may leave out.
+    accept_differences : collection of str, optional
+        Variables whose ranges or levels really differ between clients.
+    policy : Policy or mapping of str to Policy, optional
+        The policy of all clients, or of each. By default, disclosure control is switched off.
+    faults : mapping, optional
+        What goes wrong, such as ``{("north", "summary"): "silent"}``. Rounds are "profile", "summary", "answer" (all
+        adaptive rounds), "answer 1", "answer 2", and so on; with `secure_sum`, "masking terms", "masking roster",
+        "masking delivery", "masking present" and "masking confirmations" replace "summary". Faults are "silent",
+        "late", "repeated", "contradicting", "failed", "crashed" and "garbled".
+    minimum : int, default 1
+        Smallest number of clients in a result.
+    secure_sum : SecureSumOptions, optional
+        Add the summaries by secure aggregation, with keys made for this study.
+    folder : Path or str, optional
+        Where to keep the result, the journal, the record of participation and, in `sites`, the ledgers of the clients.
+        By default nothing is kept.
+    progress : callable, optional
+        Called with the progress of the search.
+    **search
+        Settings of the search: method, alpha, max_conditioning_size, seed, rounds.
 
+    Returns
+    -------
+    StudyOutcome
+        The result, the study as it was planned, and the record of participation.
+
+    Raises
+    ------
+    QuorumError
+        If fewer clients than the minimum take part.
+    SettingsError
+        If a fault names an unknown client, round or failure.
+
+    See Also
+    --------
+    fedcdh.discover : The same result without messages.
+
+    Examples
+    --------
     >>> from fedcdh.evaluation.demo import hospital_study
     >>> study = hospital_study().columns()
     >>> outcome = simulate_federation(study, domain="hospital", faults={("coast", "summary"): "silent"})
@@ -123,31 +210,34 @@ def simulate_federation(
     >>> len([event for event in outcome.participation.events if event.what == "accepted"])
     9
     """
-    declaration, kinds = Declaration(knowledge=knowledge or NO_KNOWLEDGE), kinds or {}
     terms = StudyTerms(
-        declaration=declaration,
-        kinds=kinds,
+        declaration=Declaration(knowledge=knowledge or NO_KNOWLEDGE),
+        kinds=kinds or {},
         accept_differences=accept_differences,
         minimum=minimum,
-        masked=masked,
+        secure_sum=secure_sum,
         **search,
     )
     tables = split_by_client(data, domain, names, variables)
     _check_faults(faults or {}, tables)
     with nullcontext(folder) if folder else tempfile.TemporaryDirectory(prefix="fedcdh-") as place:
-        members = {
-            client: ClientNode(
-                client,
-                partial(_return_table, table),
-                _client_policy(policy, client),
-                max_missing_share=max_missing_share,
-                key=SigningKey.generate() if masked else None,
-                memory=Path(place, "sites", safe_file_name(client)),
-                answered=Answered(Path(place, "sites", safe_file_name(client), "answered.json")),
-            )
+        nodes = {
+            client: _build_node(client, table, _client_policy(policy, client), Path(place, "sites"))
             for client, table in tables.items()
         }
-        return conduct_study(InProcessTransport(members, faults or {}), terms, place, progress=progress)
+        nodes = {client: replace(node, max_missing_share=max_missing_share) for client, node in nodes.items()}
+        if secure_sum is not None:
+            nodes = {client: replace(node, key=SigningKey.generate()) for client, node in nodes.items()}
+        return conduct_study(InProcessTransport(nodes, faults or {}), terms, place, progress=progress)
+
+
+def _build_node(client: str, table: Table, policy: Policy, sites: Path) -> ClientNode:
+    """Return a client with a folder of its own, and with a ledger if its policy controls disclosure."""
+    memory = sites / safe_file_name(client)
+    gate = None
+    if policy.disclosure_control:
+        gate = ReleaseGate(ReleaseLedger(memory / LEDGER_FILE_NAME), max_plans=1)
+    return ClientNode(client, partial(_return_table, table), policy, gate=gate, memory=memory)
 
 
 def _return_table(table: Table) -> Table:
@@ -161,16 +251,13 @@ def _client_policy(policy: Policy | Mapping[str, Policy] | None, client: str) ->
 
 
 def _check_faults(faults: Mapping[tuple[str, str], Fault], clients: Collection[str]) -> None:
+    rounds = (PROFILE, SUMMARY, ANSWER, MASKING, *(f"{MASKING} {one.kind}" for one in REQUEST_TYPES))
     for (client, round_), fault in faults.items():
-        known = round_ in (
-            PROFILE,
-            SUMMARY,
-            ANSWER,
-            MASKING,
-            *(f"{MASKING} {one.kind}" for one in REQUEST_TYPES),
-        ) or re.fullmatch(f"{ANSWER} [1-9][0-9]*", round_)
+        known = round_ in rounds or re.fullmatch(f"{ANSWER} [1-9][0-9]*", round_)
         if client not in clients or not known or fault not in get_args(Fault):
             raise SettingsError(
-                f"faults has {(client, round_)!r}: {fault!r}; expected one of {', '.join(clients)} with {PROFILE!r}, "
-                f"{SUMMARY!r}, {ANSWER!r} or '{ANSWER} 1', and one of {', '.join(get_args(Fault))}"
+                f"There is the fault {(client, round_)!r}: {fault!r}. Expected one of the clients "
+                f"{', '.join(clients)}, one of the rounds {PROFILE!r}, {SUMMARY!r}, {ANSWER!r} or '{ANSWER} 1', and "
+                f"one of the failures {', '.join(get_args(Fault))}. Correct it.",
+                parameter="faults",
             )

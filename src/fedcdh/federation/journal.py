@@ -1,7 +1,7 @@
-"""What a coordinator has received, on disk: the files of a study by file, so that its commands open them.
+"""The files that a coordinator has received, in the formats of a study by file, so that its commands open them.
 
-A server that is started again goes on from here. A file comes after its signature, and the address of a site after
-its profile: what is complete counts, and nothing else does.
+A coordinator that is started again continues from these files. A file is written after its signature, and the address
+of a client after its profile, so an interrupted write leaves nothing that counts.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ PLAN_FILE = "study.plan.json"
 ADDRESSES_FILE = "sites.json"
 ROUNDS_FOLDER = "rounds"
 SUFFIXES = {"profile": ".profile.json", "summary": ".summary", "answer": ANSWER_SUFFIX}
-_MAX_FILE_NAME = 100  # letters of a file's name that any file system takes, with endings
+MAX_ADDRESSES_BYTES = 1 << 24
+_MAX_FILE_NAME = 100
+"""Length of a file name that every file system accepts, with suffixes added."""
 
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file and its signature document, which is empty where there is none."""
+    """A file and its signature document, which is empty if there is none."""
 
     content: bytes
     signature: bytes = b""
@@ -44,95 +46,102 @@ class Journal:
 
     folder: Path
 
-    def sites(self) -> dict[str, str]:
-        """The address of every client whose profile is here."""
+    def load_addresses(self) -> dict[str, str]:
+        """Return the address of every client whose profile is here."""
         path = self.folder / ADDRESSES_FILE
         if not path.exists():
             return {}
-        found: Any = parse_json(read_regular_file(path, 1 << 24, "the addresses of sites"), refuse=self._refuse)
+        text = read_regular_file(path, MAX_ADDRESSES_BYTES, "the addresses of clients")
+        found: Any = parse_json(text, refuse=self._error)
         if not isinstance(found, dict) or not all(isinstance(address, str) for address in found.values()):
-            raise self._refuse(f"{ADDRESSES_FILE} does not hold addresses")
+            raise self._error(f"{ADDRESSES_FILE} does not hold addresses")
         return found
 
-    def write_addresses(self, sites: dict[str, str]) -> None:
-        """Writes all addresses anew."""
-        write_atomically(self.folder / ADDRESSES_FILE, to_readable_json(sites))
+    def store_addresses(self, addresses: dict[str, str]) -> None:
+        """Replace all addresses."""
+        write_atomically(self.folder / ADDRESSES_FILE, to_readable_json(addresses))
 
     def path(self, kind: str, client: str, number: int = 0) -> Path:
-        """Where the file of a client is: never out of this folder, whatever it calls itself.
+        """Return the path of a client's file, which is inside the folder whatever the name of the client.
 
-        Where there are several of a kind, answers, they have the numbers of requests.
+        The answers of adaptive rounds carry the number of their request.
         """
         folder = self.folder / ROUNDS_FOLDER if number else self.folder
         return folder / f"{safe_file_name(client)}{SUFFIXES[kind].format(number)}"
 
-    def stored(self, kind: str, client: str, at_most: int, number: int = 0) -> StoredFile | None:
-        """What a client sent, if it is here."""
-        return self._stored(self.path(kind, client, number), at_most)
+    def load(self, kind: str, client: str, max_bytes: int, number: int = 0) -> StoredFile | None:
+        """Return the file that a client sent; None if it is not here."""
+        return self._load(self.path(kind, client, number), max_bytes)
 
-    def keep(self, kind: str, client: str, content: bytes, signature: bytes, number: int = 0) -> None:
-        """Writes what a client sent."""
-        self._keep(self.path(kind, client, number), StoredFile(content, signature))
+    def store(self, kind: str, client: str, file: StoredFile, number: int = 0) -> None:
+        """Write the file that a client sent."""
+        self._store(self.path(kind, client, number), file)
 
     @contextmanager
     def naming_file(self, kind: str, client: str, number: int = 0) -> Iterator[None]:
-        """What was stored is checked as if it came now."""
+        """Name the stored file in every error raised inside the context."""
         try:
             yield
         except FedCDHError as problem:
             path = self.path(kind, client, number)
-            raise type(problem)(f"{path}, which was stored, is no good ({problem}); remove it to ask again") from None
+            raise type(problem)(
+                f"The stored file {path} cannot be used. {problem} Remove the file to request it again."
+            ) from None
 
-    def forget(self, kind: str, client: str, number: int = 0) -> None:
-        """Removes what a client sent."""
+    def remove(self, kind: str, client: str, number: int = 0) -> None:
+        """Remove the file that a client sent."""
         path = self.path(kind, client, number)
         path.unlink(missing_ok=True)
         _signature_path(path).unlink(missing_ok=True)
 
-    def plan(self, at_most: int) -> StoredFile | None:
-        """The plan that the sites were sent, if there is one yet."""
-        return self._stored(self.folder / PLAN_FILE, at_most)
+    def load_plan(self, max_bytes: int) -> StoredFile | None:
+        """Return the plan that was sent to the clients; None if there is none yet."""
+        return self._load(self.folder / PLAN_FILE, max_bytes)
 
-    def write_plan(self, content: bytes, signature: bytes) -> None:
-        """Writes the plan before any site sees it."""
-        self._keep(self.folder / PLAN_FILE, StoredFile(content, signature))
+    def store_plan(self, file: StoredFile) -> None:
+        """Write the plan before any client receives it."""
+        self._store(self.folder / PLAN_FILE, file)
 
-    def requests(self, plan: StudyPlan) -> tuple[JointRequest, ...]:
-        """All that was asked in further rounds."""
+    def load_requests(self, plan: StudyPlan) -> tuple[JointRequest, ...]:
+        """Return all requests of adaptive rounds."""
         return read_requests(self.folder / ROUNDS_FOLDER, plan)
 
-    def request(self, number: int) -> StoredFile | None:
-        """A request of a further round as it was sent."""
-        return self._stored(self.folder / ROUNDS_FOLDER / REQUEST_FILE_NAME.format(number), MAX_TEXT_BYTES)
+    def load_request(self, number: int) -> StoredFile | None:
+        """Return the request of an adaptive round as it was sent; None if there is none."""
+        return self._load(self.folder / ROUNDS_FOLDER / REQUEST_FILE_NAME.format(number), MAX_TEXT_BYTES)
 
-    def keep_request(self, number: int, content: bytes, signature: bytes) -> StoredFile:
-        """Writes a request before any site sees it."""
-        self._keep(
-            self.folder / ROUNDS_FOLDER / REQUEST_FILE_NAME.format(number), stored := StoredFile(content, signature)
-        )
-        return stored
+    def store_request(self, number: int, file: StoredFile) -> None:
+        """Write a request before any client receives it."""
+        self._store(self.folder / ROUNDS_FOLDER / REQUEST_FILE_NAME.format(number), file)
 
-    def _stored(self, path: Path, at_most: int) -> StoredFile | None:
+    def _load(self, path: Path, max_bytes: int) -> StoredFile | None:
         if not path.exists():
             return None
         beside = _signature_path(path)
         signature = read_regular_file(beside, MAX_SIGNATURE_BYTES, "a signature") if beside.exists() else b""
-        return StoredFile(read_regular_file(path, at_most, "a file of this study"), signature)
+        return StoredFile(read_regular_file(path, max_bytes, "a file of this study"), signature)
 
-    def _keep(self, path: Path, stored: StoredFile) -> None:
+    def _store(self, path: Path, file: StoredFile) -> None:
         path.unlink(missing_ok=True)
-        if stored.signature:
-            write_atomically(_signature_path(path), stored.signature)
+        if file.signature:
+            write_atomically(_signature_path(path), file.signature)
         else:
             _signature_path(path).unlink(missing_ok=True)
-        write_atomically(path, stored.content)
+        write_atomically(path, file.content)
 
-    def _refuse(self, reason: str) -> SettingsError:
-        return SettingsError(f"{self.folder} cannot be continued ({reason}); choose another folder for the result")
+    def _error(self, reason: str) -> SettingsError:
+        return SettingsError(
+            f"The study in {self.folder} cannot be continued: {reason}. Expected the folder as the coordinator left "
+            "it. Choose another folder for the result."
+        )
 
 
 def safe_file_name(client: str) -> str:
-    """A name that any file system takes, and that leads nowhere else, for whatever a client calls itself."""
+    """Return a file name for a client that every file system accepts and that stays in its folder.
+
+    >>> safe_file_name("../north")
+    '%2E%2E%2Fnorth'
+    """
     name = quote(client, safe=" ").replace(".", "%2E")
     return name if len(name) <= _MAX_FILE_NAME else hashlib.sha256(client.encode()).hexdigest()
 

@@ -1,6 +1,6 @@
-"""Who took part in an online study, who did not and why, and every message with its size.
+"""The record of a federated study: which clients took part, which did not and why, and the size of every message.
 
-Sites are known by their address on the network, and by the name of the client once they have said it.
+A client is known by its address on the network, and by its name once it has sent a profile.
 """
 
 from __future__ import annotations
@@ -18,12 +18,30 @@ EventKind = Literal["sent", "accepted", "ignored", "refused", "missing", "stored
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened with one site in one round, as the coordinator saw it."""
+    """One event with one client in one round, as the coordinator saw it.
+
+    Parameters
+    ----------
+    time : str
+        Time of day in UTC, in ISO 8601.
+    round : str
+        Name of the round: "profile", "summary", "answer 1", ...
+    site : str
+        Address of the client.
+    client : str
+        Name of the client; empty until it is known.
+    what : str
+        "sent", "accepted", "ignored", "refused", "missing" or "stored".
+    bytes : int
+        Size of the message.
+    reason : str
+        Why a message was refused or is missing.
+    """
 
     time: str
     round: str
     site: str
-    client: str  # empty until it is known
+    client: str
     what: EventKind
     bytes: int = 0
     reason: str = ""
@@ -31,27 +49,52 @@ class Event:
 
 @dataclass
 class Participation:
-    """The record of one run of a study, in the order in which things happened."""
+    """The events of one run of a study, in their order.
+
+    Parameters
+    ----------
+    events : list of Event
+        All events so far.
+    clients : dict of str
+        Names of clients by address.
+
+    Examples
+    --------
+    >>> participation = Participation(clients={"7": "north"})
+    >>> participation.add("summary", "7", "missing", reason="no reply in time")
+    >>> participation.missing
+    {'north': 'summary: no reply in time'}
+    """
 
     events: list[Event] = field(default_factory=list)
-    clients: dict[str, str] = field(default_factory=dict)  # by address
+    clients: dict[str, str] = field(default_factory=dict)
 
-    def note(self, round_: str, site: str, what: EventKind, size: int = 0, reason: str = "") -> None:
-        """Adds what happened, with the time of day."""
+    def add(self, round_: str, address: str, what: EventKind, size: int = 0, reason: str = "") -> None:
+        """Add an event with the present time.
+
+        Parameters
+        ----------
+        round_ : str
+            Name of the round.
+        address : str
+            Address of the client.
+        what : str
+            Kind of the event.
+        size : int, default 0
+            Size of the message in bytes.
+        reason : str, optional
+            Why a message was refused or is missing.
+        """
         time = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self.events.append(Event(time, round_, site, self.clients.get(site, ""), what, size, reason))
-
-    def named(self, site: str) -> str:
-        """The client at an address, or the address."""
-        return self.clients.get(site, site)
+        self.events.append(Event(time, round_, address, self.clients.get(address, ""), what, size, reason))
 
     @property
     def missing(self) -> Mapping[str, str]:
-        """Who is not in the result, and why: the last that was said of them, unless all ended well."""
+        """Return the clients that are not in the result, with the reason."""
         last: dict[str, Event] = {}
         for event in self.events:
             if event.what not in ("sent", "ignored"):
-                last[self.named(event.site)] = event
+                last[self.clients.get(event.site, event.site)] = event
         return {
             name: f"{event.round}: {event.reason}"
             for name, event in last.items()
@@ -60,16 +103,22 @@ class Participation:
 
     @property
     def bytes_sent(self) -> int:
-        """To all sites."""
+        """Return the bytes sent to all clients."""
         return sum(event.bytes for event in self.events if event.what == "sent")
 
     @property
     def bytes_received(self) -> int:
-        """From all sites, whatever became of it."""
+        """Return the bytes received from all clients, refused messages included."""
         return sum(event.bytes for event in self.events if event.what in ("accepted", "ignored", "refused"))
 
     def to_json(self) -> str:
-        """For the file beside the result."""
+        """Return the text of participation.json.
+
+        Returns
+        -------
+        str
+            The missing clients and all events.
+        """
         return to_readable_json(
             {"format": FORMAT, "missing": dict(self.missing), "events": [asdict(event) for event in self.events]}
         )

@@ -1,12 +1,15 @@
-"""The settings of a site that is online, in a file of its own (`site.toml`) that stays there.
+"""The configuration file of a client, `site.toml`, which stays at the site.
 
-client = "north"
-data = "export/*.csv"      # or a list; paths are seen from where this file is
-policy = "policy.toml"
-map = "names.toml"
-key = "site.key"
-complete = true            # the profile is of complete rows, as the summary is: for tables with few gaps
-masked_only = true         # no summary leaves but under masks (docs/masking.md)
+Example::
+
+    client = "north"
+    data = "export/*.csv"      # or a list; paths are relative to this file
+    policy = "policy.toml"
+    column_map = "names.toml"
+    key = "site.key"
+    max_plans = 2              # plans that the client answers without a person (default 1)
+    complete = true            # describe only complete rows in the profile, as in the summary
+    masked_only = true         # let no summary leave except in a secure sum
 """
 
 from __future__ import annotations
@@ -23,61 +26,68 @@ from fedcdh._runtime.cpu_count import MAX_WORKERS
 from fedcdh.data.readers import CsvStyle, open_tables, read_column_map
 from fedcdh.errors import SettingsError
 from fedcdh.federation.site import ClientNode
-from fedcdh.federation.site_memory import Answered
 from fedcdh.messages.signing import SigningKey
 from fedcdh.privacy.disclosure.policy import Policy
-from fedcdh.privacy.ledger import LEDGER_FILE_NAME, ReleaseLedger, default_ledger
 from fedcdh.privacy.ledger.gate import ReleaseGate
+from fedcdh.privacy.ledger.ledger_file import LEDGER_FILE_NAME, ReleaseLedger, default_ledger
 from fedcdh.privacy.releases import invert_renames
 
 MAX_CONFIG_BYTES = 1 << 20
+_RENAMED_KEYS = {"map": "column_map", "max_dropped": "max_missing_share", "plans_at_most": "max_plans"}
+_REMOVED_KEYS = {"answered": "The release ledger now holds what this file held."}
 _CSV_KEYS = ("delimiter", "decimal", "encoding", "missing")
 _SECURE_SUM_KEYS = ("masking", "masked_only", "peers")
-_KEYS = (
-    "client",
-    "data",
-    "variables",
-    "map",
-    "policy",
-    "key",
-    "max_missing_share",
-    "complete",
-    "answered",
-    "max_plans",
-)
+_KEYS = ("client", "data", "variables", "column_map", "policy", "key", "max_missing_share", "complete", "max_plans")
 _ALLOWED_KEYS = (*_KEYS, "ledger", "workers", *_SECURE_SUM_KEYS, *_CSV_KEYS)
 
 
 def read_site_config(path: str | Path) -> ClientNode:
-    """The site of a settings file; a key that has a passphrase takes it from FEDCDH_PASSPHRASE."""
+    """Read the configuration of a client.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, usually `site.toml`. The passphrase of a protected key is taken from the environment variable
+        FEDCDH_PASSPHRASE.
+
+    Returns
+    -------
+    ClientNode
+        The client, ready to answer.
+
+    Raises
+    ------
+    SettingsError
+        If the file has an unknown key, or a value that cannot be used.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "site.toml"
+    >>> _ = path.write_text('client = "north"\\ndata = "export.csv"', encoding="utf-8")
+    >>> read_site_config(path).client
+    'north'
+    """
     path = Path(path).absolute()
-    found = strict_toml.parse_toml(
-        read_regular_file(path, MAX_CONFIG_BYTES, "the settings of a site", refuse=_config_error), refuse=_config_error
-    )
-    expect_table(found, _ALLOWED_KEYS, "the file", refuse=_config_error)
-    if not is_name(found.get("client")) or "data" not in found:
-        raise _config_error('it needs client = "the name of this site" and data = "its files"')
+    content = read_regular_file(path, MAX_CONFIG_BYTES, "the configuration of a site", refuse=_config_error)
+    found = strict_toml.parse_toml(content, refuse=_config_error)
+    _check_keys(found)
     here = path.parent
     data, style = _parse_paths(found["data"], here), _parse_csv_style(found)
-    renames = read_column_map(here / _parse_text(found, "map")) if "map" in found else {}
+    renames = read_column_map(here / _parse_text(found, "column_map")) if "column_map" in found else {}
     key = _read_key(here / _parse_text(found, "key")) if "key" in found else None
+    variables = expect_strings(found["variables"], "variables", refuse=_config_error) if "variables" in found else None
     return ClientNode(
         client=found["client"],
         rows=lambda: open_tables(data, rename=renames or None, style=style),
         policy=_read_policy(found, here),
         own=invert_renames(renames),
-        variables=expect_strings(found["variables"], "variables", refuse=_config_error)
-        if "variables" in found
-        else None,
+        variables=variables,
         key=key,
         max_missing_share=expect_number(found.get("max_missing_share", 0.5), "max_missing_share", refuse=_config_error),
         workers=_parse_workers(found),
         complete=_parse_bool(found, "complete"),
-        answered=Answered(
-            here / _parse_text(found, "answered", "answered.json"),
-            expect_integer(found.get("max_plans", 1), "max_plans", refuse=_config_error),
-        ),
-        gate=ReleaseGate(_open_ledger(found, here), key),
+        gate=ReleaseGate(_open_ledger(found, here), key, max_plans=_parse_max_plans(found)),
         memory=here / _parse_text(found, "masking", "masking"),
         masked_only=_parse_bool(found, "masked_only"),
         peers=_read_peers(here / _parse_text(found, "peers")) if "peers" in found else None,
@@ -85,49 +95,66 @@ def read_site_config(path: str | Path) -> ClientNode:
 
 
 def _config_error(reason: str) -> SettingsError:
-    return SettingsError(f"the settings of this site cannot be used: {reason}; correct site.toml")
+    return SettingsError(f"The configuration of this site cannot be used: {reason}. Correct site.toml.")
 
 
-def _parse_text(found: dict[str, Any], key: str, otherwise: str = "") -> str:
-    text = found.get(key, otherwise)
+def _check_keys(found: dict[str, Any]) -> None:
+    for old, new in _RENAMED_KEYS.items():
+        if old in found:
+            raise _config_error(f"it has the key {old!r} of an older version, which is now called {new!r}")
+    for old, reason in _REMOVED_KEYS.items():
+        if old in found:
+            raise SettingsError(f"The configuration has the key {old!r} of an older version. {reason} Remove the key.")
+    expect_table(found, _ALLOWED_KEYS, "the file", refuse=_config_error)
+    if not is_name(found.get("client")) or "data" not in found:
+        raise _config_error('it needs client = "the name of this site" and data = "its files"')
+
+
+def _parse_text(found: dict[str, Any], key: str, default: str = "") -> str:
+    text = found.get(key, default)
     if not isinstance(text, str) or not text:
         raise _config_error(f"{key} should be a text, found {abbreviate(text)}")
     return text
 
 
 def _open_ledger(found: dict[str, Any], here: Path) -> ReleaseLedger:
-    """Beside the settings, unless they or FEDCDH_LEDGER say otherwise: a service may have no home."""
+    """Return the ledger beside the file, unless the file or FEDCDH_LEDGER names another; a service has no home."""
     if "ledger" not in found and os.environ.get("FEDCDH_LEDGER"):
         return default_ledger()
     return ReleaseLedger(here / _parse_text(found, "ledger", LEDGER_FILE_NAME))
 
 
 def _read_peers(path: Path) -> dict[str, str]:
-    """TOML: the client's name = its public key."""
-    found = strict_toml.parse_toml(
-        read_regular_file(path, MAX_CONFIG_BYTES, "the public keys of other sites", refuse=_config_error),
-        refuse=_config_error,
-    )
+    """Read a TOML file with the public key of each client."""
+    content = read_regular_file(path, MAX_CONFIG_BYTES, "the public keys of other sites", refuse=_config_error)
+    found = strict_toml.parse_toml(content, refuse=_config_error)
     for client, public in found.items():
         if not is_key(public):
-            raise _config_error(f'{path.name}: {client!r} has no key; expected "{client}" = "ed25519:..."')
+            raise _config_error(f'in {path.name}, {client!r} has no key; expected "{client}" = "ed25519:..."')
     return found
 
 
 def _parse_bool(found: dict[str, Any], key: str) -> bool:
-    truth = found.get(key, False)
-    if not isinstance(truth, bool):
-        raise _config_error(f"{key} should be true or false, found {abbreviate(truth)}")
-    return truth
+    value = found.get(key, False)
+    if not isinstance(value, bool):
+        raise _config_error(f"{key} should be true or false, found {abbreviate(value)}")
+    return value
 
 
 def _parse_workers(found: dict[str, Any]) -> int | None:
-    """Threads: as many as the plan lets there be, unless the file says otherwise."""
+    """Return the number of threads; None for as many as processors and memory allow."""
     if "workers" not in found:
         return None
     count = expect_integer(found["workers"], "workers", refuse=_config_error)
     if not 1 <= count <= MAX_WORKERS:
         raise _config_error(f"workers should be from 1 to {MAX_WORKERS}, found {count}")
+    return count
+
+
+def _parse_max_plans(found: dict[str, Any]) -> int:
+    count = expect_integer(found.get("max_plans", 1), "max_plans", refuse=_config_error)
+    if count < 1:
+        raise _config_error(f"max_plans should be at least 1, found {count}")
     return count
 
 
@@ -146,9 +173,8 @@ def _parse_csv_style(found: dict[str, Any]) -> CsvStyle:
 def _read_policy(found: dict[str, Any], here: Path) -> Policy:
     if "policy" not in found:
         return Policy()
-    return Policy.from_toml(
-        read_regular_file(here / _parse_text(found, "policy"), MAX_CONFIG_BYTES, "a policy", refuse=_config_error)
-    )
+    path = here / _parse_text(found, "policy")
+    return Policy.from_toml(read_regular_file(path, MAX_CONFIG_BYTES, "a policy", refuse=_config_error))
 
 
 def _read_key(path: Path) -> SigningKey:

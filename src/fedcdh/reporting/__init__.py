@@ -18,7 +18,24 @@ phrases
     Names, numbers and findings in plain English.
 """
 
+from typing import TYPE_CHECKING
+
 from fedcdh._runtime.lazy_exports import attach
+
+if TYPE_CHECKING:
+    from fedcdh.reporting.data_frames import to_pandas, to_polars
+    from fedcdh.reporting.graph_drawing.svg import render_svg
+    from fedcdh.reporting.html.page import render_report, write_report
+    from fedcdh.reporting.html.schema import check_document, parse_document, read_document
+    from fedcdh.reporting.notebook import render_html
+    from fedcdh.reporting.plots import plot, save
+    from fedcdh.reporting.result_files import (
+        GraphClaims,
+        read_graph_claims,
+        render_edges_csv,
+        render_result_json,
+        write_result,
+    )
 
 __all__ = [
     "GraphClaims",

@@ -24,7 +24,7 @@ from fedcdh.messages._software import SOFTWARE
 from fedcdh.summaries.aggregation import Cohort
 
 FORMAT = "fedcdh-result-2"
-"""Version 2 renamed keys: `max_conditioning_size`, `uncontrolled_clients`, and those of stability."""
+"""Version 2 renamed keys: `max_conditioning_size`, `without_disclosure_control`, and those of stability."""
 OLD_FORMATS = ("fedcdh-result-1",)
 MAX_RESULT_BYTES = 1 << 28
 """Size of the largest result.json that is read; a thousand variables have half a million pairs."""
@@ -36,7 +36,7 @@ def write_result(
     stability: Stability | None = None,
     row_stability: Stability | None = None,
     *,
-    uncontrolled_clients: Collection[str] = (),
+    without_disclosure_control: Collection[str] = (),
 ) -> tuple[Path, ...]:
     """Write the files of a result into a folder.
 
@@ -50,7 +50,7 @@ def write_result(
         The stability of the result with other clients, `result.stability()`.
     row_stability : Stability, optional
         The stability of the result with resampled rows, `result.stability(replicates=...)`.
-    uncontrolled_clients : collection of str, optional
+    without_disclosure_control : collection of str, optional
         Clients whose summaries were made without disclosure control. The result and its report name them.
 
     Returns
@@ -71,7 +71,9 @@ def write_result(
         "graph.txt": f"{result}\n",
         "graph.dot": to_dot(result.graph, result.changing),
         "edges.csv": render_edges_csv(result),
-        "result.json": render_result_json(result, stability, row_stability, uncontrolled_clients=uncontrolled_clients),
+        "result.json": render_result_json(
+            result, stability, row_stability, without_disclosure_control=without_disclosure_control
+        ),
     }
     written = tuple(Path(folder) / name for name in contents)
     for path, content in zip(written, contents.values(), strict=True):
@@ -84,7 +86,7 @@ def render_result_json(
     stability: Stability | None = None,
     row_stability: Stability | None = None,
     *,
-    uncontrolled_clients: Collection[str] = (),
+    without_disclosure_control: Collection[str] = (),
 ) -> str:
     """Return the text of result.json.
 
@@ -96,7 +98,7 @@ def render_result_json(
         The stability of the result with other clients.
     row_stability : Stability, optional
         The stability of the result with resampled rows.
-    uncontrolled_clients : collection of str, optional
+    without_disclosure_control : collection of str, optional
         Clients whose summaries were made without disclosure control.
 
     Returns
@@ -127,7 +129,7 @@ def render_result_json(
         "notes": result.notes,
         **({} if stability is None else {"stability": stability_to_dict(stability)}),
         **({} if row_stability is None else {"row_stability": stability_to_dict(row_stability)}),
-        **({"uncontrolled_clients": sorted(uncontrolled_clients)} if uncontrolled_clients else {}),
+        **({"without_disclosure_control": sorted(without_disclosure_control)} if without_disclosure_control else {}),
     }
     return json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 

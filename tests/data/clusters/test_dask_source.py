@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import operator
 import os
-import platform
-import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial, reduce
-from threading import Barrier
 
 import clustered
 import numpy as np
@@ -19,11 +15,10 @@ import pytest
 from clustered import PLAN, packed, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from threadpoolctl import ThreadpoolController
 
 from fedcdh.data.clusters import DaskRows, RayRows, partitions
 from fedcdh.data.sources import InMemorySource, PartitionedSource, TableSource
-from fedcdh.errors import DataError, MissingDependencyError, SettingsError
+from fedcdh.errors import DataError, MissingDependencyError
 from fedcdh.privacy.ledger import ReleaseLedger
 from fedcdh.privacy.releases import release
 from fedcdh.summaries.accumulator import summarize
@@ -162,88 +157,6 @@ def test_other_tables_and_missing_libraries_say_what_to_do(monkeypatch):
     monkeypatch.setitem(sys.modules, "dask.dataframe", None)
     with pytest.raises(MissingDependencyError, match=r"pip install 'fedcdh\[dask\]'"):
         DaskRows(TABLE)
-
-
-def test_a_worker_with_another_version_is_refused(monkeypatch):
-    given_out = partitions.make_task(clustered.where, "the table")
-    monkeypatch.setattr(partitions, "FEDCDH_VERSION", "0.0.1")
-    with pytest.raises(SettingsError, match=r"a worker of the cluster has fedcdh 0\.0\.1, but the work came from"):
-        partitions.FEDCDH_VERSION(given_out(TABLE))
-
-
-@given(st.integers(1, 600))
-def test_sums_are_made_of_few_at_a_time(leaves):
-    most, waiting, held = 0, 0, 0
-
-    def join(few):
-        nonlocal most, waiting
-        most, waiting = max(most, len(few)), waiting - len(few) + 1
-        return sum(few)
-
-    def coming():
-        nonlocal waiting, held
-        for _ in range(leaves):
-            waiting += 1
-            held = max(held, waiting)
-            yield 1
-
-    assert partitions.tree_reduce(coming(), join) == leaves
-    assert most <= partitions.FAN_IN
-    assert held <= partitions.FAN_IN * 4  # levels of 8: 600 leaves are fewer than 8⁴
-
-
-@pytest.fixture
-def two_blas_threads():
-    """Whatever the environment says, and set by no thread in particular."""
-    controller = ThreadpoolController()
-    limited = controller.limit(limits=2, user_api="blas")
-    let_go = [getattr(library, "clear_controlling_thread", lambda: None) for library in controller.lib_controllers]
-    for done in let_go:
-        done()
-    yield clustered.threads(None)
-    limited.restore_original_limits()
-    for done in let_go:
-        done()
-
-
-@pytest.mark.parametrize("again", range(5))
-def test_threads_of_a_worker_leave_its_linear_algebra_as_it_was(two_blas_threads, again):
-    before, together = two_blas_threads, Barrier(4, timeout=300)
-
-    def work(source):
-        together.wait()
-        return clustered.threads(source)
-
-    with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(partitions.make_task(work, "the table"), [TABLE] * 8)) == [1] * 8
-    assert clustered.threads(None) == before
-
-
-FAULTS = """
-import resource
-import numpy as np
-from fedcdh.data.clusters.worker_process import worker_settings
-
-def faults():  # pages that had to be asked for
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    for _ in range(100):
-        np.ones(1 << 17)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-
-first = faults()
-with worker_settings():
-    faults()
-    second = faults()
-print(first, second, faults())
-"""
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="this is about a setting of glibc")
-def test_workers_of_dask_keep_their_memory_while_they_add_up_and_no_longer():
-    setting = {**os.environ, "MALLOC_TRIM_THRESHOLD_": "65536"}  # as Dask starts them
-    run = subprocess.run([sys.executable, "-c", FAULTS], env=setting, capture_output=True, text=True, check=True)
-    before, meanwhile, afterwards = map(int, run.stdout.split())
-    assert meanwhile < min(before, afterwards) / 10
 
 
 class StandIn:

@@ -100,7 +100,7 @@ def files(inbox: Path) -> list[Path]:
 
 
 def take(adding: StreamingAggregation, paths: list[Path]) -> AggregationReport:
-    return adding.of(paths, max_summary_bytes(PLAN), SummaryReader(STUDY).unpack)
+    return adding.add_files(paths, max_summary_bytes(PLAN), SummaryReader(STUDY).unpack)
 
 
 def all_at_once(groups: dict[str, str] | None = None) -> Aggregate:
@@ -126,13 +126,13 @@ def add(inbox: Path, target: Path, *more: object) -> int:
 @given(order=st.permutations(range(len(CLIENTS))), stops=st.sets(st.integers(1, len(CLIENTS) - 1)), again=st.booleans())
 @settings(max_examples=30, deadline=None)
 def test_any_order_and_any_portions_give_the_sum_of_all(inbox, tmp_path_factory, order, stops, again):
-    adding = StreamingAggregation.beside(tmp_path_factory.mktemp("sums") / "total", STUDY)
+    adding = StreamingAggregation.for_output(tmp_path_factory.mktemp("sums") / "total", STUDY)
     paths = [files(inbox)[place] for place in order]
     edges = [0, *sorted(stops), len(paths)]
     for start, stop in pairwise(edges):
         outcome = take(adding, paths[0 if again else start : stop])
-        assert outcome.new == stop - start
-        assert outcome.before == (start if again else 0)
+        assert outcome.n_added == stop - start
+        assert outcome.n_known == (start if again else 0)
         assert not outcome.refused
     message = outcome.sums.message()
     assert same(message.aggregate, all_at_once())
@@ -140,7 +140,7 @@ def test_any_order_and_any_portions_give_the_sum_of_all(inbox, tmp_path_factory,
         client: hashlib.sha256(path.read_bytes()).hexdigest()
         for client, path in zip(CLIENTS, files(inbox), strict=True)
     }
-    straight = take(StreamingAggregation.beside(tmp_path_factory.mktemp("sums") / "total", STUDY), files(inbox))
+    straight = take(StreamingAggregation.for_output(tmp_path_factory.mktemp("sums") / "total", STUDY), files(inbox))
     assert pack_aggregate(message) == pack_aggregate(straight.sums.message())
 
 
@@ -168,7 +168,7 @@ def test_noise_adds_up_and_all_clients_stand_together():
     message = sums.message()
     assert same(message.aggregate, Aggregate.from_total(cohort.total, plan))
     assert unpack_aggregate(pack_aggregate(message), plan).aggregate.total == cohort.total
-    with pytest.raises(SettingsError, match="leave the groups out"):
+    with pytest.raises(SettingsError, match="Leave the groups out"):
         RunningSum(study, dict.fromkeys(CLIENTS, "all"))
 
 
@@ -242,12 +242,12 @@ def test_every_file_that_is_refused_is_named_and_the_others_are_kept(inbox, tmp_
     for client in ("site b", "site d", "site e"):
         write(sent, client)
     assert add(inbox, tmp_path / "total", sent) == 0
-    assert "total.adding): 4; named again, and unchanged: 4." in capsys.readouterr().out
+    assert "total.adding): 4; named again and unchanged: 4." in capsys.readouterr().out
     assert same(unpack_aggregate((tmp_path / "total").read_bytes(), PLAN).aggregate, all_at_once())
 
 
 def test_each_check_of_arrival_is_made(inbox, tmp_path):
-    adding = StreamingAggregation.beside(tmp_path / "total", STUDY)
+    adding = StreamingAggregation.for_output(tmp_path / "total", STUDY)
     other = replace(PLAN, study="another")
     wrong_plan = tmp_path / "plan.summary"
     wrong_plan.write_bytes(pack_summary(SummaryMessage(summary_of("site g", other)), other))
@@ -287,16 +287,14 @@ def test_which_of_two_summaries_holds_is_decided_by_no_order(inbox, tmp_path_fac
         write(folder, "site d", summary_of("site d", seed=1), name="other d"),
         write(folder, "site f", replace(SUMMARIES["site e"], clients=("site f",))),
     ]
-    paths, adding = [*settled, *contested], StreamingAggregation.beside(folder / "total", STUDY)
+    paths, adding = [*settled, *contested], StreamingAggregation.for_output(folder / "total", STUDY)
     for start, stop in pairwise([0, *sorted(stops), len(paths)]):
         take(adding, [paths[place] for place in order[start:stop]])
     for named, refused in ((settled, []), (paths, contested)):  # not forgotten, and told of with the files at hand
         outcome = take(adding, named)
         assert outcome.sums.contested == ("site d", "site e", "site f")
         assert [path for path, _ in outcome.refused] == sorted(refused)
-        with pytest.raises(
-            DuplicateClientError, match="which summary holds is not known of client site d, site e, site f"
-        ):
+        with pytest.raises(DuplicateClientError, match="conflicting summaries of client site d, site e, site f"):
             outcome.sums.message()
 
 
@@ -310,7 +308,7 @@ def test_a_third_summary_is_judged_by_both_others_in_any_order(tmp_path_factory,
         write(folder, "site f"),
         write(folder, "site f", replace(SUMMARIES["site e"], clients=("site f",)), name="other f"),
     ]
-    adding = StreamingAggregation.beside(folder / "total", STUDY)
+    adding = StreamingAggregation.for_output(folder / "total", STUDY)
     for start, stop in pairwise([0, *sorted(stops), len(paths)]):
         take(adding, [paths[place] for place in order[start:stop]])
     outcome = take(adding, paths)
@@ -319,13 +317,13 @@ def test_a_third_summary_is_judged_by_both_others_in_any_order(tmp_path_factory,
 
 
 def test_whoever_sends_ever_more_summaries_fills_no_disk(tmp_path):
-    adding, sums = StreamingAggregation.beside(tmp_path / "total", STUDY), RunningSum(STUDY)
+    adding, sums = StreamingAggregation.for_output(tmp_path / "total", STUDY), RunningSum(STUDY)
     for number in range(6 * len(CLIENTS) + 100):
         message = SummaryMessage(replace(summary_of("site a", seed=number % 7), clients=("site a",)))
         with nullcontext() if not number else pytest.raises(DuplicateClientError):
             sums.add(message, f"{number:064x}")
     adding.journal.write_bytes(sums.to_bytes())
-    assert adding.begun().contested == ("site a",)
+    assert adding.resume().contested == ("site a",)
 
 
 def test_one_summary_is_added_once():
@@ -359,7 +357,7 @@ def test_what_cannot_be_true_contests_nothing(inbox, tmp_path, first):
         "true": write(tmp_path, "site d", name="true"),
         "false": write(tmp_path, "site d", more_rows(SUMMARIES["site d"]), name="false"),
     }
-    adding = StreamingAggregation.beside(tmp_path / "total", STUDY)
+    adding = StreamingAggregation.for_output(tmp_path / "total", STUDY)
     for path in (sent.pop(first), *sent.values()):
         outcome = take(adding, [path])
     assert outcome.sums.contested == ()
@@ -461,7 +459,10 @@ def test_a_sum_in_the_making_is_called_so_where_a_sum_is_expected(inbox, tmp_pat
 
 def test_what_stops_the_writing_is_told_with_the_name_of_the_file(inbox, tmp_path, capsys, monkeypatch):
     """On a full disk, the system names none."""
-    for number, advice in ((errno.ENOSPC, ", or delete other files there."), (errno.EACCES, ", or change the permissions.")):
+    for number, advice in (
+        (errno.ENOSPC, ", or delete other files there."),
+        (errno.EACCES, ", or change the permissions."),
+    ):
 
         def refused(handle, data, number=number):
             raise OSError(number, os.strerror(number))
@@ -479,7 +480,7 @@ def test_groups_whose_names_no_file_can_hold_are_refused_before_anything_is_adde
     for name in ("north\tcoast", " ", "n" * 201):
         table.write_text(f"client,group\n{CLIENTS[0]},{name}\n" + "".join(f"{c},south\n" for c in CLIENTS[1:]))
         assert add(inbox, tmp_path / "total", inbox / "sent", "--groups", table) == 2
-        assert "rename it" in capsys.readouterr().err
+        assert "Rename it" in capsys.readouterr().err
     assert not (tmp_path / "total.adding").exists()
 
 
@@ -489,7 +490,9 @@ def test_a_file_that_cannot_be_read_is_refused_like_any_other(inbox, tmp_path):
             raise PermissionError(13, "Permission denied", f"{path}.sig")
         return SummaryReader(STUDY).unpack(path, content)
 
-    outcome = StreamingAggregation.beside(tmp_path / "total", STUDY).of(files(inbox), max_summary_bytes(PLAN), opened)
+    outcome = StreamingAggregation.for_output(tmp_path / "total", STUDY).add_files(
+        files(inbox), max_summary_bytes(PLAN), opened
+    )
     ((path, problem),) = outcome.refused
     assert path.stem == "site b"
     assert str(problem).startswith(f"{path}.sig cannot be read (Permission denied)")
@@ -499,7 +502,7 @@ def test_a_file_that_cannot_be_read_is_refused_like_any_other(inbox, tmp_path):
 def test_a_sum_of_several_clients_is_no_summary():
     sums = RunningSum(STUDY)
     pair = admit_summaries([SUMMARIES["site a"], SUMMARIES["site b"]], PLAN, without=CLIENTS[2:]).total
-    with pytest.raises(SummaryError, match="expected the summary of one client"):
+    with pytest.raises(SummaryError, match="Expected the summary of one client"):
         sums.add(SummaryMessage(pair), "0" * 64)
     assert sums.lacking == CLIENTS
 
@@ -546,8 +549,8 @@ def test_of_nothing_but_copies_nothing_is_said_to_be_kept(inbox, tmp_path, capsy
 
 
 def test_research_is_remembered_through_a_stop(inbox, tmp_path):
-    adding = StreamingAggregation.beside(tmp_path / "total", STUDY)
-    take(adding, [write(tmp_path, "site f", research=True)])
+    adding = StreamingAggregation.for_output(tmp_path / "total", STUDY)
+    take(adding, [write(tmp_path, "site f", disclosure_control=False)])
     outcome = take(adding, files(inbox)[:5])
     assert outcome.sums.message().without_disclosure_control == ("site f",)
 
@@ -563,11 +566,11 @@ def test_a_file_that_changed_since_it_was_added_is_named(inbox, tmp_path, capsys
     assert add(inbox, target, path) == 5
     said = capsys.readouterr().err
     assert str(path) in said
-    assert "changed since" in said
+    assert "changed after it was added" in said
 
 
 def test_a_stop_in_the_middle_keeps_what_was_added(inbox, tmp_path):
-    adding = StreamingAggregation.beside(tmp_path / "total", STUDY)
+    adding = StreamingAggregation.for_output(tmp_path / "total", STUDY)
     receiving, opened = SummaryReader(STUDY), []
 
     def stopped(path: Path, content: bytes) -> SummaryMessage:
@@ -577,8 +580,8 @@ def test_a_stop_in_the_middle_keeps_what_was_added(inbox, tmp_path):
         return receiving.unpack(path, content)
 
     with pytest.raises(KeyboardInterrupt):
-        adding.of(files(inbox), max_summary_bytes(PLAN), stopped)
-    assert set(adding.begun().added) == set(CLIENTS[:4])
+        adding.add_files(files(inbox), max_summary_bytes(PLAN), stopped)
+    assert set(adding.resume().added) == set(CLIENTS[:4])
     assert same(take(adding, files(inbox)[4:]).sums.message().aggregate, all_at_once())
 
 
@@ -598,17 +601,17 @@ def test_a_request_to_end_keeps_what_was_added(inbox, tmp_path, capsys, monkeypa
         assert add(inbox, tmp_path / "total") == 130
     assert "Run the command again" in capsys.readouterr().err
     assert signal.signal(signal.SIGTERM, inherited) is before
-    assert set(StreamingAggregation.beside(tmp_path / "total", STUDY).begun().added) == set(CLIENTS[:4])
+    assert set(StreamingAggregation.for_output(tmp_path / "total", STUDY).resume().added) == set(CLIENTS[:4])
     assert add(inbox, tmp_path / "total") == 0
 
 
 def test_half_a_summary_is_never_kept(inbox, tmp_path, monkeypatch):
     """A stop between two of the numbers that belong together: what is on disk is as it was before."""
-    adding = StreamingAggregation.beside(tmp_path / "total", STUDY)
+    adding = StreamingAggregation.for_output(tmp_path / "total", STUDY)
     take(adding, files(inbox)[:2])
-    before, sums = adding.journal.read_bytes(), adding.begun()
+    before, sums = adding.journal.read_bytes(), adding.resume()
     sums._place.clear()  # the second of the numbers then finds no place
-    monkeypatch.setattr(StreamingAggregation, "begun", lambda self: sums)
+    monkeypatch.setattr(StreamingAggregation, "resume", lambda self: sums)
     with pytest.raises(KeyError):
         take(adding, files(inbox)[2:3])
     assert adding.journal.read_bytes() == before
@@ -660,7 +663,7 @@ def _left_behind() -> bytes:
 
 def test_what_an_older_version_left_is_refused_for_what_it_forgot():
     older = _left_behind().replace(b"fedcdh-adding-3", b"fedcdh-adding-2")
-    with pytest.raises(SummaryError, match=r"older version of this program, .* remove it to begin again"):
+    with pytest.raises(SummaryError, match=r"older version of this program\. .* Remove the journal to start again"):
         RunningSum.from_bytes(older, STUDY)
 
 
@@ -678,27 +681,29 @@ def test_only_clients_of_the_plan_are_contested(kind, clients):
         kind: clients,
     }
     forged = _to_container(said, bytes(8 * vector_length(PLAN, len(CLIENTS))))
-    with pytest.raises(SummaryError, match="what is no client"):
+    with pytest.raises(SummaryError, match="unknown client"):
         RunningSum.from_bytes(forged, STUDY)
 
 
 def test_what_was_left_belongs_to_one_study_and_its_groups(inbox, tmp_path, capsys):
-    take(StreamingAggregation.beside(tmp_path / "total", STUDY), files(inbox)[:2])
+    take(StreamingAggregation.for_output(tmp_path / "total", STUDY), files(inbox)[:2])
     other = Study(replace(PLAN, study="another"))
-    with pytest.raises(PlanMismatchError, match=r"total\.adding cannot be gone on from: it holds sums by the plan"):
-        StreamingAggregation.beside(tmp_path / "total", other).begun()
+    with pytest.raises(
+        PlanMismatchError, match=r"total\.adding cannot be continued\. The journal holds sums by the plan"
+    ):
+        StreamingAggregation.for_output(tmp_path / "total", other).resume()
     with pytest.raises(PlanMismatchError, match="other keys"):
-        StreamingAggregation.beside(tmp_path / "total", Study(PLAN)).begun()
+        StreamingAggregation.for_output(tmp_path / "total", Study(PLAN)).resume()
     with pytest.raises(SettingsError, match="other groups"):
-        StreamingAggregation.beside(tmp_path / "total", STUDY, dict.fromkeys(CLIENTS, "all")).begun()
+        StreamingAggregation.for_output(tmp_path / "total", STUDY, dict.fromkeys(CLIENTS, "all")).resume()
     (tmp_path / "total.adding").write_bytes(b"something else")
     assert add(inbox, tmp_path / "total") == 5
-    assert "remove it to begin again" in capsys.readouterr().err
+    assert "Remove it to start again" in capsys.readouterr().err
 
 
 def test_a_sum_that_no_rows_give_is_traced_to_what_was_kept(inbox, tmp_path, capsys):
     """Whoever can write to it can make its digest fit; what cannot be true is refused all the same."""
-    adding = StreamingAggregation.beside(tmp_path / "total", STUDY)
+    adding = StreamingAggregation.for_output(tmp_path / "total", STUDY)
     sums = take(adding, files(inbox)[:2]).sums
     sums._triangle, sums._firsts = 2 * sums._triangle, 2 * sums._firsts
     adding.journal.write_bytes(sums.to_bytes())
@@ -709,9 +714,9 @@ def test_a_sum_that_no_rows_give_is_traced_to_what_was_kept(inbox, tmp_path, cap
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no locks there")
 def test_two_at_once_are_refused(inbox, tmp_path, capsys):
-    with StreamingAggregation.beside(tmp_path / "total", STUDY).alone():
+    with StreamingAggregation.for_output(tmp_path / "total", STUDY).lock():
         assert add(inbox, tmp_path / "total") == 2
-    assert "another process is adding" in capsys.readouterr().err
+    assert "Another process is adding" in capsys.readouterr().err
     assert add(inbox, tmp_path / "total") == 0
 
 
@@ -719,7 +724,7 @@ def test_two_at_once_are_refused(inbox, tmp_path, capsys):
 
 
 def test_a_sum_names_its_files_in_one_way(inbox, tmp_path):
-    message = take(StreamingAggregation.beside(tmp_path / "total", STUDY), files(inbox)).sums.message()
+    message = take(StreamingAggregation.for_output(tmp_path / "total", STUDY), files(inbox)).sums.message()
     blob = pack_aggregate(message)
     assert pack_aggregate(unpack_aggregate(blob, PLAN)) == blob
     with pytest.raises(SummaryError, match="names files of"):
@@ -753,7 +758,10 @@ def test_very_many_are_told_of_in_few_words(inbox, tmp_path, capsys, monkeypatch
     assert main(["aggregate", str(path), str(tmp_path / "sent"), "-o", str(tmp_path / "total")]) == 0
     said = capsys.readouterr().err
     assert "adding summaries, 40 of 40" in said
-    assert "40 summaries are not signed: nothing but the way they came shows that they are from c000, c001, c002, c003, c004 and 35 more" in said
+    assert (
+        "40 summaries are not signed: nothing but the way they came shows that they are from c000, c001, c002, c003, "
+        "c004 and 35 more" in said
+    )
     assert said.count("not signed") == 1
     assert main(["aggregate", str(path), str(tmp_path / "sent"), "-o", str(tmp_path / "total"), "-q"]) == 0
     assert capsys.readouterr().err == ""

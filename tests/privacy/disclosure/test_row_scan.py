@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import threading
 from functools import reduce
 from itertools import pairwise
 
@@ -16,10 +15,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from fedcdh import open_tables, release
 from fedcdh._runtime.blas_threads import single_blas_thread
 from fedcdh.data import threaded_source
-from fedcdh.data.sources import InMemorySource, PartitionedSource, TableSource, to_source
+from fedcdh.data.sources import InMemorySource, PartitionedSource, TableSource
 from fedcdh.data.table import to_table
-from fedcdh.data.threaded_source import ThreadedSource
-from fedcdh.errors import DataError, SettingsError, SummaryError
+from fedcdh.errors import SettingsError, SummaryError
 from fedcdh.privacy.disclosure.leverage import compute_leverages
 from fedcdh.privacy.disclosure.row_scan import RowScan, ScanOptions, scan_rows
 from fedcdh.privacy.disclosure.small_cells import CellCounter, _format_value
@@ -179,48 +177,6 @@ def test_a_policy_and_a_ledger_decide_on_parts_as_on_the_whole(tmp_path):
         release_summary(parts, STUDY, ReleaseContext("north"), replicates=2)
 
 
-def test_a_data_frame_with_a_column_called_spread_is_a_table():
-    import pandas as pd
-
-    plan = StudyPlan((Continuous("spread", 1, 1),), ("north",))
-    assert summarize(pd.DataFrame({"spread": [1.0, 2.0]}), plan, "north").rows == 2
-
-
-@pytest.mark.parametrize("workers", [1, 2, 3])
-def test_what_goes_wrong_first_is_what_is_said(workers, monkeypatch):
-    monkeypatch.setattr(threaded_source, "_MAX_PIECE_ROWS", 10)
-    data = {name: list(column[:1000]) for name, column in many_rows(1000).items()}
-    data["sex"][400], data["sex"][700], data["age"][650] = "unknown", "later", float("inf")
-    before = threading.active_count()
-    with pytest.raises(DataError, match=r"'sex' at client 'north' holds \['unknown'\]"):
-        summarize(data, STUDY, "north", workers=workers)
-    with pytest.raises(DataError, match="would lose 10 of 10 rows"):
-        summarize({name: [None] * 10 for name in data}, STUDY, "north", workers=workers)
-
-    def broken():
-        yield {name: column[:100] for name, column in data.items()}
-        raise OSError(5, "the disk is gone")
-
-    with pytest.raises(OSError, match="the disk is gone"):
-        summarize(broken(), STUDY, "north", workers=workers)
-    assert threading.active_count() == before
-
-
-@pytest.mark.parametrize("workers", [1, 3])
-def test_ctrl_c_ends_all_workers(workers):
-    def work(source: TableSource) -> int:
-        for count, _ in enumerate(source.batches(STUDY.kinds)):
-            if count == 5 and threading.current_thread() is threading.main_thread():  # who is interrupted
-                raise KeyboardInterrupt
-        return 0
-
-    rows, before = many_rows(100), threading.active_count()
-    endless = iter(lambda: rows, None)
-    with pytest.raises(KeyboardInterrupt):
-        ThreadedSource(to_source(endless, "client 'north'"), workers).map_reduce(work, int.__add__)
-    assert threading.active_count() == before
-
-
 def test_linear_algebra_has_its_threads_back_however_summaries_overlap():
     def threads() -> list[int]:
         return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
@@ -245,12 +201,6 @@ def test_more_rows_than_sums_can_hold_are_refused_also_in_parts(monkeypatch):
     for source in (data, InParts([{n: c[:150] for n, c in data.items()}, {n: c[150:] for n, c in data.items()}])):
         with pytest.raises(SummaryError, match="whose sums are exact"):
             summarize(source, STUDY, "north")
-
-
-@pytest.mark.parametrize("workers", [0, -1, 1.5, 1000])
-def test_workers_are_a_whole_number(workers):
-    with pytest.raises(SettingsError, match="expected a whole number from 1 to 256"):
-        summarize(many_rows(10), STUDY, "north", workers=workers)
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])

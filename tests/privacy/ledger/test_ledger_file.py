@@ -24,7 +24,7 @@ from fedcdh.cli import main
 from fedcdh.data.sources import to_source
 from fedcdh.data.table import Table, to_table
 from fedcdh.errors import DisclosureError, ExitCode, LedgerError
-from fedcdh.federation import Answered, ClientNode, read_site_config
+from fedcdh.federation import ClientNode, read_site_config
 from fedcdh.messages.envelope import ANSWER, PROFILE, REFUSAL, SUMMARY, Envelope, ProfileRequest, RoundRequest
 from fedcdh.messages.round_files import request_to_json
 from fedcdh.messages.signing import SigningKey
@@ -456,7 +456,7 @@ def test_a_second_profile_of_nearly_the_same_rows_is_refused(tmp_path):
     release_profile({"b": table()["b"]}, ReleaseContext("north", gate=gate))  # fewer columns, the same values
 
 
-def test_research_is_noted_and_counts_but_is_not_held_back(tmp_path):
+def test_releases_without_disclosure_control_are_recorded_and_not_refused(tmp_path):
     gate, research = gate_in(tmp_path), Policy(disclosure_control=False)
     for rows in (table(), at(table(), slice(1, None))):
         assert not sent(rows, gate, policy=research)
@@ -844,16 +844,16 @@ def test_other_names_of_columns_are_no_way_around(files, capsys):
     assert main([*named, "data.csv"]) == 0
 
 
-def test_research_is_said_in_the_result_and_its_report(files):
+def test_the_result_and_its_report_name_clients_without_disclosure_control(files):
     research = [*SUMMARIZE, "data.csv", "--no-disclosure-control", "-q", "--client"]
     assert main([*research, "north"]) == 0
     write("south.csv", table(seed=1))
     assert main([*SUMMARIZE, "south.csv", "-q", "--client", "south"]) == 0
     assert main(["discover", "study.plan.json", "north.summary", "south.summary", "-o", "result", "-q"]) == 0
-    assert json.loads(Path("result/result.json").read_text())["research"] == ["north"]
+    assert json.loads(Path("result/result.json").read_text())["uncontrolled_clients"] == ["north"]
     assert main(["report", "result", "-o", "study.html", "-q"]) == 0
-    assert "Research, no privacy" in Path("study.html").read_text()
-    assert "off at north (research, no privacy)" in Path("study.html").read_text()
+    assert "No disclosure control" in Path("study.html").read_text()
+    assert "switched off at north" in Path("study.html").read_text()
 
 
 def test_what_python_sends_goes_through_the_same_gate(tmp_path, own_ledger):
@@ -905,7 +905,7 @@ def test_further_questions_online_are_counted_in_the_same_ledger(tmp_path):
     plan = StudyPlan((Continuous("a"), Continuous("b")), CLIENTS, max_rounds=1, max_bytes=10**6)
     rows = {name: table(1500)[name] for name in "ab"}
     gate = gate_in(tmp_path)
-    site = ClientNode("north", lambda: rows, gate=gate, answered=Answered(tmp_path / "answered.json"))
+    site = ClientNode("north", lambda: rows, gate=gate)
     request = JointRequest(plan.fingerprint, 1, (("a", "b"),))
     study = Study(plan).to_json().encode()
     asked = Envelope(ANSWER, RoundRequest(request_to_json(request).encode(), study, b"").to_bytes()).to_bytes()
@@ -913,7 +913,6 @@ def test_further_questions_online_are_counted_in_the_same_ledger(tmp_path):
     assert Envelope.from_bytes(site.answer(Envelope(SUMMARY, study).to_bytes())).kind == SUMMARY
     first = site.answer(asked)
     assert Envelope.from_bytes(first).kind == ANSWER
-    (tmp_path / f"answered.{plan.fingerprint}.ledger.json").unlink()  # as if stopped before it was written
     assert site.answer(asked) == first
     assert told_by(gate, plan).rounds == 1
     assert count(gate) == 2

@@ -845,7 +845,7 @@ def test_one_answer_counts_once_and_two_that_differ_are_refused():
     one, *others = course.room.replies["masked"].values()
     assert len(index_by_client([one, one, *others])) == 5
     with pytest.raises(SecureAggregationError, match="two different"):
-        index_by_client([one, replace(one, research=True).signed(course.room.keys[one.client])])
+        index_by_client([one, replace(one, disclosure_control=False).signed(course.room.keys[one.client])])
 
 
 def test_shares_for_some_only_are_refused():
@@ -1004,8 +1004,8 @@ def test_a_site_that_is_killed_between_rounds_goes_on_from_its_file(tmp_path):
         summary = room.cohort.summaries[room.cohort.clients.index(client)]
         blob = codec.read_message(request.to_bytes(), room.study.plan, type(request))
         site = SecAggClient(room.study, client, room.keys[client])
-        reply = files[client].answer(site, blob, lambda: (summary, False))
-        again = ClientStateFile(files[client].path).answer(site, blob, lambda: (summary, False))
+        reply = files[client].answer(site, blob, lambda: (summary, True))
+        again = ClientStateFile(files[client].path).answer(site, blob, lambda: (summary, True))
         assert again.to_bytes() == reply.to_bytes()
         return codec.read_message(reply.to_bytes(), room.study.plan, type(reply))
 
@@ -1253,7 +1253,7 @@ TABLES = studies.numbers(3, (60, 50, 40, 55), 2)
 
 def online(folder: Path, faults: Mapping[tuple[str, str], str] | None = None, **given: Any) -> StudyOutcome:
     return simulate_federation(
-        TABLES, masked=given.pop("masked", SecureSumOptions()), folder=folder, faults=faults or {}, **given
+        TABLES, secure_sum=given.pop("secure_sum", SecureSumOptions()), folder=folder, faults=faults or {}, **given
     )
 
 
@@ -1271,7 +1271,7 @@ def test_online_the_sum_and_the_result_are_the_plain_ones(tmp_path):
     plain = plain_sum(outcome.study.plan, TABLES)
     assert same(sum_in(tmp_path, outcome.study), plain)
     assert outcome.result.cohort.first_moments.tobytes() == plain.first_moments.tobytes()
-    expected = render_result_json(discover_from(plain, plain.plan), uncontrolled_clients=TABLES)
+    expected = render_result_json(discover_from(plain, plain.plan), without_disclosure_control=TABLES)
     assert (tmp_path / "result.json").read_text() == expected
     assert not outcome.missing
     assert not list((tmp_path / "journal").glob("*.summary"))
@@ -1280,7 +1280,7 @@ def test_online_the_sum_and_the_result_are_the_plain_ones(tmp_path):
 
 def test_online_groups_stand_together(tmp_path):
     groups = dict.fromkeys(TABLES, "all")
-    outcome = online(tmp_path, masked=SecureSumOptions(groups=groups))
+    outcome = online(tmp_path, secure_sum=SecureSumOptions(groups=groups))
     assert same(sum_in(tmp_path, outcome.study), plain_sum(outcome.study.plan, TABLES, groups))
 
 
@@ -1323,7 +1323,7 @@ def test_online_a_server_that_stops_in_any_round_goes_on_where_it_was(tmp_path):
     while True:
         runs += 1
         with contextlib.suppress(KeyboardInterrupt):
-            outcome = conduct_study(Stopping(sites, 1), OnlineTerms(masked=SecureSumOptions()), tmp_path / "out")
+            outcome = conduct_study(Stopping(sites, 1), OnlineTerms(secure_sum=SecureSumOptions()), tmp_path / "out")
             break
     assert runs > 20
     plain = plain_sum(outcome.study.plan, TABLES)
@@ -1337,10 +1337,10 @@ class Stopping:
     sites_: Mapping[str, OnlineSite]
     left: int
 
-    def sites(self, expected: int, timeout: float) -> list[str]:
+    def addresses(self, expected: int, timeout: float) -> list[str]:
         return list(self.sites_)
 
-    def ask(self, requests: Mapping[str, bytes], timeout: float) -> Iterator[tuple[str, bytes | None]]:
+    def exchange(self, requests: Mapping[str, bytes], timeout: float) -> Iterator[tuple[str, bytes | None]]:
         for site, request in requests.items():
             if not self.left:
                 raise KeyboardInterrupt
@@ -1392,5 +1392,5 @@ def test_online_settings_of_a_site(tmp_path):
 
 @pytest.mark.parametrize("given", [{"method": "constraint"}, {"rounds": "adaptive", "method": "constraint"}])
 def test_online_methods_that_need_single_summaries_are_refused(given):
-    with pytest.raises(SettingsError, match="every site"):
-        OnlineTerms(masked=SecureSumOptions(), **given)
+    with pytest.raises(SettingsError, match="every client"):
+        OnlineTerms(secure_sum=SecureSumOptions(), **given)

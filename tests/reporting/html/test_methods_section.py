@@ -22,7 +22,7 @@ def test_the_paragraph_follows_the_settings():
 
 
 def test_rows_left_out_and_missing_disclosure_control_are_stated():
-    paragraph = methods_paragraph({**FIVE, "uncontrolled_clients": ["north"]})
+    paragraph = methods_paragraph({**FIVE, "without_disclosure_control": ["north"]})
     assert "20 of 200 rows (10.0%) had missing values" in paragraph
     assert "Disclosure control was switched off at north." in paragraph
     assert "Disclosure control" not in methods_paragraph(FIVE)

@@ -155,5 +155,5 @@ def test_a_result_has_a_report_and_a_drawing(tmp_path):
 
 def test_sites_without_disclosure_control_are_named():
     assert "No disclosure control" not in ParsedPage(render_report(FIVE)).text
-    page = ParsedPage(render_report({**FIVE, "uncontrolled_clients": ["north"]}))
+    page = ParsedPage(render_report({**FIVE, "without_disclosure_control": ["north"]}))
     assert "No disclosure control. The limits that protect individuals were switched off at: north." in page.text

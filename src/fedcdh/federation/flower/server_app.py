@@ -16,11 +16,12 @@ from flwr.serverapp import Grid, ServerApp
 from fedcdh._io import strict_toml
 from fedcdh._io.storage import read_regular_file
 from fedcdh.errors import PlanError, SettingsError, SignatureError
-from fedcdh.federation.coordinator import StudyTerms, conduct_study
+from fedcdh.federation.coordinator import conduct_study
 from fedcdh.federation.flower.app_folder import DEFAULTS
 from fedcdh.federation.flower.payload import is_unreachable, read_payload, to_record
 from fedcdh.federation.planning.declaration import Declaration
 from fedcdh.federation.secure_sum import SecureSumOptions
+from fedcdh.federation.study_terms import StudyTerms
 from fedcdh.messages.signing import SigningKey, key_fingerprint
 
 MAX_CONFIG_BYTES = 1 << 20
@@ -35,7 +36,7 @@ class FlowerTransport:
     def __init__(self, grid: Grid, poll: float = 1.0) -> None:
         self._grid, self._poll = grid, poll
 
-    def sites(self, expected: int, timeout: float) -> Sequence[str]:
+    def addresses(self, expected: int, timeout: float) -> Sequence[str]:
         """Polls, for nodes turn up one after the other, and none may be there when the app starts."""
         deadline = time.monotonic() + timeout
         while len(nodes := sorted(self._grid.get_node_ids())) < expected and time.monotonic() < deadline:
@@ -43,7 +44,7 @@ class FlowerTransport:
         _LOG.info("%d SuperNodes are there, %d expected", len(nodes), expected)
         return [str(node) for node in nodes]
 
-    def ask(self, requests: Mapping[str, bytes], timeout: float) -> Iterator[tuple[str, bytes | None]]:
+    def exchange(self, requests: Mapping[str, bytes], timeout: float) -> Iterator[tuple[str, bytes | None]]:
         """Replies as they come; Flower drops what is later than the time-out.
 
         A node that the network cannot reach for a moment, as one that has just come back, is sent its request again.
@@ -111,7 +112,7 @@ def to_study_terms(settings: Mapping[str, Any]) -> StudyTerms:
         rounds=settings["rounds"],
         max_rounds=settings["max-rounds"],
         max_bytes=settings["max-bytes"],
-        masked=_secure_sum_options(settings),
+        secure_sum=_secure_sum_options(settings),
     )
 
 

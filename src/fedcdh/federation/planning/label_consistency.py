@@ -50,7 +50,8 @@ def find_spelling_variants(variable: str, columns: Mapping[str, ColumnProfile]) 
     return (
         f"variable {variable!r} has labels that differ only in their spelling ({told}{more}), which would become "
         "different levels. Correct them at the site and make its profile again; or declare its levels to settle it, "
-        f"all of them if they really differ, else one spelling of each:\n{_to_declaration(variable, _preferred_spellings(counts))}"
+        "all of them if they really differ, else one spelling of "
+        f"each:\n{_to_declaration(variable, _preferred_spellings(counts))}"
     )
 
 

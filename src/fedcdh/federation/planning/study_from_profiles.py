@@ -36,8 +36,8 @@ def plan_study(
     """The study of these profiles, of this declaration, or of both.
 
     Each message comes with the name of its file, for the case that it has to be complained about. A family given here
-    wins over the declared one. `accept_differences` names the variables whose ranges really differ between clients, or whose
-    labels really have nothing in common.
+    wins over the declared one. `accept_differences` names the variables whose ranges really differ between clients, or
+    whose labels really have nothing in common.
     """
     declared = declaration or EMPTY_DECLARATION
     profiles = _profiles_by_client(messages)

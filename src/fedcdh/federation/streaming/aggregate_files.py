@@ -1,8 +1,8 @@
-"""Adding up the summaries of very many sites, or very large ones: one file at a time, and a stop loses little.
+"""Aggregation of many or large summary files, one file at a time, that survives interruptions.
 
-Every file is checked as `arrival` checks it, and added; then it is not needed any more. What is kept (`running_sum`) is
-written to one file beside the result now and then, whole or not at all, and read again after a stop: files that are in
-it are only compared with their digest.
+Every file is validated, added and then no longer needed. The running sum is written to one journal beside the result
+from time to time, atomically, and read again after an interruption. Files that are already in it are recognised by
+their digest.
 """
 
 from __future__ import annotations
@@ -23,142 +23,244 @@ from fedcdh.messages.summary_file import SummaryMessage
 
 JOURNAL_SUFFIX = ".adding"
 SAVE_INTERVAL = 10.0
-"""Seconds between two writings of what was added so far, if writing takes less than a twentieth of that."""
-_WORK_PER_SAVE = 20.0  # of the time goes into adding for every one that goes into writing
+"""Seconds between two writes of the journal, if a write takes less than a twentieth of that."""
+_WORK_PER_SAVE = 20.0
+"""Time spent on adding for every unit of time spent on writing the journal."""
 
 MessageReader = Callable[[Path, bytes], SummaryMessage]
-"""Gives the message in the bytes of a file, or refuses it: what a file and its signature tell is checked here."""
+"""Reads the message in the bytes of a file, or raises; it checks the signature as well."""
 
 
 @dataclass(frozen=True)
 class AggregationReport:
-    """What became of the files that were named."""
+    """What became of the files of one run.
+
+    Parameters
+    ----------
+    sums : RunningSum
+        The sum so far.
+    n_added : int
+        Number of files added in this run.
+    n_known : int
+        Number of files that were in the sum before.
+    replicates : tuple of Path
+        Files of bootstrap replicates, which do not belong in a sum.
+    refused : tuple of tuple
+        Refused files with the error of each.
+    """
 
     sums: RunningSum
-    new: int = 0  # added now
-    before: int = 0  # in the sum already
-    copies: tuple[Path, ...] = ()  # bootstrap copies, which have no place in a sum
+    n_added: int = 0
+    n_known: int = 0
+    replicates: tuple[Path, ...] = ()
     refused: tuple[tuple[Path, FedCDHError], ...] = ()
 
 
 @dataclass(frozen=True)
 class StreamingAggregation:
-    """One sum in the making, in a file beside the result."""
+    """The aggregation of summary files into one sum, with a journal.
+
+    Parameters
+    ----------
+    journal : Path
+        The file that keeps the sum between runs.
+    study : Study
+        The study that the summaries belong to.
+    groups : mapping of str, optional
+        Group of every client. By default each client is by itself.
+    save_interval : float
+        Seconds between two writes of the journal.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fedcdh import Continuous, StudyPlan, summarize
+    >>> from fedcdh.messages.summary_file import pack_summary, unpack_summary
+    >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north",))
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> content = pack_summary(SummaryMessage(summarize({"age": [50, 61]}, plan, "north")), plan)
+    >>> _ = (folder / "north.summary").write_bytes(content)
+    >>> aggregation = StreamingAggregation.for_output(folder / "study.aggregate", Study(plan))
+    >>> paths = [folder / "north.summary"]
+    >>> aggregation.add_files(paths, 10_000, lambda path, blob: unpack_summary(blob, plan)).n_added
+    1
+    """
 
     journal: Path
     study: Study
     groups: Mapping[str, str] | None = None
-    every: float = SAVE_INTERVAL  # seconds
+    save_interval: float = SAVE_INTERVAL
 
     @classmethod
-    def beside(cls, output: Path, study: Study, groups: Mapping[str, str] | None = None) -> StreamingAggregation:
-        """The one for this result."""
+    def for_output(cls, output: Path, study: Study, groups: Mapping[str, str] | None = None) -> StreamingAggregation:
+        """Return the aggregation whose journal lies beside a result.
+
+        Parameters
+        ----------
+        output : Path
+            The file of the result.
+        study : Study
+            The study that the summaries belong to.
+        groups : mapping of str, optional
+            Group of every client.
+
+        Returns
+        -------
+        StreamingAggregation
+            The aggregation.
+        """
         return cls(output.with_name(output.name + JOURNAL_SUFFIX), study, groups)
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Refuses a second process that would add to the same sum."""
-        busy = f"another process is adding to {self.journal}; wait for it, or choose another name for the sum"
-        with hold_lock(self.journal.with_name(f".{self.journal.name}.lock"), if_locked=lambda: SettingsError(busy)):
+    def lock(self) -> Iterator[None]:
+        """Keep other processes from adding to the same sum.
+
+        Raises
+        ------
+        SettingsError
+            If another process holds the lock.
+        """
+
+        def busy() -> SettingsError:
+            return SettingsError(
+                f"Another process is adding to {self.journal}. Expected only one. Wait until it has finished, or "
+                "choose another name for the sum."
+            )
+
+        with hold_lock(self.journal.with_name(f".{self.journal.name}.lock"), if_locked=busy):
             yield
 
-    def begun(self) -> RunningSum:
-        """The sum as it was left, or a new one."""
+    def resume(self) -> RunningSum:
+        """Return the sum of the journal, or a new one.
+
+        Returns
+        -------
+        RunningSum
+            The sum so far.
+
+        Raises
+        ------
+        FedCDHError
+            If the journal is damaged, or belongs to another study or other groups.
+        """
         if not self.journal.exists():
             return RunningSum(self.study, self.groups)
+        limit = max_journal_bytes(self.study.plan)
         try:
-            blob = read_regular_file(
-                self.journal, max_journal_bytes(self.study.plan), "a sum that was begun", refuse=journal_error
-            )
+            blob = read_regular_file(self.journal, limit, "the journal of a sum", refuse=journal_error)
             return RunningSum.from_bytes(blob, self.study, self.groups)
         except FedCDHError as problem:
-            raise type(problem)(f"{self.journal} cannot be gone on from: {problem}") from None
+            raise type(problem)(f"The sum in {self.journal} cannot be continued. {problem}") from None
 
-    def of(
+    def add_files(
         self,
         paths: Iterable[Path],
-        at_most: int,
-        opened: MessageReader,
+        max_bytes: int,
+        read: MessageReader,
         progress: Callable[[int], None] = lambda files: None,
     ) -> AggregationReport:
-        """Adds these files, each of at most so many bytes; those that are refused are named, and the others count.
+        """Add summary files to the sum; refused files are reported, the others are added.
 
-        The order in which they are given is of no account. Whatever stops it, what was added is on disk.
+        The order of the files makes no difference. Whatever interrupts it, what was added is in the journal.
+
+        Parameters
+        ----------
+        paths : iterable of Path
+            The files.
+        max_bytes : int
+            Size of the largest file that is read.
+        read : callable
+            Reads the message in the bytes of a file, or raises.
+        progress : callable, optional
+            Called with the number of files read so far.
+
+        Returns
+        -------
+        AggregationReport
+            The sum, and what became of each file.
         """
-        pass_ = _Pass(self.begun(), opened)
+        run = _Run(self.resume(), read)
         with single_blas_thread():
-            self._take_all(pass_, paths, at_most, progress)
-        return pass_.outcome()
+            self._add_all(run, paths, max_bytes, progress)
+        return run.report()
 
-    def _take_all(self, pass_: _Pass, paths: Iterable[Path], at_most: int, progress: Callable[[int], None]) -> None:
-        saved, pause = time.monotonic(), self.every
+    def _add_all(self, run: _Run, paths: Iterable[Path], max_bytes: int, progress: Callable[[int], None]) -> None:
+        saved, pause = time.monotonic(), self.save_interval
         try:
             for number, path in enumerate(sorted(paths), start=1):
-                pass_.take(path, at_most)
+                run.take(path, max_bytes)
                 progress(number)
-                if pass_.sums.unsaved and (started := time.monotonic()) - saved >= pause:
-                    self._save(pass_.sums)
+                if run.sums.unsaved and (started := time.monotonic()) - saved >= pause:
+                    self._save(run.sums)
                     saved = time.monotonic()
-                    pause = max(self.every, _WORK_PER_SAVE * (saved - started))
+                    pause = max(self.save_interval, _WORK_PER_SAVE * (saved - started))
         finally:
-            if pass_.sums.unsaved and pass_.sums.whole:
-                self._save(pass_.sums)
+            if run.sums.unsaved and run.sums.whole:
+                self._save(run.sums)
 
     def _save(self, sums: RunningSum) -> None:
         write_atomically(self.journal, sums.to_bytes())
         sums.unsaved = False
 
-    def done(self) -> None:
-        """The result is on disk, and says all that was remembered."""
+    def finish(self) -> None:
+        """Remove the journal, once the result is on disk."""
         self.journal.unlink(missing_ok=True)
 
 
 @dataclass
-class _Pass:
+class _Run:
     """One run through some files."""
 
     sums: RunningSum
-    opened: MessageReader
-    new: int = 0
-    before: int = 0
-    copies: list[Path] = field(default_factory=list)
+    read: MessageReader
+    n_added: int = 0
+    n_known: int = 0
+    replicates: list[Path] = field(default_factory=list)
     refused: list[tuple[Path, FedCDHError]] = field(default_factory=list)
     seen: dict[str, Path] = field(default_factory=dict)  # by digest
 
     def __post_init__(self) -> None:
         self.earlier = {added.digest for added in self.sums.added.values()}
 
-    def take(self, path: Path, at_most: int) -> None:
-        """One more file."""
+    def take(self, path: Path, max_bytes: int) -> None:
+        """Add one file, or note why it is refused."""
         try:
-            self._add(path, at_most)
+            self._add(path, max_bytes)
         except FedCDHError as problem:
-            self.refused.append((path, type(problem)(str(problem))))  # as it came, it would hold on to the content
+            self.refused.append((path, type(problem)(str(problem))))  # a copy, which does not keep the content alive
         except OSError as problem:
-            what = f"{problem.filename or path} cannot be read ({problem.strerror or problem}); see to its rights"
-            self.refused.append((path, SummaryError(f"{what}, or ask for it again")))
+            self.refused.append(
+                (
+                    path,
+                    SummaryError(
+                        f"{problem.filename or path} cannot be read ({problem.strerror or problem}). Expected a file "
+                        "that this program may read. Change its permissions, or ask the site to send it again."
+                    ),
+                )
+            )
 
-    def _add(self, path: Path, at_most: int) -> None:
-        content = read_regular_file(path, at_most, "a summary of this plan", refuse=SummaryError)
+    def _add(self, path: Path, max_bytes: int) -> None:
+        content = read_regular_file(path, max_bytes, "a summary of this plan", refuse=SummaryError)
         digest = hashlib.sha256(content).hexdigest()
         if digest in self.seen:
             raise DuplicateClientError(
-                f"{path} is the same, byte for byte, as {self.seen[digest]}; name one of them, once"
+                f"{path} and {self.seen[digest]} are the same, byte for byte. Expected each summary once. Name only "
+                "one of them."
             )
         self.seen[digest] = path
         if digest in self.earlier:
-            self.before += 1
+            self.n_known += 1
             return
-        message = self.opened(path, content)
-        del content  # what is checked next takes as much memory again
+        message = self.read(path, content)
+        del content  # validation needs as much memory again
         if message.summary.replicate:
-            self.copies.append(path)
+            self.replicates.append(path)
             return
         self.sums.add(message, digest)
-        self.new += 1
+        self.n_added += 1
 
-    def outcome(self) -> AggregationReport:
-        """Where it is not known which of two summaries holds, the one that was added is refused like the other."""
+    def report(self) -> AggregationReport:
+        """Return what became of the files; of two conflicting summaries, also the one in the sum is refused."""
         added = [entry for client in self.sums.contested if (entry := self.sums.added.get(client))]
         contested = [
             (self.seen[entry.digest], self.sums.conflict_error(entry.client, entry.digest))
@@ -166,4 +268,4 @@ class _Pass:
             if entry.digest in self.seen
         ]
         refused = sorted([*self.refused, *contested], key=lambda one: one[0])
-        return AggregationReport(self.sums, self.new, self.before, tuple(self.copies), tuple(refused))
+        return AggregationReport(self.sums, self.n_added, self.n_known, tuple(self.replicates), tuple(refused))

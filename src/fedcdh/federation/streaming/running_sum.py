@@ -1,8 +1,8 @@
-"""The sum of the summaries so far, and what is remembered of those that came: what a stop leaves behind.
+"""The running sum of summaries, and its journal, which survives interruptions.
 
-What is kept is the sum, the first moments of every client or group, and of each file who sent it and two digests. Sums
-are of integers, so the result does not depend on order, stops or portions; nor does it where a client sent two
-summaries, for then there is none until somebody has asked which of them holds.
+The journal holds the sum, the first moments of every client or group, and for each file its client and two digests.
+Sums are of integers, so the result does not depend on the order or on interruptions. If a client sent two different
+summaries, there is no sum until somebody has asked which of them holds.
 """
 
 from __future__ import annotations
@@ -43,22 +43,63 @@ _HEADER_TYPES = {
 _OLD_FORMATS = (
     rb"\"format\":\"fedcdh-adding-1\"",
     rb"\"format\":\"fedcdh-adding-2\"",
-)  # forgot what had come and was refused
+)  # did not record refused summaries
 
 
 @dataclass(frozen=True)
 class ReceivedSummary:
-    """What is kept of a summary that came, be it in the sum or set aside."""
+    """The record of a summary that was received, whether it is in the sum or set aside.
+
+    Parameters
+    ----------
+    client : str
+        The client of the summary.
+    digest : str
+        SHA-256 of the file.
+    fingerprint : str
+        Fingerprint of the moments, which reveals the sums of one client under the name of another.
+    uncontrolled : bool
+        The summary was made without disclosure control.
+    """
 
     client: str
-    digest: str  # SHA-256 of the file
-    mark: str  # of its moments, to see one client's sums under another's name
-    research: bool = False  # made without smallest numbers of rows
+    digest: str
+    fingerprint: str
+    uncontrolled: bool = False
 
 
 class RunningSum:
-    """The sum of the summaries so far.
+    """The sum of the summaries received so far.
 
+    Parameters
+    ----------
+    study : Study
+        The study that the summaries belong to.
+    groups : mapping of str, optional
+        Group of every client. By default each client is by itself; with noise, all clients are together.
+
+    Attributes
+    ----------
+    added : dict of str to ReceivedSummary
+        Summaries in the sum, by client.
+    set_aside : dict of str to ReceivedSummary
+        Summaries that conflict with others and are not in the sum, by digest.
+    differing : set of str
+        Clients that sent different summaries.
+    shared : set of str
+        Clients whose sums were also received under the name of another client.
+    unsaved : bool
+        Something was received that the journal does not hold yet.
+    whole : bool
+        False while a summary is being added.
+
+    Raises
+    ------
+    SettingsError
+        If the groups are not those of all clients of the plan.
+
+    Examples
+    --------
     >>> from fedcdh.summaries.plan import Continuous
     >>> from fedcdh.summaries.accumulator import summarize
     >>> study = Study(StudyPlan((Continuous("age", 60, 15),), ("north", "south")))
@@ -75,14 +116,14 @@ class RunningSum:
         self.study, self.plan = study, study.plan
         self.groups = _resolve_groups(study.plan, groups)
         self.added: dict[str, ReceivedSummary] = {}  # by client
-        self.aside: dict[str, ReceivedSummary] = {}  # by digest: what cannot hold beside others, and is not in the sum
-        self.differing: set[str] = set()  # clients of whom different summaries came
-        self.shared: set[str] = set()  # clients whose sums came under the name of another client, too
-        self.unsaved = False  # something has come that is not on disk
-        self.whole = True  # no stop has left half of a summary in it
+        self.set_aside: dict[str, ReceivedSummary] = {}  # by digest
+        self.differing: set[str] = set()
+        self.shared: set[str] = set()
+        self.unsaved = False
+        self.whole = True
         self._place = {client: place for place, (_, group) in enumerate(self.groups) for client in group}
-        self._digests: dict[str, set[str]] = {}  # of all that came, by client
-        self._senders: dict[str, set[str]] = {}  # by mark
+        self._digests: dict[str, set[str]] = {}  # of all received summaries, by client
+        self._senders: dict[str, set[str]] = {}  # clients by fingerprint
         self._triangle: Integers = np.zeros(
             self.plan.layout.n_columns * (self.plan.layout.n_columns + 1) // 2, dtype=np.int64
         )
@@ -91,96 +132,126 @@ class RunningSum:
 
     @property
     def lacking(self) -> tuple[str, ...]:
-        """The clients of the plan who are not in it."""
+        """Return the clients of the plan that are not in the sum."""
         return tuple(client for client in self.plan.clients if client not in self.added)
 
     @property
     def contested(self) -> tuple[str, ...]:
-        """The clients of whom it is not known which summary holds: as long as there are some, there is no sum."""
+        """Return the clients with conflicting summaries; while there are any, there is no sum."""
         return tuple(sorted(self.differing | self.shared))
 
     def add(self, message: SummaryMessage, digest: str) -> None:
-        """Checks a summary, whose file has this digest, as `admit` does, and adds it; or raises, and adds nothing.
+        """Validate a summary and add it to the sum.
 
-        Of two that cannot both hold, the first is in the sum; that they came is remembered whichever it was, so that a
-        third one is judged by both of them in any order.
+        Of two conflicting summaries, the first is in the sum. Both are recorded, so that a third one is compared with
+        both of them in any order.
+
+        Parameters
+        ----------
+        message : SummaryMessage
+            The summary of one client.
+        digest : str
+            SHA-256 of its file.
+
+        Raises
+        ------
+        SummaryError
+            If the summary is not valid, or if the sum would be too large to be exact. Nothing is added.
+        DuplicateClientError
+            If the client is in the sum already, or if there are conflicting summaries.
         """
         summary = message.summary
         if len(summary.clients) != 1:
             raise SummaryError(
-                f"found a sum of {abbreviate_list(summary.clients) or 'nobody'}, expected the summary of one client; name the "
-                "files that the sites sent"
+                f"The file holds a sum of {abbreviate_list(summary.clients) or 'no client'}. Expected the summary of "
+                "one client. Name the files that the sites sent."
             )
         if summary.replicate:
             raise SummaryError(
-                f"found {describe_summary(summary)}, expected the summary of the rows themselves: name that"
+                f"The file holds {describe_summary(summary)}. Expected the summary of the original rows. Name that "
+                "file."
             )
         client = summary.clients[0]
-        validate_summary(summary, self.plan)  # what cannot be true contests nothing
-        came = ReceivedSummary(client, digest, fingerprint_of(summary).hex(), not message.disclosure_control)
-        if self._has_conflict(came, summary):
-            self._set_aside(came)
+        validate_summary(summary, self.plan)  # an impossible summary conflicts with nothing
+        received = ReceivedSummary(client, digest, fingerprint_of(summary).hex(), not message.disclosure_control)
+        if self._has_conflict(received, summary):
+            self._set_aside(received)
             raise self.conflict_error(client, digest)
         if client in self.added:
-            raise DuplicateClientError(f"this summary of client {client!r} is in the sum already; name it once")
+            raise DuplicateClientError(
+                f"The summary of client {client!r} is in the sum already. Expected it once. Leave this file out."
+            )
         counts = self._add_counts(summary)
         self.whole = False
         for row, place in iter_triangle_rows(self.plan.layout.n_columns):
             self._triangle[place] += summary.moments[row, row:]
         self._firsts[self._place[client]] += summary.moments[0]
         self._counts = counts
-        self._remember(came)
-        self.added[client] = came
+        self._remember(received)
+        self.added[client] = received
         self.whole = self.unsaved = True
 
-    def _has_conflict(self, came: ReceivedSummary, summary: Summary) -> bool:
-        """Whether there is another summary of the client, or its sums are another client's; notes of whom it is so."""
-        others = self._senders.get(came.mark, set()) - {came.client}
+    def _has_conflict(self, received: ReceivedSummary, summary: Summary) -> bool:
+        """Record conflicts with earlier summaries, and return whether the client has one."""
+        others = self._senders.get(received.fingerprint, set()) - {received.client}
         if others and is_distinctive(summary, self.plan):
-            self.shared |= {came.client, *others}
-        if self._digests.get(came.client, set()) - {came.digest}:
-            self.differing.add(came.client)
-        return came.client in self.shared | self.differing
+            self.shared |= {received.client, *others}
+        if self._digests.get(received.client, set()) - {received.digest}:
+            self.differing.add(received.client)
+        return received.client in self.shared | self.differing
 
-    def _set_aside(self, came: ReceivedSummary) -> None:
+    def _set_aside(self, received: ReceivedSummary) -> None:
         self.unsaved = True
-        if came.client not in self.added or self.added[came.client].digest != came.digest:
-            self._remember(came)
-            if len(self.aside) < _max_set_aside(self.plan):
-                self.aside[came.digest] = came
+        if received.client not in self.added or self.added[received.client].digest != received.digest:
+            self._remember(received)
+            if len(self.set_aside) < _max_set_aside(self.plan):
+                self.set_aside[received.digest] = received
 
-    def _remember(self, came: ReceivedSummary) -> None:
-        self._digests.setdefault(came.client, set()).add(came.digest)
-        self._senders.setdefault(came.mark, set()).add(came.client)
+    def _remember(self, received: ReceivedSummary) -> None:
+        self._digests.setdefault(received.client, set()).add(received.digest)
+        self._senders.setdefault(received.fingerprint, set()).add(received.client)
 
     def conflict_error(self, client: str, digest: str) -> DuplicateClientError:
-        """What is wrong with a file, with this digest, of a client of whom it is not known which summary holds."""
+        """Return the error for a file of a client with conflicting summaries.
+
+        Parameters
+        ----------
+        client : str
+            The client.
+        digest : str
+            SHA-256 of the file.
+
+        Returns
+        -------
+        DuplicateClientError
+            What conflicts, and whom to ask.
+        """
         if client not in self.differing:
             return DuplicateClientError(
-                f"the sums of client {client!r} came under the name of another client as well, to the last digit; ask "
-                "both whose rows these are"
+                f"The sums of client {client!r} were also received under the name of another client. Expected other "
+                "sums from other rows. Ask both sites whose rows these are."
             )
         others = sorted(other[:12] for other in self._digests[client] - {digest})
-        other = f", of others that came {abbreviate_list(others)}" if others else ""
+        known = f", that of the others is {abbreviate_list(others)}" if others else ""
         return DuplicateClientError(
-            f"different summaries of client {client!r} came, or its file was changed since it was added; the digest of "
-            f"this one is {digest[:12]}{other}; ask the client which of them holds"
+            f"There are different summaries of client {client!r}, or its file was changed after it was added. The "
+            f"digest of this file is {digest[:12]}{known}. Expected one summary. Ask the site which of them holds."
         )
 
     def _add_counts(self, summary: Summary) -> list[int]:
-        """Refuses what would leave the numbers that sums are exact in."""
+        """Return the counts with one more summary; raise if sums would no longer be exact."""
         missing = [summary.missing.get(name, 0) for name in self.plan.names]
         counts = [a + b for a, b in zip(self._counts, [summary.rows, summary.rows_read, *missing], strict=True)]
         if counts[0] > MAX_ROWS or max(counts) > MAX_COUNT:
             raise SummaryError(
-                f"with the summary of client {abbreviate_list(summary.clients)} the sum has {counts[0]} rows of "
-                f"{counts[1]}, more than the {MAX_ROWS} whose sums are exact; let sites use a random part of them"
+                f"With the summary of client {abbreviate_list(summary.clients)} the sum has {counts[0]} rows of "
+                f"{counts[1]}. Expected at most {MAX_ROWS}, for which sums are exact. Let sites use a random sample."
             )
         shape = (self.plan.layout.n_columns, self.plan.layout.n_columns)
         if summary.noise and summary.moments.shape == shape and not self._has_room_for(summary):
             raise SummaryError(
-                f"with the summary of client {abbreviate_list(summary.clients)} an entry of the sum is larger than sums with "
-                "noise may be; ask the client whether its numbers are true"
+                f"With the summary of client {abbreviate_list(summary.clients)} an entry of the sum is larger than "
+                "sums with noise can be. Ask the site whether its data are right."
             )
         return counts
 
@@ -190,35 +261,57 @@ class RunningSum:
         return all(int(np.abs(row).max()) < MAX_NOISY_ENTRY for row in sums)
 
     def message(self) -> AggregateMessage:
-        """The sum of the clients that are in it, checked as a summary is, and which files it was made from."""
+        """Return the sum of the clients that are in it, with the digests of their files.
+
+        Returns
+        -------
+        AggregateMessage
+            The sum, validated like a summary.
+
+        Raises
+        ------
+        SummaryError
+            If the sum is empty or impossible.
+        DuplicateClientError
+            If there are conflicting summaries.
+        """
         if not self.added:
-            raise SummaryError("there is no summary to add; name the files of the sites")
+            raise SummaryError(
+                "There is no summary in the sum. Expected at least one. Name the files that the sites sent."
+            )
         if self.contested:
             raise DuplicateClientError(
-                f"which summary holds is not known of client {abbreviate_list(self.contested)}: different ones came, or the "
-                "sums of one came under another name, too; ask them, and begin again with the right ones"
+                f"There are conflicting summaries of client {abbreviate_list(self.contested)}: different ones, or the "
+                "sums of one client under another name. Expected one summary of each client. Ask the sites, and start "
+                "again with the right files."
             )
         present = [place for place, (_, group) in enumerate(self.groups) if not self.added.keys().isdisjoint(group)]
         groups = [(name, tuple(client for client in group if client in self.added)) for name, group in self.groups]
         rows_read, missing = self._counts[1], dict(zip(self.plan.names, self._counts[2:], strict=True))
         clients, noise = tuple(sorted(self.added)), _client_noise_variance(self.plan) * len(self.added)
         moments = from_triangle(self._triangle, self.plan.layout.n_columns)
-        moments.setflags(write=False)  # so that a summary need not copy it
+        moments.setflags(write=False)  # a summary copies only writable arrays
         total = Summary(self.plan.fingerprint, clients, moments, rows_read, missing, noise=noise)
         validate_summary(total, self.plan)
         together = tuple(groups[place] for place in present)
         aggregate = Aggregate(self.plan, total, self._firsts[present], together)
-        research = tuple(client for client in clients if self.added[client].research)
+        uncontrolled = tuple(client for client in clients if self.added[client].uncontrolled)
         digests = {client: self.added[client].digest for client in clients}
-        return AggregateMessage(aggregate, without_disclosure_control=research, summaries=digests)
+        return AggregateMessage(aggregate, without_disclosure_control=uncontrolled, summaries=digests)
 
     def to_bytes(self) -> bytes:
-        """All of it as a file."""
+        """Return the content of the journal.
+
+        Returns
+        -------
+        bytes
+            The sum and the records of all received summaries.
+        """
         said = {
             "format": FORMAT,
             **self._belongs_to,
-            "added": [_to_list(came) for _, came in sorted(self.added.items())],
-            "aside": [_to_list(came) for _, came in sorted(self.aside.items())],
+            "added": [_to_list(received) for _, received in sorted(self.added.items())],
+            "aside": [_to_list(received) for _, received in sorted(self.set_aside.items())],
             "differing": sorted(self.differing),
             "shared": sorted(self.shared),
         }
@@ -227,7 +320,7 @@ class RunningSum:
 
     @cached_property
     def _belongs_to(self) -> dict[str, str]:
-        """Tells plan files apart, too: the keys of sites are no part of the plan itself."""
+        """Return the digests of plan, study file and groups; the keys of sites are in the study file only."""
         return {
             "plan": self.plan.fingerprint,
             "study": hashlib.sha256(self.study.to_json().encode()).hexdigest(),
@@ -236,16 +329,40 @@ class RunningSum:
 
     @classmethod
     def from_bytes(cls, blob: bytes, study: Study, groups: Mapping[str, str] | None = None) -> RunningSum:
-        """What `to_bytes` wrote, for the same study and groups; refuses everything else."""
+        """Return the sum of a journal.
+
+        Parameters
+        ----------
+        blob : bytes
+            What `to_bytes` returned.
+        study : Study
+            The study that the summaries belong to.
+        groups : mapping of str, optional
+            Group of every client.
+
+        Returns
+        -------
+        RunningSum
+            The sum so far.
+
+        Raises
+        ------
+        SummaryError
+            If the journal is damaged or of an older version.
+        PlanMismatchError
+            If the journal belongs to another study.
+        SettingsError
+            If the journal belongs to other groups.
+        """
         found = cls(study, groups)
         length = LENGTH_PREFIX.unpack_from(blob)[0] if len(blob) >= LENGTH_PREFIX.size else 0
         start = LENGTH_PREFIX.size + length
         if not 0 < length <= _max_header_bytes(study.plan) or start > len(blob):
-            raise journal_error("it is cut")
+            raise journal_error("it is cut off")
         if any(older in blob[:start] for older in _OLD_FORMATS):
             raise SummaryError(
-                "it was begun by an older version of this program, which forgot what had come and was refused; remove "
-                "it to begin again"
+                "The journal is of an older version of this program. Expected the format "
+                f"{FORMAT!r}. Remove the journal to start again."
             )
         said = parse_container_header(blob[LENGTH_PREFIX.size : start], FORMAT, _HEADER_TYPES, journal_error)
         found._check_same(said)
@@ -255,44 +372,52 @@ class RunningSum:
         ):
             raise journal_error("its digest is not that of its content")
         found._restore(np.frombuffer(blob, dtype="<i8", offset=start).astype(np.int64, copy=False))
-        found.added = {came.client: came for came in found._parse_received(said["added"])}
-        found.aside = {came.digest: came for came in found._parse_received(said["aside"])}
-        if (len(found.added), len(found.aside)) != (len(said["added"]), len(said["aside"])):
-            raise journal_error("it lists what is no summary")
+        found.added = {received.client: received for received in found._parse_received(said["added"])}
+        found.set_aside = {received.digest: received for received in found._parse_received(said["aside"])}
+        if (len(found.added), len(found.set_aside)) != (len(said["added"]), len(said["aside"])):
+            raise journal_error("a record of a summary is not valid")
         found.differing, found.shared = (found._parse_clients(said[kind]) for kind in ("differing", "shared"))
         if not found.differing | found.shared <= found._digests.keys():
-            raise journal_error("it lists what is no client")
+            raise journal_error("it names an unknown client")
         return found
 
     def _parse_clients(self, listed: list[Any]) -> set[str]:
         known = all(isinstance(client, str) and client in self.plan.client_set for client in listed)
         if not known or listed != sorted(set(listed)):
-            raise journal_error("it lists what is no client")
+            raise journal_error("it names an unknown client")
         return set(listed)
 
     def _check_same(self, said: Mapping[str, Any]) -> None:
         if said["plan"] != self.plan.fingerprint:
             raise PlanMismatchError(
-                f"it holds sums by the plan {said['plan'][:12]}, not by this plan ({self.plan.fingerprint[:12]}); go "
-                "on with that plan, or choose another name for the sum"
+                f"The journal holds sums by the plan {said['plan'][:12]}. Expected the plan "
+                f"{self.plan.fingerprint[:12]}. Continue with the former plan, or choose another name for the sum."
             )
         if said["study"] != self._belongs_to["study"]:
             raise PlanMismatchError(
-                "it was begun with the same plan in another plan file, with other keys of sites or other knowledge; go "
-                "on with that file, or choose another name for the sum"
+                "The journal belongs to another plan file of the same plan, with other keys of sites or other "
+                "background knowledge. Expected this plan file. Continue with the former one, or choose another name "
+                "for the sum."
             )
         if said["groups"] != self._belongs_to["groups"]:
-            raise SettingsError("it was begun with other groups; name the same, or choose another name for the sum")
+            raise SettingsError(
+                "The journal belongs to other groups. Expected the same groups. Name them, or choose another name for "
+                "the sum."
+            )
 
     def _parse_received(self, listed: Iterable[Any]) -> Iterator[ReceivedSummary]:
         for one in listed:
             if not isinstance(one, list) or [type(part) for part in one] != [str, str, str, bool]:
-                raise journal_error("it lists what is no summary")
-            came = ReceivedSummary(*one)
-            if came.client not in self.plan.client_set or not is_digest(came.digest) or not is_digest(came.mark):
-                raise journal_error("it lists what is no summary")
-            self._remember(came)
-            yield came
+                raise journal_error("a record of a summary is not valid")
+            received = ReceivedSummary(*one)
+            if (
+                received.client not in self.plan.client_set
+                or not is_digest(received.digest)
+                or not is_digest(received.fingerprint)
+            ):
+                raise journal_error("a record of a summary is not valid")
+            self._remember(received)
+            yield received
 
     def _restore(self, words: Integers) -> None:
         counts, firsts = len(self._counts), self._firsts.size
@@ -304,22 +429,26 @@ class RunningSum:
 
 
 def _resolve_groups(plan: StudyPlan, groups: Mapping[str, str] | None) -> Groups:
-    """Each client by itself, unless groups are named, of every client; with noise, all together."""
+    """Return the named groups; by default each client by itself, with noise all together."""
     if plan.noise is not None:
         if groups is not None:
-            raise SettingsError("first moments of groups have too much noise in this plan; leave the groups out")
+            raise SettingsError(
+                "The plan adds noise, and groups are given. Expected no groups, because their first moments would be "
+                "too noisy. Leave the groups out."
+            )
         return (("all clients", tuple(sorted(plan.clients))),)
     if groups is not None and groups.keys() != plan.client_set:
         lacking, unknown = sorted(plan.client_set - groups.keys()), sorted(groups.keys() - plan.client_set)
         raise SettingsError(
-            f"groups are for every client of the plan and nobody else; lacking: {abbreviate_list(lacking) or 'nobody'}, "
-            f"not in the plan: {abbreviate_list(unknown) or 'nobody'}"
+            f"The groups lack the clients {abbreviate_list(lacking) or '(none)'}, and name clients that are not in the "
+            f"plan: {abbreviate_list(unknown) or '(none)'}. Expected a group for every client of the plan. Correct the "
+            "groups."
         )
     for name in sorted(set(groups.values() if groups else ())):
         if not is_name(name) or not name.strip():
             raise SettingsError(
-                f"a group is called {name[:80]!r}; expected 1 to {MAX_NAME_LENGTH} letters that can be read in one "
-                "line: rename it"
+                f"A group is called {name[:80]!r}. Expected 1 to {MAX_NAME_LENGTH} printable characters on one line. "
+                "Rename it."
             )
     return group_clients(groups or {}, plan.clients)
 
@@ -329,22 +458,22 @@ def _client_noise_variance(plan: StudyPlan) -> int:
 
 
 def _max_set_aside(plan: StudyPlan) -> int:
-    """Of summaries that cannot hold beside others: whoever sends ever more of them fills no disk."""
+    """Return how many conflicting summaries are recorded; the limit keeps a client from filling the disk."""
     return 20 + 2 * len(plan.clients)
 
 
 def _max_header_bytes(plan: StudyPlan) -> int:
-    """Names of clients, in a text within a text, each with two digests."""
+    """Return the size of the largest header, which lists clients with two digests each."""
     return 2000 + 4000 * (len(plan.clients) + _max_set_aside(plan))
 
 
 def max_journal_bytes(plan: StudyPlan) -> int:
-    """No sum that was begun with this plan is longer."""
+    """Return the size of the largest journal of a plan."""
     return LENGTH_PREFIX.size + _max_header_bytes(plan) + 8 * vector_length(plan, len(plan.clients))
 
 
-def _to_list(came: ReceivedSummary) -> list[str | bool]:
-    return [came.client, came.digest, came.mark, came.research]
+def _to_list(received: ReceivedSummary) -> list[str | bool]:
+    return [received.client, received.digest, received.fingerprint, received.uncontrolled]
 
 
 def _to_container(said: Mapping[str, Any], data: bytes) -> bytes:
@@ -352,5 +481,7 @@ def _to_container(said: Mapping[str, Any], data: bytes) -> bytes:
 
 
 def journal_error(reason: str) -> SummaryError:
-    """Of what was left behind."""
-    return SummaryError(f"it is not as it was left ({reason}); remove it to begin again")
+    """Return the error for a damaged journal."""
+    return SummaryError(
+        f"The journal is damaged: {reason}. Expected the file as this program wrote it. Remove it to start again."
+    )

@@ -54,7 +54,7 @@ def methods_paragraph(document: Mapping[str, Any]) -> str:
         _missing_rows_sentence(clients),
         "Data stayed at the sites: each site sent one message with sums of products of features of its variables "
         "(no single rows), and all results were computed from these sums.",
-        _disclosure_sentence(document.get("uncontrolled_clients", ())),
+        _disclosure_sentence(document.get("without_disclosure_control", ())),
         _METHOD_TEXTS.get(settings["method"], "").format(alpha=f"{settings['alpha']:g}"),
         _limit_sentence(settings),
         _knowledge_sentence(settings["knowledge"]),

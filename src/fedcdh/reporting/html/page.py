@@ -252,9 +252,9 @@ def _differences_sentence(document: Mapping[str, Any]) -> str:
 
 def _disclosure_warning(document: Mapping[str, Any]) -> str:
     """Return a warning that names the sites whose rows were not protected; empty if there are none."""
-    if not document.get("uncontrolled_clients"):
+    if not document.get("without_disclosure_control"):
         return ""
-    sites = ", ".join(f"<strong>{to_html_name(site)}</strong>" for site in document["uncontrolled_clients"])
+    sites = ", ".join(f"<strong>{to_html_name(site)}</strong>" for site in document["without_disclosure_control"])
     return (
         '<p class="warning" role="note"><strong>No disclosure control.</strong> The limits that protect individuals '
         f"were switched off at: {sites}. This is meant for simulated or public data only.</p>"

@@ -275,7 +275,7 @@ _result = _record(
         ),
         "stability": _optional(_stability),
         "row_stability": _optional(_stability),
-        "uncontrolled_clients": _list_of(_text),
+        "without_disclosure_control": _list_of(_text),
     },
 )
 

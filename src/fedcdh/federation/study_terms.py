@@ -1,0 +1,147 @@
+"""What the coordinator decides before a federated study, and what the study returns."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from fedcdh.data.sources import ColumnKind
+from fedcdh.discovery.api import MAX_BYTES, MAX_ROUNDS
+from fedcdh.discovery.methods import get_method
+from fedcdh.discovery.result import Discovery
+from fedcdh.discovery.settings import DEFAULT_ALPHA, Settings
+from fedcdh.errors import SettingsError
+from fedcdh.federation.participation import Participation
+from fedcdh.federation.planning.declaration import Declaration
+from fedcdh.federation.secure_sum import SecureSumOptions
+from fedcdh.messages.envelope import ProfileRequest
+from fedcdh.messages.signing import SigningKey
+from fedcdh.messages.study_file import Study
+
+
+@dataclass(frozen=True)
+class StudyTerms:
+    """The decisions of the coordinator about a federated study.
+
+    Parameters
+    ----------
+    method, alpha, max_conditioning_size, seed
+        Settings of the search, as for `fedcdh.discover`.
+    variables : tuple of str, optional
+        Variables of the study. By default those of the declaration, or else those that the clients offer.
+    kinds : mapping of str
+        "continuous" or "categorical" for variables whose kind is not to be taken from the data.
+    declaration : Declaration
+        What is known beforehand. If it names clients, no others are admitted.
+    accept_differences : collection of str
+        Variables whose ranges or levels really differ between clients.
+    study : str
+        Name of the study.
+    key : SigningKey, optional
+        The coordinator's key, which signs requests and the plan.
+    site_keys : mapping of str
+        Public keys of clients that were agreed on beforehand.
+    minimum : int
+        Smallest number of clients in a result.
+    expected : int
+        Number of clients to wait for at the start; at least the minimum and the number of declared clients.
+    timeout : float
+        Seconds to wait in each round.
+    rounds : str
+        "one", or "adaptive" if tests may ask clients again.
+    max_rounds, max_bytes : int
+        Number of adaptive rounds that a client answers, and bytes that it sends in them. The plan states both.
+    secure_sum : SecureSumOptions, optional
+        Add the summaries by secure aggregation, so that only their sum is seen.
+
+    Raises
+    ------
+    SettingsError
+        If a value is out of range, or if secure aggregation is combined with a method that needs single summaries.
+
+    Examples
+    --------
+    >>> StudyTerms(minimum=3).rounds
+    'one'
+    """
+
+    method: str = "auto"
+    alpha: float | None = None
+    max_conditioning_size: int | None = None
+    seed: int = 0
+    variables: tuple[str, ...] | None = None
+    kinds: Mapping[str, ColumnKind] = field(default_factory=dict)
+    declaration: Declaration = field(default_factory=Declaration)
+    accept_differences: Collection[str] = ()
+    study: str = ""
+    key: SigningKey | None = None
+    site_keys: Mapping[str, str] = field(default_factory=dict)
+    minimum: int = 2
+    expected: int = 0
+    timeout: float = 600.0
+    rounds: str = "one"
+    max_rounds: int = MAX_ROUNDS
+    max_bytes: int = MAX_BYTES
+    secure_sum: SecureSumOptions | None = None
+
+    def __post_init__(self) -> None:
+        alpha = DEFAULT_ALPHA if self.alpha is None else self.alpha
+        knowledge = self.declaration.knowledge
+        Settings(self.method, alpha, knowledge, self.max_conditioning_size, self.seed, self.rounds)
+        method = get_method(self.method, rounds=self.rounds)
+        if self.minimum < 1 or not self.timeout > 0:
+            raise SettingsError(
+                f"The minimum number of clients is {self.minimum} and the timeout is {self.timeout:g} s. Expected a "
+                "minimum of at least 1 and a positive timeout. Correct them."
+            )
+        if self.rounds == "adaptive" and (self.max_rounds < 1 or self.max_bytes < 1):
+            raise SettingsError(
+                f"Clients may answer {self.max_rounds} adaptive rounds with {self.max_bytes} bytes. Expected at least "
+                "1 of each. Raise them, or use rounds = 'one'."
+            )
+        if self.secure_sum is not None and (method.name != "evidence" or self.rounds != "one"):
+            raise SettingsError(
+                f"The method {self.method!r} with rounds = {self.rounds!r} needs the summary of every client. Secure "
+                "aggregation reveals only their sum. Use method = 'evidence' and rounds = 'one'."
+            )
+
+    @property
+    def is_adaptive(self) -> bool:
+        """Return whether tests may ask clients again."""
+        return self.rounds == "adaptive"
+
+    @property
+    def expected_clients(self) -> int:
+        """Return the number of clients to wait for at the start."""
+        return max(self.expected, len(self.declaration.clients), self.minimum)
+
+    @property
+    def profile_request(self) -> ProfileRequest:
+        """Return the request for profiles: the variables and their kinds."""
+        declared = self.declaration.variables
+        names = self.variables or tuple(one.name for one in declared) or None
+        return ProfileRequest(names, {**{one.name: one.kind for one in declared if one.kind is not None}, **self.kinds})
+
+
+@dataclass(frozen=True)
+class StudyOutcome:
+    """The outcome of a federated study.
+
+    Parameters
+    ----------
+    result : Discovery
+        The causal graph and its evidence.
+    study : Study
+        The study as it was planned.
+    participation : Participation
+        Which clients took part, and every message.
+    """
+
+    result: Discovery
+    study: Study
+    participation: Participation
+
+    @property
+    def missing(self) -> Mapping[str, str]:
+        """Return the clients that are not in the result, with the reason."""
+        return self.participation.missing
