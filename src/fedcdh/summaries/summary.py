@@ -179,8 +179,8 @@ class Summary:
 
         Notes
         -----
-        Features are first shifted by whole steps of the grid, in integers, so that small spreads around large means lose
-        no digits. Intermediate products may pass 2⁶³; sums modulo 2⁶⁴ remain right, and the scatter itself fits.
+        Features are first shifted by whole steps of the grid, in integers, so that small spreads around large means
+        lose no digits. Intermediate products may pass 2⁶³; sums modulo 2⁶⁴ remain right, and the scatter itself fits.
         """
         sums, (shift, rest) = self.moments[0] // GRID, self._shift()
         shifted = self.moments[rows, columns] - np.multiply.outer(shift[rows], sums[columns])
