@@ -694,7 +694,7 @@ def test_every_epsilon_has_its_noise(epsilon):
 
 def test_rows_that_come_once_are_refused_before_they_are_gone_where_they_are_read_twice():
     batches = iter([chain(400)])
-    with pytest.raises(DataError, match="a summary with noise reads the rows more than once, but an iterator gives"):
+    with pytest.raises(DataError, match="found an iterator, which gives its rows once, but a summary with noise"):
         release_summary(batches, a_plan(), ReleaseContext("north"))
     with pytest.raises(DataError, match="bootstrap replicates reads the rows more than once"):
         release_summary(batches, a_plan(None), ReleaseContext("north"), replicates=2)
