@@ -10,7 +10,7 @@ from matplotlib import pyplot
 
 import fedcdh
 from fedcdh.evaluation.demo import HOSPITALS
-from fedcdh.discovery.drift import tabulate_drift
+from fedcdh.discovery import tabulate_drift
 
 study = fedcdh.demo.hospital_study(seed=1000)
 result = fedcdh.discover(study.tables)
