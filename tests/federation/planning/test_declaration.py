@@ -126,7 +126,7 @@ def test_a_range_is_that_of_even_values(low, high):
         ("[knowledge]\ntier = []", "did you mean 'tiers'?"),
         ("[knowledge]\ntiers = ['age']", "list of texts"),
         ("[knowledge]\ntiers = 'age'", "should be a list"),
-        ("[knowledge]\nrequired = [['a']]", "an arrow is written"),
+        ("[knowledge]\nrequired = [['a']]", "expected .tail, head."),
         ("[knowledge]\nrequired = ['ab']", "list of texts"),
         ("[knowledge]\nforbid_within_tier = [0.5]", "whole number"),
         ("[knowledge]\nforbid_within_tier = [-1]", "whole number"),
@@ -141,7 +141,7 @@ def test_a_range_is_that_of_even_values(low, high):
         ("a = 1" + "0" * 5000, "not TOML"),
         ("x = " + "[" * 50_000, "nested too deeply"),
         ("x = " + "{a=" * 30_000, "nested too deeply"),
-        ("a." * 400_000 + "b = 1", "200 points"),
+        ("a." * 400_000 + "b = 1", "200 dots"),
         (b"\xff", "UTF-8"),
         ("a = '\ud800'", "UTF-8"),
         (" " * 1_000_001, "longer than"),
@@ -150,7 +150,7 @@ def test_a_range_is_that_of_even_values(low, high):
 def test_what_is_wrong_is_refused_with_its_place(text, reason):
     with pytest.raises(PlanError, match=reason) as refused:
         Declaration.from_toml(text)
-    assert "correct it there" in str(refused.value)
+    assert "Correct it there" in str(refused.value)
 
 
 def test_a_slip_of_the_pen_never_crashes():
