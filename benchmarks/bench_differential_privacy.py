@@ -23,7 +23,7 @@ from fedcdh.discovery.api import discover, discover_from
 from fedcdh.discovery.result import Discovery
 from fedcdh.evaluation.simulation import MechanismModel, Simulation, simulate
 from fedcdh.graphs.metrics import compare, compare_changing
-from fedcdh.inference.independence.noisy_moments_test import NoisyMoments, NoisyMomentsTest
+from fedcdh.inference.independence.noisy_moments_test import NoisyMomentsTest
 from fedcdh.inference.independence.regression_test import RegressionTest
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.privacy.differential.mechanism import clip_noisy_rows, noise_deviations
@@ -32,6 +32,7 @@ from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
 from fedcdh.summaries.dp_parameters import PRODUCT_STEPS, DPParameters
 from fedcdh.summaries.features import bounded
+from fedcdh.summaries.noisy_moments import NoisyMoments
 from fedcdh.summaries.plan import Continuous, StudyPlan
 from fedcdh.summaries.summary import Summary
 

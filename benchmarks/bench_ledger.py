@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcdh import StudyPlan
-from fedcdh.data.table import NumericColumn
+from fedcdh.data.columns import NumericColumn
 from fedcdh.privacy.disclosure.row_scan import ScanOptions, scan_rows
 from fedcdh.privacy.ledger import row_sketches
 

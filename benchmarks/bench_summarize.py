@@ -36,7 +36,8 @@ from threadpoolctl import threadpool_limits
 
 from fedcdh import Continuous, StudyPlan, open_tables, summarize
 from fedcdh._runtime.cpu_count import available_cpus
-from fedcdh.data.table import NumericColumn, Table
+from fedcdh.data.columns import NumericColumn
+from fedcdh.data.table import Table
 from fedcdh.messages.study_file import Study
 from fedcdh.messages.summary_file import summary_file_size
 from fedcdh.privacy.ledger import ReleaseLedger

@@ -109,7 +109,9 @@ _MEANINGS = {
     ExitCode.REFUSED: "the command refused for a reason that has no code of its own, such as a check that failed",
     ExitCode.USAGE: "the command was not understood, or a setting is out of its range",
     ExitCode.DATA: "a table, a profile or a column mapping cannot be used as it is",
-    ExitCode.PLAN: "a plan or declaration cannot be used, contradicts itself, or differs from the one in use",
+    ExitCode.PLAN: (
+        "a plan or declaration cannot be used, contradicts itself, or differs from the one that was followed"
+    ),
     ExitCode.SUMMARY: "a summary is damaged, impossible, duplicated or missing",
     ExitCode.SIGNATURE: "a signature is missing, invalid, or by another key",
     ExitCode.POLICY: "the policy or the ledger of this site does not allow the release",

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import typer
 from cli_study import KEY, summaries
 
 from fedcdh.cli import EXIT_CODES, main
+from fedcdh.cli._errors import report_errors
 
 
 def broken(study: Path, tmp_path: Path) -> dict[str, tuple[list[str], int, str]]:
@@ -73,3 +75,44 @@ def test_a_mistake_of_ours_is_called_one(monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("FEDCDH_DEBUG", "1")
     with pytest.raises(ZeroDivisionError):
         main(["demo", "-o", str(tmp_path)])
+
+
+def test_an_error_names_the_option_if_the_command_has_it(study, here, capsys):
+    """The same error of the same function is spelled for who reads it."""
+    plan = str(study / "study.plan.json")
+    assert main(["discover", plan, *summaries(study), "--alpha", "7"]) == 2
+    assert "(option --alpha)" in capsys.readouterr().err
+    assert (
+        main(["summarize", plan, str(study / "north" / "data.csv"), "--client", "north", "--max-missing-share", "7"])
+        == 2
+    )
+    assert "(option --max-missing-share)" in capsys.readouterr().err
+    (here / "d.csv").write_text("v1,v2\n1,2\n", encoding="utf-8")
+    assert main(["summarize", plan, "d.csv", "--client", "north"]) == 3
+    assert "--variables" not in capsys.readouterr().err  # which only profile has
+    assert main(["profile", "d.csv", "--client", "north", "--variables", "age"]) == 3
+    assert "(option --variables)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [
+        (
+            PermissionError(13, "Permission denied", "x"),
+            "x cannot be read or written (Permission denied). Choose another",
+        ),
+        (OSError(28, "No space left on device", "x"), "or delete other files there"),
+        (FileExistsError(17, "File exists", "x"), "(File exists). Choose another place."),
+        (MemoryError(), "not enough memory"),
+        (KeyboardInterrupt(), "Run the command again"),
+    ],
+)
+def test_what_the_system_refuses_is_a_sentence(problem, words, capsys):
+    @report_errors
+    def command() -> None:
+        raise problem
+
+    with pytest.raises(typer.Exit) as stopped:
+        command()
+    assert stopped.value.exit_code == (130 if isinstance(problem, KeyboardInterrupt) else 8)
+    assert words in capsys.readouterr().err

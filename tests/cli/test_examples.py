@@ -13,14 +13,10 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from cli_study import SITES, data_of, run
+from cli_study import DECLARATION, SITES, data_of, run, write_request
 
 from fedcdh.cli import _registry, main
 from fedcdh.cli._registry import COMMANDS
-
-DECLARATION = 'clients = ["north", "south", "coast"]\n' + "".join(
-    f'[variables.v{number}]\nkind = "continuous"\nrange = [-20, 20]\n' for number in range(1, 7)
-)
 
 
 def examples() -> list[str]:
@@ -127,18 +123,6 @@ def test_an_example_runs(line, prepared, tmp_path, monkeypatch, capsys):
     waiting = int(words[0] == "discover" and "--answers" in words)  # for answers to the request that it writes
     assert main(words) == waiting, capsys.readouterr()
     assert not waiting or (folder / "rounds" / "request-001.json").exists()
-
-
-def write_request(folder: Path) -> None:
-    """Write a request that asks about one pair of variables."""
-    from fedcdh.cli._inputs import read_study
-    from fedcdh.messages.round_files import request_to_json
-    from fedcdh.summaries.joint import JointRequest
-
-    plan = read_study(folder / "study.plan.json")[0].plan
-    (folder / "rounds").mkdir()
-    request = JointRequest(plan.fingerprint, 1, (("v1", "v2"),))
-    (folder / "rounds" / "request-001.json").write_text(request_to_json(request))
 
 
 def test_there_are_examples_of_every_command():

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
+from cli_study import data_of, plan_of, run
+
 from fedcdh.cli import main
 
 
@@ -10,3 +14,35 @@ def test_a_column_without_values_is_no_mistake_of_ours(tmp_path, capsys):
     assert main(["profile", str(tmp_path / "d.csv"), "--client", "north", "-o", str(tmp_path / "p.json")]) == 0
     assert "no values" in capsys.readouterr().out
     assert main(["inspect", str(tmp_path / "p.json")]) == 0
+
+
+def test_a_dry_run_writes_and_records_nothing(study, here, monkeypatch, capsys):
+    monkeypatch.setenv("FEDCDH_LEDGER", str(here / "releases.jsonl"))
+    run("profile", data_of(study), "--client", "north", "--dry-run")
+    assert "Policy and ledger of this site admit this profile." in capsys.readouterr().out
+    assert not (here / "north.profile.json").exists()
+    run("ledger", "show")
+    assert "0 releases in" in capsys.readouterr().out
+    (here / "policy.toml").write_text("min_rows = 301\n", encoding="utf-8")
+    assert main(["profile", data_of(study), "--client", "north", "--dry-run"]) == 7
+
+
+def test_variables_and_kinds_are_those_that_were_named(study, here, capsys):
+    run("profile", data_of(study), "--client", "north", "--variables", "v2, v1", "--json")
+    run("inspect", "north.profile.json")
+    shown = capsys.readouterr().out
+    assert shown.index("v2 ") < shown.index("v1 ")
+    assert "v3" not in shown
+    for words, text in (
+        (["--kind", "v1=odd"], "Choose one of"),
+        (["--kind", "v1"], "Write it as"),
+        (["--variables", "age"], "'age'"),
+    ):
+        assert main(["profile", data_of(study), "--client", "north", *words]) in (2, 3)
+        assert text in capsys.readouterr().err
+
+
+def test_a_draft_plan_is_followed(study, here):
+    run("profile", data_of(study), "--client", "north", "--plan", plan_of(study), "-q")
+    fingerprint = json.loads((study / "study.plan.json").read_text(encoding="utf-8"))["fingerprint"]
+    assert fingerprint in (here / "north.profile.json").read_text(encoding="utf-8")

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedcdh.data.table import CategoricalColumn, NumericColumn, Table, to_table
+from fedcdh.data.columns import CategoricalColumn, NumericColumn
+from fedcdh.data.table import Table, to_table
 from fedcdh.errors import DataError
 
 CELLS = {"age": [30.5, None, 50.0], "count": [1, 2, None], "sex": ["f", None, "m"], "well": [True, False, None]}
@@ -163,24 +164,6 @@ def test_names_must_fit_the_array(names):
         to_table(np.eye(2), names)
 
 
-labels = st.lists(st.one_of(st.none(), st.sampled_from(["a", "b", "ä", "", "1"])), max_size=20)
-
-
-@given(labels)
-def test_labels_are_what_they_were(cells):
-    column = CategoricalColumn.of(cells)
-    assert [None if code < 0 else column.levels[code] for code in column.codes] == cells
-    assert list(column.levels) == sorted({cell for cell in cells if cell is not None})
-
-
-@given(st.lists(st.one_of(st.none(), st.integers(-3, 3), st.floats(-3, 3)), min_size=1, max_size=20))
-def test_whole_numbers_have_one_label_however_they_are_written(cells):
-    as_numbers = to_table({"x": cells}).columns["x"].to_categorical()
-    as_floats = to_table({"x": [None if cell is None else float(cell) for cell in cells]}).columns["x"].to_categorical()
-    assert as_numbers.levels == as_floats.levels
-    assert np.array_equal(as_numbers.codes, as_floats.codes)
-
-
 @given(st.lists(st.tuples(st.sampled_from(["n", "s", "w"]), st.integers(0, 99)), min_size=1, max_size=30))
 def test_a_split_table_holds_every_row_once(rows):
     parts = to_table({"site": [site for site, _ in rows], "x": [x for _, x in rows]}).split("site")
@@ -203,11 +186,3 @@ def test_numbers_are_rounded_once():
     assert table.columns["large"].values[:2].tolist() == [float(large), 1.0]
     assert table.columns["exact"].values[:2].tolist() == [123456789.3, 1.0]
     assert all(column.missing[2] for column in table.columns.values())
-
-
-@pytest.mark.parametrize("cells", [np.array([2**53, 1]), pd.Series([2**53 + 1, None], dtype="Int64"), [10**16, 3]])
-def test_numbers_that_are_not_exact_are_refused_as_labels(cells):
-    column = to_table({"code": cells}).columns["code"]
-    with pytest.raises(DataError, match=r"column 'code' at .* 16 digits .* Turn the column into text"):
-        column.to_categorical("column 'code' at client 'north'")
-    assert to_table({"code": [2**53 - 1, -3]}).columns["code"].to_categorical().levels == ("-3", str(2**53 - 1))

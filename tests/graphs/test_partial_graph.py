@@ -94,7 +94,4 @@ def test_to_networkx_keeps_everything(graph):
     assert networkx.is_directed_acyclic_graph(networkx.DiGraph(sorted(arrows))) == graph.is_acyclic()
 
 
-# Classes and extensions
-
-
 # The perfect test

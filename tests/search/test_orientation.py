@@ -10,12 +10,6 @@ from fedcdh.protocols import DOMAIN, ModuleDependence
 from fedcdh.search.colliders import TripleDecision, separating_set_rule
 from fedcdh.search.orientation import Conflict, Orientation, orient_colliders, orient_skeleton
 
-# A perfect test
-
-
-# A test that errs
-
-
 # Single steps
 
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from fedcdh.cli import main
+from fedcdh.cli._inputs import read_study
+from fedcdh.messages.round_files import request_to_json
+from fedcdh.summaries.joint import JointRequest
 
 KEY = "ed25519:A6EHv/POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg="
 SITES = {"north": 300, "south": 350, "coast": 400}
-VARIABLES = [f"v{number}" for number in range(1, 7)]
+DECLARATION = 'clients = ["north", "south", "coast"]\n' + "".join(
+    f'[variables.v{number}]\nkind = "continuous"\nrange = [-20, 20]\n' for number in range(1, 7)
+)
 
 
 def run(*arguments: object, code: int = 0) -> None:
@@ -45,3 +50,11 @@ def plan_of(folder: Path) -> str:
 
 def summaries(folder: Path) -> list[str]:
     return [str(folder / f"{site}.summary") for site in SITES]
+
+
+def write_request(folder: Path) -> None:
+    """Write a request that asks about one pair of variables."""
+    plan = read_study(folder / "study.plan.json")[0].plan
+    (folder / "rounds").mkdir()
+    request = JointRequest(plan.fingerprint, 1, (("v1", "v2"),))
+    (folder / "rounds" / "request-001.json").write_text(request_to_json(request))

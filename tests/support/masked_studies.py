@@ -86,7 +86,7 @@ class Room:
     def ask(self, client: str, request: Any) -> SignedMessage:
         """One site's answer; it remembers."""
         summary = self.cohort.summaries[self.cohort.clients.index(client)]
-        state, reply = self.site(client).answer(request, self.states.get(client), lambda: (summary, False))
+        state, reply = self.site(client).answer(request, self.states.get(client), lambda: (summary, True))
         self.states[client] = state
         return reply
 

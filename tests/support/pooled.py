@@ -385,30 +385,6 @@ def concatenated_p(rows: Rows, question: Query) -> float:
     return kernel_p(np.concatenate([features[question.x], z], axis=1), features[question.y], z, 0.1 / rows.count)
 
 
-def product_p(rows: Rows, question: Query) -> float:
-    """The product kernel of the client and Z against the residual features of x, one row at a time."""
-    (name,) = question.pair - {DOMAIN}
-    features = rows.kernel_features(np.eye(len(rows.clients)))
-    uncentred = {
-        other: columns if other in rows.categorical else columns[:, 2:] * rows.plan.family.weights
-        for other, columns in rows.features.items()
-    }
-    z = np.concatenate([np.ones((rows.count, 1)), rows.side_by_side(question.given, uncentred)], axis=1)
-    joint = np.concatenate([z * (rows.client == client)[:, None] for client in rows.plan.clients], axis=1)
-    penalty = np.sqrt(0.1) * np.diag(np.arange(z.shape[1]) > 0)
-
-    def left(targets: np.ndarray) -> np.ndarray:
-        added = np.concatenate([targets, np.zeros((len(penalty), targets.shape[1]))])
-        return targets - z @ np.linalg.lstsq(np.concatenate([z, penalty]), added, rcond=None)[0]
-
-    left_x, left_joint = left(features[name]), left(joint)
-    count = rows.count
-    return gamma_p(joint.T @ left_x / count, left_x.T @ left_x / count, joint.T @ left_joint / count, count)
-
-
-# Independent change
-
-
 def printed_change(rows: Rows, cause: str, effect: str, domain: np.ndarray, ridge: float = 1e-3) -> float:
     """Theorem 6 as printed, with the fitted features E[φ | ℧] written out row by row."""
     features = rows.kernel_features(domain)

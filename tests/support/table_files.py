@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from hypothesis import strategies as st
 from pyarrow import feather
 
+from fedcdh.data.columns import NumericColumn
 from fedcdh.data.readers import MISSING_VALUES, open_tables
-from fedcdh.data.table import NumericColumn
 
 KINDS = {"x": "continuous", "g": "categorical"}
 

@@ -56,9 +56,7 @@ LedgerFile = Annotated[
         show_default="$FEDCDH_LEDGER or releases.jsonl",
     ),
 ]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Only check policy and ledger; write no file and record nothing.")
-]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only check policy and ledger; release and record nothing.")]
 NoDisclosureControl = Annotated[
     bool,
     typer.Option(

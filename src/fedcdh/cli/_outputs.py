@@ -22,7 +22,7 @@ FORMAT_MARKERS = {
     "report": b"fedcdh-report-",
     "request": b"fedcdh-request-",
     "answer": b"fedcdh-answer-",
-    "masking": b'"format":"fedcdh-masking-1"',  # not a site's state file, which quotes messages as text
+    "masking": b'"format":"fedcdh-masking-2"',  # not a site's state file, which quotes messages as text
     "aggregate": b"fedcdh-aggregate-",
 }
 

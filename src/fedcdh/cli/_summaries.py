@@ -33,7 +33,7 @@ class ReplicateFile(NamedTuple):
     path: Path
     client: str
     number: int
-    research: bool  # made without disclosure control
+    disclosure_control: bool
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class SummaryReader:
 
     study: Study
     unsigned: list[tuple[Path, str]] = field(default_factory=list)  # files and clients
-    research: list[tuple[Path, str]] = field(default_factory=list)  # made without disclosure control
+    uncontrolled: list[tuple[Path, str]] = field(default_factory=list)  # made without disclosure control
 
     def read(self, path: Path) -> SummaryMessage:
         """Return the summary in a file."""
@@ -57,7 +57,9 @@ class SummaryReader:
             for count, path in enumerate(paths, start=1):
                 message = self.read(path)
                 if number := message.summary.replicate:
-                    replicates.append(ReplicateFile(path, message.summary.clients[0], number, not message.disclosure_control))
+                    replicates.append(
+                        ReplicateFile(path, message.summary.clients[0], number, message.disclosure_control)
+                    )
                 else:
                     messages.append(message)
                 progress(count)
@@ -72,7 +74,7 @@ class SummaryReader:
         signer = check_signer(path, content, "summary", self.study.keys.get(client))
         if not message.summary.replicate:
             self.unsigned.extend([(path, client)] if signer is None else [])
-            self.research.extend([(path, client)] if not message.disclosure_control else [])
+            self.uncontrolled.extend([(path, client)] if not message.disclosure_control else [])
         return message
 
     def warn(self, out: Output) -> None:
@@ -85,13 +87,13 @@ class SummaryReader:
         else:
             for path, client in self.unsigned:
                 out.warn(f"{path} is not signed: nothing but the way it came shows that it is from {client}")
-        if len(self.research) > _MAX_SINGLE_NOTES:
+        if len(self.uncontrolled) > _MAX_SINGLE_NOTES:
             out.warn(
-                f"{len(self.research)} summaries were made without disclosure control, by "
-                f"{_list_clients(self.research)}"
+                f"{len(self.uncontrolled)} summaries were made without disclosure control, by "
+                f"{_list_clients(self.uncontrolled)}"
             )
         else:
-            for path, client in self.research:
+            for path, client in self.uncontrolled:
                 out.warn(f"{path} was made without disclosure control, by {client}")
 
 

@@ -153,7 +153,9 @@ def _read_received(
     messages, replicates = reader.read_all(paths, out)
     check_replicates_have_summaries(replicates, messages)
     cohort = admit_messages(messages, study.plan, out)
-    uncontrolled = {client for _, client in reader.research} | {each.client for each in replicates if each.research}
+    uncontrolled = {client for _, client in reader.uncontrolled} | {
+        each.client for each in replicates if not each.disclosure_control
+    }
     found = collect_replicates(replicates, cohort, reader, out) if replicates else None
     return cohort, found, frozenset(uncontrolled)
 

@@ -160,7 +160,7 @@ def _summarizer(
             threads = workers or default_workers(site.study.plan.layout.n_columns)
             context = ReleaseContext(client, site.policy, site.own_names, site.gate, max_missing_share, threads)
             summary, _ = release_summary(open_rows(advance), site.study.plan, context, masked=True)
-        return summary, not site.policy.disclosure_control
+        return summary, site.policy.disclosure_control
 
     return summarize
 

@@ -13,7 +13,8 @@ from typing import Any, Literal, Protocol, TypeGuard, TypeVar, runtime_checkable
 import narwhals as nw
 import numpy as np
 
-from fedcdh.data.table import CategoricalColumn, Column, Table, to_table
+from fedcdh.data.columns import CategoricalColumn, Column
+from fedcdh.data.table import Table, to_table
 from fedcdh.errors import DataError
 
 ColumnKind = Literal["continuous", "categorical"]

@@ -16,198 +16,8 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from fedcdh._runtime.array_types import Array
+from fedcdh.data.columns import CategoricalColumn, Column, NumericColumn, to_level
 from fedcdh.errors import DataError, SettingsError
-
-Codes = npt.NDArray[np.int64]
-_MAX_EXACT_INTEGER = 2**53  # beyond it, not every whole number is a float
-
-
-@dataclass(frozen=True)
-class NumericColumn:
-    """Hold a column of numbers.
-
-    Attributes
-    ----------
-    values : array of float
-        One number per row; NaN where the value is missing.
-
-    Examples
-    --------
-    >>> column = NumericColumn(np.array([1.5, np.nan]))
-    >>> column.missing.tolist()
-    [False, True]
-    """
-
-    values: Array
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    @property
-    def missing(self) -> npt.NDArray[np.bool_]:
-        """Return for every row whether the value is missing."""
-        return np.isnan(self.values)
-
-    def slice_rows(self, rows: slice) -> NumericColumn:
-        """Return the column of a range of rows.
-
-        Parameters
-        ----------
-        rows : slice
-            The rows.
-
-        Returns
-        -------
-        NumericColumn
-            These rows; nothing is copied.
-        """
-        return NumericColumn(self.values[rows])
-
-    def take(self, rows: npt.NDArray[Any]) -> NumericColumn:
-        """Return the column of selected rows.
-
-        Parameters
-        ----------
-        rows : array of bool or int
-            The rows, as a mask or as positions.
-
-        Returns
-        -------
-        NumericColumn
-            These rows.
-        """
-        return NumericColumn(self.values[rows])
-
-    def to_categorical(self, what: str = "a column of labels") -> CategoricalColumn:
-        """Return the same column with its numbers as levels: 3.0 and 3 are the level "3".
-
-        Parameters
-        ----------
-        what : str
-            Name of the column for error messages.
-
-        Returns
-        -------
-        CategoricalColumn
-            The same rows.
-
-        Raises
-        ------
-        DataError
-            If a number is too large to be exact as a float.
-        """
-        present = ~self.missing
-        values, codes = np.unique(self.values[present], return_inverse=True)
-        if (np.isfinite(values) & (np.abs(values) >= _MAX_EXACT_INTEGER)).any():
-            raise DataError(
-                f"{what} holds numbers of 16 digits and more; expected numbers that are exact: otherwise two levels "
-                "may become one. Turn the column into text (in pandas, astype(str)), and read it again"
-            )
-        labels = CategoricalColumn.of([_to_level(value) for value in values.tolist()])
-        places = np.full(len(self), -1, dtype=np.int64)
-        places[present] = labels.codes[codes]
-        return CategoricalColumn(labels.levels, places)
-
-
-@dataclass(frozen=True)
-class CategoricalColumn:
-    """Hold a column of levels.
-
-    Attributes
-    ----------
-    levels : tuple of str
-        The levels, sorted.
-    codes : array of int
-        The position of each row's level in `levels`; -1 where the value is missing.
-
-    Examples
-    --------
-    >>> column = CategoricalColumn.of(["yes", None, "no"])
-    >>> column.levels, column.codes.tolist()
-    (('no', 'yes'), [1, -1, 0])
-    """
-
-    levels: tuple[str, ...]
-    codes: Codes
-
-    @classmethod
-    def of(cls, labels: Sequence[str | None]) -> CategoricalColumn:
-        """Return the column of these levels.
-
-        Parameters
-        ----------
-        labels : sequence of str or None
-            The level of each row; None where it is missing.
-
-        Returns
-        -------
-        CategoricalColumn
-            A column with the levels that occur.
-        """
-        levels = tuple(sorted({label for label in labels if label is not None}))
-        position: dict[str | None, int] = {level: i for i, level in enumerate(levels)}
-        return cls(levels, np.fromiter((position.get(label, -1) for label in labels), np.int64, len(labels)))
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    @property
-    def missing(self) -> npt.NDArray[np.bool_]:
-        """Return for every row whether the value is missing."""
-        return np.asarray(self.codes < 0)
-
-    def slice_rows(self, rows: slice) -> CategoricalColumn:
-        """Return the column of a range of rows, with all levels.
-
-        Parameters
-        ----------
-        rows : slice
-            The rows.
-
-        Returns
-        -------
-        CategoricalColumn
-            These rows; nothing is copied.
-        """
-        return CategoricalColumn(self.levels, self.codes[rows])
-
-    def take(self, rows: npt.NDArray[Any]) -> CategoricalColumn:
-        """Return the column of selected rows, with the levels that occur in them.
-
-        Parameters
-        ----------
-        rows : array of bool or int
-            The rows, as a mask or as positions.
-
-        Returns
-        -------
-        CategoricalColumn
-            These rows.
-        """
-        codes = self.codes[rows]
-        present = np.flatnonzero(np.bincount(codes + 1, minlength=len(self.levels) + 1)[1:])
-        place = np.full(len(self.levels) + 1, -1, dtype=np.int64)  # the last is for missing values
-        place[present] = np.arange(len(present))
-        return CategoricalColumn(tuple(self.levels[code] for code in present), place[codes])
-
-    def to_categorical(self, what: str = "") -> CategoricalColumn:
-        """Return the column itself.
-
-        Parameters
-        ----------
-        what : str
-            Not used; `NumericColumn.to_categorical` has it too.
-
-        Returns
-        -------
-        CategoricalColumn
-            The same column.
-        """
-        return self
-
-
-Column = NumericColumn | CategoricalColumn
 
 
 @dataclass(frozen=True)
@@ -450,7 +260,7 @@ def _column_from_series(name: str, series: nw.Series[Any]) -> Column:
     if series.dtype == nw.Decimal:  # libraries convert decimals with an error in the last digit
         return _column_from_values(name, series.to_list())
     if series.dtype in (nw.Categorical, nw.Enum):  # labels, also where they look like numbers
-        return CategoricalColumn.of([None if _is_missing(value) else _to_level(value) for value in series.to_list()])
+        return CategoricalColumn.of([None if _is_missing(value) else to_level(value) for value in series.to_list()])
     if series.dtype in (nw.String, nw.Boolean, nw.Object) or series.is_null().all():
         return _column_from_values(name, series.to_list())
     raise _unsupported_type_error(name, str(series.dtype))
@@ -475,7 +285,7 @@ def _column_from_values(name: object, values: Any) -> Column:
         return NumericColumn(
             np.array([np.nan if value is None else _to_float(value) for value in items], dtype=np.float64)
         )
-    return CategoricalColumn.of([None if value is None else _to_level(value) for value in items])
+    return CategoricalColumn.of([None if value is None else to_level(value) for value in items])
 
 
 _CELL_TYPES = (str, bool, np.bool_, Real, Decimal)
@@ -505,12 +315,6 @@ def _to_float(value: Any) -> float:
         return float(value)
     except OverflowError:  # an integer of more than 308 digits; refused later, with the client's name
         return np.inf
-
-
-def _to_level(value: object) -> str:
-    if isinstance(value, (float, np.floating)) and value.is_integer():
-        return str(int(value))
-    return str(value)
 
 
 def missing_column_error(lacking: Sequence[str], names: Sequence[str], owner: str | None = None) -> DataError:

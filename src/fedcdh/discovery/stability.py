@@ -254,7 +254,9 @@ def assess_stability(
         kind = "leave-one-out" if runs is None else "bootstrap"
         samples = _leave_one_out(cohort.clients) if runs is None else _draw_clients(cohort.clients, runs, seed)
         total = len(samples)
-        repetitions = (_Repetition(number, clients, cohort.resample_clients(clients)) for number, clients in enumerate(samples))
+        repetitions = (
+            _Repetition(number, clients, cohort.resample_clients(clients)) for number, clients in enumerate(samples)
+        )
     done = _repeat_search(known, settings, repetitions, total, progress)
     whole = make_run(known.clients, known.clients, search_result)
     return _compare(kind, seed if kind == "bootstrap" else None, known, whole, done)
@@ -350,9 +352,9 @@ def _check_origin(known: Cohort | Aggregate, drawn: Cohort | Aggregate) -> None:
     for whole, replicate in zip(known.summaries, drawn.summaries, strict=True):
         if replicate.original and replicate.original != whole.digest:
             raise SettingsError(
-                f"bootstrap replicate {replicate.replicate} of {', '.join(replicate.clients)} was not drawn from the rows "
-                f"of the result: it belongs to summary {replicate.original[:12]}, expected {whole.digest[:12]}; pass "
-                "replicates of the same table",
+                f"bootstrap replicate {replicate.replicate} of {', '.join(replicate.clients)} was not drawn from the "
+                f"rows of the result: it belongs to summary {replicate.original[:12]}, expected {whole.digest[:12]}; "
+                "pass replicates of the same table",
                 parameter="replicates",
             )
 

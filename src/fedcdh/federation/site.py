@@ -172,12 +172,8 @@ class ClientNode:
                 "a gate with a ledger."
             )
 
-        def check_rows(summary: Summary) -> None:
-            if self.gate is not None and self.policy.disclosure_control:
-                self.gate.check_summary_released(summary, plan)
-
         spent = RoundBudget() if self.gate is None else spent_round_budget(self.gate.ledger.entries(), plan)
-        answers, _ = release_answer(self.rows(), plan, self._context(), request, spent, look=check_rows)
+        answers, _ = release_answer(self.rows(), plan, self._context(), request, spent, require_summary=True)
         return pack_answer(AnswerMessage(request.digest, answers, self.policy.disclosure_control), plan)
 
     def _send_masked(self, envelope: Envelope) -> bytes:
@@ -197,7 +193,7 @@ class ClientNode:
             self.gate.check_secure_sum_state(study.plan, self.client, state)
 
         def provide_summary() -> tuple[Summary, bool]:
-            return self._summarize(study, masked=True), not self.policy.disclosure_control
+            return self._summarize(study, masked=True), self.policy.disclosure_control
 
         member = SecAggClient(study, self.client, self.key)
         return ClientStateFile(state).answer(member, request, provide_summary).to_bytes()

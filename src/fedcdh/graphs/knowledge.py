@@ -325,7 +325,7 @@ def _to_printable_line(problem: str) -> str:
 def _to_arrow(given: Iterable[str]) -> Arrow:
     found = (given,) if isinstance(given, str) else tuple(given)
     if len(found) != 2:
-        raise KnowledgeError(f"found the arrow {repr(given)[:80]}; expected (tail, head). Correct it")
+        raise KnowledgeError(f"found the arrow {repr(given)[:80]}; expected a tail and a head. Write (tail, head)")
     return found[0], found[1]
 
 

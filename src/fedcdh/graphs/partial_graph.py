@@ -416,8 +416,8 @@ def _display_name(node: str) -> str:
 
 
 def _check_simple(graph: PartialGraph) -> None:
-    for complaint in _find_problems(graph):
-        raise GraphError(complaint)
+    for problem in _find_problems(graph):
+        raise GraphError(problem)
 
 
 def _find_problems(graph: PartialGraph) -> Iterator[str]:

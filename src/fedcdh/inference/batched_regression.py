@@ -1,4 +1,7 @@
-"""Linear algebra on many small blocks at once: the one place where questions become arrays."""
+"""Linear algebra on many small blocks at once, for tests and scores that ask about many sets of columns.
+
+The order of additions never depends on the other queries of a batch, and so neither does an answer, to its last digit.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +15,25 @@ from scipy import special
 from fedcdh._runtime.array_types import Array, Indices
 
 Matrices: TypeAlias = Array | Sequence[Array]
-"""One matrix, a stack of them, or several that are wherever they are, so that none has to be copied."""
+"""One matrix, a stack of them, or a list of them, so that none has to be copied."""
 Item = TypeVar("Item")
 
 JITTER = 1e-9
-"""Keeps duplicate columns solvable. In orthonormal coordinates it is 1e-9 of a column's variance: not a penalty."""
+"""Share of a column's variance added to the diagonal: it keeps duplicate columns solvable and is no penalty."""
 MIN_RESIDUAL_SHARE = 1e-7
-"""A variable with less than this share of its variance left is a function of the others: independent of the rest."""
-_TINY_SCATTER = 1e-100  # keeps a scatter of zeros solvable, as of clients with one row each
-_MIN_SHARED_QUERIES = 16  # questions: finding out which of them share a set would take longer than to solve each
+"""A variable with a smaller share of its variance left is a function of the others, and independent of the rest."""
+_TINY_SCATTER = 1e-100  # keeps a scatter of zeros solvable, such as that of clients with one row each
+_MIN_SHARED_QUERIES = 16  # with fewer queries, finding those that share a set takes longer than solving each
 _MAX_ELEMENTS = 1_000_000  # numbers gathered at a time, about 8 MB
 
 
 def concatenate_columns(spans: Mapping[str, Indices], names: Iterable[str]) -> Indices:
-    """The columns of these variables, in the order of their names."""
+    """Return the columns of these variables, in the order of their names."""
     return np.concatenate([np.zeros(0, dtype=np.intp), *(spans[name] for name in sorted(names))])
 
 
 def gather_blocks(matrix: Matrices, rows: Indices, columns: Indices) -> Array:
-    """matrix[..., rows_b, columns_b] for every b: (..., q, q), (B, r), (B, c) → (..., B, r, c)."""
+    """Return matrix[..., rows_b, columns_b] for every b: (..., q, q), (B, r), (B, c) → (..., B, r, c)."""
     if not isinstance(matrix, np.ndarray):
         return _stack((gather_blocks(one, rows, columns) for one in matrix), len(matrix), *rows.shape, columns.shape[1])
     places = rows[:, :, None] * matrix.shape[-1] + columns[:, None, :]
@@ -38,7 +41,7 @@ def gather_blocks(matrix: Matrices, rows: Indices, columns: Indices) -> Array:
 
 
 def partial_covariance(matrix: Matrices, targets: Indices, given: Indices) -> Array:
-    """C_{UU|Z} = C_UU − C_UZ C_ZZ⁻¹ C_ZU for every question b and leading index; plain C_UU without Z."""
+    """Return C_{UU|Z} = C_UU − C_UZ C_ZZ⁻¹ C_ZU for every query b and leading index; C_UU without Z."""
     if given.shape[1] == 0:
         return gather_blocks(matrix, targets, targets)
     if not isinstance(matrix, np.ndarray):
@@ -54,7 +57,7 @@ def partial_covariance(matrix: Matrices, targets: Indices, given: Indices) -> Ar
 
 
 def _unique_sets(given: Indices) -> tuple[Indices, Indices | slice]:
-    """Every set once, and which of them each question has: many share their conditions, but a few are soon done."""
+    """Return every set once, and the set of each query; with few queries, the sets as they are."""
     if len(given) < _MIN_SHARED_QUERIES:
         return given, slice(None)
     sets, which = np.unique(given, axis=0, return_inverse=True)
@@ -69,19 +72,21 @@ def _stack(parts: Iterable[Array], *shape: int) -> Array:
 
 
 def sum_in_order(stack: Array) -> Array:
-    """The sum over the first axis, in its order: of numbers side by side in memory numpy takes several at a time, and
-    the last digit of an answer would depend on whether there are others."""
+    """Return the sum over the first axis, added in its order.
+
+    numpy adds numbers that lie side by side in memory several at a time. The last digit of an answer would then depend
+    on the presence of other queries.
+    """
     alone = stack.size == len(stack) > 0
     return np.asarray(np.add.accumulate(stack, axis=0)[-1] if alone else np.ascontiguousarray(stack).sum(axis=0))
 
 
 class ResidualScatter:
-    """What is left of each question's columns in several strata, once what is given is regressed out.
+    """The scatter of each query's columns in several strata, after regression on the given columns.
 
-    Where something is given, that is told in parts: positions of questions, and the given columns of each, as many in
-    all of a part. What is left is asked for in blocks, by the columns' positions: without conditions these are read
-    where they are, and what nobody asks for is never touched. The blocks between a variable and another are most of a
-    large matrix.
+    If something is given, it comes in parts: positions of queries, and the given columns of each, equally many within a
+    part. Blocks are computed when they are asked for, by the positions of columns. Without conditions they are read
+    from the strata directly, so that the rest of a large matrix is never touched.
     """
 
     def __init__(self, strata: Matrices, columns: Indices, given: Sequence[tuple[Indices, Indices]] = ()) -> None:
@@ -93,27 +98,27 @@ class ResidualScatter:
                 self._all[:, positions] = partial_covariance(strata, columns[positions], conditions)
 
     def __call__(self, rows: Indices, columns: Indices) -> Array:
-        """(strata, questions, rows, columns)."""
+        """Return the blocks (strata, queries, rows, columns)."""
         if self._all is None:
             return gather_blocks(self._strata, self._columns[:, rows], self._columns[:, columns])
         return self._all[..., rows[:, None], columns]
 
 
 def add_jitter(inner: Array, size: Array | float) -> Array:
-    """A symmetric matrix, or a number, with as much more on its diagonal as keeps it solvable."""
+    """Return a symmetric matrix, or a number, with its diagonal raised just enough to be solvable."""
     more = JITTER * (size + _TINY_SCATTER)
     return np.asarray(inner + (more * np.eye(inner.shape[-1]) if inner.ndim else more))
 
 
 def solve_regularized(inner: Array, cross: Array) -> Array:
-    """inner⁻¹ cross, also where columns say the same."""
+    """Return inner⁻¹ cross, also if columns are collinear."""
     size = np.trace(inner, axis1=-2, axis2=-1)[..., None, None] / max(inner.shape[-1], 1)
     kept = add_jitter(inner, size)
     return np.asarray(cross / kept if inner.shape[-1] == 1 else np.linalg.solve(kept, cross))
 
 
 def explained_scatter(joint: Array, targets: int) -> Array:
-    """Scatter of the first columns that the other columns explain: S_TY S_YY⁻¹ S_YT."""
+    """Return the scatter of the first columns that the other columns explain: S_TY S_YY⁻¹ S_YT."""
     cross, inner = joint[..., targets:, :targets], joint[..., targets:, targets:]
     if not inner.shape[-1]:
         return np.zeros_like(joint[..., :targets, :targets])
@@ -121,13 +126,15 @@ def explained_scatter(joint: Array, targets: int) -> Array:
 
 
 def residual_scatter(joint: Array, kept: int) -> Array:
-    """Scatter of the first columns that is left once the other columns are regressed out; as it is without others."""
+    """Return the scatter of the first columns that the other columns leave unexplained."""
     return np.asarray(joint[..., :kept, :kept] - explained_scatter(joint, kept))
 
 
 def common_residual_scatter(joint: Array, kept: int) -> Array:
-    """Scatter of the first columns, in every stratum, less what the other columns explain with the *same* weights in
-    all strata (the first axis)."""
+    """Return the scatter of the first columns in every stratum that the other columns leave unexplained.
+
+    The other columns have the same weights in all strata (the first axis).
+    """
     if joint.shape[-1] == kept:
         return joint
     pooled = sum_in_order(joint)
@@ -137,9 +144,9 @@ def common_residual_scatter(joint: Array, kept: int) -> Array:
 
 
 def pillai_test(explained: Array, total: Array, predictors: Array | float, left: Array | float) -> tuple[Array, Array]:
-    """F statistic and p-value of Pillai's trace V = tr(explained · total⁻¹); for one target the plain F test.
+    """Return F statistic and p-value of Pillai's trace V = tr(explained · total⁻¹); for one target, the usual F test.
 
-    `left` are the residual degrees of freedom of the larger model. Targets without variance give F = 0, p = 1.
+    `left` are the residual degrees of freedom of the larger model. Targets without variance give F = 0 and p = 1.
     """
     width = total.shape[-1]
     if width == 1:
@@ -159,10 +166,10 @@ def pillai_test(explained: Array, total: Array, predictors: Array | float, left:
 
 
 def combine_p_values(p_values: Iterable[Array]) -> Array:
-    """The Cauchy combination of p-values of one hypothesis, which holds its level for dependent tests too.
+    """Return the Cauchy combination of p-values of one hypothesis, which holds its level for dependent tests too.
 
-    p = ½ − arctan(mean cot(π p_i))/π. Values in [½, 1] are first squeezed into [½, 0.9]: a test that is far from
-    rejecting, or conservative, must not outvote another that does reject.
+    p = ½ − arctan(mean cot(π p_i))/π. Values in [½, 1] are first mapped to [½, 0.9]: a test that is far from rejecting,
+    or conservative, must not outvote another that rejects.
     """
     stacked = np.maximum(np.stack(list(p_values)), 1e-300)
     stacked = np.where(stacked > 0.5, 0.1 + 0.8 * stacked, stacked)
@@ -170,9 +177,9 @@ def combine_p_values(p_values: Iterable[Array]) -> Array:
 
 
 def group_by_shape(shapes: Indices, elements: Callable[[list[int]], int]) -> list[Indices]:
-    """The positions of items of equal shape (rows of numbers), a bounded number at a time.
+    """Return the positions of items of equal shape (rows of numbers), a bounded number at a time.
 
-    A shape never depends on what else was asked, and so, to its last digit, neither does an answer.
+    A shape never depends on the other items, and so neither does an answer, to its last digit.
     """
     if not len(shapes):
         return []
@@ -193,9 +200,9 @@ def solve_in_groups(
     elements: Callable[[Item], int],
     solve: Callable[[list[Item]], Sequence[tuple[float, float]]],
 ) -> list[tuple[float, float]]:
-    """Solves items of equal shape together, a bounded number at a time, and returns results in the items' order.
+    """Solve items of equal shape together, a bounded number at a time, and return the results in the items' order.
 
-    A shape never depends on what else was asked, and so, to its last digit, neither does an answer.
+    A shape never depends on the other items, and so neither does an answer, to its last digit.
     """
     groups: dict[Hashable, list[int]] = defaultdict(list)
     for position, item in enumerate(items):

@@ -1,9 +1,9 @@
-"""One set of coordinates for all regressions: each variable's features, made orthonormal over all rows of the study.
+"""Coordinates for all regressions: each variable's features, made orthonormal over all rows of the study.
 
-Regressions do not care which basis spans a variable's functions, so we take the one in which linear algebra is safe:
-the pooled covariance of every variable's block is the identity. Features that say nothing new (all nonlinear features
-of a binary variable, one level of each categorical one, everything of a constant) drop out here, once, and the number
-of columns that are left is the honest number of degrees of freedom.
+A regression does not depend on the basis that spans a variable's functions, so we take one in which linear algebra is
+stable: the pooled covariance of each variable's block is the identity. Features that add nothing drop out here: all
+nonlinear features of a binary variable, one level of each categorical one, all features of a constant. The number of
+remaining columns is the number of degrees of freedom.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from fedcdh.summaries.summary import MAX_CONSTANT_VARIANCE
 Chosen = npt.NDArray[np.bool_]
 
 MIN_NEW_VARIANCE = 1e-6
-"""A feature is kept if at least this share of its variance is not explained by the features before it. The rounding of
-features to the grid leaves less, 5e-7 in the square of a normal variable."""
+"""A feature is kept if the features before it leave at least this share of its variance unexplained. Rounding to the
+grid leaves less, 5e-7 in the square of a normal variable."""
 CURVATURE_ALPHA = 0.05
-"""Level at which a variable counts as having nonlinear effects; `benchmarks.bench_feature_settings` compares
-others."""
-_VARIABLES_PER_BLOCK = 64  # variables
-_MAX_CACHED_SUMS = 2  # of clients that are kept: they are asked for again and again, and may be large
+"""Significance level at which a variable counts as having nonlinear effects. `benchmarks.bench_feature_settings`
+compares others."""
+_VARIABLES_PER_BLOCK = 64
+_MAX_CACHED_SUMS = 2  # sums over clients that are cached: they are used often, and may be large
 
 
 class BlockTransform(NamedTuple):
-    """Where the features of a variable stand in the plan, where its columns stand here, and what these are made of."""
+    """The places of one variable's features in the plan and of its columns here, and the weights between them."""
 
     features: slice
     columns: slice
@@ -45,26 +45,71 @@ class BlockTransform(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Second moments per client in orthonormal coordinates."""
+    """Second moments per client in orthonormal coordinates.
 
-    spans: dict[str, Indices]  # the columns of each variable
-    targets: dict[str, Indices]  # those whose mean is tested: the linear one, or all of a categorical variable
-    predictors: dict[str, Indices]  # those that regressions use: all, or the linear one where it says as much
-    squares: dict[str, tuple[float, float]]  # e₁² = const + b e₁ + c e₂ of a continuous variable's first two columns
-    rows: Array  # per client
-    scatter: Array  # (clients, columns, columns): Σ over the client's rows, about the *client's* mean; or one for all
-    means: Array  # (clients, columns): the client's mean; pooled means are zero
-    levels: dict[str, Array]  # of a categorical variable, its standardised indicators in terms of its columns
-    transforms: dict[
-        str, BlockTransform
-    ]  # of each variable: from features, less their pooled means, to these coordinates
+    Attributes
+    ----------
+    spans : dict from str to array
+        The columns of each variable.
+    targets : dict from str to array
+        The columns whose mean is tested: the linear one, or all columns of a categorical variable.
+    predictors : dict from str to array
+        The columns that regressions use: all, or the linear one if the others add nothing.
+    squares : dict from str to (float, float)
+        Coefficients b and c in e₁² = const + b e₁ + c e₂ of a continuous variable's first two columns.
+    rows : array
+        The number of rows of each client.
+    scatter : array
+        (clients, columns, columns): the sum over the client's rows about the *client's* mean; or one for all clients.
+    means : array
+        (clients, columns): the client's means; the pooled means are zero.
+    levels : dict from str to array
+        The standardised indicators of a categorical variable in terms of its columns.
+    transforms : dict from str to BlockTransform
+        The transformation of each variable's features, less their pooled means, to these coordinates.
+
+    Examples
+    --------
+    >>> import fedcdh
+    >>> study = fedcdh.simulate(seed=1)
+    >>> basis = Basis.of(fedcdh.discover(study.columns("site"), domain="site").cohort)
+    >>> bool(abs(basis.total.diagonal() / basis.total_rows - 1).max() < 1e-6)
+    True
+    """
+
+    spans: dict[str, Indices]
+    targets: dict[str, Indices]
+    predictors: dict[str, Indices]
+    squares: dict[str, tuple[float, float]]
+    rows: Array
+    scatter: Array
+    means: Array
+    levels: dict[str, Array]
+    transforms: dict[str, BlockTransform]
 
     @classmethod
     def of(cls, cohort: Cohort | Aggregate) -> Basis:
+        """Make the basis of a study.
+
+        Parameters
+        ----------
+        cohort : Cohort or Aggregate
+            The summaries of the clients, or their sum.
+
+        Returns
+        -------
+        Basis
+            The moments in orthonormal coordinates.
+
+        Raises
+        ------
+        SettingsError
+            If the summaries have noise.
+        """
         if cohort.total.noise:
             raise SettingsError(
-                "these sums have noise, which regressions would take for dependence; use independence.noisy, or "
-                "discover_from, which chooses it by itself"
+                "these summaries have noise, which regressions would take for dependence; expected exact sums; use "
+                "NoisyMomentsTest, or discover_from, which chooses it by itself"
             )
         places = cohort.plan.layout.spans
         turns, spans, targets, squares, levels, columns = {}, {}, {}, {}, {}, 0
@@ -89,32 +134,66 @@ class Basis:
         return basis
 
     def can_regress(self, conditions: int) -> Chosen:
-        """Which clients have rows enough for a regression of their own on so many columns: two rows each, and a few."""
+        """Return which clients have enough rows for a regression of their own.
+
+        Parameters
+        ----------
+        conditions : int
+            The number of columns on which to regress.
+
+        Returns
+        -------
+        array of bool
+            Whether a client has two rows for each column, and a few more.
+        """
         return np.asarray(self.rows - 1 >= 2 * conditions + 5)
 
     @property
     def total_rows(self) -> float:
+        """Return the number of rows of all clients."""
         return float(self.rows.sum())
 
     @property
     def has_client_scatter(self) -> bool:
-        """Whether the scatter of every client is known, or only that of all clients together."""
+        """Return whether the scatter of every client is known, not only that of all clients together."""
         return len(self.scatter) == len(self.rows)
 
-    def each(self, clients: Chosen) -> Matrices:
-        """The scatter of each of these clients, none of them copied."""
+    def scatter_of(self, clients: Chosen) -> Matrices:
+        """Return the scatter of each of these clients, without copying.
+
+        Parameters
+        ----------
+        clients : array of bool
+            The chosen clients.
+
+        Returns
+        -------
+        array or list of arrays
+            One scatter matrix per client.
+        """
         if clients.all():
             return self.scatter
         return [scatter for scatter, chosen in zip(self.scatter, clients, strict=True) if chosen]
 
     def pool_scatter(self, clients: Chosen) -> Array:
-        """The scatter of these clients together, each about its own mean."""
+        """Return the scatter of these clients together, each about its own mean.
+
+        Parameters
+        ----------
+        clients : array of bool
+            The chosen clients.
+
+        Returns
+        -------
+        array
+            One scatter matrix.
+        """
         if clients.all():
             return self.within
         asked = clients.tobytes()
         found = self._sums.get(asked)
         if found is None:
-            found = np.asarray(sum(self.each(clients), start=np.zeros(self.scatter.shape[1:])))
+            found = np.asarray(sum(self.scatter_of(clients), start=np.zeros(self.scatter.shape[1:])))
             for old in list(self._sums)[: 1 - _MAX_CACHED_SUMS]:  # threads may be here at the same time
                 self._sums.pop(old, None)
             self._sums[asked] = found
@@ -122,12 +201,12 @@ class Basis:
 
     @cached_property
     def _sums(self) -> dict[bytes, Array]:
-        """What `all_of` was asked last."""
+        """Return the cache of `pool_scatter`."""
         return {}
 
     @cached_property
-    def change(self) -> Array:
-        """From features, less their pooled means, to these coordinates: (columns, columns of the plan)."""
+    def transform(self) -> Array:
+        """Return the matrix from features, less their pooled means, to these coordinates: (columns, plan columns)."""
         turns = list(self.transforms.values())
         found = np.zeros((turns[-1].columns.stop, turns[-1].features.stop))
         for turn in turns:
@@ -136,7 +215,7 @@ class Basis:
 
     @cached_property
     def moments(self) -> Array:
-        """Σ of products of [1, coordinates], per client where clients are known apart, else of all in one."""
+        """Return Σ of products of [1, coordinates], per client if clients are known apart, else for all together."""
         rows = self.rows if self.has_client_scatter else np.array([self.total_rows])
         columns = 1 + self.means.shape[1]
         found = np.zeros((len(rows), columns, columns))
@@ -151,19 +230,19 @@ class Basis:
 
     @cached_property
     def total(self) -> Array:
-        """Scatter of all rows about the pooled mean: within clients plus between their means."""
+        """Return the scatter of all rows about the pooled mean: within clients plus between their means."""
         found = (self.means.T * self.rows) @ self.means
         found += self.within  # in place: it may be large
         return np.asarray(found)
 
     @cached_property
     def within(self) -> Array:
-        """Scatter of all rows, each about its client's mean."""
+        """Return the scatter of all rows, each about its client's mean."""
         return np.asarray(self.scatter.sum(axis=0))
 
 
 def _orthonormalize(covariance: Array) -> list[Array]:
-    """Gram-Schmidt in the given order, in the geometry of the covariance; twice, which is enough for full accuracy."""
+    """Apply Gram-Schmidt in the given order, in the geometry of the covariance; twice, for full accuracy."""
     found: list[Array] = []
     for j, variance in enumerate(np.diag(covariance)):
         if variance <= MAX_CONSTANT_VARIANCE:
@@ -179,7 +258,7 @@ def _orthonormalize(covariance: Array) -> list[Array]:
 
 
 def _standardize_indicators(found: list[Array], covariance: Array) -> Array:
-    """Every level's indicator, standardised, in the basis found: (levels that vary, directions)."""
+    """Return every level's indicator, standardised, in the basis found: (varying levels, directions)."""
     deviation = np.sqrt(np.diag(covariance))
     varying = deviation**2 > MAX_CONSTANT_VARIANCE
     return np.asarray(
@@ -190,10 +269,10 @@ def _standardize_indicators(found: list[Array], covariance: Array) -> Array:
 def _select_predictors(
     within: Array, spans: dict[str, Indices], targets: dict[str, Indices], freedom: float
 ) -> dict[str, Indices]:
-    """A variable's nonlinear columns stay only if they help to predict the mean of some other variable.
+    """Keep a variable's nonlinear columns only if they help to predict the mean of some other variable.
 
-    Where all is linear, they would cost every regression degrees of freedom for nothing. The F tests, one for each
-    other variable, are held to a joint level of `CURVATURE_ALPHA`; curvature too small to be seen here is too small to matter.
+    Where all effects are linear, these columns would cost every regression degrees of freedom. The F tests, one for
+    each other variable, have the joint level `CURVATURE_ALPHA`; curvature too small for them is too small to matter.
     """
     owner = np.repeat(np.arange(len(targets)), [len(columns) for columns in targets.values()])
     means = np.concatenate([np.zeros(0, dtype=np.intp), *targets.values()])
@@ -210,7 +289,7 @@ def _select_predictors(
 
 
 def _curvature_p_values(within: Array, size: float, columns: Indices, others: Indices, freedom: float) -> Array:
-    """p-values of the F tests whether, given its first column, the other columns help to predict each of the others."""
+    """Return p-values of F tests: given its first column, do the other columns help to predict each other variable?"""
     first, bends = columns[0], columns[1:]
     every = np.concatenate([others, bends])
     slopes = within[first, every] / add_jitter(within[first, first], size)
@@ -222,10 +301,10 @@ def _curvature_p_values(within: Array, size: float, columns: Indices, others: In
 
 
 def _transform_scatter(cohort: Cohort | Aggregate, turns: Sequence[BlockTransform]) -> Array:
-    """Every client's scatter in the new coordinates, (clients, columns, columns).
+    """Return every client's scatter in the new coordinates, (clients, columns, columns).
 
-    Of a few variables at a time, since all of it may be large, with themselves and those after them, since it is
-    symmetric; one after the other, since the features of a variable alone make its columns.
+    A few variables are transformed at a time, since the whole may be large; with themselves and the later ones only,
+    since it is symmetric.
     """
     columns = turns[-1].columns.stop
     found = np.empty((len(cohort.summaries), columns, columns))
@@ -242,12 +321,12 @@ def _transform_scatter(cohort: Cohort | Aggregate, turns: Sequence[BlockTransfor
 
 
 def _offset_slice(start: int, turn: BlockTransform) -> slice:
-    """Where the features of a variable are, counted from there."""
+    """Return the place of a variable's features, counted from `start`."""
     return slice(turn.features.start - start, turn.features.stop - start)
 
 
 def _square_coefficients(found: list[Array], covariance: Array, centre: Array) -> tuple[float, float]:
-    """The coefficients of e₁² on e₁ and e₂, where e₁ is the standardised linear feature l and s = l² is the second.
+    """Return the coefficients of e₁² on e₁ and e₂, where e₁ is the standardised linear feature l and s = l² the second.
 
     e₁² = (l − l̄)²/σ² = (s − 2 l̄ l)/σ² + const, and s = cov(s, e₁) e₁ + cov(s, e₂) e₂ + const by orthonormality.
     """

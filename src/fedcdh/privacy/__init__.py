@@ -2,6 +2,7 @@
 
 - `disclosure`: disclosure control, the policy of a site;
 - `ledger`: the record of everything that left, and rules for several releases;
+- `release_context`: the client that releases something, and the rules it is held to;
 - `releases`: profiles, summaries and answers that policy and ledger let leave;
 - `differential`: differential privacy by noise in summaries;
 - `secure_aggregation`: sums over clients of which the server sees only the total (experimental);
@@ -43,12 +44,12 @@ __all__ = [
 
 _EXPORTS = {
     "Policy": "fedcdh.privacy.disclosure.policy",
-    "ReleaseContext": "fedcdh.privacy.releases",
+    "ReleaseContext": "fedcdh.privacy.release_context",
     "ReleaseGate": "fedcdh.privacy.ledger.gate",
     "ReleaseLedger": "fedcdh.privacy.ledger.ledger_file",
     "add_noise": "fedcdh.privacy.differential.mechanism",
     "add_noise_share": "fedcdh.privacy.differential.mechanism",
-    "check_invitation": "fedcdh.privacy.releases",
+    "check_invitation": "fedcdh.privacy.release_context",
     "default_ledger": "fedcdh.privacy.ledger.ledger_file",
     "release": "fedcdh.privacy.releases",
     "release_answer": "fedcdh.privacy.releases",

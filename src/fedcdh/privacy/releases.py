@@ -7,8 +7,8 @@ function for each kind of release.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,9 @@ from fedcdh.data.sources import (
     is_partitioned,
     to_source,
 )
-from fedcdh.errors import SettingsError, SignatureError
+from fedcdh.errors import SettingsError
 from fedcdh.messages.profile_file import ProfileMessage
-from fedcdh.messages.signing import SigningKey, key_fingerprint
-from fedcdh.messages.study_file import Study
+from fedcdh.messages.signing import SigningKey
 from fedcdh.messages.summary_file import SummaryMessage, pack_summary
 from fedcdh.privacy.differential.mechanism import add_noise, add_noise_share
 from fedcdh.privacy.disclosure.joint_risk import assess_joint_risk
@@ -34,6 +33,7 @@ from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.disclosure.row_scan import RowScan, ScanOptions, scan_rows
 from fedcdh.privacy.ledger.gate import ReleaseGate, RoundSpending
 from fedcdh.privacy.ledger.ledger_file import ReleaseLedger, default_ledger
+from fedcdh.privacy.release_context import ReleaseContext, check_invitation, invert_renames
 from fedcdh.summaries.accumulator import check_summary_arguments, summarize
 from fedcdh.summaries.bootstrap import bootstrap_summaries, check_replicate_count
 from fedcdh.summaries.dp_parameters import DPParameters
@@ -43,43 +43,15 @@ from fedcdh.summaries.profiles import Profile, profile
 from fedcdh.summaries.summary import Summary
 from fedcdh.summaries.validation import validate_replicate, validate_summary
 
-
-@dataclass(frozen=True)
-class ReleaseContext:
-    """The client that releases something, and the rules it is held to.
-
-    Parameters
-    ----------
-    client : str
-        Name of the client.
-    policy : Policy, optional
-        Policy of the site. Default: the default limits.
-    local_names : mapping from str to str, optional
-        From the study's names of variables to the site's own column names, where these differ.
-    gate : ReleaseGate, optional
-        Records releases in the ledger of the site. Default: nothing is recorded.
-    max_missing_share : float, default 0.5
-        Largest share of rows that may be left out for missing values.
-    workers : int, default 1
-        Number of threads that share the work on a summary.
-    """
-
-    client: str
-    policy: Policy = field(default_factory=Policy)
-    local_names: Mapping[str, str] = field(default_factory=dict)
-    gate: ReleaseGate | None = None
-    max_missing_share: float = 0.5
-    workers: int = 1
-
-    @property
-    def label(self) -> str:
-        """How errors name the client."""
-        return f"client {self.client!r}"
-
-
-def invert_renames(renames: Mapping[str, str]) -> dict[str, str]:
-    """Return the mapping from the study's names to the site's own, given the mapping the other way."""
-    return {study_name: own_name for own_name, study_name in renames.items()}
+__all__ = [
+    "ReleaseContext",
+    "check_invitation",
+    "invert_renames",
+    "release",
+    "release_answer",
+    "release_profile",
+    "release_summary",
+]
 
 
 def release_profile(
@@ -91,7 +63,6 @@ def release_profile(
     draft: str | None = None,
     complete: bool = False,
     key: SigningKey | None = None,
-    look: Callable[[Profile], None] = lambda profile: None,
 ) -> ProfileMessage:
     """Make the profile of a client's rows, if policy and ledger let it leave.
 
@@ -121,6 +92,14 @@ def release_profile(
     ------
     DisclosureError
         If the profile must not leave.
+
+    Examples
+    --------
+    >>> release_profile({"age": range(30, 80)}, ReleaseContext("north"))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    fedcdh.errors.DisclosureError: This profile must not leave, by the policy of this site:
+    - there are 50 rows, expected at least 100: ...
     """
     policy, gate = context.policy, context.gate
     if complete:
@@ -132,7 +111,6 @@ def release_profile(
     policy.check_profile(found, context.local_names)
     if gate is not None and policy.disclosure_control:
         policy.check_partial_rows(_count_values_in_partial_rows(rows, found))
-    look(found)
     if gate is not None:
         gate.record_profile(rows, found, policy, context.local_names)
     return ProfileMessage(found, draft, key.public if key else None)
@@ -151,39 +129,6 @@ def _count_values_in_partial_rows(rows: Any, found: Profile) -> dict[str, int]:
     return values
 
 
-def check_invitation(
-    study: Study, signed_by: str | None, context: ReleaseContext, key: SigningKey | None = None
-) -> None:
-    """Refuse, before any row is read, a plan that the policy does not accept or that names another key.
-
-    Parameters
-    ----------
-    study : Study
-        The plan file.
-    signed_by : str or None
-        Public key whose signature of the plan was verified.
-    context : ReleaseContext
-        The client and its rules.
-    key : SigningKey, optional
-        Key of the client.
-
-    Raises
-    ------
-    DisclosureError
-        If the policy does not accept the plan.
-    SignatureError
-        If the plan names another key for this client.
-    """
-    context.policy.check_plan(study.plan, signed_by, context.local_names)
-    expected = study.keys.get(context.client)
-    if expected is not None and (key is None or key.public != expected):
-        found = f"the key here is {key_fingerprint(key.public)}" if key else "there is no key here"
-        raise SignatureError(
-            f"For {context.client} {found}, expected {key_fingerprint(expected)}, which the plan names. Name the right "
-            "key with --key, or ask the coordinator for a plan with your new key"
-        )
-
-
 def release_summary(
     rows: Any,
     plan: StudyPlan,
@@ -191,7 +136,6 @@ def release_summary(
     *,
     replicates: int = 0,
     masked: bool = False,
-    look: Callable[[Summary], None] = lambda summary: None,
 ) -> tuple[Summary, tuple[Summary, ...]]:
     """Make the summary of a client's rows and its bootstrap replicates, if policy and ledger let them leave.
 
@@ -222,20 +166,32 @@ def release_summary(
     ------
     DisclosureError
         If they must not leave.
+
+    See Also
+    --------
+    release : The file of a summary, with the default ledger.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries.plan import Continuous
+    >>> rows = np.random.default_rng(0).normal(60, 15, 300)
+    >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south"))
+    >>> summary, replicates = release_summary({"age": rows}, plan, ReleaseContext("north"), replicates=1)
+    >>> summary.rows, len(replicates)
+    (300, 1)
     """
     if replicates:
         check_replicate_count(plan, replicates)
         check_rereadable(rows, context.label, "a summary with bootstrap replicates")
     check_summary_arguments(plan, context.client, context.max_missing_share)
     if plan.noise is not None:
-        return _release_noisy_summary(rows, plan, plan.noise, context, look), ()
+        return _release_noisy_summary(rows, plan, plan.noise, context), ()
     policy, gate = context.policy, context.gate
     options = _scan_options(context, replicates)
     scan = scan_rows(rows, plan, context.client, options, workers=context.workers)
     summary = _check_scan(scan, plan, context, replicates=replicates)
     resampled = _draw_replicates(rows, plan, summary, context, replicates)
     validate_summary(summary, plan)
-    look(summary)
     if gate is not None and scan.sketcher is not None:
         gate.record_summary(
             summary, plan, scan.sketcher, policy, context.local_names, replicates=replicates, masked=masked
@@ -275,9 +231,7 @@ def _check_scan(
     return summary
 
 
-def _release_noisy_summary(
-    rows: Any, plan: StudyPlan, noise: DPParameters, context: ReleaseContext, look: Callable[[Summary], None]
-) -> Summary:
+def _release_noisy_summary(rows: Any, plan: StudyPlan, noise: DPParameters, context: ReleaseContext) -> Summary:
     """Return the summary with its noise, or with its share where only masked sums leave.
 
     The policy checks what would leave without noise, by the same plan otherwise: its limits stay what they are.
@@ -290,7 +244,6 @@ def _release_noisy_summary(
     summary = add_noise(exact, plan) if not noise.distributed else add_noise_share(exact, plan)
     if not noise.distributed:
         validate_summary(summary, plan)
-    look(summary)
     gate = context.gate
     if gate is not None and scan.sketcher is not None:
         gate.record_noisy_summary(summary, noise, plan, scan.sketcher, context.policy, context.local_names)
@@ -378,11 +331,9 @@ def release_answer(
     request: JointRequest,
     spent: RoundBudget,
     *,
-    look: Callable[[Summary], None] = lambda summary: None,
+    require_summary: bool = False,
 ) -> tuple[tuple[JointSummary, ...], RoundBudget]:
     """Answer a request of an adaptive round, if plan, policy and ledger let the answer leave.
-
-    An unattended client (`ReleaseGate.max_plans`) answers only about rows whose summary it has released.
 
     Parameters
     ----------
@@ -396,6 +347,8 @@ def release_answer(
         The request of the coordinator.
     spent : RoundBudget
         What was answered before.
+    require_summary : bool, default False
+        Whether to refuse unless the ledger holds the summary of these rows by this plan.
 
     Returns
     -------
@@ -408,14 +361,24 @@ def release_answer(
     ------
     DisclosureError
         If the answer must not leave.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries.plan import Continuous
+    >>> draw = np.random.default_rng(0).standard_normal
+    >>> plan = StudyPlan((Continuous("a"), Continuous("b")), ("north", "south"), max_rounds=1, max_bytes=10**6)
+    >>> request = JointRequest(plan.fingerprint, 1, (("a", "b"),))
+    >>> table = {"a": draw(3000), "b": draw(3000)}
+    >>> answers, budget = release_answer(table, plan, ReleaseContext("north"), request, RoundBudget())
+    >>> answers[0].names, budget.rounds
+    (('a', 'b'), 1)
     """
     policy, gate, what = context.policy, context.gate, "an answer in an adaptive round"
     check_rereadable(rows, context.label, what)
     source = _sequential_source(rows, plan, context.label, what)
     scan = scan_rows(source, plan, context.client, ScanOptions(secret=gate.ledger.secret() if gate else None))
     summary = scan.summary(1.0)
-    look(summary)
-    if gate is not None and gate.max_plans is not None and policy.disclosure_control:
+    if require_summary and gate is not None and policy.disclosure_control:
         gate.check_summary_released(summary, plan)
     answers, budget = answer_request(source, plan, context.client, request, spent, summary.rows)
     risks = assess_joint_risk(source, plan, summary, answers)

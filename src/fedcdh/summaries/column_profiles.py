@@ -14,9 +14,9 @@ from functools import lru_cache
 import numpy as np
 
 from fedcdh._runtime.array_types import Array
+from fedcdh.data.columns import Column, NumericColumn
 from fedcdh.data.labels import looks_like_number, strip_zero_decimals
 from fedcdh.data.sources import ColumnKind
-from fedcdh.data.table import Column, NumericColumn
 from fedcdh.errors import DataError
 from fedcdh.summaries._exact_sum import ExactSum
 from fedcdh.summaries._order_statistics import RankSelection

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from fedcdh._runtime.array_types import Array, Indices
+from fedcdh.data.columns import Codes, Column, NumericColumn
 from fedcdh.data.labels import strip_zero_decimals
-from fedcdh.data.table import Codes, Column, NumericColumn, Table
+from fedcdh.data.table import Table
 from fedcdh.errors import DataError
 from fedcdh.summaries.column_profiles import check_finite
 from fedcdh.summaries.features import bounded

@@ -126,7 +126,7 @@ def test_a_range_is_that_of_even_values(low, high):
         ("[knowledge]\ntier = []", "did you mean 'tiers'?"),
         ("[knowledge]\ntiers = ['age']", "list of texts"),
         ("[knowledge]\ntiers = 'age'", "should be a list"),
-        ("[knowledge]\nrequired = [['a']]", "expected .tail, head."),
+        ("[knowledge]\nrequired = [['a']]", "expected a tail and a head"),
         ("[knowledge]\nrequired = ['ab']", "list of texts"),
         ("[knowledge]\nforbid_within_tier = [0.5]", "whole number"),
         ("[knowledge]\nforbid_within_tier = [-1]", "whole number"),

@@ -456,7 +456,7 @@ def test_a_second_profile_of_nearly_the_same_rows_is_refused(tmp_path):
     release_profile({"b": table()["b"]}, ReleaseContext("north", gate=gate))  # fewer columns, the same values
 
 
-def test_research_is_noted_and_counts_but_is_not_held_back(tmp_path):
+def test_releases_without_disclosure_control_are_recorded_and_not_refused(tmp_path):
     gate, research = gate_in(tmp_path), Policy(disclosure_control=False)
     for rows in (table(), at(table(), slice(1, None))):
         assert not sent(rows, gate, policy=research)
@@ -844,16 +844,16 @@ def test_other_names_of_columns_are_no_way_around(files, capsys):
     assert main([*named, "data.csv"]) == 0
 
 
-def test_research_is_said_in_the_result_and_its_report(files):
+def test_the_result_and_its_report_name_clients_without_disclosure_control(files):
     research = [*SUMMARIZE, "data.csv", "--no-disclosure-control", "-q", "--client"]
     assert main([*research, "north"]) == 0
     write("south.csv", table(seed=1))
     assert main([*SUMMARIZE, "south.csv", "-q", "--client", "south"]) == 0
     assert main(["discover", "study.plan.json", "north.summary", "south.summary", "-o", "result", "-q"]) == 0
-    assert json.loads(Path("result/result.json").read_text())["research"] == ["north"]
+    assert json.loads(Path("result/result.json").read_text())["uncontrolled_clients"] == ["north"]
     assert main(["report", "result", "-o", "study.html", "-q"]) == 0
-    assert "Research, no privacy" in Path("study.html").read_text()
-    assert "off at north (research, no privacy)" in Path("study.html").read_text()
+    assert "No disclosure control" in Path("study.html").read_text()
+    assert "switched off at north" in Path("study.html").read_text()
 
 
 def test_what_python_sends_goes_through_the_same_gate(tmp_path, own_ledger):

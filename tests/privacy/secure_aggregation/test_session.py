@@ -845,7 +845,7 @@ def test_one_answer_counts_once_and_two_that_differ_are_refused():
     one, *others = course.room.replies["masked"].values()
     assert len(index_by_client([one, one, *others])) == 5
     with pytest.raises(SecureAggregationError, match="two different"):
-        index_by_client([one, replace(one, research=True).signed(course.room.keys[one.client])])
+        index_by_client([one, replace(one, disclosure_control=False).signed(course.room.keys[one.client])])
 
 
 def test_shares_for_some_only_are_refused():
@@ -1004,8 +1004,8 @@ def test_a_site_that_is_killed_between_rounds_goes_on_from_its_file(tmp_path):
         summary = room.cohort.summaries[room.cohort.clients.index(client)]
         blob = codec.read_message(request.to_bytes(), room.study.plan, type(request))
         site = SecAggClient(room.study, client, room.keys[client])
-        reply = files[client].answer(site, blob, lambda: (summary, False))
-        again = ClientStateFile(files[client].path).answer(site, blob, lambda: (summary, False))
+        reply = files[client].answer(site, blob, lambda: (summary, True))
+        again = ClientStateFile(files[client].path).answer(site, blob, lambda: (summary, True))
         assert again.to_bytes() == reply.to_bytes()
         return codec.read_message(reply.to_bytes(), room.study.plan, type(reply))
 

@@ -13,8 +13,9 @@ from importlib.metadata import version
 from typing import Any, TypeVar
 
 from fedcdh.data.clusters.worker_process import worker_settings
+from fedcdh.data.columns import CategoricalColumn
 from fedcdh.data.sources import ColumnKind, InMemorySource, TableSource
-from fedcdh.data.table import CategoricalColumn, Table, missing_column_error
+from fedcdh.data.table import Table, missing_column_error
 from fedcdh.errors import DataError, FedCDHError, SettingsError
 
 Item = TypeVar("Item")

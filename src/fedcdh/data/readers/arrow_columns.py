@@ -11,9 +11,9 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from fedcdh._runtime.array_types import Array
+from fedcdh.data.columns import CategoricalColumn, Column, NumericColumn
 from fedcdh.data.readers.csv_dialect import CsvStyle
 from fedcdh.data.sources import ColumnKind
-from fedcdh.data.table import CategoricalColumn, Column, NumericColumn
 
 Cells = Any  # an Arrow array; the library has no type annotations
 

@@ -16,12 +16,13 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyarrow import csv as arrow_csv
 
+from fedcdh.data.columns import Column
 from fedcdh.data.readers.arrow_columns import Cells, Content, find_first_non_number, parse_levels, parse_numbers
 from fedcdh.data.readers.csv_dialect import CsvStyle
 from fedcdh.data.readers.csv_header import CsvHeader, read_header
 from fedcdh.data.readers.paths import is_gzipped, table_suffix, unreadable_file_error
 from fedcdh.data.sources import ColumnKind
-from fedcdh.data.table import Column, Table
+from fedcdh.data.table import Table
 from fedcdh.errors import DataError
 
 BLOCK_BYTES = 1 << 20

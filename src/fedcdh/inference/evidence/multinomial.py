@@ -1,27 +1,27 @@
-"""The evidence for the parents of a categorical variable, from counts of pairs of levels and second moments.
+"""The score of a categorical variable given its parents, from counts of pairs of levels and second moments.
 
-**Labels as parents.** The moments hold how often any two levels meet at each client, and nothing of higher order. For
-no parent or one this is the whole table. For more, every client's table is completed from its pairs: the table of
-maximum entropy, without interactions of three variables. It is the truth where the target's log odds add up over its
-parents, and where pairs leave no choice, as in y = a or b. Parents that act by interaction alone (y = a xor b) are
-missed, never invented. Completed tables are scored as if they had been observed.
+**Categorical parents.** The moments hold how often any two levels occur together at each client, and nothing of higher
+order. Without parents or with one, this is the whole table. With more, every client's table is completed from its
+pairs: the table of maximum entropy, without interactions of three variables. It is exact if the target's log odds are
+additive in its parents, and if pairs leave no choice, as in y = a or b. Parents that act by interaction alone
+(y = a xor b) are missed, never invented. Completed tables are scored as if they had been observed.
 
-**One mechanism for all clients** is a Dirichlet-multinomial with the prior of BDeu: `PRIOR_ROWS` rows, spread evenly over
-the cells. DAGs of one class score the same as long as no table had to be completed.
+**One mechanism for all clients** is a Dirichlet-multinomial with the prior of BDeu: `PRIOR_ROWS` rows, spread evenly
+over the cells. DAGs of one class have the same score as long as no table had to be completed.
 
 **Mechanisms that differ** are rows of the table drawn for each client around a common row m, from Dirichlet(c·m), with
 c averaged over `CONCENTRATIONS`. The evidence is that of one mechanism, times the ratio of the two likelihoods, each at
-its own best m, times √(N/N') for every free entry of m, where N' of N rows are left when a client's rows count for no
-more than c + 1: less is known of m then, and less is lost by having estimated it. For c → ∞ this is one mechanism
-again. Entries without rows are not free, so a table that is certain does not count as differing for their sake.
+its own best m, times √(N/N') for every free entry of m. Of N rows, N' are left if a client's rows count for no more
+than c + 1: less is known of m then, and less is lost by estimating it. For c → ∞ this is one mechanism again. Entries
+without rows are not free, so a deterministic table does not count as differing because of them.
 
-**Numbers as parents** add what they add to a regression of the target's indicators on all parents (`gaussian`), with a
-mechanism that is the same or differs between clients, as the case may be. A regression does not know that a label
-cannot be more than certain: of its gain g over no parents counts h(1 − exp(−g/h)), where h is the entropy of the
-target, in nats over all rows. This is g while it is small and never more than h; for two equally frequent levels it
-turns the information of a normal variable into that of a binary one within 2 %. The numbers add the difference between
-what counts of the gain with them and without them. Where mechanisms differ, the gain is that over one mechanism
-without parents, so that what a shift of x does to y is not gained from the clients and again from x.
+**Continuous parents** add what they add to a regression of the target's indicators on all parents (`gaussian`), with a
+mechanism that is shared or differs between clients. A regression does not know that a probability is at most one: a
+gain g over no parents counts as h(1 − exp(−g/h)), where h is the entropy of the target, in nats over all rows. This is
+g while it is small, and never more than h; for two equally frequent levels it turns the information of a normal
+variable into that of a binary one within 2 %. Continuous parents add the difference between the gain with them and
+without them. If mechanisms differ, the gain is that over one mechanism without parents, so that the effect of a shift
+of x on y is not counted twice, for the clients and for x.
 """
 
 from __future__ import annotations
@@ -46,15 +46,17 @@ from fedcdh.summaries.plan import Categorical
 Key: TypeAlias = tuple[str, ...]  # a node and its categorical parents
 
 PRIOR_ROWS = 1.0
-"""Rows that the prior of a table is worth, all cells together."""
+"""Weight of the prior of a table, in rows, over all cells."""
 CONCENTRATIONS = np.array([3.0, 10.0, 30.0, 100.0])
-"""Rows that the pooled row of a table is worth to a client with a mechanism of its own."""
+"""Weight of the pooled row of a table, in rows, for a client with a mechanism of its own."""
 MAX_CELLS = 20_000
-"""Larger tables are not completed; the parents that tell least of the target are left out of them, at a price."""
+"""Larger tables are not completed; the least informative parents are left out of them, at a price."""
 MAX_SWEEPS = 100
 FIT_TOLERANCE = 1e-7
-"""Completion ends when a sweep moves no cell by more than this share of the client's rows, or after so many sweeps."""
-_Gains: TypeAlias = tuple[Array, Array]  # of all parents and of the labels; each if mechanisms are the same, differ
+"""Completion ends when a sweep changes no cell by more than this share of the client's rows, or after `MAX_SWEEPS`."""
+_Gains: TypeAlias = tuple[
+    Array, Array
+]  # of all parents, and of the categorical ones; each for shared and differing mechanisms
 _NO_GAINS = (np.zeros(2), np.zeros(2))
 _TINY_COUNT = 1e-100  # a pair without rows has a table without rows
 _MAX_ELEMENTS = 1_000_000  # in one array: about 8 MB
@@ -70,23 +72,58 @@ class _TableEvidence(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class MultinomialScore:
-    """Log evidence of families of categorical nodes; comparable between the parent sets of a node."""
+    """Log evidence of families with a categorical node; comparable between the parent sets of a node.
 
-    counts: Array  # (clients, columns, columns): rows that have both levels
-    levels: dict[str, Indices]  # of each categorical variable, the columns of the levels that some row has
+    Attributes
+    ----------
+    counts : array
+        (clients, columns, columns): the number of rows with both levels.
+    levels : dict from str to array
+        The columns of each categorical variable's levels that occur.
+    regression : GaussianScore
+        Scores continuous parents.
+
+    Examples
+    --------
+    >>> import fedcdh
+    >>> from fedcdh.inference import Basis
+    >>> from fedcdh.inference.evidence import GaussianScore
+    >>> from fedcdh.protocols import Family
+    >>> cohort = fedcdh.discover(fedcdh.demo.hospital_study().columns(), domain="hospital").cohort
+    >>> score = MultinomialScore.of(cohort, GaussianScore(Basis.of(cohort), noisy=False))
+    >>> len(score([Family("medication")])[0])
+    2
+    """
+
+    counts: Array
+    levels: dict[str, Indices]
     regression: GaussianScore
 
     @classmethod
     def of(cls, cohort: Cohort | Aggregate, regression: GaussianScore) -> MultinomialScore:
-        labels = [variable.name for variable in cohort.plan.variables if isinstance(variable, Categorical)]
-        if not labels:
+        """Make the score of a study.
+
+        Parameters
+        ----------
+        cohort : Cohort or Aggregate
+            The summaries, or their sum.
+        regression : GaussianScore
+            Scores continuous parents.
+
+        Returns
+        -------
+        MultinomialScore
+            The score.
+        """
+        categorical = [variable.name for variable in cohort.plan.variables if isinstance(variable, Categorical)]
+        if not categorical:
             return cls(np.zeros((1, 0, 0)), {}, regression)
         seen, spans = cohort.total.moments.diagonal() > 0, cohort.plan.layout.spans
-        levels = {name: spans[name].start + np.flatnonzero(seen[spans[name]]) for name in labels}
+        levels = {name: spans[name].start + np.flatnonzero(seen[spans[name]]) for name in categorical}
         return cls(cohort.moments, levels, regression)
 
     def __call__(self, families: Sequence[Family], /) -> list[tuple[float, float]]:
-        """The log evidence of each family, in their order: (same mechanism at all clients, mechanisms that differ)."""
+        """Return (log evidence of a shared mechanism, log evidence of one that differs) for each family."""
         kept = [self._countable(family) for family in families]
         alone = [(family.node,) for family in families]
         found = self._by_counts(dict.fromkeys([*(key for key, _ in kept), *alone]))
@@ -99,29 +136,29 @@ class MultinomialScore:
 
     @property
     def _apart(self) -> bool:
-        """Whether the counts of every client are known."""
+        """Return whether the counts of every client are known."""
         return len(self.counts) == len(self.regression.basis.rows) > 1
 
     def _countable(self, family: Family) -> tuple[Key, float]:
-        """The node and the parents that make its table, and the price of the categorical parents that do not.
+        """Return the node with the parents of its table, and the price of the categorical parents left out of it.
 
-        They explain nothing and cost what their main effect costs by BIC, so that the family without them is better.
+        These explain nothing and cost what their main effect costs by BIC, so the family without them scores higher.
         """
-        node, labels, price = family.node, sorted(family.parents & self.levels.keys()), 0.0
+        node, categorical, price = family.node, sorted(family.parents & self.levels.keys()), 0.0
         most = min(MAX_CELLS, _MAX_ELEMENTS // len(self.counts))
-        while len(labels) > 1 and math.prod(len(self.levels[name]) for name in (node, *labels)) > most:
-            labels.remove(weakest := min(labels, key=lambda name: self._information(node, name)))
+        while len(categorical) > 1 and math.prod(len(self.levels[name]) for name in (node, *categorical)) > most:
+            categorical.remove(weakest := min(categorical, key=lambda name: self._information(node, name)))
             freedom = (len(self.levels[node]) - 1) * (len(self.levels[weakest]) - 1)
             price += freedom / 2 * math.log(self.regression.basis.total_rows)
-        return (node, *labels), price
+        return (node, *categorical), price
 
     def _information(self, one: str, other: str) -> float:
-        """Rows times mutual information over all clients, up to a constant of the first; rounded, for equal ones."""
+        """Return rows times mutual information over all clients, up to a constant of the first, rounded for ties."""
         joint = self.counts[:, self.levels[one][:, None], self.levels[other]].sum(axis=0)
         return round(float(xlogy(joint, _level_shares(joint)).sum()), 6)
 
     def _by_counts(self, keys: Iterable[Key]) -> dict[Key, _TableEvidence]:
-        """The evidence of nodes (first) with categorical parents (the others), many tables of one shape at a time."""
+        """Return the evidence of nodes (first) with categorical parents (the others), by shape of table."""
         groups: dict[tuple[int, ...], list[Key]] = defaultdict(list)
         for key in keys:
             groups[tuple(len(self.levels[name]) for name in key)].append(key)
@@ -134,7 +171,7 @@ class MultinomialScore:
         return found
 
     def _tables(self, keys: Sequence[Key], shape: tuple[int, ...]) -> Array:
-        """Counts, completed where need be: (levels of the node, configurations of the parents, keys, clients)."""
+        """Return counts, completed if necessary: (levels of the node, configurations of the parents, keys, clients)."""
         levels = [np.array([self.levels[key[axis]] for key in keys]) for axis in range(len(shape))]
 
         def pair(one: int, other: int) -> Array:
@@ -148,22 +185,22 @@ class MultinomialScore:
         return tables.reshape(shape[0], -1, len(keys), len(self.counts))
 
     def _gains(self, families: Sequence[Family]) -> dict[Family, _Gains]:
-        """What all parents, and what the labels among them, add to a regression on nothing."""
-        labels = [Family(family.node, frozenset(family.parents & self.levels.keys())) for family in families]
+        """Return what all parents, and what the categorical ones among them, add to a regression without parents."""
+        categorical = [Family(family.node, frozenset(family.parents & self.levels.keys())) for family in families]
         alone = [Family(family.node) for family in families]
-        asked = list(dict.fromkeys([*families, *labels, *alone]))
+        asked = list(dict.fromkeys([*families, *categorical, *alone]))
         known = {family: np.array(both) for family, both in zip(asked, self.regression(asked), strict=True)}
         return {
             family: (known[family] - known[none][0], known[some] - known[none][0])
-            for family, some, none in zip(families, labels, alone, strict=True)
+            for family, some, none in zip(families, categorical, alone, strict=True)
         }
 
 
 def complete_tables(pairs: Mapping[tuple[int, int], Array]) -> Array:
-    """The tables of maximum entropy with these counts (levels, levels, tables) of all pairs of axes: (*axes, tables).
+    """Return the tables (*axes, tables) of maximum entropy with these counts (levels, levels, tables) of pairs of axes.
 
-    Iterative proportional fitting; a table stops when it fits, whatever the others do. Fitting reaches a zero that the
-    pairs imply only in the limit, so such cells are emptied first.
+    This is iterative proportional fitting. A table stops when it fits, independently of the others. Fitting reaches a
+    zero that the pairs imply only in the limit, so such cells are emptied first.
     """
     cells = tuple(range(1 + max(axis for pair in pairs for axis in pair)))
     others = {pair: tuple(axis for axis in cells if axis not in pair) for pair in pairs}
@@ -186,8 +223,11 @@ def complete_tables(pairs: Mapping[tuple[int, int], Array]) -> Array:
 
 
 def _cell_upper_bounds(wide: Mapping[tuple[int, ...], Array]) -> Array:
-    """Upper bounds of the cells: of a pair's count, a cell has what the others do not have, and at least what they
-    cannot have. A few rounds of both find what simple logic finds, such as all the zeros of a or b."""
+    """Return upper bounds of the cells.
+
+    A cell has at most what a pair's count leaves to it, and at least what the other cells cannot hold. A few rounds of
+    both find what simple logic finds, such as all the zeros of a or b.
+    """
     upper = np.asarray(reduce(np.minimum, wide.values()))
     lower = np.zeros_like(upper)
     for _ in range(3):
@@ -199,7 +239,7 @@ def _cell_upper_bounds(wide: Mapping[tuple[int, ...], Array]) -> Array:
 
 
 def _score_tables(tables: Array) -> list[_TableEvidence]:
-    """Of tables (levels, configurations, keys, clients): one mechanism for all clients, or one for each."""
+    """Score tables (levels, configurations, keys, clients) with one mechanism for all clients, and one for each."""
     pooled, own = tables.sum(axis=-1), tables.sum(axis=0)
     cell = np.full(1, PRIOR_ROWS / (pooled.shape[0] * pooled.shape[1]))
     same = _log_rising_factorial(cell, pooled).sum(axis=(0, 1)) - _log_rising_factorial(
@@ -213,10 +253,10 @@ def _score_tables(tables: Array) -> list[_TableEvidence]:
 
 
 def _differing_evidence(tables: Array, own: Array, free: Array, concentration: float) -> Array:
-    """Log likelihood of mechanisms around the best common one, times the Occam factor of its free entries."""
+    """Return the log likelihood of mechanisms around the best common one, with the Occam factor of its entries."""
     weighted = (tables * np.minimum(1.0, (concentration + 1) / (own + concentration))).sum(axis=-1)
     mean = _level_shares(weighted)[..., None]
-    prior = np.where(mean > 0, concentration * mean, 1.0)  # without rows any prior will do
+    prior = np.where(mean > 0, concentration * mean, 1.0)  # without rows, any prior will do
     likelihood = _log_rising_factorial(prior, tables).sum(axis=(0, 1, 3)) - _log_rising_factorial(
         np.full(1, concentration), own
     ).sum(axis=(0, 2))
@@ -225,33 +265,33 @@ def _differing_evidence(tables: Array, own: Array, free: Array, concentration: f
 
 
 def _level_shares(table: Array) -> Array:
-    """Of the levels in each configuration; zero where there are no rows."""
+    """Return the shares of the levels in each configuration; zero without rows."""
     return np.asarray(table / np.maximum(table.sum(axis=0), _TINY_COUNT))
 
 
 def _log_rising_factorial(start: Array, count: Array) -> Array:
-    """log Γ(start + count)/Γ(start): a log likelihood of so many rows, one by one."""
+    """Return log Γ(start + count)/Γ(start): the log likelihood of rows that are counted one by one."""
     return np.asarray(gammaln(start + count) - gammaln(start))
 
 
 def _log_mean(values: Array) -> Array:
-    """The log of the mean over the last axis of what has these logs."""
+    """Return the log of the mean over the last axis, given logs."""
     return np.asarray(logsumexp(values, axis=-1) - math.log(values.shape[-1]))
 
 
 def _total_from_sums(found: _TableEvidence, price: float, entropy: float, gains: _Gains) -> tuple[float, float]:
-    """Where counts of clients are not known apart, the regression tells what levels that differ would gain."""
+    """Return the total for sums over clients, where a regression estimates the gain of differing levels."""
     same, _ = _total_evidence(found, price, entropy, gains)
     together, apart = _bound_gain(gains[0], entropy)
     return same, float(same + apart - together)
 
 
 def _total_evidence(found: _TableEvidence, price: float, entropy: float, gains: _Gains) -> tuple[float, float]:
-    """The evidence of all parents: that of the labels, and what the numbers add to it."""
+    """Return the evidence of all parents: that of the categorical ones, and what the continuous ones add."""
     same, differing = _bound_gain(gains[0], entropy) - _bound_gain(gains[1], entropy)
     return float(found.same - price + same), float(found.differing - price + differing)
 
 
 def _bound_gain(gain: Array, entropy: float) -> Array:
-    """What counts of a gain where there is so much to explain; a loss stays what it is."""
+    """Return the part of a gain that counts, given the entropy to explain; a loss stays as it is."""
     return np.asarray(np.where(gain > 0, -entropy * np.expm1(-np.maximum(gain, 0.0) / max(entropy, _TINY_COUNT)), gain))

@@ -1,12 +1,12 @@
-"""One mechanism, fitted at every client by itself: levels, effects and noise, from the client's own moments.
+"""One mechanism, fitted at every client separately: level, effects and noise, from the client's own moments.
 
-At client k the node x (the linear column of a number, the indicator of a label) is regressed on the linear columns of
-its continuous parents and the indicators of its categorical ones, each level against the first that occurs:
+At client k the node x (the linear column of a continuous variable, the indicator of a level) is regressed on the linear
+columns of its continuous parents and the indicators of its categorical ones, each level against the first that occurs:
 
     slopes b = S⁺ s,   noise s² = (Σ(x − x̄)² − bᵀs) / (n − 1 − rank S),   level = x̄ + bᵀ(z₀ − z̄),
 
 with S the scatter of the parents about their means at this client, s theirs with x, and z₀ the means of the parents in
-all rows of the study. These are the numbers of ordinary least squares on the client's rows, each clipped as the plan
+all rows of the study. These are the values of ordinary least squares on the client's rows, each clipped as the plan
 says and rounded to the grid.
 """
 
@@ -33,13 +33,15 @@ from fedcdh.summaries.plan import Categorical, Variable
 from fedcdh.summaries.summary import MAX_CONSTANT_VARIANCE
 
 ROUNDING_VARIANCE = 1 / (12 * GRID**2)
-"""Variance that rounding to the grid leaves in a number: no noise is taken to be below."""
-_MAX_UNIDENTIFIED_SHARE = 1e-3  # of a combination of parents: what may lie where this client's rows say nothing
+"""Variance that rounding to the grid adds to a value: no noise is taken to be smaller."""
+_MAX_UNIDENTIFIED_SHARE = (
+    1e-3  # largest share of a combination of parents that the client's rows may leave unidentified
+)
 
 
 @dataclass(frozen=True)
 class _RegressionColumn:
-    """A column of a regression: where it stands, what one step of it is in the units of the study, whose it is."""
+    """A column of a regression: its place, its unit in the units of the study, and the variable it belongs to."""
 
     place: int
     unit: float
@@ -55,7 +57,7 @@ class _RegressionColumn:
 
 @dataclass(frozen=True)
 class _Target:
-    """What is explained: a number, or the indicator of one level of a label."""
+    """The target of a regression: a continuous variable, or the indicator of one level."""
 
     place: int
     location: float
@@ -65,25 +67,25 @@ class _Target:
 
 @dataclass(frozen=True)
 class _ClientMoments:
-    """Rows of a client, means of its columns and their scatter about them."""
+    """The rows of a client, the means of its columns, and their scatter about them."""
 
     rows: int
     means: Array
     scatter: Array
 
     def cumulants(self, at: list[int]) -> Array:
-        """The fourth cumulants of these columns; their squares follow after all columns, in the same order."""
+        """Return the fourth cumulants of these columns; their squares follow after all columns, in the same order."""
         both = [*at, *(len(self.means) // 2 + place for place in at)]
         return fourth_cumulants(self.scatter[np.ix_(both, both)], self.means[both], self.rows)
 
 
 @dataclass(frozen=True)
 class _ParentScatter:
-    """The parents' scatter at one client, taken apart: what its rows tell about slopes, and what they do not."""
+    """The parents' scatter at one client, split into the slopes that its rows identify and those they do not."""
 
     varying: npt.NDArray[np.bool_]
-    told: Array  # (columns, rank): S⁺ = told toldᵀ
-    untold: Array  # (columns, rest): orthonormal combinations of standardised columns that do not vary here
+    identified: Array  # (columns, rank): S⁺ = identified · identifiedᵀ
+    unidentified: Array  # (columns, rest): orthonormal combinations of standardised columns that do not vary here
     spread: Array
 
     @classmethod
@@ -97,26 +99,48 @@ class _ParentScatter:
 
     @property
     def rank(self) -> int:
-        return int(self.told.shape[1])
+        return int(self.identified.shape[1])
 
     def knows(self, combination: Array) -> bool:
-        """Whether this combination of slopes follows from the rows of the client."""
+        """Return whether this combination of slopes follows from the client's rows."""
         still = np.where(self.varying, 0.0, np.abs(combination))
         scaled = np.where(self.varying, combination / self.spread, 0.0)
         return bool(
             (still <= np.sqrt(MAX_CONSTANT_VARIANCE)).all()
-            and np.linalg.norm(self.untold.T @ scaled) <= _MAX_UNIDENTIFIED_SHARE * np.linalg.norm(scaled)
+            and np.linalg.norm(self.unidentified.T @ scaled) <= _MAX_UNIDENTIFIED_SHARE * np.linalg.norm(scaled)
         )
 
     def known_part(self, combination: Array) -> Array:
-        """The nearest combination that does."""
+        """Return the nearest combination that does."""
         scaled = np.where(self.varying, combination, 0.0) / self.spread
-        return np.asarray((scaled - self.untold @ (self.untold.T @ scaled)) * self.spread)
+        return np.asarray((scaled - self.unidentified @ (self.unidentified.T @ scaled)) * self.spread)
 
 
 @dataclass(frozen=True, eq=False)
 class ClientRegressions:
-    """The linear columns and indicators of all variables at every client: what mechanisms are fitted from."""
+    """The linear columns and indicators of all variables at every client, from which mechanisms are fitted.
+
+    Attributes
+    ----------
+    variables : mapping from str to Variable
+        The variables of the plan.
+    clip : float
+        The plan's limit, in scales.
+    starts : mapping from str to int
+        The first column of each variable.
+    means : array
+        Means over all rows of the study.
+    clients : tuple
+        The moments of each client.
+
+    Examples
+    --------
+    >>> import fedcdh
+    >>> cohort = fedcdh.discover(fedcdh.demo.hospital_study().columns(), domain="hospital").cohort
+    >>> estimates = ClientRegressions.of(cohort).estimates("systolic_pressure", ["age"])
+    >>> [estimate.quantity for estimate in estimates]
+    ['level', 'effect of age', 'noise']
+    """
 
     variables: Mapping[str, Variable]
     clip: float
@@ -126,6 +150,18 @@ class ClientRegressions:
 
     @classmethod
     def of(cls, cohort: Cohort) -> ClientRegressions:
+        """Collect the moments of a cohort.
+
+        Parameters
+        ----------
+        cohort : Cohort
+            The summaries of the clients.
+
+        Returns
+        -------
+        ClientRegressions
+            Their linear columns and indicators.
+        """
         places: list[int] = []
         squares: list[int] = []
         starts = {}
@@ -146,14 +182,27 @@ class ClientRegressions:
         return cls(variables, cohort.plan.clip, starts, means, tuple(clients))
 
     def estimates(self, node: str, parents: Iterable[str]) -> Iterator[Estimates]:
-        """Level, effects and noise of a continuous node; of a categorical one, share and effects for every level."""
+        """Estimate the quantities of one mechanism at every client.
+
+        Parameters
+        ----------
+        node : str
+            The variable.
+        parents : iterable of str
+            Its causes.
+
+        Yields
+        ------
+        Estimates
+            Level, effects and noise of a continuous node; share and effects for every level of a categorical one.
+        """
         columns = tuple(self._columns(sorted(parents)))
         centre = self.means[[column.place for column in columns]]
         for target in self._targets(node):
             yield from _Mechanism(target, columns, centre, self.clients).estimates()
 
-    def _seen(self, variable: Categorical) -> list[tuple[str, int]]:
-        """The levels that occur in the study, and where their indicators stand."""
+    def _present_levels(self, variable: Categorical) -> list[tuple[str, int]]:
+        """Return the levels that occur in the study, and the places of their indicators."""
         start = self.starts[variable.name]
         return [(level, start + code) for code, level in enumerate(variable.levels) if self.means[start + code]]
 
@@ -161,7 +210,7 @@ class ClientRegressions:
         for name in parents:
             variable = self.variables[name]
             if isinstance(variable, Categorical):
-                first, *others = self._seen(variable)
+                first, *others = self._present_levels(variable)
                 yield from (_RegressionColumn(place, 1.0, name, level, first) for level, place in others)
             else:
                 yield _RegressionColumn(self.starts[name], self.clip * variable.scale, name)
@@ -169,7 +218,7 @@ class ClientRegressions:
     def _targets(self, node: str) -> Iterator[_Target]:
         variable = self.variables[node]
         if isinstance(variable, Categorical):
-            yield from (_Target(place, 0.0, 1.0, level) for level, place in self._seen(variable))
+            yield from (_Target(place, 0.0, 1.0, level) for level, place in self._present_levels(variable))
         else:
             yield _Target(self.starts[node], variable.location, self.clip * variable.scale)
 
@@ -188,6 +237,8 @@ class _ClientFit:
 
 @dataclass(frozen=True)
 class _Mechanism:
+    """The regressions of one target on its parents at all clients."""
+
     target: _Target
     columns: tuple[_RegressionColumn, ...]
     centre: Array  # means of the parents' columns in all rows
@@ -209,14 +260,14 @@ class _Mechanism:
         at, y = self._places, self.target.place
         parents = _ParentScatter.of(client.scatter[np.ix_(at, at)], client.rows)
         crossed = client.scatter[at, y]
-        slopes = parents.told @ (parents.told.T @ crossed)
+        slopes = parents.identified @ (parents.identified.T @ crossed)
         freedom = client.rows - 1 - parents.rank
         left = float(client.scatter[y, y] - slopes @ crossed)
-        noise = max(left / freedom if freedom > 0 else np.nan, self._least(client.rows))
+        noise = max(left / freedom if freedom > 0 else np.nan, self._min_variance(client.rows))
         return _ClientFit(client, parents, slopes, float(client.means[y]), noise, freedom)
 
-    def _least(self, rows: int) -> float:
-        """A label that everybody or nobody has here might still be another's: half a row's in one more."""
+    def _min_variance(self, rows: int) -> float:
+        """Return the smallest noise: rounding, or for a level that all or no rows have, half a row in one more."""
         if self.target.level is None:
             return ROUNDING_VARIANCE
         share = 0.5 / (rows + 1)
@@ -229,17 +280,19 @@ class _Mechanism:
             known = fit.parents.knows(away)
             away = away if known else fit.parents.known_part(away)
             values.append(self.target.location + self.target.unit * (fit.mean + float(away @ fit.slopes)))
-            design.append(self.target.unit**2 * (1 / fit.client.rows + float(((away @ fit.parents.told) ** 2).sum())))
-            notes.append("" if known else "not comparable: " + self._untold(fit))
+            design.append(
+                self.target.unit**2 * (1 / fit.client.rows + float(((away @ fit.parents.identified) ** 2).sum()))
+            )
+            notes.append("" if known else "not comparable: " + self._describe_unidentified(fit))
         name = "level" if self.target.level is None else f"share of {self.target.level}"
-        return self._weighed(name, fits, values, design, notes, within=self.target.level is not None)
+        return self._weigh(name, fits, values, design, notes, within=self.target.level is not None)
 
-    def _untold(self, fit: _ClientFit) -> str:
-        """What of the parents is not known here, for a level that is therefore not that at the means of all."""
-        return "; ".join(dict.fromkeys(why for j in range(len(self.columns)) if (why := self._why(fit, j))))
+    def _describe_unidentified(self, fit: _ClientFit) -> str:
+        """Return why the level is not that at the means of all rows: the parents' effects that are not known here."""
+        return "; ".join(dict.fromkeys(why for j in range(len(self.columns)) if (why := self._reason(fit, j))))
 
-    def _why(self, fit: _ClientFit, j: int) -> str:
-        """Why the effect of a column is not known at a client; nothing if it is."""
+    def _reason(self, fit: _ClientFit, j: int) -> str:
+        """Return why the effect of a column is not known at a client; an empty text if it is."""
         column, means = self.columns[j], fit.client.means
         if fit.parents.knows(np.eye(len(self.columns))[j]):
             return ""
@@ -248,19 +301,19 @@ class _Mechanism:
                 return f"no row here has {column.parent} = {level}"
         if not fit.parents.varying[j]:
             return f"{column.parent} does not vary here"
-        return f"{column.parent} cannot be told from the other causes here"
+        return f"{column.parent} cannot be distinguished from the other causes here"
 
     def _effect(self, fits: list[_ClientFit], j: int) -> Estimates:
         unit = self.target.unit / self.columns[j].unit
         values = [unit * float(fit.slopes[j]) for fit in fits]
-        design = [unit**2 * float((fit.parents.told[j] ** 2).sum()) for fit in fits]
-        notes = [self._why(fit, j) for fit in fits]
+        design = [unit**2 * float((fit.parents.identified[j] ** 2).sum()) for fit in fits]
+        notes = [self._reason(fit, j) for fit in fits]
         values = [np.nan if note else value for value, note in zip(values, notes, strict=True)]
         on = "" if self.target.level is None else f" on {self.target.level}"
-        return self._weighed(self.columns[j].effect + on, fits, values, design, notes)
+        return self._weigh(self.columns[j].effect + on, fits, values, design, notes)
 
     def _noise(self, fits: list[_ClientFit]) -> Estimates:
-        """Var s² = σ⁴ (2/freedom + κ/n): heavy tails leave a chi-square variable with fewer degrees of freedom."""
+        """Return the noise; Var s² = σ⁴ (2/freedom + κ/n), so heavy tails reduce the degrees of freedom."""
         kurtosis = excess_kurtosis([self._residuals(fit) for fit in fits if fit.freedom > 0])
         freedom = np.array([fit.freedom / (1 + kurtosis * fit.freedom / (2 * fit.client.rows)) for fit in fits])
         variances = np.array([fit.noise if fit.freedom > 0 else np.nan for fit in fits])
@@ -277,7 +330,7 @@ class _Mechanism:
         count = 1 + len(self.columns)
         return "" if fit.freedom > 0 else f"too few rows ({fit.client.rows}) for a regression with {count} coefficients"
 
-    def _weighed(
+    def _weigh(
         self,
         name: str,
         fits: list[_ClientFit],

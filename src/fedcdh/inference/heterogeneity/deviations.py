@@ -1,10 +1,11 @@
-"""How far each client is from the others: intervals, a pooled estimate, and standardised deviations.
+"""The deviation of each client from the others: intervals, a pooled estimate, and standardised differences.
 
-A client is compared with the other clients that are not themselves found to differ: one client that is far off would
-otherwise make all others look odd. Whoever is most unlike the rest is set aside (of many clients, one in `CLIENTS_PER_EXCLUSION` at a
-time), as long as that is significant and a majority is left; then every client is compared with what is left, itself
-not counted. Where nothing differs, that is all other clients. Deviations are on the scale of a standard normal
-variable, whatever the number of rows: the normal quantile of the test's p-value, with the sign of the difference.
+A client is compared with the other clients that do not differ themselves: one client with a large deviation would
+otherwise make all others look unusual. The most deviating client is set aside (among many clients, one in
+`CLIENTS_PER_EXCLUSION` at a time), as long as its deviation is significant and a majority is left. Then every client is
+compared with the remaining ones, itself not counted. Where nothing differs, these are all other clients. Deviations are
+on the scale of a standard normal variable for any number of rows: the normal quantile of the test's p-value, with the
+sign of the difference.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from fedcdh._runtime.array_types import Array
 Mask = npt.NDArray[np.bool_]
 
 HOLM_ALPHA = 0.05
-"""Of Holm's procedure over all clients and quantities of a mechanism; intervals hold with one minus this."""
+"""Level of Holm's procedure over all clients and quantities of a mechanism; intervals cover with one minus this."""
 CLIENTS_PER_EXCLUSION = 50
-"""Of so many clients that are left, one is set aside before all are compared again: rounds do not grow with clients."""
+"""Of this number of clients, one is set aside before all are compared again: rounds do not grow with clients."""
 _MIN_TAIL = 1e-290
 
 
@@ -32,39 +33,41 @@ class Estimates(Protocol):
     """One quantity of a mechanism at every client."""
 
     @property
-    def quantity(self) -> str: ...
+    def quantity(self) -> str:
+        """Return the name of the quantity."""
 
     @property
     def values(self) -> Array:
-        """NaN where the client's rows do not tell."""
+        """Return the estimates; NaN if the client's rows do not determine them."""
 
     @property
     def comparable(self) -> Mask:
-        """Which clients have a value that means the same as that of the others."""
+        """Return which clients have a value with the same meaning as those of the others."""
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Why a value is missing or not comparable, per client; empty where nothing is to be said."""
+        """Return why a value is missing or not comparable, per client; an empty text otherwise."""
 
-    def interval(self) -> tuple[Array, Array]: ...
+    def interval(self) -> tuple[Array, Array]:
+        """Return lower and upper ends of the confidence intervals."""
 
     def pooled(self, among: Mask) -> float:
-        """The value that these clients have in common, if they have one; NaN without clients."""
+        """Return the common value of these clients; NaN without clients."""
 
-    def apart(self, among: Mask) -> tuple[Array, Array]:
-        """Of every client against those others: the sign of the difference, and the log of the p-value."""
+    def compare_with(self, among: Mask) -> tuple[Array, Array]:
+        """Return, for every client against the others among these, the sign of the difference and the log p-value."""
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedEstimates:
     """A level or an effect, with variance `noise · design`.
 
-    Clients are weighed by 1 / design: as if their noise were the same, which makes the pooled effect of an only parent
-    that of one regression with an intercept for every client, and the pooled level without parents the mean of all
-    rows. The weights do not depend on the noise found, so the estimate is unbiased; its variance Σ w² noise design /
-    (Σ w)² lets noise differ, and degrees of freedom are Satterthwaite's. Two clients with as many rows and no parents:
-    Welch's t test. Degrees of freedom are no more than with the same noise everywhere: of many clients with a few rows,
-    some have hardly any noise by chance, and what they know of it must not seem to come from the others.
+    Clients are weighted by 1 / design, as if their noise were the same. The pooled effect of a single parent is then
+    that of one regression with an intercept for every client, and the pooled level without parents is the mean of all
+    rows. The weights do not depend on the estimated noise, so the estimate is unbiased. Its variance Σ w² noise design
+    / (Σ w)² allows noise to differ, with Satterthwaite's degrees of freedom. For two clients of equal size without
+    parents this is Welch's t test. Degrees of freedom are no more than with equal noise: of many clients with a few
+    rows, some have hardly any noise by chance, and that must not count as knowledge about the others.
     """
 
     quantity: str
@@ -74,25 +77,28 @@ class WeightedEstimates:
     freedom: Array
     comparable: Mask
     notes: tuple[str, ...]
-    share: bool = False  # whether it lies in [0, 1]
+    share: bool = False  # whether the quantity is a share, in [0, 1]
 
     @property
     def variance(self) -> Array:
+        """Return the variance of each estimate."""
         return self.noise * self.design
 
     def interval(self) -> tuple[Array, Array]:
-        """Student's."""
+        """Return Student's confidence intervals."""
         reach = stats.t.isf(HOLM_ALPHA / 2, np.maximum(self.freedom, 1)) * np.sqrt(self.variance)
         low, high = self.values - reach, self.values + reach
-        if self.share:  # a regression may leave [0, 1]; its interval need not
+        if self.share:  # a regression may leave [0, 1], but its interval is limited to it
             low, high = np.maximum(low, np.minimum(self.values, 0)), np.minimum(high, np.maximum(self.values, 1))
         return low, high
 
     def pooled(self, among: Mask) -> float:
+        """Return the weighted mean of these clients."""
         use = among & self.comparable
         return float(np.average(self.values[use], weights=1 / self.design[use])) if use.any() else np.nan
 
-    def apart(self, among: Mask) -> tuple[Array, Array]:
+    def compare_with(self, among: Mask) -> tuple[Array, Array]:
+        """Return sign and log p-value of each client's difference from the weighted mean of the others."""
         use = among & self.comparable
         with np.errstate(invalid="ignore", divide="ignore"):
             weights = np.where(use, np.where(use, self.design, np.inf).min(initial=np.inf) / self.design, 0.0)
@@ -106,7 +112,7 @@ class WeightedEstimates:
         return np.sign(difference), np.where(self.comparable, logs, np.nan)
 
     def _beside(self, own: Array, weights: Array, total: Array) -> tuple[Array, Array]:
-        """The variance of a difference from the weighed others, of variances of their own, and degrees of freedom."""
+        """Return the variance of a difference from the weighted others, and its degrees of freedom."""
         parts = np.where(weights > 0, weights * own, 0.0)
         variance = own + _sum_of_others(parts) / total
         rough = own**2 / self.freedom + _sum_of_others(parts**2 / np.maximum(self.freedom, 1)) / total**2
@@ -115,7 +121,7 @@ class WeightedEstimates:
 
 @dataclass(frozen=True, eq=False)
 class ResidualVariance:
-    """A standard deviation of residuals, `freedom · values² / σ²` being chi-square, or nearly so."""
+    """A standard deviation of residuals, with `freedom · values² / σ²` approximately chi-square."""
 
     quantity: str
     values: Array
@@ -124,23 +130,25 @@ class ResidualVariance:
 
     @property
     def comparable(self) -> Mask:
+        """Return which clients have an estimate."""
         return ~np.isnan(self.values)
 
     def interval(self) -> tuple[Array, Array]:
+        """Return chi-square confidence intervals."""
         freedom = np.maximum(self.freedom, 1)
         low, high = (np.sqrt(freedom / stats.chi2.isf(tail, freedom)) for tail in (HOLM_ALPHA / 2, 1 - HOLM_ALPHA / 2))
         return self.values * low, self.values * high
 
     def pooled(self, among: Mask) -> float:
-        """The root of the mean variance, weighed by degrees of freedom."""
+        """Return the root of the mean variance, weighted by degrees of freedom."""
         use = among & self.comparable
         if not use.any():
             return np.nan
         size = float(self.values[use].max())
         return size * float(np.sqrt(np.average((self.values[use] / size) ** 2, weights=self.freedom[use])))
 
-    def apart(self, among: Mask) -> tuple[Array, Array]:
-        """The F test of a client's variance against the pooled one of the others, both tails alike."""
+    def compare_with(self, among: Mask) -> tuple[Array, Array]:
+        """Return sign and log p-value of the F test of a client's variance against the pooled one of the others."""
         use = among & self.comparable
         with np.errstate(invalid="ignore", divide="ignore"):
             size = np.where(use, self.values, 0.0).max(initial=0.0)
@@ -153,14 +161,35 @@ class ResidualVariance:
 
 
 def _sum_of_others(numbers: Array) -> Array:
-    """Of every client the sum over all others; nothing is taken out of a sum again, of which it may be the most."""
+    """Return, for every client, the sum over all others, without subtracting from a total that it may dominate."""
     padded = np.concatenate([np.zeros(1), numbers, np.zeros(1)])
     return np.asarray(padded.cumsum()[:-2] + padded[::-1].cumsum()[-3::-1])
 
 
 @dataclass(frozen=True, eq=False)
 class ClientComparison:
-    """One quantity at every client beside the others; NaN where there is nothing to compare."""
+    """One quantity of every client compared with the others; NaN if there is nothing to compare.
+
+    Attributes
+    ----------
+    pooled : float
+        The common value of the clients that do not differ.
+    deviation : array
+        The difference of each client from them, as a standard normal quantile.
+    p_value : array
+        Two-sided p-values.
+    flagged : array of bool
+        Which differences are significant after Holm's correction.
+
+    Examples
+    --------
+    >>> import fedcdh
+    >>> from fedcdh.inference.heterogeneity import ClientRegressions
+    >>> cohort = fedcdh.discover(fedcdh.demo.hospital_study().columns(), domain="hospital").cohort
+    >>> quantities = list(ClientRegressions.of(cohort).estimates("age", []))
+    >>> len(compare_clients(quantities)[0].deviation) == len(cohort.clients)
+    True
+    """
 
     pooled: float
     deviation: Array
@@ -169,11 +198,31 @@ class ClientComparison:
 
 
 def compare_clients(quantities: Sequence[Estimates]) -> list[ClientComparison]:
-    """Every client against the others in all quantities of one mechanism; flags by Holm's procedure over all."""
-    whole = [quantity.apart(np.ones(len(quantity.values), dtype=np.bool_))[1] for quantity in quantities]
+    """Compare every client with the others in all quantities of one mechanism.
+
+    Parameters
+    ----------
+    quantities : sequence of Estimates
+        The quantities, as `ClientRegressions.estimates` yields them.
+
+    Returns
+    -------
+    list of ClientComparison
+        One for each quantity; flags by Holm's procedure over all of them.
+
+    Examples
+    --------
+    >>> import fedcdh
+    >>> from fedcdh.inference.heterogeneity import ClientRegressions
+    >>> cohort = fedcdh.discover(fedcdh.demo.hospital_study().columns(), domain="hospital").cohort
+    >>> quantities = list(ClientRegressions.of(cohort).estimates("systolic_pressure", []))
+    >>> bool(compare_clients(quantities)[0].flagged.any())
+    True
+    """
+    whole = [quantity.compare_with(np.ones(len(quantity.values), dtype=np.bool_))[1] for quantity in quantities]
     comparisons = int(sum((~np.isnan(logs)).sum() for logs in whole))
     agreeing = [_agreeing_clients(quantity, comparisons) for quantity in quantities]
-    found = [quantity.apart(among) for quantity, among in zip(quantities, agreeing, strict=True)]
+    found = [quantity.compare_with(among) for quantity, among in zip(quantities, agreeing, strict=True)]
     flags = reject_by_holm([logs for _, logs in found])
     return [
         ClientComparison(quantity.pooled(among), sign * _normal_quantile(logs), np.exp(logs), flagged)
@@ -182,23 +231,23 @@ def compare_clients(quantities: Sequence[Estimates]) -> list[ClientComparison]:
 
 
 def _agreeing_clients(quantity: Estimates, comparisons: int) -> Mask:
-    """The clients that are left when those that differ significantly from the rest are set aside."""
+    """Return the clients that remain after those that differ significantly from the rest are set aside."""
     among, clients = np.ones(len(quantity.values), dtype=np.bool_), int(quantity.comparable.sum())
     aside = 0
     while 2 * (aside + 1) < clients:
-        logs = np.where(among, quantity.apart(among)[1], np.nan)
-        odd = np.flatnonzero(logs < np.log(HOLM_ALPHA / comparisons))
-        if not len(odd):
+        logs = np.where(among, quantity.compare_with(among)[1], np.nan)
+        deviating = np.flatnonzero(logs < np.log(HOLM_ALPHA / comparisons))
+        if not len(deviating):
             break
-        odd = odd[logs[odd] <= logs[odd].min() / 2]  # others may look odd because of these
+        deviating = deviating[logs[deviating] <= logs[deviating].min() / 2]  # others may only deviate because of these
         most = min(max(1, (clients - aside) // CLIENTS_PER_EXCLUSION), (clients - 1) // 2 - aside)
-        odd = odd[np.argsort(logs[odd], kind="stable")][:most]
-        among[odd], aside = False, aside + len(odd)
+        deviating = deviating[np.argsort(logs[deviating], kind="stable")][:most]
+        among[deviating], aside = False, aside + len(deviating)
     return among
 
 
 def reject_by_holm(logs: Sequence[Array]) -> list[Mask]:
-    """Which hypotheses Holm's step-down procedure rejects; NaN stands for none."""
+    """Return which hypotheses Holm's step-down procedure rejects; NaN stands for none."""
     flat = np.concatenate([*logs, np.zeros(0)])
     order = np.argsort(flat)[: int((~np.isnan(flat)).sum())]
     passed = flat[order] < np.log(HOLM_ALPHA) - np.log(np.arange(len(order), 0, -1))
@@ -208,16 +257,16 @@ def reject_by_holm(logs: Sequence[Array]) -> list[Mask]:
 
 
 def _normal_quantile(logs: Array) -> Array:
-    """How far out a standard normal variable has such a two-sided p-value."""
+    """Return the absolute value of a standard normal variable with this two-sided log p-value."""
     return np.asarray(-special.ndtri_exp(logs - np.log(2)))
 
 
 def log_f_tail(ratio: Array, above: Array | float, below: Array | float) -> Array:
-    """log P(F > ratio), also where the probability itself is too small for a number.
+    """Return log P(F > ratio), also if the probability underflows.
 
-    P = I_x(a, b) with x = below / (below + above · ratio), a = below/2, b = above/2; and far out
-    I_x(a, b) = xᵃ (1 − x)ᵇ ₂F₁(a + b, 1; a + 1; x) / (a B(a, b)). Where ₂F₁ cannot be computed, the geometric series of
-    its first ratio stands for it: a few units in a logarithm of hundreds.
+    P = I_x(a, b) with x = below / (below + above · ratio), a = below/2, b = above/2; and far out I_x(a, b) = xᵃ (1 −
+    x)ᵇ ₂F₁(a + b, 1; a + 1; x) / (a B(a, b)). If ₂F₁ cannot be computed, the geometric series of its first ratio
+    replaces it: an error of a few units in a logarithm of hundreds.
     """
     ratio, above, below = np.broadcast_arrays(*(np.asarray(n, dtype=np.float64) for n in (ratio, above, below)))
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):

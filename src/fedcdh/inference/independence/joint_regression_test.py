@@ -1,11 +1,12 @@
-"""The same tests with the conditioning variables acting together: what a further round of messages makes possible.
+"""Regression tests with joint features of the conditioning variables, which adaptive rounds make possible.
 
-x ⫫ y | Z is tested by regressions as in `pairs` and `mechanism`, but on functions of all of Z, not on sums of functions
-of its members: the moments of joint features of Z are asked for, at most once for every set and at most one request
-for every batch of questions. With one conditioning variable, the summary already holds all there is.
+x ⫫ y | Z is tested by regressions as in `partial_f_tests` and `mechanism_tests`, but on functions of all of Z, not on
+sums of functions of its members. The moments of joint features of Z are requested from the clients, at most once for
+every set and with at most one request for every batch of queries. For one conditioning variable, the summary holds all
+that is needed.
 
-Columns cost degrees of freedom, so joint features are used only where they help to predict x or y. Should neither
-need them, the test is that of the one message; a joint effect too small to be seen there is too small to matter.
+Columns cost degrees of freedom, so joint features are used only where they help to predict x or y. If neither needs
+them, the test is that of the first summaries; a joint effect too small to be found there is too small to matter.
 """
 
 from __future__ import annotations
@@ -47,81 +48,100 @@ from fedcdh.summaries.joint.request import VariableSet, payload_bytes
 from fedcdh.summaries.summary import MAX_CONSTANT_VARIANCE
 
 MIN_NEW_JOINT_VARIANCE = 1e-5
-"""A joint feature is kept if at least this share of its variance is not explained by those before it."""
+"""A joint feature is kept if those before it leave at least this share of its variance unexplained."""
 JOINT_EFFECT_ALPHA = 0.05
-"""Level at which a variable counts as one on which others act together, or in another way at each client."""
+"""Significance level at which a variable counts as depending on joint features, or differently at each client."""
 SEPARATE, PLAIN, CURVED, DIFFERENT = range(4)
-"""How a variable may depend on several: one by one; on plain products; on all joint features; on these in another way
-at each client."""
+"""How a variable may depend on a set: on each member by itself; on products of values; on all joint features; on these
+with different weights at each client."""
 _NO_COLUMNS = np.zeros(0, dtype=np.intp)
 SQUARES_ONLY = JointColumns(with_squares=True)
 
 
 class JointRegressionTest:
-    """Answers from the one message where it suffices, and else asks the source for joint features, one request a batch.
+    """A test that asks the clients for joint features of conditioning sets, one request for each batch of queries.
 
-    Beyond the plan's budget of rounds and bytes, or `most_sets`, nothing is asked: the one message has to do.
+    Beyond the plan's limits on rounds and bytes, or `max_sets`, nothing is requested, and the first summaries answer.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        The first summaries.
+    basis : Basis
+        Their moments in orthonormal coordinates.
+    source : AnswerSource
+        Asks the clients.
+    max_sets : int
+        The largest number of conditioning sets to ask about.
+
+    Examples
+    --------
+    >>> import fedcdh
+    >>> study = fedcdh.simulate(seed=1)
+    >>> result = fedcdh.discover(study.columns("site"), domain="site", method="constraint", rounds="adaptive")
+    >>> result.search_result.spent.rounds >= 0
+    True
     """
 
     def __init__(self, cohort: Cohort, basis: Basis, source: AnswerSource, max_sets: int) -> None:
         self._cohort, self._basis, self._source = cohort, _add_client_curvature(basis), source
-        self._one_message = RegressionTest(self._basis, SQUARES_ONLY)
-        self._known: dict[VariableSet, tuple[JointSummary, ...]] = {}  # in the order of the cohort's clients
-        self._not_asked: set[VariableSet] = set()
-        self._most_sets = max_sets
-        self._asked, self._bytes = RoundBudget(), 0
+        self._first_test = RegressionTest(self._basis, SQUARES_ONLY)
+        self._received: dict[VariableSet, tuple[JointSummary, ...]] = {}  # in the order of the cohort's clients
+        self._not_requested: set[VariableSet] = set()
+        self._max_sets = max_sets
+        self._budget, self._bytes = RoundBudget(), 0
 
-    def __call__(self, questions: Sequence[Query], /) -> list[Answer]:
-        """Answers in the order of the questions."""
-        self._learn(questions)
+    def __call__(self, queries: Sequence[Query], /) -> list[Answer]:
+        """Answer the queries, in their order."""
+        self._request_sets(queries)
         by_set: dict[VariableSet, list[Query]] = defaultdict(list)
-        for question in dict.fromkeys(questions):
-            by_set[_conditioning_set(question)].append(question)
+        for query in dict.fromkeys(queries):
+            by_set[_conditioning_set(query)].append(query)
         found: dict[Query, Answer] = {}
-        plain = [question for names, asked in by_set.items() if names not in self._known for question in asked]
-        found.update(zip(plain, self._one_message(plain), strict=True))
+        plain = [query for names, members in by_set.items() if names not in self._received for query in members]
+        found.update(zip(plain, self._first_test(plain), strict=True))
         rows = int(self._basis.rows.sum())
-        for names in by_set.keys() & self._known.keys():
-            results = _answer_queries(self._basis, self._cohort, self._known[names], by_set[names])
-            found.update({question: Answer(question, *result, rows) for question, result in results.items()})
-        return [found[question] for question in questions]
+        for names in by_set.keys() & self._received.keys():
+            results = _answer_queries(self._basis, self._cohort, self._received[names], by_set[names])
+            found.update({query: Answer(query, *result, rows) for query, result in results.items()})
+        return [found[query] for query in queries]
 
     @property
     def spent(self) -> Spent:
-        """What was asked in further rounds so far."""
-        return Spent(self._asked.rounds, len(self._known), self._bytes, len(self._not_asked))
+        """Return the adaptive rounds that were used so far, and the bytes that they took."""
+        return Spent(self._budget.rounds, len(self._received), self._bytes, len(self._not_requested))
 
-    def _learn(self, questions: Sequence[Query]) -> None:
-        """Asks for the sets of this batch that are not known yet, as far as the budget goes, small sets first."""
-        wanted = {_conditioning_set(question) for question in questions}
-        new = {names for names in wanted if len(names) > 1} - self._known.keys() - self._not_asked
+    def _request_sets(self, queries: Sequence[Query]) -> None:
+        """Request the sets of this batch that are not known yet, within the limits, small sets first."""
+        wanted = {_conditioning_set(query) for query in queries}
+        new = {names for names in wanted if len(names) > 1} - self._received.keys() - self._not_requested
         plan, rows, found = self._cohort.plan, self._cohort.client_rows, dict[VariableSet, tuple[JointSummary, ...]]()
-        if chosen := self._asked.select_affordable(new, plan, max(rows), self._most_sets):
-            request = JointRequest(plan.fingerprint, self._asked.rounds + 1, chosen)
+        if chosen := self._budget.select_affordable(new, plan, max(rows), self._max_sets):
+            request = JointRequest(plan.fingerprint, self._budget.rounds + 1, chosen)
             found = _check_answers(self._source.ask(request), request, self._cohort)
         if found:
-            self._asked = self._asked.charge(replace(request, sets=tuple(found)), plan, max(rows))
+            self._budget = self._budget.charge(replace(request, sets=tuple(found)), plan, max(rows))
             self._bytes += sum(payload_bytes(plan, found, own) for own in rows)
-        self._known |= found
-        self._not_asked |= new - found.keys()
+        self._received |= found
+        self._not_requested |= new - found.keys()
 
 
-def _conditioning_set(question: Query) -> VariableSet:
-    return to_variable_set(question.given - {DOMAIN})
+def _conditioning_set(query: Query) -> VariableSet:
+    return to_variable_set(query.given - {DOMAIN})
 
 
 def _check_answers(
     answers: Mapping[str, Sequence[JointSummary]], request: JointRequest, cohort: Cohort
 ) -> dict[VariableSet, tuple[JointSummary, ...]]:
-    """The answers by set, each checked against the summary of its client; of the same sets from every client."""
-    told = {answer.names for parts in answers.values() for answer in parts}
-    found: dict[VariableSet, list[JointSummary]] = {names: [] for names in request.sets if names in told}
+    """Return the answers by set, each checked against the summary of its client; all clients answer the same sets."""
+    answered_sets = {answer.names for parts in answers.values() for answer in parts}
+    found: dict[VariableSet, list[JointSummary]] = {names: [] for names in request.sets if names in answered_sets}
     for client, summary in zip(cohort.clients, cohort.summaries, strict=True):
         answered = {answer.names: answer for answer in answers.get(client, ())}
         if answered.keys() != found.keys() or any(answer.client != client for answer in answered.values()):
             raise SummaryError(
-                f"client {client!r} did not answer request {request.number} as a whole; wait for its answer, or start "
-                "the study over without it"
+                f"client {client!r} answered only a part of request {request.number}; expected one for every set; "
+                "wait for its answer, or start the study again without it"
             )
         for names, answer in answered.items():
             answer.check(cohort.plan, summary)
@@ -130,17 +150,19 @@ def _check_answers(
 
 
 def _answer_queries(
-    basis: Basis, cohort: Cohort, parts: Sequence[JointSummary], questions: Sequence[Query]
+    basis: Basis, cohort: Cohort, parts: Sequence[JointSummary], queries: Sequence[Query]
 ) -> dict[Query, tuple[float, float]]:
-    """Statistic and p-value of questions that share their conditioning set."""
-    wide = _AugmentedBasis.of(basis, cohort, parts)  # of all variables: an answer must not hang on what else was asked
-    needs = {name: wide.need(name) for name in {name for q in questions for name in q.pair} - {DOMAIN}}
+    """Return statistic and p-value of queries that share their conditioning set."""
+    wide = _AugmentedBasis.of(
+        basis, cohort, parts
+    )  # with all variables: an answer must not depend on the other queries
+    needs = {name: wide.need(name) for name in {name for q in queries for name in q.pair} - {DOMAIN}}
     by_level: dict[int, list[Query]] = defaultdict(list)
-    for question in questions:
-        by_level[max(needs[name] for name in question.pair - {DOMAIN})].append(question)
+    for query in queries:
+        by_level[max(needs[name] for name in query.pair - {DOMAIN})].append(query)
     found: dict[Query, tuple[float, float]] = {}
-    for level, asked in by_level.items():
-        answers = RegressionTest(wide.basis, wide.together(level))(asked)
+    for level, members in by_level.items():
+        answers = RegressionTest(wide.basis, wide.joint_columns(level))(members)
         found.update({answer.query: (answer.statistic, answer.p_value) for answer in answers})
     return found
 
@@ -156,6 +178,7 @@ class _AugmentedBasis:
 
     @classmethod
     def of(cls, basis: Basis, cohort: Cohort, parts: Sequence[JointSummary]) -> _AugmentedBasis:
+        """Append the joint features whose moments the clients sent."""
         given = concatenate_columns(basis.predictors, parts[0].names)
         means, cross, inner = _joint_moments(basis, cohort, parts)
         known = np.concatenate([basis.means[:, given], means], axis=1)
@@ -173,10 +196,11 @@ class _AugmentedBasis:
         steps = sorted({int(degree) for degree in degrees[~plain]})
         return cls(wider, given, at[plain], tuple(at[~plain & (degrees <= step)] for step in steps))
 
-    def together(self, level: int) -> JointColumns:
-        """The columns of a level. Where clients have their own weights, on no more columns than they have rows for.
+    def joint_columns(self, level: int) -> JointColumns:
+        """Return the columns for a kind of dependence.
 
-        The rest then has the same weights everywhere.
+        Clients have weights of their own on no more columns than they have rows for; the others have the same weights
+        everywhere.
         """
         if level == SEPARATE:
             return SQUARES_ONLY
@@ -185,7 +209,7 @@ class _AugmentedBasis:
         return JointColumns(np.concatenate([self.plain, own]), np.setdiff1d(every, own), with_squares=True)
 
     def need(self, name: str) -> int:
-        """Which level it takes to predict the mean of this variable."""
+        """Return the kind of dependence that is needed to predict the mean of this variable."""
         basis, target = self.basis, self.basis.targets[name]
         if not len(target) or not len(self.plain) + len(self.curved):
             return SEPARATE
@@ -209,7 +233,7 @@ class _AugmentedBasis:
 
 
 def _gain_p_value(basis: Basis, target: Indices, given: Indices, more: Indices) -> Array:
-    """p-value of the F test that these columns, with the same weights everywhere, tell nothing more of the target."""
+    """Return the p-value of the F test that these columns, with common weights, do not help to predict the target."""
     if not len(more):
         return np.ones(1)
     left = partial_covariance(basis.within, np.concatenate([target, more])[None], given[None])
@@ -218,7 +242,7 @@ def _gain_p_value(basis: Basis, target: Indices, given: Indices, more: Indices) 
 
 
 def _heterogeneity_p_value(basis: Basis, target: Indices, given: Indices, more: Indices) -> Array:
-    """p-value of the F test that clients do not differ in the weights of these columns, given their own of others."""
+    """Return the p-value of the F test that the weights of these columns do not differ between clients."""
     own = basis.can_regress(len(given) + len(more))
     if own.sum() < 2 or not len(more):
         return np.ones(1)
@@ -233,7 +257,7 @@ def _heterogeneity_p_value(basis: Basis, target: Indices, given: Indices, more: 
 
 
 def _add_client_curvature(basis: Basis) -> Basis:
-    """The basis with all columns for variables whose effects bend at single clients, though not in the mean of them."""
+    """Use all columns of variables whose effects are nonlinear at single clients, though not on average."""
     chosen = dict(basis.predictors)
     names = [name for name, columns in basis.spans.items() if len(columns)]
     for name in names:
@@ -246,21 +270,23 @@ def _add_client_curvature(basis: Basis) -> Basis:
 
 
 def _joint_moments(basis: Basis, cohort: Cohort, parts: Sequence[JointSummary]) -> tuple[Array, Array, Array]:
-    """Of the joint features, per client: their means, less the pooled ones, and their scatter with the columns of the
-    basis and with each other."""
+    """Return, per client, the means of the joint features less the pooled ones, and their scatter.
+
+    The scatter is that with the columns of the basis, and that among each other.
+    """
     rows = basis.rows
     own = np.array([part.own for part in parts]) / float(GRID**2)
     cross = np.array([part.cross for part in parts]) / float(GRID**2)
     sums, known = cross[:, :, 0], np.array([summary.moments[0] for summary in cohort.summaries]) / float(GRID**2)
     inner = own - sums[:, :, None] * sums[:, None, :] / rows[:, None, None]
-    between = (cross - sums[:, :, None] * known[:, None, :] / rows[:, None, None]) @ basis.change.T
+    between = (cross - sums[:, :, None] * known[:, None, :] / rows[:, None, None]) @ basis.transform.T
     return sums / rows[:, None] - sums.sum(axis=0) / rows.sum(), between, inner
 
 
 def _orthonormalize_joint(covariance: Array, known: int) -> tuple[Array, list[int]]:
-    """Joint features made orthonormal, each less what the columns before all of them, and the features before it, say.
+    """Orthonormalise joint features, each less what the known columns and the features before it explain.
 
-    Rows are the new coordinates in terms of all columns; beside them, which feature each stands for.
+    Rows are the new coordinates in terms of all columns; besides them, the number of the feature of each row.
     """
     sizes = covariance.diagonal()[known:]
     weights = np.linalg.lstsq(covariance[:known, :known], covariance[:known, known:], rcond=None)[0]

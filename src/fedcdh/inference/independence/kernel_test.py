@@ -1,7 +1,7 @@
-"""Kernel tests from moments: FCIT and FUIT of the paper (Theorems 4 and 5, and its appendix), and joined versions.
+"""Kernel tests from moments: FCIT and FUIT of the paper (Theorems 4 and 5, and its appendix), and variants of them.
 
 T = n ‖C_{ẌY|Z}‖²_F with Ẍ = (X, Z), compared with a gamma distribution of mean tr C_{Ẍ|Z} · tr C_{Y|Z} and variance
-2 ‖C_{Ẍ|Z}‖²_F ‖C_{Y|Z}‖²_F. How several variables become one feature vector is where the versions differ.
+2 ‖C_{Ẍ|Z}‖²_F ‖C_{Y|Z}‖²_F. The variants differ in how they merge several variables into one feature vector.
 """
 
 from __future__ import annotations
@@ -25,13 +25,16 @@ DomainFeatures = Callable[[Cohort], Array]
 
 
 def one_hot_domain(cohort: Cohort) -> Array:
-    """The exact delta kernel of the client index."""
+    """Return the features of the exact delta kernel of the client index."""
     return np.eye(len(cohort.clients))
 
 
 def random_domain_features(cohort: Cohort, seed: int = 0) -> Array:
-    """√(2/h) cos θ with a random phase per client and feature: approximates the delta kernel with as many features
-    as a variable has, which Eq. 41 needs to add them up. Keyed by the clients' names, not by their order."""
+    """Return √(2/h) cos θ with a random phase per client and feature, which approximates the delta kernel.
+
+    There are as many features as a variable has, so that Eq. 41 can add them up. The client's name keys the phases, not
+    its position.
+    """
     width = cohort.plan.family.width
     phases = [
         np.random.default_rng([seed, *hashlib.sha256(client.encode()).digest()]).uniform(0.0, 2 * np.pi, width)
@@ -42,8 +45,10 @@ def random_domain_features(cohort: Cohort, seed: int = 0) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class FeatureSpace:
-    """Covariances of the kernels' features of all variables, and of the domain, whose blocks follow from the clients'
-    first moments and are never sent."""
+    """Covariances of the kernels' features of all variables and of the domain.
+
+    The blocks of the domain follow from the clients' first moments and are never sent.
+    """
 
     rows: int
     covariance: Array
@@ -51,6 +56,7 @@ class FeatureSpace:
 
     @classmethod
     def of(cls, cohort: Cohort, domain: DomainFeatures) -> FeatureSpace:
+        """Make the covariances of a cohort, with these features of the domain."""
         moments, spans = kernel_moments(cohort)
         index = domain(cohort)
         spans[DOMAIN] = np.arange(moments.shape[1] - 1, moments.shape[1] - 1 + index.shape[1])
@@ -58,7 +64,7 @@ class FeatureSpace:
 
 
 def kernel_moments(cohort: Cohort) -> tuple[Array, dict[str, Indices]]:
-    """Σ [1, φ][1, φ]ᵀ per client of the kernels' own features, weights included, and each variable's columns in φ."""
+    """Return Σ [1, φ][1, φ]ᵀ per client of the kernels' weighted features, and each variable's columns in φ."""
     columns, weights, spans = [0], [1.0], {}
     for variable in cohort.plan.variables:
         categorical = isinstance(variable, Categorical)
@@ -72,7 +78,7 @@ def kernel_moments(cohort: Cohort) -> tuple[Array, dict[str, Indices]]:
 
 
 def _append_domain(moments: Array, index: Array) -> Array:
-    """The covariance of [φ(V), φ(℧)] over all rows, from Σ_k [1, φ(V), φ(k)][1, φ(V), φ(k)]ᵀ."""
+    """Return the covariance of [φ(V), φ(℧)] over all rows, from Σ_k [1, φ(V), φ(k)][1, φ(V), φ(k)]ᵀ."""
     sizes, firsts = moments[:, 0, 0], moments[:, 0]
     joint = np.block([[moments.sum(axis=0), firsts.T @ index], [index.T @ firsts, (index.T * sizes) @ index]])
     rows = joint[0, 0]
@@ -81,7 +87,7 @@ def _append_domain(moments: Array, index: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class CovarianceBlocks:
-    """The covariances one test needs, for a stack of questions: of Ẍ, Y and Z among each other."""
+    """The covariances of Ẍ, Y and Z that one test needs, for a stack of queries."""
 
     xy: Array  # C_{ẌY}
     xz: Array  # C_{ẌZ}
@@ -94,8 +100,8 @@ class CovarianceBlocks:
 MergeRule = Callable[[FeatureSpace, Sequence[Query]], CovarianceBlocks]
 
 
-def add_features(space: FeatureSpace, questions: Sequence[Query]) -> CovarianceBlocks:
-    """Eqs. 40-42: features of several variables are added up, φ(Z) = Σ_i φ(Z_i) and φ(Ẍ) = φ(X) + φ(Z).
+def add_features(space: FeatureSpace, queries: Sequence[Query]) -> CovarianceBlocks:
+    """Merge variables as in Eqs. 40-42, by addition of features: φ(Z) = Σ_i φ(Z_i) and φ(Ẍ) = φ(X) + φ(Z).
 
     C_ZY = Σ_i C_{Z_i Y}, C_ZZ = Σ_ij C_{Z_i Z_j}, C_{ẌY} = C_XY + C_ZY. Narrower blocks are padded with zeros.
     """
@@ -103,12 +109,12 @@ def add_features(space: FeatureSpace, questions: Sequence[Query]) -> CovarianceB
     end = len(space.covariance)
     padded = np.pad(space.covariance, ((0, 1), (0, 1)))  # index `end` is a column of zeros
     place = {name: np.pad(span, (0, width - len(span)), constant_values=end) for name, span in space.spans.items()}
-    sides = [[[q.x] for q in questions], [[q.y] for q in questions], [sorted(q.given) for q in questions]]
+    sides = [[[q.x] for q in queries], [[q.y] for q in queries], [sorted(q.given) for q in queries]]
     x, y, z = (np.array([[place[name] for name in names] for names in side]) for side in sides)
 
     def add(rows: Indices, columns: Indices) -> Array:
         if not rows.size or not columns.size:
-            return np.zeros((len(questions), width, width))
+            return np.zeros((len(queries), width, width))
         blocks = padded[rows[:, :, None, :, None], columns[:, None, :, None, :]]
         return np.asarray(blocks.sum(axis=(1, 2)))
 
@@ -117,20 +123,38 @@ def add_features(space: FeatureSpace, questions: Sequence[Query]) -> CovarianceB
     return CovarianceBlocks(xy=add(x, y) + zy, xz=xz + zz, xx=both, zz=zz, zy=zy, yy=add(y, y))
 
 
-def concatenate_features(space: FeatureSpace, questions: Sequence[Query]) -> CovarianceBlocks:
-    """Features of several variables stand side by side, φ(Z) = [φ(Z_1), φ(Z_2), ...]: additive functions of Z."""
-    z = np.array([concatenate_columns(space.spans, q.given) for q in questions])
-    x = np.concatenate([np.array([space.spans[q.x] for q in questions]), z], axis=1)
-    y = np.array([space.spans[q.y] for q in questions])
+def concatenate_features(space: FeatureSpace, queries: Sequence[Query]) -> CovarianceBlocks:
+    """Merge variables by concatenation, φ(Z) = [φ(Z_1), φ(Z_2), ...]: additive functions of Z."""
+    z = np.array([concatenate_columns(space.spans, q.given) for q in queries])
+    x = np.concatenate([np.array([space.spans[q.x] for q in queries]), z], axis=1)
+    y = np.array([space.spans[q.y] for q in queries])
     of = partial(gather_blocks, space.covariance)
     return CovarianceBlocks(xy=of(x, y), xz=of(x, z), xx=of(x, x), zz=of(z, z), zy=of(z, y), yy=of(y, y))
 
 
 @dataclass(frozen=True, eq=False)
 class KernelTest:
-    """T = n ‖C_{ẌY|Z}‖²_F with C_{ẌY|Z} = C_{ẌY} − C_{ẌZ} (C_ZZ + γI)⁻¹ C_ZY, and its gamma null.
+    """The test statistic T = n ‖C_{ẌY|Z}‖²_F with C_{ẌY|Z} = C_{ẌY} − C_{ẌZ} (C_ZZ + γI)⁻¹ C_ZY, and its gamma null.
 
-    As printed, the roles of X and Y differ: the first variable of a question is X.
+    As printed in the paper, the roles of X and Y differ: the first variable of a query is X.
+
+    Attributes
+    ----------
+    space : FeatureSpace
+        Covariances of the features.
+    merge : callable
+        Makes one feature vector of several variables.
+    ridge : float
+        The ridge γ.
+
+    Examples
+    --------
+    >>> import fedcdh
+    >>> from fedcdh.protocols import Query
+    >>> result = fedcdh.discover(fedcdh.demo.hospital_study().columns(), domain="hospital", method="paper")
+    >>> (answer,) = KernelTest.of_paper(result.cohort)([Query("smoker", "cholesterol")])
+    >>> answer.p_value < 0.01
+    True
     """
 
     space: FeatureSpace
@@ -139,27 +163,53 @@ class KernelTest:
 
     @classmethod
     def of_paper(cls, cohort: Cohort, ridge: float = 1e-3, seed: int = 0) -> KernelTest:
-        """FCIT and FUIT to the letter. See docs/statistics.md for the level this test does not hold."""
+        """Make FCIT and FUIT as printed; docs/statistics.md shows the level that this test does not hold.
+
+        Parameters
+        ----------
+        cohort : Cohort
+            The summaries, with Fourier features.
+        ridge : float, default 0.001
+            The ridge γ.
+        seed : int, default 0
+            Seed of the random features of the domain.
+
+        Returns
+        -------
+        KernelTest
+            The test of the paper.
+        """
         return cls(FeatureSpace.of(cohort, lambda c: random_domain_features(c, seed)), add_features, ridge)
 
     @classmethod
     def concatenated(cls, cohort: Cohort) -> KernelTest:
-        """The same with concatenated features, and a ridge that shrinks with n: a fixed one rejects true nulls."""
+        """Make the variant with concatenated features, and a ridge that shrinks with n: a fixed one rejects true nulls.
+
+        Parameters
+        ----------
+        cohort : Cohort
+            The summaries.
+
+        Returns
+        -------
+        KernelTest
+            The variant.
+        """
         # 0.1/n holds the level from 1000 to 100,000 rows with one conditioning variable (bench_calibration, table 5)
         return cls(FeatureSpace.of(cohort, one_hot_domain), concatenate_features, 0.1 / cohort.total.rows)
 
-    def __call__(self, questions: Sequence[Query], /) -> list[Answer]:
-        """Answers in the order of the questions."""
-        results = solve_in_groups(questions, self._shape, lambda q: sum(self._shape(q)) ** 2, self._solve)
-        return [Answer(q, *result, self.space.rows) for q, result in zip(questions, results, strict=True)]
+    def __call__(self, queries: Sequence[Query], /) -> list[Answer]:
+        """Answer the queries, in their order."""
+        results = solve_in_groups(queries, self._shape, lambda q: sum(self._shape(q)) ** 2, self._solve)
+        return [Answer(q, *result, self.space.rows) for q, result in zip(queries, results, strict=True)]
 
-    def _shape(self, question: Query) -> tuple[int, ...]:
+    def _shape(self, query: Query) -> tuple[int, ...]:
         wide = {name: len(span) for name, span in self.space.spans.items()}
-        given = sorted(wide[name] for name in question.given)
-        return (wide[question.x], wide[question.y], len(given), sum(given))
+        given = sorted(wide[name] for name in query.given)
+        return (wide[query.x], wide[query.y], len(given), sum(given))
 
-    def _solve(self, questions: list[Query]) -> list[tuple[float, float]]:
-        blocks = self.merge(self.space, questions)
+    def _solve(self, queries: list[Query]) -> list[tuple[float, float]]:
+        blocks = self.merge(self.space, queries)
         inner = blocks.zz + self.ridge * np.eye(blocks.zz.shape[-1])
         by_y, by_x = np.linalg.solve(inner, blocks.zy), np.linalg.solve(inner, np.swapaxes(blocks.xz, 1, 2))
         cross = blocks.xy - blocks.xz @ by_y
@@ -174,7 +224,7 @@ class KernelTest:
 
 
 def gamma_tail(statistic: Array, mean: Array, variance: Array) -> Array:
-    """P(Γ(k, θ) > t) with k = mean²/variance and θ = variance/mean; 1 where there is no variance at all."""
+    """Return P(Γ(k, θ) > t) with k = mean²/variance and θ = variance/mean; 1 if there is no variance at all."""
     tiny = 1e-14
     safe_mean, safe_variance = np.maximum(mean, tiny), np.maximum(variance, tiny**2)
     tail = special.gammaincc(safe_mean**2 / safe_variance, statistic * safe_mean / safe_variance)

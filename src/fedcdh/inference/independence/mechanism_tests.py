@@ -1,7 +1,7 @@
-"""Does the mechanism of x given Z differ between clients?  ℧ ⫫ x | Z, answered from the clients' second moments.
+"""Tests of ℧ ⫫ x | Z: does the mechanism of x given Z differ between clients? Second moments of the clients suffice.
 
-Four departures are looked for, each with the test that sees it best, and their p-values combined: other means, other
-linear slopes, other functions (Chow tests), and other noise (Bartlett's test on the residual variances).
+Four departures are tested, each with the test that has most power against it: different means, linear slopes and
+functions (Chow tests), and different noise (Bartlett's test on the residual variances). Their p-values are combined.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ from fedcdh.inference.independence.query_batch import ColumnIndex, JointColumns,
 from fedcdh.inference.orthonormal_basis import Basis
 
 
-def put_domain_first(sheet: ColumnIndex, asked: QueryBatch) -> QueryBatch:
-    """The same questions with the domain as x."""
-    return asked.swap(asked.y == len(sheet.squares))
+def put_domain_first(index: ColumnIndex, batch: QueryBatch) -> QueryBatch:
+    """Return the same queries with the domain as x."""
+    return batch.swap(batch.y == len(index.squares))
 
 
-def shapes(basis: Basis, sheet: ColumnIndex, asked: QueryBatch) -> Indices:
-    """Questions with equal rows can be answered together."""
-    conditions = (columns.counts(asked) for columns in (sheet.predictors, sheet.targets, sheet.spans))
-    return np.stack([sheet.targets.widths[asked.y], *conditions, sheet.spans.widths[asked.y] == 1], axis=1)
+def query_shapes(basis: Basis, index: ColumnIndex, batch: QueryBatch) -> Indices:
+    """Return a row of numbers per query; queries with equal rows can be answered together."""
+    conditions = (columns.counts(batch) for columns in (index.predictors, index.targets, index.spans))
+    return np.stack([index.targets.widths[batch.y], *conditions, index.spans.widths[batch.y] == 1], axis=1)
 
 
-def elements(basis: Basis, shape: Shape) -> int:
-    """How many numbers a question of this shape takes."""
+def count_elements(basis: Basis, shape: Shape) -> int:
+    """Return how many numbers a query of this shape takes."""
     width, conditions, _, every, _ = shape
     return max(len(basis.rows) * (width + conditions) ** 2, (width + every) ** 2)
 
 
 def answer_mechanisms(
-    basis: Basis, sheet: ColumnIndex, together: JointColumns, asked: QueryBatch, shape: Shape
+    basis: Basis, index: ColumnIndex, joint: JointColumns, batch: QueryBatch, shape: Shape
 ) -> tuple[Array, Array]:
-    """Statistics and p-values for questions ℧ ⫫ y | Z of one shape."""
-    # With two values the mean says all: noise follows it, and differs wherever Z does, mechanism or not.
+    """Return statistics and p-values of queries ℧ ⫫ y | Z of one shape."""
+    # With two values the mean determines the variance, which then differs wherever Z does, without any change.
     width, _, _, _, two_valued = shape
-    count = len(asked)
+    count = len(batch)
     if not width:
         return np.zeros(count), np.ones(count)
-    target, slopes = sheet.targets.of(asked.y[:, None]), sheet.targets.of(asked.given)
-    bends = np.concatenate([sheet.bends.of(asked.given), repeat_columns(together.own, count)], axis=1)
-    given = np.concatenate([slopes, bends], axis=1)
-    rest = repeat_columns(together.common, count)
+    target, slopes = index.targets.of(batch.y[:, None]), index.targets.of(batch.given)
+    nonlinear = np.concatenate([index.nonlinear.of(batch.given), repeat_columns(joint.own, count)], axis=1)
+    given = np.concatenate([slopes, nonlinear], axis=1)
+    rest = repeat_columns(joint.common, count)
     everything, conditions = np.concatenate([given, rest], axis=1), given.shape[1]
     clients, rows = len(basis.rows), float(basis.rows.sum())
 
@@ -64,12 +64,16 @@ def answer_mechanisms(
     parts = [p_mean]
     own = basis.can_regress(conditions)
     if own.sum() > 1:
-        apart = partial_covariance(basis.each(own), np.concatenate([target, rest], axis=1), given)  # own functions
+        separate = partial_covariance(
+            basis.scatter_of(own), np.concatenate([target, rest], axis=1), given
+        )  # own functions
         if conditions:
-            parts += _chow_tests(basis, target, slopes, bends, rest, own, apart)
+            parts += _chow_tests(basis, target, slopes, nonlinear, rest, own, separate)
         if width == 1 and not two_valued:
             parts.append(
-                _variance_test(basis.rows[own] - 1 - conditions, apart, _kurtosis_inflation(basis, sheet, asked, rest))
+                _variance_test(
+                    basis.rows[own] - 1 - conditions, separate, _kurtosis_inflation(basis, index, batch, rest)
+                )
             )
     p_value = combine_p_values(parts)
     determined = np.trace(common, axis1=-2, axis2=-1) <= MIN_RESIDUAL_SHARE * width * rows
@@ -80,54 +84,55 @@ def _chow_tests(
     basis: Basis,
     target: Indices,
     slopes: Indices,
-    bends: Indices,
+    nonlinear: Indices,
     rest: Indices,
     own: npt.NDArray[np.bool_],
-    apart: Array,
+    separate: Array,
 ) -> list[Array]:
-    """Own linear slopes, and own functions altogether, against own means only, among clients with rows enough.
+    """Test separate linear slopes, and separate functions, against separate means only, among clients with enough rows.
 
-    The rest of the columns has the same weights everywhere in each of these.
+    The remaining columns have the same weights at all clients in each of these models.
     """
     clients, width = int(own.sum()), target.shape[1]
-    given = np.concatenate([slopes, bends], axis=1)
+    given = np.concatenate([slopes, nonlinear], axis=1)
     freedom = float((basis.rows[own] - 1).sum()) - given.shape[1] - rest.shape[1]
     shifted = partial_covariance(basis.pool_scatter(own), target, np.concatenate([given, rest], axis=1))
-    free = residual_scatter(sum_in_order(apart), width)
+    free = residual_scatter(sum_in_order(separate), width)
     most = (clients - 1) * given.shape[1]
     _, p_functions = pillai_test(shifted - free, shifted, most, freedom - most)
-    if not bends.shape[1]:
+    if not nonlinear.shape[1]:
         return [p_functions]
     without_slopes = sum_in_order(
-        partial_covariance(basis.each(own), np.concatenate([target, bends, rest], axis=1), slopes)
+        partial_covariance(basis.scatter_of(own), np.concatenate([target, nonlinear, rest], axis=1), slopes)
     )
     more = (clients - 1) * slopes.shape[1]
     _, p_slopes = pillai_test(shifted - residual_scatter(without_slopes, width), shifted, more, freedom - more)
     return [p_slopes, p_functions]
 
 
-def _variance_test(freedom: Array, apart: Array, heavy: Array) -> Array:
-    """Bartlett's test on the residual variances, its statistic divided by (κ − 1)/2 for noise of kurtosis κ."""
-    left, rest = common_residual_scatter(apart, 1)[..., 0, 0], apart.shape[-1] - 1
+def _variance_test(freedom: Array, separate: Array, heavy: Array) -> Array:
+    """Return p-values of Bartlett's test of the residual variances, its statistic divided by (κ − 1)/2."""
+    left, rest = common_residual_scatter(separate, 1)[..., 0, 0], separate.shape[-1] - 1
     freedom = np.broadcast_to((freedom * (1 - rest / max(freedom.sum(), 1.0)))[:, None], left.shape)
     usable = (freedom > 2) & (left > MIN_RESIDUAL_SHARE * (freedom + 1))
     variances = np.where(usable, left / freedom, 1.0)
     return _bartlett_test(variances, np.where(usable, freedom, 0.0), heavy)
 
 
-def _kurtosis_inflation(basis: Basis, sheet: ColumnIndex, asked: QueryBatch, rest: Indices) -> Array:
-    """(κ − 1)/2 of the noise r in x = m(Z) + r, one standard error above its estimate and at least 1, as if Gaussian.
+def _kurtosis_inflation(basis: Basis, index: ColumnIndex, batch: QueryBatch, rest: Indices) -> Array:
+    """Return (κ − 1)/2 of the noise r in x = m(Z) + r, one standard error above its estimate, at least 1 (Gaussian).
 
-    Var(x² | Z) = 4 m² σ² + Var(r²) on average over Z, for centred x and symmetric r; all but the last is a second
-    moment of features, so Var(r²) = (κ − 1) σ⁴ follows. The clients' fourth moments are never needed. E[x² | Z] bends
-    even where E[x | Z] does not, hence all columns of Z; what it holds of products of several Z counts as kurtosis.
+    Var(x² | Z) = 4 m² σ² + Var(r²) on average over Z, for centred x and symmetric r. All but the last is a second
+    moment of features, so Var(r²) = (κ − 1) σ⁴ follows, and the clients' fourth moments are not needed. E[x² | Z] is
+    nonlinear even where E[x | Z] is linear, hence all columns of Z; its dependence on products of several Z counts as
+    kurtosis.
     """
     rows = basis.rows.sum()
-    given = np.concatenate([sheet.spans.of(asked.given), rest], axis=1)
-    columns = sheet.leading.of(asked.y[:, None])
+    given = np.concatenate([index.spans.of(batch.given), rest], axis=1)
+    columns = index.leading.of(batch.y[:, None])
     left = partial_covariance(basis.total, columns, given) / max(rows - 1 - given.shape[1], 1.0)
     noise = np.maximum(left[:, 0, 0], MIN_RESIDUAL_SHARE)
-    square = sheet.squares[asked.y][:, None, :]
+    square = index.squares[batch.y][:, None, :]
     about_square = (square @ left @ np.swapaxes(square, 1, 2))[:, 0, 0]
     error = about_square * np.sqrt(10 / rows)  # of a variance whose own kurtosis is about that of squares, 11 or so
     kurtosis = (about_square + error - 4 * noise * np.maximum(1 - noise, 0.0)) / noise**2  # κ − 1
@@ -135,7 +140,7 @@ def _kurtosis_inflation(basis: Basis, sheet: ColumnIndex, asked: QueryBatch, res
 
 
 def _bartlett_test(variances: Array, freedom: Array, inflation: Array) -> Array:
-    """p-values of equal variances, (clients, questions) in; clients without degrees of freedom are left out."""
+    """Return p-values of equal variances, (clients, queries) in; clients without degrees of freedom are left out."""
     groups, total = (freedom > 0).sum(axis=0), np.maximum(freedom.sum(axis=0), 1.0)
     pooled = sum_in_order(freedom * variances) / total
     spread = total * np.log(np.maximum(pooled, np.finfo(float).tiny)) - sum_in_order(freedom * np.log(variances))

@@ -1,162 +1,101 @@
-"""Tests that know the noise: independence from moments to which noise was added for differential privacy.
+"""Independence tests from moments with noise for differential privacy.
 
-In the coordinates used here (`NoisyMoments`) the noise E of a summary is the same in all directions: uᵀEv has the
-variance σ²(|u|²|v|² + (u·v)²), whatever u and v are. All statistics below are such forms in the moments M, of
-directions u that stand for a variable less its regression on others: uᵀMv = Σ r_x r_y is zero on average where they are
-uncorrelated, with and without noise, and its variance is n s_x s_y from the rows plus that of uᵀEv. Regressions come
-from the noisy moments themselves. Their errors enter as a product of two, so they matter only where noise is as large
-as the scatter of the conditions; there |u| is large, the variance with it, and the test does not reject.
+In the coordinates of `NoisyMoments` the noise E of a summary is the same in all directions: uᵀEv has the variance
+σ²(|u|²|v|² + (u·v)²) for all u and v. All statistics below are such forms in the moments M, with directions u that
+stand for a variable less its regression on others. uᵀMv = Σ r_x r_y is zero on average if the two are uncorrelated,
+with and without noise, and its variance is n s_x s_y from the rows plus that of uᵀEv. Regressions are computed from the
+noisy moments themselves. Their errors enter as a product of two, so they matter only where noise is as large as the
+scatter of the conditions; there |u| and the variance are large, and the test does not reject.
 
-Nothing is drawn at random, and no moment is made definite by force.
+Nothing is random, and no moment is projected to be positive definite.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
 from fedcdh._runtime.array_types import Array, Indices
-from fedcdh.errors import SettingsError
 from fedcdh.inference.batched_regression import combine_p_values, concatenate_columns
 from fedcdh.protocols import DOMAIN, Answer, Query
 from fedcdh.summaries.aggregation import Aggregate, Cohort
-from fedcdh.summaries.dp_parameters import CONSTANT_VARIANCE_RATIO, PRODUCT_STEPS
+from fedcdh.summaries.dp_parameters import CONSTANT_VARIANCE_RATIO
 from fedcdh.summaries.features import bounded
-from fedcdh.summaries.plan import Categorical, StudyPlan
+from fedcdh.summaries.noisy_moments import NoisyMoments
 
-MIN_SIGNAL_TO_NOISE = 4.0
-"""A column is used where n times its variance under N(0, 1) is so many times σ; chosen on seeds below 1000."""
 TARGET_CORRELATION = 0.3
-"""A correlation, also given two other variables, that a study should find; else its result says that it may not.
+"""A correlation that a study should find, also given two other variables; if it cannot, the notes say so.
 `docs/noise.md` has the figures."""
 POWER_90_DISTANCE = 1.96 + 1.28
 """Standard errors from zero at which a test of level 0.05 rejects nine times in ten."""
 MAX_MEAN_SQUARED_NORM = 0.8
-"""Mean |features|² from which on most rows were drawn onto the ball; it is 0.2 to 0.6 for normal variables."""
+"""Mean |features|² above which most rows were projected into the ball; it is 0.2 to 0.6 for normal variables."""
 MAX_KURTOSIS = 50.0
 _RELATIVE_TOLERANCE = 1e-9  # of the largest entry: keeps covariances of statistics invertible
 
 
 @dataclass(frozen=True, eq=False)
-class NoisyMoments:
-    """Moments per client in coordinates in which noise is alike in all directions.
-
-    The constant is divided by √3, as its noise is that much larger; of a label's indicators, whose sum says nothing,
-    those directions are left that are orthogonal to it.
-    """
-
-    plan: StudyPlan
-    moments: Array  # (clients, columns, columns); one where only the sum of all is known
-    deviations: Array  # σ per client
-    spans: dict[str, Indices]
-
-    @classmethod
-    def of(cls, known: Cohort | Aggregate) -> NoisyMoments:
-        """From the summaries of a plan with noise."""
-        plan = known.plan
-        if plan.noise is None or not all(summary.noise for summary in known.summaries):
-            raise SettingsError(
-                "tests that know the noise are for summaries that have some; leave them to 'constraint'"
-            )
-        turn, spans = _isotropic_transform(plan)
-        moments = turn @ known.moments @ turn.T
-        deviations = np.sqrt([float(summary.noise) for summary in known.summaries]) / PRODUCT_STEPS
-        return cls(plan, moments, deviations, spans)
-
-    @cached_property
-    def rows(self) -> Array:
-        """Per client, as far as the noise lets them be known."""
-        return np.maximum(CONSTANT_VARIANCE_RATIO * self.moments[:, 0, 0], 1.0)
-
-    @cached_property
-    def deviation(self) -> float:
-        """σ of the sum over clients."""
-        return float(np.sqrt((self.deviations**2).sum()))
-
-    def resolved(self, rows: float, deviation: float) -> int:
-        """How many columns of a continuous variable stand out of the noise in so many rows."""
-        degree = self.plan.noise.degree if self.plan.noise else 1
-        sizes = rows * np.square(bounded.WEIGHTS[:degree]) / self.plan.layout.unit**2
-        return int((sizes >= MIN_SIGNAL_TO_NOISE * deviation).sum())
-
-    @cached_property
-    def degree(self) -> int:
-        """How many columns of a continuous variable are used: those that stand out, the value at least."""
-        return max(self.resolved(float(self.rows.sum()), self.deviation), 1)
-
-    @cached_property
-    def used(self) -> dict[str, Indices]:
-        """The columns of each variable with which others are predicted."""
-        return {name: span if self.is_categorical(name) else span[: self.degree] for name, span in self.spans.items()}
-
-    def is_categorical(self, name: str) -> bool:
-        return self.plan.kinds[name] == "categorical"
-
-    def targets(self, name: str) -> Indices:
-        """The columns whose mean is tested: the value, or all of a label."""
-        return self.spans[name] if self.is_categorical(name) else self.spans[name][:1]
-
-    @cached_property
-    def has_own_regression(self) -> npt.NDArray[np.bool_]:
-        """Which clients can have regressions of their own: all columns that are used stand out of their noise."""
-        pairs = zip(self.rows, self.deviations, strict=True)
-        return np.array([self.resolved(rows, deviation) >= self.degree for rows, deviation in pairs])
-
-
-def _isotropic_transform(plan: StudyPlan) -> tuple[Array, dict[str, Indices]]:
-    rows, spans = [np.eye(plan.layout.n_columns)[0] / np.sqrt(CONSTANT_VARIANCE_RATIO)], {}
-    for variable in plan.variables:
-        own = plan.layout.spans[variable.name]
-        width = plan.layout.width(variable.name)
-        inner = _orthonormal_contrasts(width) if isinstance(variable, Categorical) else np.eye(width)
-        spans[variable.name] = np.arange(len(rows), len(rows) + len(inner))
-        for direction in inner:
-            rows.append(np.zeros(plan.layout.n_columns))
-            rows[-1][own] = direction
-    return np.array(rows), spans
-
-
-def _orthonormal_contrasts(levels: int) -> Array:
-    """Orthonormal directions that add up to zero."""
-    whole = np.linalg.qr(np.column_stack([np.ones(levels), np.eye(levels)[:, 1:]]))[0]
-    return np.asarray(whole[:, 1:].T)
-
-
-@dataclass(frozen=True, eq=False)
 class NoisyMomentsTest:
-    """Answers from noisy moments, for additive mechanisms of squares and cubes at most."""
+    """A test from noisy moments, for additive mechanisms up to the third degree.
+
+    Attributes
+    ----------
+    known : NoisyMoments
+        The moments and the size of their noise.
+
+    Examples
+    --------
+    >>> from fedcdh import Continuous, StudyPlan, add_up, summarize
+    >>> from fedcdh.privacy.differential.mechanism import add_noise
+    >>> from fedcdh.protocols import Query
+    >>> from fedcdh.summaries.dp_parameters import DPParameters
+    >>> plan = StudyPlan((Continuous("a"), Continuous("b")), ("north",), clip=6, noise=DPParameters(4, 1e-6))
+    >>> values = [(k % 21 - 10) / 6 for k in range(20_000)]
+    >>> summary = add_noise(summarize({"a": values, "b": values}, plan, "north"), plan)
+    >>> (answer,) = NoisyMomentsTest.of(add_up([summary], plan))([Query("a", "b")])
+    >>> answer.p_value < 0.001
+    True
+    """
 
     known: NoisyMoments
 
     @classmethod
     def of(cls, known: Cohort | Aggregate) -> NoisyMomentsTest:
+        """Make the test from summaries with noise.
+
+        Parameters
+        ----------
+        known : Cohort or Aggregate
+            The summaries, or their sum.
+
+        Returns
+        -------
+        NoisyMomentsTest
+            The test.
+        """
         return cls(NoisyMoments.of(known))
 
-    def __call__(self, questions: Sequence[Query], /) -> list[Answer]:
-        """Answers in the order of the questions."""
+    def __call__(self, queries: Sequence[Query], /) -> list[Answer]:
+        """Answer the queries, in their order."""
         rows = int(self.known.rows.sum())
-        return [Answer(question, *self._answer(question), rows) for question in questions]
+        return [Answer(query, *self._answer(query), rows) for query in queries]
 
-    def _answer(self, question: Query) -> tuple[float, float]:
-        if DOMAIN in question.pair:
-            return _mechanism_test(self.known, next(iter(question.pair - {DOMAIN})), question.given)
-        x, y = sorted(question.pair)
-        return _pair_test(self.known, x, y, question.given)
-
-
-# Two variables
+    def _answer(self, query: Query) -> tuple[float, float]:
+        if DOMAIN in query.pair:
+            return _mechanism_test(self.known, next(iter(query.pair - {DOMAIN})), query.given)
+        x, y = sorted(query.pair)
+        return _pair_test(self.known, x, y, query.given)
 
 
 def _pair_test(known: NoisyMoments, x: str, y: str, given: frozenset[str]) -> tuple[float, float]:
-    """x ⫫ y | Z: the residuals of x's value and y's columns, and the other way round, are uncorrelated."""
-    z = concatenate_columns(known.used, given - {DOMAIN})
+    """Test x ⫫ y | Z: the residuals of x's value and y's columns, and the other way round, are uncorrelated."""
+    z = concatenate_columns(known.predictors, given - {DOMAIN})
     whole = [
-        _cross_residuals(known, group, known.used[x], known.used[y], z)
+        _cross_residuals(known, group, known.predictors[x], known.predictors[y], z)
         for group in _regression_groups(known, DOMAIN in given)
     ]
     total = np.sum([cross for cross, _ in whole], axis=0)
@@ -176,9 +115,9 @@ def _pair_test(known: NoisyMoments, x: str, y: str, given: frozenset[str]) -> tu
 
 
 def _regression_groups(known: NoisyMoments, within: bool) -> list[list[int]]:
-    """Clients with regressions of their own, each by itself; and those with the same slopes, in one group.
+    """Return the clients with regressions of their own, each by itself, and those with common slopes, in one group.
 
-    Not within clients: -1 stands for the sum of all, as if it were one client.
+    If clients are not to be separated, -1 stands for the sum of all, as if it were one client.
     """
     if not within or len(known.moments) == 1:
         return [[-1]]
@@ -188,7 +127,7 @@ def _regression_groups(known: NoisyMoments, within: bool) -> list[list[int]]:
 
 
 def _cross_residuals(known: NoisyMoments, group: list[int], x: Indices, y: Indices, z: Indices) -> tuple[Array, Array]:
-    """Σ r_x r_y over the rows of a group, and its covariance (x, y, x, y) where r_x and r_y are independent."""
+    """Return Σ r_x r_y over the rows of a group, and its covariance (x, y, x, y) if r_x and r_y are independent."""
     columns = np.concatenate([x, y, z])
     moments, noise = _group_moments(known, group)
     means = moments[:, 0, :] / moments[:, 0, :1]
@@ -213,23 +152,20 @@ def _cross_residuals(known: NoisyMoments, group: list[int], x: Indices, y: Indic
 
 
 def _group_moments(known: NoisyMoments, group: list[int]) -> tuple[Array, Array]:
-    """Moments and σ² of the clients of a group."""
+    """Return moments and σ² of the clients of a group."""
     if group == [-1]:
         return known.moments.sum(axis=0, keepdims=True), np.array([known.deviation**2])
     return known.moments[group], known.deviations[group] ** 2
 
 
-# The domain
-
-
 def _mechanism_test(known: NoisyMoments, x: str, given: frozenset[str]) -> tuple[float, float]:
-    """℧ ⫫ x | Z: with one regression for all clients, every client's residuals are uncorrelated with 1 and Z.
+    """Test ℧ ⫫ x | Z: with one regression for all clients, every client's residuals are uncorrelated with 1 and Z.
 
-    Without Z, the means of all columns of x are compared, and so its spread; with Z, sums of squared residuals.
+    Without Z, the means of all columns of x are compared, and thus its spread; with Z, sums of squared residuals.
     """
     if len(known.moments) == 1:
         return 0.0, 1.0
-    z = concatenate_columns(known.used, given)
+    z = concatenate_columns(known.predictors, given)
     straight = concatenate_columns({name: known.targets(name) for name in known.spans}, given)
     base = np.concatenate([[0], z]).astype(np.intp)
     target = known.targets(x)
@@ -243,18 +179,18 @@ def _mechanism_test(known: NoisyMoments, x: str, given: frozenset[str]) -> tuple
     if len(z) > len(straight):
         parts.append(_score_test(scores, covariance, np.ones(width * len(base), dtype=np.bool_))[1])
     if not known.is_categorical(x):
-        if not given and len(known.used[x]) > 1:
-            every = _client_scores(known, known.used[x], base)
-            parts.append(_score_test(*every, np.ones(len(known.used[x]), dtype=np.bool_))[1])
+        if not given and len(known.predictors[x]) > 1:
+            every = _client_scores(known, known.predictors[x], base)
+            parts.append(_score_test(*every, np.ones(len(known.predictors[x]), dtype=np.bool_))[1])
         elif given:
             parts.append(_variance_test(known, x, base))
     return statistic, _combine(parts)
 
 
 def _client_scores(known: NoisyMoments, target: Indices, base: Indices) -> tuple[Array, Array]:
-    """Per client, Σ r_x (1, Z) with the pooled regression, (clients, columns); and their covariance.
+    """Return Σ r_x (1, Z) per client with the pooled regression, (clients, columns), and their covariance.
 
-    The scores add up to zero, since the regression is theirs; that is in the covariance.
+    The scores add up to zero, since the regression is theirs; the covariance accounts for that.
     """
     total = known.moments.sum(axis=0)
     weights = _solve(total[np.ix_(base, base)], total[np.ix_(base, target)])
@@ -276,7 +212,7 @@ def _client_scores(known: NoisyMoments, target: Indices, base: Indices) -> tuple
 
 
 def _project_covariance(own: Array, part: Array) -> Array:
-    """Covariance of g_k − H_k Σ_j g_j, of independent g_k with covariances `own`, as (clients, n, clients, n)."""
+    """Return the covariance (clients, n, clients, n) of g_k − H_k Σ_j g_j for independent g_k."""
     clients, width = own.shape[:2]
     whole = own.sum(axis=0)
     cross = own[:, None] @ part[None].transpose(0, 1, 3, 2)  # V_k H_l'
@@ -286,14 +222,14 @@ def _project_covariance(own: Array, part: Array) -> Array:
 
 
 def _score_test(scores: Array, covariance: Array, chosen: npt.NDArray[np.bool_]) -> tuple[float, float]:
-    """χ² of some of the scores of all clients but the last, which the others determine."""
+    """Return χ² and p-value of the chosen scores of all clients but the last, which the others determine."""
     values = scores[:-1, chosen].ravel()
     block = covariance[:-1, chosen][:, :, :-1][..., chosen].reshape(len(values), len(values))
     return _chi_square_test(values, block)
 
 
 def _variance_test(known: NoisyMoments, x: str, base: Indices) -> float:
-    """Whether Σ r² is the same multiple of the rows at all clients; r² varies by (κ − 1) s² for noise of kurtosis κ."""
+    """Test whether Σ r² is the same multiple of the rows at all clients; r² has variance (κ − 1) s² for kurtosis κ."""
     total, target = known.moments.sum(axis=0), known.targets(x)
     u = np.zeros(len(total))
     u[target] = 1.0
@@ -314,10 +250,10 @@ def _variance_test(known: NoisyMoments, x: str, base: Indices) -> float:
 
 
 def _kurtosis(known: NoisyMoments, x: str, base: Indices) -> float:
-    """κ of the noise r in x = m(Z) + r, above its estimate by its standard error; at least 3, as of a Gaussian.
+    """Return κ of the noise r in x = m(Z) + r, one standard error above its estimate; at least 3, as for a Gaussian.
 
-    Var(x² | Z) = 4 m² s + Var(r²) on average, for centred x and symmetric r; x² is a column if the plan's degree is
-    2 or more. Else noise is taken for Gaussian.
+    Var(x² | Z) = 4 m² s + Var(r²) on average, for centred x and symmetric r; x² is a column if the plan's degree is 2
+    or more. Otherwise the noise is taken for Gaussian.
     """
     span, unit, rows = known.spans[x], known.plan.layout.unit, float(known.rows.sum())
     if len(span) < 2:
@@ -336,11 +272,8 @@ def _kurtosis(known: NoisyMoments, x: str, base: Indices) -> float:
     return float(np.clip(found, 3.0, MAX_KURTOSIS))
 
 
-# What a reader should know
-
-
 def describe_noise(known: NoisyMoments) -> Iterator[str]:
-    """What the noise leaves to be found in this study, for the notes of a result."""
+    """Yield notes on what the noise leaves to be found in this study."""
     noise, rows = known.plan.noise, float(known.rows.sum())
     if noise is None:
         return
@@ -353,30 +286,29 @@ def describe_noise(known: NoisyMoments) -> Iterator[str]:
     )
     if max(found, default=0.0) > TARGET_CORRELATION:
         yield (
-            f"this study is outside of the region where noise leaves enough to be found (correlations of {TARGET_CORRELATION:g}): "
-            "an absent edge says little; have more rows, fewer variables, a larger epsilon, or noise that clients add "
-            "together"
+            f"the noise hides correlations of {TARGET_CORRELATION:g} in this study: an absent edge says little; have "
+            "more rows, fewer variables, a larger epsilon, or noise that clients add together"
         )
-    if (seen := known.resolved(rows, known.deviation)) < noise.degree:
+    if (seen := known.count_resolved(rows, known.deviation)) < noise.degree:
         lost = ("all of the values", "squares and cubes", "cubes")[seen]
         yield (
-            f"{lost} of the conditions drown in noise: what bends in their effects may be taken for a link between two "
-            "variables that have none"
+            f"{lost} of the conditions are smaller than the noise: nonlinear effects of theirs may be taken for a link "
+            "between two variables that have none"
         )
     if float(np.trace(known.moments.sum(axis=0)[1:, 1:])) > MAX_MEAN_SQUARED_NORM * rows:
         yield (
-            "most rows lie so far from the plan's locations that they were drawn in: declare larger scales, or look "
-            "for other units"
+            "most rows lie far from the plan's locations, and their features were shortened: declare larger scales, or "
+            "check the units"
         )
 
 
 def detectable_correlation(known: NoisyMoments, conditions: int) -> float:
-    """The partial correlation that is found nine times in ten: the median of variables that stand side by side."""
+    """Return the partial correlation that is found nine times in ten: the median over neighbouring variables."""
     names = list(known.spans)
     errors = []
     for start in range(min(len(names), 20)):
         x, y, *others = (names[(start + step) % len(names)] for step in range(2 + conditions))
-        z = concatenate_columns(known.used, others)
+        z = concatenate_columns(known.predictors, others)
         spread, sizes = 0.0, np.zeros(2)
         for group in _regression_groups(known, len(known.moments) > 1):
             first, second = known.targets(x)[:1], known.targets(y)[:1]
@@ -387,24 +319,21 @@ def detectable_correlation(known: NoisyMoments, conditions: int) -> float:
     return POWER_90_DISTANCE * float(np.median(errors))
 
 
-# Small things
-
-
 def _solve(inner: Array, cross: Array) -> Array:
-    """inner⁻¹ cross, of a noisy matrix that may be indefinite but is not singular, with probability one."""
+    """Return inner⁻¹ cross for a noisy matrix that may be indefinite, but is not singular with probability one."""
     if not len(inner):
         return np.zeros_like(cross)
     return np.asarray(np.linalg.lstsq(inner, cross, rcond=_RELATIVE_TOLERANCE)[0])
 
 
 def _positive_part(matrix: Array) -> Array:
-    """Without its negative directions, which only noise has."""
+    """Return the matrix without its negative directions, which are due to noise."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
 def _select_chi_square(cross: Array, covariance: Array, chosen: npt.NDArray[np.bool_]) -> tuple[float, float]:
-    """Statistic and p-value of some of the entries."""
+    """Return statistic and p-value of the chosen entries."""
     return _chi_square_test(cross[chosen], covariance[chosen][:, chosen])
 
 

@@ -1,8 +1,9 @@
-"""Partial F tests: does y help to predict x, or x to predict y, once the conditioning variables are known?
+"""Partial F tests: given the conditioning variables, does y help to predict x, or x to predict y?
 
 x ⫫ y | Z is tested as E[x | φ(Z), φ(y)] = E[x | φ(Z)] and the other way round, with additive nonlinear functions of all
-predictors and the linear feature (or the level indicators) as target. E[x | Z] additive in Z is something a matrix of
-pairwise moments can estimate; E[cos(wx) | Z], which the kernel test of the paper needs, is not, for |Z| > 1.
+predictors, and with the linear feature (or the level indicators) as target. A matrix of pairwise moments can estimate
+E[x | Z] if it is additive in Z. It cannot estimate E[cos(wx) | Z], which the kernel test of the paper needs, for |Z| >
+1.
 """
 
 from __future__ import annotations
@@ -37,51 +38,54 @@ from fedcdh.inference.independence.stratum_pooling import PooledScatter, pool_st
 from fedcdh.inference.orthonormal_basis import Basis
 
 
-def put_narrow_first(sheet: ColumnIndex, asked: QueryBatch) -> QueryBatch:
-    """The same questions with their variable of fewer columns first: fewer shapes, and the test is symmetric."""
-    widths = sheet.predictors.widths
-    return asked.swap(widths[asked.x] > widths[asked.y])
+def put_narrow_first(index: ColumnIndex, batch: QueryBatch) -> QueryBatch:
+    """Return the same queries with the variable of fewer columns first: fewer shapes, and the test is symmetric."""
+    widths = index.predictors.widths
+    return batch.swap(widths[batch.x] > widths[batch.y])
 
 
-def shapes(basis: Basis, sheet: ColumnIndex, asked: QueryBatch) -> Indices:
-    """Questions with equal rows can be answered together, whatever the number of their conditions, if there are any."""
-    sides = [columns.widths[end] for end in (asked.x, asked.y) for columns in _column_tables(sheet)]
-    conditions, within = sheet.count_conditions(asked), asked.within[asked.which]
+def query_shapes(basis: Basis, index: ColumnIndex, batch: QueryBatch) -> Indices:
+    """Return a row of numbers per query; queries with equal rows can be answered together.
+
+    The number of conditions may differ among them, but not whether there are any.
+    """
+    sides = [columns.widths[end] for end in (batch.x, batch.y) for columns in _column_tables(index)]
+    conditions, within = index.count_conditions(batch), batch.has_domain[batch.set_index]
     different, which = np.unique(conditions, return_inverse=True)
     strata = np.array([_count_strata(basis, number) for number in different.tolist()], dtype=np.intp).reshape(-1, 2)
     return np.column_stack([*sides, conditions > 0, within, np.where(within[:, None], strata[which], 0)])
 
 
 def _count_strata(basis: Basis, conditions: int) -> tuple[int, bool]:
-    """How many clients are strata of their own, those with most rows, and whether the others together are one."""
+    """Return how many clients are strata of their own, and whether the other clients form one together."""
     own = basis.can_regress(conditions)
     return int(own.sum()), bool((basis.rows - 1)[~own].sum() > conditions)
 
 
-def _column_tables(sheet: ColumnIndex) -> tuple[ColumnTable, ColumnTable, ColumnTable]:
-    return sheet.sides, sheet.predictors, sheet.targets
+def _column_tables(index: ColumnIndex) -> tuple[ColumnTable, ColumnTable, ColumnTable]:
+    return index.side_columns, index.predictors, index.targets
 
 
-def elements(basis: Basis, shape: Shape) -> int:
-    """How many numbers a question of this shape takes."""
+def count_elements(basis: Basis, shape: Shape) -> int:
+    """Return how many numbers a query of this shape takes."""
     whole_x, _, _, whole_y, _, _, _, _, own, others = shape
     return max(own + others, 1) * (whole_x + whole_y) ** 2
 
 
 def answer_pairs(
-    basis: Basis, sheet: ColumnIndex, together: JointColumns, asked: QueryBatch, shape: Shape
+    basis: Basis, index: ColumnIndex, joint: JointColumns, batch: QueryBatch, shape: Shape
 ) -> tuple[Array, Array]:
-    """Statistics and p-values for questions of one shape about two variables."""
+    """Return statistics and p-values of queries of one shape about two variables."""
     whole_x, wide_x, mean_x, whole_y, wide_y, mean_y, conditioned, within, *_ = shape
-    count = len(asked)
+    count = len(batch)
     if not (wide_x and wide_y):  # a constant is independent of everything
         return np.zeros(count), np.ones(count)
-    ends = sheet.sides.of(asked.x[:, None]), sheet.sides.of(asked.y[:, None])
-    columns = np.concatenate([*ends, repeat_columns(together.common, count)], axis=1)
-    conditions = sheet.count_conditions(asked)
+    ends = index.side_columns.of(batch.x[:, None]), index.side_columns.of(batch.y[:, None])
+    columns = np.concatenate([*ends, repeat_columns(joint.common, count)], axis=1)
+    conditions = index.count_conditions(batch)
     strata, freedom = _strata(basis, int(conditions[0])) if within else _single_stratum(basis)
     left = ResidualScatter(
-        strata, columns, _conditioning_columns(sheet, asked, together, len(strata)) if conditioned else ()
+        strata, columns, _conditioning_columns(index, batch, joint, len(strata)) if conditioned else ()
     )
     freedom = freedom[:, None] - (conditions if conditioned else 0)
     x, y, rest = np.split(np.arange(columns.shape[1]), [whole_x, whole_x + whole_y])
@@ -92,8 +96,8 @@ def answer_pairs(
         of_x = pool_unconditional(strata, freedom, ends[0][:, :mean_x], ends[1])
         of_y = pool_unconditional(strata, freedom, ends[1][:, :mean_y], ends[0])
     ways = _Direction(of_x, whole_y, wide_y, mean_y), _Direction(of_y, whole_x, wide_x, mean_x)
-    statistics, parts = _test_both_directions(ways, np.arange(len(rest)), together.with_squares)
-    if within and len(freedom) > 1 and mean_x == mean_y == 1:  # of several labels, none comes first
+    statistics, parts = _test_both_directions(ways, np.arange(len(rest)), joint.with_squares)
+    if within and len(freedom) > 1 and mean_x == mean_y == 1:  # a categorical variable has no column that comes first
         share = 1 - len(rest) / np.maximum(freedom.sum(axis=0), 1.0)
         values = np.concatenate([x[:1], y[:1], rest])
         parts.append(_slope_heterogeneity_test(common_residual_scatter(left(values, values), 2), freedom * share))
@@ -101,36 +105,36 @@ def answer_pairs(
 
 
 def _conditioning_columns(
-    sheet: ColumnIndex, asked: QueryBatch, together: JointColumns, strata: int
+    index: ColumnIndex, batch: QueryBatch, joint: JointColumns, strata: int
 ) -> list[tuple[Indices, Indices]]:
-    """The columns of what is given, for questions with as many of them, by their positions."""
-    parts = group_by_shape(sheet.count_conditions(asked)[:, None], lambda shape: strata * (shape[0] + 1) ** 2)
-    sets = asked.given
+    """Return the columns of the conditioning sets, by position, for queries with equally many of them."""
+    parts = group_by_shape(index.count_conditions(batch)[:, None], lambda shape: strata * (shape[0] + 1) ** 2)
+    sets = batch.given
     return [
-        (part, np.concatenate([sheet.predictors.of(sets[part]), repeat_columns(together.own, len(part))], axis=1))
+        (part, np.concatenate([index.predictors.of(sets[part]), repeat_columns(joint.own, len(part))], axis=1))
         for part in parts
     ]
 
 
 def _strata(basis: Basis, conditions: int) -> tuple[Matrices, Array]:
-    """Scatter and degrees of freedom per client, for regressions that may differ between clients.
+    """Return scatter and degrees of freedom per client, for regressions that may differ between clients.
 
     Clients with too few rows for regressions of their own form one stratum, in which only their means differ.
     """
     freedom = basis.rows - 1
     own = basis.can_regress(conditions)
     if freedom[~own].sum() <= conditions:
-        return basis.each(own), freedom[own]
-    return [*basis.each(own), basis.pool_scatter(~own)], np.append(freedom[own], freedom[~own].sum())
+        return basis.scatter_of(own), freedom[own]
+    return [*basis.scatter_of(own), basis.pool_scatter(~own)], np.append(freedom[own], freedom[~own].sum())
 
 
 def _single_stratum(basis: Basis) -> tuple[Matrices, Array]:
-    """One stratum of all rows, about the pooled mean."""
+    """Return one stratum of all rows, about the pooled mean."""
     return basis.total[None], np.array([basis.rows.sum() - 1.0])
 
 
 class _Direction(NamedTuple):
-    """One variable as target, and how many columns of the other there are, predict it, and are linear."""
+    """One variable as target; how many columns of the other exist, predict it, and are linear."""
 
     of: PooledScatter
     whole: int
@@ -141,9 +145,10 @@ class _Direction(NamedTuple):
 def _test_both_directions(
     ways: tuple[_Direction, _Direction], common: Indices, closely: bool
 ) -> tuple[Array, list[Array]]:
-    """The larger of two F, and the p-values of all columns each way, of linear ones and, looking closely, of squares.
+    """Return the larger of two F, and the p-values of all columns each way, of linear ones and, on request, of squares.
 
-    The strata's weights are those of the target: both ways, so that neither name comes first.
+    The strata's weights are those of the target: both ways are tested, so the order of the two variables does not
+    matter.
     """
     side = len(common) + np.arange(max(way.whole for way in ways))
     (f_x, p_x), (f_y, p_y) = found = [_partial_f_test(way.of, side[: way.wide], common) for way in ways]
@@ -153,13 +158,13 @@ def _test_both_directions(
     ]
     parts = [p_x, p_y, combine_p_values(linear)]
     curved = [way.of for way in ways if closely and way.linear == 1 and way.whole > 1]
-    if curved:  # one part of five: it must not drown what is seen by values
+    if curved:  # one part of five: it must not outweigh the tests of values
         parts.append(combine_p_values([_partial_f_test(of, side[1:2], np.append(common, side[0]))[1] for of in curved]))
     return np.maximum(f_x, f_y), parts
 
 
 def _partial_f_test(of: PooledScatter, predictors: Indices, common: Indices) -> tuple[Array, Array]:
-    """F test of common coefficients of the predictors; both are columns by their positions among those not targets.
+    """Test common coefficients of the predictors; predictors and common columns are positions among those not targets.
 
     The common columns are regressed out with the same weights in all strata.
     """
@@ -172,7 +177,7 @@ def _partial_f_test(of: PooledScatter, predictors: Indices, common: Indices) -> 
 
 
 def _slope_heterogeneity_test(left: Array, freedom: Array) -> Array:
-    """χ² test of the correlations of two columns within strata, each by Fisher's z: sees slopes that differ in sign."""
+    """Return the p-value of a χ² test of the correlations within strata, by Fisher's z."""
     of_x, of_y, both = left[..., 0, 0], left[..., 1, 1], left[..., 0, 1]
     correlation = np.clip(both / np.sqrt(np.maximum(of_x * of_y, np.finfo(float).tiny)), -1 + 1e-12, 1 - 1e-12)
     determined = np.minimum(of_x, of_y) <= MIN_RESIDUAL_SHARE * (freedom + 1)

@@ -1,6 +1,7 @@
 """The default test: regressions from second moments, calibrated for additive mechanisms.
 
-Questions about two variables go to `pairs`, those about the domain to `mechanism`, many of one shape at a time.
+Queries about two variables go to `partial_f_tests`, those about the domain to `mechanism_tests`, many of one shape at a
+time.
 """
 
 from __future__ import annotations
@@ -22,57 +23,78 @@ from fedcdh.protocols import Answer, Query
 
 @dataclass(frozen=True, eq=False)
 class RegressionTest:
-    """Partial F tests for pairs of variables, Chow and Bartlett tests for the domain."""
+    """Partial F tests for pairs of variables; Chow and Bartlett tests for the domain.
+
+    Attributes
+    ----------
+    basis : Basis
+        The moments in orthonormal coordinates.
+    joint : JointColumns
+        Columns that describe how conditioning variables act jointly. Default none.
+    pool : WorkerPool, optional
+        Answers the parts of a batch. Default: one after the other.
+
+    Examples
+    --------
+    >>> import fedcdh
+    >>> from fedcdh.inference import Basis
+    >>> from fedcdh.protocols import Query
+    >>> result = fedcdh.discover(fedcdh.demo.hospital_study().columns(), domain="hospital")
+    >>> (answer,) = RegressionTest(Basis.of(result.cohort))([Query("smoker", "cholesterol")])
+    >>> answer.p_value < 0.01
+    True
+    """
 
     basis: Basis
-    together: JointColumns = NO_JOINT_COLUMNS
-    pool: WorkerPool = run_serially
+    joint: JointColumns = NO_JOINT_COLUMNS
+    pool: WorkerPool | None = None
 
-    def __call__(self, questions: Sequence[Query], /) -> list[Answer]:
-        """Answers in the order of the questions."""
-        asked, rows = QueryBatch.of(questions, self.basis.spans), int(self.basis.rows.sum())
-        places, parts = zip(*self._parts(asked), strict=True) if len(asked) else ((), ())
-        statistics, p_values = np.zeros(len(asked)), np.ones(len(asked))
-        work = _ShapeTask(self.basis, self._sheet, self.together)
-        for place, result in zip(places, self.pool(_ShapeTask.answer, work, parts), strict=True):
+    def __call__(self, queries: Sequence[Query], /) -> list[Answer]:
+        """Answer the queries, in their order."""
+        batch, rows = QueryBatch.of(queries, self.basis.spans), int(self.basis.rows.sum())
+        places, parts = zip(*self._parts(batch), strict=True) if len(batch) else ((), ())
+        statistics, p_values = np.zeros(len(batch)), np.ones(len(batch))
+        run = self.pool or run_serially
+        work = _ShapeTask(self.basis, self._index, self.joint)
+        for place, result in zip(places, run(_ShapeTask.answer, work, parts), strict=True):
             statistics[place], p_values[place] = result
-        found = zip(questions, statistics.tolist(), p_values.tolist(), strict=True)
-        return [Answer(question, statistic, p_value, rows) for question, statistic, p_value in found]
+        found = zip(queries, statistics.tolist(), p_values.tolist(), strict=True)
+        return [Answer(query, statistic, p_value, rows) for query, statistic, p_value in found]
 
-    def _parts(self, asked: QueryBatch) -> Iterator[tuple[Indices, tuple[QueryBatch, Shape]]]:
-        """Questions of one shape, with it, and where they stand in the batch."""
-        about_domain = self._sheet.is_about_domain(asked)
+    def _parts(self, batch: QueryBatch) -> Iterator[tuple[Indices, tuple[QueryBatch, Shape]]]:
+        """Yield queries of one shape, with that shape, and their places in the batch."""
+        about_domain = self._index.is_about_domain(batch)
         for kind, put in (
             (mechanism_tests, mechanism_tests.put_domain_first),
             (partial_f_tests, partial_f_tests.put_narrow_first),
         ):
             places = np.flatnonzero(about_domain == (kind is mechanism_tests))
-            some = put(self._sheet, asked.part(places))
-            places, some = places[some.locality_order], some.part(some.locality_order)
-            shapes = kind.shapes(self.basis, self._sheet, some)
-            for positions in group_by_shape(shapes, partial(kind.elements, self.basis)):
-                yield places[positions], (some.part(positions), shapes[positions[0]].tolist())
+            some = put(self._index, batch.subset(places))
+            places, some = places[some.locality_order], some.subset(some.locality_order)
+            shapes = kind.query_shapes(self.basis, self._index, some)
+            for positions in group_by_shape(shapes, partial(kind.count_elements, self.basis)):
+                yield places[positions], (some.subset(positions), shapes[positions[0]].tolist())
 
     @cached_property
-    def _sheet(self) -> ColumnIndex:
-        return ColumnIndex(self.basis, self.together)
+    def _index(self) -> ColumnIndex:
+        return ColumnIndex(self.basis, self.joint)
 
 
 @dataclass(frozen=True, eq=False)
 class _ShapeTask:
-    """What it takes to answer questions of one shape, wherever that is done."""
+    """All that is needed to answer queries of one shape, wherever that is done."""
 
     basis: Basis
-    sheet: ColumnIndex
-    together: JointColumns
+    index: ColumnIndex
+    joint: JointColumns
 
     def answer(self, part: tuple[QueryBatch, Shape]) -> tuple[Array, Array]:
-        """Statistics and p-values."""
-        asked, shape = part
-        about_domain = self.sheet.is_about_domain(asked)[0]
+        """Return statistics and p-values."""
+        batch, shape = part
+        about_domain = self.index.is_about_domain(batch)[0]
         answers = mechanism_tests.answer_mechanisms if about_domain else partial_f_tests.answer_pairs
-        return answers(self.basis, self.sheet, self.together, asked, shape)
+        return answers(self.basis, self.index, self.joint, batch, shape)
 
     def __sizeof__(self) -> int:
-        """Nearly all of it is the scatter: too large to be sent along with every part of the work."""
+        """Return the size of the scatter, which is nearly all: too large to be sent with every part of the work."""
         return self.basis.scatter.nbytes

@@ -1,11 +1,11 @@
 """Strata added up for a regression: Σ_k w_k S_k over a target and its predictors, w_k its precision in stratum k.
 
-The weights are those of the target x alone, whatever predicts it. So where nothing is given, all that is asked about y
-is a product of two things that are made once for each variable, not for each pair:
+The weights depend on the target x only, whatever predicts it. Without conditioning variables, the part about y is thus
+a product of two things that are made once for each variable, not for each pair:
 
     Σ_k w_kx S_k[y, y]  =  (w_1x, ..., w_Kx) · (S_1[y, y], ..., S_K[y, y])
 
-and only S_k[x, y], one row for a single target, has to be looked up pair by pair.
+and only S_k[x, y], one row for a single target, is looked up for each pair.
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ from fedcdh.inference.batched_regression import (
 
 
 class PooledScatter(NamedTuple):
-    """What regressions of the first columns on the others need, for every question.
+    """The pooled scatter for regressions of the first columns on the others, for every query.
 
-    It is made with the strata's degrees of freedom, (strata, questions), or (strata, 1) where these are the same.
+    It is made with the strata's degrees of freedom, (strata, queries), or (strata, 1) if these are the same for all
+    queries.
     """
 
-    scatter: Array  # (questions, columns, columns)
-    targets: int  # so many columns come first
-    freedom: Array  # per question, of the strata that count
+    scatter: Array  # (queries, columns, columns)
+    targets: int  # how many of the columns are targets; they come first
+    freedom: Array  # per query, of the strata with weight
 
 
 def pool_strata(left: ResidualScatter, freedom: Array, targets: Indices, others: Indices) -> PooledScatter:
-    """Of columns by their positions, once what is given is regressed out."""
+    """Pool columns, given by their positions, after regression on the conditioning variables."""
     count = len(targets)
     across = left(targets, np.concatenate([targets, others]))
     weights = _stratum_weights(across[..., :count], freedom)
@@ -45,7 +46,7 @@ def pool_strata(left: ResidualScatter, freedom: Array, targets: Indices, others:
 
 
 def pool_unconditional(strata: Matrices, freedom: Array, targets: Indices, others: Indices) -> PooledScatter:
-    """The same where nothing is given, of the columns of two variables: (questions, columns) of each."""
+    """Pool the columns of two variables without conditioning variables: (queries, columns) of each."""
     own, target = _unique_blocks(strata, targets)
     beside, other = _unique_blocks(strata, others)
     weights = _stratum_weights(own, freedom)
@@ -59,13 +60,13 @@ def pool_unconditional(strata: Matrices, freedom: Array, targets: Indices, other
 
 
 def _unique_blocks(strata: Matrices, columns: Indices) -> tuple[Array, Indices]:
-    """The scatter of every variable's columns, (strata, variables, columns, columns), and which each question has."""
+    """Return each variable's scatter (strata, variables, columns, columns), and each query's variable."""
     _, first, which = np.unique(columns[:, 0], return_index=True, return_inverse=True)
     return gather_blocks(strata, columns[first], columns[first]), which
 
 
 def _stratum_weights(own: Array, freedom: Array) -> Array:
-    """(strata, questions): none where the targets are determined; precisions of a single one, else equal."""
+    """Return weights (strata, queries): 0 for determined targets; else precisions of a single target, or 1."""
     count, size = own.shape[-1], np.trace(own, axis1=-2, axis2=-1)
     determined = size <= MIN_RESIDUAL_SHARE * count * (freedom + 1)
     weights = np.where(determined | (freedom <= 0), 0.0, 1.0)
@@ -79,12 +80,12 @@ def _pooled_freedom(weights: Array, freedom: Array) -> Array:
 
 
 def _weighted_sum(stack: Array, weights: Array) -> Array:
-    """The sum over strata, (strata, questions, rows, columns) with weights (strata, questions)."""
+    """Return the sum over strata of (strata, queries, rows, columns) with weights (strata, queries)."""
     return sum_in_order(stack * weights[..., None, None])
 
 
 def _join_blocks(across: Array, inner: Array) -> Array:
-    """The whole matrix from its first rows, and the block of all others."""
+    """Return the whole matrix from its first rows and the block of all others."""
     count, columns = across.shape[-2:]
     joint = np.empty((len(across), columns, columns))
     joint[:, :count] = across

@@ -64,7 +64,8 @@ def add_noise(summary: Summary, plan: StudyPlan, random: RandomBytes = secrets.t
     if noise.distributed and len(summary.clients) == 1:
         raise PlanError(
             "In this plan clients add noise together, so that the summary of one client alone has too little. Expected "
-            "a plan with distributed=False, or the sum over clients. Use add_noise_share() and let only masked sums leave"
+            "a plan with distributed=False, or the sum over clients. Use add_noise_share(), and let only masked sums "
+            "leave"
         )
     return clip_noisy_rows(_add_discrete_noise(summary, noise.deviation, random))
 
@@ -92,12 +93,21 @@ def add_noise_share(summary: Summary, plan: StudyPlan, random: RandomBytes = sec
     ------
     PlanError
         If the plan does not let clients add noise together, or the summary is of several clients.
+
+    Examples
+    --------
+    >>> from fedcdh import Continuous, summarize
+    >>> noise = DPParameters(1, 1e-6, distributed=True, honest=2)
+    >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south", "west"), clip=6, noise=noise)
+    >>> part = add_noise_share(summarize({"age": [50, 61, 72]}, plan, "north"), plan)
+    >>> part.noise == noise.share**2
+    True
     """
     noise = _require_noise(summary, plan)
     if not noise.distributed or len(summary.clients) != 1:
         raise PlanError(
-            f"The plan has noise of distributed={noise.distributed}, and the summary is of {len(summary.clients)} clients. "
-            "Expected distributed=True and one client. Use add_noise() otherwise"
+            f"The plan has noise of distributed={noise.distributed}, and the summary is of {len(summary.clients)} "
+            "clients. Expected distributed=True and one client. Use add_noise() otherwise"
         )
     return _add_discrete_noise(summary, noise.client_deviation, random)
 
@@ -116,6 +126,13 @@ def clip_noisy_rows(summary: Summary) -> Summary:
     -------
     Summary
         The summary as it is used.
+
+    Examples
+    --------
+    >>> from fedcdh import Continuous, summarize
+    >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north",))
+    >>> clip_noisy_rows(summarize({"age": [50, 61, None]}, plan, "north")).rows_read
+    2
     """
     moments = np.array(summary.moments)
     moments[0, 0] = max(int(moments[0, 0]), GRID**2)
@@ -133,12 +150,18 @@ def noise_deviations(columns: int, deviation: int) -> Integers:
     columns : int
         Number of columns of the summary.
     deviation : int
-        σ, in steps of the grid.
+        The standard deviation σ, in steps of the grid.
 
     Returns
     -------
     array of int
         Columns × columns.
+
+    Examples
+    --------
+    >>> noise_deviations(3, 100)[1:, 1:]
+    array([[142, 100],
+           [100, 142]])
     """
     found = np.full((columns, columns), deviation, dtype=np.int64)
     first = round(CONSTANT_VARIANCE_RATIO)

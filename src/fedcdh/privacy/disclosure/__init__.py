@@ -14,35 +14,27 @@ from typing import TYPE_CHECKING
 from fedcdh._runtime.lazy_exports import attach
 
 if TYPE_CHECKING:
-    from fedcdh.privacy.disclosure.joint_risk import JointRisk, assess_joint_risk
-    from fedcdh.privacy.disclosure.leverage import ExtremeValues, HighLeverageRows, ReplicateLeverage, compute_leverages
+    from fedcdh.privacy.disclosure.leverage import ExtremeValues, HighLeverageRows, compute_leverages
     from fedcdh.privacy.disclosure.policy import Policy
     from fedcdh.privacy.disclosure.row_scan import RowScan, ScanOptions, scan_rows
     from fedcdh.privacy.disclosure.small_cells import CellCounter
     from fedcdh.privacy.disclosure.thresholds import (
-        DifferencingLimits,
         count_released_numbers,
         information_loads,
-        joint_information_loads,
         required_cell_count,
         required_rows,
     )
 
 __all__ = [
     "CellCounter",
-    "DifferencingLimits",
     "ExtremeValues",
     "HighLeverageRows",
-    "JointRisk",
     "Policy",
-    "ReplicateLeverage",
     "RowScan",
     "ScanOptions",
-    "assess_joint_risk",
     "compute_leverages",
     "count_released_numbers",
     "information_loads",
-    "joint_information_loads",
     "required_cell_count",
     "required_rows",
     "scan_rows",
@@ -50,19 +42,14 @@ __all__ = [
 
 _EXPORTS = {
     "CellCounter": "fedcdh.privacy.disclosure.small_cells",
-    "DifferencingLimits": "fedcdh.privacy.disclosure.thresholds",
     "ExtremeValues": "fedcdh.privacy.disclosure.leverage",
     "HighLeverageRows": "fedcdh.privacy.disclosure.leverage",
-    "JointRisk": "fedcdh.privacy.disclosure.joint_risk",
     "Policy": "fedcdh.privacy.disclosure.policy",
-    "ReplicateLeverage": "fedcdh.privacy.disclosure.leverage",
     "RowScan": "fedcdh.privacy.disclosure.row_scan",
     "ScanOptions": "fedcdh.privacy.disclosure.row_scan",
-    "assess_joint_risk": "fedcdh.privacy.disclosure.joint_risk",
     "compute_leverages": "fedcdh.privacy.disclosure.leverage",
     "count_released_numbers": "fedcdh.privacy.disclosure.thresholds",
     "information_loads": "fedcdh.privacy.disclosure.thresholds",
-    "joint_information_loads": "fedcdh.privacy.disclosure.thresholds",
     "required_cell_count": "fedcdh.privacy.disclosure.thresholds",
     "required_rows": "fedcdh.privacy.disclosure.thresholds",
     "scan_rows": "fedcdh.privacy.disclosure.row_scan",

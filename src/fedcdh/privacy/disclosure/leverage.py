@@ -34,7 +34,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcdh._runtime.array_types import Array
-from fedcdh.data.table import NumericColumn, Table
+from fedcdh.data.columns import NumericColumn
+from fedcdh.data.table import Table
 from fedcdh.summaries.encoder import GRID, Encoder
 from fedcdh.summaries.plan import Continuous, StudyPlan
 from fedcdh.summaries.summary import Integers, Summary
@@ -112,6 +113,15 @@ class HighLeverageRows:
         Number of columns of the summary.
     limit : float
         Leverage above which a row is to be found.
+
+    See Also
+    --------
+    scan_rows : Reads rows and fills this.
+
+    Examples
+    --------
+    >>> HighLeverageRows(columns=5, limit=0.99)._kept.shape
+    (5, 0)
     """
 
     def __init__(self, columns: int, limit: float) -> None:
@@ -295,6 +305,14 @@ def compute_leverages(
     -------
     dict from str to float
         Largest leverage by variable.
+
+    Examples
+    --------
+    >>> from fedcdh import summarize
+    >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north",))
+    >>> summary = summarize({"age": [50, 61, 72]}, plan, "north")
+    >>> {name: round(h, 3) for name, h in compute_leverages(summary, plan, {"age": np.array([72.0])}).items()}
+    {'age': 1.0}
     """
     return {
         name: float((_leverage_of_values(summary, plan, variable, extremes[name]) * weights.get(name, 1.0)).max())

@@ -26,7 +26,7 @@ from fedcdh.summaries.summary import Summary
 
 @dataclass(frozen=True)
 class ScanOptions:
-    """What a row scan looks for besides the sums. What is not asked for costs no time.
+    """Options of a row scan: what to look for besides the sums. The rest costs no time.
 
     Parameters
     ----------
@@ -36,6 +36,11 @@ class ScanOptions:
         Leverage in all columns above which a row is looked for. Default: none is.
     secret : bytes, optional
         Secret of the site's ledger, for sketches of the rows. Default: no sketches. It is not shown in logs.
+
+    Examples
+    --------
+    >>> ScanOptions(max_leverage=0.99, secret=b"of the site")
+    ScanOptions(max_discrete_values=0, max_leverage=0.99)
     """
 
     max_discrete_values: int = 0
@@ -67,6 +72,20 @@ class RowScan:
         Rows that may have a high leverage.
     sketcher : RowSketcher or None
         Sketches of the complete rows.
+
+    See Also
+    --------
+    scan_rows : Scans all rows of a table.
+
+    Examples
+    --------
+    >>> from fedcdh.data.table import to_table
+    >>> from fedcdh.summaries.plan import Continuous
+    >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north",))
+    >>> scan = RowScan(plan, "north", ScanOptions())
+    >>> scan.add(to_table({"age": [50, 61]}), Encoder(plan, "north"))
+    >>> scan.summary(max_missing_share=0.5).rows
+    2
     """
 
     def __init__(self, plan: StudyPlan, client: str, options: ScanOptions) -> None:

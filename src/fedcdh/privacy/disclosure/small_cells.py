@@ -25,8 +25,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcdh._runtime.array_types import Array
+from fedcdh.data.columns import Column, NumericColumn
 from fedcdh.data.labels import strip_zero_decimals
-from fedcdh.data.table import Column, NumericColumn, Table
+from fedcdh.data.table import Table
 from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
 
 Positions = npt.NDArray[np.intp]

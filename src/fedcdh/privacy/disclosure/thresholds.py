@@ -97,6 +97,12 @@ def count_released_numbers(plan: StudyPlan, sets: Collection[VariableSet] = ()) 
     -------
     int
         Count of numbers in the summary and these answers.
+
+    Examples
+    --------
+    >>> plan = StudyPlan((Categorical("sex", ("f", "m")),), ("north",))
+    >>> count_released_numbers(plan)
+    0
     """
     widths = {variable.name: plan.layout.width(variable.name) for variable in plan.variables}
     continuous = [widths[v.name] for v in plan.variables if isinstance(v, Continuous)]
@@ -126,6 +132,13 @@ def information_loads(plan: StudyPlan, rows: int, *, replicates: int = 0) -> dic
     -------
     dict from str to float
         Load of every continuous variable.
+
+    Examples
+    --------
+    >>> plan = StudyPlan((Continuous("age"), Continuous("bmi")), ("north",))
+    >>> loads = information_loads(plan, required_rows(plan))
+    >>> max(loads.values()) <= 1
+    True
     """
     return _equal_loads(plan, rows, count_released_numbers(plan) * (replicates + 1))
 

@@ -18,16 +18,15 @@ from fedcdh._runtime.lazy_exports import attach
 
 if TYPE_CHECKING:
     from fedcdh.privacy.ledger.differencing import check_differencing, spent_epsilon
-    from fedcdh.privacy.ledger.gate import ReleaseGate, RoundSpending, spent_round_budget
+    from fedcdh.privacy.ledger.gate import ReleaseGate, spent_round_budget
     from fedcdh.privacy.ledger.ledger_file import (
         LEDGER_FILE_NAME,
         ReleaseLedger,
         default_ledger,
         find_active_entries,
-        settings_folder,
     )
     from fedcdh.privacy.ledger.record import WITHDRAWN, LedgerEntry, Release, ReleasedColumn
-    from fedcdh.privacy.ledger.row_sketches import RowSketcher, ValueSketch, sketch_values
+    from fedcdh.privacy.ledger.row_sketches import RowSketcher, ValueSketch
     from fedcdh.privacy.ledger.unattended import check_unattended
 
 __all__ = [
@@ -38,15 +37,12 @@ __all__ = [
     "ReleaseGate",
     "ReleaseLedger",
     "ReleasedColumn",
-    "RoundSpending",
     "RowSketcher",
     "ValueSketch",
     "check_differencing",
     "check_unattended",
     "default_ledger",
     "find_active_entries",
-    "settings_folder",
-    "sketch_values",
     "spent_epsilon",
     "spent_round_budget",
 ]
@@ -59,15 +55,12 @@ _EXPORTS = {
     "ReleaseGate": "fedcdh.privacy.ledger.gate",
     "ReleaseLedger": "fedcdh.privacy.ledger.ledger_file",
     "ReleasedColumn": "fedcdh.privacy.ledger.record",
-    "RoundSpending": "fedcdh.privacy.ledger.gate",
     "RowSketcher": "fedcdh.privacy.ledger.row_sketches",
     "ValueSketch": "fedcdh.privacy.ledger.row_sketches",
     "check_differencing": "fedcdh.privacy.ledger.differencing",
     "check_unattended": "fedcdh.privacy.ledger.unattended",
     "default_ledger": "fedcdh.privacy.ledger.ledger_file",
     "find_active_entries": "fedcdh.privacy.ledger.ledger_file",
-    "settings_folder": "fedcdh.privacy.ledger.ledger_file",
-    "sketch_values": "fedcdh.privacy.ledger.row_sketches",
     "spent_epsilon": "fedcdh.privacy.ledger.differencing",
     "spent_round_budget": "fedcdh.privacy.ledger.gate",
 }

@@ -34,7 +34,7 @@ class LedgerContent:
         return self.marks[-1][1]
 
     def up_to(self, n_releases: int) -> LedgerContent:
-        """Return the content as it was after so many releases."""
+        """Return the content as it was after this number of releases."""
         return LedgerContent(self.secret, self.entries[:n_releases], self.marks[: n_releases + 1], b"")
 
 

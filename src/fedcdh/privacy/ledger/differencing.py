@@ -49,6 +49,11 @@ def check_differencing(new: Release, earlier: Sequence[LedgerEntry], limits: Dif
     ------
     DisclosureError
         With one line for each finding.
+
+    Examples
+    --------
+    >>> first = Release("summary", "north", "", "0" * 64, rows=500, numbers=12)
+    >>> check_differencing(first, [], DifferencingLimits(100, 8, 8))  # nothing left before
     """
     pairs = [pair for pair in (ReleasePair.of(new, entry) for entry in earlier) if pair.changed]
     messages = [pair for pair in pairs if not pair.has_profile]
@@ -82,6 +87,11 @@ def spent_epsilon(new: Release, earlier: Sequence[LedgerEntry]) -> float:
     -------
     float
         The sum, by basic composition.
+
+    Examples
+    --------
+    >>> spent_epsilon(Release("noisy", "north", "", "0" * 64, rows=500, numbers=0, epsilon=0.5), [])
+    0
     """
     return sum(
         entry.release.epsilon for entry in earlier if entry.release.epsilon and ReleasePair.of(new, entry).shares_rows
@@ -130,7 +140,7 @@ class ReleasePair:
 
     @property
     def shares_rows(self) -> bool:
-        """Whether the two releases surely have rows in common."""
+        """True if the two releases surely have rows in common."""
         if not self.changed:
             return False
         new, old = self.new.complete_rows, self.entry.release.complete_rows
@@ -142,7 +152,7 @@ class ReleasePair:
 
     @property
     def is_comparable(self) -> bool:
-        """Whether few changes mean nearly the same rows.
+        """True if few changes mean nearly the same rows.
 
         Two tables that have only the column of sexes in common have similar numbers of women, and nobody in common.
         """
@@ -158,7 +168,7 @@ class ReleasePair:
 
     @property
     def has_profile(self) -> bool:
-        """Whether one of the two releases is a profile."""
+        """True if one of the two releases is a profile."""
         return "profile" in (self.new.kind, self.entry.release.kind)
 
 

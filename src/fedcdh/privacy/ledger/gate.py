@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from fedcdh._io.strict_json import to_canonical_json
 from fedcdh.data.sources import to_source
 from fedcdh.errors import DisclosureError, SecureAggregationError
 from fedcdh.messages.signing import SigningKey
@@ -21,20 +18,25 @@ from fedcdh.privacy.disclosure.thresholds import (
     information_loads,
     joint_information_loads,
 )
+from fedcdh.privacy.ledger._release_content import (
+    LocalNames,
+    categorical_names,
+    count_level_pairs,
+    hash_answer,
+    hash_document,
+    hash_summary,
+    released_columns,
+)
 from fedcdh.privacy.ledger.differencing import check_differencing, spent_epsilon
 from fedcdh.privacy.ledger.ledger_file import ReleaseLedger, find_active_entries
-from fedcdh.privacy.ledger.record import CELLS_KEY, DESCRIPTIONS_KEY, LedgerEntry, Release, ReleasedColumn
-from fedcdh.privacy.ledger.row_sketches import RowSketcher, ValueSketch, sketch_values
+from fedcdh.privacy.ledger.record import CELLS_KEY, DESCRIPTIONS_KEY, LedgerEntry, Release
+from fedcdh.privacy.ledger.row_sketches import RowSketcher, sketch_values
 from fedcdh.privacy.ledger.unattended import check_same_content, check_unattended
 from fedcdh.summaries.dp_parameters import DPParameters
-from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.joint import JointRequest, JointSummary, RoundBudget
-from fedcdh.summaries.plan import Categorical, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.profiles import Profile
 from fedcdh.summaries.summary import Summary
-
-LocalNames = Mapping[str, str]
-"""From the study's names of variables to the site's own column names, where these differ."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,15 @@ class ReleaseGate:
     See Also
     --------
     fedcdh.privacy.ledger.unattended : The rules for unattended clients.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> gate = ReleaseGate(ReleaseLedger(Path(tempfile.mkdtemp()) / "releases.jsonl"))
+    >>> release = Release("summary", "north", "", "0" * 64, rows=500, numbers=12)
+    >>> gate.record(release, Policy().differencing_limits())
+    >>> len(gate.ledger.entries())
+    1
     """
 
     ledger: ReleaseLedger
@@ -136,15 +147,15 @@ class ReleaseGate:
             "profile",
             profile.client,
             "",
-            _hash_document(described),
+            hash_document(described),
             profile.rows,
             sum(2 + len(column.quantiles) for column in continuous),
-            _released_columns(
+            released_columns(
                 sketches, local_names, {}, {name for name, kind in kinds.items() if kind == "categorical"}
             ),
             disclosure_control=policy.disclosure_control,
             details={
-                DESCRIPTIONS_KEY: {f"{name} as {column['kind']}": _hash_document(column) for name, column in described}
+                DESCRIPTIONS_KEY: {f"{name} as {column['kind']}": hash_document(column) for name, column in described}
             },
         )
         self.record(release, policy.differencing_limits())
@@ -189,14 +200,14 @@ class ReleaseGate:
             "masked" if masked else "summary",
             summary.clients[0],
             plan.fingerprint,
-            _hash_summary(summary, plan),
+            hash_summary(summary, plan),
             summary.rows,
             count_released_numbers(plan) * (replicates + 1),
-            _released_columns(sketcher.columns, local_names, loads, _categorical_names(plan)),
+            released_columns(sketcher.columns, local_names, loads, categorical_names(plan)),
             complete_rows=sketcher.rows,
             replicates=replicates,
             disclosure_control=policy.disclosure_control,
-            details={CELLS_KEY: _count_level_pairs(summary, plan, sketcher, local_names)},
+            details={CELLS_KEY: count_level_pairs(summary, plan, sketcher, local_names)},
         )
         self.record(release, policy.differencing_limits(plan))
 
@@ -240,7 +251,7 @@ class ReleaseGate:
             summary.digest,
             summary.rows,
             0,
-            _released_columns(sketcher.columns, local_names, {}, _categorical_names(plan)),
+            released_columns(sketcher.columns, local_names, {}, categorical_names(plan)),
             complete_rows=sketcher.rows,
             epsilon=noise.epsilon,
             delta=noise.delta,
@@ -286,10 +297,10 @@ class ReleaseGate:
             "answer",
             answers[0].client,
             plan.fingerprint,
-            _hash_document([request.digest, *(_hash_answer(answer) for answer in answers)]),
+            hash_document([request.digest, *(hash_answer(answer) for answer in answers)]),
             answers[0].rows,
             after.count_entries(plan) - before.count_entries(plan),
-            _released_columns(sketcher.columns, local_names, loads, _categorical_names(plan)),
+            released_columns(sketcher.columns, local_names, loads, categorical_names(plan)),
             complete_rows=sketcher.rows,
             disclosure_control=policy.disclosure_control,
             details={
@@ -330,7 +341,7 @@ class ReleaseGate:
                 "This client has released no summary by this plan. Expected the summary before any answer in an "
                 "adaptive round. Have the coordinator ask for the summary first"
             )
-        check_same_content(plan.fingerprint, _hash_summary(summary, plan), earlier)
+        check_same_content(plan.fingerprint, hash_summary(summary, plan), earlier)
 
     def check_secure_sum_state(self, plan: StudyPlan, client: str, state: Path) -> None:
         """Refuse to begin secure aggregation again where the state of an earlier session of this plan is missing.
@@ -364,7 +375,15 @@ class ReleaseGate:
 
 @dataclass(frozen=True)
 class RoundSpending:
-    """A request of an adaptive round, and the round budget before and after its answer."""
+    """A request of an adaptive round, and the round budget before and after its answer.
+
+    Parameters
+    ----------
+    request : JointRequest
+        The request.
+    before, after : RoundBudget
+        What was answered before, and with this answer.
+    """
 
     request: JointRequest
     before: RoundBudget
@@ -385,6 +404,12 @@ def spent_round_budget(earlier: Iterable[LedgerEntry], plan: StudyPlan) -> Round
     -------
     RoundBudget
         Requests, sets of variables and bytes that were used.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries.plan import Continuous
+    >>> spent_round_budget([], StudyPlan((Continuous("age"),), ("north",))).rounds
+    0
     """
     answers = [
         entry.release.details
@@ -415,50 +440,3 @@ def _check_unchanged_budget(plan: StudyPlan, before: RoundBudget, earlier: Seque
             "The ledger has a new answer by this plan. Expected none since this one was begun: two requests were "
             "answered at the same time. Run this again"
         )
-
-
-def _released_columns(
-    sketches: Mapping[str, ValueSketch],
-    local_names: LocalNames,
-    loads: Mapping[str, float],
-    categorical: Collection[str],
-) -> dict[str, ReleasedColumn]:
-    """Return the columns of a release under the site's own names."""
-    return {
-        local_names.get(name, name): ReleasedColumn(sketch, loads.get(name, 0.0), name in categorical)
-        for name, sketch in sketches.items()
-    }
-
-
-def _count_level_pairs(
-    summary: Summary, plan: StudyPlan, sketcher: RowSketcher, local_names: LocalNames
-) -> dict[str, dict[str, int]]:
-    """Count the people with each pair of levels, under keyed hashes of the levels."""
-    spans, found = plan.layout.spans, {}
-    variables = [(local_names.get(v.name, v.name), v) for v in plan.variables if isinstance(v, Categorical)]
-    variables.sort(key=lambda named: named[0])
-    for (one, first), (other, second) in combinations(variables, 2):
-        counts = summary.moments[spans[first.name], spans[second.name]] // GRID**2
-        found[f"{one!r} and {other!r}"] = {
-            sketcher.hash_text(to_canonical_json([first.levels[i], second.levels[j]])): int(counts[i, j])
-            for i, j in zip(*counts.nonzero(), strict=True)
-        }
-    return found
-
-
-def _categorical_names(plan: StudyPlan) -> frozenset[str]:
-    return frozenset(name for name, kind in plan.kinds.items() if kind == "categorical")
-
-
-def _hash_document(document: Any) -> str:
-    return hashlib.sha256(to_canonical_json(document).encode("utf-8")).hexdigest()
-
-
-def _hash_summary(summary: Summary, plan: StudyPlan) -> str:
-    """Return a digest that is the same for all plans that look at rows in the same way."""
-    canonical_plan = replace(plan, clients=("one",), study="", max_rounds=0, max_bytes=0).fingerprint
-    return replace(summary, plan=canonical_plan).digest
-
-
-def _hash_answer(answer: JointSummary) -> str:
-    return hashlib.sha256(answer.own.tobytes() + answer.cross.tobytes()).hexdigest()

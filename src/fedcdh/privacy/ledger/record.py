@@ -36,6 +36,12 @@ class ReleasedColumn:
         there are at least twice as many unknown values as equations about them.
     categorical : bool, default False
         Whether the column is a categorical variable.
+
+    Examples
+    --------
+    >>> from fedcdh.privacy.ledger.row_sketches import EMPTY_SKETCH
+    >>> ReleasedColumn(EMPTY_SKETCH, load=0.25).load
+    0.25
     """
 
     sketch: ValueSketch
@@ -194,6 +200,12 @@ class LedgerEntry:
         The release.
     key : str, default ""
         Public key that signed the entry; empty if none did.
+
+    Examples
+    --------
+    >>> entry = LedgerEntry(1, "2026-01-01T12:00:00+00:00", Release("profile", "north", "", "0" * 64, 500, 12))
+    >>> entry.release.kind
+    'profile'
     """
 
     number: int

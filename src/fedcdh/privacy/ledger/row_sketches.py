@@ -25,8 +25,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fedcdh.data.columns import Column, NumericColumn
 from fedcdh.data.sources import ColumnKind, TableSource
-from fedcdh.data.table import Column, NumericColumn, Table
+from fedcdh.data.table import Table
 
 Words = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
@@ -135,12 +136,12 @@ class ValueSketch:
 
     @property
     def distinct(self) -> bool:
-        """Whether nearly all values are distinct, so that changes cannot cancel."""
+        """True if nearly all values are distinct, so that changes cannot cancel."""
         return self._squares <= _MAX_DISTINCT_RATIO * self.values
 
     @property
     def discrete(self) -> bool:
-        """Whether there are so few different values that each, almost surely, has a bucket of its own."""
+        """True if there are few different values, each of which almost surely has a bucket of its own."""
         return int(np.count_nonzero(self.counts)) <= _MAX_SINGLE_BUCKETS
 
     @cached_property

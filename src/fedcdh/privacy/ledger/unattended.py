@@ -31,6 +31,17 @@ def check_unattended(new: Release, earlier: Sequence[LedgerEntry], max_plans: in
     ------
     DisclosureError
         If the plan or the column was released before with other content, or if there are too many plans.
+
+    Examples
+    --------
+    >>> first = Release("summary", "north", "a" * 64, "0" * 64, rows=500, numbers=12)
+    >>> check_unattended(first, [], max_plans=1)
+    >>> earlier = [LedgerEntry(1, "2026-01-01", first)]
+    >>> second = Release("summary", "north", "b" * 64, "0" * 64, rows=500, numbers=12)
+    >>> check_unattended(second, earlier, max_plans=1)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    fedcdh.errors.DisclosureError: This client has released summaries by 1 plans...
     """
     own = [entry for entry in earlier if entry.release.client == new.client]
     controlled = [entry for entry in own if entry.release.disclosure_control]

@@ -44,25 +44,20 @@ from typing import TYPE_CHECKING
 from fedcdh._runtime.lazy_exports import attach
 
 if TYPE_CHECKING:
-    from fedcdh.privacy.secure_aggregation.client import SecAggClient, SecAggMember
+    from fedcdh.privacy.secure_aggregation.client import SecAggClient
     from fedcdh.privacy.secure_aggregation.client_state import ClientStateFile
-    from fedcdh.privacy.secure_aggregation.codec import max_message_bytes, read_message
     from fedcdh.privacy.secure_aggregation.secret_sharing import join_shares, split_secret
     from fedcdh.privacy.secure_aggregation.server import SecAggServer
-    from fedcdh.privacy.secure_aggregation.session import SessionFolder, SessionTransport, run_session
+    from fedcdh.privacy.secure_aggregation.session import SessionFolder, run_session
     from fedcdh.privacy.secure_aggregation.terms import SecAggTerms
 
 __all__ = [
     "ClientStateFile",
     "SecAggClient",
-    "SecAggMember",
     "SecAggServer",
     "SecAggTerms",
     "SessionFolder",
-    "SessionTransport",
     "join_shares",
-    "max_message_bytes",
-    "read_message",
     "run_session",
     "split_secret",
 ]
@@ -70,14 +65,10 @@ __all__ = [
 _EXPORTS = {
     "ClientStateFile": "fedcdh.privacy.secure_aggregation.client_state",
     "SecAggClient": "fedcdh.privacy.secure_aggregation.client",
-    "SecAggMember": "fedcdh.privacy.secure_aggregation.client",
     "SecAggServer": "fedcdh.privacy.secure_aggregation.server",
     "SecAggTerms": "fedcdh.privacy.secure_aggregation.terms",
     "SessionFolder": "fedcdh.privacy.secure_aggregation.session",
-    "SessionTransport": "fedcdh.privacy.secure_aggregation.session",
     "join_shares": "fedcdh.privacy.secure_aggregation.secret_sharing",
-    "max_message_bytes": "fedcdh.privacy.secure_aggregation.codec",
-    "read_message": "fedcdh.privacy.secure_aggregation.codec",
     "run_session": "fedcdh.privacy.secure_aggregation.session",
     "split_secret": "fedcdh.privacy.secure_aggregation.secret_sharing",
 }

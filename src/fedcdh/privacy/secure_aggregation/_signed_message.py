@@ -1,4 +1,4 @@
-"""What all messages of secure aggregation have in common: their bytes, their digests and their signatures."""
+"""Bytes, digests and signatures that all messages of secure aggregation have in common."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fedcdh.errors import SignatureError
 from fedcdh.messages.signing import SigningKey, is_signed_by, key_fingerprint, sign_raw
 from fedcdh.messages.study_file import Study
 
-FORMAT = "fedcdh-masking-1"
+FORMAT = "fedcdh-masking-2"
 
 
 class SecAggMessage:

@@ -54,12 +54,12 @@ from fedcdh.summaries.integer_vectors import Words, encode_summary
 from fedcdh.summaries.summary import Summary
 
 SummaryProvider = Callable[[], tuple[Summary, bool]]
-"""Returns the summary that the policy lets leave, and whether disclosure control was off."""
+"""Returns the summary that the policy lets leave, and whether disclosure control was on."""
 
 
 @dataclass(frozen=True)
 class ClientSecrets:
-    """What nobody else may know: two private keys, the seed of the client's own mask, and the shares of others.
+    """Secrets that nobody else may know: two private keys, the seed of the client's own mask, and the shares of others.
 
     `held` has both shares of every client that shared its secrets.
     """
@@ -80,7 +80,7 @@ class ClientSecrets:
 
 @dataclass(frozen=True)
 class SecAggMember:
-    """What a client remembers of a session. After it has revealed its shares, it holds no secrets any more.
+    """State of a client in a session. After it has revealed its shares, it holds no secrets any more.
 
     Parameters
     ----------
@@ -136,12 +136,23 @@ class SecAggClient:
         Its key.
     random : callable, optional
         Returns the given number of random bytes; for tests only. Default: the operating system's generator.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries.plan import Continuous, StudyPlan
+    >>> keys = {client: SigningKey.generate() for client in ("east", "north", "west")}
+    >>> plan = StudyPlan((Continuous("age", 60, 15),), tuple(keys))
+    >>> study = Study(plan, keys={client: key.public for client, key in keys.items()})
+    >>> client = SecAggClient(study, "north", keys["north"])
+    >>> state, reply = client.answer(SecAggTerms.of(study), None, lambda: (None, False))
+    >>> reply.kind
+    'keys'
     """
 
     study: Study
     client: str
     key: SigningKey
-    random: RandomBytes = field(default=system_random.token_bytes, repr=False)
+    random: RandomBytes = field(default_factory=lambda: system_random.token_bytes, repr=False)
 
     def answer(
         self, request: SecAggRequest, state: SecAggMember | None, provide: SummaryProvider
@@ -155,7 +166,7 @@ class SecAggClient:
         state : SecAggMember or None
             What the client remembers.
         provide : callable
-            Returns the summary, and whether disclosure control was off. Called in the round of masks only.
+            Returns the summary, and whether disclosure control was on. Called in the round of masks only.
 
         Returns
         -------
@@ -270,11 +281,11 @@ class SecAggClient:
         held = {
             sender: self._unseal_share(roster, secrets, sender, delivery) for sender in clients if sender != self.client
         }
-        summary, research = provide()
+        summary, disclosure_control = provide()
         groups = roster.terms.groups_of(roster.clients)
         words = encode_summary(self._with_noise(summary), self.study.plan, groups)
         masked = words + self._sum_masks(roster, secrets, clients, len(words))
-        message = MaskedVector(self.client, roster.digest, clients, research, masked).signed(self.key)
+        message = MaskedVector(self.client, roster.digest, clients, disclosure_control, masked).signed(self.key)
         return replace(state, secrets=replace(secrets, held={**secrets.held, **held}), masked=message), message
 
     def _with_noise(self, summary: Summary) -> Summary:

@@ -32,7 +32,7 @@ from fedcdh.privacy.secure_aggregation.messages import (
     hash_study,
 )
 
-FORMAT = "fedcdh-masking-state-1"
+FORMAT = "fedcdh-masking-state-2"
 _MESSAGES = {
     "terms": SecAggTerms,
     "keys": PublicKeys,
@@ -52,6 +52,11 @@ class ClientStateFile:
     ----------
     path : Path
         Where the file is, or will be.
+
+    Examples
+    --------
+    >>> ClientStateFile(Path("north.masking-state.json")).path.exists()
+    False
     """
 
     path: Path
@@ -66,7 +71,7 @@ class ClientStateFile:
         request : SecAggRequest
             The request of the server.
         provide : callable
-            Returns the summary, and whether disclosure control was off.
+            Returns the summary, and whether disclosure control was on.
 
         Returns
         -------

@@ -224,7 +224,7 @@ _FIELD_READERS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("", "sealed"): _mapping_reader(_bytes_reader(SEALED_SHARES_BYTES)),
     ("", "boxes"): _mapping_reader(_mapping_reader(_bytes_reader(SEALED_SHARES_BYTES))),
     ("", "masked_with"): _read_names,
-    ("", "research"): _read_bool,
+    ("", "disclosure_control"): _read_bool,
     ("", "signatures"): _mapping_reader(_bytes_reader(SIGNATURE_BYTES)),
     ("", "seeds"): _mapping_reader(_bytes_reader(SHARE_BYTES)),
     ("", "keys"): _mapping_reader(_bytes_reader(SHARE_BYTES)),

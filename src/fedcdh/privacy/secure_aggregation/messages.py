@@ -220,8 +220,8 @@ class MaskedVector(SignedMessage):
         Digest of the roster.
     masked_with : tuple of str
         The clients that mask with one another, this one included.
-    research : bool
-        Whether disclosure control was off at this client.
+    disclosure_control : bool
+        Whether the policy of this client enforced its limits.
     words : array of uint64
         The masked vector.
     signature : bytes, default b""
@@ -233,7 +233,7 @@ class MaskedVector(SignedMessage):
     client: str
     session: str
     masked_with: ClientNames
-    research: bool
+    disclosure_control: bool
     words: Words
     signature: bytes = b""
 

@@ -85,6 +85,12 @@ def join_shares(shares: Mapping[int, bytes]) -> bytes:
     ------
     SecureAggregationError
         If something is not a share.
+
+    Examples
+    --------
+    >>> shares = split_secret(b"s" * 32, 2, [1, 2, 3])
+    >>> join_shares({2: shares[2], 3: shares[3]})[:4]
+    b'ssss'
     """
     values = {x: int.from_bytes(share, "big") for x, share in shares.items()}
     if any(len(share) != SHARE_BYTES for share in shares.values()) or any(value >= PRIME for value in values.values()):

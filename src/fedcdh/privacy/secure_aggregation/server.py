@@ -8,23 +8,13 @@ client.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, islice
 from typing import TypeVar
-
-import numpy as np
 
 from fedcdh.errors import SecureAggregationError
 from fedcdh.messages.study_file import Study
-from fedcdh.privacy.secure_aggregation.client import commit_to_seed, share_points
-from fedcdh.privacy.secure_aggregation.masking import (
-    agree_secret,
-    derive_pair_mask_key,
-    derive_public_key,
-    derive_self_mask_key,
-    expand_mask,
-)
+from fedcdh.privacy.secure_aggregation._unmasking import drop_absent_groups, recover_masks
 from fedcdh.privacy.secure_aggregation.messages import (
     ConfirmedSurvivors,
     MaskedVector,
@@ -38,12 +28,8 @@ from fedcdh.privacy.secure_aggregation.messages import (
     SurvivorList,
     UnmaskingShares,
 )
-from fedcdh.privacy.secure_aggregation.secret_sharing import join_shares
 from fedcdh.summaries.aggregation import Aggregate
-from fedcdh.summaries.integer_vectors import Groups, Words, decode_aggregate, vector_length
-
-MAX_SHARE_SUBSETS = 2000
-"""Number of subsets of shares that are tried where some shares are false."""
+from fedcdh.summaries.integer_vectors import Words, decode_aggregate, vector_length
 
 ReplyT = TypeVar("ReplyT", bound=SignedMessage)
 
@@ -56,6 +42,24 @@ class SecAggServer:
     ----------
     study : Study
         The plan file, which names the keys of the clients.
+
+    See Also
+    --------
+    fedcdh.privacy.secure_aggregation.run_session : All rounds, one after the other.
+
+    Examples
+    --------
+    >>> from fedcdh.messages.signing import SigningKey
+    >>> from fedcdh.privacy.secure_aggregation.client import SecAggClient
+    >>> from fedcdh.summaries.plan import Continuous, StudyPlan
+    >>> keys = {client: SigningKey.generate() for client in ("east", "north", "west")}
+    >>> plan = StudyPlan((Continuous("age", 60, 15),), tuple(keys))
+    >>> study = Study(plan, keys={client: key.public for client, key in keys.items()})
+    >>> server, terms = SecAggServer(study), SecAggTerms.of(study)
+    >>> clients = [SecAggClient(study, client, key) for client, key in keys.items()]
+    >>> replies = [client.answer(terms, None, lambda: (None, False))[1] for client in clients]
+    >>> server.build_roster(terms, replies).clients
+    ('east', 'north', 'west')
     """
 
     study: Study
@@ -346,54 +350,10 @@ class SecAggServer:
             raise SecureAggregationError(
                 "There are no masked vectors. Expected those of all survivors. Put the files back"
             )
-        total = total - self._recover_masks(roster, shares, survivors, unmasking, len(total))
+        total = total - recover_masks(self.study, roster, shares, survivors, unmasking, len(total))
         everybody = roster.terms.groups_of(roster.clients)
         present = roster.terms.groups_of(survivors.clients)
-        return decode_aggregate(self._drop_absent_groups(total, everybody, present), self.study.plan, present)
-
-    def _recover_masks(
-        self,
-        roster: Roster,
-        shares: Mapping[str, SealedShares],
-        survivors: SurvivorList,
-        unmasking: Sequence[UnmaskingShares],
-        count: int,
-    ) -> Words:
-        """Return the masks in the sum: own masks of survivors, and pair masks whose other half never arrived."""
-        place, session = share_points(self.study), roster.digest
-
-        def is_seed(client: str, found: bytes) -> bool:
-            return commit_to_seed(found, session) == shares[client].commitment
-
-        def is_key(client: str, found: bytes) -> bool:
-            return derive_public_key(found) == roster.keys_of(client).masking
-
-        hidden = np.zeros(count, dtype=np.uint64)
-        for client in survivors.clients:
-            known = {place[one.client]: one.seeds[client] for one in unmasking}
-            seed = _recover_secret(known, roster, client, is_seed)
-            hidden += expand_mask(derive_self_mask_key(seed, session, client), count)
-        for gone in sorted(unmasking[0].keys):
-            known = {place[one.client]: one.keys[gone] for one in unmasking}
-            private = _recover_secret(known, roster, gone, is_key)
-            for client in survivors.clients:
-                secret = agree_secret(private, roster.keys_of(client).masking)
-                mask = expand_mask(derive_pair_mask_key(secret, session, client, gone), count)
-                hidden = hidden + mask if client < gone else hidden - mask
-        return hidden
-
-    def _drop_absent_groups(self, total: Words, everybody: Groups, present: Groups) -> Words:
-        """Remove the first moments of groups without survivors; they are zeros, if all clients are honest."""
-        columns = self.study.plan.layout.n_columns
-        size = len(everybody) * columns
-        places = total[len(total) - size :].reshape(len(everybody), columns)
-        known = np.isin([name for name, _ in everybody], [name for name, _ in present])
-        if places[~known].any():
-            raise SecureAggregationError(
-                "A client put first moments into the place of another group. Expected zeros there. Begin another "
-                "attempt"
-            )
-        return np.concatenate([total[: len(total) - size], places[known].ravel()])
+        return decode_aggregate(drop_absent_groups(self.study, total, everybody, present), self.study.plan, present)
 
     def _check_session(
         self, roster: Roster, message: SealedShares | MaskedVector | SurvivorConfirmation | UnmaskingShares
@@ -404,19 +364,6 @@ class SecAggServer:
                 f"There is a message of {message.client} of another session, or the client is not in the roster. "
                 "Expected answers of this session. Ask the client to answer this one"
             )
-
-
-def _recover_secret(
-    known: Mapping[int, bytes], roster: Roster, client: str, is_right: Callable[[str, bytes], bool]
-) -> bytes:
-    """Return the secret of a client from the first subset of its shares that gives the right one."""
-    for chosen in islice(combinations(known, roster.terms.threshold), MAX_SHARE_SUBSETS):
-        if is_right(client, found := join_shares({place: known[place] for place in chosen})):
-            return found
-    raise SecureAggregationError(
-        f"The shares of {client} do not recover its secret. Expected shares of one secret: {client} shared something "
-        "else, or others revealed false shares. Begin another attempt without the client that breaks the rounds"
-    )
 
 
 def index_by_client(replies: Iterable[ReplyT]) -> dict[str, ReplyT]:

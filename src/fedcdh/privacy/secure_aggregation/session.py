@@ -61,6 +61,14 @@ class SessionFolder:
         The plan file.
     key : SigningKey, optional
         Signs the requests.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fedcdh.summaries.plan import Continuous, StudyPlan
+    >>> study = Study(StudyPlan((Continuous("age", 60, 15),), ("east", "north", "west")))
+    >>> SessionFolder(Path(tempfile.mkdtemp()), study).request(SecAggTerms) is None
+    True
     """
 
     folder: Path
@@ -153,7 +161,9 @@ class SessionTransport(Protocol):
         """Return the answers to a request, of all clients or of those with which the session goes on."""
 
 
-def run_session(study: Study, proposed: SecAggTerms, transport: SessionTransport) -> AggregateMessage:
+def run_session(  # numpydoc ignore=EX01
+    study: Study, proposed: SecAggTerms, transport: SessionTransport
+) -> AggregateMessage:
     """Run all rounds of secure aggregation, and return the sum.
 
     If a round stops with an error, the folder keeps what is needed to go on.
@@ -176,6 +186,10 @@ def run_session(study: Study, proposed: SecAggTerms, transport: SessionTransport
     ------
     SecureAggregationError
         If the session cannot be completed.
+
+    See Also
+    --------
+    SecAggServer : The rounds one by one.
     """
     server = SecAggServer(study)
     rounds = _SessionRounds(server, transport)
@@ -200,8 +214,8 @@ def run_session(study: Study, proposed: SecAggTerms, transport: SessionTransport
         )
     vectors = [masked[client] for client in survivors.clients]
     aggregate = server.unmask_sum(roster, shares, vectors, survivors, list(unmasking.values()))
-    research = tuple(one.client for one in vectors if one.research)
-    return AggregateMessage(aggregate, roster.digest, terms.threshold, research)
+    uncontrolled = tuple(one.client for one in vectors if not one.disclosure_control)
+    return AggregateMessage(aggregate, roster.digest, terms.threshold, uncontrolled)
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,15 @@ class SecAggTerms(SecAggMessage):
     -----
     With n clients, the threshold t is more than n/2, so that the server cannot unmask the sums of two disjoint sets of
     clients. The default is more than 2n/3.
+
+    Examples
+    --------
+    >>> from fedcdh.messages.signing import SigningKey
+    >>> from fedcdh.summaries.plan import Continuous, StudyPlan
+    >>> keys = {client: SigningKey.generate().public for client in ("east", "north", "south", "west")}
+    >>> study = Study(StudyPlan((Continuous("age", 60, 15),), tuple(keys)), keys=keys)
+    >>> SecAggTerms.of(study).threshold
+    3
     """
 
     kind: ClassVar[str] = "terms"
