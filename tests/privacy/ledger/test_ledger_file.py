@@ -850,7 +850,7 @@ def test_the_result_and_its_report_name_clients_without_disclosure_control(files
     write("south.csv", table(seed=1))
     assert main([*SUMMARIZE, "south.csv", "-q", "--client", "south"]) == 0
     assert main(["discover", "study.plan.json", "north.summary", "south.summary", "-o", "result", "-q"]) == 0
-    assert json.loads(Path("result/result.json").read_text())["uncontrolled_clients"] == ["north"]
+    assert json.loads(Path("result/result.json").read_text())["without_disclosure_control"] == ["north"]
     assert main(["report", "result", "-o", "study.html", "-q"]) == 0
     assert "No disclosure control" in Path("study.html").read_text()
     assert "switched off at north" in Path("study.html").read_text()
