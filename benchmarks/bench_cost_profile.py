@@ -22,8 +22,8 @@ from benchmarks.scale import jobs
 from benchmarks.scale.measure import Work
 
 Place = tuple[str, int, str]
-OURS = str(Path(fedcdh.__file__).parent)
-FARTHEST = 8
+PACKAGE = str(Path(fedcdh.__file__).parent)
+MAX_LIBRARY_CALLS = 8
 """Calls within libraries that are followed back."""
 PHASES: Mapping[str, partial[Work]] = {
     "client: 500,000 rows of 20 variables": partial(jobs.client, rows=500_000, variables=20),
@@ -62,7 +62,7 @@ def profile_costs(work: Work, most: int) -> list[tuple[float, str]]:
 def _charge_callers(place: Place, seconds: float, calls: Mapping[Place, Any], own: Counter[Place], up: int = 0) -> None:
     """The time of a function of a library goes to those of ours that called it, each according to its calls."""
     callers = calls[place][4]
-    if place[0].startswith(OURS) or not callers or up > FARTHEST:
+    if place[0].startswith(PACKAGE) or not callers or up > MAX_LIBRARY_CALLS:
         own[place] += seconds
         return
     whole = sum(part[3] for part in callers.values()) or 1.0
@@ -73,7 +73,11 @@ def _charge_callers(place: Place, seconds: float, calls: Mapping[Place, Any], ow
 
 def _format_function(place: Place) -> str:
     file, _, name = place
-    return name if file == "~" else f"{Path(file).parent.name}/{Path(file).name} {name}"
+    if file == "~":
+        return name
+    path = Path(file)
+    shown = path.relative_to(PACKAGE) if path.is_relative_to(PACKAGE) else Path(path.parent.name, path.name)
+    return f"{shown.as_posix()} {name}"
 
 
 if __name__ == "__main__":

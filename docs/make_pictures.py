@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 import fedcdh
-from fedcdh.reporting.plots import save
+from fedcdh.reporting import save
 
 IMAGES = Path(__file__).parent / "images"
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1440,1000"]

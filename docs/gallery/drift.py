@@ -9,8 +9,7 @@ already.
 from matplotlib import pyplot
 
 import fedcdh
-from fedcdh.evaluation.demo import HOSPITALS
-from fedcdh.discovery.drift import tabulate_drift
+from fedcdh.discovery import tabulate_drift
 
 study = fedcdh.demo.hospital_study(seed=1000)
 result = fedcdh.discover(study.tables)
@@ -25,7 +24,7 @@ for drift in drifts:
 # %%
 # The truth of the simulation, for comparison: what each hospital's device adds, and how much its readings spread.
 
-for name, hospital in HOSPITALS.items():
+for name, hospital in fedcdh.demo.HOSPITALS.items():
     offset, spread = hospital.pressure_offset, hospital.pressure_noise
     print(f"{name:7} reads {offset:+5.1f} mmHg, spread {spread:.0f} mmHg")
 

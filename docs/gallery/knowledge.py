@@ -6,7 +6,7 @@ forbidden arrows are kept strictly, whatever the data say.
 """
 
 import fedcdh
-from fedcdh.reporting.plots import save
+from fedcdh.reporting import save
 
 study = fedcdh.demo.hospital_study(seed=1000)
 

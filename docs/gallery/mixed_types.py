@@ -7,7 +7,7 @@ simulated.
 """
 
 import fedcdh
-from fedcdh.reporting.plots import save
+from fedcdh.reporting import save
 
 study = fedcdh.demo.hospital_study(seed=1000)
 for name, column in study.tables["north"].items():

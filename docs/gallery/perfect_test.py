@@ -1,7 +1,7 @@
 """
 # A test of one's own
 
-For methodologists: a search asks questions, and whoever answers them can be exchanged. Here a perfect test,
+For methodologists: a search asks queries, and what answers them can be exchanged. Here a perfect test,
 d-separation in a known graph, takes the place of statistics. It shows what the best imaginable test could find, and
 what it could not.
 """
@@ -10,11 +10,9 @@ from dataclasses import replace
 from random import Random
 
 import fedcdh
-from fedcdh.search.colliders import separating_set_rule
-from fedcdh.graphs.d_separation import make_d_separation_test
-from fedcdh.search.orientation import orient_skeleton
-from fedcdh.reporting.plots import save
-from fedcdh.search.skeleton import find_skeleton
+from fedcdh.graphs import make_d_separation_test
+from fedcdh.reporting import save
+from fedcdh.search import find_skeleton, orient_skeleton, separating_set_rule
 
 study = fedcdh.demo.hospital_study()
 truth = fedcdh.PartialGraph((*study.names, fedcdh.DOMAIN), arrows=study.augmented)
@@ -35,16 +33,16 @@ save(perfect, "perfect.svg", changing=study.changing)
 # %%
 # ## A test that errs
 #
-# Any function from questions to answers will do. This one asks the perfect test, and gives the opposite answer to
-# one question in a hundred, drawn at random.
+# Any function from queries to answers will do. This one asks the perfect test, and gives the opposite answer to
+# one query in a hundred, drawn at random.
 
 
-def erring(questions):
+def erring(queries):
     return [
         replace(answer, p_value=1 - answer.p_value)
         if Random(f"1000 {answer.query}").random() < 0.01
         else answer
-        for answer in make_d_separation_test(truth)(questions)
+        for answer in make_d_separation_test(truth)(queries)
     ]
 
 

@@ -10,7 +10,7 @@ had done one each.
 import numpy as np
 
 import fedcdh
-from fedcdh.reporting.plots import save
+from fedcdh.reporting import save
 
 CAUSES = {
     "PKC": "", "Plcg": "", "PIP3": "Plcg", "PIP2": "Plcg PIP3", "PKA": "PKC", "Raf": "PKC PKA",

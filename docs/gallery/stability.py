@@ -9,7 +9,7 @@ of cholesterol and left the others as they were.
 import numpy as np
 
 import fedcdh
-from fedcdh.reporting.plots import save
+from fedcdh.reporting import save
 
 study = fedcdh.demo.hospital_study(seed=1000)
 tables = {site: dict(table) for site, table in study.tables.items()}

@@ -353,8 +353,8 @@ def _check_origin(known: Cohort | Aggregate, drawn: Cohort | Aggregate) -> None:
         if replicate.original and replicate.original != whole.digest:
             raise SettingsError(
                 f"bootstrap replicate {replicate.replicate} of {', '.join(replicate.clients)} was not drawn from the "
-                f"rows of the result: it belongs to summary {replicate.original[:12]}, expected {whole.digest[:12]}; pass "
-                "replicates of the same table",
+                f"rows of the result: it belongs to summary {replicate.original[:12]}, expected {whole.digest[:12]}; "
+                "pass replicates of the same table",
                 parameter="replicates",
             )
 

@@ -1,26 +1,68 @@
-"""Queries as arrays are those that were asked."""
+"""Queries as arrays: parts, swaps and column lookups mean the same as the queries with names."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
+import studies
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcdh.inference.independence.query_batch import QueryBatch
+from fedcdh.inference.independence.query_batch import NO_JOINT_COLUMNS, ColumnIndex, QueryBatch
+from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.protocols import DOMAIN, Query
 
-names = st.sampled_from("abcdef")
+NAMES = ("age", "dose", "group", "sex", "score", "flag")
+NODES = (*NAMES, DOMAIN)
 
 
-@settings(deadline=None, max_examples=50)
-@given(st.lists(st.tuples(names, names, st.frozensets(st.sampled_from([*"abcdef", DOMAIN]), max_size=4)), min_size=1))
-def test_questions_as_numbers_are_those_asked(asked):
-    questions = [Query(x, y, given_) for x, y, given_ in asked]
-    order = [*"abcdef", DOMAIN]
-    found = QueryBatch.of(questions, "abcdef")
-    positions = np.arange(len(questions))[::2]
-    for some, chosen in ((found, questions), (found.part(positions), questions[::2])):
-        told = zip(some.x, some.y, some.given, some.within[some.which], strict=True)
-        for question, (x, y, members, within) in zip(chosen, told, strict=True):
-            assert (order[x], order[y], within) == (question.x, question.y, DOMAIN in question.given)
-            assert {order[number] for number in members} - {DOMAIN} == question.given - {DOMAIN}
+def to_queries(batch: QueryBatch) -> list[Query]:
+    """The way back; the number after the last name stands for the domain, or fills up a set."""
+    return [
+        Query(
+            NODES[x],
+            NODES[y],
+            frozenset(NAMES[member] for member in given_ if member < len(NAMES))
+            | ({DOMAIN} if batch.has_domain[which] else frozenset()),
+        )
+        for x, y, given_, which in zip(batch.x, batch.y, batch.given, batch.set_index, strict=True)
+    ]
+
+
+@st.composite
+def queries(draw) -> list[Query]:
+    found = []
+    for _ in range(draw(st.integers(0, 12))):
+        x, y, *others = draw(st.permutations(NODES))
+        found.append(Query(x, y, frozenset(others[: draw(st.integers(0, 4))])))
+    return found
+
+
+@settings(deadline=None, max_examples=40)
+@given(queries(), st.randoms(use_true_random=False))
+def test_parts_and_swaps_are_those_of_the_queries(asked, rng):
+    batch = QueryBatch.of(asked, NAMES)
+    assert to_queries(batch) == asked
+    positions = rng.sample(range(len(asked)), rng.randint(0, len(asked)))
+    part = batch.subset(np.array(positions, dtype=np.intp))
+    assert to_queries(part) == [asked[position] for position in positions]
+    over = np.array([rng.random() < 0.5 for _ in asked], dtype=np.bool_)
+    swapped = [Query(q.y, q.x, q.given) if turn else q for q, turn in zip(asked, over, strict=True)]
+    assert to_queries(batch.swap(over)) == swapped
+    assert sorted(batch.locality_order.tolist()) == list(range(len(asked)))
+
+
+@pytest.fixture(scope="module")
+def basis() -> Basis:
+    return Basis.of(studies.cohort_of(studies.mixed(0, (60, 40))))
+
+
+@settings(deadline=None, max_examples=20)
+@given(asked=queries())
+def test_columns_are_those_of_the_names(basis, asked):
+    index, batch = ColumnIndex(basis, NO_JOINT_COLUMNS), QueryBatch.of(asked, NAMES)
+    counts = index.count_conditions(batch).tolist() if asked else []
+    assert counts == [sum(len(basis.predictors[name]) for name in q.given - {DOMAIN}) for q in asked]
+    assert index.is_about_domain(batch).tolist() == [DOMAIN in q.pair for q in asked]
+    for number, name in enumerate(NAMES):
+        assert index.spans.of(np.array([[number]])).tolist() == [basis.spans[name].tolist()]

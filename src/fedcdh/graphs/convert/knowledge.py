@@ -18,6 +18,8 @@ from fedcdh.errors import KnowledgeError
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import Arrow
 
+__all__ = ["from_causal_learn", "from_pgmpy", "from_tetrad", "from_toml"]
+
 TETRAD_SECTIONS = ("addtemporal", "forbiddirect", "requiredirect", "forbiddengroup", "requiredgroup")
 
 

@@ -84,7 +84,7 @@ class _ParentScatter:
     """The parents' scatter at one client, split into the slopes that its rows identify and those they do not."""
 
     varying: npt.NDArray[np.bool_]
-    identified: Array  # (columns, rank): S⁺ = identified toldᵀ
+    identified: Array  # (columns, rank): S⁺ = identified · identifiedᵀ
     unidentified: Array  # (columns, rest): orthonormal combinations of standardised columns that do not vary here
     spread: Array
 
@@ -301,7 +301,7 @@ class _Mechanism:
                 return f"no row here has {column.parent} = {level}"
         if not fit.parents.varying[j]:
             return f"{column.parent} does not vary here"
-        return f"{column.parent} cannot be identified from the other causes here"
+        return f"{column.parent} cannot be distinguished from the other causes here"
 
     def _effect(self, fits: list[_ClientFit], j: int) -> Estimates:
         unit = self.target.unit / self.columns[j].unit

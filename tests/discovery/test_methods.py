@@ -1,0 +1,68 @@
+"""Methods: their names, their features, and what they can use."""
+
+from __future__ import annotations
+
+import pytest
+import studies
+
+from fedcdh.discovery.api import discover, discover_from
+from fedcdh.discovery.methods import METHODS, check_rounds, get_method
+from fedcdh.errors import PlanMismatchError, SettingsError
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.aggregation import Aggregate
+from fedcdh.summaries.features import Fourier, Hermite
+from fedcdh.summaries.plan import StudyPlan
+
+TABLES = studies.mixed(0, sizes=(80, 60, 40))
+
+
+def test_seeds_matter_where_features_are_random():
+    tables = studies.numbers(2)
+    first, same, other = (studies.p_values(discover(tables, method="paper", seed=seed)) for seed in (0, 0, 1))
+    assert first == same
+    assert first != other
+    assert studies.p_values(discover(tables, seed=0)) == studies.p_values(discover(tables, seed=1))
+
+
+def test_the_papers_method_needs_the_papers_features():
+    plan = StudyPlan.from_tables(TABLES)
+    summaries = [summarize(table, plan, client) for client, table in TABLES.items()]
+    with pytest.raises(PlanMismatchError, match="needs Fourier features"):
+        discover_from(summaries, plan, method="paper")
+
+
+def test_auto_is_the_method_that_can_use_the_summaries():
+    assert get_method("auto") is METHODS["evidence"]
+    assert get_method("auto", noisy=True).name == "constraint"
+    assert {name: method.name for name, method in METHODS.items()} == {name: name for name in METHODS}
+
+
+def test_unknown_methods_and_those_that_cannot_allow_for_noise_are_refused():
+    with pytest.raises(SettingsError, match="no method 'magic'; choose one of 'auto', 'evidence'"):
+        get_method("magic")
+    for name in ("evidence", "paper"):
+        with pytest.raises(SettingsError, match=f"method '{name}' takes the noise"):
+            get_method(name, noisy=True)
+
+
+def test_only_constraint_asks_clients_again():
+    check_rounds("constraint", "adaptive")
+    check_rounds("evidence", "one")
+    for name in ("auto", "evidence", "paper"):
+        with pytest.raises(SettingsError, match="has nothing to ask the clients again"):
+            get_method(name, rounds="adaptive")
+
+
+def test_features_are_checked_by_kind_and_not_by_width():
+    METHODS["paper"].check_family(Fourier(width=9))
+    METHODS["constraint"].check_family(Fourier(width=9))
+    with pytest.raises(PlanMismatchError, match=r"needs Fourier features, Fourier\(width=5"):
+        METHODS["paper"].check_family(Hermite())
+
+
+@pytest.mark.parametrize("method", ["constraint", "paper"])
+def test_tests_need_the_summary_of_every_client(method):
+    family = METHODS[method].family(0)
+    cohort = studies.cohort_of(TABLES, family)
+    with pytest.raises(SettingsError, match="only the sum of the clients' summaries is known"):
+        discover_from(Aggregate.of(cohort), cohort.plan, method=method)

@@ -1,0 +1,121 @@
+"""A result accounts for every pair, agrees with itself and reads well."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+import studies
+
+from fedcdh.discovery.api import discover
+from fedcdh.discovery.methods import METHODS
+from fedcdh.errors import KnowledgeError
+from fedcdh.graphs.knowledge import Knowledge
+from fedcdh.protocols import DOMAIN
+
+NAMES = sorted(METHODS)
+
+
+TABLES = studies.mixed(0, sizes=(80, 60, 40))
+
+
+EXPECTED = {method: studies.found(TABLES, method=method) for method in NAMES}
+
+
+@pytest.mark.parametrize("result", EXPECTED.values(), ids=EXPECTED.keys())
+def test_every_pair_is_accounted_for(result):
+    edges = result.edges()
+    nodes = (DOMAIN, *TABLES["clinic a"])
+    assert {frozenset((edge.source, edge.target)) for edge in edges} == {frozenset(p) for p in combinations(nodes, 2)}
+    assert len(edges) == 21
+    marks = [bool(edge.mark) for edge in edges]
+    assert marks == sorted(marks, reverse=True)  # adjacent pairs first
+    for edge in edges:
+        arrow, pair = (edge.source, edge.target), frozenset((edge.source, edge.target))
+        assert (edge.mark == "→") == (arrow in result.augmented.arrows)
+        assert (edge.mark == "—") == (pair in result.augmented.lines)
+        assert (edge.mark == "") == (not result.augmented.is_adjacent(*arrow))
+        assert arrow[::-1] not in result.augmented.arrows
+        if result.settings.method == "evidence":
+            assert edge.p_value is edge.separating_set is None
+            assert edge.log_bayes_presence > -1e-9  # for the edge where there is one, against it where there is none
+        else:
+            assert (edge.separating_set is None) == bool(edge.mark)
+            assert (edge.p_value > 0.05) == (not edge.mark)
+            assert edge.log_bayes_presence is edge.log_bayes_direction is None
+        assert (edge.oriented_by is not None) == (edge.mark == "→")
+        if edge.separating_set is not None:
+            assert pair.isdisjoint(edge.separating_set)
+        if DOMAIN in pair and edge.mark:
+            assert (edge.source, edge.oriented_by) == (DOMAIN, "domain")
+
+
+@pytest.mark.parametrize("result", EXPECTED.values(), ids=EXPECTED.keys())
+def test_graph_dag_and_changing_agree(result):
+    assert (
+        result.changing
+        == result.augmented.children(DOMAIN)
+        == {e.target for e in result.edges() if e.source == DOMAIN and e.mark}
+    )
+    assert DOMAIN not in result.graph.nodes
+    assert result.graph.arrows <= result.augmented.arrows
+    dag = result.to_dag()
+    assert dag.is_dag()
+    assert dag.skeleton == result.graph.skeleton
+    assert result.graph.arrows <= dag.arrows
+
+
+def test_the_change_of_both_directions_is_told_where_it_was_asked():
+    told = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        tables = {}
+        for k in range(12):
+            z = rng.standard_normal() * 2 + rng.standard_normal(100)
+            tables[f"c{k:02d}"] = {"z": z, "a": rng.uniform(-2, 2) * z + rng.standard_normal(100)}
+        result = studies.found(tables, method="constraint")
+        (edge,) = [edge for edge in result.edges() if edge.source != DOMAIN]
+        if edge.oriented_by == "independent-change":
+            told += 1
+            assert edge.change_forward < edge.change_backward
+            assert {edge.source, edge.target} == {"a", "z"}
+    assert told >= 4
+
+
+def test_a_result_reads_well():
+    result = EXPECTED["constraint"]
+    text = str(result)
+    assert text.startswith("6 variables, 3 clients, 180 rows (method constraint, alpha 0.05)\n")
+    for tail, head in result.graph.arrows:
+        assert f"{tail} → {head}" in text
+    for line in result.graph.lines:
+        assert " — ".join(sorted(line)) in text
+    assert f"mechanisms that differ between clients: {', '.join(sorted(result.changing))}" in text
+    assert DOMAIN not in text
+
+
+def test_edges_make_a_data_frame():
+    frame = pd.DataFrame(EXPECTED["constraint"].edges())
+    assert list(frame.columns[:5]) == ["source", "target", "mark", "p_value", "separating_set"]
+    assert len(frame) == 21
+    assert frame.p_value.between(0, 1).all()
+
+
+def test_a_column_that_is_no_domain_is_noticed():
+    rng = np.random.default_rng(0)
+    result = discover({"x": rng.normal(size=40), "y": rng.normal(size=40), "when": np.arange(40)}, domain="when")
+    assert any("is the domain the right column?" in note for note in result.notes)
+
+
+def test_no_dag_is_made_of_forbidden_arrows():
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=600)
+    b = a + rng.normal(size=600)
+    columns = {"a": a, "b": b, "c": a + b + rng.normal(size=600), "site": np.repeat(["n", "s"], 300)}
+    known = Knowledge(forbidden=[("b", "a"), ("c", "b"), ("a", "c")])
+    result = discover(columns, domain="site", knowledge=known, method="constraint")
+    assert len(result.graph.lines) == 3
+    with pytest.raises(KnowledgeError, match="run in a circle"):
+        result.to_dag()
