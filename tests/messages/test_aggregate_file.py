@@ -56,7 +56,7 @@ SECURE = AggregateMessage(Aggregate.of(COHORT), "a" * 64, 2, without_disclosure_
 OPEN = AggregateMessage(Aggregate.of(COHORT), summaries=dict.fromkeys(COHORT.clients, "b" * 64))
 
 
-def same(one: AggregateMessage, other: AggregateMessage) -> bool:
+def equal_messages(one: AggregateMessage, other: AggregateMessage) -> bool:
     numbers = np.array_equal(one.aggregate.first_moments, other.aggregate.first_moments)
     return numbers and one.aggregate.total == other.aggregate.total and pack_aggregate(one) == pack_aggregate(other)
 
@@ -65,7 +65,7 @@ def same(one: AggregateMessage, other: AggregateMessage) -> bool:
 def test_what_is_packed_is_unpacked(message):
     blob = pack_aggregate(message)
     found = unpack_aggregate(blob, PLAN)
-    assert same(found, message)
+    assert equal_messages(found, message)
     assert (found.masked, found.session, found.threshold) == (message.masked, message.session, message.threshold)
     assert found.without_disclosure_control == message.without_disclosure_control
     assert len(blob) <= max_aggregate_bytes(PLAN)
@@ -89,7 +89,7 @@ def test_every_changed_byte_is_refused():
 
 @pytest.mark.parametrize("blob", [b"", b"\0" * 40, b"\x08" + b"\0" * 7 + b"{}      ", pack_aggregate(OPEN)[:-1]])
 def test_what_is_no_sum_is_refused(blob):
-    with pytest.raises(SummaryFormatError, match="make it again from what the sites sent|was expected"):
+    with pytest.raises(SummaryFormatError, match=r"make it again from what the sites sent|was expected"):
         unpack_aggregate(blob, PLAN)
 
 

@@ -17,8 +17,8 @@ def header_of(blob: bytes) -> bytes:
     return blob[LENGTH_PREFIX.size : LENGTH_PREFIX.size + LENGTH_PREFIX.unpack_from(blob)[0]]
 
 
-def refuse(reason: str, advice: str = "") -> ValueError:
-    return ValueError(f"{reason}; {advice}")
+def refuse(reason: str) -> ValueError:
+    return ValueError(reason)
 
 
 def test_what_is_rendered_is_parsed():

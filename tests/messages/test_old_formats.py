@@ -1,6 +1,6 @@
 """A file of an earlier version gets an error that names both versions and says what to do.
 
-`old_formats.json` holds files that version 0.1.0 wrote before its formats were renumbered: texts as they are, and binary
+`old_formats.json` holds files that version 0.1.0 wrote before its formats were renumbered: texts as they are, binary
 files in base64.
 """
 

@@ -108,7 +108,7 @@ def pack_aggregate(message: AggregateMessage) -> bytes:
         raise SummaryError(
             f"the software {message.software!r} cannot be named in a file; expected 1 to 64 plain letters; shorten it"
         )
-    said = {
+    description = {
         "format": FORMAT,
         "plan": message.aggregate.plan.fingerprint,
         "groups": [[name, list(members)] for name, members in message.aggregate.groups],
@@ -116,7 +116,7 @@ def pack_aggregate(message: AggregateMessage) -> bytes:
         "software": message.software,
         **_origin(message),
     }
-    return _render(said, encode_aggregate(message.aggregate).astype("<u8", copy=False).tobytes())
+    return _render(description, encode_aggregate(message.aggregate).astype("<u8", copy=False).tobytes())
 
 
 def _origin(message: AggregateMessage) -> dict[str, Any]:
@@ -176,26 +176,35 @@ def unpack_aggregate(blob: bytes, plan: StudyPlan) -> AggregateMessage:
     fedcdh.errors.SummaryFormatError: ...
     """
     start = _data_offset(blob, _max_header_bytes(plan))
-    said = _parse_header(blob[LENGTH_PREFIX.size : start])
-    groups = tuple((name, tuple(members)) for name, members in said["groups"])
-    if said["plan"] != plan.fingerprint:
+    description = _parse_header(blob[LENGTH_PREFIX.size : start])
+    groups = tuple((name, tuple(members)) for name, members in description["groups"])
+    if description["plan"] != plan.fingerprint:
         raise PlanMismatchError(
-            f"the sum follows plan {said['plan'][:12]}, not this plan ({plan.fingerprint[:12]}); {_ADVICE}"
+            f"the sum follows plan {description['plan'][:12]}, not this plan ({plan.fingerprint[:12]}); {_ADVICE}"
         )
     clients = sorted(client for _, members in groups for client in members)
     if not plan.client_set.issuperset(clients) or len(set(clients)) != len(clients) or not clients:
         raise UnknownClientError(f"the sum has clients that the plan does not name, or names one twice; {_ADVICE}")
-    if not set(said["without_disclosure_control"]) <= set(clients):
+    if not set(description["without_disclosure_control"]) <= set(clients):
         raise _format_error("it names clients without disclosure control that are not in it")
-    if sorted(said.get("summaries", clients)) != clients:
+    if sorted(description.get("summaries", clients)) != clients:
         raise _format_error("the summaries that it names are not those of its clients")
-    if len(blob) != start + 8 * vector_length(plan, len(groups)) or _render(said, blob[start:]) != blob:
+    if len(blob) != start + 8 * vector_length(plan, len(groups)) or _render(description, blob[start:]) != blob:
         raise _format_error("it was damaged on the way, or is not written in the one way it can be")
     words = np.frombuffer(blob, dtype="<u8", offset=start).astype(np.uint64)
     aggregate = decode_aggregate(words, plan, groups)
-    session, threshold, summaries = said.get("session", ""), said.get("threshold", 0), said.get("summaries", {})
+    session, threshold, summaries = (
+        description.get("session", ""),
+        description.get("threshold", 0),
+        description.get("summaries", {}),
+    )
     return AggregateMessage(
-        aggregate, session, threshold, tuple(said["without_disclosure_control"]), said["software"], summaries
+        aggregate,
+        session,
+        threshold,
+        tuple(description["without_disclosure_control"]),
+        description["software"],
+        summaries,
     )
 
 
@@ -217,30 +226,32 @@ def _max_header_bytes(plan: StudyPlan) -> int:
     return 2000 + 4000 * len(plan.clients)
 
 
-def _render(said: Mapping[str, Any], data: bytes) -> bytes:
-    return render_container(said, "words", "U64", [len(data) // 8], data)
+def _render(description: Mapping[str, Any], data: bytes) -> bytes:
+    return render_container(description, "words", "U64", [len(data) // 8], data)
 
 
 def _parse_header(text: bytes) -> dict[str, Any]:
     """Return the description in the header."""
-    said = parse_container_header(text, FORMAT, _SECURE_KEYS, _format_error, _OPEN_KEYS)
-    digests = [said["session"]] if "session" in said else said["summaries"].values()
+    description = parse_container_header(text, FORMAT, _SECURE_KEYS, _format_error, _OPEN_KEYS)
+    digests = [description["session"]] if "session" in description else description["summaries"].values()
     if (
         not all(map(is_digest, digests))
-        or not SOFTWARE_PATTERN.fullmatch(said["software"])
-        or said.get("threshold", 0) < 0
+        or not SOFTWARE_PATTERN.fullmatch(description["software"])
+        or description.get("threshold", 0) < 0
     ):
         raise _format_error("its header has a digest, a threshold or a software that cannot be")
-    if not all(map(is_name, said["without_disclosure_control"])) or not all(map(_is_group, said["groups"])):
+    if not all(map(is_name, description["without_disclosure_control"])) or not all(
+        map(_is_group, description["groups"])
+    ):
         raise _format_error("its clients are not lists of names")
     lists = (
-        [name for name, _ in said["groups"]],
-        said["without_disclosure_control"],
-        *(members for _, members in said["groups"]),
+        [name for name, _ in description["groups"]],
+        description["without_disclosure_control"],
+        *(members for _, members in description["groups"]),
     )
     if any(found != sorted(set(found)) for found in lists):
         raise _format_error("its lists are out of order, or name one twice")
-    return said
+    return description
 
 
 def _is_group(found: Any) -> bool:
@@ -249,5 +260,5 @@ def _is_group(found: Any) -> bool:
     return bool(found[1]) and all(map(is_name, (found[0], *found[1])))
 
 
-def _format_error(reason: str, advice: str = _ADVICE) -> SummaryFormatError:
-    return SummaryFormatError(f"this is not the file of a sum as it was made ({reason}); {advice}")
+def _format_error(reason: str) -> SummaryFormatError:
+    return SummaryFormatError(f"this is not the file of a sum as it was made ({reason}); {_ADVICE}")

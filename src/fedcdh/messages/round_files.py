@@ -160,11 +160,11 @@ def read_requests(folder: Path, plan: StudyPlan) -> tuple[JointRequest, ...]:
     return tuple(found)
 
 
-def round_budget_to_json(ledger: RoundBudget, plan: StudyPlan) -> str:
+def round_budget_to_json(budget: RoundBudget, plan: StudyPlan) -> str:
     """Write the one text of a budget."""
-    sets = sorted(map(list, ledger.sets))
-    told = {"requests": list(ledger.requests), "sets": sets, "bytes": ledger.bytes}
-    return _seal({"format": ROUND_BUDGET_FORMAT, "plan": plan.fingerprint, **told})
+    sets = sorted(map(list, budget.sets))
+    spent = {"requests": list(budget.requests), "sets": sets, "bytes": budget.bytes}
+    return _seal({"format": ROUND_BUDGET_FORMAT, "plan": plan.fingerprint, **spent})
 
 
 def round_budget_from_json(text: str | bytes, plan: StudyPlan) -> RoundBudget:
@@ -173,15 +173,15 @@ def round_budget_from_json(text: str | bytes, plan: StudyPlan) -> RoundBudget:
     if found["plan"] != plan.fingerprint:
         raise PlanMismatchError("the budget of adaptive rounds belongs to another study; move the file away")
     try:
-        ledger = RoundBudget(
+        budget = RoundBudget(
             tuple(map(str, found["requests"])), frozenset(tuple(s) for s in found["sets"]), found["bytes"]
         )
-        same = round_budget_to_json(ledger, plan).encode() == _to_bytes(text)
+        same = round_budget_to_json(budget, plan).encode() == _to_bytes(text)
     except TypeError:
         same = False
     if not same:
         raise _format_error("it is not written the way this program writes one")
-    return ledger
+    return budget
 
 
 def _seal(document: dict[str, Any]) -> str:
@@ -253,7 +253,7 @@ def pack_answer(message: AnswerMessage, plan: StudyPlan) -> bytes:
     entries = np.concatenate([_flatten(answer) for answer in message.answers]).astype("<i8")
     width = bytes_per_entry(rows)
     planes = np.ascontiguousarray(entries.view(np.uint8).reshape(-1, 8)[:, :width].T)
-    said = {
+    description = {
         "format": ANSWER_FORMAT,
         "plan": plan.fingerprint,
         "request": message.request,
@@ -262,7 +262,7 @@ def pack_answer(message: AnswerMessage, plan: StudyPlan) -> bytes:
         "disclosure_control": message.disclosure_control,
         "software": message.software,
     }
-    return _render_answer(said, planes.data.tobytes(), width)
+    return _render_answer(description, planes.data.tobytes(), width)
 
 
 def unpack_answer(blob: bytes, plan: StudyPlan, request: JointRequest) -> AnswerMessage:
@@ -305,17 +305,18 @@ def unpack_answer(blob: bytes, plan: StudyPlan, request: JointRequest) -> Answer
     if not 0 < length <= _MAX_HEADER_BYTES or LENGTH_PREFIX.size + length > len(blob):
         raise _format_error(f"of its {len(blob)} bytes, {length} belong to the header, as it says")
     start = LENGTH_PREFIX.size + length
-    said = _parse_answer_header(blob[LENGTH_PREFIX.size : start])
-    width, count = bytes_per_entry(said["rows"]), sum(count_entries(plan, names) for names in request.sets)
-    if said["plan"] != plan.fingerprint or said["request"] != request.digest:
+    description = _parse_answer_header(blob[LENGTH_PREFIX.size : start])
+    width, count = bytes_per_entry(description["rows"]), sum(count_entries(plan, names) for names in request.sets)
+    if description["plan"] != plan.fingerprint or description["request"] != request.digest:
         raise PlanMismatchError(
             "the answer belongs to another request or another plan; ask the site to answer this request"
         )
-    if said["client"] not in plan.clients:
+    if description["client"] not in plan.clients:
         raise UnknownClientError(
-            f"there is an answer of {said['client'][:80]!r}, which the plan does not name; correct the name at the site"
+            f"there is an answer of {description['client'][:80]!r}, which the plan does not name; correct the name at "
+            "the site"
         )
-    if len(blob) != start + width * count or _render_answer(said, blob[start:], width) != blob:
+    if len(blob) != start + width * count or _render_answer(description, blob[start:], width) != blob:
         raise _format_error("it was damaged on the way, or is not written in the one way it can be")
     planes = np.frombuffer(blob, dtype=np.uint8, offset=start).reshape(width, count)
     entries = np.zeros(count, dtype="<i8")
@@ -323,9 +324,9 @@ def unpack_answer(blob: bytes, plan: StudyPlan, request: JointRequest) -> Answer
     entries >>= 8 * (8 - width)
     return AnswerMessage(
         request.digest,
-        tuple(_split_answers(entries, plan, request, said)),
-        said["disclosure_control"],
-        said["software"],
+        tuple(_split_answers(entries, plan, request, description)),
+        description["disclosure_control"],
+        description["software"],
     )
 
 
@@ -339,7 +340,7 @@ def _flatten(answer: JointSummary) -> Integers:
 
 
 def _split_answers(
-    entries: Integers, plan: StudyPlan, request: JointRequest, said: Mapping[str, Any]
+    entries: Integers, plan: StudyPlan, request: JointRequest, description: Mapping[str, Any]
 ) -> list[JointSummary]:
     found, start = [], 0
     for names in request.sets:
@@ -350,18 +351,18 @@ def _split_answers(
         own += np.triu(own, 1).T
         block, start = entries[start : (end := start + columns * plan.layout.n_columns)], end
         cross = block.reshape(columns, plan.layout.n_columns).astype(np.int64)
-        found.append(JointSummary(plan.fingerprint, said["client"], names, said["rows"], own, cross))
+        found.append(JointSummary(plan.fingerprint, description["client"], names, description["rows"], own, cross))
     return found
 
 
-def _render_answer(said: Mapping[str, Any], data: bytes, width: int) -> bytes:
-    return render_container(said, "answers", "U8", [width, len(data) // width], data)
+def _render_answer(description: Mapping[str, Any], data: bytes, width: int) -> bytes:
+    return render_container(description, "answers", "U8", [width, len(data) // width], data)
 
 
 def _parse_answer_header(text: bytes) -> dict[str, Any]:
     """Return the description in the header of an answer."""
     kinds = {"plan": str, "request": str, "client": str, "rows": int, "disclosure_control": bool, "software": str}
-    said = parse_container_header(text, ANSWER_FORMAT, kinds, _format_error)
-    if not 0 < said["rows"] <= MAX_ROWS or not SOFTWARE_PATTERN.fullmatch(said["software"]):
+    description = parse_container_header(text, ANSWER_FORMAT, kinds, _format_error)
+    if not 0 < description["rows"] <= MAX_ROWS or not SOFTWARE_PATTERN.fullmatch(description["software"]):
         raise _format_error("its header has a number of rows or a software that cannot be")
-    return said
+    return description

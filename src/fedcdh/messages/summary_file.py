@@ -163,8 +163,8 @@ def unpack_summary(blob: bytes, plan: StudyPlan) -> SummaryMessage:
             f"make it; {RESEND_ADVICE}"
         )
     in_order = {name: header.missing[name] for name in plan.names}  # the file is sorted by name
-    said = header.rows_read, in_order, header.replicate, header.original, header.noise**2
-    summary = Summary(header.plan, (header.client,), moments, *said)
+    rest = header.rows_read, in_order, header.replicate, header.original, header.noise**2
+    summary = Summary(header.plan, (header.client,), moments, *rest)
     return SummaryMessage(summary, header.disclosure_control, header.software)
 
 
@@ -283,9 +283,19 @@ def _build_header(message: SummaryMessage) -> SummaryHeader:
             "replicate the digest of the summary it was drawn from; set original=summary.digest"
         )
     missing = {name: int(count) for name, count in summary.missing.items()}
-    counts, columns = (summary.rows, int(summary.rows_read), missing), len(summary.moments)
-    said, drawn = (bool(message.disclosure_control), message.software), (int(summary.replicate), summary.original)
-    return SummaryHeader(summary.plan, summary.clients[0], *counts, columns, *said, *drawn, isqrt(summary.noise))
+    return SummaryHeader(
+        plan=summary.plan,
+        client=summary.clients[0],
+        rows=summary.rows,
+        rows_read=int(summary.rows_read),
+        missing=missing,
+        columns=len(summary.moments),
+        disclosure_control=bool(message.disclosure_control),
+        software=message.software,
+        replicate=int(summary.replicate),
+        original=summary.original,
+        noise=isqrt(summary.noise),
+    )
 
 
 def _check_with_plan(header: SummaryHeader, plan: StudyPlan) -> None:

@@ -130,10 +130,10 @@ class SummaryHeader:
         str
             64 hexadecimal digits.
         """
-        said = hashlib.sha256(to_canonical_json(self._fields()).encode("utf-8"))
-        said.update(b"\0")
-        said.update(data)
-        return said.hexdigest()
+        hasher = hashlib.sha256(to_canonical_json(self._fields()).encode("utf-8"))
+        hasher.update(b"\0")
+        hasher.update(data)
+        return hasher.hexdigest()
 
     def _fields(self) -> dict[str, Any]:
         named = {name: getattr(self, name) for name in _KEYS if name not in ("digest", "format", "missing")}

@@ -108,10 +108,10 @@ class Summary:
     def digest(self) -> str:
         """Return the SHA-256 of the plan's fingerprint and all numbers: rows read, missing values by name, moments."""
         counts = [self.rows_read, *(self.missing[name] for name in sorted(self.missing))]
-        said = hashlib.sha256(self.plan.encode("utf-8") + np.array(counts, dtype="<i8").tobytes())
-        said.update(self.moments.astype("<i8", order="C", copy=False).ravel().data)
-        said.update(str(self.noise).encode() if self.noise else b"")
-        return said.hexdigest()
+        hasher = hashlib.sha256(self.plan.encode("utf-8") + np.array(counts, dtype="<i8").tobytes())
+        hasher.update(self.moments.astype("<i8", order="C", copy=False).ravel().data)
+        hasher.update(str(self.noise).encode() if self.noise else b"")
+        return hasher.hexdigest()
 
     def constant_variables(self, plan: StudyPlan) -> tuple[str, ...]:
         """Return the variables with only one value in all these rows; none with noise, which hides them.
