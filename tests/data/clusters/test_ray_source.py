@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 import os
+import sys
 from functools import partial
 from itertools import combinations
 
@@ -43,6 +44,8 @@ def cluster():
     """Two worker processes that only this machine can reach."""
     quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
     data.DataContext.get_current().enable_progress_bars = False
+    for module in (clustered, sys.modules[__name__]):  # the workers do not have the folders of tests in their path
+        ray.cloudpickle.register_pickle_by_value(module)
     ray.init(num_cpus=2, _node_ip_address="127.0.0.1", object_store_memory=1 << 28, **quiet)
     yield
     ray.shutdown()
@@ -109,7 +112,7 @@ def test_no_rows_are_refused_as_on_one_core():
     nothing = data.from_pandas(TABLE.iloc[:0])
     with pytest.raises(DataError, match="client 'north' has no rows"):
         summarize(RayRows(nothing), PLAN, "north")
-    with pytest.raises(DataError, match=r"RayRows is of a ray\.data\.Dataset, but found DataFrame"):
+    with pytest.raises(DataError, match=r"found DataFrame, but RayRows expects a ray\.data\.Dataset"):
         RayRows(TABLE)
     with pytest.raises(DataError, match=r"the Ray dataset: there is no column 'age' \(there are 'day', 'x'"):
         list(RayRows(nothing).batches({"age": "continuous"}))
@@ -143,11 +146,11 @@ def test_tests_are_answered_by_ray_and_the_answers_are_the_same(by_ray, monkeypa
     )  # so few numbers at a time that there are many parts
     basis = Basis.of(studies.cohort_of(studies.mixed(4)))
     conditions = [frozenset[str](), frozenset({DOMAIN}), frozenset({"flag"})]
-    questions = [
+    queries = [
         Query(x, y, given) for x, y in combinations(sorted(set(basis.spans) - {"flag"}), 2) for given in conditions
     ]
-    questions += [Query(DOMAIN, "age", frozenset({"dose"})), Query(DOMAIN, "group")]
-    assert RegressionTest(basis, pool=by_ray)(questions) == RegressionTest(basis)(questions)
+    queries += [Query(DOMAIN, "age", frozenset({"dose"})), Query(DOMAIN, "group")]
+    assert RegressionTest(basis, pool=by_ray)(queries) == RegressionTest(basis)(queries)
 
 
 def test_what_all_parts_share_does_not_go_along_with_each(by_ray):
