@@ -1,4 +1,4 @@
-"""One look at rows: however they are cut, ordered and shared out, the same sums, the same figures, the same verdict."""
+"""One scan of the rows gives the same result for any partition of them."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from fedcdh.data.table import to_table
 from fedcdh.errors import SettingsError, SummaryError
 from fedcdh.privacy.disclosure.leverage import compute_leverages
 from fedcdh.privacy.disclosure.row_scan import RowScan, ScanOptions, scan_rows
-from fedcdh.privacy.disclosure.small_cells import CellCounter, _format_value
 from fedcdh.privacy.releases import ReleaseContext, release_summary
 from fedcdh.summaries import summary as summary_module
 from fedcdh.summaries.accumulator import summarize
-from fedcdh.summaries.encoder import Encoder, _arcsinh
-from fedcdh.summaries.features import Fourier, Hermite
+from fedcdh.summaries.encoder import Encoder
 from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
 
 PLAN = StudyPlan(
     (Continuous("x", 1.0, 2.0), Continuous("n", 1.0, 1.5), Continuous("c", 0.5, 3.0), Categorical("g", ("a", "b"))),
     ("north", "south"),
 )
+
+
 ALL = ScanOptions(max_discrete_values=3, max_leverage=0.6, secret=b"of the site")
 
 
@@ -52,6 +52,8 @@ class InParts:
 
 
 cells = st.one_of(st.integers(-2, 2).map(float), st.floats(-50, 50))
+
+
 rows = st.lists(
     st.tuples(
         st.one_of(st.none(), cells),
@@ -214,142 +216,3 @@ def test_files_are_shared_out_among_workers(tmp_path, ending):
     source = open_tables(path, progress=lambda count, share: read.append(count), batch_rows=500)
     assert summarize(source, STUDY, "north", workers=2) == summarize(frame, STUDY, "north")
     assert sum(read) == 3000
-
-
-# The quick way to features
-
-
-@settings(deadline=None, max_examples=40)
-@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30), st.sampled_from([Hermite(), Hermite(8, 0.5)]))
-def test_the_quick_arcsinh_gives_the_same_whole_numbers(values, family):
-    plan = StudyPlan((Continuous("x", 0.3, 1.7, 0.1, 0.9),), ("north",), family)
-    data = to_table({"x": values})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fedcdh.summaries.encoder._MIN_SMOOTH_BANDWIDTH", np.inf)
-        exact = Encoder(plan, "north")
-    assert not exact._smooth
-    assert np.array_equal(Encoder(plan, "north")(data), exact(data))
-
-
-def test_the_quick_arcsinh_is_near_numpys_and_ties_are_left_to_that():
-    values = np.concatenate([np.linspace(-40, 40, 20_001), 10.0 ** np.arange(-300, 150, 7.0)])
-    assert np.abs(_arcsinh(values) - np.arcsinh(values)).max() < 1e-12
-    near = np.abs(values) < 100
-    assert np.abs(_arcsinh(values) - np.arcsinh(values))[near].max() < 4e-15
-    plan, calls = StudyPlan((Continuous("x"),), ("north",)), []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fedcdh.summaries.encoder._TIE_TOLERANCE", 0.5)  # everything is one
-        patch.setattr(np, "arcsinh", lambda found, exact=np.arcsinh: calls.append(1) or exact(found))
-        Encoder(plan, "north")(to_table({"x": values}))
-    assert calls
-
-
-@pytest.mark.parametrize("family", [Hermite(), Fourier()])
-def test_features_are_those_that_anybody_would_write(family):
-    values = np.random.default_rng(5).standard_t(3, 5000)
-    plan = StudyPlan((Continuous("x", 0.2, 1.5, 0.1, 0.8),), ("north",), family)
-    standardised = np.clip((values - 0.2) / 1.5, -30, 30)
-    inside = np.arcsinh((standardised * 1.5 + 0.2 - 0.1) / 0.8) if family.compresses_tails else standardised
-    linear = standardised / 30
-    plain = np.stack([np.ones(5000), linear, linear**2, *family.iter_columns(inside)])
-    assert np.abs(Encoder(plan, "north")(to_table({"x": values})) / 2**18 - plain).max() <= 2.0**-19 + 1e-12
-
-
-# Few values, in parts
-
-
-def test_values_that_are_many_in_one_part_or_in_all_together_are_many():
-    plan = StudyPlan((Continuous("v"), Continuous("w"), Categorical("g", ("a", "b"))), ("north",))
-
-    def counted(v, w, g="a") -> CellCounter:
-        few = CellCounter(plan, 3)
-        few(to_table({"v": v, "w": w, "g": [g] * len(v)}))
-        return few
-
-    here, there = counted([1, 2], [5, 5]), counted([1, 3], [5, 6], "b")
-    assert (here + there).cells == (there + here).cells
-    assert (here + there).cells["value 1 of 'v' with 5 of 'w'"] == 2
-    many = counted([1, 2, 3, 4], [5, 5, 5, 5])
-    assert not any(cell.startswith("value") and "of 'v'" in cell for cell in (here + many).cells)
-    assert (here + many).cells["value 5 of 'w' with 'a' of 'g'"] == 6
-    together = here + there + counted([7], [5])
-    assert not any(cell.startswith("value 1 of 'v'") for cell in together.cells)
-
-
-def test_a_label_in_two_spellings_is_one():
-    """As pandas writes whole numbers where one file has gaps and another has none."""
-    plan = StudyPlan((Continuous("v"), Categorical("ward", ("1", "2.0"))), ("north",))
-    few = CellCounter(plan, 3)
-    few(to_table({"v": [0, 0, 0, 1, 1], "ward": ["1", "1.0", "2.0", "1.0", "1.0"]}))
-    assert few.cells["value 0 of 'v' with '1' of 'ward'"] == 2
-    assert few.cells["value 0 of 'v' with '2.0' of 'ward'"] == 1
-    assert few.cells["value 1 of 'v' with '1' of 'ward'"] == 2
-    assert not any("'1.0'" in cell for cell in few.cells)
-
-
-@pytest.mark.parametrize("threads", [(0, 0), (0, 1), (1, 0)])
-def test_a_value_that_many_have_is_one_wherever_they_stand(threads):
-    plan, rng = StudyPlan((Continuous("cost"), Categorical("g", ("a", "b"))), ("north",)), np.random.default_rng(8)
-    cost, g = np.where(rng.random(4000) < 0.6, 0.0, rng.random(4000)), np.repeat("b", 4000)
-    cost[:600], cost[2000:2600] = 0.0, rng.random(600)  # the first rows of one block all have it, of the other none
-    g[[*range(1000, 1020), *range(3000, 3020)]], cost[1000:1020], cost[3000:3020] = "a", 0.0, 0.0
-    cost[3005] = 0.5
-    found = [CellCounter(plan, 20), CellCounter(plan, 20)]
-    for start, thread in zip((0, 2000), threads, strict=True):
-        found[thread](to_table({"cost": cost, "g": g}).slice_rows(start, 2000))
-    assert (found[0] + found[1]).cells["a value of 'cost' that few people share, with 'a' of 'g'"] == 1
-
-
-@settings(deadline=None, max_examples=60)
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from([0.0, -0.0, 1.0, 2.0, 3.0, 4.0]),
-            st.sampled_from([0.0, 1.0, 7.5, 8.5, 9.5]),
-            st.sampled_from(["a", "b", "c"]),
-        ),
-        min_size=1,
-        max_size=40,
-    ),
-    st.lists(st.integers(0, 3), min_size=40, max_size=40),
-)
-def test_cells_are_those_of_the_rows_whoever_counts_which(found, whose):
-    plan = StudyPlan((Continuous("v"), Continuous("w"), Categorical("g", ("a", "b", "c"))), ("north",))
-    parts = [CellCounter(plan, 3) for _ in range(4)]
-    for row, part in zip(found, whose, strict=False):
-        parts[part](to_table({name: [cell] for name, cell in zip(plan.names, row, strict=True)}))
-    v, w, g = (np.array(column) for column in zip(*found, strict=True))
-    v, plain = v + 0.0, {}  # -0.0 is 0.0
-    few = {name: column for name, column in (("v", v), ("w", w)) if len(set(column)) <= 3}
-    for name, column in few.items():
-        plain |= {f"value {_format_value(x)} of {name!r}": (column == x).sum() for x in set(column.tolist())}
-        for other, labels in {**few, "g": g}.items():
-            if other > name or other == "g":
-                plain |= {
-                    f"value {_format_value(x)} of {name!r} with {_format_value(y)} of {other!r}": both
-                    for x in set(column.tolist())
-                    for y in set(labels.tolist())
-                    if (both := ((column == x) & (labels == y)).sum())
-                }
-    for name, column in (("v", v), ("w", w)):
-        values, counts = np.unique(column, return_counts=True)
-        often = values[counts >= max(2, 0.15 * len(column))]
-        for other, labels in {**few, "g": g}.items() if name not in few and len(often) else ():
-            plain |= {
-                f"a value of {name!r} that few people share, with {_format_value(y)} of {other!r}": (
-                    (labels == y) & ~np.isin(column, often)
-                ).sum()
-                for y in set(labels.tolist())
-            }
-    assert reduce(CellCounter.__add__, parts).cells == plain
-
-
-def test_values_from_very_many_parts_take_bounded_memory():
-    plan, rng = StudyPlan((Continuous("v"), Categorical("g", ("a", "b"))), ("north",)), np.random.default_rng(2)
-    total = CellCounter(plan, 3)
-    for _ in range(50):
-        part = CellCounter(plan, 3)
-        part(to_table({"v": np.append(rng.random(10), np.zeros(5)), "g": rng.choice(["a", "b"], 15)}))
-        total += part
-        assert len(pickle.dumps(total)) < 100_000
-    assert 495 <= sum(total.cells.values()) <= 50 * 10  # who has another value than 0, but for those in its bucket

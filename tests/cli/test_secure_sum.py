@@ -1,0 +1,196 @@
+"""Secure aggregation by file, from the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+import studies
+from masked_studies import ROUNDS, same
+
+from fedcdh._io.storage import write_atomically
+from fedcdh.cli import main
+from fedcdh.cli.simulate import to_csv
+from fedcdh.discovery.api import discover_from
+from fedcdh.messages.aggregate_file import unpack_aggregate
+from fedcdh.messages.signing import SigningKey
+from fedcdh.messages.study_file import Study
+from fedcdh.privacy.ledger import ReleaseLedger
+from fedcdh.privacy.secure_aggregation import codec
+from fedcdh.privacy.secure_aggregation.messages import (
+    Roster,
+)
+from fedcdh.privacy.secure_aggregation.session import REQUEST_FILE_NAMES
+from fedcdh.reporting.result_files import render_result_json
+from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.aggregation import Aggregate, add_up
+
+
+@pytest.fixture
+def by_file(tmp_path, monkeypatch):
+    """A coordinator's folder, and a folder of every site, with its key and its data."""
+    return Mailed.of(tmp_path, monkeypatch, studies.numbers(3, (200, 160, 180, 170), 2))
+
+
+OWN = ("--ledger", "releases.jsonl")
+
+
+@dataclass
+class Mailed:
+    """People who run commands and mail files."""
+
+    root: Path
+    monkeypatch: pytest.MonkeyPatch
+    tables: studies.Tables
+    study: Study
+
+    @classmethod
+    def of(cls, root: Path, monkeypatch: pytest.MonkeyPatch, tables: studies.Tables) -> Mailed:
+        keys = {client: SigningKey.generate() for client in tables}
+        study = Study(studies.plan_of(tables), keys={client: key.public for client, key in keys.items()})
+        for client, table in tables.items():
+            rows = zip(*(column.tolist() for column in table.values()), strict=True)
+            write_atomically(root / client / "data.csv", to_csv(table, rows))
+            write_atomically(root / client / "site.key", keys[client].to_pem(), private=True)
+        write_atomically(root / "study.plan.json", study.to_json())
+        return cls(root, monkeypatch, tables, study)
+
+    def site(self, client: str, request: str, *arguments: str, code: int = 0) -> None:
+        """A site answers a round; its answer goes to the coordinator's folder."""
+        self.monkeypatch.chdir(self.root / client)
+        asked = self.root / "rounds" / request
+        assert (
+            main(
+                [
+                    "secure-sum",
+                    "join",
+                    "../study.plan.json",
+                    str(asked),
+                    "data.csv",
+                    "--client",
+                    client,
+                    *OWN,
+                    *arguments,
+                ]
+            )
+            == code
+        )
+        for answer in Path().glob(f"{client}.*"):
+            if answer.suffix in {f".{round_}" for round_ in ROUNDS}:
+                (self.root / "rounds" / answer.name).write_bytes(answer.read_bytes())
+
+    def coordinator(self, *arguments: str, code: int = 0) -> None:
+        self.monkeypatch.chdir(self.root)
+        assert main(["secure-sum", "run", "study.plan.json", "rounds", *arguments]) == code
+
+    def run(self, gone: dict[str, str], *arguments: str) -> Aggregate:
+        self.coordinator(*arguments)
+        for place, (request, round_) in enumerate(zip(REQUEST_FILE_NAMES.values(), ROUNDS, strict=True)):
+            for client in self.tables:
+                if ROUNDS.index(gone.get(client, "opened")) > place or client not in gone:
+                    self.site(client, request)
+            self.coordinator(*(["--go-on"] if round_ in gone.values() else []))
+        blob = (self.root / "study.aggregate").read_bytes()
+        return unpack_aggregate(blob, self.study.plan).aggregate
+
+
+def test_by_file_the_sum_and_the_result_are_the_plain_ones(by_file, capsys):
+    found = by_file.run({})
+    cohort = add_up(
+        [summarize(table, by_file.study.plan, client) for client, table in by_file.tables.items()], by_file.study.plan
+    )
+    assert same(found, Aggregate.of(cohort))
+    assert main(["discover", "study.plan.json", "study.aggregate", "-o", "masked"]) == 0
+    said = capsys.readouterr().out
+    assert "rows and the means of every client" in said
+    assert Path("masked/result.json").read_text() == render_result_json(
+        discover_from(Aggregate.of(cohort), cohort.plan)
+    )
+    for client in by_file.tables:
+        assert '"secrets": null' in (by_file.root / client / f"masking-state-{client}.json").read_text()
+
+
+def test_by_file_a_site_may_leave(by_file):
+    found = by_file.run({"site2": "masked"})
+    assert found.clients == ("site0", "site1", "site3")
+    summaries = [summarize(t, by_file.study.plan, c) for c, t in by_file.tables.items() if c != "site2"]
+    assert same(found, Aggregate.of(add_up(summaries, by_file.study.plan, without=("site2",))))
+
+
+def test_by_file_the_coordinator_says_who_is_missing_and_goes_on_only_when_told(by_file, capsys):
+    by_file.coordinator()
+    for client in ("site0", "site1", "site3"):
+        by_file.site(client, "1-terms.json")
+    capsys.readouterr()
+    by_file.coordinator()
+    assert "Answers of site2" in capsys.readouterr().out
+    assert not (by_file.root / "rounds" / "2-roster.json").exists()
+    by_file.coordinator("--go-on")
+    assert (by_file.root / "rounds" / "2-roster.json").exists()
+
+
+def test_by_file_refusals_have_exit_codes_and_leave_no_answer(by_file, capsys):
+    by_file.coordinator()
+    by_file.site("site0", "1-terms.json", "--policy", "nowhere.toml", code=7)
+    for client in by_file.tables:
+        by_file.site(client, "1-terms.json")
+    by_file.coordinator()
+    roster = by_file.root / "rounds" / "2-roster.json"
+    text = roster.read_bytes()
+    other = Roster(*(getattr(codec.read_message(text, by_file.study.plan, Roster), name) for name in ("terms", "keys")))
+    cut = replace(other, keys=other.keys[:-1])
+    roster.write_bytes(replace(cut, keys=cut.keys[1:]).to_bytes())
+    capsys.readouterr()
+    by_file.site("site1", "2-roster.json", code=1)
+    assert "Expected at least 3" in capsys.readouterr().err
+    assert not (by_file.root / "site1" / "site1.shares").exists()
+    roster.write_bytes(text)
+    by_file.site("site1", "2-roster.json")
+    by_file.coordinator("--group", "site0=a", code=1)
+
+
+def test_by_file_the_policy_of_a_site_holds(by_file, capsys):
+    (by_file.root / "site1" / "policy.toml").write_text("min_rows = 161\n")
+    by_file.coordinator()
+    for request in ("1-terms.json", "2-roster.json", "3-delivery.json"):
+        for client in by_file.tables:
+            refused = client == "site1" and request == "3-delivery.json"
+            by_file.site(client, request, code=7 if refused else 0)
+        by_file.coordinator()
+    assert "161" in capsys.readouterr().err
+    assert not (by_file.root / "site1" / "site1.masked").exists()
+
+
+def test_by_file_what_left_under_masks_does_not_leave_plainly_by_the_same_plan(by_file, capsys):
+    by_file.run({})
+    by_file.monkeypatch.chdir(by_file.root / "site0")
+    told = [entry.release.kind for entry in ReleaseLedger(Path(OWN[1])).entries()]
+    assert told == ["masked"]
+    capsys.readouterr()
+    assert main(["summarize", "../study.plan.json", "data.csv", "--client", "site0", *OWN]) == 7
+    assert "left under masks" in capsys.readouterr().err
+    assert not Path("site0.summary").exists()
+    renamed = replace(by_file.study, plan=replace(by_file.study.plan, study="without masks"))
+    Path("renamed.plan.json").write_text(renamed.to_json())
+    assert main(["summarize", "renamed.plan.json", "data.csv", "--client", "site0", *OWN]) == 0
+
+
+def test_by_file_masks_over_what_left_plainly_hide_nothing_and_are_free(by_file):
+    by_file.monkeypatch.chdir(by_file.root / "site0")
+    assert main(["summarize", "../study.plan.json", "data.csv", "--client", "site0", *OWN]) == 0
+    by_file.run({})
+    by_file.monkeypatch.chdir(by_file.root / "site0")
+    assert main(["summarize", "../study.plan.json", "data.csv", "--client", "site0", *OWN]) == 0
+    assert [entry.release.kind for entry in ReleaseLedger(Path(OWN[1])).entries()] == ["summary"]
+
+
+def test_by_file_a_site_that_lost_its_memory_begins_no_second_sum(by_file, capsys):
+    by_file.run({"site2": "masked"})
+    memory = by_file.root / "site0" / "masking-state-site0.json"
+    memory.rename(memory.with_name("elsewhere.json"))
+    capsys.readouterr()
+    by_file.site("site0", "1-terms.json", code=1)
+    assert "--state" in capsys.readouterr().err
+    by_file.site("site0", "1-terms.json", "--state", "elsewhere.json")
+    assert not memory.exists()
