@@ -87,3 +87,24 @@ def test_rows_in_common_are_seen_and_others_are_not(seed):
     assert sketch(numbers).shares(sketch(np.concatenate([numbers[:600], rng.standard_normal(1400)])))
     years = np.round(rng.normal(50, 15, 2000))
     assert sketch(years).shares(sketch(years[:-30]))
+
+
+def sketch_of(values: object) -> ValueSketch:
+    sketcher = RowSketcher(b"secret")
+    sketcher.add_values(to_table({"v": values}))
+    return sketcher.columns["v"]
+
+
+@pytest.mark.parametrize(("count", "discrete"), [(20, True), (21, False)])
+def test_a_column_of_twenty_values_is_discrete(count, discrete):
+    sketch = sketch_of(np.repeat(np.arange(float(count)), 3))
+    assert np.count_nonzero(sketch.counts) == count, "no two values share a bucket"
+    assert sketch.discrete == discrete
+
+
+@pytest.mark.parametrize(("twice", "distinct"), [(5, True), (6, False)])
+def test_values_are_distinct_up_to_one_and_a_half_squares_per_value(twice, distinct):
+    """With d values that occur twice among 20, the squares add up to 20 + 2 d."""
+    sketch = sketch_of([*range(20 - twice), *range(twice)])
+    assert (sketch.counts**2).sum() == 20 + 2 * twice, "no two values share a bucket"
+    assert sketch.distinct == distinct
