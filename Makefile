@@ -48,7 +48,7 @@ test-dowhy: $(DOWHY)/ready ## run the round trips of exports with DoWhy, in an e
 	$(DOWHY)/bin/pytest tests/graphs/convert tests/docs/test_exports_page.py
 
 test-flower: $(FLOWER)/ready ## run online studies over Flower on the loopback, in an environment of its own: it holds typer back
-	$(FLOWER)/bin/pytest -W ignore::DeprecationWarning tests/federation
+	$(FLOWER)/bin/pytest -W ignore::DeprecationWarning tests/federation/flower
 
 test-encrypted: $(ENCRYPTED)/ready ## run the sums under homomorphic encryption, in an environment of its own: TenSEAL is built for few Pythons
 	$(ENCRYPTED)/bin/pytest tests/privacy/test_homomorphic.py

@@ -33,7 +33,7 @@ def test_the_line_of_a_command_is_the_first_line_of_its_help(words, entry, capsy
     assert main([*words.split(), "--help"]) == 0
     shown = capsys.readouterr().out
     assert entry.summary in shown.splitlines()
-    assert f"fedcdh {words}" in shown.split("Examples:")[1]
+    assert f"fedcdh {words}" in shown.split("For example:")[1]
     assert "<bool>" not in shown
 
 

@@ -38,7 +38,7 @@ POOLED = studies.pooled_table(TABLES)
         (TABLES, {"alpha": 1.5}, SettingsError, "alpha is 1.5"),
         (TABLES, {"max_conditioning_size": -1}, ValueError, "max_conditioning_size is -1"),
         (TABLES, {"variables": ["age", "weight"]}, DataError, r"client 'clinic a': there is no column 'weight'"),
-        (TABLES, {"variables": []}, PlanError, "one or more variables"),
+        (TABLES, {"variables": []}, PlanError, "expected at least one"),
         (TABLES, {"kinds": {"weight": "continuous"}}, DataError, "'weight'.*client 'clinic a' has no such column"),
         (POOLED, {}, DataError, "which client a row belongs to"),
         (pd.DataFrame(POOLED), {}, DataError, "which client a row belongs to"),

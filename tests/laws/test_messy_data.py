@@ -323,9 +323,9 @@ def test_one_client_only(method):
     result = studies.found({"here": base()["site0"]}, method=method)
     assert DOMAIN not in result.augmented.nodes
     assert result.changing == frozenset()
-    assert result.notes[0] == "only one client: which mechanisms differ between clients cannot be asked"
+    assert result.notes[0] == "there is only one client: the result cannot say which mechanisms differ between clients"
     for shown in (str(result), result._repr_html_()):
-        assert "differ between clients: could not be asked: only one client" in shown
+        assert "differ between clients: unknown, because there is only one client" in shown
         assert "none found" not in shown
     one_site = {"site": ["here"] * 60, **base()["site0"]}
     assert studies.same_findings(studies.found(one_site, domain="site", method=method), result, within=0.0)

@@ -1,4 +1,4 @@
-"""What a person sees: sentences, tables and progress bars; for programs, one JSON object."""
+"""Output for a person: sentences, tables and progress bars; for programs, one JSON object."""
 
 from __future__ import annotations
 

@@ -47,7 +47,6 @@ def describe_error(problem: FedCDHError, options: Collection[str]) -> str:
 
 def report_errors(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
     """Wrap a command so that its errors become sentences and exit codes."""
-
     options = inspect.signature(command).parameters
 
     @functools.wraps(command)

@@ -68,7 +68,7 @@ def aggregate_command(
     Every summary is checked as discover does; one at a time is in memory. The unfinished sum is kept beside the output
     until all summaries are in it. Run the command again after a stop, or when more summaries have come.
 
-    Examples:
+    For example:
 
       fedcdh aggregate study.plan.json inbox/ -o study.aggregate
 

@@ -57,7 +57,7 @@ def answer_command(
     The question is how a few variables act together; the rows must be those of the summary. The plan limits the
     number of questions and bytes, and the ledger counts them.
 
-    Examples:
+    For example:
 
       fedcdh rounds answer study.plan.json rounds/request-001.json data.parquet --client north
     """

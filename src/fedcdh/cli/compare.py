@@ -28,7 +28,7 @@ def compare_command(
     The table shows precision, recall, F1 and the structural Hamming distance of edges, directions and changing
     mechanisms.
 
-    Examples:
+    For example:
 
       fedcdh compare result/ study/truth.json
     """

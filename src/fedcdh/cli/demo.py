@@ -31,7 +31,7 @@ def demo_command(
 
     The result is compared with the true graph of the simulation.
 
-    Examples:
+    For example:
 
       fedcdh demo
     """

@@ -68,7 +68,7 @@ def discover_command(
 
     The result folder holds result.json, edges.csv, graph.dot and graph.txt.
 
-    Examples:
+    For example:
 
       fedcdh discover study.plan.json *.summary -o result/
 

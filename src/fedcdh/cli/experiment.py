@@ -45,7 +45,7 @@ def experiment_command(
     All methods run on the same simulated studies. A run that was stopped continues when the same command is given
     again. "list" names the experiments, "all" runs them, "page" makes one page of all results in the folder.
 
-    Examples:
+    For example:
 
       fedcdh experiment list
 

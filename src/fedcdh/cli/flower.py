@@ -31,7 +31,7 @@ def init_command(
 
     `flwr run` takes the folder as it is.
 
-    Examples:
+    For example:
 
       fedcdh flower init heart-study
     """
@@ -58,7 +58,7 @@ def trial_command(
     The trial has simulated sites, certificates, keys, a SuperLink and SuperNodes with TLS. Every command is printed
     before it runs. All processes listen on 127.0.0.1 only and are stopped at the end.
 
-    Examples:
+    For example:
 
       fedcdh flower trial flower-trial
     """
@@ -71,7 +71,7 @@ def trial_command(
         raise SettingsError(f"The folder {folder} is not empty. Choose another folder.")
     find_program("flower-superlink")
     _write_sites(folder, names, rows, seed)
-    with LocalTrial(folder, say=lambda line: out.say(f"$ {line}")) as trial:
+    with LocalTrial(folder, report=lambda line: out.say(f"$ {line}")) as trial:
         trial.prepare()
         trial.start_link()
         for name in names:

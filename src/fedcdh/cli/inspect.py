@@ -35,7 +35,7 @@ def inspect_command(
 
     The description is in plain words and numbers: what anybody who receives the file can compute from it.
 
-    Examples:
+    For example:
 
       fedcdh inspect north.summary
 

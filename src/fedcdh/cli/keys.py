@@ -48,7 +48,7 @@ def new_command(
 
     Send the public key to the coordinator once, over a channel you trust. The private key never leaves this site.
 
-    Examples:
+    For example:
 
       fedcdh keys new
 
@@ -85,7 +85,7 @@ def sign_command(
 
     The signature is written beside the file, as FILE.sig.
 
-    Examples:
+    For example:
 
       fedcdh keys sign study.plan.json
     """
@@ -117,7 +117,7 @@ def verify_command(
 
     The check also shows that the file is unchanged since.
 
-    Examples:
+    For example:
 
       fedcdh keys verify study.plan.json --by site.pub
     """

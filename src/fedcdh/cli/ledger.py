@@ -25,7 +25,7 @@ def show_command(path: LedgerFile = None, quiet: Quiet = False, as_json: AsJson 
 
     The list has the time, the kind, the plan and the number of rows of each release. It holds no data.
 
-    Examples:
+    For example:
 
       fedcdh ledger show
 
@@ -68,7 +68,7 @@ def verify_command(
 
     The check finds lines that were changed, removed, added or moved.
 
-    Examples:
+    For example:
 
       fedcdh ledger verify
 
@@ -106,7 +106,7 @@ def withdraw_command(
     It then no longer counts against later releases. Be sure: if the file was sent after all, the next release about
     nearly the same rows can reveal single people.
 
-    Examples:
+    For example:
 
       fedcdh ledger withdraw 1 --reason "a column was wrong; the file was deleted before it was sent"
     """

@@ -102,7 +102,7 @@ def plan_command(
 
     A plan comes from the sites' profiles, from a declaration, or from both.
 
-    Examples:
+    For example:
 
       fedcdh plan *.profile.json -o study.plan.json
 

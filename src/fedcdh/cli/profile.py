@@ -81,7 +81,7 @@ def profile_command(
 
     The profile holds counts, means, standard deviations, five quantiles and levels. It holds no rows and no extremes.
 
-    Examples:
+    For example:
 
       fedcdh profile data.parquet --client north
 

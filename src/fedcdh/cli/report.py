@@ -25,7 +25,7 @@ def report_command(
 
     The report is one file with the graph, the evidence and all tables. It needs no network.
 
-    Examples:
+    For example:
 
       fedcdh report result/ -o study.html
     """

@@ -39,7 +39,7 @@ def request_command(
 
     The search goes as far as the answers in the folder allow.
 
-    Examples:
+    For example:
 
       fedcdh rounds request study.plan.json *.summary --answers rounds/
     """

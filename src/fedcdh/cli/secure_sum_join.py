@@ -89,7 +89,7 @@ def join_command(
 
     The coordinator learns the sum of all sites' summaries and no single one. Send back the one file that is written.
 
-    Examples:
+    For example:
 
       fedcdh secure-sum join study.plan.json rounds/1-terms.json --client north --key north.key
 

@@ -56,7 +56,7 @@ def run_command(
     The coordinator learns the sum of all summaries and no single one. Run this command again whenever answers have
     come into the folder. Sites answer with `fedcdh secure-sum join`.
 
-    Examples:
+    For example:
 
       fedcdh secure-sum run study.plan.json rounds/
 

@@ -51,7 +51,7 @@ def simulate_command(
 
     Every site gets a folder with data.csv. truth.json holds the true graph.
 
-    Examples:
+    For example:
 
       fedcdh simulate -o study --sites north,south,coast --rows 400,700,1200 --seed 7
     """

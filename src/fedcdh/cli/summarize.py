@@ -80,7 +80,7 @@ def summarize_command(
     A summary holds sums of features and of their products over the complete rows. With --bootstrap, summaries of
     resampled rows are written beside it, as NAME.boot-001.summary and so on. Send all of them.
 
-    Examples:
+    For example:
 
       fedcdh summarize study.plan.json data.parquet --client north
 

@@ -132,8 +132,8 @@ class Discovery:
 
     @property
     def no_change_reason(self) -> str:
-        """The phrase for results without `changing` variables: none was found, or one client cannot show any."""
-        return "none found" if len(self.cohort.clients) > 1 else f"could not be asked: only one {self._whom}"
+        """The phrase for results without `changing` variables: none was found, or there is only one client."""
+        return "none found" if len(self.cohort.clients) > 1 else f"unknown, because there is only one {self._whom}"
 
     @property
     def skeleton(self) -> Skeleton:
@@ -370,7 +370,7 @@ class Discovery:
         clients = len(self.cohort.clients)
         small = sum(rows < MIN_INFORMATIVE_ROWS for rows in self.cohort.client_rows)
         if clients == 1:
-            yield f"only one {self._whom}: which mechanisms differ between clients cannot be asked"
+            yield f"there is only one {self._whom}: the result cannot say which mechanisms differ between clients"
         elif 2 * small > clients:
             found = f"{small} of {clients} {self._whom}s have fewer than {MIN_INFORMATIVE_ROWS} rows"
             yield f"{found}: is the domain the right column?"
