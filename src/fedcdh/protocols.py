@@ -98,7 +98,8 @@ class IndependenceTest(Protocol):
     The answer to one query never depends on the other queries of the batch.
     """
 
-    def __call__(self, queries: Sequence[Query], /) -> list[Answer]: ...
+    def __call__(self, queries: Sequence[Query], /) -> list[Answer]:
+        """Return one answer per query, in order."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,8 @@ class ModuleDependence:
 class IndependentChange(Protocol):
     """Measure how dependent the changes of two mechanisms are, for pairs of variables that both change."""
 
-    def __call__(self, pairs: Sequence[tuple[str, str]], /) -> list[ModuleDependence]: ...
+    def __call__(self, pairs: Sequence[tuple[str, str]], /) -> list[ModuleDependence]:
+        """Return one measurement per pair, in order."""
 
 
 @dataclass(frozen=True)
@@ -163,4 +165,5 @@ class LocalScore(Protocol):
     categorical variable is the child.
     """
 
-    def __call__(self, families: Sequence[Family], /) -> list[float]: ...
+    def __call__(self, families: Sequence[Family], /) -> list[float]:
+        """Return one score per family, in order."""

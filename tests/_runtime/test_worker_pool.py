@@ -25,11 +25,11 @@ def basis():
 
 @pytest.fixture
 def small_parts(monkeypatch):
-    """So few numbers at a time that a handful of questions are many parts."""
+    """So few numbers at a time that a handful of queries are many parts."""
     monkeypatch.setattr(batched_regression, "_MAX_ELEMENTS", 2_000)
 
 
-def questions_of(names):
+def queries_of(names):
     a, *rest = sorted(names)
     given = [frozenset(), frozenset({DOMAIN}), frozenset({DOMAIN, rest[-1]}), frozenset(rest[-2:])]
     pairs = [(x, y) for x in (a, rest[0], DOMAIN) for y in rest[1:3]] + [(rest[1], DOMAIN)]
@@ -47,11 +47,11 @@ def config(backend):
 
 @pytest.mark.parametrize("backend", ["threading", *(pytest.param(b, marks=pytest.mark.slow) for b in ("loky", "dask"))])
 def test_whoever_answers_the_answers_are_the_same(basis, small_parts, backend):
-    questions = questions_of(basis.spans)
-    alone = RegressionTest(basis)(questions)
+    queries = queries_of(basis.spans)
+    alone = RegressionTest(basis)(queries)
     cluster, chosen = config(backend)
     with chosen:
-        assert RegressionTest(basis, pool=make_worker_pool(2))(questions) == alone
+        assert RegressionTest(basis, pool=make_worker_pool(2))(queries) == alone
     if cluster is not None:
         cluster.close()
 

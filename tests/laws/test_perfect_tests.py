@@ -123,12 +123,11 @@ def test_noise_is_not_decided_by_names():
         names = dict(zip(nodes, (*rng.sample("abcdefg", 7), DOMAIN), strict=True))
         back = {new: old for old, new in names.items()}
 
-        def translated(questions, back=back, seed=seed):
+        def translated(queries, back=back, seed=seed):
             asked = [
-                Query(*sort_pair(frozenset((back[q.x], back[q.y]))), frozenset(map(back.get, q.given)))
-                for q in questions
+                Query(*sort_pair(frozenset((back[q.x], back[q.y]))), frozenset(map(back.get, q.given))) for q in queries
             ]
-            return [replace(answer, query=q) for q, answer in zip(questions, noise(seed)(asked), strict=True)]
+            return [replace(answer, query=q) for q, answer in zip(queries, noise(seed)(asked), strict=True)]
 
         found = search(nodes, noise(seed), "largest p", alpha=0.5)
         assert search(names.values(), translated, "largest p", alpha=0.5).graph == renamed(found.graph, names), (

@@ -15,8 +15,8 @@ from fedcdh.search.skeleton import Skeleton, find_skeleton
 
 
 def test_largest_p_overrules_an_unlucky_separating_set():
-    def test(questions):
-        return [Answer(q, 0.0, {"": 0.06, "z": 0.9}.get("".join(sorted(q.given)), 0.0), 10) for q in questions]
+    def test(queries):
+        return [Answer(q, 0.0, {"": 0.06, "z": 0.9}.get("".join(sorted(q.given)), 0.0), 10) for q in queries]
 
     skeleton = find_skeleton("xyz", test, 0.05)
     chain = skeleton_of("xyz", ["xz", "yz"], [("x", "y", "", 0.06)])
@@ -30,8 +30,8 @@ def test_largest_p_overrules_an_unlucky_separating_set():
 
 
 def test_equal_p_values_are_no_collider():
-    def flat(questions):
-        return [Answer(question, 0.0, 0.5, 10) for question in questions]
+    def flat(queries):
+        return [Answer(query, 0.0, 0.5, 10) for query in queries]
 
     (triple,) = make_largest_p_rule(flat)(skeleton_of("xyz", ["xz", "yz"], [("x", "y", "", 0.5)]), NO_KNOWLEDGE)
     assert (triple.collider, triple.strength) == (False, 0.0)
@@ -42,15 +42,15 @@ def test_largest_p_asks_one_batch_and_spares_hubs():
     lines = [("h", name) for name in hub[1:31]] + [("v00", "w")]
     batches = []
 
-    def counting(questions):
-        batches.append(questions)
-        return noise(0)(questions)
+    def counting(queries):
+        batches.append(queries)
+        return noise(0)(queries)
 
     skeleton = Skeleton(PartialGraph(tuple(hub), lines=frozenset(map(frozenset, lines))), {}, {}, (1,) * 20)
     make_largest_p_rule(counting)(skeleton, NO_KNOWLEDGE)
-    about = [question for question in batches[0] if question.pair == frozenset(("h", "w"))]
+    about = [query for query in batches[0] if query.pair == frozenset(("h", "w"))]
     assert len(batches) == 1
     assert len(about) == 1 + 30 + 435
-    assert max(len(question.given) for question in about) == 2
+    assert max(len(query.given) for query in about) == 2
     make_largest_p_rule(counting, max_conditioning_size=1)(skeleton, NO_KNOWLEDGE)
-    assert max(len(question.given) for question in batches[1]) == 1
+    assert max(len(query.given) for query in batches[1]) == 1

@@ -49,12 +49,12 @@ def test_what_is_always_given_contradicts_nothing():
 def test_a_strong_child_does_not_hide_that_its_cause_changes():
     """℧ → x → y with y almost a copy of x: each of x and y seems to explain the other's dependence on ℧."""
 
-    def test(questions):
+    def test(queries):
         p_values = {
             (DOMAIN, "x", frozenset("y")): 0.3,
             (DOMAIN, "y", frozenset("x")): 0.7,
         }
-        return [Answer(q, 0.0, p_values.get((q.x, q.y, q.given - {DOMAIN}), 1e-12), 100) for q in questions]
+        return [Answer(q, 0.0, p_values.get((q.x, q.y, q.given - {DOMAIN}), 1e-12), 100) for q in queries]
 
     nodes = (DOMAIN, "x", "y")
     assert find_skeleton(nodes, test, 0.05).graph.neighbours(DOMAIN) == frozenset()

@@ -16,31 +16,31 @@ from fedcdh.search.edge_removal import remove_all, remove_consistent
 from fedcdh.search.skeleton import SkeletonRules, find_skeleton
 
 
-def test_questions_come_in_levels_without_repetition():
+def test_queries_come_in_levels_without_repetition():
     for seed in range(30):
         rng = random.Random(seed)
         dag = random_dag(rng, 8, 3, rng.choice([0, 0.4]))
         test, progress = RecordedTest(noise(seed)), []
         found = find_skeleton(dag.nodes, test, 0.2, progress=lambda *seen, progress=progress: progress.append(seen))
-        asked = [question for batch in test.batches for question in batch]
+        asked = [query for batch in test.batches for query in batch]
         assert len(asked) == len(set(asked)), f"seed {seed}"
-        assert [{len(question.given) for question in batch} for batch in test.batches] == [
+        assert [{len(query.given) for query in batch} for batch in test.batches] == [
             {level} for level in range(len(test.batches))
         ], f"seed {seed}"
         assert found.queries_per_level == tuple(map(len, test.batches)), f"seed {seed}"
         assert progress == list(enumerate(found.queries_per_level)), f"seed {seed}"
-        for question in asked:
-            assert question.pair.isdisjoint(question.given), f"seed {seed}"
-            assert question.y != DOMAIN, f"seed {seed}"
-            assert question.x == DOMAIN or question.x < question.y, f"seed {seed}"
-            assert not (DOMAIN in question.given and question.x == DOMAIN), f"seed {seed}"
+        for query in asked:
+            assert query.pair.isdisjoint(query.given), f"seed {seed}"
+            assert query.y != DOMAIN, f"seed {seed}"
+            assert query.x == DOMAIN or query.x < query.y, f"seed {seed}"
+            assert not (DOMAIN in query.given and query.x == DOMAIN), f"seed {seed}"
 
 
 def test_the_record_holds_the_largest_p_value():
     for seed in range(30):
         test = RecordedTest(noise(seed))
         found = find_skeleton([*"abcdef", DOMAIN], test, 0.3)
-        answers = noise(seed)([question for batch in test.batches for question in batch])
+        answers = noise(seed)([query for batch in test.batches for query in batch])
         for pair, answer in (found.separators | found.strongest).items():
             assert answer == select_most_independent(other for other in answers if other.query.pair == pair), (
                 f"seed {seed}"
@@ -64,7 +64,7 @@ def test_the_order_of_nodes_does_not_matter():
 
 
 @pytest.mark.parametrize("removal", [remove_all, remove_consistent])
-def test_how_many_questions_are_asked_at_once_does_not_matter(removal):
+def test_how_many_queries_are_asked_at_once_does_not_matter(removal):
     for seed in range(20):
         rng = random.Random(seed)
         dag = random_dag(rng, 7, 3, 0.4)
@@ -89,9 +89,9 @@ def test_the_domain_is_separated_by_neighbours_of_the_other_end_alone():
     dag = PartialGraph.from_dag([DOMAIN, *"abcd"], [(DOMAIN, "a"), (DOMAIN, "b"), ("a", "c"), ("c", "d")])
     test = RecordedTest(make_d_separation_test(dag))
     find_skeleton(dag.nodes, test, 0.05)
-    about_d = [question for batch in test.batches for question in batch if question.pair == {DOMAIN, "d"}]
-    assert {given for question in about_d for given in question.given} <= set("abc")
-    assert any(DOMAIN in question.given for batch in test.batches for question in batch)
+    about_d = [query for batch in test.batches for query in batch if query.pair == {DOMAIN, "d"}]
+    assert {given for query in about_d for given in query.given} <= set("abc")
+    assert any(DOMAIN in query.given for batch in test.batches for query in batch)
 
 
 # Knowledge
@@ -100,7 +100,7 @@ def test_the_domain_is_separated_by_neighbours_of_the_other_end_alone():
 def test_excluded_pairs_are_absent_and_not_asked_about():
     test = RecordedTest(noise(3))
     found = find_skeleton("abc", test, 0.9, Knowledge(forbidden=[("a", "b"), ("b", "a"), ("a", "c"), ("c", "a")]))
-    assert all(question.pair == frozenset("bc") for batch in test.batches for question in batch)
+    assert all(query.pair == frozenset("bc") for batch in test.batches for query in batch)
     assert found.graph.skeleton <= {frozenset("bc")}
 
 
@@ -123,7 +123,7 @@ def test_required_pairs_stay_and_their_evidence_is_recorded():
 def test_what_cannot_be_a_parent_is_not_conditioned_on():
     test = RecordedTest(noise(5))
     find_skeleton("abc", test, 0.99, Knowledge(tiers=[["a", "b"], ["c"]]))
-    assert Query("a", "b", frozenset("c")) not in [question for batch in test.batches for question in batch]
+    assert Query("a", "b", frozenset("c")) not in [query for batch in test.batches for query in batch]
 
 
 def test_changes_known_and_known_to_be_absent():

@@ -87,10 +87,10 @@ def _can_turn(dag: PartialGraph, arrow: Arrow, given: set[Arrow]) -> bool:
 
 
 def noise(seed: int):
-    """A test that answers at random, though always the same to the same question."""
+    """A test that answers at random, though always the same to the same query."""
 
-    def test(questions: Sequence[Query], /) -> list[Answer]:
-        return [Answer(question, 0.0, _uniform(seed, str(question)) ** 4, 100) for question in questions]
+    def test(queries: Sequence[Query], /) -> list[Answer]:
+        return [Answer(query, 0.0, _uniform(seed, str(query)) ** 4, 100) for query in queries]
 
     return test
 
@@ -136,9 +136,9 @@ class RecordedTest:
     def __init__(self, test):
         self.test, self.batches = test, []
 
-    def __call__(self, questions):
-        self.batches.append(list(questions))
-        return self.test(questions)
+    def __call__(self, queries):
+        self.batches.append(list(queries))
+        return self.test(queries)
 
 
 def skeleton_of(nodes, lines, separators=()):

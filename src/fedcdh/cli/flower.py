@@ -71,7 +71,7 @@ def trial_command(
         raise SettingsError(f"The folder {folder} is not empty. Choose another folder.")
     find_program("flower-superlink")
     _write_sites(folder, names, rows, seed)
-    with LocalTrial(folder, say=lambda line: out.say(f"$ {line}")) as trial:
+    with LocalTrial(folder, report=lambda line: out.say(f"$ {line}")) as trial:
         trial.prepare()
         trial.start_link()
         for name in names:

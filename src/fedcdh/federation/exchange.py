@@ -21,7 +21,7 @@ Reply = TypeVar("Reply")
 
 
 class Transport(Protocol):
-    """What carries bytes to clients and back. A client is known by its address there, which is a text."""
+    """A connection that carries bytes to clients and back; a client is known by its address, a text."""
 
     def addresses(self, expected: int, timeout: float) -> Sequence[str]:
         """Return the addresses of the connected clients.

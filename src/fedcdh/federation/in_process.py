@@ -59,7 +59,7 @@ class InProcessTransport:
 
     nodes: Mapping[str, ClientNode]
     faults: Mapping[tuple[str, str], Fault] = field(default_factory=dict)
-    _late: list[tuple[str, bytes]] = field(default_factory=list)
+    _late: list[tuple[str, bytes]] = field(default_factory=list, init=False)
 
     def addresses(self, expected: int, timeout: float) -> Sequence[str]:
         """Return all addresses at once.

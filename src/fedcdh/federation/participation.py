@@ -36,6 +36,11 @@ class Event:
         Size of the message.
     reason : str
         Why a message was refused or is missing.
+
+    Examples
+    --------
+    >>> Event("2030-01-01T12:00:00.000+00:00", "summary", "7", "north", "accepted", 4096).round
+    'summary'
     """
 
     time: str

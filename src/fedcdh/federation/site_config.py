@@ -95,7 +95,7 @@ def read_site_config(path: str | Path) -> ClientNode:
 
 
 def _config_error(reason: str) -> SettingsError:
-    return SettingsError(f"The configuration of this site cannot be used: {reason}. Correct site.toml.")
+    return SettingsError(f"The configuration of this site cannot be used: {reason.rstrip('.')}. Correct site.toml.")
 
 
 def _check_keys(found: dict[str, Any]) -> None:

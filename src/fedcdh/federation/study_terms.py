@@ -1,4 +1,4 @@
-"""What the coordinator decides before a federated study, and what the study returns."""
+"""The terms of a federated study, which the coordinator decides beforehand, and its outcome."""
 
 from __future__ import annotations
 
@@ -25,8 +25,14 @@ class StudyTerms:
 
     Parameters
     ----------
-    method, alpha, max_conditioning_size, seed
-        Settings of the search, as for `fedcdh.discover`.
+    method : str
+        "auto", "evidence", "constraint" or "paper", as for `fedcdh.discover`.
+    alpha : float, optional
+        Significance level of the tests.
+    max_conditioning_size : int, optional
+        Largest number of variables to condition on, or of causes.
+    seed : int
+        Seed of the search.
     variables : tuple of str, optional
         Variables of the study. By default those of the declaration, or else those that the clients offer.
     kinds : mapping of str
@@ -134,7 +140,15 @@ class StudyOutcome:
     study : Study
         The study as it was planned.
     participation : Participation
-        Which clients took part, and every message.
+        The clients that took part, and every message.
+
+    Examples
+    --------
+    >>> import fedcdh
+    >>> study = fedcdh.demo.hospital_study().columns()
+    >>> outcome = fedcdh.simulate_federation(study, domain="hospital")
+    >>> dict(outcome.missing)
+    {}
     """
 
     result: Discovery

@@ -61,7 +61,8 @@ class TripleDecision:
 class ColliderRule(Protocol):
     """Decide every unshielded triple of a skeleton that knowledge leaves open."""
 
-    def __call__(self, skeleton: Skeleton, knowledge: Knowledge, /) -> tuple[TripleDecision, ...]: ...
+    def __call__(self, skeleton: Skeleton, knowledge: Knowledge, /) -> tuple[TripleDecision, ...]:
+        """Return one decision per open triple."""
 
 
 def separating_set_rule(skeleton: Skeleton, knowledge: Knowledge, /) -> tuple[TripleDecision, ...]:

@@ -32,7 +32,8 @@ class PriorFindings:
 class RemovalRule(Protocol):
     """Choose the separation that removes each pair, among those that one level of the search has found."""
 
-    def __call__(self, separations: Iterable[Answer], so_far: PriorFindings, /) -> Mapping[Pair, Answer]: ...
+    def __call__(self, separations: Iterable[Answer], so_far: PriorFindings, /) -> Mapping[Pair, Answer]:
+        """Return the pairs to remove, each with its separation."""
 
 
 def _certainty_key(answer: Answer) -> tuple[float, int, list[str], tuple[str, str]]:

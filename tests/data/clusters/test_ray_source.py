@@ -146,11 +146,11 @@ def test_tests_are_answered_by_ray_and_the_answers_are_the_same(by_ray, monkeypa
     )  # so few numbers at a time that there are many parts
     basis = Basis.of(studies.cohort_of(studies.mixed(4)))
     conditions = [frozenset[str](), frozenset({DOMAIN}), frozenset({"flag"})]
-    questions = [
+    queries = [
         Query(x, y, given) for x, y in combinations(sorted(set(basis.spans) - {"flag"}), 2) for given in conditions
     ]
-    questions += [Query(DOMAIN, "age", frozenset({"dose"})), Query(DOMAIN, "group")]
-    assert RegressionTest(basis, pool=by_ray)(questions) == RegressionTest(basis)(questions)
+    queries += [Query(DOMAIN, "age", frozenset({"dose"})), Query(DOMAIN, "group")]
+    assert RegressionTest(basis, pool=by_ray)(queries) == RegressionTest(basis)(queries)
 
 
 def test_what_all_parts_share_does_not_go_along_with_each(by_ray):

@@ -150,7 +150,7 @@ def test_a_range_is_that_of_even_values(low, high):
 def test_what_is_wrong_is_refused_with_its_place(text, reason):
     with pytest.raises(PlanError, match=reason) as refused:
         Declaration.from_toml(text)
-    assert "correct it there" in str(refused.value)
+    assert "Correct it there" in str(refused.value)
 
 
 def test_a_slip_of_the_pen_never_crashes():

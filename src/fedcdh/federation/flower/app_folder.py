@@ -1,4 +1,4 @@
-"""The folder that `flwr run` takes: two modules of one line, and the settings of the run. Making it needs no flwr."""
+"""The app folder for `flwr run`: two short modules and the settings of the run. Writing it needs no flwr."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEFAULTS: dict[str, str | int | float] = {
     "rounds": "one",
     "max-rounds": MAX_ROUNDS,
     "max-bytes": MAX_BYTES,
-    "masked": "no",
+    "secure-sum": "no",
     "groups": "",
     "threshold": 0,
     "attempt": 1,
@@ -30,25 +30,25 @@ DEFAULTS: dict[str, str | int | float] = {
     "key": "",
     "site-keys": "",
 }
-"""All that can be set for a run, with what it is otherwise."""
+"""All settings of a run, with their default values."""
 _COMMENTS = {
     "output": "a folder on the machine of the SuperLink",
-    "study": "its name, to tell its messages from an older one's",
+    "study": "its name, which distinguishes its messages from those of other studies",
     "method": "auto, evidence, constraint or paper",
-    "alpha": "the level of the tests of constraint and paper; -1: the usual one",
-    "max-conditioning-size": "the most variables to condition on, or causes; -1: no limit",
-    "rounds": "adaptive: tests of constraint ask sites again, how variables act together",
-    "max-rounds": "the most further questions that a site answers, with adaptive; the plan says so",
-    "max-bytes": "the most bytes that it sends in answer to them",
-    "masked": "yes: only the sum of all summaries is seen; every site needs a key",
-    "groups": "a TOML file: client = group; with masks, only sums of groups of three or more are known",
-    "threshold": "so many sites have to open the sum; 0: more than two thirds",
-    "attempt": "of the masked sum: the next number where one failed",
-    "minimum-sites": "fewer give no result",
-    "expected-sites": "so many are waited for at the start",
+    "alpha": "significance level of the tests of constraint and paper; -1: the default",
+    "max-conditioning-size": "largest number of variables to condition on, or of causes; -1: no limit",
+    "rounds": "one, or adaptive: the tests of constraint may ask sites again about joint effects",
+    "max-rounds": "with adaptive: largest number of rounds that a site answers; the plan states it",
+    "max-bytes": "with adaptive: largest number of bytes that a site sends in them",
+    "secure-sum": "yes: only the sum of all summaries is seen; every site needs a key",
+    "groups": "a TOML file: client = group; with secure-sum, for sums of groups of three or more",
+    "threshold": "number of sites that must cooperate to reveal the sum; 0: more than two thirds",
+    "attempt": "number of the attempt at a secure sum; raise it after one that failed",
+    "minimum-sites": "smallest number of sites in a result",
+    "expected-sites": "number of sites to wait for at the start",
     "timeout": "seconds for each round",
-    "declaration": "a TOML file with variables, clients and what is known",
-    "accept-differences": "variables whose ranges really differ, separated by commas",
+    "declaration": "a TOML file with variables, clients and background knowledge",
+    "accept-differences": "variables whose ranges or labels really differ, separated by commas",
     "key": "the coordinator's private key, which signs requests and the plan",
     "site-keys": "a TOML file: client = public key",
 }
@@ -72,11 +72,9 @@ clientapp = "study.client_app:app"
 {config}
 """
 _SERVER_MODULE = (
-    '"""What runs at the coordinator."""\n\nfrom fedcdh.federation.flower import server_app\n\napp = server_app.app\n'
+    '"""The app of the coordinator."""\n\nfrom fedcdh.federation.flower import server_app\n\napp = server_app.app\n'
 )
-_CLIENT_MODULE = (
-    '"""What runs at a site."""\n\nfrom fedcdh.federation.flower import client_app\n\napp = client_app.app\n'
-)
+_CLIENT_MODULE = '"""The app of a site."""\n\nfrom fedcdh.federation.flower import client_app\n\napp = client_app.app\n'
 _README = """\
 # A study over Flower
 
@@ -85,19 +83,43 @@ Flower's `config.toml`:
 
     flwr run . study --stream --run-config 'minimum-sites=3 timeout=900'
 
-`pyproject.toml` lists all settings of a run. Settings of a site are in its own `site.toml`, which its SuperNode is told
-of with `--node-config 'site="/path/to/site.toml"'`. The page on Flower in fedcdh's documentation has all steps.
+`pyproject.toml` lists all settings of a run. The settings of a site are in its own `site.toml`; its SuperNode is
+started with `--node-config 'site="/path/to/site.toml"'`. The page on Flower in fedcdh's documentation has all steps.
 """
 
 
 def write_app(folder: Path | str, output: Path | str | None = None) -> tuple[Path, ...]:
-    """Writes the app; results go to `output`, or into a folder beside it, for Flower sends all that lies in an app."""
+    """Write the app folder.
+
+    Parameters
+    ----------
+    folder : Path or str
+        The new folder.
+    output : Path or str, optional
+        The folder for results. By default one beside the app, because Flower sends everything in an app to the sites.
+
+    Returns
+    -------
+    tuple of Path
+        The files of the app.
+
+    Raises
+    ------
+    SettingsError
+        If the folder is not empty.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> [path.name for path in write_app(Path(tempfile.mkdtemp()) / "app")][-1]
+    'pyproject.toml'
+    """
     folder = Path(folder).absolute()
     if folder.exists() and any(folder.iterdir()):
-        raise SettingsError(f"{folder} is not empty; choose another folder")
+        raise SettingsError(f"The folder {folder} is not empty. Expected a new folder. Choose another one.")
     result = Path(output).absolute() if output else folder.with_name(f"{folder.name}-result")
     contents = {
-        "study/__init__.py": '"""An app for Flower; what it does is in fedcdh."""\n',
+        "study/__init__.py": '"""An app for Flower; the code is in fedcdh."""\n',
         "study/server_app.py": _SERVER_MODULE,
         "study/client_app.py": _CLIENT_MODULE,
         "README.md": _README,
@@ -118,7 +140,7 @@ def _config_lines(settings: dict[str, str | int | float]) -> list[str]:
 
 
 def to_toml_value(value: str | int | float) -> str:
-    """A value as TOML writes it."""
+    """Return a value as TOML."""
     if not isinstance(value, str):
         return repr(value)
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,8 +1,7 @@
-"""The ClientApp: reads the settings of its own site, and answers.
+"""The ClientApp of a site, which reads the site's configuration and answers requests.
 
-The node's configuration says where these settings are, `--node-config 'site="/path/site.toml"'`, and nothing comes from
-the server but the request. An exception in a ClientApp would travel to the server with its text, so
-none is let out, whatever happens.
+The configuration of the node names the file, `--node-config 'site="/path/site.toml"'`; only the request comes from the
+server. Flower sends the text of an exception to the server, so this app raises none.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from fedcdh.federation.site_config import read_site_config
 from fedcdh.messages.envelope import sha256_hex
 
 SIMULATED_SITES_VARIABLE = "FEDCDH_SIMULATED_SITES"
-"""In Flower's simulation, nodes have numbers instead of settings: the folder with a site.toml in a folder per site."""
+"""Environment variable for Flower's simulation, in which nodes have numbers: a folder with one folder per site."""
 
 
 def answer_query(message: Message, context: Context) -> Message:
-    """The reply of this site, or the code of what went wrong."""
+    """Return the reply of this site, or the code of an error."""
     _configure_logging()
     request = read_payload(message) or b""
     try:
@@ -37,7 +36,7 @@ def answer_query(message: Message, context: Context) -> Message:
 
 
 def find_site_config(node_config: Mapping[str, object]) -> Path:
-    """Where the settings of this site are."""
+    """Return the path of the configuration of this site."""
     if isinstance(named := node_config.get("site"), str):
         return Path(named)
     if (folder := os.environ.get(SIMULATED_SITES_VARIABLE)) and isinstance(
@@ -46,11 +45,14 @@ def find_site_config(node_config: Mapping[str, object]) -> Path:
         files = sorted(Path(folder).glob("*/site.toml"))
         if number < len(files):
             return files[number]
-    raise SettingsError("this SuperNode does not know its site; start it with --node-config 'site=\"/path/site.toml\"'")
+    raise SettingsError(
+        "The SuperNode has no site. Expected the path of its configuration. Start it with --node-config "
+        "'site=\"/path/site.toml\"'."
+    )
 
 
 def _configure_logging() -> None:
-    """What a site says of itself goes to the log of its SuperNode; it is not sent on."""
+    """Write the log of the site to that of its SuperNode, which does not send it on."""
     log = logging.getLogger("fedcdh")
     if not log.handlers:
         handler = logging.StreamHandler()

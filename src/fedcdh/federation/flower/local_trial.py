@@ -1,7 +1,7 @@
-"""A trial on one machine: a certificate authority, keys, a SuperLink and SuperNodes on the loopback, with TLS.
+"""A trial of Flower on one machine: a certificate authority, keys, a SuperLink and SuperNodes with TLS.
 
-It is what `docs/flower.md` has coordinators and sites do on their machines, done here by one program with the same
-commands. All processes listen on 127.0.0.1 only, and end with the trial.
+One program runs the commands that docs/flower.md describes for coordinators and sites. All processes listen on
+127.0.0.1 only, and end with the trial.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fedcdh.errors import MissingDependencyError, SettingsError
 from fedcdh.federation.flower.app_folder import to_toml_value, write_app
 
 QUIET_ENVIRONMENT = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
-"""Flower reports to its makers and looks for new versions unless told not to."""
+"""Environment that switches off the telemetry and the update check of Flower."""
 SUPERLINK_NAME = "study"
 _START_TIMEOUT = 90.0  # seconds for a server to listen
 _CERTIFICATE_DAYS = 30
@@ -40,24 +40,24 @@ _ANSI_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def find_program(name: str) -> str:
-    """One of Flower's programs, beside this Python."""
+    """Return the path of one of Flower's programs, beside this Python."""
     path = Path(sys.executable).with_name(name)
     if not path.exists():
         raise MissingDependencyError(
-            f"found no {name} beside {sys.executable}; install it with: pip install 'fedcdh[flower]'"
+            f"There is no program {name} beside {sys.executable}. Install it with: pip install 'fedcdh[flower]'"
         )
     return str(path)
 
 
 def find_free_port() -> int:
-    """A port of the loopback that nobody listens on."""
+    """Return a port of the loopback that nobody listens on."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])
 
 
 def make_certificates(folder: Path) -> None:
-    """ca.crt, server.pem and server.key: an authority of our own, and a server that is this machine."""
+    """Write ca.crt, server.pem and server.key: a certificate authority, and a server that is this machine."""
     now = datetime.datetime.now(datetime.UTC)
     authority, server = ec.generate_private_key(ec.SECP384R1()), ec.generate_private_key(ec.SECP384R1())
     issuer, subject = (x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]) for name in ("trial", "localhost"))
@@ -94,7 +94,7 @@ def _ca_key_usage() -> x509.KeyUsage:
 
 
 def make_node_key(path: Path) -> None:
-    """The key by which a SuperLink knows a SuperNode, as `ssh-keygen -t ecdsa -b 384` makes it; and the .pub of it."""
+    """Write the key pair of a SuperNode, as `ssh-keygen -t ecdsa -b 384` makes it."""
     key = ec.generate_private_key(ec.SECP384R1())
     write_atomically(path, key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()), private=True)
     write_atomically(
@@ -104,11 +104,11 @@ def make_node_key(path: Path) -> None:
 
 @dataclass
 class LocalTrial:
-    """A SuperLink with its app, and SuperNodes with their sites, in one folder; a context that ends what it started."""
+    """A SuperLink with its app and SuperNodes with their sites, in one folder; a context that ends its processes."""
 
     folder: Path
     port: int = field(default_factory=find_free_port)
-    say: Callable[[str], None] = lambda line: None
+    report: Callable[[str], None] = lambda line: None
     _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -116,7 +116,7 @@ class LocalTrial:
 
     @property
     def result(self) -> Path:
-        """Where the result goes."""
+        """Return the folder of the result."""
         return self.folder / "result"
 
     def __enter__(self) -> LocalTrial:
@@ -129,7 +129,7 @@ class LocalTrial:
             self.stop(name)
 
     def prepare(self) -> None:
-        """The app, the certificates, and Flower's own settings, which say where the SuperLink is."""
+        """Write the app, the certificates, and Flower's configuration with the address of the SuperLink."""
         write_app(self.folder / "app", self.result)
         make_certificates(self.folder)
         lines = [
@@ -140,7 +140,7 @@ class LocalTrial:
         write_atomically(self.folder / "flwr" / "config.toml", "\n".join([*lines, root, ""]))
 
     def start_link(self) -> None:
-        """The SuperLink; it installs nothing, and takes registered SuperNodes only."""
+        """Start the SuperLink, which installs nothing and admits registered SuperNodes only."""
         files = {"--ssl-ca-certfile": "ca.crt", "--ssl-certfile": "server.pem", "--ssl-keyfile": "server.key"}
         given = [part for option, file in files.items() for part in (option, str(self.folder / file))]
         self._start(
@@ -154,7 +154,7 @@ class LocalTrial:
         self._wait_for_port()
 
     def add_node(self, name: str, settings: Path, *, register: bool = True) -> None:
-        """A SuperNode for the site with these settings, with a key of its own."""
+        """Start a SuperNode for the site with this configuration, with a key of its own."""
         key = self.folder / "nodes" / name
         if not key.exists():
             make_node_key(key)
@@ -175,14 +175,14 @@ class LocalTrial:
         )
 
     def run(self, settings: Mapping[str, str | int | float], app: Path | None = None) -> str:
-        """Runs the study, and waits for it; what Flower says meanwhile."""
+        """Run the study to its end, and return the output of Flower."""
         given = " ".join(f"{name}={to_toml_value(value)}" for name, value in settings.items())
         return self.flwr("run", str(app or self.folder / "app"), SUPERLINK_NAME, "--stream", "--run-config", given)
 
     def flwr(self, *arguments: str) -> str:
-        """One of Flower's commands, to its end."""
+        """Run one of Flower's commands to its end, and return its output."""
         command = ["flwr", *arguments]
-        self.say(shlex.join(command))
+        self.report(shlex.join(command))
         run = subprocess.run(
             [find_program("flwr"), *arguments],
             env=self._environment(),
@@ -193,23 +193,23 @@ class LocalTrial:
             check=False,
         )
         if run.returncode:
-            raise SettingsError(f"{shlex.join(command)} failed:\n{run.stdout[-2000:]}")
+            raise SettingsError(f"The command {shlex.join(command)} failed:\n{run.stdout[-2000:]}")
         return _ANSI_COLOURS.sub("", run.stdout)
 
     def log(self, name: str) -> str:
-        """What a process said so far."""
+        """Return the log of a process."""
         path = self.folder / "logs" / f"{name}.log"
         return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
-    def ended(self, name: str, timeout: float) -> int | None:
-        """The exit code of a process that ends within so many seconds."""
+    def wait(self, name: str, timeout: float) -> int | None:
+        """Return the exit code of a process that ends within the timeout; None for one that does not."""
         try:
             return self._processes[name].wait(timeout)
         except subprocess.TimeoutExpired:
             return None
 
     def stop(self, name: str, *, at_once: bool = False) -> None:
-        """Ends a process and those it started, which are a group of their own."""
+        """End a process and those it started, which form a process group."""
         process = self._processes.pop(name)
         for number, patience in ((signal.SIGTERM, 0.0 if at_once else 10.0), (signal.SIGKILL, 10.0)):
             try:
@@ -225,7 +225,7 @@ class LocalTrial:
         process.wait(10)
 
     def _start(self, name: str, command: list[str]) -> None:
-        self.say(shlex.join(command))
+        self.report(shlex.join(command))
         log = self.folder / "logs" / f"{name}.log"
         log.parent.mkdir(exist_ok=True, parents=True)
         with log.open("ab") as file:
@@ -251,4 +251,4 @@ class LocalTrial:
                 return
             except OSError:
                 time.sleep(0.2)
-        raise SettingsError(f"the SuperLink does not listen:\n{self.log('superlink')[-2000:]}")
+        raise SettingsError(f"The SuperLink does not listen:\n{self.log('superlink')[-2000:]}")

@@ -1,6 +1,6 @@
-"""Bytes in Flower's messages: one array of bytes under one name, which Flower cuts into chunks by itself.
+"""Bytes in Flower's messages: one array of bytes under one name, which Flower splits into chunks by itself.
 
-The bytes are taken as they are: no array is parsed, no shape or type of anybody's is believed.
+The bytes are used unparsed: no shape or type that a message declares is relied on.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ _UNREACHABLE_CODES = (3, 4, 5)  # flwr's ErrorCode: message unavailable, reply u
 
 
 def to_record(content: bytes) -> RecordDict:
-    """The content of a message."""
+    """Return the content of a message that carries bytes."""
     return RecordDict({RECORD_NAME: ArrayRecord({RECORD_NAME: Array("uint8", (len(content),), RECORD_NAME, content)})})
 
 
 def is_unreachable(reply: Message) -> bool:
-    """Whether Flower reports that it did not reach the node, rather than that the app there failed."""
+    """Return whether Flower did not reach the node, as opposed to an app that failed there."""
     return reply.has_error() and reply.error.code in _UNREACHABLE_CODES
 
 
 def read_payload(message: Message) -> bytes | None:
-    """What a message carries: None if Flower reports an error, no bytes at all if it carries something else."""
+    """Return the bytes of a message; None if Flower reports an error, no bytes if it carries something else."""
     if message.has_error():
         return None
     try:

@@ -1,4 +1,4 @@
-"""The ServerApp: conducts the study of the run's configuration, over Flower's grid."""
+"""The ServerApp of the coordinator, which conducts the study of the run's configuration over Flower."""
 
 from __future__ import annotations
 
@@ -26,35 +26,36 @@ from fedcdh.messages.signing import SigningKey, key_fingerprint
 
 MAX_CONFIG_BYTES = 1 << 20
 MAX_RESENDS = 5
-"""So often a request is sent again to a node that Flower does not reach, after 1, 2, 4, 8 and 16 seconds."""
+"""Number of times a request is sent again to an unreachable node, after 1, 2, 4, 8 and 16 seconds."""
 _LOG = logging.getLogger("flwr.fedcdh")  # below Flower's own, so that `flwr log` shows it
 
 
 class FlowerTransport:
-    """A transport: the address of a site is the number of its node, which is that of its registered key."""
+    """The transport over Flower; the address of a client is the number of its node, which belongs to its registered "
+    "key."""
 
     def __init__(self, grid: Grid, poll: float = 1.0) -> None:
         self._grid, self._poll = grid, poll
 
     def addresses(self, expected: int, timeout: float) -> Sequence[str]:
-        """Polls, for nodes turn up one after the other, and none may be there when the app starts."""
+        """Return the connected nodes, as soon as the expected number is there or the time is over."""
         deadline = time.monotonic() + timeout
         while len(nodes := sorted(self._grid.get_node_ids())) < expected and time.monotonic() < deadline:
             time.sleep(self._poll)
-        _LOG.info("%d SuperNodes are there, %d expected", len(nodes), expected)
+        _LOG.info("%d SuperNodes are connected, %d expected", len(nodes), expected)
         return [str(node) for node in nodes]
 
     def exchange(self, requests: Mapping[str, bytes], timeout: float) -> Iterator[tuple[str, bytes | None]]:
-        """Replies as they come; Flower drops what is later than the time-out.
+        """Send the requests and yield the replies as they arrive; Flower drops those after the timeout.
 
-        A node that the network cannot reach for a moment, as one that has just come back, is sent its request again.
+        A node that is unreachable for a moment, as one that has just restarted, is sent its request again.
         """
         deadline = time.monotonic() + timeout
-        waiting: dict[str, str] = {}  # sites by the number of their message
+        waiting: dict[str, str] = {}  # addresses by message
         resend, tries = {site: time.monotonic() for site in requests}, Counter[str]()
         while (waiting or resend) and (now := time.monotonic()) < deadline:
             due = [site for site, when in resend.items() if when <= now]
-            for site, number in self._sent({site: requests[site] for site in due}, deadline - now).items():
+            for site, number in self._push({site: requests[site] for site in due}, deadline - now).items():
                 del resend[site]
                 if number:
                     waiting[number] = site
@@ -72,8 +73,8 @@ class FlowerTransport:
             if waiting or resend:
                 time.sleep(self._poll)
 
-    def _sent(self, requests: Mapping[str, bytes], ttl: float) -> dict[str, str | None]:
-        """The numbers of the messages; none for a node that the SuperLink does not know."""
+    def _push(self, requests: Mapping[str, bytes], ttl: float) -> dict[str, str | None]:
+        """Send messages and return their identifiers; None for a node that the SuperLink does not know."""
         messages = [
             Message(content=to_record(request), dst_node_id=int(site), message_type="query", ttl=ttl)
             for site, request in requests.items()
@@ -83,7 +84,7 @@ class FlowerTransport:
 
 
 def main(grid: Grid, context: Context) -> None:
-    """Conducts the study, and says in the log what came of it."""
+    """Conduct the study, and write the outcome to the log."""
     settings = _run_settings(context.run_config)
     folder = Path(settings["output"])
     outcome = conduct_study(FlowerTransport(grid), to_study_terms(settings), folder)
@@ -93,7 +94,7 @@ def main(grid: Grid, context: Context) -> None:
 
 
 def to_study_terms(settings: Mapping[str, Any]) -> StudyTerms:
-    """What the run's configuration says; names of files are those of the machine that the SuperLink runs on."""
+    """Return the terms of a run's configuration; paths are those of the machine that runs the SuperLink."""
     declared, key, keys = settings["declaration"], settings["key"], settings["site-keys"]
     alpha, most = settings["alpha"], settings["max-conditioning-size"]
     return StudyTerms(
@@ -117,26 +118,34 @@ def to_study_terms(settings: Mapping[str, Any]) -> StudyTerms:
 
 
 def _secure_sum_options(settings: Mapping[str, Any]) -> SecureSumOptions | None:
-    if settings["masked"] not in ("yes", "no"):
-        raise SettingsError(f"masked is {settings['masked']!r}; expected 'yes' or 'no'")
-    if settings["masked"] == "no":
+    if settings["secure-sum"] not in ("yes", "no"):
+        raise SettingsError(
+            f"The setting secure-sum is {settings['secure-sum']!r}. Expected 'yes' or 'no'. Correct it."
+        )
+    if settings["secure-sum"] == "no":
         return None
     groups = settings["groups"]
     return SecureSumOptions(settings["threshold"] or None, _read_groups(groups) if groups else {}, settings["attempt"])
 
 
 def _run_settings(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The defaults, and what was given in their place; of the same type, but a whole number may be a number."""
+    """Return all settings; a given value must have the type of its default, and may be an int for a float."""
     for name, value in given.items():
-        usual = DEFAULTS.get(name)
-        if usual is None:
+        default = DEFAULTS.get(name)
+        if default is None:
             near = strict_toml.suggest_name(name, DEFAULTS)
-            raise SettingsError(f"the run's configuration has the unknown key {name!r}{near}")
-        if type(value) is not type(usual) and (type(usual), type(value)) != (float, int):
-            raise SettingsError(f"{name} is {value!r}; expected a {type(usual).__name__} such as {usual!r}")
+            raise SettingsError(
+                f"The configuration of the run has the unknown key {name!r}{near}. Remove or correct it."
+            )
+        if type(value) is not type(default) and (type(default), type(value)) != (float, int):
+            raise SettingsError(
+                f"The setting {name} is {value!r}. Expected a {type(default).__name__} such as {default!r}. Correct it."
+            )
     settings = {**DEFAULTS, **given}
     if not Path(settings["output"]).is_absolute():
-        raise SettingsError(f"output is {settings['output']!r}; expected the whole path of a folder, from the root")
+        raise SettingsError(
+            f"The setting output is {settings['output']!r}. Expected the absolute path of a folder. Correct it."
+        )
     return settings
 
 
@@ -149,21 +158,25 @@ def _read_declaration(path: Path) -> Declaration:
 
 
 def _read_site_keys(path: str) -> dict[str, str]:
-    """TOML: the client's name = its public key."""
+    """Read a TOML file with the public key of each client."""
     found = strict_toml.parse_toml(_read_file(path, "the public keys of sites"), refuse=SignatureError)
     for client, public in found.items():
         if not isinstance(public, str):
-            raise SignatureError(f'{path}: {client!r} has no key; expected "{client}" = "ed25519:..."')
-        key_fingerprint(public)  # refuses what is no key
+            raise SignatureError(
+                f'{path} has no key for {client!r}. Expected "{client}" = "ed25519:...". Correct the file.'
+            )
+        key_fingerprint(public)  # raises if it is not a key
     return found
 
 
 def _read_groups(path: str) -> dict[str, str]:
-    """TOML: the client's name = its group."""
+    """Read a TOML file with the group of each client."""
     found = strict_toml.parse_toml(_read_file(path, "the groups of sites"), refuse=SettingsError)
     for client, group in found.items():
         if not isinstance(group, str):
-            raise SettingsError(f'{path}: {client!r} has no group; expected "{client}" = "its group"')
+            raise SettingsError(
+                f'{path} has no group for {client!r}. Expected "{client}" = "its group". Correct the file.'
+            )
     return found
 
 

@@ -1,7 +1,7 @@
-"""Declarations: what the coordinator knows and decides about a study, written by hand as TOML.
+"""The declaration of a study: what the coordinator decides beforehand, written by hand as TOML.
 
-A declaration alone makes a plan if it names the clients and says everything about every variable; together with
-profiles it says what it wants to say, and the profiles say the rest.
+A declaration that names the clients and describes every variable is enough for a plan. Together with profiles it may
+describe only a part, and the profiles supply the rest.
 """
 
 from __future__ import annotations
@@ -25,7 +25,24 @@ _FAMILIES: dict[str, type[Hermite] | type[Fourier]] = {"hermite": Hermite, "four
 
 @dataclass(frozen=True)
 class VariableDeclaration:
-    """What is declared about one variable; None is left to the profiles."""
+    """The declaration of one variable; None is left to the profiles.
+
+    Parameters
+    ----------
+    name : str
+        Name of the variable.
+    kind : str, optional
+        "continuous" or "categorical".
+    levels : tuple of str, optional
+        The levels of a categorical variable.
+    location, scale : float, optional
+        Location and scale of a continuous variable.
+
+    Examples
+    --------
+    >>> VariableDeclaration("age", location=60.0, scale=15.0).variable.scale
+    15.0
+    """
 
     name: str
     kind: ColumnKind | None = None
@@ -35,7 +52,7 @@ class VariableDeclaration:
 
     @property
     def variable(self) -> Variable | None:
-        """The variable, if all is said about it."""
+        """Return the variable; None if its declaration is incomplete."""
         if self.levels is not None:
             return Categorical(self.name, self.levels)
         if self.location is not None and self.scale is not None:
@@ -45,7 +62,24 @@ class VariableDeclaration:
 
 @dataclass(frozen=True)
 class Declaration:
-    """Clients and variables in the order declared; none at all means those of the profiles."""
+    """The declaration of a study.
+
+    Parameters
+    ----------
+    clients : tuple of str
+        Names of the clients. By default those of the profiles.
+    variables : tuple of VariableDeclaration
+        The variables in their order. By default those of the profiles.
+    knowledge : Knowledge
+        Background knowledge.
+    family : FeatureFamily, optional
+        The family of features.
+
+    Examples
+    --------
+    >>> Declaration(clients=("north", "south")).clients
+    ('north', 'south')
+    """
 
     clients: tuple[str, ...] = ()
     variables: tuple[VariableDeclaration, ...] = ()
@@ -54,8 +88,25 @@ class Declaration:
 
     @classmethod
     def from_toml(cls, text: str | bytes) -> Declaration:
-        """The declaration of a TOML text; PlanError with the place and what is expected there.
+        """Parse a declaration.
 
+        Parameters
+        ----------
+        text : str or bytes
+            TOML with the keys clients, variables, knowledge and features.
+
+        Returns
+        -------
+        Declaration
+            The declaration.
+
+        Raises
+        ------
+        PlanError
+            If the text is not a declaration. The message names the place and what is expected there.
+
+        Examples
+        --------
         >>> made = Declaration.from_toml('[variables.smoker]\\nlevels = ["no", "yes"]')
         >>> made.variables[0].kind
         'categorical'
@@ -74,7 +125,7 @@ class Declaration:
 
 
 def _declaration_error(reason: str) -> PlanError:
-    return PlanError(f"the declaration cannot be used: {reason}; correct it there")
+    return PlanError(f"The declaration cannot be used: {reason.rstrip('.')}. Correct it there.")
 
 
 def _parse_names(found: Any, where: str) -> tuple[str, ...]:
@@ -104,7 +155,7 @@ def _parse_variable(name: str, fields: Any) -> VariableDeclaration:
 
 
 def _parse_levels(found: Any, where: str) -> tuple[str, ...]:
-    """Labels; whole numbers are the labels that a table's column of numbers gives, 0 for "0"."""
+    """Return levels as texts; the whole number 0 is the level "0"."""
     listed = found if isinstance(found, list) else [None]
     if not all(isinstance(level, str | int) and not isinstance(level, bool) for level in listed):
         raise _declaration_error(
@@ -117,10 +168,11 @@ def _parse_levels(found: Any, where: str) -> tuple[str, ...]:
 
 
 def _parse_location_scale(fields: Mapping[str, Any], where: str) -> tuple[float, float]:
-    """Location and scale: mean and standard deviation, or those of values that fill the range evenly.
+    """Return location and scale: mean and standard deviation, or those of a uniform distribution over the range.
 
-    Evenly is the cautious guess: real values crowd in the middle, and then this scale is up to twice their standard
-    deviation, which features of all widths allowed can still resolve. Too small a scale would cut their tails.
+    The uniform distribution is a cautious assumption. Real values concentrate in the middle, so this scale is up to
+    twice their standard deviation, which features of all allowed widths still resolve. A smaller scale would cut off
+    the tails.
     """
     if set(fields) - {"kind"} == {"mean", "sd"}:
         mean, sd = (
@@ -151,7 +203,7 @@ def _parse_family(found: Any) -> FeatureFamily:
             f"family in [features] should be one of {', '.join(_FAMILIES)}, found {abbreviate(name)}"
         )
     if "seed" in found and name != "fourier":
-        raise _declaration_error("seed in [features] is for the family fourier; hermite draws nothing at random")
+        raise _declaration_error("seed in [features] is for the family fourier; the family hermite is not random")
     fields: dict[str, Any] = {
         key: expect_integer(found[key], f"{key} in [features]", refuse=_declaration_error)
         for key in ("width", "seed")

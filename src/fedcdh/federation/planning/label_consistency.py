@@ -1,11 +1,12 @@
-"""The same label in other words: what only somebody who sees several profiles can notice.
+"""Checks for labels that clients spell or name differently, which only the profiles of several clients reveal.
 
-Merged as they are, yes/no, Yes/No and true/false make six levels, and every mechanism looks as if it differed between
-clients. Two things are doubted: labels that differ in nothing but their spelling (case, spaces, 1.0 for 1, other
-letters for the same sign), within one client or between clients; and groups of clients that have no label in common.
+Merged unchanged, yes/no, Yes/No and true/false would be six levels, and every mechanism would seem to differ between
+clients. Two things are reported: labels that differ only in their spelling (case, spaces, 1.0 for 1, variants of one
+character), within one client or between clients; and groups of clients that have no label in common.
 
-What cannot be told apart: levels that really belong to one site, such as its wards; the coordinator says so. Not seen:
-other words beside a shared one, as in yes/no/unknown and true/false/unknown; nor sites that have one label each.
+Levels that really belong to one site, such as its wards, look the same; the coordinator accepts or declares them.
+Different words beside a shared one, as in yes/no/unknown and true/false/unknown, are not found, nor are clients with
+one label each.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ from fedcdh.data.labels import strip_zero_decimals
 from fedcdh.federation.planning.unit_consistency import MIN_VALUES
 from fedcdh.summaries.column_profiles import ColumnProfile
 
-_MAX_GROUPS_SHOWN = 4  # groups of spellings or of clients in one message
+_MAX_GROUPS_SHOWN = 4
+"""Number of groups of spellings, or of clients, in one message."""
+_MAX_NAMES_SHOWN = 5
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def fold_label(level: str) -> str:
-    """What is left of a label when its spelling is left aside.
+    """Return a label without case, needless spaces and decimals.
 
     >>> fold_label(" JA ") == fold_label("ja"), fold_label("1.0")
     (True, '1')
@@ -35,28 +38,28 @@ def fold_label(level: str) -> str:
 
 
 def _normalise_label(level: str) -> str:
-    """The label without needless spaces, signs and decimals, its capitals kept."""
+    """Return a label without needless spaces and decimals, its case kept."""
     return strip_zero_decimals(" ".join(unicodedata.normalize("NFKC", level).split()))
 
 
 def find_spelling_variants(variable: str, columns: Mapping[str, ColumnProfile]) -> str | None:
-    """What to say about labels that differ only in their spelling; None if there are none."""
+    """Return the message about labels that differ only in their spelling; None if there are none."""
     counts = _count_levels(columns.values())
     twins = [group for group in _group_spellings(counts) if len(group) > 1]
     if not twins:
         return None
-    told = "; ".join(_describe_spellings(group, columns) for group in twins[:_MAX_GROUPS_SHOWN])
+    shown = "; ".join(_describe_spellings(group, columns) for group in twins[:_MAX_GROUPS_SHOWN])
     more = f"; and {len(twins) - _MAX_GROUPS_SHOWN} more" if len(twins) > _MAX_GROUPS_SHOWN else ""
     return (
-        f"variable {variable!r} has labels that differ only in their spelling ({told}{more}), which would become "
-        "different levels. Correct them at the site and make its profile again; or declare its levels to settle it, "
-        "all of them if they really differ, else one spelling of "
-        f"each:\n{_to_declaration(variable, _preferred_spellings(counts))}"
+        f"The variable {variable!r} has labels that differ only in their spelling ({shown}{more}). Expected one "
+        "spelling of each label, because different spellings become different levels. Correct the labels at the site "
+        "and make its profile again; or declare the levels: all of them if they really differ, otherwise one spelling "
+        f"of each:\n{_to_declaration(variable, _preferred_spellings(counts))}"
     )
 
 
 def find_disjoint_labels(variable: str, columns: Mapping[str, ColumnProfile]) -> str | None:
-    """What to say about groups of clients that have no label in common; None if there is one group."""
+    """Return the message about groups of clients without a common label; None if there is one group."""
     usable = {client: column for client, column in columns.items() if column.count >= MIN_VALUES}
     groups = _group_clients(
         {client: {fold_label(level) for level in column.levels} for client, column in usable.items()}
@@ -66,20 +69,20 @@ def find_disjoint_labels(variable: str, columns: Mapping[str, ColumnProfile]) ->
     if len(groups) < 2 or all(len(levels) < 2 for levels in words):
         return None
     pairs = list(zip(groups, words, strict=True))
-    told = " and ".join(f"{_join_names(group)} ({_join_names(levels)})" for group, levels in pairs[:_MAX_GROUPS_SHOWN])
+    shown = " and ".join(f"{_join_names(group)} ({_join_names(levels)})" for group, levels in pairs[:_MAX_GROUPS_SHOWN])
     more = f" and {len(groups) - _MAX_GROUPS_SHOWN} more groups" if len(groups) > _MAX_GROUPS_SHOWN else ""
     largest = max(range(len(groups)), key=lambda k: sum(pooled[k].values()))
     return (
-        f"variable {variable!r} has no label in common at {told}{more}; this looks like other words for the same "
-        "levels. Write them with the same words at all sites and make the profiles again (to tell the sites which, "
-        f"declare its levels); or, if these labels really belong to their sites, as names of wards do, accept it with "
+        f"The variable {variable!r} has no label in common at {shown}{more}. Expected the same words for the same "
+        "levels. Use the same words at all sites and make the profiles again; the declared levels are what the sites "
+        "follow. If these labels really belong to their sites, as names of wards do, accept the difference with "
         f"--accept-differences {shlex.quote(variable)}, or declare all of them. A declaration may begin with\n"
         f"{_to_declaration(variable, words[largest])}"
     )
 
 
 def _count_levels(columns: Iterable[ColumnProfile]) -> dict[str, int]:
-    """How many rows have each label, all columns taken together."""
+    """Return the number of rows with each label, over all columns."""
     found: dict[str, int] = {}
     for column in columns:
         for level, count in zip(column.levels, column.counts, strict=True):
@@ -88,7 +91,7 @@ def _count_levels(columns: Iterable[ColumnProfile]) -> dict[str, int]:
 
 
 def _group_spellings(levels: Iterable[str]) -> list[list[str]]:
-    """The labels in groups that differ only in their spelling."""
+    """Group the labels that differ only in their spelling."""
     return [
         list(group)
         for _, group in groupby(sorted(levels, key=lambda level: (fold_label(level), level)), key=fold_label)
@@ -96,16 +99,16 @@ def _group_spellings(levels: Iterable[str]) -> list[list[str]]:
 
 
 def _preferred_spellings(counts: Mapping[str, int]) -> list[str]:
-    """One spelling of each label: a tidy one, and in small letters, if there is one; of several the most frequent."""
+    """Return one spelling of each label: normalised and in lower case if possible, then the most frequent one."""
 
-    def merit(level: str) -> tuple[bool, bool, int]:
+    def rank(level: str) -> tuple[bool, bool, int]:
         return _normalise_label(level) == level, fold_label(level) == level, counts[level]
 
-    return [max(group, key=merit) for group in _group_spellings(counts)]
+    return [max(group, key=rank) for group in _group_spellings(counts)]
 
 
 def _group_clients(levels: Mapping[str, set[str]]) -> list[list[str]]:
-    """The clients in groups: who shares a label with one of a group belongs to it."""
+    """Group the clients: a client that shares a label with a group belongs to it."""
     groups: list[tuple[list[str], set[str]]] = []
     for client in sorted(levels):
         near = [group for group in groups if group[1] & levels[client]]
@@ -116,7 +119,7 @@ def _group_clients(levels: Mapping[str, set[str]]) -> list[list[str]]:
 
 
 def _describe_spellings(group: Sequence[str], columns: Mapping[str, ColumnProfile]) -> str:
-    """Each spelling with the clients that have it."""
+    """Return each spelling with the clients that use it."""
     return ", ".join(
         f"{level!r} at {_join_names([client for client in sorted(columns) if level in columns[client].levels])}"
         for level in group
@@ -124,11 +127,11 @@ def _describe_spellings(group: Sequence[str], columns: Mapping[str, ColumnProfil
 
 
 def _join_names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return ", ".join(map(repr, names[:5])) + more
+    more = f" and {len(names) - _MAX_NAMES_SHOWN} more" if len(names) > _MAX_NAMES_SHOWN else ""
+    return ", ".join(map(repr, names[:_MAX_NAMES_SHOWN])) + more
 
 
 def _to_declaration(variable: str, levels: Iterable[str]) -> str:
-    """Two lines of TOML; texts are written there as in JSON."""
+    """Return two lines of TOML, in which texts are written as in JSON."""
     name = variable if _BARE_KEY.fullmatch(variable) else json.dumps(variable, ensure_ascii=False)
     return f"[variables.{name}]\nlevels = [{', '.join(json.dumps(level, ensure_ascii=False) for level in levels)}]"

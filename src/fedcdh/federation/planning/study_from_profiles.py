@@ -1,7 +1,7 @@
-"""From profiles and a declaration to a study, or to a refusal that says who has to change what.
+"""The study that follows from profiles and a declaration, or an error that says who has to change what.
 
-The declaration wins for what it declares; the profiles give the rest. Where profiles contradict each other, the
-coordinator hears of it now, and not when the graph looks odd.
+The declaration takes precedence; the profiles supply the rest. Contradictions between profiles are reported here,
+before any summary is made.
 """
 
 from __future__ import annotations
@@ -33,11 +33,38 @@ def plan_study(
     clip: float = DEFAULT_CLIP,
     accept_differences: Collection[str] = (),
 ) -> Study:
-    """The study of these profiles, of this declaration, or of both.
+    """Plan a study from profiles, from a declaration, or from both.
 
-    Each message comes with the name of its file, for the case that it has to be complained about. A family given here
-    wins over the declared one. `accept_differences` names the variables whose ranges really differ between clients, or
-    whose labels really have nothing in common.
+    Parameters
+    ----------
+    messages : sequence of tuple of str and ProfileMessage
+        The profiles, each with the name of its file, which error messages quote.
+    declaration : Declaration, optional
+        What is declared. It takes precedence over the profiles.
+    family : FeatureFamily, optional
+        The family of features; it takes precedence over the declared one.
+    clip : float
+        Number of scales beyond which values are clipped.
+    accept_differences : collection of str, optional
+        Variables whose ranges really differ between clients, or whose labels really have nothing in common.
+
+    Returns
+    -------
+    Study
+        The plan, the background knowledge, and the keys and profile digests of the clients.
+
+    Raises
+    ------
+    PlanError
+        If profiles and declaration are incomplete or contradict each other.
+
+    Examples
+    --------
+    >>> import fedcdh
+    >>> tables = {"north": {"age": [50.0, 61.0, 70.0]}, "south": {"age": [44.0, 58.0, 66.0]}}
+    >>> profiles = [(client, ProfileMessage(fedcdh.profile(rows, client))) for client, rows in tables.items()]
+    >>> plan_study(profiles).plan.clients
+    ('north', 'south')
     """
     declared = declaration or EMPTY_DECLARATION
     profiles = _profiles_by_client(messages)
@@ -47,7 +74,9 @@ def plan_study(
     variables = _resolve_variables(names, profiles, declared)
     if unknown := [name for name in accept_differences if name not in names]:
         raise PlanError(
-            f"ranges of {unknown[0]!r} are accepted, but there is no such variable{_suggest_name(unknown[0], names)}"
+            f"Differences of {unknown[0]!r} are accepted, but the study has no such variable"
+            f"{_suggest_name(unknown[0], names)}. Correct the name.",
+            parameter="accept_differences",
         )
     listed = {one.name for one in declared.variables if one.levels is not None}
     _check_consistency(
@@ -68,8 +97,8 @@ def _profiles_by_client(messages: Sequence[tuple[str, ProfileMessage]]) -> dict[
         client = message.profile.client
         if client in origins:
             raise PlanError(
-                f"client {client!r} sent two profiles ({origins[client]} and {origin}); pass the right one, or correct "
-                "the name of the client in the other"
+                f"There are two profiles of client {client!r} ({origins[client]} and {origin}). Expected one profile "
+                "of each client. Pass the right one, or correct the name of the client in the other."
             )
         origins[client] = origin
     return {one.profile.client: one.profile for _, one in sorted(messages, key=lambda pair: pair[1].profile.client)}
@@ -78,25 +107,30 @@ def _profiles_by_client(messages: Sequence[tuple[str, ProfileMessage]]) -> dict[
 def _check_same_draft(messages: Sequence[tuple[str, ProfileMessage]]) -> None:
     drafts = {message.plan: message.profile.client for _, message in messages}
     if len(drafts) > 1:
-        said = [f"{client!r} {f'plan {plan[:12]}' if plan else 'no plan'}" for plan, client in drafts.items()]
+        drafted = [f"{client!r} {f'plan {plan[:12]}' if plan else 'no plan'}" for plan, client in drafts.items()]
         raise PlanError(
-            f"the profiles were made with different draft plans (client {', '.join(said[:3])}); send all clients the "
-            "same draft, and ask for their profiles again"
+            f"The profiles follow different draft plans (client {', '.join(drafted[:3])}). Expected the same draft. "
+            "Send it to all clients, and ask for their profiles again."
         )
 
 
 def _resolve_clients(profiles: Mapping[str, Profile], declared: Declaration) -> tuple[str, ...]:
     if not profiles and not declared.clients:
-        raise PlanError('a study needs clients: pass their profiles, or declare clients = ["north", "south"]')
+        raise PlanError(
+            'The study has no clients. Expected at least one. Pass profiles, or declare clients = ["north", "south"].'
+        )
     if profiles and declared.clients:
         for client in profiles:
             if client not in declared.clients:
                 near = _suggest_name(client, declared.clients)
-                raise PlanError(f"there is a profile of client {client!r}, which the declaration does not name{near}")
+                raise PlanError(
+                    f"There is a profile of client {client!r}, which the declaration does not name{near}. Correct the "
+                    "name, or add the client to the declaration."
+                )
         if lacking := [client for client in declared.clients if client not in profiles]:
             raise PlanError(
-                f"there is no profile of client {lacking[0]!r}, which the declaration names; wait for it, or take the "
-                "client out of the declaration"
+                f"There is no profile of client {lacking[0]!r}, which the declaration names. Wait for it, or remove "
+                "the client from the declaration."
             )
     return tuple(profiles) or declared.clients
 
@@ -104,7 +138,7 @@ def _resolve_clients(profiles: Mapping[str, Profile], declared: Declaration) -> 
 def _resolve_variables(
     names: Sequence[str], profiles: Mapping[str, Profile], declared: Declaration
 ) -> tuple[Variable, ...]:
-    """Every variable as declared, or else as the profiles have it, in this order."""
+    """Return every variable as declared, or else as the profiles describe it, in this order."""
     by_name = {one.name: one for one in declared.variables}
     for client, profile in profiles.items():
         _check_columns(client, profile, names, profiles, bool(by_name))
@@ -114,8 +148,8 @@ def _resolve_variables(
         _check_kinds(name, columns, by_name.get(name, VariableDeclaration(name)))
         if given[name] is None and not profiles:
             raise PlanError(
-                f"variable {name!r} needs levels, a range, or a mean and an sd in the declaration, because there are "
-                "no profiles to take them from"
+                f"The variable {name!r} is declared without values, and there are no profiles. Declare its levels, its "
+                "range, or its mean and sd."
             )
     open_names = [name for name in names if given[name] is None]
     reduced = [
@@ -129,39 +163,40 @@ def _resolve_variables(
 def _check_columns(
     client: str, profile: Profile, names: Sequence[str], profiles: Mapping[str, Profile], listed: bool
 ) -> None:
-    """Every client has every variable of the study; without a list of variables, all clients have the same columns."""
+    """Check that a client has every variable, and without a list of variables that all have the same columns."""
     lacking = [name for name in names if name not in profile.columns]
-    advice = "add or rename it there and make the profile again, or leave it out of the study"
+    advice = "Add or rename it there and make the profile again, or leave it out of the study"
     if lacking:
         spare = [name for name in profile.columns if name not in names]
-        raise PlanError(f"client {client!r} has no column {lacking[0]!r}{_suggest_name(lacking[0], spare)}; {advice}")
+        raise PlanError(f"Client {client!r} has no column {lacking[0]!r}{_suggest_name(lacking[0], spare)}. {advice}.")
     extra = [name for name in profile.columns if name not in names]
     if extra and not listed:
         first = next(iter(profiles))
         raise PlanError(
-            f"client {first!r} has no column {extra[0]!r}, which client {client!r} has; {advice}: list the variables "
-            "of the study in the declaration"
+            f"Client {first!r} has no column {extra[0]!r}, which client {client!r} has. {advice}: list the variables "
+            "of the study in the declaration."
         )
 
 
 def _check_kinds(name: str, columns: Mapping[str, ColumnProfile], declared: VariableDeclaration) -> None:
-    """Numbers here and labels there: one of them is a slip, often a single text such as "n/a" among the numbers."""
+    """Check that a variable has one kind at all clients; a single text such as "n/a" makes a column categorical."""
     kinds = {kind: client for client, column in columns.items() if column.count for kind in (column.kind,)}
     number, label = kinds.get("continuous"), kinds.get("categorical")
     if label is not None and (number is not None or declared.kind == "continuous"):
         example, numeric = _example_levels(columns[label].levels)
         declared_so = declared.kind == "continuous"
         elsewhere = "but declared continuous" if declared_so else f"and continuous at client {number!r}"
-        hint = f"; {numeric} of its labels are numbers, so look for texts among numbers there" if numeric else ""
+        hint = f". {numeric} of its labels are numbers, so look for texts among numbers there" if numeric else ""
         if declared.levels is None:
             raise PlanError(
-                f"variable {name!r} is categorical at client {label!r} (labels such as {example}) {elsewhere}{hint}; "
-                f"correct the column and make the profile again, or list its levels in [variables.{name}]"
+                f"The variable {name!r} is categorical at client {label!r} (labels such as {example}) "
+                f"{elsewhere}{hint}. Correct the column and make the profile again, or list its levels in "
+                f"[variables.{name}]."
             )
     if declared.kind == "categorical" and declared.levels is None and number is not None:
         raise PlanError(
-            f"variable {name!r} is declared categorical, but client {number!r} profiled it as numbers; list its levels "
-            "in the declaration, or ask for the profile again with the draft plan"
+            f"The variable {name!r} is declared categorical, but client {number!r} profiled it as numbers. List its "
+            "levels in the declaration, or ask for the profile again with the draft plan."
         )
     if declared.levels is not None:
         _check_levels(name, columns, declared.levels)
@@ -169,18 +204,18 @@ def _check_kinds(name: str, columns: Mapping[str, ColumnProfile], declared: Vari
 
 def _check_levels(name: str, columns: Mapping[str, ColumnProfile], levels: Sequence[str]) -> None:
     for client, column in columns.items():
-        # a site's label 3.0 is the level 3 when its rows are summarized, so it is one here
+        # a summary takes the label 3.0 for the level 3
         if unknown := [
             level for level in column.levels if level not in levels and strip_zero_decimals(level) not in levels
         ]:
             raise PlanError(
-                f"variable {name!r} has the level {unknown[0]!r} at client {client!r}, which is not declared"
-                f"{_suggest_name(unknown[0], levels)}; correct the labels there, or add the level to the declaration"
+                f"The variable {name!r} has the level {unknown[0]!r} at client {client!r}, which is not declared"
+                f"{_suggest_name(unknown[0], levels)}. Correct the labels there, or add the level to the declaration."
             )
 
 
 def _example_levels(levels: Sequence[str]) -> tuple[str, int]:
-    """The labels to show, those that are no numbers first, and how many are numbers."""
+    """Return the labels to show, non-numbers first, and how many are numbers."""
     numbers = [level for level in levels if looks_like_number(level)]
     others = [level for level in levels if level not in set(numbers)]
     return ", ".join(map(repr, [*others, *numbers][:3])), len(numbers)
@@ -189,8 +224,8 @@ def _example_levels(levels: Sequence[str]) -> tuple[str, int]:
 def _check_consistency(
     variables: Sequence[Variable], profiles: Mapping[str, Profile], accepted: Collection[str]
 ) -> None:
-    """What the profiles say each for itself without fault, and together hardly can mean; all of it at once."""
-    doubts: list[str] = []
+    """Report all labels and units in which the profiles differ, in one error."""
+    problems: list[str] = []
     for variable in variables:
         name = variable.name
         columns = {client: profile.columns[name] for client, profile in profiles.items()}
@@ -202,9 +237,9 @@ def _check_consistency(
         else:
             units = find_unit_mismatch(name, columns) if name not in accepted else None
             found = [str(units) if units else None]
-        doubts.extend(text for text in found if text)
-    if doubts:
-        raise PlanError("\n".join(doubts))
+        problems.extend(text for text in found if text)
+    if problems:
+        raise PlanError("\n".join(problems))
 
 
 def _suggest_name(name: str, known: Collection[str]) -> str:
@@ -212,5 +247,5 @@ def _suggest_name(name: str, known: Collection[str]) -> str:
 
 
 def _profile_digest(message: ProfileMessage) -> str:
-    """That of the file: its text is canonical."""
+    """Return the digest of the file of a profile, whose text is canonical."""
     return hashlib.sha256(profile_to_json(message).encode()).hexdigest()

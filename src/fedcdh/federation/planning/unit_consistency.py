@@ -1,14 +1,14 @@
-"""The same quantity in other units: what only somebody who sees several profiles can notice.
+"""Checks for one quantity in different units, which only the profiles of several clients reveal.
 
-Clients may differ in level and in spread: that is what the method lives on. Other units differ in both at once, by a
-factor that is known. Doubted are clients whose central ranges (5 to 95 %) do not overlap, and which a known conversion
-brings together: every quantile to within TOLERANCE central ranges, and CLOSER times closer than they were.
+Clients may differ in location and in spread. Different units differ in both at once, by a known factor. Reported are
+groups of clients whose central ranges (5 to 95 %) do not overlap, and which a known conversion brings together: every
+quantile to within `MAX_QUANTILE_DISTANCE` central ranges, and `MIN_IMPROVEMENT` times closer than before.
 
-The two numbers were chosen on simulated studies with seeds below 1000; `benchmarks.bench_units` prints, on fresh ones,
-how often that accuses without reason and how often it finds a wrong unit (docs/units.md).
+Both limits were chosen on simulated studies with seeds below 1000. `benchmarks.bench_units` prints, on other seeds,
+how often they report a difference without reason and how often they find a wrong unit (docs/units.md).
 
-What cannot be told apart: quantities that really differ by such a factor in level and spread alike. Not seen: units of
-a variable whose values spread around 0 or over powers of ten, for there the ranges overlap.
+Quantities that really differ by such a factor in location and spread look the same. Units of a variable whose values
+spread around 0 or over powers of ten are not found, because there the ranges overlap.
 """
 
 from __future__ import annotations
@@ -21,16 +21,19 @@ from itertools import accumulate
 from fedcdh.summaries.column_profiles import ColumnProfile
 
 MIN_VALUES = 20
-"""Values of a client below which its outer quantiles are too uncertain to accuse anybody of anything."""
+"""Number of values below which the outer quantiles of a client are too uncertain for this check."""
 MAX_QUANTILE_DISTANCE = 0.6
+"""Largest distance of converted quantiles, in central ranges."""
 MIN_IMPROVEMENT = 8.0
+"""Smallest factor by which a conversion brings the quantiles closer."""
+_MAX_NAMES_SHOWN = 5
 
 Quantiles = Sequence[float]
 
 
 @dataclass(frozen=True)
 class Conversion:
-    """larger = factor · smaller + offset."""
+    """A conversion of units: larger = factor · smaller + offset."""
 
     factor: float
     offset: float
@@ -63,10 +66,27 @@ CONVERSIONS = (
 
 @dataclass(frozen=True)
 class UnitMismatch:
-    """Two groups of clients that seem to use different units for one variable."""
+    """Two groups of clients that seem to use different units for one variable.
+
+    Parameters
+    ----------
+    variable : str
+        Name of the variable.
+    low, high : tuple of str
+        Clients with the smaller and with the larger values.
+    low_median, high_median : float
+        Median of a typical client of each group.
+    conversion : Conversion
+        The conversion that explains the difference best.
+
+    Examples
+    --------
+    >>> str(UnitMismatch("weight", ("a",), ("b",), 70.0, 154.0, CONVERSIONS[2]))[:60]
+    "The variable 'weight' has a median of about 70 at 'a' and of"
+    """
 
     variable: str
-    low: tuple[str, ...]  # clients
+    low: tuple[str, ...]
     high: tuple[str, ...]
     low_median: float
     high_median: float
@@ -75,16 +95,40 @@ class UnitMismatch:
     def __str__(self) -> str:
         ratio = f" ({self.high_median / self.low_median:.3g} times)" if self.low_median else ""
         return (
-            f"variable {self.variable!r} has a median of about {self.low_median:.4g} at {_join_names(self.low)} and of "
-            f"about {self.high_median:.4g}{ratio} at {_join_names(self.high)}, and their ranges do not overlap; this "
-            f"looks like the same quantity in other units, perhaps {self.conversion.units} (about "
-            f"{self.conversion.factor:g} times). Convert it at the site and make its profile again; or, if it is "
-            f"truly so, accept it with --accept-differences {self.variable}"
+            f"The variable {self.variable!r} has a median of about {self.low_median:.4g} at {_join_names(self.low)} "
+            f"and of about {self.high_median:.4g}{ratio} at {_join_names(self.high)}, and their ranges do not overlap. "
+            f"Expected the same unit at all sites; these look like {self.conversion.units} (about "
+            f"{self.conversion.factor:g} times). Convert the column at the site and make its profile again. If the "
+            f"values really differ, accept the difference with --accept-differences {self.variable}"
         )
 
 
 def find_unit_mismatch(variable: str, columns: Mapping[str, ColumnProfile]) -> UnitMismatch | None:
-    """The best explanation by units of how these clients' columns differ, if there is one."""
+    """Return the conversion of units that best explains how the columns of clients differ.
+
+    Parameters
+    ----------
+    variable : str
+        Name of the variable.
+    columns : mapping of str to ColumnProfile
+        The profile of its column at every client.
+
+    Returns
+    -------
+    UnitMismatch or None
+        The two groups of clients and the conversion; None if there is no sign of different units.
+
+    Examples
+    --------
+    >>> import fedcdh
+    >>> import numpy as np
+    >>> kilograms = np.random.default_rng(0).normal(70, 8, 200)
+    >>> weights = {"a": kilograms, "b": kilograms, "c": 2.2046 * kilograms}
+    >>> profiles = {client: fedcdh.profile({"weight": rows}, client) for client, rows in weights.items()}
+    >>> found = find_unit_mismatch("weight", {client: one.columns["weight"] for client, one in profiles.items()})
+    >>> found.high, found.conversion.units
+    (('c',), 'kg and lb')
+    """
     clients = sorted(
         (client for client, column in columns.items() if _is_usable(column)),
         key=lambda client: (columns[client].centre, client),
@@ -92,11 +136,11 @@ def find_unit_mismatch(variable: str, columns: Mapping[str, ColumnProfile]) -> U
     quantiles = [columns[client].quantiles for client in clients]
     found: list[tuple[float, int, Conversion]] = []
     for gap in _find_gaps(quantiles):
-        # the middle client of each group stands for it
+        # the middle client represents its group
         low, high = quantiles[(gap - 1) // 2], quantiles[gap + (len(quantiles) - gap - 1) // 2]
         limit = min(MAX_QUANTILE_DISTANCE, _quantile_distance(low, high) / MIN_IMPROVEMENT)
         for conversion in CONVERSIONS:
-            # of negative values, the larger unit's number is the lower one
+            # for negative values, the conversion runs the other way
             after = min(_quantile_distance(conversion(low), high), _quantile_distance(conversion(high), low))
             if after <= limit:
                 found.append((after, gap, conversion))
@@ -108,8 +152,8 @@ def find_unit_mismatch(variable: str, columns: Mapping[str, ColumnProfile]) -> U
 
 
 def _join_names(clients: Sequence[str]) -> str:
-    more = f" and {len(clients) - 5} more" if len(clients) > 5 else ""
-    return ", ".join(map(repr, clients[:5])) + more
+    more = f" and {len(clients) - _MAX_NAMES_SHOWN} more" if len(clients) > _MAX_NAMES_SHOWN else ""
+    return ", ".join(map(repr, clients[:_MAX_NAMES_SHOWN])) + more
 
 
 def _is_usable(column: ColumnProfile) -> bool:
@@ -118,7 +162,7 @@ def _is_usable(column: ColumnProfile) -> bool:
 
 
 def _find_gaps(quantiles: Sequence[Quantiles]) -> Iterator[int]:
-    """How many clients lie below each empty stretch: all their central ranges end before all others begin."""
+    """Yield the number of clients below each gap, where all their central ranges end before all others begin."""
     ends = list(accumulate((one[-1] for one in quantiles), max))
     begins = list(accumulate((one[0] for one in reversed(quantiles)), min))[::-1]
     for below in range(1, len(quantiles)):
@@ -127,6 +171,6 @@ def _find_gaps(quantiles: Sequence[Quantiles]) -> Iterator[int]:
 
 
 def _quantile_distance(one: Quantiles, other: Quantiles) -> float:
-    """The largest distance of two quantiles, in central ranges (their geometric mean)."""
+    """Return the largest distance between equal quantiles, in central ranges (their geometric mean)."""
     width = math.sqrt(one[-1] - one[0]) * math.sqrt(other[-1] - other[0])
     return max(abs(a - b) for a, b in zip(one, other, strict=True)) / width

@@ -2,8 +2,8 @@
 
 Modules
 -------
-running_sum
-    The sum so far, and its journal.
+running_sum, sum_journal, client_groups
+    The sum so far, the format of its journal, and the groups of clients in it.
 aggregate_files
     The run over files, which survives interruptions.
 """

@@ -17,7 +17,8 @@ from pathlib import Path
 from fedcdh._io.storage import hold_lock, read_regular_file, write_atomically
 from fedcdh._runtime.blas_threads import single_blas_thread
 from fedcdh.errors import DuplicateClientError, FedCDHError, SettingsError, SummaryError
-from fedcdh.federation.streaming.running_sum import RunningSum, journal_error, max_journal_bytes
+from fedcdh.federation.streaming.running_sum import RunningSum
+from fedcdh.federation.streaming.sum_journal import journal_error, max_journal_bytes
 from fedcdh.messages.study_file import Study
 from fedcdh.messages.summary_file import SummaryMessage
 
@@ -33,7 +34,7 @@ MessageReader = Callable[[Path, bytes], SummaryMessage]
 
 @dataclass(frozen=True)
 class AggregationReport:
-    """What became of the files of one run.
+    """The outcome of one run over files.
 
     Parameters
     ----------
@@ -47,6 +48,12 @@ class AggregationReport:
         Files of bootstrap replicates, which do not belong in a sum.
     refused : tuple of tuple
         Refused files with the error of each.
+
+    Examples
+    --------
+    >>> from fedcdh import Continuous, StudyPlan
+    >>> AggregationReport(RunningSum(Study(StudyPlan((Continuous("age"),), ("north",))))).n_added
+    0
     """
 
     sums: RunningSum
@@ -115,6 +122,11 @@ class StreamingAggregation:
     def lock(self) -> Iterator[None]:
         """Keep other processes from adding to the same sum.
 
+        Yields
+        ------
+        None
+            The lock is held until the context ends.
+
         Raises
         ------
         SettingsError
@@ -177,7 +189,7 @@ class StreamingAggregation:
         Returns
         -------
         AggregationReport
-            The sum, and what became of each file.
+            The sum, and the files that were added or refused.
         """
         run = _Run(self.resume(), read)
         with single_blas_thread():

@@ -16,34 +16,20 @@ from typing import Any
 import numpy as np
 
 from fedcdh._io.strict_json import to_canonical_json
-from fedcdh._io.text import MAX_NAME_LENGTH, abbreviate_list, is_digest, is_name
+from fedcdh._io.text import abbreviate_list, is_digest
 from fedcdh.errors import DuplicateClientError, PlanMismatchError, SettingsError, SummaryError
+from fedcdh.federation.streaming.client_groups import resolve_groups
+from fedcdh.federation.streaming.sum_journal import FORMAT, journal_error, max_set_aside, read_header, to_container
 from fedcdh.messages.aggregate_file import AggregateMessage
-from fedcdh.messages.container import parse_container_header, render_container
 from fedcdh.messages.study_file import Study
 from fedcdh.messages.summary_file import SummaryMessage
-from fedcdh.messages.summary_header import LENGTH_PREFIX
 from fedcdh.summaries.aggregation import Aggregate
-from fedcdh.summaries.integer_vectors import Groups, from_triangle, group_clients, vector_length
+from fedcdh.summaries.integer_vectors import from_triangle, vector_length
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import MAX_NOISY_ENTRY, MAX_ROWS, Integers, Summary, describe_summary, iter_triangle_rows
 from fedcdh.summaries.validation import fingerprint_of, is_distinctive, validate_summary
 
-FORMAT = "fedcdh-adding-3"
 MAX_COUNT = (1 << 63) - 1
-_HEADER_TYPES = {
-    "plan": str,
-    "study": str,
-    "groups": str,
-    "added": list,
-    "aside": list,
-    "differing": list,
-    "shared": list,
-}
-_OLD_FORMATS = (
-    rb"\"format\":\"fedcdh-adding-1\"",
-    rb"\"format\":\"fedcdh-adding-2\"",
-)  # did not record refused summaries
 
 
 @dataclass(frozen=True)
@@ -60,6 +46,11 @@ class ReceivedSummary:
         Fingerprint of the moments, which reveals the sums of one client under the name of another.
     uncontrolled : bool
         The summary was made without disclosure control.
+
+    Examples
+    --------
+    >>> ReceivedSummary("north", "0" * 64, "1" * 64).uncontrolled
+    False
     """
 
     client: str
@@ -114,7 +105,7 @@ class RunningSum:
 
     def __init__(self, study: Study, groups: Mapping[str, str] | None = None) -> None:
         self.study, self.plan = study, study.plan
-        self.groups = _resolve_groups(study.plan, groups)
+        self.groups = resolve_groups(study.plan, groups)
         self.added: dict[str, ReceivedSummary] = {}  # by client
         self.set_aside: dict[str, ReceivedSummary] = {}  # by digest
         self.differing: set[str] = set()
@@ -204,7 +195,7 @@ class RunningSum:
         self.unsaved = True
         if received.client not in self.added or self.added[received.client].digest != received.digest:
             self._remember(received)
-            if len(self.set_aside) < _max_set_aside(self.plan):
+            if len(self.set_aside) < max_set_aside(self.plan):
                 self.set_aside[received.digest] = received
 
     def _remember(self, received: ReceivedSummary) -> None:
@@ -316,7 +307,7 @@ class RunningSum:
             "shared": sorted(self.shared),
         }
         row = np.concatenate([np.array(self._counts, dtype=np.int64), self._triangle, self._firsts.ravel()])
-        return _to_container(said, row.astype("<i8", copy=False).tobytes())
+        return to_container(said, row.astype("<i8", copy=False).tobytes())
 
     @cached_property
     def _belongs_to(self) -> dict[str, str]:
@@ -355,20 +346,11 @@ class RunningSum:
             If the journal belongs to other groups.
         """
         found = cls(study, groups)
-        length = LENGTH_PREFIX.unpack_from(blob)[0] if len(blob) >= LENGTH_PREFIX.size else 0
-        start = LENGTH_PREFIX.size + length
-        if not 0 < length <= _max_header_bytes(study.plan) or start > len(blob):
-            raise journal_error("it is cut off")
-        if any(older in blob[:start] for older in _OLD_FORMATS):
-            raise SummaryError(
-                "The journal is of an older version of this program. Expected the format "
-                f"{FORMAT!r}. Remove the journal to start again."
-            )
-        said = parse_container_header(blob[LENGTH_PREFIX.size : start], FORMAT, _HEADER_TYPES, journal_error)
+        said, start = read_header(blob, study.plan)
         found._check_same(said)
         if (
             len(blob) != start + 8 * vector_length(study.plan, len(found.groups))
-            or _to_container(said, blob[start:]) != blob
+            or to_container(said, blob[start:]) != blob
         ):
             raise journal_error("its digest is not that of its content")
         found._restore(np.frombuffer(blob, dtype="<i8", offset=start).astype(np.int64, copy=False))
@@ -428,60 +410,9 @@ class RunningSum:
             raise journal_error("its numbers do not add up")
 
 
-def _resolve_groups(plan: StudyPlan, groups: Mapping[str, str] | None) -> Groups:
-    """Return the named groups; by default each client by itself, with noise all together."""
-    if plan.noise is not None:
-        if groups is not None:
-            raise SettingsError(
-                "The plan adds noise, and groups are given. Expected no groups, because their first moments would be "
-                "too noisy. Leave the groups out."
-            )
-        return (("all clients", tuple(sorted(plan.clients))),)
-    if groups is not None and groups.keys() != plan.client_set:
-        lacking, unknown = sorted(plan.client_set - groups.keys()), sorted(groups.keys() - plan.client_set)
-        raise SettingsError(
-            f"The groups lack the clients {abbreviate_list(lacking) or '(none)'}, and name clients that are not in the "
-            f"plan: {abbreviate_list(unknown) or '(none)'}. Expected a group for every client of the plan. Correct the "
-            "groups."
-        )
-    for name in sorted(set(groups.values() if groups else ())):
-        if not is_name(name) or not name.strip():
-            raise SettingsError(
-                f"A group is called {name[:80]!r}. Expected 1 to {MAX_NAME_LENGTH} printable characters on one line. "
-                "Rename it."
-            )
-    return group_clients(groups or {}, plan.clients)
-
-
 def _client_noise_variance(plan: StudyPlan) -> int:
     return 0 if plan.noise is None else plan.noise.deviation**2
 
 
-def _max_set_aside(plan: StudyPlan) -> int:
-    """Return how many conflicting summaries are recorded; the limit keeps a client from filling the disk."""
-    return 20 + 2 * len(plan.clients)
-
-
-def _max_header_bytes(plan: StudyPlan) -> int:
-    """Return the size of the largest header, which lists clients with two digests each."""
-    return 2000 + 4000 * (len(plan.clients) + _max_set_aside(plan))
-
-
-def max_journal_bytes(plan: StudyPlan) -> int:
-    """Return the size of the largest journal of a plan."""
-    return LENGTH_PREFIX.size + _max_header_bytes(plan) + 8 * vector_length(plan, len(plan.clients))
-
-
 def _to_list(received: ReceivedSummary) -> list[str | bool]:
     return [received.client, received.digest, received.fingerprint, received.uncontrolled]
-
-
-def _to_container(said: Mapping[str, Any], data: bytes) -> bytes:
-    return render_container(said, "words", "I64", [len(data) // 8], data)
-
-
-def journal_error(reason: str) -> SummaryError:
-    """Return the error for a damaged journal."""
-    return SummaryError(
-        f"The journal is damaged: {reason}. Expected the file as this program wrote it. Remove it to start again."
-    )

@@ -164,7 +164,7 @@ def from_pgmpy(found: Any, variables: Sequence[str] | None = None) -> Knowledge:
 
 
 def from_tetrad(text: str) -> Knowledge:
-    """Read the text of a knowledge file of Tetrad.
+    r"""Read the text of a knowledge file of Tetrad.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def from_tetrad(text: str) -> Knowledge:
 
     Examples
     --------
-    >>> known = from_tetrad("/knowledge\\naddtemporal\\n1* age sex\\n2 dose\\n\\nrequiredirect\\nage dose")
+    >>> known = from_tetrad("/knowledge\naddtemporal\n1* age sex\n2 dose\n\nrequiredirect\nage dose")
     >>> known.tiers, sorted(known.forbid_within_tier), sorted(known.required)
     ((('age', 'sex'), ('dose',)), [0], [('age', 'dose')])
     """

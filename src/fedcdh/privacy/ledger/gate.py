@@ -333,6 +333,7 @@ class ReleaseGate:
             for entry in find_active_entries(self.ledger.entries())
             if entry.release.kind in ("summary", "masked")
             and entry.release.plan == plan.fingerprint
+            and entry.release.client == summary.clients[0]
             and entry.release.disclosure_control
         ]
         if not earlier:

@@ -16,7 +16,7 @@ from fedcdh.privacy.ledger.record import DESCRIPTIONS_KEY, SUMMARY_KINDS, Ledger
 def check_unattended(new: Release, earlier: Sequence[LedgerEntry], max_plans: int) -> None:
     """Refuse a release that an unattended client may not make.
 
-    Releases without disclosure control do not count.
+    Releases without disclosure control do not count, nor do those of other clients in the same ledger.
 
     Parameters
     ----------
@@ -43,7 +43,8 @@ def check_unattended(new: Release, earlier: Sequence[LedgerEntry], max_plans: in
     ...
     fedcdh.errors.DisclosureError: This client has released summaries by 1 plans...
     """
-    controlled = [entry for entry in earlier if entry.release.disclosure_control]
+    own = [entry for entry in earlier if entry.release.client == new.client]
+    controlled = [entry for entry in own if entry.release.disclosure_control]
     if new.kind == "profile":
         for what, number in _changed_descriptions(new, controlled):
             raise DisclosureError(_describe_change(what, number))

@@ -29,7 +29,7 @@ def trial(tmp_path_factory):
     given = ("--sites", ",".join(SITES), "--rows", "4000,4500,5000", "--variables", "4", "--seed", "5")
     assert main(["simulate", "-o", str(folder / "sites"), *given, "-q"]) == 0
     for name in SITES:
-        settings = f'client = "{name}"\ndata = "data.csv"\nplans_at_most = 99\n'
+        settings = f'client = "{name}"\ndata = "data.csv"\nmax_plans = 99\nledger = "releases.jsonl"\n'
         (folder / "sites" / name / "site.toml").write_text(settings, encoding="utf-8")
     with LocalTrial(folder) as started:
         started.prepare()
@@ -64,13 +64,13 @@ def wait_until(there) -> None:
         time.sleep(0.05)
 
 
-def test_a_study_over_the_network_gives_the_bytes_of_one_in_process(trial, tmp_path):
+def test_a_study_over_the_network_gives_the_bytes_of_one_process(trial, tmp_path):
     result, missing = conducted(trial, tmp_path)
     assert not missing
     assert result.decode() == render_result_json(discover(columns(trial)))
 
 
-def test_further_rounds_over_the_network_give_the_bytes_of_one_in_process(trial, tmp_path):
+def test_adaptive_rounds_over_the_network_give_the_bytes_of_one_process(trial, tmp_path):
     """Under the safe policy, with TLS and node keys; and each site has its ledger."""
     given = {"method": "constraint", "rounds": "adaptive", "max_conditioning_size": 2}
     result, missing = conducted(trial, tmp_path, **given)
@@ -81,9 +81,9 @@ def test_further_rounds_over_the_network_give_the_bytes_of_one_in_process(trial,
         assert list((trial.folder / "sites" / name).glob("*.ledger.json"))
 
 
-def test_a_node_that_nobody_registered_stays_outside(trial, tmp_path):
+def test_an_unregistered_node_is_not_admitted(trial, tmp_path):
     trial.add_node("stranger", trial.folder / "sites" / "north" / "site.toml", register=False)
-    code = trial.ended("stranger", PATIENCE)
+    code = trial.wait("stranger", PATIENCE)
     trial.stop("stranger")
     assert code not in (None, 0)
     assert "profile of" not in trial.log("stranger")
@@ -110,7 +110,7 @@ def answer(message, context):
 """
 
 
-def test_replies_that_are_none_are_refused_and_named(trial, tmp_path):
+def test_replies_of_another_kind_are_refused_and_named(trial, tmp_path):
     write_app(tmp_path / "app")
     (tmp_path / "app" / "study" / "client_app.py").write_text(ODD, encoding="utf-8")
     result, missing = conducted(trial, tmp_path / "result", app=tmp_path / "app", minimum_sites=1)
@@ -120,7 +120,7 @@ def test_replies_that_are_none_are_refused_and_named(trial, tmp_path):
     assert [client["client"] for client in json.loads(result)["clients"]] == ["coast"]
 
 
-def test_a_site_killed_in_the_middle_leaves_a_study_that_names_it(trial, tmp_path):
+def test_a_killed_site_is_named_in_the_result(trial, tmp_path):
     """Once its profile is there, the site is gone; when it is back, only it is asked, and nothing is missing."""
     settings = trial.folder / "sites" / "north" / "site.toml"
 
