@@ -93,7 +93,7 @@ def run_in_process(work: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def write_summaries(folder: Path, sites: int, variables: int) -> int:
-    """Files of so many sites, signed, and their plan; the bytes of each."""
+    """Write signed summaries of several clients and their plan; return the bytes of each."""
     names, clients = [f"v{j}" for j in range(variables)], [f"site {k:05d}" for k in range(sites)]
     plan = StudyPlan(tuple(Continuous(name, 0.0, 1.2) for name in names), tuple(clients))
     keys = {client: SigningKey.generate() for client in clients}

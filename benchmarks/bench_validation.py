@@ -115,7 +115,7 @@ class Sums:
 
 
 def simulate_sums(seed: int, family: FeatureFamily, labels: int, d: int = 6, n: int | None = None) -> Sums:
-    """d variables, so many of them labels, that depend on each other; n between 150 and 1500."""
+    """Return sums of d dependent variables, some of them categorical, with n between 150 and 1500."""
     rng = np.random.default_rng(seed)
     n = n or int(rng.integers(150, 1501))
     both = []

@@ -23,7 +23,7 @@ LABEL = "yes"
 
 
 def add_rare_level(n: int, people: int, rng: Rng, *, spiked: bool = False) -> Table:
-    """Three numbers and a label that so many have."""
+    """Return three continuous variables and a level that a given number of people have."""
     numbers = {f"v{j}": rng.standard_normal(n) for j in range(3)}
     if spiked:
         numbers = {name: np.where(rng.random(n) < 0.9, 0.0, np.abs(x) + 0.5) for name, x in numbers.items()}

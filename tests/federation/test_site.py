@@ -256,3 +256,14 @@ def test_of_two_simultaneous_requests_one_is_answered(tmp_path):
     for thread in threads:
         thread.join()
     assert sorted(codes) == [0, ExitCode.POLICY, ExitCode.POLICY]
+
+
+def test_several_clients_may_share_one_ledger(tmp_path):
+    first = controlled_node(tmp_path)
+    rows = numbers(seed=7, sizes=(300,), count=2)["site0"]
+    second = replace(first, client="south", rows=lambda: {"a": rows["v1"], "b": rows["v2"]})
+    for node in (first, second, first, second):
+        for kind, content in requests(["a", "b"]):
+            assert ask(node, kind, content).code == 0
+    other = plan_ab(study="another")
+    assert [ask(node, SUMMARY, other).code for node in (first, second)] == [ExitCode.POLICY] * 2

@@ -108,7 +108,7 @@ def read_summary(blob: bytes) -> tuple[dict, list[list[int]]]:
 
 
 def summary_digest(plan: str, rows_read: int, missing: dict[str, int], matrix: list[list[int]]) -> str:
-    """What a bootstrap copy says in `of`, from the summary it belongs to."""
+    """What a bootstrap replicate says in `of`, from the summary it belongs to."""
     numbers = [rows_read, *(missing[name] for name in sorted(missing)), *(entry for row in matrix for entry in row)]
     return hashlib.sha256(plan.encode() + b"".join(struct.pack("<q", number) for number in numbers)).hexdigest()
 

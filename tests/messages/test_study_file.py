@@ -76,7 +76,7 @@ def test_any_changed_byte_is_refused():
     for _ in range(4000):
         damaged = mutated(blob, rng)
         if damaged != blob:
-            with pytest.raises(PlanError, match="ask the coordinator for the file again|with this version"):
+            with pytest.raises(PlanError, match=r"ask the coordinator for the file again|with this version"):
                 Study.from_json(damaged)
 
 

@@ -35,13 +35,13 @@ from fedcdh.privacy.ledger.gate import ReleaseGate, RoundSpending
 from fedcdh.privacy.ledger.ledger_file import ReleaseLedger, default_ledger
 from fedcdh.privacy.release_context import ReleaseContext, check_invitation, invert_renames
 from fedcdh.summaries.accumulator import check_summary_arguments, summarize
-from fedcdh.summaries.bootstrap import bootstrap_summaries, check_replicate_count
+from fedcdh.summaries.bootstrap import bootstrap_summaries, check_replicate_count, validate_replicate
 from fedcdh.summaries.dp_parameters import DPParameters
 from fedcdh.summaries.joint import JointRequest, JointSummary, RoundBudget, answer_request
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.profiles import Profile, profile
 from fedcdh.summaries.summary import Summary
-from fedcdh.summaries.validation import validate_replicate, validate_summary
+from fedcdh.summaries.validation import validate_summary
 
 __all__ = [
     "ReleaseContext",

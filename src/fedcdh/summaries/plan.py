@@ -236,7 +236,8 @@ class StudyPlan:
             raise
         except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as problem:
             raise PlanError(
-                f"this is not a study plan ({cut_repr(problem)}); expected the text that StudyPlan.to_json wrote; {_ADVICE}"
+                f"this is not a study plan ({cut_repr(problem)}); expected the text that StudyPlan.to_json wrote; "
+                f"{_ADVICE}"
             ) from None
 
     @cached_property

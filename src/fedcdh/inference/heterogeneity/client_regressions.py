@@ -47,7 +47,7 @@ class _RegressionColumn:
     unit: float
     parent: str
     level: str | None = None
-    baseline: tuple[str, int] | None = None  # the level it is compared with, and where that one stands
+    baseline: tuple[str, int] | None = None  # the level it is compared with, and the place of its indicator
 
     @property
     def effect(self) -> str:
@@ -144,8 +144,8 @@ class ClientRegressions:
 
     variables: Mapping[str, Variable]
     clip: float
-    starts: Mapping[str, int]  # where each variable's columns begin
-    means: Array  # over all rows of the study
+    starts: Mapping[str, int]
+    means: Array
     clients: tuple[_ClientMoments, ...]
 
     @classmethod
