@@ -1,8 +1,8 @@
 """How often tests reject what is true, and miss what is not: python -m benchmarks.bench_calibration --help
 
 Rates of p < 0.05 over seeds from 1000 up, on data whose answer is known (see `calibration_data`). All tests of a row
-see the same tables. "default" is the default engine's test as that engine asks it: within clients, the domain always
-among the conditions. "pooled" is the same test asked without the domain.
+see the same tables. "default" is the test of method "constraint" as that method asks it: within clients, the domain
+always among the conditions. "pooled" is the same test asked without the domain.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     python -m benchmarks.bench_clusters --rows 200000
 
 Rows are made where they are summarised, part by part, and never sent anywhere; making them counts in all times alike.
-Clusters are of this machine and stand before the clock starts. An engine that is not installed is left out.
+Clusters are of this machine and stand before the clock starts. A library that is not installed is left out.
 """
 
 from __future__ import annotations

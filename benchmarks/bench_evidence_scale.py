@@ -92,7 +92,7 @@ class ClientComparison(NamedTuple):
 
 
 def compare_clients(clients: int, seed: int) -> ClientComparison:
-    """A study of so many small clients, from their summaries to the file of the result."""
+    """Run a study of many small clients, from their summaries to the file of the result."""
     study = simulate("general", variables=6, edges=6, clients=clients, rows=50, seed=seed).standardised()
     cohort = cohort_of(study)
     moments = [process_time()]

@@ -1,6 +1,6 @@
 """Graph quality on the paper's synthetic studies, beside the oracle: python -m benchmarks.bench_graphs --help
 
-Every engine sees the same instances. The oracle is the true graph's augmented CPDAG, extended to a DAG: what perfect
+Every method sees the same instances. The oracle is the true graph's augmented CPDAG, extended to a DAG: what perfect
 tests and rules could give. "visible" is what a perfect search could find with our test: the true edges that it sees
 (p < 0.05) given the other true parents and the domain, and no false ones. Settings are chosen on seeds below 1000.
 """

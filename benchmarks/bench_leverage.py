@@ -1,4 +1,4 @@
-"""How often an honest table has a row that stands out, so that the policy of a site does not let its summary leave.
+"""How often an honest table has a row with high leverage, so that the policy of a site does not let its summary leave.
 
     python -m benchmarks.bench_leverage [--tables 100]
 

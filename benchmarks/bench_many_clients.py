@@ -33,7 +33,8 @@ from fedcdh.messages.signing import SigningKey, sign
 from fedcdh.messages.study_file import Study
 from fedcdh.messages.summary_file import SummaryMessage, max_summary_bytes, pack_summary
 from fedcdh.summaries.accumulator import summarize
-from fedcdh.summaries.plan import Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Continuous
 
 SMALL, LARGE = 6, 660
 """Variables: files of 5 kB and of 47 MB."""
@@ -93,7 +94,7 @@ def run_in_process(work: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def write_summaries(folder: Path, sites: int, variables: int) -> int:
-    """Files of so many sites, signed, and their plan; the bytes of each."""
+    """Write signed summaries of several clients and their plan; return the bytes of each."""
     names, clients = [f"v{j}" for j in range(variables)], [f"site {k:05d}" for k in range(sites)]
     plan = StudyPlan(tuple(Continuous(name, 0.0, 1.2) for name in names), tuple(clients))
     keys = {client: SigningKey.generate() for client in clients}

@@ -129,7 +129,7 @@ def main() -> None:
     parser.add_argument("--standard", action="store_true", help=f"also {' '.join(STANDARD)} (kci: minutes a seed)")
     parser.add_argument("--dialect", choices=DIALECTS, default="paper")
     parser.add_argument("--seeds", default="1000:1060", help="first:last+1 (default 1000:1060)")
-    parser.add_argument("--fewer", type=int, help="kci on so many of the seeds only (default: on all)")
+    parser.add_argument("--fewer", type=int, help="number of seeds for kci (default: on all)")
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     try:

@@ -5,7 +5,7 @@ clients or few rows.
 
 Summaries weigh every setting, and every source of real data, alike: several studies of one source are averaged first.
 Ranks are by F1 among the methods run, ties share theirs; a win is an F1 that no other method exceeds. A method that
-fails on a study has an F1 of 0 there, for whoever uses it goes home with nothing.
+fails on a study has an F1 of 0 there, as it returns no graph.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from benchmarks.scale.peers import CASES, SMALL, compare, format_ratio
 
 FOLDER = Path("docs/scale")
 QUICK_OPTIONS: Mapping[str, tuple[str, ...]] = {"summarize": ("--rows", "200000"), "costs": ("--only", "arrival")}
-"""How single benchmarks are told that little time is left, where it is not --quick."""
+"""Options of single benchmarks for a short run, where it is not --quick."""
 
 
 def measure_growth(folder: Path, quick: bool) -> None:
@@ -65,7 +65,7 @@ def write_page(folder: Path, quick: bool) -> None:
 
 
 def print_small_ratios() -> None:
-    """Ratios only, for whoever reads the log of continuous integration and compares it with the last one."""
+    """Print ratios only, to be compared with those of the last run of continuous integration."""
     with threadpool_limits(1):
         near_the_machine()
         if find_spec("causallearn") is None:

@@ -73,7 +73,7 @@ def main() -> None:
 
 
 def measure_run(sites: int, variables: int, left: int) -> str:
-    """One line: a whole masked sum, from which so many sites are gone when masked numbers are asked for."""
+    """Print one line: a whole secure sum, from which some clients drop out before they send masked numbers."""
     study_, keys, tables = make_study(sites, variables)
     plan, spent = study_.plan, Costs()
     summaries = {c: spent.timed("summarize", lambda c=c: summarize(tables[c], plan, c)) for c in plan.clients}

@@ -3,7 +3,7 @@
 `clients`: is a client drawn twice two clients, or one of double weight? Clients are drawn with replacement from studies
 in which nothing differs between them; every change found is false.
 
-`rows`: how often are edges found again in bootstrap copies, beside new rows of the same study? Pairs are told apart by
+`rows`: how often are edges found again in bootstrap replicates, beside new rows of the same study? Pairs are grouped by
 whether the truth and the result have an edge.
 """
 
@@ -96,7 +96,7 @@ def main() -> None:
     parser.add_argument("--seeds", help="first:last+1 (default 1000:1060 for clients, 1000:1020 for rows)")
     parser.add_argument("--runs", type=int, default=5, help="draws of clients per study (default 5)")
     parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS)
-    parser.add_argument("--copies", type=int, default=20, help="bootstrap copies per study (default 20)")
+    parser.add_argument("--copies", type=int, default=20, help="bootstrap replicates per study (default 20)")
     options = parser.parse_args()
     if options.what == "rows":
         show_row_stability(range(*map(int, (options.seeds or "1000:1020").split(":"))), options.copies, options.methods)

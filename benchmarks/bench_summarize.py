@@ -205,7 +205,7 @@ def keep_busy(seed: int) -> None:
 
 
 def available_speed(processes: int) -> float:
-    """Seconds by the clock for so many processes, each with the same work."""
+    """Return the wall-clock seconds of several processes, each with the same work."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(processes) as pool:
         pool.map(keep_busy, range(processes))  # until all have started
@@ -248,8 +248,8 @@ def show_commands(data: Path, folder: Path, plan: StudyPlan, workers: list[int])
     plan_file.write_text(Study(plan).to_json(), encoding="utf-8")
     summarizing = [["summarize", plan_file, data, "--workers", number] for number in workers]
     for place, command in enumerate([*summarizing, ["profile", data]]):
-        told = ["--client", "site", "-o", folder / f"{place}.out", "--ledger", folder / f"{place}.jsonl", "-q"]
-        before, after, seconds = measure_command(*command, *told)
+        common = ["--client", "site", "-o", folder / f"{place}.out", "--ledger", folder / f"{place}.jsonl", "-q"]
+        before, after, seconds = measure_command(*command, *common)
         shown = " ".join(str(part) for part in command if not isinstance(part, Path))
         print(f"fedcdh {shown}: peak {after:.0f} MB, of which {before:.0f} MB after starting; {seconds:.0f} s")
 

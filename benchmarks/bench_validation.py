@@ -24,9 +24,10 @@ from fedcdh.errors import FedCDHError
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan, Variable
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary
 from fedcdh.summaries.validation import validate_summary
+from fedcdh.summaries.variables import Categorical, Continuous, Variable
 
 Rng = np.random.Generator
 Table = dict[str, np.ndarray]
@@ -115,7 +116,7 @@ class Sums:
 
 
 def simulate_sums(seed: int, family: FeatureFamily, labels: int, d: int = 6, n: int | None = None) -> Sums:
-    """d variables, so many of them labels, that depend on each other; n between 150 and 1500."""
+    """Return sums of d dependent variables, some of them categorical, with n between 150 and 1500."""
     rng = np.random.default_rng(seed)
     n = n or int(rng.integers(150, 1501))
     both = []

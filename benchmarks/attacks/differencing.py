@@ -38,7 +38,7 @@ OTHERS = ("there", "yonder")
 
 
 def two_tables(n: int, more: int, rng: Rng) -> tuple[Table, Table]:
-    """n rows, and the same with so many more at the end."""
+    """Return n rows, and the same rows with further ones at the end."""
     whole = normal_rows(n + more, 6, rng)
     return {name: column[:n] for name, column in whole.items()}, whole
 

@@ -74,7 +74,7 @@ def leverage_at(attacker: Attacker, summary: Summary, known: dict[int, float]) -
 
 
 def table_with_outlier(n: int, d: int, far: Sequence[float], rng: Rng) -> Table:
-    """Normal rows; the first stands out by its first numbers, by so much."""
+    """Return normal rows, the first of which is moved far out in its first variables."""
     table = normal_rows(n, d, rng)
     for j, value in enumerate(far):
         table[f"v{j}"][0] = value
@@ -89,7 +89,7 @@ def leverage_of(table: Table, variables: Sequence[int]) -> float:
 
 
 def outlier_at_limit(n: int, d: int, number: int, limit: float, seed: int) -> Table:
-    """The first row stands out by each of so many numbers with a leverage just below the limit."""
+    """Return rows whose first has a leverage just below the limit in each of several variables."""
     far: list[float] = []
     for j in range(number):
         low, high = 2.0, 60.0
@@ -102,7 +102,7 @@ def outlier_at_limit(n: int, d: int, number: int, limit: float, seed: int) -> Ta
 
 
 def attack_outlier(table: Table, number: int) -> tuple[float, Array]:
-    """The true leverage, and errors of all numbers that do not stand out, in standard deviations."""
+    """Return the true leverage, and the errors of all other variables in standard deviations."""
     attacker = Attacker(plan_of(table))
     summary, true = summary_of(table, attacker.plan), attacker.scaled(table)
     found = read_row(attacker, summary, {j: find_extreme_value(attacker, summary, j) for j in range(number)})

@@ -38,7 +38,7 @@ def draw_extreme_rows(table: Table, rows: int, rng: Rng) -> Table:
 
 
 def copy_rows(table: Table, rows: int, rng: Rng) -> Table:
-    """In so many rows, e is c: each of them looks like before."""
+    """Set e to c in some rows, each of which still looks as before."""
     return {**table, "e": np.where(np.arange(len(table["e"])) < rows, table["c"], table["e"])}
 
 

@@ -16,14 +16,15 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.attacks.common import Array, Attacker, Rng, Table, descend, plan_of, refusal_of, summary_of
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary
+from fedcdh.summaries.variables import Categorical, Continuous
 
 LABEL = "yes"
 
 
 def add_rare_level(n: int, people: int, rng: Rng, *, spiked: bool = False) -> Table:
-    """Three numbers and a label that so many have."""
+    """Return three continuous variables and a level that a given number of people have."""
     numbers = {f"v{j}": rng.standard_normal(n) for j in range(3)}
     if spiked:
         numbers = {name: np.where(rng.random(n) < 0.9, 0.0, np.abs(x) + 0.5) for name, x in numbers.items()}

@@ -1,7 +1,7 @@
 """Rows from the sums of one site: python -m benchmarks.attacks.reconstruction --help
 
 Two attacks. One by one: the features of every row lie in the row space of the moments, as long as rows are fewer than
-columns. At once: all values are moved, from where the first attack ended, until their sums are those that were told. A
+columns. At once: all values are moved, from where the first attack ended, until their sums are those of the summary. A
 row counts as recovered if some row that was found is nowhere farther from it than 0.01 or 0.1 standard deviations; by
 chance: as many independent rows of a normal distribution with the same means and covariances.
 """

@@ -58,7 +58,7 @@ def _with_two_levels(n: int, rng: Rng) -> Table:
 
 
 def _with_spike(n: int, rng: Rng) -> Table:
-    """Most values are 0; a label that so many people have that enough of them have other values."""
+    """Make most values 0, and a level so common that enough of its people have other values."""
     rows = {f"v{j}": np.where(rng.random(n) < 0.7, 0.0, rng.uniform(1, 3, n)) for j in range(3)}
     return {**rows, "label": np.where(rng.permutation(n) < 48, rare_level.LABEL, "no")}
 
@@ -104,7 +104,7 @@ FIXTURES: dict[str, Callable[[int, Rng], Table]] = {
 
 @dataclass(frozen=True)
 class Hits:
-    """Of so many, found and guessed."""
+    """Count people, and how many of them were found and guessed."""
 
     found: int = 0
     guessed: int = 0

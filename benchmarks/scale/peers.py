@@ -33,7 +33,7 @@ def run_peer(simulated: Simulation, program: str) -> object:
 
 
 def pgmpy_pc(simulated: Simulation) -> object:
-    """PC with Pearson's partial correlations, told nothing of clients."""
+    """PC with Pearson's partial correlations, without knowledge of clients."""
     import pandas as pd
     from pgmpy.causal_discovery import PC
 

@@ -20,7 +20,8 @@ from fedcdh.evaluation.demo import hospital_study
 from fedcdh.protocols import DOMAIN
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import add_up
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical, Continuous
 
 METHODS = ["constraint", "paper"]
 every_method = pytest.mark.parametrize("method", METHODS)
@@ -394,7 +395,7 @@ def test_names_in_any_script(method):
 
 def test_the_domains_name_is_taken():
     tables = with_column(base(), DOMAIN, lambda k, table, rng: table["v1"])
-    with pytest.raises(PlanError, match=rf"'{DOMAIN}' is taken by the client index; rename that variable"):
+    with pytest.raises(PlanError, match=rf"a variable is called '{DOMAIN}', which is the name of the client index"):
         discover(tables)
     pooled = studies.pooled_table(base(), site=DOMAIN)  # but it may well be the name of the column of clients
     assert studies.same_findings(studies.found(pooled, domain=DOMAIN), studies.found(base()), within=0.0)

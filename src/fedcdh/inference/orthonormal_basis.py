@@ -20,8 +20,8 @@ from fedcdh._runtime.array_types import Array, Indices
 from fedcdh.errors import SettingsError
 from fedcdh.inference.batched_regression import Matrices, add_jitter, pillai_test, solve_regularized
 from fedcdh.summaries.aggregation import Aggregate, Cohort
-from fedcdh.summaries.plan import Categorical
 from fedcdh.summaries.summary import MAX_CONSTANT_VARIANCE
+from fedcdh.summaries.variables import Categorical
 
 Chosen = npt.NDArray[np.bool_]
 
@@ -112,24 +112,24 @@ class Basis:
                 "NoisyMomentsTest, or discover_from, which chooses it by itself"
             )
         places = cohort.plan.layout.spans
-        turns, spans, targets, squares, levels, columns = {}, {}, {}, {}, {}, 0
+        blocks, spans, targets, squares, levels, columns = {}, {}, {}, {}, {}, 0
         for variable in cohort.plan.variables:
             name, categorical = variable.name, isinstance(variable, Categorical)
             centre, scatter = cohort.total.means_and_scatter(places[name])
             covariance = scatter / cohort.total.rows
             found = _orthonormalize(covariance)
             place = slice(columns, columns := columns + len(found))
-            turns[name] = BlockTransform(places[name], place, np.array(found).reshape(len(found), len(centre)))
+            blocks[name] = BlockTransform(places[name], place, np.array(found).reshape(len(found), len(centre)))
             spans[name] = np.arange(place.start, place.stop)
             targets[name] = spans[name] if categorical else spans[name][:1]
             squares[name] = (0.0, 0.0) if categorical else _square_coefficients(found, covariance, centre)
             if categorical:
                 levels[name] = _standardize_indicators(found, covariance)
-        scatter = _transform_scatter(cohort, list(turns.values()))
+        scatter = _transform_scatter(cohort, list(blocks.values()))
         sizes = np.array(cohort.client_rows, dtype=np.float64)
         apart = cohort.means - cohort.total.means
-        means = np.concatenate([apart[:, turn.features] @ turn.weights.T for turn in turns.values()], axis=1)
-        basis = cls(spans, targets, {}, squares, sizes, scatter, means, levels, turns)
+        means = np.concatenate([apart[:, block.features] @ block.weights.T for block in blocks.values()], axis=1)
+        basis = cls(spans, targets, {}, squares, sizes, scatter, means, levels, blocks)
         basis.predictors.update(_select_predictors(basis.within, spans, targets, basis.total_rows - len(sizes)))
         return basis
 
@@ -190,13 +190,13 @@ class Basis:
         """
         if clients.all():
             return self.within
-        asked = clients.tobytes()
-        found = self._sums.get(asked)
+        key = clients.tobytes()
+        found = self._sums.get(key)
         if found is None:
             found = np.asarray(sum(self.scatter_of(clients), start=np.zeros(self.scatter.shape[1:])))
-            for old in list(self._sums)[: 1 - _MAX_CACHED_SUMS]:  # threads may be here at the same time
+            for old in list(self._sums)[: 1 - _MAX_CACHED_SUMS]:  # several threads may do this at the same time
                 self._sums.pop(old, None)
-            self._sums[asked] = found
+            self._sums[key] = found
         return found
 
     @cached_property
@@ -207,10 +207,10 @@ class Basis:
     @cached_property
     def transform(self) -> Array:
         """Return the matrix from features, less their pooled means, to these coordinates: (columns, plan columns)."""
-        turns = list(self.transforms.values())
-        found = np.zeros((turns[-1].columns.stop, turns[-1].features.stop))
-        for turn in turns:
-            found[turn.columns, turn.features] = turn.weights
+        blocks = list(self.transforms.values())
+        found = np.zeros((blocks[-1].columns.stop, blocks[-1].features.stop))
+        for block in blocks:
+            found[block.columns, block.features] = block.weights
         return found
 
     @cached_property
@@ -290,39 +290,39 @@ def _select_predictors(
 
 def _curvature_p_values(within: Array, size: float, columns: Indices, others: Indices, freedom: float) -> Array:
     """Return p-values of F tests: given its first column, do the other columns help to predict each other variable?"""
-    first, bends = columns[0], columns[1:]
-    every = np.concatenate([others, bends])
-    slopes = within[first, every] / add_jitter(within[first, first], size)
+    first, nonlinear = columns[0], columns[1:]
+    responses = np.concatenate([others, nonlinear])
+    slopes = within[first, responses] / add_jitter(within[first, first], size)
     left = within[others, others] - slopes[: len(others)] * within[first, others]
-    beside = within[np.ix_(bends, every)] - np.outer(within[bends, first], slopes)
-    cross, inner = beside[:, : len(others)], beside[:, len(others) :]
+    residual = within[np.ix_(nonlinear, responses)] - np.outer(within[nonlinear, first], slopes)
+    cross, inner = residual[:, : len(others)], residual[:, len(others) :]
     explained = (cross * solve_regularized(inner, cross)).sum(axis=0)
-    return pillai_test(explained[:, None, None], left[:, None, None], len(bends), freedom - len(columns))[1]
+    return pillai_test(explained[:, None, None], left[:, None, None], len(nonlinear), freedom - len(columns))[1]
 
 
-def _transform_scatter(cohort: Cohort | Aggregate, turns: Sequence[BlockTransform]) -> Array:
+def _transform_scatter(cohort: Cohort | Aggregate, blocks: Sequence[BlockTransform]) -> Array:
     """Return every client's scatter in the new coordinates, (clients, columns, columns).
 
     A few variables are transformed at a time, since the whole may be large; with themselves and the later ones only,
     since it is symmetric.
     """
-    columns = turns[-1].columns.stop
+    columns = blocks[-1].columns.stop
     found = np.empty((len(cohort.summaries), columns, columns))
-    for first in range(0, len(turns), _VARIABLES_PER_BLOCK):
-        some, start = turns[first : first + _VARIABLES_PER_BLOCK], turns[first].features.start
+    for first in range(0, len(blocks), _VARIABLES_PER_BLOCK):
+        some, start = blocks[first : first + _VARIABLES_PER_BLOCK], blocks[first].features.start
         here, beyond = slice(some[0].columns.start, some[-1].columns.stop), slice(some[-1].columns.stop, None)
         part = slice(start, None), slice(start, some[-1].features.stop)
         for out, scatter in zip(found, cohort.scatters(*part), strict=True):
-            half = np.concatenate([scatter[:, _offset_slice(start, turn)] @ turn.weights.T for turn in some], axis=1)
-            for turn in turns[first:]:
-                np.matmul(turn.weights, half[_offset_slice(start, turn)], out=out[turn.columns, here])
+            half = np.concatenate([scatter[:, _offset_slice(start, block)] @ block.weights.T for block in some], axis=1)
+            for block in blocks[first:]:
+                np.matmul(block.weights, half[_offset_slice(start, block)], out=out[block.columns, here])
             out[here, beyond] = out[beyond, here].T
     return found
 
 
-def _offset_slice(start: int, turn: BlockTransform) -> slice:
+def _offset_slice(start: int, block: BlockTransform) -> slice:
     """Return the place of a variable's features, counted from `start`."""
-    return slice(turn.features.start - start, turn.features.stop - start)
+    return slice(block.features.start - start, block.features.stop - start)
 
 
 def _square_coefficients(found: list[Array], covariance: Array, centre: Array) -> tuple[float, float]:
@@ -331,7 +331,7 @@ def _square_coefficients(found: list[Array], covariance: Array, centre: Array) -
     e₁² = (l − l̄)²/σ² = (s − 2 l̄ l)/σ² + const, and s = cov(s, e₁) e₁ + cov(s, e₂) e₂ + const by orthonormality.
     """
     deviation = np.sqrt(covariance[0, 0])
-    if not found or not deviation:  # of values that hardly differ, the linear feature may differ less than the next
+    if not found or not deviation:  # for nearly equal values, the linear feature may vary less than its square
         return 0.0, 0.0
     on_basis = [covariance[1] @ direction for direction in found[:2]]
     second = on_basis[1] if len(found) > 1 and found[1][1] else 0.0

@@ -39,23 +39,23 @@ def test_server_and_clients_do_together_what_the_textbook_does_in_one_place():
     tables = split(chain_rows(90), 20, 30, 40)
     clients = [linear._LinearClient(table, 90) for table in tables.values()]
     shared, multiplier, duals = np.zeros(9), 0.0, np.zeros((3, 9))
-    for circle_penalty, penalty in penalty_schedule(0.001, 25):
+    for cycle_penalty, penalty in penalty_schedule(0.001, 25):
         targets = shared - duals / penalty
         own = np.array([clients[k].proximal_step(targets[k], penalty, shared) for k in range(3)])
-        shared = minimise_with_l1(lagrangian(own, duals, multiplier, circle_penalty, penalty), shared, 9, 0.01)
-        multiplier += circle_penalty * linear.acyclicity_of_weights(shared)[0]
+        shared = minimise_with_l1(lagrangian(own, duals, multiplier, cycle_penalty, penalty), shared, 9, 0.01)
+        multiplier += cycle_penalty * linear.acyclicity_of_weights(shared)[0]
         duals = duals + penalty * (own - shared)
     np.testing.assert_allclose(weights_of(tables, 25).ravel(), shared, atol=1e-3)
     assert np.abs(shared).max() > 0.5
 
 
-def lagrangian(own: Array, duals: Array, multiplier: float, circle_penalty: float, penalty: float) -> SmoothFunction:
+def lagrangian(own: Array, duals: Array, multiplier: float, cycle_penalty: float, penalty: float) -> SmoothFunction:
     """What the server minimises, with a term for every client."""
 
     def of(x: Array) -> tuple[float, Array]:
         h, slope = linear.acyclicity_of_weights(x)
         apart = own - x
-        value = multiplier * h + circle_penalty / 2 * h**2 + (duals * apart).sum() + penalty / 2 * (apart**2).sum()
-        return value, (multiplier + circle_penalty * h) * slope - (duals + penalty * apart).sum(axis=0)
+        value = multiplier * h + cycle_penalty / 2 * h**2 + (duals * apart).sum() + penalty / 2 * (apart**2).sum()
+        return value, (multiplier + cycle_penalty * h) * slope - (duals + penalty * apart).sum(axis=0)
 
     return of

@@ -53,9 +53,11 @@ def test_the_local_loss_is_made_of_the_four_parts():
     client = feddag._FedDagClient("a", rows(), "linear", replace(SHORT, sparsity=0.2), seed=0)
     noise = np.random.default_rng(5).logistic(size=(4, 4))
     mask = mask_of(client.logits, noise, 0.5)
-    circles, _ = acyclicity_of_mask(mask)
+    acyclicity, _ = acyclicity_of_mask(mask)
     fit = 0.5 * rows().var(axis=0).sum()  # nothing is predicted yet
-    assert client.slopes(noise, 0.7, 2.0).loss == pytest.approx(fit + 0.2 * mask.sum() + 0.7 * circles + circles**2)
+    assert client.slopes(noise, 0.7, 2.0).loss == pytest.approx(
+        fit + 0.2 * mask.sum() + 0.7 * acyclicity + acyclicity**2
+    )
 
 
 def test_h_is_zero_for_every_dag_and_for_nothing_else():
@@ -99,7 +101,7 @@ def test_alpha_and_rho_grow_as_long_as_circles_stay():
         def train(self, alpha: float, rho: float) -> None:
             self.seen.append((alpha, rho))
 
-        def circles(self, noise: bool = True) -> float:
+        def acyclicity(self, noise: bool = True) -> float:
             return next(self.left) if noise else 0.0
 
     server = Stubborn()
@@ -116,10 +118,10 @@ def kinds_of_messages(sharing: str, mechanism: str) -> int:
 def test_the_server_has_the_mean_of_what_clients_sent(sharing, mechanism, monkeypatch):
     sent: list[np.ndarray] = []
     answers: list[np.ndarray] = []
-    wire = feddag.CountingChannel
-    up, down = wire.to_server, wire.to_clients
-    monkeypatch.setattr(wire, "to_server", lambda self, m: (sent.append(m.copy()), up(self, m))[1])
-    monkeypatch.setattr(wire, "to_clients", lambda self, m: (answers.append(m.copy()), down(self, m))[1])
+    channel = feddag.CountingChannel
+    up, down = channel.to_server, channel.to_clients
+    monkeypatch.setattr(channel, "to_server", lambda self, m: (sent.append(m.copy()), up(self, m))[1])
+    monkeypatch.setattr(channel, "to_clients", lambda self, m: (answers.append(m.copy()), down(self, m))[1])
     server = server_of(simulate(clients=3, rows=20, seed=2).tables, sharing, mechanism)
     server.train(0.5, 2.0)
     assert answers.pop(0).tolist() == [0.5, 2.0]  # the weights of the constraint come first

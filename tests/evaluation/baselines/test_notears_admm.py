@@ -23,7 +23,7 @@ def test_gradients_are_those_of_finite_differences():
     at = draw.standard_normal(networks.size)
     cases = [
         (linear.acyclicity_of_weights, draw.standard_normal(9) / 2),
-        (networks.circles, at[: networks.weights] / 2),
+        (networks.acyclicity, at[: networks.weights] / 2),
         (lambda x: networks.loss(x, rows, 20), at),
     ]
     for function, point in cases:

@@ -82,6 +82,14 @@ def test_limits_spare_slow_methods_only():
         ('title="x"\nkind="graphs"\nseeds=[1]\nmethods=[]\n[base]\n[sweep]\nrows=[1]', "varies 'rows'"),
         ('title="x"\nkind="graphs"\nseeds=[1]\nmethods=[]\ncolour=1\n[base]', "unknown key 'colour'"),
         ('title="x"\nkind="graphs"\nseeds=[1]\nmethods=[]\n[base]\n[limits]\na.b={seeds=1}', "quotation marks"),
+        (
+            'title="x"\nkind="graphs"\nseeds=[1]\nmethods=["a"]\n[base]\nrows=1\n[limits]\na={at_most={rows=9}}',
+            "limits 'a' by 'at_most'; expected seeds or max_values",
+        ),
+        (
+            'title="x"\nkind="graphs"\nseeds=[1]\nmethods=["a"]\n[base]\nrows=1\n[limits]\na={max_values={d=9}}',
+            "limits 'd', which has no value",
+        ),
         ('title="x"\nkind="graphs"\nseeds="9:3"\nmethods=[]\n[base]', "first:last"),
     ],
 )

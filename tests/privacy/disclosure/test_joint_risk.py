@@ -1,72 +1,50 @@
-"""Disclosure control of joint moments: enough rows, no person alone, no small cell."""
+"""The joint risk of an answer: the leverage of every row, and the smallest cell of three levels."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-import studies
-from round_studies import answered, plan_for
 
-from fedcdh.errors import (
-    DisclosureError,
-)
+from fedcdh.data.table import to_table
 from fedcdh.privacy.disclosure.joint_risk import assess_joint_risk
-from fedcdh.privacy.disclosure.policy import Policy
-from fedcdh.privacy.disclosure.thresholds import count_released_numbers, required_rows
-from fedcdh.privacy.releases import ReleaseContext, release_answer
 from fedcdh.summaries.accumulator import summarize
-from fedcdh.summaries.joint import (
-    JointRequest,
-    RoundBudget,
-    answer_request,
-)
+from fedcdh.summaries.encoder import Encoder
+from fedcdh.summaries.joint import JointRequest, RoundBudget, answer_request
+from fedcdh.summaries.joint.encoder import JointEncoder
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical, Continuous
+
+BUDGET = {"max_rounds": 1, "max_bytes": 10**8}
 
 
-def test_rows_have_to_be_many_beside_all_that_was_told():
-    tables = studies.numbers(sizes=(3000, 300, 300))
-    plan = plan_for(tables)
-    request = JointRequest(plan.fingerprint, 1, (("v1", "v2"), ("v1", "v3")))
-    needed = required_rows(plan, request.sets)
-    assert 300 < needed < 3000
-    assert required_rows(plan) < 300
-    assert needed >= 2 * count_released_numbers(plan, request.sets) / 4
-    answers, ledger = release_answer(tables["site0"], plan, ReleaseContext("site0"), request, RoundBudget())
-    assert len(answers) == 2
-    assert ledger.sets == set(request.sets)
-    with pytest.raises(DisclosureError, match=f"at least {needed} rows"):
-        release_answer(tables["site1"], plan, ReleaseContext("site1"), request, RoundBudget())
-    release_answer(
-        tables["site1"], plan, ReleaseContext("site1", Policy(disclosure_control=False)), request, RoundBudget()
-    )
+def assess(table: dict, plan: StudyPlan, names: tuple[str, ...]):
+    summary = summarize(table, plan, "north")
+    request = JointRequest(plan.fingerprint, 1, (names,))
+    answers, _ = answer_request(table, plan, "north", request, RoundBudget(), summary.rows)
+    return assess_joint_risk(table, plan, summary, answers)[names]
 
 
-def test_who_stands_out_by_two_variables_together_is_not_told():
-    """Unremarkable in each variable, alone in the product of the two: v2 follows v1, but for one row."""
+@pytest.mark.parametrize("far", [0.0, 6.0])
+def test_the_leverage_is_that_of_the_row_with_the_largest(far):
     rng = np.random.default_rng(0)
-    v1 = rng.standard_normal(3000)
-    v2 = v1 + 0.001 * rng.standard_normal(3000)
-    v1[0], v2[0] = 2.0, -2.0
-    table = {"v1": v1, "v2": v2, "v3": rng.standard_normal(3000)}
-    plan = plan_for({"a": table, "b": table})
-    summary = summarize(table, plan, "a")
-    close = assess_joint_risk(table, plan, summary, answered(table, plan, "a", ("v1", "v2"), ("v1", "v3"), rows=3000))
-    assert close["v1", "v2"].leverage > 0.99 > 0.9 > close["v1", "v3"].leverage
-    request = JointRequest(plan.fingerprint, 1, (("v1", "v2"),))
-    with pytest.raises(DisclosureError, match="high leverage"):
-        release_answer(table, plan, ReleaseContext("a"), request, RoundBudget())
+    table = {"a": rng.standard_normal(500), "b": rng.standard_normal(500)}
+    table["a"][0], table["b"][0] = far, -far
+    plan = StudyPlan((Continuous("a"), Continuous("b")), ("north",), **BUDGET)
+    rows = to_table(table)
+    (_, joint), *_ = JointEncoder(plan, "north", [("a", "b")])(rows)
+    columns = np.concatenate([Encoder(plan, "north")(rows), joint]).T
+    left, sizes, _ = np.linalg.svd(columns / np.linalg.norm(columns, axis=0), full_matrices=False)
+    expected = (left[:, sizes**2 > 1e-12 * sizes[0] ** 2] ** 2).sum(axis=1).max()
+    assert assess(table, plan, ("a", "b")).leverage == pytest.approx(expected, rel=1e-3)
 
 
-def test_a_cell_of_three_labels_with_few_people_is_not_told():
-    rng = np.random.default_rng(1)
-    codes = rng.integers(0, 2, (3, 4000)).astype(bool)
-    codes[2] |= codes[0] & codes[1]
-    codes[2, np.flatnonzero(codes[0] & codes[1])[:3]] = False
-    table = {**{n: np.where(c, "y", "n") for n, c in zip("abc", codes, strict=True)}, "x": rng.standard_normal(4000)}
-    plan = plan_for({"one": table, "two": table})
-    summary = summarize(table, plan, "one")
-    Policy().check_summary(summary, plan)  # no pair of labels is rare
-    request = JointRequest(plan.fingerprint, 1, (("a", "b"),))
-    close = assess_joint_risk(table, plan, summary, answer_request(table, plan, "one", request, RoundBudget(), 4000)[0])
-    assert close["a", "b"].people == 3
-    with pytest.raises(DisclosureError, match="3 people"):
-        release_answer(table, plan, ReleaseContext("one"), request, RoundBudget())
+def test_the_smallest_cell_of_three_levels_is_found():
+    levels = [(a, b, c) for a in "xy" for b in "uv" for c in "st" for _ in range(20)]
+    levels += [("x", "u", "s")] * 5
+    levels.remove(("y", "v", "t"))
+    table = dict(zip("abc", map(list, zip(*levels, strict=True)), strict=True))
+    plan = StudyPlan(
+        (Categorical("a", ("x", "y")), Categorical("b", ("u", "v")), Categorical("c", ("s", "t"))), ("north",), **BUDGET
+    )
+    risk = assess(table, plan, ("a", "b"))
+    assert (risk.people, risk.cell) == (19, "'y' of 'a' with 'v' of 'b' with 't' of 'c'")

@@ -76,14 +76,39 @@ def test_numbers_read_as_labels_are_the_same_column():
     assert other.columns["x"] != as_numbers.columns["x"]
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_rows_in_common_are_seen_and_others_are_not(seed):
-    rng = np.random.default_rng(seed)
-    for draw in (rng.standard_normal, lambda n: np.round(rng.normal(50, 15, n)), lambda n: rng.integers(0, 2, n) * 1.0):
-        one, other = draw(2000), draw(2000)
-        assert not sketch(one).shares(sketch(other))
-        assert not sketch(one).shares(sketch(draw(700)))
-    numbers = rng.standard_normal(2000)
-    assert sketch(numbers).shares(sketch(np.concatenate([numbers[:600], rng.standard_normal(1400)])))
-    years = np.round(rng.normal(50, 15, 2000))
-    assert sketch(years).shares(sketch(years[:-30]))
+def test_rows_in_common_are_seen_and_others_are_not():
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        for draw in (
+            rng.standard_normal,
+            lambda n, rng=rng: np.round(rng.normal(50, 15, n)),
+            lambda n, rng=rng: rng.integers(0, 2, n) * 1.0,
+        ):
+            one, other = draw(2000), draw(2000)
+            assert not sketch(one).shares(sketch(other)), seed
+            assert not sketch(one).shares(sketch(draw(700))), seed
+        numbers = rng.standard_normal(2000)
+        assert sketch(numbers).shares(sketch(np.concatenate([numbers[:600], rng.standard_normal(1400)]))), seed
+        years = np.round(rng.normal(50, 15, 2000))
+        assert sketch(years).shares(sketch(years[:-30])), seed
+
+
+def sketch_of(values: object) -> ValueSketch:
+    sketcher = RowSketcher(b"secret")
+    sketcher.add_values(to_table({"v": values}))
+    return sketcher.columns["v"]
+
+
+@pytest.mark.parametrize(("count", "discrete"), [(20, True), (21, False)])
+def test_a_column_of_twenty_values_is_discrete(count, discrete):
+    sketch = sketch_of(np.repeat(np.arange(float(count)), 3))
+    assert np.count_nonzero(sketch.counts) == count, "no two values share a bucket"
+    assert sketch.discrete == discrete
+
+
+@pytest.mark.parametrize(("twice", "distinct"), [(5, True), (6, False)])
+def test_values_are_distinct_up_to_one_and_a_half_squares_per_value(twice, distinct):
+    """With d values that occur twice among 20, the squares add up to 20 + 2 d."""
+    sketch = sketch_of([*range(20 - twice), *range(twice)])
+    assert (sketch.counts**2).sum() == 20 + 2 * twice, "no two values share a bucket"
+    assert sketch.distinct == distinct

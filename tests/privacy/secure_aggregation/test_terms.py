@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from masked_studies import a_study
+from masked_studies import a_study, groups_of
 
 from fedcdh.errors import SecureAggregationError, SignatureError
 from fedcdh.messages.signing import SigningKey
 from fedcdh.messages.study_file import Study
-from fedcdh.privacy.secure_aggregation.messages import (
-    SecAggTerms,
-)
-from fedcdh.summaries.plan import Categorical, StudyPlan
+from fedcdh.privacy.secure_aggregation import terms as terms_module
+from fedcdh.privacy.secure_aggregation.terms import SecAggTerms
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical
 
 
 def test_two_sites_are_too_few():
@@ -37,3 +37,43 @@ def test_more_than_two_thirds_open_the_sum(sites, threshold):
     assert SecAggTerms.of(study).threshold == threshold
     with pytest.raises(SecureAggregationError, match="threshold"):
         SecAggTerms.of(study, threshold=sites // 2 if sites > 5 else 2)
+
+
+@pytest.mark.parametrize(
+    ("sites", "threshold", "good"),
+    [(3, 2, False), (3, 3, True), (6, 3, False), (6, 4, True), (6, 6, True), (6, 7, False)],
+)
+def test_the_threshold_is_more_than_half_and_at_most_all(sites, threshold, good):
+    study = a_study(sites)[0]
+    if good:
+        assert SecAggTerms.of(study, threshold=threshold).threshold == threshold
+    else:
+        with pytest.raises(SecureAggregationError, match="Expected more than half"):
+            SecAggTerms.of(study, threshold=threshold)
+
+
+def test_a_group_has_three_clients_at_least():
+    study = a_study(6)[0]
+    clients = study.plan.clients
+    SecAggTerms.of(study, groups={client: "ab"[k // 3] for k, client in enumerate(clients)})
+    with pytest.raises(SecureAggregationError, match="Expected at least 3"):
+        SecAggTerms.of(study, groups={client: "ab"[k // 4] for k, client in enumerate(clients)})
+
+
+def test_the_number_of_clients_has_a_limit(monkeypatch):
+    monkeypatch.setattr(terms_module, "MAX_CLIENTS", 4)
+    SecAggTerms.of(a_study(4)[0])
+    with pytest.raises(SecureAggregationError, match="Expected 3 to 4"):
+        SecAggTerms.of(a_study(5)[0])
+
+
+def test_as_many_clients_are_present_as_the_terms_say():
+    terms = SecAggTerms.of(a_study(6)[0], threshold=4)
+    terms.check_present(("site0", "site1", "site2", "site3"), "sent keys")
+    with pytest.raises(SecureAggregationError, match=r"3 clients sent keys .* at least 4"):
+        terms.check_present(("site0", "site1", "site2"), "sent keys")
+    study = a_study(6)[0]
+    grouped = SecAggTerms.of(study, threshold=4, groups=groups_of(study, 2))
+    grouped.check_present(study.plan.clients, "sent keys")
+    with pytest.raises(SecureAggregationError, match="Of the group 'group 0' only"):
+        grouped.check_present(study.plan.clients[1:], "sent keys")

@@ -52,37 +52,37 @@ class AdmmClient(ABC):
 class AdmmServer:
     """Hold the shared parameters: near all answers, with few and small weights and without cycles.
 
-    The first `weights` parameters are weights of arrows. Their absolute values cost `l1` each, and `circles` measures
-    how far they are from a DAG. The server sees no row.
+    The first `weights` parameters are weights of arrows. Their absolute values cost `l1` each, and `acyclicity`
+    measures how far they are from a DAG. The server sees no row.
     """
 
-    def __init__(self, start: Array, weights: int, l1: float, circles: SmoothFunction) -> None:
+    def __init__(self, start: Array, weights: int, l1: float, acyclicity: SmoothFunction) -> None:
         self.shared = start
         self.has_converged = False
-        self._weights, self._l1, self._circles = weights, l1, circles
+        self._weights, self._l1, self._acyclicity = weights, l1, acyclicity
         self._duals: Array | float = 0.0  # mean over clients
         self._multiplier = 0.0
 
-    def update(self, answers: Sequence[Array], circle_penalty: float, penalty: float) -> None:
+    def update(self, answers: Sequence[Array], cycle_penalty: float, penalty: float) -> None:
         """One round: new shared parameters from what all clients answered."""
         mean, before = np.mean(answers, axis=0), self.shared
         target = mean + self._duals / penalty
-        self.shared = self._nearest(target, len(answers) * penalty, circle_penalty)
+        self.shared = self._nearest(target, len(answers) * penalty, cycle_penalty)
         self._duals = self._duals + penalty * (mean - self.shared)
-        self._multiplier += circle_penalty * self._circles(self.shared[: self._weights])[0]
+        self._multiplier += cycle_penalty * self._acyclicity(self.shared[: self._weights])[0]
         self.has_converged = (
             max(np.abs(other - self.shared).max() for other in (before, *answers)) < CONVERGENCE_TOLERANCE
         )
 
-    def _nearest(self, target: Array, penalty: float, circle_penalty: float) -> Array:
+    def _nearest(self, target: Array, penalty: float, cycle_penalty: float) -> Array:
         """Minimise l1 · |weights| + multiplier · h + cycle penalty / 2 · h² + penalty / 2 · |x − target|²."""
 
         def smooth(x: Array) -> tuple[float, Array]:
-            h, slope = self._circles(x[: self._weights])
+            h, slope = self._acyclicity(x[: self._weights])
             off = x - target
             gradient = penalty * off
-            gradient[: self._weights] += (self._multiplier + circle_penalty * h) * slope
-            return self._multiplier * h + circle_penalty / 2 * h * h + penalty / 2 * float(off @ off), gradient
+            gradient[: self._weights] += (self._multiplier + cycle_penalty * h) * slope
+            return self._multiplier * h + cycle_penalty / 2 * h * h + penalty / 2 * float(off @ off), gradient
 
         return minimise_with_l1(smooth, self.shared, self._weights, self._l1)
 
@@ -129,31 +129,31 @@ def penalty_schedule(start: float, rounds: int) -> Iterator[tuple[float, float]]
     >>> list(penalty_schedule(0.1, 2))
     [(0.1, 0.1), (0.17500000000000002, 0.125)]
     """
-    circle_penalty = penalty = start
+    cycle_penalty = penalty = start
     for _ in range(rounds):
-        yield circle_penalty, penalty
-        if circle_penalty < MAX_PENALTY:
-            circle_penalty *= 1.75
+        yield cycle_penalty, penalty
+        if cycle_penalty < MAX_PENALTY:
+            cycle_penalty *= 1.75
         if penalty < MAX_PENALTY:
             penalty *= 1.25
-        if min(circle_penalty, penalty) >= MAX_PENALTY:
+        if min(cycle_penalty, penalty) >= MAX_PENALTY:
             return
 
 
 def run_rounds(
-    clients: Sequence[AdmmClient], server: AdmmServer, wire: CountingChannel, steps: Iterator[tuple[float, float]]
+    clients: Sequence[AdmmClient], server: AdmmServer, channel: CountingChannel, steps: Iterator[tuple[float, float]]
 ) -> Array:
     """Run rounds until nothing moves any more or the penalties end, and return the shared parameters."""
-    for circle_penalty, penalty in steps:
-        shared = wire.to_clients(server.shared)
-        answers = [wire.to_server(client.answer(shared, penalty)) for client in clients]
-        server.update(answers, circle_penalty, penalty)
+    for cycle_penalty, penalty in steps:
+        shared = channel.to_clients(server.shared)
+        answers = [channel.to_server(client.answer(shared, penalty)) for client in clients]
+        server.update(answers, cycle_penalty, penalty)
         if server.has_converged:
             break
     return server.shared
 
 
-def count_all_rows(tables: Mapping[str, Array], wire: CountingChannel) -> int:
+def count_all_rows(tables: Mapping[str, Array], channel: CountingChannel) -> int:
     """Return the number of rows of all clients, by which losses are divided; each client sends its own number."""
-    counts = [wire.to_server(np.array(len(table))) for table in tables.values()]
-    return int(wire.to_clients(np.sum(counts)))
+    counts = [channel.to_server(np.array(len(table))) for table in tables.values()]
+    return int(channel.to_clients(np.sum(counts)))

@@ -49,9 +49,9 @@ def run_fedcdh(
     (True, 20)
     """
     own = {client: to_table(table, names) for client, table in tables.items()}
-    wire = CountingChannel(len(tables))
+    channel = CountingChannel(len(tables))
     profiles = [
-        _send(wire, profile_to_json(ProfileMessage(profile(table, client, kinds=kinds))))
+        _send(channel, profile_to_json(ProfileMessage(profile(table, client, kinds=kinds))))
         for client, table in own.items()
     ]
     plan = StudyPlan.from_profiles(
@@ -59,33 +59,36 @@ def run_fedcdh(
     )
     if rounds == "adaptive":
         plan = replace(plan, max_rounds=MAX_ROUNDS, max_bytes=MAX_BYTES)
-    told = Study.from_json(wire.to_clients(_to_bytes(Study(plan).to_json())).tobytes()).plan
+    received = Study.from_json(channel.to_clients(_to_bytes(Study(plan).to_json())).tobytes()).plan
     summaries = [
-        _send(wire, pack_summary(SummaryMessage(summarize(table, told, client)), told)) for client, table in own.items()
+        _send(channel, pack_summary(SummaryMessage(summarize(table, received, client)), received))
+        for client, table in own.items()
     ]
     arrived = [unpack_summary(blob, plan).summary for blob in summaries]
     source = (
-        _CountedRounds(LocalAnswerSource(own, plan, add_up(arrived, plan)), plan, wire)
+        _CountedRounds(LocalAnswerSource(own, plan, add_up(arrived, plan)), plan, channel)
         if rounds == "adaptive"
         else None
     )
     result = discover_from(arrived, plan, method=method, alpha=alpha, seed=seed, source=source)
-    return BaselineResult(result.augmented, wire.traffic, result.to_dag())
+    return BaselineResult(result.augmented, channel.traffic, result.to_dag())
 
 
 class _CountedRounds:
     """Carry adaptive rounds over the channel that counts."""
 
-    def __init__(self, clients: LocalAnswerSource, plan: StudyPlan, wire: CountingChannel) -> None:
-        self._clients, self._plan, self._wire = clients, plan, wire
+    def __init__(self, clients: LocalAnswerSource, plan: StudyPlan, channel: CountingChannel) -> None:
+        self._clients, self._plan, self._channel = clients, plan, channel
 
     def ask(self, request: JointRequest, /) -> dict[str, tuple[JointSummary, ...]]:
-        told = request_from_json(self._wire.to_clients(_to_bytes(request_to_json(request))).tobytes(), self._plan)
-        answers = self._clients.ask(told)
+        received = request_from_json(
+            self._channel.to_clients(_to_bytes(request_to_json(request))).tobytes(), self._plan
+        )
+        answers = self._clients.ask(received)
         return {client: self._sent(tuple(answer), request) for client, answer in answers.items()}
 
     def _sent(self, answer: tuple[JointSummary, ...], request: JointRequest) -> tuple[JointSummary, ...]:
-        blob = _send(self._wire, pack_answer(AnswerMessage(request.digest, answer), self._plan))
+        blob = _send(self._channel, pack_answer(AnswerMessage(request.digest, answer), self._plan))
         return unpack_answer(blob, self._plan, request).answers
 
 
@@ -94,8 +97,8 @@ def _choose_family(method: str, width: int | None, seed: int) -> FeatureFamily:
     return usual if width is None else replace(usual, width=width)
 
 
-def _send(wire: CountingChannel, content: str | bytes) -> bytes:
-    return wire.to_server(_to_bytes(content)).tobytes()
+def _send(channel: CountingChannel, content: str | bytes) -> bytes:
+    return channel.to_server(_to_bytes(content)).tobytes()
 
 
 def _to_bytes(content: str | bytes) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:

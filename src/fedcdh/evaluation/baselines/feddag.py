@@ -100,7 +100,7 @@ def run_feddag(
     training = training or (UNMASKED_TRAINING if mechanism == "weights" else MASKED_TRAINING)
     server = _FedDagServer(tables, sharing, mechanism, training, seed)
     _solve_lagrangian(server, training)
-    return BaselineResult(server.found(names), server.wire.traffic)
+    return BaselineResult(server.found(names), server.channel.traffic)
 
 
 _TOLERANCE = 1e-6  # of h; the authors' 1e-10 comes to about this in their single precision
@@ -115,13 +115,13 @@ def _solve_lagrangian(server: _FedDagServer, training: FedDagTraining) -> None:
     for update in range(1, training.updates + 1):
         while rho < _MAX_RHO:
             server.train(alpha, rho)
-            left = server.circles()
+            left = server.acyclicity()
             if left <= _SUFFICIENT_DECREASE * before:
                 break
             rho *= training.growth
         else:
             return
-        if max(left, server.circles(noise=False)) <= _TOLERANCE and update > _MIN_UPDATES:
+        if max(left, server.acyclicity(noise=False)) <= _TOLERANCE and update > _MIN_UPDATES:
             return
         before = left
         alpha += rho * left
@@ -138,7 +138,7 @@ class _FedDagServer:
         training: FedDagTraining,
         seed: int,
     ) -> None:
-        self.wire = CountingChannel(len(tables))
+        self.channel = CountingChannel(len(tables))
         self._sharing, self._training = sharing, training
         self._gate = _make_mask(mechanism, training)
         self._generator = keyed_generator(seed, "feddag", "server")
@@ -150,12 +150,12 @@ class _FedDagServer:
 
     def train(self, alpha: float, rho: float) -> None:
         """Train at every client, with averages on the way and at the end."""
-        told = self.wire.to_clients(np.array([alpha, rho])).tolist()
+        penalties = self.channel.to_clients(np.array([alpha, rho])).tolist()
         left = self._training.steps
         while left > 0:
             alone = min(left, self._training.local_steps)
             for client in self._clients:
-                client.train(alone, *told)
+                client.train(alone, *penalties)
             self._average()
             left -= alone
 
@@ -170,16 +170,16 @@ class _FedDagServer:
 
     def _average_over_clients(self, held: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
         """Return the mean of what every client sends, and send it back to all of them."""
-        average = np.mean([self.wire.to_server(message) for message in held], axis=0)
+        average = np.mean([self.channel.to_server(message) for message in held], axis=0)
         if not np.isfinite(average).all():
             raise BaselineError(
                 "found parameters that are not finite during training, as happens with very large values; expected "
                 "finite "
                 "ones; standardise the variables, or take a smaller rate"
             )
-        return self.wire.to_clients(average)
+        return self.channel.to_clients(average)
 
-    def circles(self, noise: bool = True) -> float:
+    def acyclicity(self, noise: bool = True) -> float:
         """Return h of a mask drawn from the average, or of the mask without noise."""
         drawn = self._generator.logistic(size=self.logits.shape) if noise else 0.0
         return acyclicity_of_mask(self._gate.mask(self.logits, drawn))[0]
@@ -214,9 +214,9 @@ class _FedDagClient:
         sparsity = self._training.sparsity
         mask = self._gate.mask(self.logits, noise)
         fit = self._mechanism.slopes(self.parameters, mask)
-        circles, away = acyclicity_of_mask(mask)
-        loss = fit.loss + sparsity * float(np.abs(mask).sum()) + alpha * circles + 0.5 * rho * circles**2
-        steepest = fit.mask + sparsity * np.sign(mask) + (alpha + rho * circles) * away
+        acyclicity, gradient = acyclicity_of_mask(mask)
+        loss = fit.loss + sparsity * float(np.abs(mask).sum()) + alpha * acyclicity + 0.5 * rho * acyclicity**2
+        steepest = fit.mask + sparsity * np.sign(mask) + (alpha + rho * acyclicity) * gradient
         return LocalGradient(loss, steepest * self._gate.slope(mask), fit.parameters)
 
 

@@ -84,10 +84,10 @@ def run_fedpc(
             f"found voting {voting!r} and test {test!r}; expected one of {', '.join(_REMOVAL_RULES)} and one of "
             f"{', '.join(LOCAL_TESTS)}; choose among these"
         )
-    wire = CountingChannel(len(tables))
+    channel = CountingChannel(len(tables))
     clients = [_FedPcClient(table, LOCAL_TESTS[test], alpha, seed) for table in tables.values()]
-    joined = _find_skeleton(clients, wire, len(names), _REMOVAL_RULES[voting])
-    return BaselineResult(_orient_edges(joined, _find_colliders(clients, wire, joined), names), wire.traffic)
+    joined = _find_skeleton(clients, channel, len(names), _REMOVAL_RULES[voting])
+    return BaselineResult(_orient_edges(joined, _find_colliders(clients, channel, joined), names), channel.traffic)
 
 
 def remove_unless_kept(votes: Array, clients: int) -> Bools:
@@ -107,21 +107,21 @@ _REMOVAL_RULES = {"keep": remove_unless_kept, "veto": remove_when_vetoed}
 
 
 def _find_skeleton(
-    clients: Sequence[_FedPcClient], wire: CountingChannel, variables: int, removed: Callable[[Array, int], Bools]
+    clients: Sequence[_FedPcClient], channel: CountingChannel, variables: int, removed: Callable[[Array, int], Bools]
 ) -> Bools:
     """Return the pairs that remain, level by level, until no set of that size is left to separate any of them."""
     joined = ~np.eye(variables, dtype=np.bool_)
     for level in range(MAX_CONDITIONING_SIZE + 1):
         if joined.sum(axis=0).max(initial=0) <= level:
             break
-        told = _matrix_of_pairs(wire.to_clients(_pairs_of_matrix(joined)), variables)
-        votes = np.sum([wire.to_server(client.votes(told, level)) for client in clients], axis=0)
+        known_edges = _matrix_of_pairs(channel.to_clients(_pairs_of_matrix(joined)), variables)
+        votes = np.sum([channel.to_server(client.votes(known_edges, level)) for client in clients], axis=0)
         joined = joined & ~_matrix_of_pairs(removed(votes, len(clients)), variables)
     return joined
 
 
 def _find_colliders(
-    clients: Sequence[_FedPcClient], wire: CountingChannel, joined: Bools
+    clients: Sequence[_FedPcClient], channel: CountingChannel, joined: Bools
 ) -> Iterator[tuple[int, int, int]]:
     """Yield a → z ← b where z is not in the set that separates a and b best.
 
@@ -130,12 +130,12 @@ def _find_colliders(
     """
     if not (open_pairs := _unshielded_pairs(joined)):
         return
-    told = _matrix_of_pairs(wire.to_clients(_pairs_of_matrix(joined)), len(joined))
-    answers = [client.best_sets(told) for client in clients]
-    heard = [(wire.to_server(strengths), wire.to_server(sets)) for strengths, sets in answers]
+    known_edges = _matrix_of_pairs(channel.to_clients(_pairs_of_matrix(joined)), len(joined))
+    answers = [client.best_sets(known_edges) for client in clients]
+    received = [(channel.to_server(strengths), channel.to_server(sets)) for strengths, sets in answers]
     for place, (a, b) in enumerate(open_pairs):
-        told_sets = [(strengths[place], _set_members(sets[place])) for strengths, sets in heard]
-        strength, best = min(told_sets, key=_association_key)
+        candidates = [(strengths[place], _set_members(sets[place])) for strengths, sets in received]
+        strength, best = min(candidates, key=_association_key)
         if np.isfinite(strength):
             yield from ((a, z, b) for z in np.flatnonzero(joined[a] & joined[b]).tolist() if z not in best)
 
@@ -184,10 +184,10 @@ class _FedPcClient:
         strengths, sets = np.full(len(pairs), np.inf), np.zeros((len(pairs), len(joined)), dtype=np.bool_)
         for place, (a, b) in enumerate(pairs):
             around = joined[a] | joined[b]
-            asked = [(a, b, S) for level in range(MAX_CONDITIONING_SIZE + 1) for S in _subsets(around, level, {a, b})]
-            answers = zip(asked, self._ask(asked), strict=True)
-            told = [(strength, S) for (_, _, S), (strength, p_value) in answers if p_value > self._alpha]
-            strengths[place], best = min(told, key=_association_key, default=(np.inf, ()))
+            queries = [(a, b, S) for level in range(MAX_CONDITIONING_SIZE + 1) for S in _subsets(around, level, {a, b})]
+            answers = zip(queries, self._ask(queries), strict=True)
+            separating = [(strength, S) for (_, _, S), (strength, p_value) in answers if p_value > self._alpha]
+            strengths[place], best = min(separating, key=_association_key, default=(np.inf, ()))
             sets[place, list(best)] = True
         return strengths, sets
 
@@ -196,9 +196,9 @@ def _subsets(nodes: Bools, size: int, ends: set[int]) -> Iterator[ConditioningSe
     return combinations([node for node in np.flatnonzero(nodes).tolist() if node not in ends], size)
 
 
-def _association_key(told: tuple[float, ConditioningSet]) -> tuple[float, int, ConditioningSet]:
+def _association_key(candidate: tuple[float, ConditioningSet]) -> tuple[float, int, ConditioningSet]:
     """Return a sort key that prefers the smallest of sets that separate equally well."""
-    strength, chosen = told
+    strength, chosen = candidate
     return strength, len(chosen), chosen
 
 
@@ -240,12 +240,12 @@ class FisherZTest:
         self._rows = len(table)
         self._correlations = np.asarray(unit.T @ unit + np.diag((scale == 0).astype(float)))
 
-    def __call__(self, asked: Sequence[LocalQuery]) -> LocalAnswers:
-        return solve_in_groups(asked, lambda q: len(q[2]), lambda q: (2 + len(q[2])) ** 2, self._solve)
+    def __call__(self, queries: Sequence[LocalQuery]) -> LocalAnswers:
+        return solve_in_groups(queries, lambda q: len(q[2]), lambda q: (2 + len(q[2])) ** 2, self._solve)
 
-    def _solve(self, asked: list[LocalQuery]) -> LocalAnswers:
+    def _solve(self, queries: list[LocalQuery]) -> LocalAnswers:
         """Find r_{ab|S} in the inverse of the correlations of a, b and S."""
-        chosen = np.array([(a, b, *given) for a, b, given in asked])
+        chosen = np.array([(a, b, *given) for a, b, given in queries])
         precision = np.linalg.pinv(self._correlations[chosen[:, :, None], chosen[:, None, :]], hermitian=True)
         size = np.sqrt(np.maximum(precision[:, 0, 0] * precision[:, 1, 1], 1e-300))
         strength = np.abs(np.clip(-precision[:, 0, 1] / size, -1 + 1e-12, 1 - 1e-12))
@@ -262,8 +262,8 @@ class SummaryTest:
         plan = StudyPlan.from_tables({"own": own}, family=family)
         self._test = build(add_up([summarize(own, plan, "own")], plan))
 
-    def __call__(self, asked: Sequence[LocalQuery]) -> LocalAnswers:
-        answers = self._test([Query(str(a), str(b), frozenset(map(str, given))) for a, b, given in asked])
+    def __call__(self, queries: Sequence[LocalQuery]) -> LocalAnswers:
+        answers = self._test([Query(str(a), str(b), frozenset(map(str, given))) for a, b, given in queries])
         return [(1 - answer.p_value, answer.p_value) for answer in answers]
 
 
@@ -296,9 +296,9 @@ class KciTest:
         with wrap_causal_learn("KCI", seed):
             self._test = make(table, "kci")
 
-    def __call__(self, asked: Sequence[LocalQuery]) -> LocalAnswers:
+    def __call__(self, queries: Sequence[LocalQuery]) -> LocalAnswers:
         with wrap_causal_learn("KCI", self._seed):
-            p_values = [float(self._test(a, b, list(given))) for a, b, given in asked]
+            p_values = [float(self._test(a, b, list(given))) for a, b, given in queries]
         return [(1 - p_value, p_value) for p_value in p_values]
 
 

@@ -59,18 +59,18 @@ def run_notears_admm(
     >>> print(run_notears_admm(tables, ("dose", "effect")).graph)
     dose → effect
     """
-    wire = CountingChannel(len(tables))
-    weights = fit_shared_weights(tables, wire, l1, rounds)
-    return BaselineResult(dag_of_weights(weights, names, threshold), wire.traffic)
+    channel = CountingChannel(len(tables))
+    weights = fit_shared_weights(tables, channel, l1, rounds)
+    return BaselineResult(dag_of_weights(weights, names, threshold), channel.traffic)
 
 
-def fit_shared_weights(tables: Mapping[str, Array], wire: CountingChannel, l1: float, rounds: int) -> Array:
+def fit_shared_weights(tables: Mapping[str, Array], channel: CountingChannel, l1: float, rounds: int) -> Array:
     """Return W after all rounds; W[i, j] is the weight of the arrow from i to j."""
-    total = count_all_rows(tables, wire)
+    total = count_all_rows(tables, channel)
     clients = [_LinearClient(tables[name], total) for name in sorted(tables)]
     size = next(iter(tables.values())).shape[1]
     server = AdmmServer(np.zeros(size * size), size * size, l1, acyclicity_of_weights)
-    return run_rounds(clients, server, wire, penalty_schedule(_INITIAL_PENALTY, rounds)).reshape(size, size)
+    return run_rounds(clients, server, channel, penalty_schedule(_INITIAL_PENALTY, rounds)).reshape(size, size)
 
 
 class _LinearClient(AdmmClient):

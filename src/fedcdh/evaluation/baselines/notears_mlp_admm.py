@@ -60,23 +60,23 @@ def run_notears_mlp_admm(
     >>> print(run_notears_mlp_admm(tables, ("dose", "effect"), hidden=4).graph)
     dose → effect
     """
-    wire = CountingChannel(len(tables))
-    weights = fit_shared_weights(tables, wire, seed, hidden, l1, rounds)
-    return BaselineResult(dag_of_weights(weights, names, threshold), wire.traffic)
+    channel = CountingChannel(len(tables))
+    weights = fit_shared_weights(tables, channel, seed, hidden, l1, rounds)
+    return BaselineResult(dag_of_weights(weights, names, threshold), channel.traffic)
 
 
 def fit_shared_weights(
-    tables: Mapping[str, Array], wire: CountingChannel, seed: int, hidden: int, l1: float, rounds: int
+    tables: Mapping[str, Array], channel: CountingChannel, seed: int, hidden: int, l1: float, rounds: int
 ) -> Array:
     """Return the length of what j's network takes from i after all rounds, at [i, j]."""
     networks = NetworkLayout(next(iter(tables.values())).shape[1], hidden)
-    total = count_all_rows(tables, wire)
+    total = count_all_rows(tables, channel)
     starts = {name: networks.draw_parameters(keyed_generator(seed, "client", name)) for name in sorted(tables)}
     clients = [_NetworkClient(tables[name], total, networks, start) for name, start in starts.items()]
     server = AdmmServer(
-        networks.draw_parameters(keyed_generator(seed, "server")), networks.weights, l1, networks.circles
+        networks.draw_parameters(keyed_generator(seed, "server")), networks.weights, l1, networks.acyclicity
     )
-    shared = run_rounds(clients, server, wire, penalty_schedule(_INITIAL_PENALTY, rounds))
+    shared = run_rounds(clients, server, channel, penalty_schedule(_INITIAL_PENALTY, rounds))
     return np.sqrt(networks.strengths(shared[: networks.weights]))
 
 
@@ -127,7 +127,7 @@ class NetworkLayout(NamedTuple):
         """Return the squared length of what network j takes from i, at [i, j]."""
         return np.asarray((self._of_first(first) ** 2).sum(axis=1).T)
 
-    def circles(self, first: Array) -> tuple[float, Array]:
+    def acyclicity(self, first: Array) -> tuple[float, Array]:
         """Return h of the strengths, and its gradient."""
         value, slope = acyclicity_of_strengths(self.strengths(first))
         return value, (2 * slope.T[:, None, :] * self._of_first(first)).ravel()

@@ -33,11 +33,11 @@ def run_cdnod(
 ) -> BaselineResult:
     """Run causal-learn's CD-NOD on all rows with one of its tests ("fisherz", "rcit", "kci")."""
     search = import_causal_learn("search.ConstraintBased.CDNOD", "cdnod")
-    pooled, wire = _pool_rows(tables)
+    pooled, channel = _pool_rows(tables)
     client = np.repeat(np.arange(len(tables)), [len(table) for table in tables.values()])[:, None].astype(float)
     with wrap_causal_learn(f"CD-NOD with {test}", seed):
         marks = search(pooled, client, alpha, test).G.graph
-    return BaselineResult(graph_from_endpoint_marks(marks, (*names, DOMAIN)), wire.traffic)
+    return BaselineResult(graph_from_endpoint_marks(marks, (*names, DOMAIN)), channel.traffic)
 
 
 def run_pc(
@@ -45,10 +45,10 @@ def run_pc(
 ) -> BaselineResult:
     """Run causal-learn's PC on all rows; it does not know of clients, so that their differences distort its graph."""
     search = import_causal_learn("search.ConstraintBased.PC", "pc")
-    pooled, wire = _pool_rows(tables)
+    pooled, channel = _pool_rows(tables)
     with wrap_causal_learn(f"PC with {test}", seed):
         marks = search(pooled, alpha, test, show_progress=False).G.graph
-    return BaselineResult(graph_from_endpoint_marks(marks, names), wire.traffic)
+    return BaselineResult(graph_from_endpoint_marks(marks, names), channel.traffic)
 
 
 def oracle_result(names: Sequence[str], augmented: Iterable[Arrow]) -> BaselineResult:
@@ -122,5 +122,5 @@ def wrap_causal_learn(program: str, seed: int) -> Iterator[None]:
 
 
 def _pool_rows(tables: Mapping[str, Array]) -> tuple[Array, CountingChannel]:
-    wire = CountingChannel(len(tables))
-    return np.concatenate([wire.to_server(table) for table in tables.values()]), wire
+    channel = CountingChannel(len(tables))
+    return np.concatenate([channel.to_server(table) for table in tables.values()]), channel

@@ -34,9 +34,9 @@ def sort_by_variance(tables: Mapping[str, Array], names: Sequence[str], seed: in
     >>> print(sort_by_variance({"north": table[:100], "south": table[100:]}, ("effect", "cause")).graph)
     cause → effect
     """
-    wire = CountingChannel(len(tables))
+    channel = CountingChannel(len(tables))
     pooled = _PooledMoments.of_all(
-        [_PooledMoments.received(wire.to_server(_PooledMoments.of(table).message)) for table in tables.values()]
+        [_PooledMoments.received(channel.to_server(_PooledMoments.of(table).message)) for table in tables.values()]
     )
     if pooled.rows <= len(names) + 1:
         raise DataError(
@@ -53,7 +53,7 @@ def sort_by_variance(tables: Mapping[str, Array], names: Sequence[str], seed: in
             float(pooled.scatter[effect, effect]),
             pooled.rows,
         )
-    return BaselineResult(dag_of_weights(weights, names, 0.0), wire.traffic)
+    return BaselineResult(dag_of_weights(weights, names, 0.0), channel.traffic)
 
 
 def varsortability(tables: Mapping[str, Array], names: Sequence[str], arrows: Iterable[Arrow]) -> float:

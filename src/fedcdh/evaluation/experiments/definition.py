@@ -250,50 +250,74 @@ def parse_experiment(name: str, text: str, size: str = "full") -> Experiment:
     """
     if size not in ("full", "quick", "smallest"):
         raise SettingsError(f"the size is {size!r}; expected 'full', 'quick' or 'smallest'; choose one of these")
+    document = _read_document(name, text)
+    smaller = document.get(size, {}) if size != "full" else {}
+    base = {key: _to_tuple(value) for key, value in {**document["base"], **smaller.get("base", {})}.items()}
+    sweep = {**document.get("sweep", {}), **smaller.get("sweep", {})}
+    sweeps = {key: _to_tuple(value) for key, value in sweep.items()}
+    _check_base(name, "varies", sweeps, base)
+    return Experiment(
+        name,
+        document["title"],
+        document["kind"],
+        tuple(_read_seeds(smaller.get("seeds", document["seeds"]))),
+        tuple(smaller.get("methods", document["methods"])),
+        base,
+        sweeps,
+        _read_limits(name, document, base),
+        document.get("remarks", "").strip(),
+    )
+
+
+def _read_document(name: str, text: str) -> dict[str, Any]:
+    """Return the TOML document, whose keys are known and complete."""
     try:
-        said = tomllib.loads(text)
+        document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
         raise SettingsError(f"experiment {name!r} is not TOML ({problem}); expected a TOML file; correct it") from None
-    if strange := sorted(said.keys() - _KNOWN_KEYS):
+    if unknown := sorted(document.keys() - _KNOWN_KEYS):
         raise SettingsError(
-            f"experiment {name!r} has the unknown key {strange[0]!r}; expected {', '.join(sorted(_KNOWN_KEYS))}; "
+            f"experiment {name!r} has the unknown key {unknown[0]!r}; expected {', '.join(sorted(_KNOWN_KEYS))}; "
             "remove or correct it"
         )
-    if lacking := sorted({"title", "kind", "seeds", "methods", "base"} - said.keys()):
+    if lacking := sorted({"title", "kind", "seeds", "methods", "base"} - document.keys()):
         raise SettingsError(
             f"experiment {name!r} lacks {', '.join(lacking)}, which every experiment has; add it to the file"
         )
-    cut = said.get(size, {}) if size != "full" else {}
-    base = {key: _to_tuple(value) for key, value in {**said["base"], **cut.get("base", {})}.items()}
-    sweeps = {key: _to_tuple(value) for key, value in {**said.get("sweep", {}), **cut.get("sweep", {})}.items()}
-    if strange := sorted(sweeps.keys() - base.keys()):
-        raise SettingsError(
-            f"experiment {name!r} varies {strange[0]!r}, which has no value under [base]; expected a base value for "
-            "it; add one"
-        )
-    limits = {method: tuple(map(_read_limit, _to_tuple(limit))) for method, limit in said.get("limits", {}).items()}
-    for method, rules in limits.items():
-        if method not in said["methods"]:
+    return document
+
+
+def _read_limits(
+    name: str, document: Mapping[str, Any], base: Mapping[str, tuple[Any, ...]]
+) -> dict[str, tuple[MethodLimit, ...]]:
+    """Return the limits of slow methods."""
+    limits = {}
+    for method, rules in document.get("limits", {}).items():
+        if method not in document["methods"]:
             raise SettingsError(
                 f"experiment {name!r} limits {method!r}, which is not among its methods; expected one of them; write "
                 'names with a dot in quotation marks: "notears-admm-0.3"'
             )
-        if strange := sorted({key for rule in rules for key in rule.max_values} - base.keys()):
-            raise SettingsError(
-                f"experiment {name!r} limits {strange[0]!r}, which has no value under [base]; expected a base value "
-                "for it; add one"
-            )
-    return Experiment(
-        name,
-        said["title"],
-        said["kind"],
-        tuple(_read_seeds(cut.get("seeds", said["seeds"]))),
-        tuple(cut.get("methods", said["methods"])),
-        base,
-        sweeps,
-        limits,
-        said.get("remarks", "").strip(),
-    )
+        limits[method] = tuple(_read_limit(name, method, rule) for rule in _to_tuple(rules))
+        _check_base(name, "limits", {key for limit in limits[method] for key in limit.max_values}, base)
+    return limits
+
+
+def _read_limit(name: str, method: str, rule: Mapping[str, Any]) -> MethodLimit:
+    if unknown := sorted(rule.keys() - {"seeds", "max_values"}):
+        raise SettingsError(
+            f"experiment {name!r} limits {method!r} by {unknown[0]!r}; expected seeds or max_values; correct it"
+        )
+    return MethodLimit(rule.get("seeds"), rule.get("max_values", {}))
+
+
+def _check_base(name: str, verb: str, parameters: Iterable[str], base: Mapping[str, tuple[Any, ...]]) -> None:
+    """Refuse parameters that have no base value."""
+    if unknown := sorted({*parameters} - base.keys()):
+        raise SettingsError(
+            f"experiment {name!r} {verb} {unknown[0]!r}, which has no value under [base]; expected a base value for "
+            "it; add one"
+        )
 
 
 def parse_seeds(text: str) -> range:
@@ -314,7 +338,3 @@ def _read_seeds(value: Any) -> Iterator[int]:
 
 def _to_tuple(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, list) else (value,)
-
-
-def _read_limit(value: Mapping[str, Any]) -> MethodLimit:
-    return MethodLimit(value.get("seeds"), value.get("max_values", {}))

@@ -61,15 +61,15 @@ def time_tables(experiment: Experiment, rows: Sequence[ResultRow]) -> Iterator[s
         ]
         clock.append([str(d), str(clients), str(n), *cells])
         counts = [[_mean_and_count(here, method, f"{what}_up") for what in ("bytes", "messages")] for method in methods]
-        told = [
+        listed = [
             f"{_format_mean(sums, seeds)} in {format_quantity(number[0])}" if number else "–" for sums, number in counts
         ]
-        sent.append([str(d), str(clients), str(n), *told])
+        sent.append([str(d), str(clients), str(n), *listed])
     yield "### Table of computational time\n"
     yield (
         "CPU seconds, clients and server added up, no parallelism. In round brackets what the paper prints, for its "
-        "own program and the rivals' (another machine, other implementations); in square brackets the number of seeds "
-        "where it is not all.\n"
+        "own program and the baselines' (another machine, other implementations); in square brackets the number of "
+        "seeds where it is not all.\n"
     )
     yield to_markdown(["d", "K", "n_k", *methods], clock) + "\n"
     yield "Bytes that all clients together send, and in how many messages:\n"
@@ -80,9 +80,9 @@ def significance_table(rows: Sequence[ResultRow]) -> Iterator[str]:
     """Yield the table of signed-rank tests against each baseline, in all sizes of the paper's table."""
     yield "### Table of significance\n"
     yield (
-        f"p-values of the signed-rank test, `{REFERENCE_METHOD}` against each rival, raw data; in brackets the "
+        f"p-values of the signed-rank test, `{REFERENCE_METHOD}` against each baseline, raw data; in brackets the "
         "paper's, "
-        "for its own method. An asterisk marks where the rival is the better one, a dash where both have fewer than "
+        "for its own method. An asterisk marks where the baseline is the better one, a dash where both have fewer than "
         f"{MIN_PAIRS} seeds.\n"
     )
     heads = [
@@ -96,19 +96,19 @@ def significance_table(rows: Sequence[ResultRow]) -> Iterator[str]:
         here = _select_rows(rows, d, clients, n)
         panel = ResultPanel((), "rows", (str(n),), tuple(here))
         cells = []
-        for number, rival in enumerate(PAPER_BASELINES.values()):
+        for number, baseline in enumerate(PAPER_BASELINES.values()):
             for place, criterion in enumerate(SIGNIFICANCE_MEASURES):
-                cells.append(_format_p_value(panel, str(n), rival, criterion, theirs[4 * number + place]))
+                cells.append(_format_p_value(panel, str(n), baseline, criterion, theirs[4 * number + place]))
         lines.append([str(d), str(clients), str(n), *cells])
     yield to_markdown(heads, lines) + "\n"
 
 
-def _format_p_value(panel: ResultPanel, value: str, rival: str, criterion: str, paper: float) -> str:
-    met = next(iter(compare_methods(panel, value, [rival], criterion)), None)
-    if met is None or met.pairs < MIN_PAIRS:
+def _format_p_value(panel: ResultPanel, value: str, baseline: str, criterion: str, paper: float) -> str:
+    compared = next(iter(compare_methods(panel, value, [baseline], criterion)), None)
+    if compared is None or compared.pairs < MIN_PAIRS:
         return f"– ({paper:.2f})"
-    better = met.ours < met.theirs if criterion.endswith("shd") else met.ours > met.theirs
-    return f"{met.p_value:.3f}{'' if better or met.ours == met.theirs else '*'} ({paper:.2f})"
+    better = compared.ours < compared.theirs if criterion.endswith("shd") else compared.ours > compared.theirs
+    return f"{compared.p_value:.3f}{'' if better or compared.ours == compared.theirs else '*'} ({paper:.2f})"
 
 
 def feature_tables(experiment: Experiment, rows: Sequence[ResultRow]) -> Iterator[str]:

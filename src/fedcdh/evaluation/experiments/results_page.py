@@ -54,7 +54,7 @@ PAGE_HEAD = """# Results
 Every table and figure of this page is made by `fedcdh experiment page` from the CSV files beside it,
 and every file by the command above its figures. One row of a file is one method on one instance:
 parameters, seed, scores, messages and bytes, CPU seconds of all clients and the server together (one thread), and what
-failed, if anything. Means are over seeds, and ± is one standard deviation. Slow rivals were run on fewer seeds, whose
+failed, if anything. Means are over seeds, and ± is one standard deviation. Slow baselines have fewer seeds; their
 number then stands in brackets. Paired comparisons are on the seeds that both have.
 [rivals.md](rivals.md) says what the methods are; a method that fails on an instance has found no edge there.
 
@@ -129,9 +129,9 @@ def _paper_position(name: str) -> tuple[int, str]:
 def _comparison_section(found: Iterable[tuple[Experiment, Sequence[ResultRow]]]) -> Iterator[str]:
     yield f"""## Where the default method stands
 
-Direction F1 of `{REFERENCE_METHOD}` in every cell of the two main figures, beside all rivals that were run on the same
+Direction F1 of `{REFERENCE_METHOD}` in every cell of the two main figures, beside all baselines run on the same
 instances: *worse* and *better* where a signed-rank test of the paired figures has p < {SIGNIFICANCE_LEVEL:g}, *tied*
-otherwise. With fewer than {MIN_PAIRS} seeds no such test can reach this level: these rivals are counted apart, as *too
+otherwise. With fewer than {MIN_PAIRS} seeds no such test can reach this level: these are counted apart, as *too
 few seeds*. Ten seeds show large differences only. The second table of each setting has all instances together, which
 share seeds and truths."""
     for experiment, rows in found:
@@ -146,29 +146,33 @@ share seeds and truths."""
 
 
 def _cell_comparisons(experiment: Experiment, found: Sequence[ResultPanel]) -> str:
-    rivals = [method for method in experiment.methods if method not in NON_BASELINES]
+    baselines = [method for method in experiment.methods if method not in NON_BASELINES]
     lines = []
     for panel in found:
         for value in panel.values:
-            met = list(compare_methods(panel, value, rivals, "direction_f1"))
-            if not met:
+            compared = list(compare_methods(panel, value, baselines, "direction_f1"))
+            if not compared:
                 continue
             ours = panel.mean(REFERENCE_METHOD, value, "direction_f1")
-            best = max(met, key=lambda duel: duel.theirs - duel.ours)
-            behind = ", ".join(f"{duel.rival} (p = {duel.p_value:.3f})" for duel in met if duel.verdict == "worse")
-            told = [duel.verdict for duel in met]
+            best = max(compared, key=lambda comparison: comparison.theirs - comparison.ours)
+            behind = ", ".join(
+                f"{comparison.baseline} (p = {comparison.p_value:.3f})"
+                for comparison in compared
+                if comparison.verdict == "worse"
+            )
+            listed = [comparison.verdict for comparison in compared]
             lines.append(
                 [
                     f"{panel.varied} = {value}",
                     "–" if ours is None else f"{ours[0]:.2f}",
-                    f"{best.rival} {best.theirs:.2f} : {best.ours:.2f}",
+                    f"{best.baseline} {best.theirs:.2f} : {best.ours:.2f}",
                     str(best.pairs),
-                    *(str(told.count(verdict)) for verdict in ("better", "tied", "too few")),
+                    *(str(listed.count(verdict)) for verdict in ("better", "tied", "too few")),
                     behind or "none",
                 ]
             )
     return to_markdown(
-        ["cell", "ours", "hardest rival : ours", "seeds", "better than", "tied with", "too few seeds", "worse than"],
+        ["cell", "ours", "hardest baseline : ours", "seeds", "better than", "tied with", "too few seeds", "worse than"],
         lines,
     )
 
@@ -180,15 +184,15 @@ def _setting_comparison(experiment: Experiment, found: Sequence[ResultPanel]) ->
         instance = tuple(row[name] for name in (*experiment.parameters, "seed"))
         scores.setdefault(row["method"], {})[instance] = float(row["direction_f1"])
     lines = []
-    for rival in methods_with_rows(experiment, [row for panel in found for row in panel.rows]):
-        shared = sorted(scores.get(REFERENCE_METHOD, {}).keys() & scores[rival].keys())
-        if rival in (REFERENCE_METHOD, "oracle") or not shared:
+    for baseline in methods_with_rows(experiment, [row for panel in found for row in panel.rows]):
+        shared = sorted(scores.get(REFERENCE_METHOD, {}).keys() & scores[baseline].keys())
+        if baseline in (REFERENCE_METHOD, "oracle") or not shared:
             continue
-        pairs = [(scores[REFERENCE_METHOD][instance], scores[rival][instance]) for instance in shared]
+        pairs = [(scores[REFERENCE_METHOD][instance], scores[baseline][instance]) for instance in shared]
         counts = [sum(a > b for a, b in pairs), sum(a == b for a, b in pairs), sum(a < b for a, b in pairs)]
         both = [sum(figures) / len(pairs) for figures in zip(*pairs, strict=True)]
-        lines.append([rival, str(len(pairs)), *(f"{figure:.3f}" for figure in both), *map(str, counts)])
-    return to_markdown(["rival", "instances", "ours", "theirs", "we are better", "equal", "worse"], lines)
+        lines.append([baseline, str(len(pairs)), *(f"{figure:.3f}" for figure in both), *map(str, counts)])
+    return to_markdown(["baseline", "instances", "ours", "theirs", "we are better", "equal", "worse"], lines)
 
 
 # One experiment
@@ -225,7 +229,7 @@ def _format_seeds(seeds: Sequence[int]) -> str:
 
 def _format_limits(experiment: Experiment) -> str:
     """Describe how far slow methods were run."""
-    told = []
+    listed = []
     for method, limits in experiment.limits.items():
         if method not in experiment.methods:
             continue
@@ -238,16 +242,16 @@ def _format_limits(experiment: Experiment) -> str:
             )
             for limit in limits
         ]
-        told.append(f"`{method}` {' or '.join(parts)}")
-    return f"Only as far as they are fast enough: {'; '.join(told)}." if told else ""
+        listed.append(f"`{method}` {' or '.join(parts)}")
+    return f"Only as far as they are fast enough: {'; '.join(listed)}." if listed else ""
 
 
 def _format_failures(rows: Sequence[ResultRow]) -> str:
     found: dict[tuple[str, str], int] = {}
     for row in rows:
         found[row["method"], row["failure"]] = found.get((row["method"], row["failure"]), 0) + 1
-    told = "; ".join(f"`{method}` on {count} ({why})" for (method, why), count in sorted(found.items()))
-    return f"Failed, and counted as having found nothing: {told}.\n"
+    listed = "; ".join(f"`{method}` on {count} ({why})" for (method, why), count in sorted(found.items()))
+    return f"Failed, and counted as having found nothing: {listed}.\n"
 
 
 def _measure_tables(experiment: Experiment, panel: ResultPanel) -> Iterator[str]:

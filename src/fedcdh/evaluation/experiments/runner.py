@@ -214,8 +214,8 @@ def _row_key(row: ResultRow, experiment: Experiment) -> tuple[str, ...]:
 
 def _other_rows(done: Mapping[tuple[str, ...], ResultRow], jobs: Iterable[ExperimentJob]) -> list[ResultRow]:
     """Return rows of an earlier run with other seeds or methods, which stay behind those of this one."""
-    asked = {job.key for job in jobs}
-    return [done[key] for key in sorted(done.keys() - asked)]
+    wanted = {job.key for job in jobs}
+    return [done[key] for key in sorted(done.keys() - wanted)]
 
 
 def _to_csv(rows: Iterable[ResultRow], columns: Sequence[str], heading: bool = True) -> str:

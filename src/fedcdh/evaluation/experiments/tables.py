@@ -88,7 +88,7 @@ def signed_rank_p_value(ours: Sequence[float], theirs: Sequence[float]) -> float
 class PairedComparison:
     """Compare our method with a baseline on the instances that both have."""
 
-    rival: str
+    baseline: str
     pairs: int
     ours: float
     theirs: float
@@ -108,16 +108,16 @@ class PairedComparison:
 
 
 def compare_methods(
-    panel: ResultPanel, value: str, rivals: Iterable[str], measure: str, reference: str = REFERENCE_METHOD
+    panel: ResultPanel, value: str, baselines: Iterable[str], measure: str, reference: str = REFERENCE_METHOD
 ) -> Iterator[PairedComparison]:
     """Compare the reference with each baseline that was run here, on the seeds both have; larger figures are better."""
     own = {row["seed"]: float(row[measure]) for row in panel.of(reference, value) if row[measure]}
-    for rival in rivals:
-        theirs = {row["seed"]: float(row[measure]) for row in panel.of(rival, value) if row[measure]}
+    for baseline in baselines:
+        theirs = {row["seed"]: float(row[measure]) for row in panel.of(baseline, value) if row[measure]}
         if shared := sorted(own.keys() & theirs.keys()):
             first, second = [own[seed] for seed in shared], [theirs[seed] for seed in shared]
             yield PairedComparison(
-                rival, len(shared), float(np.mean(first)), float(np.mean(second)), signed_rank_p_value(first, second)
+                baseline, len(shared), float(np.mean(first)), float(np.mean(second)), signed_rank_p_value(first, second)
             )
 
 

@@ -65,10 +65,10 @@ class StackedMoments:
     def _places(self) -> Array:
         """Return [1, coordinates, indicators of all categorical variables, 0] in terms of [1, coordinates]."""
         width = 1 + self.basis.means.shape[1]
-        labels = [np.zeros((len(levels), width)) for levels in self.basis.levels.values()]
-        for rows, (name, levels) in zip(labels, self.basis.levels.items(), strict=True):
+        indicators = [np.zeros((len(levels), width)) for levels in self.basis.levels.values()]
+        for rows, (name, levels) in zip(indicators, self.basis.levels.items(), strict=True):
             rows[:, 1 + self.basis.spans[name]] = levels
-        return np.concatenate([np.eye(width), *labels, np.zeros((1, width))])
+        return np.concatenate([np.eye(width), *indicators, np.zeros((1, width))])
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,7 +41,7 @@ from fedcdh._runtime.array_types import Array, Indices
 from fedcdh.inference.evidence.gaussian import GaussianScore
 from fedcdh.protocols import Family
 from fedcdh.summaries.aggregation import Aggregate, Cohort
-from fedcdh.summaries.plan import Categorical
+from fedcdh.summaries.variables import Categorical
 
 Key: TypeAlias = tuple[str, ...]  # a node and its categorical parents
 
@@ -58,7 +58,7 @@ _Gains: TypeAlias = tuple[
     Array, Array
 ]  # of all parents, and of the categorical ones; each for shared and differing mechanisms
 _NO_GAINS = (np.zeros(2), np.zeros(2))
-_TINY_COUNT = 1e-100  # a pair without rows has a table without rows
+_TINY_COUNT = 1e-100  # avoids a division by zero for pairs without rows
 _MAX_ELEMENTS = 1_000_000  # in one array: about 8 MB
 
 
@@ -179,7 +179,9 @@ class MultinomialScore:
             return np.moveaxis(joint, (2, 3, 1), (0, 1, 2)).reshape(shape[one], shape[other], -1)
 
         if len(shape) < 3:
-            tables = pair(0, 1) if len(shape) == 2 else pair(0, 0).sum(axis=1)  # a level meets itself alone
+            tables = (
+                pair(0, 1) if len(shape) == 2 else pair(0, 0).sum(axis=1)
+            )  # a level occurs with no other level of its variable
         else:
             tables = complete_tables({(i, j): pair(i, j) for i, j in combinations(range(len(shape)), 2)})
         return tables.reshape(shape[0], -1, len(keys), len(self.counts))
@@ -188,8 +190,8 @@ class MultinomialScore:
         """Return what all parents, and what the categorical ones among them, add to a regression without parents."""
         categorical = [Family(family.node, frozenset(family.parents & self.levels.keys())) for family in families]
         alone = [Family(family.node) for family in families]
-        asked = list(dict.fromkeys([*families, *categorical, *alone]))
-        known = {family: np.array(both) for family, both in zip(asked, self.regression(asked), strict=True)}
+        needed = list(dict.fromkeys([*families, *categorical, *alone]))
+        known = {family: np.array(both) for family, both in zip(needed, self.regression(needed), strict=True)}
         return {
             family: (known[family] - known[none][0], known[some] - known[none][0])
             for family, some, none in zip(families, categorical, alone, strict=True)

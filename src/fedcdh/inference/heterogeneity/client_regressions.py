@@ -29,8 +29,8 @@ from fedcdh.inference.heterogeneity.residual_kurtosis import (
 from fedcdh.inference.orthonormal_basis import MIN_NEW_VARIANCE
 from fedcdh.summaries.aggregation import Cohort
 from fedcdh.summaries.encoder import GRID
-from fedcdh.summaries.plan import Categorical, Variable
 from fedcdh.summaries.summary import MAX_CONSTANT_VARIANCE
+from fedcdh.summaries.variables import Categorical, Variable
 
 ROUNDING_VARIANCE = 1 / (12 * GRID**2)
 """Variance that rounding to the grid adds to a value: no noise is taken to be smaller."""
@@ -47,7 +47,7 @@ class _RegressionColumn:
     unit: float
     parent: str
     level: str | None = None
-    baseline: tuple[str, int] | None = None  # the level it is compared with, and where that one stands
+    baseline: tuple[str, int] | None = None  # the level it is compared with, and the place of its indicator
 
     @property
     def effect(self) -> str:
@@ -144,8 +144,8 @@ class ClientRegressions:
 
     variables: Mapping[str, Variable]
     clip: float
-    starts: Mapping[str, int]  # where each variable's columns begin
-    means: Array  # over all rows of the study
+    starts: Mapping[str, int]
+    means: Array
     clients: tuple[_ClientMoments, ...]
 
     @classmethod

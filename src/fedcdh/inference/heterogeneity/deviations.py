@@ -105,13 +105,13 @@ class WeightedEstimates:
             total = _sum_of_others(weights)
             difference = self.values - _sum_of_others(weights * np.where(use, self.values, 0.0)) / total
             shares = np.where(use, weights**2, 0.0), total**2
-            variance, freedom = self._beside(self.variance, *shares)
-            _, at_most = self._beside(self.design, *shares)
+            variance, freedom = self._difference_variance(self.variance, *shares)
+            _, at_most = self._difference_variance(self.design, *shares)
             square = difference**2 / variance
             logs = log_f_tail(square, 1.0, np.minimum(freedom, at_most))
         return np.sign(difference), np.where(self.comparable, logs, np.nan)
 
-    def _beside(self, own: Array, weights: Array, total: Array) -> tuple[Array, Array]:
+    def _difference_variance(self, own: Array, weights: Array, total: Array) -> tuple[Array, Array]:
         """Return the variance of a difference from the weighted others, and its degrees of freedom."""
         parts = np.where(weights > 0, weights * own, 0.0)
         variance = own + _sum_of_others(parts) / total

@@ -169,7 +169,7 @@ def _answer_queries(
 
 @dataclass(frozen=True, eq=False)
 class _AugmentedBasis:
-    """The basis with joint features of a set beside its columns."""
+    """The basis with joint features of a set besides its own columns."""
 
     basis: Basis
     given: Indices  # columns of the members of the set, each on its own
@@ -186,8 +186,8 @@ class _AugmentedBasis:
         among = np.block([[before, np.swapaxes(between, 1, 2)], [between, inner]])
         total = among.sum(axis=0) + (known.T * basis.rows) @ known
         new, which = _orthonormalize_joint(total / basis.rows.sum(), len(given))
-        beside = new @ np.concatenate([basis.scatter[:, given], cross], axis=1)
-        scatter = np.block([[basis.scatter, np.swapaxes(beside, 1, 2)], [beside, new @ among @ new.T]])
+        cross_scatter = new @ np.concatenate([basis.scatter[:, given], cross], axis=1)
+        scatter = np.block([[basis.scatter, np.swapaxes(cross_scatter, 1, 2)], [cross_scatter, new @ among @ new.T]])
         wider = replace(basis, scatter=scatter, means=np.concatenate([basis.means, known @ new.T], axis=1))
         terms = [joint_terms(cohort.plan, parts[0].names)[term] for term in which]
         at = np.arange(basis.scatter.shape[-1], scatter.shape[-1])

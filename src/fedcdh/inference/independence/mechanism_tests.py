@@ -57,8 +57,8 @@ def answer_mechanisms(
     everything, conditions = np.concatenate([given, rest], axis=1), given.shape[1]
     clients, rows = len(basis.rows), float(basis.rows.sum())
 
-    common = partial_covariance(basis.total, target, everything)  # one regression for all
-    shifted = partial_covariance(basis.within, target, everything)  # own means, common functions
+    common = partial_covariance(basis.total, target, everything)  # one regression for all clients
+    shifted = partial_covariance(basis.within, target, everything)  # separate means, common functions
     free = rows - clients - everything.shape[1]
     statistic, p_mean = pillai_test(common - shifted, common, clients - 1, free)
     parts = [p_mean]
@@ -66,7 +66,7 @@ def answer_mechanisms(
     if own.sum() > 1:
         separate = partial_covariance(
             basis.scatter_of(own), np.concatenate([target, rest], axis=1), given
-        )  # own functions
+        )  # separate functions
         if conditions:
             parts += _chow_tests(basis, target, slopes, nonlinear, rest, own, separate)
         if width == 1 and not two_valued:
@@ -134,7 +134,7 @@ def _kurtosis_inflation(basis: Basis, index: ColumnIndex, batch: QueryBatch, res
     noise = np.maximum(left[:, 0, 0], MIN_RESIDUAL_SHARE)
     square = index.squares[batch.y][:, None, :]
     about_square = (square @ left @ np.swapaxes(square, 1, 2))[:, 0, 0]
-    error = about_square * np.sqrt(10 / rows)  # of a variance whose own kurtosis is about that of squares, 11 or so
+    error = about_square * np.sqrt(10 / rows)  # the kurtosis of a squared normal variable is about 11
     kurtosis = (about_square + error - 4 * noise * np.maximum(1 - noise, 0.0)) / noise**2  # κ − 1
     return np.asarray(np.maximum(kurtosis / 2, 1.0))
 

@@ -48,12 +48,12 @@ def pool_strata(left: ResidualScatter, freedom: Array, targets: Indices, others:
 def pool_unconditional(strata: Matrices, freedom: Array, targets: Indices, others: Indices) -> PooledScatter:
     """Pool the columns of two variables without conditioning variables: (queries, columns) of each."""
     own, target = _unique_blocks(strata, targets)
-    beside, other = _unique_blocks(strata, others)
+    other_blocks, other = _unique_blocks(strata, others)
     weights = _stratum_weights(own, freedom)
     cross = _weighted_sum(gather_blocks(strata, targets, others), weights.take(target, axis=1))
     across = np.concatenate([_weighted_sum(own, weights)[target], cross], axis=-1)
-    strata_there, variables, width, _ = beside.shape
-    blocks = np.swapaxes(beside, 0, 1).reshape(variables, strata_there, width**2)
+    n_strata, variables, width, _ = other_blocks.shape
+    blocks = np.swapaxes(other_blocks, 0, 1).reshape(variables, n_strata, width**2)
     inner = weights.T.take(target, axis=0)[:, None] @ blocks.take(other, axis=0)
     scatter = _join_blocks(across, inner.reshape(-1, width, width))
     return PooledScatter(scatter, targets.shape[1], _pooled_freedom(weights, freedom)[target])
