@@ -66,7 +66,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Hold the result of one test of conditional independence.
+    """The result of one test of conditional independence.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class IndependenceTest(Protocol):
 
 @dataclass(frozen=True)
 class ModuleDependence:
-    """Hold the dependence between the changing mechanisms of a pair, for both directions.
+    """The dependence between the changing mechanisms of a pair, for both directions.
 
     The independent change principle prefers the direction with the smaller value.
 
@@ -139,7 +139,7 @@ class IndependentChange(Protocol):
 
 @dataclass(frozen=True)
 class Family:
-    """Hold a node with its parents.
+    """A node with its parents.
 
     Attributes
     ----------

@@ -26,7 +26,7 @@ class TableSource(Protocol):
     """Give the rows of a client in batches."""
 
     def kinds(self) -> Mapping[str, ColumnKind]:
-        """Return every column in order, with its kind: numbers are continuous, labels categorical."""
+        """Return every column in order, with its kind: numbers are continuous, texts categorical."""
 
     def batches(self, kinds: Mapping[str, ColumnKind]) -> Iterator[Table]:
         """Yield all rows once, in batches of the named columns, each read according to its kind.
@@ -94,7 +94,7 @@ class InMemorySource:
     only: Collection[str] | None = None
 
     def kinds(self) -> Mapping[str, ColumnKind]:
-        """Return every column with its kind: categorical if any batch holds a label in it.
+        """Return every column with its kind: categorical if any batch holds a text in it.
 
         Returns
         -------

@@ -154,7 +154,7 @@ def _iterate_pieces(source: TableSource, kinds: Mapping[str, ColumnKind]) -> Gen
 
 
 class _ThreadShare:
-    """Be the source of one thread: the pieces of rows that it takes."""
+    """The source of one thread: the pieces of rows that it takes."""
 
     def __init__(self, rows: _SharedRows) -> None:
         self._rows, self.last = rows, 0

@@ -25,7 +25,7 @@ MAX_MESSAGE_LENGTH = 10_000
 
 @dataclass(frozen=True, init=False)
 class Knowledge:
-    """Hold background knowledge: required and forbidden arrows, and tiers in time.
+    """Background knowledge: required and forbidden arrows, and tiers in time.
 
     Parameters
     ----------

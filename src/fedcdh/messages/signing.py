@@ -1,4 +1,4 @@
-"""Who sent a file: detached Ed25519 signatures, one canonical document per file and key.
+"""Signatures of files: detached Ed25519 signatures, one canonical document per file and key.
 
 The digest of the file is signed together with its kind, so that a summary's signature cannot be passed off as a plan's.
 A signature proves which key made it; whose key that is, the participants of the study settle among themselves, by

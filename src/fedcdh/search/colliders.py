@@ -21,7 +21,7 @@ from fedcdh.search.skeleton import Skeleton
 
 @dataclass(frozen=True)
 class TripleDecision:
-    """Hold the decision whether the middle of an unshielded triple is a collider.
+    """The decision whether the middle of an unshielded triple is a collider.
 
     Attributes
     ----------

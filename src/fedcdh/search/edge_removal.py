@@ -22,7 +22,7 @@ CLEAR_P_VALUE = 0.01
 
 @dataclass(frozen=True)
 class PriorFindings:
-    """Hold the findings of the previous levels."""
+    """The findings of the previous levels."""
 
     separators: Mapping[Pair, Answer]  # of pairs that are removed
     strongest: Mapping[Pair, Answer]  # the largest p-value of pairs that are still adjacent

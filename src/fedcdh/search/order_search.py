@@ -58,7 +58,7 @@ LISTED_PER_SCORED = 20
 
 @dataclass(frozen=True)
 class SearchEffort:
-    """Hold the effort of a search for the best DAG.
+    """The effort of a search for the best DAG.
 
     Attributes
     ----------
@@ -159,7 +159,7 @@ def _search_orders(space: ParentSpace, scores: ScoreCache, restarts: int | None,
 
 
 class _OrderResult(NamedTuple):
-    """Hold an order and the graph that follows from it."""
+    """An order and the graph that follows from it."""
 
     total: float
     order: Order

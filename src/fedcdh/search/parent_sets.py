@@ -37,7 +37,7 @@ ScoreCoroutine: TypeAlias = Generator[list[FamilyRequest], None, T]
 
 @dataclass(frozen=True)
 class ScoredDag:
-    """Hold the DAG that a search has found.
+    """The DAG that a search has found.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class ScoredDag:
 
 @dataclass(frozen=True)
 class ParentSpace:
-    """Hold the parents that each node may have. Nodes are numbered by name, the domain first."""
+    """The parents that each node may have. Nodes are numbered by name, the domain first."""
 
     nodes: tuple[str, ...]
     required: tuple[NodeSet, ...]

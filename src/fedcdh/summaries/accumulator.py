@@ -1,4 +1,4 @@
-"""From rows to a summary: a map over parts of the rows, and a sum."""
+"""Computation of a summary from rows: a map over parts of the rows, and a sum."""
 
 from __future__ import annotations
 

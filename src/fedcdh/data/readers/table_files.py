@@ -266,7 +266,7 @@ class TableFiles:
             by_content.setdefault(column_content(declared), file)
         if odd := by_content.get("neither"):
             raise DataError(
-                f"{odd.path}: column {theirs!r} holds {typed[odd]}, which is neither a number nor a label; turn it "
+                f"{odd.path}: column {theirs!r} holds {typed[odd]}, which is neither a number nor a text; turn it "
                 "into one (a date, for example, into days since a fixed day) or leave it out of the study"
             )
         labels, numbers = by_content.get("labels"), by_content.get("numbers")

@@ -155,7 +155,7 @@ def _orient_edges(joined: Bools, found: Iterator[tuple[int, int, int]], names: S
 
 
 class _FedPcClient:
-    """Hold the rows of one client; it sends which edges it would remove, and by which sets."""
+    """The rows of one client; it sends which edges it would remove, and by which sets."""
 
     def __init__(self, table: Array, test: Callable[[Array, int], LocalTest], alpha: float, seed: int) -> None:
         self._ask = test(table, seed)

@@ -84,7 +84,7 @@ class CountingChannel:
 
 @dataclass(frozen=True)
 class BaselineResult:
-    """Hold the graph that a method found, and what it sent to find it.
+    """The graph that a method found, and what it sent to find it.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ class ExperimentJob:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Describe the design of an experiment.
+    """The design of an experiment.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ TruthDocument = Mapping[str, Any]  # truth.json
 
 @dataclass(frozen=True, eq=False)
 class RealStudy:
-    """Hold one table with a column `domain`, and what is known about its truth."""
+    """One table with a column `domain`, and what is known about its truth."""
 
     name: str
     source: str  # studies of one source are one piece of evidence, not several

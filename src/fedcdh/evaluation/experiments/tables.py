@@ -21,7 +21,7 @@ PanelSetting = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class ResultPanel:
-    """Hold one sweep in one setting of everything else, as a curve of a figure or a block of a table shows it."""
+    """One sweep in one setting of everything else, as a curve of a figure or a block of a table shows it."""
 
     setting: PanelSetting  # of the parameters that are crossed with everything
     varied: str

@@ -50,7 +50,7 @@ GRAPH_MEASURES = (
 
 @dataclass(frozen=True, eq=False)
 class GraphInstance:
-    """Hold the tables of all clients and the truth. Where a → b and b → a are both true, either is right."""
+    """The tables of all clients and the truth. Where a → b and b → a are both true, either is right."""
 
     tables: Mapping[str, Array]
     names: tuple[str, ...]
