@@ -1,5 +1,7 @@
 """Readers of table files, batch by batch: CSV (also compressed with gzip), Parquet and Arrow, one file or many.
 
+`open_tables` opens them::
+
     rows = open_tables("data/*.parquet", rename=read_column_map("names.toml"))
 
 The result is a `TableSource`: it can be read several times, and no more than a batch of it is ever in memory. The

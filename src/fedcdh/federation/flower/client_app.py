@@ -11,14 +11,16 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from flwr.app import Context, Message
-from flwr.clientapp import ClientApp
-
+from fedcdh._runtime.optional_imports import optional_import
 from fedcdh.errors import SettingsError
 from fedcdh.federation.flower.payload import read_payload, to_record
 from fedcdh.federation.site import refusal_reply
 from fedcdh.federation.site_config import read_site_config
 from fedcdh.messages.envelope import sha256_hex
+
+with optional_import("Flower", extra="flower"):
+    from flwr.app import Context, Message
+    from flwr.clientapp import ClientApp
 
 SIMULATED_SITES_VARIABLE = "FEDCDH_SIMULATED_SITES"
 """Environment variable for Flower's simulation, in which nodes have numbers: a folder with one folder per site."""

@@ -5,7 +5,11 @@ The bytes are used unparsed: no shape or type that a message declares is relied 
 
 from __future__ import annotations
 
-from flwr.app import Array, ArrayRecord, Message, RecordDict
+from fedcdh._runtime.optional_imports import optional_import
+
+with optional_import("Flower", extra="flower"):
+    from flwr.app import Array, ArrayRecord, Message, RecordDict
+
 
 RECORD_NAME = "fedcdh"
 _UNREACHABLE_CODES = (3, 4, 5)  # flwr's ErrorCode: message unavailable, reply unavailable, node unavailable

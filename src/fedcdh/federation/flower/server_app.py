@@ -10,11 +10,9 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from flwr.app import Context, Message
-from flwr.serverapp import Grid, ServerApp
-
 from fedcdh._io import strict_toml
 from fedcdh._io.storage import read_regular_file
+from fedcdh._runtime.optional_imports import optional_import
 from fedcdh.errors import PlanError, SettingsError, SignatureError
 from fedcdh.federation.coordinator import conduct_study
 from fedcdh.federation.flower.app_folder import DEFAULTS
@@ -23,6 +21,10 @@ from fedcdh.federation.planning.declaration import Declaration
 from fedcdh.federation.secure_sum import SecureSumOptions
 from fedcdh.federation.study_terms import StudyTerms
 from fedcdh.messages.signing import SigningKey, key_fingerprint
+
+with optional_import("Flower", extra="flower"):
+    from flwr.app import Context, Message
+    from flwr.serverapp import Grid, ServerApp
 
 MAX_CONFIG_BYTES = 1 << 20
 MAX_RESENDS = 5

@@ -59,7 +59,7 @@ def sample_discrete_gaussian(deviation: Integers, random: RandomBytes = secrets.
     Notes
     -----
     x is drawn from the discrete Laplace distribution of scale t = σ + 1 and accepted with probability
-    exp(−(|x| − σ²/t)²/2σ²); otherwise it is drawn again.
+    ``exp(−(|x| − σ²/t)²/2σ²)``; otherwise it is drawn again.
 
     Examples
     --------
