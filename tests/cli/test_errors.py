@@ -27,7 +27,7 @@ def broken(study: Path, tmp_path: Path) -> dict[str, tuple[list[str], int, str]]
         "no client": (["profile", data], 2, "Missing option"),
         "no such data": (["profile", "nowhere.csv", "--client", "north"], 3, "nowhere.csv"),
         "text where numbers belong": (["summarize", plan, str(tmp_path / "text.csv"), "--client", "north"], 3, "'v6'"),
-        "no such client": ([*summarize, "west"], 3, "'west' is not part of the plan"),
+        "no such client": ([*summarize, "west"], 3, "'west' is not in the plan"),
         "not a plan": (["summarize", str(tmp_path / "not.plan.json"), data, "--client", "north"], 4, "plan"),
         "no plan": (["summarize", "nowhere.json", data, "--client", "north"], 4, "there is no file"),
         "overwriting data": ([*summarize, "north", "-o", data], 2, "is also an input"),

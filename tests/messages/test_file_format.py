@@ -27,8 +27,9 @@ from fedcdh.messages.signing import SigningKey, key_fingerprint, sign
 from fedcdh.messages.summary_file import SummaryMessage, pack_summary
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.features import Hermite
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import GRID, MAX_ROWS, Summary
+from fedcdh.summaries.variables import Categorical, Continuous
 
 PAGE = Path(__file__).parents[2] / "docs" / "file-format.md"
 PLAN = StudyPlan(
@@ -108,7 +109,7 @@ def read_summary(blob: bytes) -> tuple[dict, list[list[int]]]:
 
 
 def summary_digest(plan: str, rows_read: int, missing: dict[str, int], matrix: list[list[int]]) -> str:
-    """What a bootstrap copy says in `of`, from the summary it belongs to."""
+    """What a bootstrap replicate says in `of`, from the summary it belongs to."""
     numbers = [rows_read, *(missing[name] for name in sorted(missing)), *(entry for row in matrix for entry in row)]
     return hashlib.sha256(plan.encode() + b"".join(struct.pack("<q", number) for number in numbers)).hexdigest()
 

@@ -96,7 +96,9 @@ MALFORMED = {
 
 @pytest.mark.parametrize("document", MALFORMED.values(), ids=MALFORMED.keys())
 def test_malformed_documents_are_refused(document):
-    with pytest.raises(SignatureError, match=r"this is not a signature of fedcdh: .*(ask the sender|with this version)"):
+    with pytest.raises(
+        SignatureError, match=r"this is not a signature of fedcdh: .*(ask the sender|with this version)"
+    ):
         verify("summary", BLOB, document)
 
 

@@ -31,8 +31,9 @@ from fedcdh.messages.summary_file import (
 )
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.features import Fourier, Hermite
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import GRID, MAX_ROWS, Summary
+from fedcdh.summaries.variables import Categorical, Continuous
 
 WIDTHS = {1: 5, 7: 5, 8: 6, 2047: 6, 2048: 7, 2**19 - 1: 7, 2**19: 8, MAX_ROWS: 8}
 """Bytes per entry at the ends of the ranges of rows."""
@@ -120,7 +121,7 @@ def test_the_header_tells_what_is_in_the_file():
 def test_replicates_and_only_they_name_their_original(replicate, original):
     with pytest.raises(SummaryFormatError, match="'original'"):
         read_summary_header(edited(replicate=replicate, original=original))
-    with pytest.raises(SummaryError, match="of is"):
+    with pytest.raises(SummaryError, match="the original is"):
         pack_summary(SummaryMessage(replace(SUMMARY, replicate=replicate, original=original)), PLAN)
 
 
@@ -183,14 +184,14 @@ def raw_inner(text: str) -> bytes:
 
 
 @pytest.mark.parametrize("place", [START, START + 1, len(BLOB) - 1, BLOB.index(b"north"), BLOB.index(b"0.1.0")])
-@pytest.mark.parametrize("bit", range(8))
-def test_no_bit_changes_unnoticed(place, bit):
-    damaged = bytearray(BLOB)
-    damaged[place] ^= 1 << bit
-    with pytest.raises(SummaryFormatError):
-        unpack_summary(bytes(damaged), PLAN)
-    with pytest.raises(SummaryFormatError):
-        read_summary_header(bytes(damaged))
+def test_no_bit_changes_unnoticed(place):
+    for bit in range(8):
+        damaged = bytearray(BLOB)
+        damaged[place] ^= 1 << bit
+        with pytest.raises(SummaryFormatError):
+            unpack_summary(bytes(damaged), PLAN)
+        with pytest.raises(SummaryFormatError):
+            read_summary_header(bytes(damaged))
 
 
 def test_the_tools_of_this_test_work():

@@ -31,8 +31,9 @@ from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.disclosure.thresholds import required_rows
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Aggregate, Cohort
-from fedcdh.summaries.plan import Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.validation import admit_summaries
+from fedcdh.summaries.variables import Continuous
 
 
 def attacked(n: int, d: int, seed: int = 0) -> tuple[dict, Attacker, np.ndarray, np.random.Generator]:

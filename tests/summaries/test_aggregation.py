@@ -124,7 +124,7 @@ def test_groups_are_what_is_compared():
 
 def test_groups_have_to_be_of_the_clients_in_the_sum():
     aggregate = aggregate_of(studies.numbers(0))
-    with pytest.raises(SummaryError, match="groups are of"):
+    with pytest.raises(SummaryError, match="groups have the clients"):
         replace(aggregate, groups=(("a", ("site0",)), ("b", ("site1",)), ("c", ("site1",))))
 
 

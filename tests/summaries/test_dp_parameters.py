@@ -18,7 +18,11 @@ from fedcdh.errors import (
     PlanError,
 )
 from fedcdh.summaries.dp_parameters import (
+    MAX_DELTA,
+    MAX_EPSILON,
     MAX_NOISY_COLUMNS,
+    MIN_DELTA,
+    MIN_EPSILON,
     PRODUCT_STEPS,
     SENSITIVITY,
     DPParameters,
@@ -29,7 +33,8 @@ from fedcdh.summaries.dp_parameters import (
 )
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.features import Fourier, Hermite
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical, Continuous
 
 
 @cache
@@ -185,3 +190,25 @@ def test_every_epsilon_has_its_noise():
     """Far out, delta is the difference of two numbers that rounding may leave below nothing."""
     for epsilon in [4.8125, *(k / 16 for k in range(1, 160))]:
         assert gaussian_delta(epsilon, calibrate_deviation(epsilon, 1e-6)) == pytest.approx(1e-6, rel=1e-6), epsilon
+
+
+@given(st.floats(MIN_EPSILON, MAX_EPSILON), st.floats(MIN_DELTA, MAX_DELTA))
+def test_the_calibrated_deviation_is_the_least_one(epsilon, delta):
+    deviation = calibrate_deviation(epsilon, delta)
+    assert gaussian_delta(epsilon, deviation) == pytest.approx(delta, rel=1e-6)
+    assert gaussian_delta(epsilon, 0.99 * deviation) > delta
+
+
+def test_epsilon_and_delta_are_admitted_at_their_limits_and_refused_beyond():
+    for epsilon in (MIN_EPSILON, MAX_EPSILON):
+        assert DPParameters(epsilon).epsilon == epsilon
+    for delta in (MIN_DELTA, MAX_DELTA):
+        assert DPParameters(1.0, delta).delta == delta
+    for epsilon in (math.nextafter(MIN_EPSILON, 0), math.nextafter(MAX_EPSILON, 11)):
+        with pytest.raises(PlanError, match="epsilon is") as refused:
+            DPParameters(epsilon)
+        assert refused.value.parameter == "epsilon"
+    for delta in (math.nextafter(MIN_DELTA, 0), math.nextafter(MAX_DELTA, 1)):
+        with pytest.raises(PlanError, match="delta is") as refused:
+            DPParameters(1.0, delta)
+        assert refused.value.parameter == "delta"

@@ -18,8 +18,8 @@ from fedcdh.errors import SettingsError, SummaryError
 from fedcdh.messages.signing import SigningKey, sign
 from fedcdh.messages.summary_file import SummaryMessage, read_summary_header
 from fedcdh.summaries.aggregation import Cohort
+from fedcdh.summaries.bootstrap import find_complete_replicates, iter_admitted_replicates
 from fedcdh.summaries.summary import Summary
-from fedcdh.summaries.validation import find_complete_replicates, iter_admitted_replicates
 
 _SUMMARY_SUFFIX = ".summary"
 _REPLICATE_PATTERN = r"\.boot-[0-9]{3,4}"

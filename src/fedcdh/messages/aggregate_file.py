@@ -1,8 +1,8 @@
-"""Files of sums: all that a server learned when sites sent their summaries under masks, or what `adding` made of many.
+"""Files of sums: the result of secure aggregation, or of adding many summaries in the open.
 
-The layout is that of a summary file: a header that says everything and carries a digest, then the numbers of the sum
-(`privacy.vectors`), 8 bytes each, the lowest first. One sum has exactly one file. A masked sum names its session, one
-that was added in the open the SHA-256 of every summary file that is in it.
+The layout is that of a summary file: a header that describes everything and carries a digest, then the numbers of the
+sum (`summaries.integer_vectors`), 8 bytes each, little endian. One sum has exactly one file. A secure sum names its
+session; a sum that was added in the open names the SHA-256 of every summary file in it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from fedcdh._io.text import abbreviate_list, is_digest, is_name
 from fedcdh.errors import PlanMismatchError, SummaryError, SummaryFormatError, UnknownClientError
-from fedcdh.messages import SOFTWARE
+from fedcdh.messages._software import SOFTWARE
 from fedcdh.messages.container import parse_container_header, render_container
 from fedcdh.messages.summary_header import LENGTH_PREFIX, SOFTWARE_PATTERN
 from fedcdh.summaries.aggregation import Aggregate
@@ -35,29 +35,80 @@ _OPEN_KEYS = {**_COMMON_KEYS, "summaries": dict}
 
 @dataclass(frozen=True)
 class AggregateMessage:
-    """A sum, and how it came about."""
+    """A sum, and how it was made.
+
+    Attributes
+    ----------
+    aggregate : Aggregate
+        The sum.
+    session : str, default ""
+        Digest of the roster of the secure aggregation.
+    threshold : int, default 0
+        Number of clients that had to agree to open the secure sum.
+    without_disclosure_control : tuple of str, default ()
+        Clients whose disclosure control was switched off.
+    software : str, default this version
+        Program that made the file.
+    summaries : mapping from str to str, default empty
+        SHA-256 of each client's summary file, in a sum that was added in the open.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import Aggregate, Continuous, StudyPlan, add_up, summarize
+    >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north",))
+    >>> cohort = add_up([summarize({"age": [50, 61]}, plan, "north")], plan)
+    >>> AggregateMessage(Aggregate.of(cohort), session="0" * 64, threshold=1).masked
+    True
+    """
 
     aggregate: Aggregate
-    session: str = ""  # of the masked sum: digest of its roster
-    threshold: int = 0  # so many sites had to agree to open it
-    without_disclosure_control: tuple[str, ...] = ()  # clients whose policy did not enforce smallest numbers of rows
+    session: str = ""
+    threshold: int = 0
+    without_disclosure_control: tuple[str, ...] = ()
     software: str = SOFTWARE
-    summaries: Mapping[str, str] = field(default_factory=dict)  # not masked: client → SHA-256 of its summary file
+    summaries: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "summaries", MappingProxyType(dict(self.summaries)))
 
     @property
     def masked(self) -> bool:
-        """Whether nobody has seen the summaries that are in it."""
+        """Return whether nobody has seen the summaries in it."""
         return not self.summaries
 
 
 def pack_aggregate(message: AggregateMessage) -> bytes:
-    """The file of a sum. Same message, same bytes."""
+    """Write the file of a sum. The same message gives the same bytes.
+
+    Parameters
+    ----------
+    message : AggregateMessage
+        The sum, and how it was made.
+
+    Returns
+    -------
+    bytes
+        The file.
+
+    Raises
+    ------
+    SummaryError
+        If the message contradicts itself.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import Aggregate, Continuous, StudyPlan, add_up, summarize
+    >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north",))
+    >>> cohort = add_up([summarize({"age": [50, 61]}, plan, "north")], plan)
+    >>> blob = pack_aggregate(AggregateMessage(Aggregate.of(cohort), session="0" * 64, threshold=1))
+    >>> unpack_aggregate(blob, plan).aggregate.total.rows
+    2
+    """
     if not SOFTWARE_PATTERN.fullmatch(message.software):
-        raise SummaryError(f"software {message.software!r} cannot be named in a file; expected up to 64 plain letters")
-    said = {
+        raise SummaryError(
+            f"the software {message.software!r} cannot be named in a file; expected 1 to 64 plain letters; shorten it"
+        )
+    description = {
         "format": FORMAT,
         "plan": message.aggregate.plan.fingerprint,
         "groups": [[name, list(members)] for name, members in message.aggregate.groups],
@@ -65,7 +116,7 @@ def pack_aggregate(message: AggregateMessage) -> bytes:
         "software": message.software,
         **_origin(message),
     }
-    return _render(said, encode_aggregate(message.aggregate).astype("<u8", copy=False).tobytes())
+    return _render(description, encode_aggregate(message.aggregate).astype("<u8", copy=False).tobytes())
 
 
 def _origin(message: AggregateMessage) -> dict[str, Any]:
@@ -73,88 +124,134 @@ def _origin(message: AggregateMessage) -> dict[str, Any]:
         return {"session": message.session, "threshold": message.threshold}
     if message.session or message.threshold or tuple(sorted(message.summaries)) != message.aggregate.total.clients:
         raise SummaryError(
-            f"the sum of {abbreviate_list(message.aggregate.total.clients)} names files of {abbreviate_list(message.summaries)}; a sum "
-            "that was added in the open names the file of every client in it, and no session"
+            f"the sum of {abbreviate_list(message.aggregate.total.clients)} names files of "
+            f"{abbreviate_list(message.summaries)}; a sum that was added in the open names the file of every client "
+            "in it, and no session; correct the message"
         )
     return {"summaries": dict(message.summaries)}
 
 
 def is_aggregate(blob: bytes) -> bool:
-    """Whether these bytes say that they are the file of a sum."""
+    """Return whether these bytes claim to be the file of a sum."""
     return _FORMAT_MARKER in blob[:_MAX_MARKER_OFFSET]
 
 
 def read_plan_fingerprint(blob: bytes) -> str:
-    """The fingerprint of the plan that a sum says it follows."""
+    """Return the fingerprint of the plan that a sum claims to follow."""
     return str(_parse_header(blob[LENGTH_PREFIX.size : _data_offset(blob, len(blob))])["plan"])
 
 
 def unpack_aggregate(blob: bytes, plan: StudyPlan) -> AggregateMessage:
-    """The sum in a file, checked for all that bytes and plan can tell, and that some rows can have given it."""
+    """Read the file of a sum, and validate it against the plan.
+
+    Parameters
+    ----------
+    blob : bytes
+        The file.
+    plan : StudyPlan
+        Plan of the study.
+
+    Returns
+    -------
+    AggregateMessage
+        The sum, and how it was made.
+
+    Raises
+    ------
+    SummaryFormatError
+        If the bytes are not those of a sum as it was made.
+    PlanMismatchError
+        If the sum follows another plan.
+    UnknownClientError
+        If a client is not in the plan, or is named twice.
+    SummaryError
+        If no rows can have given the sum.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import Continuous, StudyPlan
+    >>> unpack_aggregate(b"", StudyPlan((Continuous("age"),), ("north",)))
+    Traceback (most recent call last):
+    ...
+    fedcdh.errors.SummaryFormatError: ...
+    """
     start = _data_offset(blob, _max_header_bytes(plan))
-    said = _parse_header(blob[LENGTH_PREFIX.size : start])
-    groups = tuple((name, tuple(members)) for name, members in said["groups"])
-    if said["plan"] != plan.fingerprint:
-        raise PlanMismatchError(f"the sum follows plan {said['plan'][:12]}, not this plan ({plan.fingerprint[:12]})")
+    description = _parse_header(blob[LENGTH_PREFIX.size : start])
+    groups = tuple((name, tuple(members)) for name, members in description["groups"])
+    if description["plan"] != plan.fingerprint:
+        raise PlanMismatchError(
+            f"the sum follows plan {description['plan'][:12]}, not this plan ({plan.fingerprint[:12]}); {_ADVICE}"
+        )
     clients = sorted(client for _, members in groups for client in members)
     if not plan.client_set.issuperset(clients) or len(set(clients)) != len(clients) or not clients:
-        raise UnknownClientError(f"the sum is of clients whom the plan does not name, or names one twice; {_ADVICE}")
-    if not set(said["without_disclosure_control"]) <= set(clients):
-        raise _format_error("it says of sites that are not in it that they did without_disclosure_control")
-    if sorted(said.get("summaries", clients)) != clients:
+        raise UnknownClientError(f"the sum has clients that the plan does not name, or names one twice; {_ADVICE}")
+    if not set(description["without_disclosure_control"]) <= set(clients):
+        raise _format_error("it names clients without disclosure control that are not in it")
+    if sorted(description.get("summaries", clients)) != clients:
         raise _format_error("the summaries that it names are not those of its clients")
-    if len(blob) != start + 8 * vector_length(plan, len(groups)) or _render(said, blob[start:]) != blob:
+    if len(blob) != start + 8 * vector_length(plan, len(groups)) or _render(description, blob[start:]) != blob:
         raise _format_error("it was damaged on the way, or is not written in the one way it can be")
     words = np.frombuffer(blob, dtype="<u8", offset=start).astype(np.uint64)
     aggregate = decode_aggregate(words, plan, groups)
-    session, threshold, summaries = said.get("session", ""), said.get("threshold", 0), said.get("summaries", {})
+    session, threshold, summaries = (
+        description.get("session", ""),
+        description.get("threshold", 0),
+        description.get("summaries", {}),
+    )
     return AggregateMessage(
-        aggregate, session, threshold, tuple(said["without_disclosure_control"]), said["software"], summaries
+        aggregate,
+        session,
+        threshold,
+        tuple(description["without_disclosure_control"]),
+        description["software"],
+        summaries,
     )
 
 
 def _data_offset(blob: bytes, at_most: int) -> int:
-    """Where the numbers begin, after a header of at most so many bytes."""
+    """Return where the numbers begin, after a header of at most `max_bytes` bytes."""
     length = int(LENGTH_PREFIX.unpack_from(blob)[0]) if len(blob) >= LENGTH_PREFIX.size else 0
     if not 0 < length <= at_most or LENGTH_PREFIX.size + length > len(blob):
-        raise _format_error(f"of its {len(blob)} bytes, {length} are said to be header")
+        raise _format_error(f"of its {len(blob)} bytes, {length} belong to the header, as it says")
     return LENGTH_PREFIX.size + length
 
 
 def max_aggregate_bytes(plan: StudyPlan) -> int:
-    """No file of a sum with this plan is longer."""
+    """Return the length that no file of a sum with this plan exceeds."""
     return LENGTH_PREFIX.size + _max_header_bytes(plan) + 8 * vector_length(plan, len(plan.clients))
 
 
 def _max_header_bytes(plan: StudyPlan) -> int:
-    """Names of clients and groups, in a text within a text."""
+    """Return the length of the longest header: names of clients and groups, in a text within a text."""
     return 2000 + 4000 * len(plan.clients)
 
 
-def _render(said: Mapping[str, Any], data: bytes) -> bytes:
-    return render_container(said, "words", "U64", [len(data) // 8], data)
+def _render(description: Mapping[str, Any], data: bytes) -> bytes:
+    return render_container(description, "words", "U64", [len(data) // 8], data)
 
 
 def _parse_header(text: bytes) -> dict[str, Any]:
-    """What the file says of itself."""
-    said = parse_container_header(text, FORMAT, _SECURE_KEYS, _format_error, _OPEN_KEYS)
-    digests = [said["session"]] if "session" in said else said["summaries"].values()
+    """Return the description in the header."""
+    description = parse_container_header(text, FORMAT, _SECURE_KEYS, _format_error, _OPEN_KEYS)
+    digests = [description["session"]] if "session" in description else description["summaries"].values()
     if (
         not all(map(is_digest, digests))
-        or not SOFTWARE_PATTERN.fullmatch(said["software"])
-        or said.get("threshold", 0) < 0
+        or not SOFTWARE_PATTERN.fullmatch(description["software"])
+        or description.get("threshold", 0) < 0
     ):
-        raise _format_error("its header holds what cannot be")
-    if not all(map(is_name, said["without_disclosure_control"])) or not all(map(_is_group, said["groups"])):
+        raise _format_error("its header has a digest, a threshold or a software that cannot be")
+    if not all(map(is_name, description["without_disclosure_control"])) or not all(
+        map(_is_group, description["groups"])
+    ):
         raise _format_error("its clients are not lists of names")
     lists = (
-        [name for name, _ in said["groups"]],
-        said["without_disclosure_control"],
-        *(members for _, members in said["groups"]),
+        [name for name, _ in description["groups"]],
+        description["without_disclosure_control"],
+        *(members for _, members in description["groups"]),
     )
     if any(found != sorted(set(found)) for found in lists):
         raise _format_error("its lists are out of order, or name one twice")
-    return said
+    return description
 
 
 def _is_group(found: Any) -> bool:
@@ -163,5 +260,5 @@ def _is_group(found: Any) -> bool:
     return bool(found[1]) and all(map(is_name, (found[0], *found[1])))
 
 
-def _format_error(reason: str, advice: str = _ADVICE) -> SummaryFormatError:
-    return SummaryFormatError(f"this is not the file of a sum as it was made ({reason}); {advice}")
+def _format_error(reason: str) -> SummaryFormatError:
+    return SummaryFormatError(f"this is not the file of a sum as it was made ({reason}); {_ADVICE}")

@@ -1,7 +1,7 @@
-"""The layout that answers and masked sums share: a header that says everything and carries a digest, then numbers.
+"""The layout that answers and sums share: a header that describes everything and carries a digest, then numbers.
 
-It is that of a summary file (`summary_header`), and of safetensors: the length of the header, the header, the data.
-"""
+It is the layout of a summary file (`summary_header`) and of safetensors: the length of the header, the header, the
+data."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from fedcdh._io.text import is_digest
 from fedcdh.messages.summary_header import LENGTH_PREFIX
 
 
-def render_container(said: Mapping[str, Any], name: str, dtype: str, shape: list[int], data: bytes) -> bytes:
-    """The one file that says this, with its data under a name."""
-    digest = hashlib.sha256(to_canonical_json(dict(said)).encode() + b"\0" + data).hexdigest()
+def render_container(description: Mapping[str, Any], name: str, dtype: str, shape: list[int], data: bytes) -> bytes:
+    """Return the one file with this description, and its data under a name."""
+    digest = hashlib.sha256(to_canonical_json(dict(description)).encode() + b"\0" + data).hexdigest()
     document = {
-        "__metadata__": {"fedcdh": to_canonical_json({**said, "digest": digest})},
+        "__metadata__": {"fedcdh": to_canonical_json({**description, "digest": digest})},
         name: {"dtype": dtype, "shape": shape, "data_offsets": [0, len(data)]},
     }
     text = to_canonical_json(document).encode()
@@ -28,19 +28,21 @@ def render_container(said: Mapping[str, Any], name: str, dtype: str, shape: list
 
 
 def parse_container_header(
-    text: bytes, form: str, kinds: Mapping[str, type], refuse: Callable[..., Exception], *others: Mapping[str, type]
+    text: bytes, form: str, kinds: Mapping[str, type], refuse: Callable[[str], Exception], *others: Mapping[str, type]
 ) -> dict[str, Any]:
-    """What a header says, in these kinds of values under these keys, or in one of the other sets of them.
+    """Return the description in a header, which has values of these types under these keys, or one of the others.
 
-    Whether that is the one way to say it is seen when it is rendered again.
+    Whether the file is written in its one way is checked when it is rendered again.
     """
     outer = parse_json(text, refuse=refuse)
     inner = outer.get("__metadata__") if isinstance(outer, dict) else None
-    said = parse_json(str(inner.get("fedcdh")) if isinstance(inner, dict) else "", refuse=refuse)
-    if mismatch := find_format_mismatch(said.pop("format", None) if isinstance(said, dict) else None, form):
-        raise refuse(*mismatch)
-    if not is_digest(said.pop("digest", "")):
+    description = parse_json(str(inner.get("fedcdh")) if isinstance(inner, dict) else "", refuse=refuse)
+    if mismatch := find_format_mismatch(
+        description.pop("format", None) if isinstance(description, dict) else None, form
+    ):
+        raise refuse("; ".join(mismatch))
+    if not is_digest(description.pop("digest", "")):
         raise refuse("its header has no digest")
-    if {key: type(value) for key, value in said.items()} not in (kinds, *others):
+    if {key: type(value) for key, value in description.items()} not in (kinds, *others):
         raise refuse("its header says too little, or too much")
-    return {"format": form, **said}
+    return {"format": form, **description}

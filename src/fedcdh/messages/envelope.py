@@ -1,8 +1,8 @@
-"""The messages of an online study: an envelope around the very files that a study by file would mail.
+"""The messages of an online study: an envelope around the same files that a study by file would send.
 
 A request of some kind is answered by a reply of the same kind, or by a refusal, which carries a code and nothing else.
-What is asked: for a profile, `ProfileRequest`; for a summary, the plan; for an answer in a further round, or
-in a round of a masked sum, `RoundRequest`.
+The content of a request for a profile is a `ProfileRequest`, for a summary the plan, and for an answer in an adaptive
+round or a round of a secure sum a `RoundRequest`.
 """
 
 from __future__ import annotations
@@ -30,20 +30,41 @@ _KEYS = {"format", "kind", "in_reply_to", "code", "content", "signature", "diges
 
 @dataclass(frozen=True)
 class Envelope:
-    """What travels: a line that says what it is, then the file and its signature.
+    """A message: a line that describes it, then the file and its signature.
 
+    Attributes
+    ----------
+    kind : str
+        Kind of the content.
+    content : bytes, default b""
+        The file.
+    signature : bytes, default b""
+        Signature document, or nothing.
+    in_reply_to : str, default ""
+        Digest of the request that a reply answers.
+    code : int, default 0
+        Exit code of a refusal (`fedcdh.errors.ExitCode`).
+
+    Examples
+    --------
     >>> Envelope.from_bytes(Envelope("profile", b"file").to_bytes()).content
     b'file'
     """
 
     kind: str
     content: bytes = b""
-    signature: bytes = b""  # a signature document, or nothing
-    in_reply_to: str = ""  # of a reply: the digest of the request
-    code: int = 0  # of a refusal: one of `fedcdh.errors`
+    signature: bytes = b""
+    in_reply_to: str = ""
+    code: int = 0
 
     def to_bytes(self) -> bytes:
-        """The one way to write it."""
+        """Write the message in its one way.
+
+        Returns
+        -------
+        bytes
+            The message.
+        """
         header = {
             "format": FORMAT,
             "kind": self.kind,
@@ -60,10 +81,26 @@ class Envelope:
 
     @classmethod
     def from_bytes(cls, blob: bytes) -> Envelope:
-        """The envelope that `to_bytes` wrote; MessageFormatError for anything else."""
+        """Read a message that `to_bytes` wrote.
+
+        Parameters
+        ----------
+        blob : bytes
+            The message.
+
+        Returns
+        -------
+        Envelope
+            The message.
+
+        Raises
+        ------
+        MessageFormatError
+            If the bytes are not those of a message, or were changed.
+        """
         end = blob.find(b"\n", 0, MAX_ENVELOPE_HEADER_BYTES)
         if end < 0:
-            raise _format_error("it does not begin with a line that says what it is")
+            raise _format_error("it does not begin with a header line")
         header = parse_json(blob[:end], refuse=_format_error)
         if mismatch := find_format_mismatch(header.get("format") if isinstance(header, dict) else None, FORMAT):
             raise _format_error(mismatch[0])
@@ -73,38 +110,38 @@ class Envelope:
         start, split = end + 1, end + 1 + header["content"]
         found = cls(header["kind"], blob[start:split], blob[split:], header["in_reply_to"], header["code"])
         if len(found.signature) != header["signature"] or len(found.signature) > MAX_SIGNATURE_BYTES:
-            raise _format_error("its length is not the one it names")
+            raise _format_error("its length is not the one in its header")
         if found.to_bytes() != blob or (found.code and (found.content or found.signature)):
             raise _format_error("it was changed on the way: its digest is not that of its content")
         return found
 
 
 def sha256_hex(blob: bytes) -> str:
-    """What a reply names its request by, and what tells that bytes are as they were sent."""
+    """Return the SHA-256 in hexadecimal digits: it names a request in its reply, and finds changed bytes."""
     return hashlib.sha256(blob).hexdigest()
 
 
 @dataclass(frozen=True)
 class ProfileRequest:
-    """What a coordinator asks for before there is a plan: which variables, and which of them are labels or numbers.
+    """A coordinator's request for a profile: which variables, and their kinds.
 
     >>> ProfileRequest.from_bytes(ProfileRequest(("age", "sex"), {"sex": "categorical"}).to_bytes()).variables
     ('age', 'sex')
     """
 
-    variables: tuple[str, ...] | None = None  # None: what the site brings along
+    variables: tuple[str, ...] | None = None
     kinds: Mapping[str, ColumnKind] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kinds", MappingProxyType(dict(self.kinds)))
 
     def to_bytes(self) -> bytes:
-        """Canonical: the same wishes, the same bytes."""
+        """Write the request as canonical JSON."""
         return to_canonical_json({"variables": self.variables, "kinds": dict(self.kinds)}).encode()
 
     @classmethod
     def from_bytes(cls, content: bytes) -> ProfileRequest:
-        """What `to_bytes` wrote; MessageFormatError for anything else."""
+        """Read a request that `to_bytes` wrote; raise a MessageFormatError for anything else."""
         found = parse_json(content, refuse=_format_error)
         if not isinstance(found, dict) or found.keys() != {"variables", "kinds"}:
             raise _format_error("a request for a profile names variables and kinds, and nothing else")
@@ -120,9 +157,10 @@ class ProfileRequest:
 
 @dataclass(frozen=True)
 class RoundRequest:
-    """What a site is asked in a further round: the request, and once more the plan that it belongs to, with signature.
+    """A request of an adaptive round or a secure sum, and again the plan that it belongs to, with its signature.
 
-    The signature of the envelope is that of the request. So a site need not keep plans, only what it has told by which.
+    The signature of the envelope is that of the request. So a site does not have to keep plans, only what it released
+    by which plan.
 
     >>> RoundRequest.from_bytes(RoundRequest(b"request", b"plan", b"signature").to_bytes()).plan
     b'plan'
@@ -133,22 +171,22 @@ class RoundRequest:
     plan_signature: bytes = b""
 
     def to_bytes(self) -> bytes:
-        """Canonical: the same files, the same bytes."""
+        """Write the request as canonical JSON."""
         return to_canonical_json({name: getattr(self, name).decode() for name in _ROUND_KEYS}).encode()
 
     @classmethod
     def from_bytes(cls, content: bytes) -> RoundRequest:
-        """What `to_bytes` wrote; MessageFormatError for anything else."""
+        """Read a request that `to_bytes` wrote; raise a MessageFormatError for anything else."""
         found = parse_json(content, refuse=_format_error)
         if not isinstance(found, dict) or found.keys() != set(_ROUND_KEYS):
-            raise _format_error(f"in a further round, {', '.join(_ROUND_KEYS)} are asked with, and nothing else")
+            raise _format_error(f"a request of a round has {', '.join(_ROUND_KEYS)}, and nothing else")
         if not all(isinstance(text, str) for text in found.values()):
             raise _format_error(f"{', '.join(_ROUND_KEYS)} should be texts")
         return cls(**{name: text.encode() for name, text in found.items()})
 
 
 def describe_round(asked: Envelope) -> str:
-    """What the record calls the round of a request: its kind, and which of them it is where there are several."""
+    """Return the name of a request's round in the journal: its kind, and its number where there are several."""
     if asked.kind not in (ANSWER, MASKING):
         return asked.kind
     request = parse_json(RoundRequest.from_bytes(asked.content).request, refuse=_format_error)
@@ -161,10 +199,11 @@ _ROUND_KEYS = ("request", "plan", "plan_signature")
 def _check_types(header: Mapping[str, Any]) -> None:
     for name, kind in (("kind", str), ("in_reply_to", str), ("code", int), ("content", int), ("signature", int)):
         if type(header[name]) is not kind or (kind is int and header[name] < 0):
-            raise _format_error(f"{name} is {json.dumps(header[name])[:40]}")
+            raise _format_error(f"its {name} is {json.dumps(header[name])[:40]}, which is not of the expected type")
 
 
 def _format_error(reason: str) -> MessageFormatError:
     return MessageFormatError(
-        f"this is not a message of an online study ({reason}); check that both ends have one version"
+        f"this is not a message of an online study ({reason}); expected one as this version writes it; use the same "
+        "version of fedcdh at both ends"
     )

@@ -1,6 +1,6 @@
-"""Profile files: what a client tells about its columns before there is a plan, as a text that people can read.
+"""Profile files: the profile of a client, as a text that people can read.
 
-The text is canonical: one message, one text. What is read is rendered again and must give the same text, so nothing
+The text is canonical: one message has one text. What is read is written again and must give the same text, so nothing
 can hide in a file that is not in the message.
 """
 
@@ -16,7 +16,7 @@ from fedcdh._io.strict_json import parse_json
 from fedcdh._io.strict_toml import abbreviate
 from fedcdh._io.text import MAX_NAME_LENGTH, describe_text_problem, is_digest, is_key, is_name, to_readable_json
 from fedcdh.errors import DataError
-from fedcdh.messages import SOFTWARE
+from fedcdh.messages._software import SOFTWARE
 from fedcdh.summaries.column_profiles import MAX_LEVELS, QUANTILES, ColumnProfile
 from fedcdh.summaries.profiles import Profile
 
@@ -26,8 +26,8 @@ MAX_PROFILE_COLUMNS = 10_000
 MAX_COUNT = 1 << 53
 """Beyond that, not every count is a number that all readers of JSON can hold."""
 MAX_QUANTILE_DEVIATIONS = 5.0
-"""Quantiles from 5 to 95 % lie within √19 = 4.4 standard deviations of the mean, whatever the values are; a little
-more where they are interpolated or approximate."""
+"""Quantiles from 5 to 95 % lie within √19 = 4.4 standard deviations of the mean, whatever the values are; a little more
+where they are interpolated or approximate."""
 _MAX_VALUE = 1e150  # as for values of tables: squares stay finite
 _NAME_RULE = f"of at most {MAX_NAME_LENGTH} letters that can be printed"
 _ADVICE = "ask the site for the file again (as an attachment: mail programs change texts), or make the profile again"
@@ -35,11 +35,29 @@ _ADVICE = "ask the site for the file again (as an attachment: mail programs chan
 
 @dataclass(frozen=True)
 class ProfileMessage:
-    """A profile, and what the coordinator has to know about how it was made."""
+    """A profile, and what the coordinator has to know about how it was made.
+
+    Attributes
+    ----------
+    profile : Profile
+        Profile of the client.
+    plan : str, optional
+        Fingerprint of the draft plan whose variables and kinds were followed.
+    key : str, optional
+        Public key of the site, so that the plan can name it.
+    software : str, default this version
+        Program that made the file.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import profile
+    >>> ProfileMessage(profile({"age": [30, 40]}, "north")).profile.client
+    'north'
+    """
 
     profile: Profile
-    plan: str | None = None  # fingerprint of the (draft) plan whose variables and kinds were followed
-    key: str | None = None  # the site's public key, so that the plan can name it
+    plan: str | None = None
+    key: str | None = None
     software: str = SOFTWARE
 
     def __post_init__(self) -> None:
@@ -49,7 +67,25 @@ class ProfileMessage:
 
 
 def profile_to_json(message: ProfileMessage) -> str:
-    """The one text of a message: JSON with sorted keys, two spaces a level and a newline at the end."""
+    """Write the one text of a message: JSON with sorted keys, indented by two spaces, and a newline at the end.
+
+    Parameters
+    ----------
+    message : ProfileMessage
+        Profile of a client.
+
+    Returns
+    -------
+    str
+        JSON text.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import profile
+    >>> message = ProfileMessage(profile({"age": [30, 40]}, "north"))
+    >>> profile_from_json(profile_to_json(message)) == message
+    True
+    """
     profile = message.profile
     return to_readable_json(
         {
@@ -65,7 +101,30 @@ def profile_to_json(message: ProfileMessage) -> str:
 
 
 def profile_from_json(text: str | bytes) -> ProfileMessage:
-    """The message that `profile_to_json` wrote; DataError for anything else."""
+    """Read a message that `profile_to_json` wrote.
+
+    Parameters
+    ----------
+    text : str or bytes
+        JSON text.
+
+    Returns
+    -------
+    ProfileMessage
+        The message.
+
+    Raises
+    ------
+    DataError
+        If the text is not that of a profile, or was changed.
+
+    Examples
+    --------
+    >>> profile_from_json("{}")
+    Traceback (most recent call last):
+    ...
+    fedcdh.errors.DataError: ...
+    """
     if len(text) > MAX_PROFILE_BYTES:
         raise _format_error(f"it is longer than {MAX_PROFILE_BYTES} bytes")
     document = parse_json(text, refuse=_format_error)
@@ -126,7 +185,8 @@ def _find_problems(message: ProfileMessage) -> Iterator[str]:
 
 def _column_problems(column: ColumnProfile, rows: int) -> Iterator[str]:
     if not _is_count(column.count) or not _is_count(column.missing) or column.count + column.missing != rows:
-        yield f"count {abbreviate(column.count)} and missing {abbreviate(column.missing)} should add up to the {rows} rows"
+        counts = f"count {abbreviate(column.count)} and missing {abbreviate(column.missing)}"
+        yield f"{counts} should add up to the {rows} rows"
     elif column.kind == "categorical":
         yield from _categorical_problems(column)
     elif column.kind == "continuous":

@@ -1,7 +1,7 @@
 """Who sent a file: detached Ed25519 signatures, one canonical document per file and key.
 
-What is signed is the digest of the file together with its kind, so that a summary's signature cannot be passed off as
-a plan's. A signature says which key made it; whose key that is, the study's participants settle among themselves, by
+The digest of the file is signed together with its kind, so that a summary's signature cannot be passed off as a plan's.
+A signature proves which key made it; whose key that is, the participants of the study settle among themselves, by
 comparing fingerprints.
 """
 
@@ -34,7 +34,7 @@ from fedcdh.errors import SignatureError
 FORMAT = "fedcdh-signature-2"
 SIGNED_KINDS = ("summary", "plan", "profile", "result", "request", "answer", "masking", "aggregate", "release")
 MAX_SIGNATURE_BYTES = 1024
-"""Bytes of a signature document; what is longer is none."""
+"""Bytes of a signature document; a longer one is refused."""
 _ADVICE = "ask the sender for the signature file again"
 _SCHEME = "ed25519:"
 _FIELDS = {"format", "kind", "key", "digest", "signature"}
@@ -51,22 +51,54 @@ _SMALL_ORDER = {
         )
     ),
 }
-"""The y of the eight points whose signatures anyone can make, for most files the same one."""
+"""The y of the eight points for which anyone can make signatures, the same one for most files."""
 
 
 @dataclass(frozen=True)
-class SigningKey:
-    """A private key. It shows itself only in `to_pem`."""
+class SigningKey:  # numpydoc ignore=PR01
+    """A private key, which only `to_pem` reveals.
+
+    Examples
+    --------
+    >>> key = SigningKey.generate()
+    >>> SigningKey.from_pem(key.to_pem()).public == key.public
+    True
+    """
 
     _key: Ed25519PrivateKey = field(repr=False)
 
     @classmethod
     def generate(cls) -> SigningKey:
+        """Make a new key from the random numbers of the operating system.
+
+        Returns
+        -------
+        SigningKey
+            The key.
+        """
         return cls(Ed25519PrivateKey.from_private_bytes(secrets.token_bytes(32)))
 
     @classmethod
     def from_pem(cls, pem: bytes, passphrase: str | None = None) -> SigningKey:
-        """The key of a PKCS8 file in PEM."""
+        """Read a key from a PKCS8 file in PEM.
+
+        Parameters
+        ----------
+        pem : bytes
+            Content of the file.
+        passphrase : str, optional
+            Passphrase of an encrypted key.
+
+        Returns
+        -------
+        SigningKey
+            The key.
+
+        Raises
+        ------
+        SignatureError
+            If this is not an Ed25519 key, or the passphrase is wrong, missing or superfluous.
+        """
         secret = None if passphrase is None else passphrase.encode("utf-8")
         try:
             key = load_pem_private_key(pem, secret)
@@ -81,11 +113,29 @@ class SigningKey:
                 "this is not a private key in PEM, or the passphrase is wrong; expected PKCS8 with an Ed25519 key"
             ) from None
         if not isinstance(key, Ed25519PrivateKey):
-            raise SignatureError("this private key is not an Ed25519 key; make one with fedcdh")
+            raise SignatureError(
+                "this private key is not an Ed25519 key, and only those are used; make one with fedcdh keys new"
+            )
         return cls(key)
 
     def to_pem(self, passphrase: str | None = None) -> bytes:
-        """PKCS8 in PEM, encrypted if a passphrase is given."""
+        """Write the key as PKCS8 in PEM.
+
+        Parameters
+        ----------
+        passphrase : str, optional
+            Passphrase to encrypt the key with. Default: the key is not encrypted.
+
+        Returns
+        -------
+        bytes
+            Content of a key file.
+
+        Raises
+        ------
+        SignatureError
+            If the passphrase is empty.
+        """
         encryption: KeySerializationEncryption = NoEncryption()
         if passphrase is not None:
             if not passphrase:
@@ -95,13 +145,34 @@ class SigningKey:
 
     @property
     def public(self) -> str:
-        """What others know this key by: "ed25519:" and the base64 of its 32 bytes."""
+        """Return the public key: "ed25519:" and the base64 of its 32 bytes."""
         return _SCHEME + base64.b64encode(self._key.public_key().public_bytes_raw()).decode("ascii")
 
 
 def sign(key: SigningKey, kind: str, blob: bytes) -> str:
-    """The signature document of a file of some kind.
+    """Sign a file as one of some kind.
 
+    Parameters
+    ----------
+    key : SigningKey
+        Private key.
+    kind : str
+        Kind of the file, such as "summary" or "plan".
+    blob : bytes
+        The file.
+
+    Returns
+    -------
+    str
+        Signature document, canonical JSON.
+
+    Raises
+    ------
+    SignatureError
+        If files of this kind are not signed.
+
+    Examples
+    --------
     >>> key = SigningKey.generate()
     >>> verify("summary", b"bytes", sign(key, "summary", b"bytes")) == key.public
     True
@@ -113,12 +184,12 @@ def sign(key: SigningKey, kind: str, blob: bytes) -> str:
 
 
 def sign_raw(key: SigningKey, kind: str, blob: bytes) -> bytes:
-    """The 64 bytes of a signature, for messages that carry it themselves."""
+    """Return the 64 bytes of a signature, for messages that carry it themselves."""
     return key._key.sign(_signed_bytes(kind, hashlib.sha256(blob).digest()))
 
 
 def is_signed_by(public: str, kind: str, blob: bytes, signature: bytes) -> bool:
-    """Whether these 64 bytes are the signature of this key."""
+    """Return whether these 64 bytes are the signature of this key."""
     return _is_valid(public, kind, hashlib.sha256(blob).digest(), signature)
 
 
@@ -131,7 +202,34 @@ def _is_valid(public: str, kind: str, digest: bytes, signature: bytes) -> bool:
 
 
 def verify(kind: str, blob: bytes, document: str | bytes) -> str:
-    """The public key that signed this file as one of this kind. The caller decides whether it is the right one."""
+    """Verify a signature, and return the public key that made it. The caller decides whether it is the right one.
+
+    Parameters
+    ----------
+    kind : str
+        Kind of the file, such as "summary" or "plan".
+    blob : bytes
+        The file.
+    document : str or bytes
+        Signature document.
+
+    Returns
+    -------
+    str
+        Public key.
+
+    Raises
+    ------
+    SignatureError
+        If the signature is damaged, false, or that of another file or kind.
+
+    Examples
+    --------
+    >>> verify("summary", b"bytes", "")
+    Traceback (most recent call last):
+    ...
+    fedcdh.errors.SignatureError: ...
+    """
     found = _parse_document(document)
     if found["kind"] != kind:
         raise SignatureError(
@@ -146,20 +244,36 @@ def verify(kind: str, blob: bytes, document: str | bytes) -> str:
         )
     if not _is_valid(found["key"], kind, digest, _decode_base64(found["signature"], 64, "signature")):
         raise SignatureError(
-            f"the signature is false: the key {key_fingerprint(found['key'])} did not sign this file; do not use the file, "
-            "and ask the sender"
+            f"the signature is false: the key {key_fingerprint(found['key'])} did not sign this file; do not use the "
+            "file, and ask the sender"
         )
     return found["key"]
 
 
 def key_fingerprint(public: str) -> str:
-    """A public key for people to compare, by telephone if need be: 128 bits of its SHA-256 in groups of four."""
+    """Return a short form of a public key that people can compare, for example by telephone.
+
+    Parameters
+    ----------
+    public : str
+        Public key.
+
+    Returns
+    -------
+    str
+        128 bits of the SHA-256 of the key, in groups of four hexadecimal digits.
+
+    Examples
+    --------
+    >>> len(key_fingerprint(SigningKey.generate().public).split())
+    8
+    """
     digest = hashlib.sha256(_public_key_bytes(public)).hexdigest()
     return " ".join(digest[start : start + 4] for start in range(0, 32, 4))
 
 
 def is_private_file(path: Path) -> bool:
-    """Whether nobody but its owner may read or write this file. Where files have no such modes, nothing is said."""
+    """Return whether nobody but its owner may read or write this file; always True on Windows."""
     return os.name == "nt" or not stat.S_IMODE(path.stat().st_mode) & 0o077
 
 
@@ -172,9 +286,9 @@ def _to_document(kind: str, key: str, digest: str, signature: str) -> str:
 
 
 def _parse_document(document: str | bytes) -> dict[str, str]:
-    """The fields of a signature document, which are all texts; it has but one spelling."""
+    """Return the fields of a signature document, which are all texts; it has but one spelling."""
     if len(document) > MAX_SIGNATURE_BYTES:
-        raise _format_error(f"it is {len(document)} long, expected at most {MAX_SIGNATURE_BYTES}")
+        raise _format_error(f"it has {len(document)} bytes, and at most {MAX_SIGNATURE_BYTES} were expected")
     found = parse_json(document, refuse=_format_error)
     if type(found) is not dict or found.keys() != _FIELDS or not all(type(value) is str for value in found.values()):
         raise _format_error(f"expected the texts {', '.join(sorted(_FIELDS))} and nothing else")
@@ -191,13 +305,13 @@ def _format_error(reason: str, advice: str = _ADVICE) -> SignatureError:
 
 
 def _public_key_bytes(public: str) -> bytes:
-    """The 32 bytes of a public key; refused if they are a second spelling of a point, or one without a secret."""
+    """Return the 32 bytes of a public key; refuse a second spelling of a point, and points without a secret key."""
     if not public.startswith(_SCHEME):
         raise _format_error(f"a public key starts with {_SCHEME!r}")
     raw = _decode_base64(public.removeprefix(_SCHEME), 32, "public key")
     y = int.from_bytes(raw, "little") & ((1 << 255) - 1)
     if y >= _PRIME or y in _SMALL_ORDER:
-        raise _format_error("its public key is none that anyone can own")
+        raise _format_error("its public key is one that nobody can own")
     return raw
 
 

@@ -1,7 +1,7 @@
-"""Study files: the plan that every site gets, with what is known, who has to sign, and what it was made from.
+"""Study files: the plan that every site gets, with background knowledge, keys, and what it was made from.
 
-A file is canonical and carries its own digest: any changed byte is refused. The digest finds accidents; against
-somebody who changes the file and the digest helps only a signature.
+A file is canonical and carries its own digest: any changed byte is refused. The digest finds accidents; only a
+signature protects against somebody who changes the file and the digest.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_STUDY_BYTES = 16_000_000
 MAX_VARIABLES = 10_000
 MAX_CLIENTS = 10_000
 MAX_KNOWLEDGE_ENTRIES = 1_000_000
-"""Names in arrows and tiers, and positions of tiers: a second's work to check."""
+"""Names in arrows and tiers, and positions of tiers: they take a second to check."""
 _ADVICE = "ask the coordinator for the file again, as an attachment, because mail programs change texts"
 _KEYS = {"format", "plan", "fingerprint", "knowledge", "keys", "profiles", "digest"}
 _KNOWLEDGE_KEYS = ("required", "forbidden", "tiers", "forbid_within_tier")
@@ -34,7 +34,20 @@ _KNOWLEDGE_KEYS = ("required", "forbidden", "tiers", "forbid_within_tier")
 class Study:
     """A plan and all that belongs to it.
 
-    >>> from fedcdh.summaries.plan import Continuous
+    Attributes
+    ----------
+    plan : StudyPlan
+        Plan of the study.
+    knowledge : Knowledge, default NO_KNOWLEDGE
+        Background knowledge about directions.
+    keys : mapping from str to str, default empty
+        Public key of each client that has to sign its summary.
+    profiles : mapping from str to str, default empty
+        SHA-256 of each profile file from which the plan was made.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import Continuous, StudyPlan
     >>> study = Study(StudyPlan((Continuous("age", 60, 15),), ("north", "south")))
     >>> Study.from_json(study.to_json()) == study
     True
@@ -42,8 +55,8 @@ class Study:
 
     plan: StudyPlan
     knowledge: Knowledge = NO_KNOWLEDGE
-    keys: Mapping[str, str] = field(default_factory=dict)  # client → public key that must have signed its summary
-    profiles: Mapping[str, str] = field(default_factory=dict)  # client → SHA-256 of the profile file it was made from
+    keys: Mapping[str, str] = field(default_factory=dict)
+    profiles: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keys", MappingProxyType(dict(self.keys)))
@@ -66,7 +79,13 @@ class Study:
                     )
 
     def to_json(self) -> str:
-        """The one text of a study: JSON with sorted keys, two spaces a level and a newline at the end."""
+        """Write the one text of a study: JSON with sorted keys, indented by two spaces, and a newline at the end.
+
+        Returns
+        -------
+        str
+            JSON text.
+        """
         document = self._document()
         return to_readable_json({**document, "digest": _digest(document)})
 
@@ -88,7 +107,23 @@ class Study:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Study:
-        """The study that `to_json` wrote; PlanError for anything else."""
+        """Read a study that `to_json` wrote.
+
+        Parameters
+        ----------
+        text : str or bytes
+            JSON text.
+
+        Returns
+        -------
+        Study
+            The study.
+
+        Raises
+        ------
+        PlanError
+            If the text is not that of a study, or was changed.
+        """
         if len(text) > MAX_STUDY_BYTES:
             raise _format_error(f"it is longer than {MAX_STUDY_BYTES} bytes")
         document = parse_json(text, refuse=_format_error)
@@ -115,8 +150,8 @@ def _check_size(known: Knowledge) -> None:
     if names + len(known.tiers) + len(known.forbid_within_tier) > MAX_KNOWLEDGE_ENTRIES:
         raise PlanError(
             f"the knowledge of this study names {names} variables in {len(known.required)} required and "
-            f"{len(known.forbidden)} forbidden arrows and {len(known.tiers)} tiers, expected at most {MAX_KNOWLEDGE_ENTRIES} "
-            "in all; say it with tiers instead of single arrows"
+            f"{len(known.forbidden)} forbidden arrows and {len(known.tiers)} tiers, expected at most "
+            f"{MAX_KNOWLEDGE_ENTRIES} in all; say it with tiers instead of single arrows"
         )
 
 

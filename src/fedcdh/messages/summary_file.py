@@ -1,8 +1,8 @@
-"""Summary files: the one message of a client as bytes, and back. `docs/file-format.md` describes every byte.
+"""Summary files: the summary of a client as bytes, and back. `docs/file-format.md` describes every byte.
 
 The layout is that of safetensors, so that any library of that name opens the file, but it is written and read here: the
-bytes then depend on nobody's version, and every length is known and compared before anything is parsed. One summary has
-exactly one file; a reader that accepted two could be shown one while the other was signed.
+bytes then depend on no other library's version, and every length is compared before anything is parsed. One summary has
+exactly one file; if a reader accepted two, it could be shown one while the other was signed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fedcdh.errors import (
     SummaryFormatError,
     UnknownClientError,
 )
-from fedcdh.messages import SOFTWARE
+from fedcdh.messages._software import SOFTWARE
 from fedcdh.messages.summary_header import (
     DIGEST_PATTERN,
     LENGTH_PREFIX,
@@ -45,7 +45,24 @@ _BLOCK_ROWS = 256  # rows that are mirrored at a time: blocks of this size and t
 
 @dataclass(frozen=True)
 class SummaryMessage:
-    """A client's summary, or a bootstrap copy of it (`summary.replicate`), and how it came about."""
+    """A client's summary or a bootstrap replicate of it, and how it was made.
+
+    Attributes
+    ----------
+    summary : Summary
+        Summary of one client.
+    disclosure_control : bool, default True
+        Whether the site enforced its disclosure control.
+    software : str, default this version
+        Program that made the file.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import Continuous, StudyPlan, summarize
+    >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north",))
+    >>> SummaryMessage(summarize({"age": [50, 61]}, plan, "north")).disclosure_control
+    True
+    """
 
     summary: Summary
     disclosure_control: bool = True
@@ -53,7 +70,33 @@ class SummaryMessage:
 
 
 def pack_summary(message: SummaryMessage, plan: StudyPlan) -> bytes:
-    """The file of a client's summary. Same message, same bytes; what `unpack_summary` would refuse is refused here."""
+    """Write the file of a client's summary. The same message gives the same bytes.
+
+    Parameters
+    ----------
+    message : SummaryMessage
+        Summary of a client.
+    plan : StudyPlan
+        Its plan.
+
+    Returns
+    -------
+    bytes
+        The file.
+
+    Raises
+    ------
+    SummaryError
+        If `unpack_summary` would refuse the file.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import Continuous, StudyPlan, summarize
+    >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north",))
+    >>> message = SummaryMessage(summarize({"age": [50, 61]}, plan, "north"))
+    >>> unpack_summary(pack_summary(message, plan), plan) == message
+    True
+    """
     header, moments = _build_header(message), message.summary.moments
     _check_with_plan(header, plan)
     _check_rows(header, moments)
@@ -65,11 +108,49 @@ def pack_summary(message: SummaryMessage, plan: StudyPlan) -> bytes:
 
 
 def unpack_summary(blob: bytes, plan: StudyPlan) -> SummaryMessage:
-    """The message in a file, checked for all that bytes and plan can tell; not whether any rows have these moments."""
+    """Read the file of a client's summary, and check it against the plan.
+
+    Whether any rows can have these moments is for `validate_summary` to say.
+
+    Parameters
+    ----------
+    blob : bytes
+        The file.
+    plan : StudyPlan
+        Plan of the study.
+
+    Returns
+    -------
+    SummaryMessage
+        The summary, and how it was made.
+
+    Raises
+    ------
+    SummaryFormatError
+        If the bytes are not those of a summary file.
+    PlanMismatchError
+        If the summary follows another plan.
+    UnknownClientError
+        If the plan does not name the client.
+    RowCountError
+        If counts contradict each other.
+    MomentBoundsError
+        If an entry is too large for its rows.
+    SummaryError
+        If the summary has not the noise of the plan.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import Continuous, StudyPlan
+    >>> unpack_summary(b"", StudyPlan((Continuous("age"),), ("north",)))
+    Traceback (most recent call last):
+    ...
+    fedcdh.errors.SummaryFormatError: ...
+    """
     if len(blob) > (most := max_summary_bytes(plan)):
         raise SummaryFormatError(
-            f"the file has {len(blob)} bytes, a summary with this plan has at most {most}; if it is a summary, it was "
-            f"made with another plan: {RESEND_ADVICE}"
+            f"the file has {len(blob)} bytes; a summary with this plan has at most {most}; if it is a summary, it was "
+            f"made with another plan; {RESEND_ADVICE}"
         )
     header, start = parse_header(blob, max_header_bytes(plan))
     _check_with_plan(header, plan)
@@ -81,14 +162,32 @@ def unpack_summary(blob: bytes, plan: StudyPlan) -> SummaryMessage:
             f"the summary of {header.client!r} has an entry larger than {header.rows} rows of features in [-1, 1] can "
             f"make it; {RESEND_ADVICE}"
         )
-    in_order = {name: header.missing[name] for name in plan.names}  # the file sorts by name
-    said = header.rows_read, in_order, header.replicate, header.original, header.noise**2
-    summary = Summary(header.plan, (header.client,), moments, *said)
+    in_order = {name: header.missing[name] for name in plan.names}  # the file is sorted by name
+    rest = header.rows_read, in_order, header.replicate, header.original, header.noise**2
+    summary = Summary(header.plan, (header.client,), moments, *rest)
     return SummaryMessage(summary, header.disclosure_control, header.software)
 
 
 def read_summary_header(blob: bytes) -> SummaryHeader:
-    """What the header of a summary file says. Without a plan nothing tells whether it is true."""
+    """Read the header of a summary file; without a plan, its truth cannot be checked.
+
+    Parameters
+    ----------
+    blob : bytes
+        The file.
+
+    Returns
+    -------
+    SummaryHeader
+        Description of the file.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import Continuous, StudyPlan, summarize
+    >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north",))
+    >>> read_summary_header(pack_summary(SummaryMessage(summarize({"age": [50]}, plan, "north")), plan)).rows
+    1
+    """
     return parse_header(blob, MAX_HEADER_BYTES)[0]
 
 
@@ -103,7 +202,39 @@ def summary_file_size(
     software: str = SOFTWARE,
     replicate: int = 0,
 ) -> int:
-    """The exact length of the file that `pack_summary` will give, in bytes; nothing is missing unless said so."""
+    """Return the exact length of the file that `pack_summary` will write, in bytes.
+
+    Parameters
+    ----------
+    plan : StudyPlan
+        Plan of the study.
+    client : str
+        Name of the client.
+    rows : int
+        Number of rows that are used.
+    rows_read : int, optional
+        Number of rows that are read. Default: `rows`.
+    missing : mapping from str to int, optional
+        Number of missing values of each variable. Default: none.
+    disclosure_control : bool, default True
+        Whether the site enforces its disclosure control.
+    software : str, default this version
+        Program that makes the file.
+    replicate : int, default 0
+        Number of the bootstrap replicate; 0 for the rows themselves.
+
+    Returns
+    -------
+    int
+        Number of bytes.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import Continuous, StudyPlan
+    >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north",))
+    >>> summary_file_size(plan, "north", 1000) > summary_file_size(plan, "north", 5)
+    True
+    """
     counts = dict.fromkeys(plan.names, 0) if missing is None else missing
     read = rows if rows_read is None else rows_read
     header = SummaryHeader(
@@ -123,7 +254,7 @@ def summary_file_size(
 
 
 def max_summary_bytes(plan: StudyPlan) -> int:
-    """No summary file with this plan is longer: what to read at most before looking at any of it."""
+    """Return the length that no summary file with this plan exceeds: what to read at most before parsing it."""
     return LENGTH_PREFIX.size + max_header_bytes(plan) + 8 * (plan.layout.n_columns * (plan.layout.n_columns + 1) // 2)
 
 
@@ -134,27 +265,41 @@ def _build_header(message: SummaryMessage) -> SummaryHeader:
     summary = message.summary
     if len(summary.clients) != 1:
         raise SummaryError(
-            f"this is the sum of clients {', '.join(summary.clients)}; a file holds the summary of one: write each"
+            f"this is the sum of clients {', '.join(summary.clients)}; a file holds the summary of one client; write "
+            "one file for each"
         )
     if not SOFTWARE_PATTERN.fullmatch(message.software):
-        raise SummaryError(f"software {message.software!r} cannot be named in a file; expected up to 64 plain letters")
+        raise SummaryError(
+            f"the software {message.software!r} cannot be named in a file; expected 1 to 64 plain letters; shorten it"
+        )
     if not 0 <= summary.replicate <= MAX_REPLICATES:
         raise SummaryError(
-            f"the summary is bootstrap copy {summary.replicate}; a file holds one from 1 to {MAX_REPLICATES}"
+            f"the summary is bootstrap replicate {summary.replicate}; expected a number from 0 to {MAX_REPLICATES}; "
+            "make it again"
         )
     if not (DIGEST_PATTERN.fullmatch(summary.original) if summary.replicate else summary.original == ""):
         raise SummaryError(
-            f"of is {summary.original!r}; expected nothing for the summary itself, and for a bootstrap copy the digest of "
-            "the summary it was drawn from: set original=summary.digest"
+            f"the original is {summary.original!r}; expected nothing for the summary itself, and for a bootstrap "
+            "replicate the digest of the summary it was drawn from; set original=summary.digest"
         )
     missing = {name: int(count) for name, count in summary.missing.items()}
-    counts, columns = (summary.rows, int(summary.rows_read), missing), len(summary.moments)
-    said, drawn = (bool(message.disclosure_control), message.software), (int(summary.replicate), summary.original)
-    return SummaryHeader(summary.plan, summary.clients[0], *counts, columns, *said, *drawn, isqrt(summary.noise))
+    return SummaryHeader(
+        plan=summary.plan,
+        client=summary.clients[0],
+        rows=summary.rows,
+        rows_read=int(summary.rows_read),
+        missing=missing,
+        columns=len(summary.moments),
+        disclosure_control=bool(message.disclosure_control),
+        software=message.software,
+        replicate=int(summary.replicate),
+        original=summary.original,
+        noise=isqrt(summary.noise),
+    )
 
 
 def _check_with_plan(header: SummaryHeader, plan: StudyPlan) -> None:
-    """Also that it has the noise of the plan, all of it and no less: without, it must not be in any file."""
+    """Check a header against the plan, and that it has exactly the plan's noise, without which no file may exist."""
     if header.plan != plan.fingerprint:
         raise PlanMismatchError(
             f"the summary of {header.client[:80]!r} follows plan {header.plan[:12]}, not this plan "
@@ -162,32 +307,32 @@ def _check_with_plan(header: SummaryHeader, plan: StudyPlan) -> None:
         )
     if header.client not in plan.client_set:
         raise UnknownClientError(
-            f"there is a summary of {header.client[:80]!r}, but the plan names {abbreviate_list(plan.clients)}; correct the "
-            "name at the site, or make a plan with it for all"
+            f"there is a summary of {header.client[:80]!r}, but the plan names {abbreviate_list(plan.clients)}; "
+            "correct the name at the site, or make a plan with it for all"
         )
     if header.noise != (0 if plan.noise is None else plan.noise.deviation) or (
         plan.noise is not None and plan.noise.distributed
     ):
         raise SummaryError(
-            f"the summary of {header.client!r} has not just the noise that a message of its own has in this plan; "
-            "no file is to hold it: use noisy(summary, plan) of fedcdh.privacy.differential.mechanism (or masked sums, where the plan "
-            "has sites add noise together)"
+            f"the summary of {header.client!r} has other noise than the plan asks of a single summary; no file may "
+            "hold it; make a noisy summary with fedcdh.privacy.add_noise, or use a secure sum where noise is "
+            "distributed"
         )
     if header.columns != plan.layout.n_columns or header.missing.keys() != set(plan.names):
         raise SummaryFormatError(
             f"the summary of {header.client!r} names this plan, but has {header.columns} columns of "
-            f"{len(header.missing)} variables where the plan has {plan.layout.n_columns} of {len(plan.names)}, or names other "
-            f"variables; {RESEND_ADVICE}"
+            f"{len(header.missing)} variables where the plan has {plan.layout.n_columns} of {len(plan.names)}, or "
+            f"names other variables; {RESEND_ADVICE}"
         )
 
 
 def _check_rows(header: SummaryHeader, moments: Integers) -> None:
-    """Σ 1·1 counts the rows; and each row left out lacks one value or more, no more than one of each variable."""
+    """Check that Σ 1·1 counts the rows, and that each row left out lacks at least one value."""
     rows, read, missing = header.rows, header.rows_read, header.missing.values()
     if not 1 <= rows <= min(read, MAX_ROWS) or int(moments[0, 0]) != rows * GRID**2:
         raise RowCountError(
-            f"the summary of {header.client!r} claims {rows} of {read} rows, but expected are 1 to {MAX_ROWS} "
-            f"rows, no more than were read, and as many as its moments count; {RESEND_ADVICE}"
+            f"the summary of {header.client!r} claims {rows} of {read} rows; expected 1 to {MAX_ROWS} rows, no more "
+            f"than were read, and as many as its moments count; {RESEND_ADVICE}"
         )
     if read > MAX_COUNT or min(missing) < 0 or not max(missing) <= read - rows <= sum(missing):
         raise RowCountError(
@@ -197,7 +342,7 @@ def _check_rows(header: SummaryHeader, moments: Integers) -> None:
 
 
 def _unpack_moments(blob: bytes, start: int, header: SummaryHeader) -> Integers:
-    """Bytes go to the high end of each entry; shifting them down then carries the sign along."""
+    """Return the matrix: bytes go to the high end of each entry, and shifting them down carries the sign along."""
     planes = np.frombuffer(blob, dtype=np.uint8, offset=start).reshape(header.width, header.entries)
     moments = np.zeros((header.columns, header.columns), dtype="<i8")
     unused = 8 - header.width

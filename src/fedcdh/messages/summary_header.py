@@ -1,4 +1,4 @@
-"""The header of a summary file: all that is said besides the moments, in the one way it can be written."""
+"""The header of a summary file: everything besides the moments, in the one way it can be written."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ FORMAT = "fedcdh-summary-2"
 MAX_COUNT = (1 << 53) - 1
 """Readers in other languages may hold JSON numbers as float64; up to here these are exact."""
 MAX_HEADER_BYTES = 1 << 24
-"""Bytes; with a plan at hand, its own, much smaller bound is used."""
+"""Bytes of a header without a plan; with a plan, its own, much smaller bound is used."""
 SOFTWARE_PATTERN = re.compile(r"[A-Za-z0-9 .+!_-]{1,64}")
 LENGTH_PREFIX = struct.Struct("<Q")
 RESEND_ADVICE = "ask the site to send its summary again, as it was written"
 PLACEHOLDER_DIGEST = "0" * 64
-"""Stands for a digest where only the length of a header is asked for."""
+"""Replaces a digest where only the length of a header is computed."""
 DIGEST_PATTERN = re.compile(r"[0-9a-f]{64}")
 _EMPTY_PATTERN = re.compile("")
 _KEYS = (
@@ -50,9 +50,40 @@ _KEYS = (
 
 @dataclass(frozen=True)
 class SummaryHeader:
-    """All that a summary file says besides the moments."""
+    """Everything that a summary file says besides the moments.
 
-    plan: str  # fingerprint
+    Attributes
+    ----------
+    plan : str
+        Fingerprint of the plan.
+    client : str
+        Name of the client.
+    rows : int
+        Number of rows that were used.
+    rows_read : int
+        Number of rows that were read.
+    missing : mapping from str to int
+        Number of missing values of each variable.
+    columns : int
+        Number of columns of the moments.
+    disclosure_control : bool
+        Whether the site enforced its disclosure control.
+    software : str
+        Program that made the file.
+    replicate : int, default 0
+        0 for the rows themselves; else the number of a bootstrap replicate.
+    original : str, default ""
+        Digest of the summary to which a replicate belongs (`Summary.digest`).
+    noise : int, default 0
+        Standard deviation σ of the noise, in steps of the grid of products; named in the file only if there is some.
+
+    Examples
+    --------
+    >>> SummaryHeader("0" * 64, "north", 5, 6, {"age": 1}, 7, True, "fedcdh").entries
+    28
+    """
+
+    plan: str
     client: str
     rows: int
     rows_read: int
@@ -60,35 +91,49 @@ class SummaryHeader:
     columns: int
     disclosure_control: bool
     software: str
-    replicate: int = 0  # 0: of the rows themselves; 1, 2, ...: of this bootstrap replicate
-    original: str = ""  # the digest of the summary that a replicate belongs to
-    noise: int = 0  # σ of the noise that was added, in steps of the grid of products; said only where there is some
+    replicate: int = 0
+    original: str = ""
+    noise: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "missing", MappingProxyType(dict(self.missing)))
 
     @property
     def width(self) -> int:
-        """Bytes per entry: the fewest that hold ±rows · 2³⁶ as a signed number; with noise, all 8."""
+        """Return the bytes per entry: the fewest that hold ±rows · 2³⁶ as a signed number; with noise, all 8."""
         if self.noise:
             return 8
         return next((width for width in (5, 6, 7) if self.rows * GRID**2 < 1 << (8 * width - 1)), 8)
 
     @property
     def entries(self) -> int:
-        """The upper triangle with its diagonal."""
+        """Return the number of entries of the upper triangle with its diagonal."""
         return self.columns * (self.columns + 1) // 2
 
     @property
     def data_bytes(self) -> int:
+        """Return the number of bytes of all entries."""
         return self.width * self.entries
 
     def digest(self, data: bytes | memoryview) -> str:
-        """SHA-256 of what is said and of the data: finds accidents. Who means harm can compute it: that is for keys."""
-        said = hashlib.sha256(to_canonical_json(self._fields()).encode("utf-8"))
-        said.update(b"\0")
-        said.update(data)
-        return said.hexdigest()
+        """Return the SHA-256 of the header and the data.
+
+        It finds accidents; anybody can compute it, so that signatures are needed against forgery.
+
+        Parameters
+        ----------
+        data : bytes or memoryview
+            Entries of the file.
+
+        Returns
+        -------
+        str
+            64 hexadecimal digits.
+        """
+        hasher = hashlib.sha256(to_canonical_json(self._fields()).encode("utf-8"))
+        hasher.update(b"\0")
+        hasher.update(data)
+        return hasher.hexdigest()
 
     def _fields(self) -> dict[str, Any]:
         named = {name: getattr(self, name) for name in _KEYS if name not in ("digest", "format", "missing")}
@@ -100,7 +145,18 @@ class SummaryHeader:
         }
 
     def render(self, digest: str) -> bytes:
-        """The file up to its data: length, JSON, and spaces up to a multiple of 8."""
+        """Return the file up to its data: length, JSON, and spaces up to a multiple of 8.
+
+        Parameters
+        ----------
+        digest : str
+            Digest of the file.
+
+        Returns
+        -------
+        bytes
+            Beginning of the file.
+        """
         document = {
             "__metadata__": {"fedcdh": to_canonical_json({**self._fields(), "digest": digest})},
             "moments": {"dtype": "U8", "shape": [self.width, self.entries], "data_offsets": [0, self.data_bytes]},
@@ -112,7 +168,7 @@ class SummaryHeader:
 
 @lru_cache(maxsize=8)
 def max_header_bytes(plan: StudyPlan) -> int:
-    """The length of the JSON part with the longest client and all counts as large as they may be."""
+    """Return the length of the JSON part with the longest client and the largest counts."""
     client = max(plan.clients, key=lambda name: len(to_canonical_json(to_canonical_json(name)).encode("utf-8")))
     counts = dict.fromkeys(plan.names, MAX_COUNT)
     longest = SummaryHeader(
@@ -132,12 +188,12 @@ def max_header_bytes(plan: StudyPlan) -> int:
 
 
 def parse_header(blob: bytes, max_bytes: int) -> tuple[SummaryHeader, int]:
-    """The header, and where the data start. Each length is compared before what it measures is looked at."""
+    """Return the header, and where the data start; each length is compared before anything of that length is read."""
     length = LENGTH_PREFIX.unpack_from(blob)[0] if len(blob) >= LENGTH_PREFIX.size else 0
     start = LENGTH_PREFIX.size + length
     if not 0 < length <= max_bytes or start > len(blob):
         raise SummaryFormatError(
-            f"this is not a summary file, or not a whole one: of its {len(blob)} bytes, {length} are said to be "
+            f"this is not a summary file, or not a whole one: of its {len(blob)} bytes, {length} belong to the "
             f"header, expected at most {max_bytes}; {RESEND_ADVICE}"
         )
     header, digest = _header_from_json(blob[LENGTH_PREFIX.size : start])
@@ -158,7 +214,7 @@ def _header_from_json(text: bytes) -> tuple[SummaryHeader, str]:
     outer = _require_object(parse_json(text, refuse=_header_error), ("__metadata__", "moments"))
     inner = _require_object(outer["__metadata__"], ("fedcdh",))["fedcdh"]
     if type(inner) is not str:
-        raise _header_error("its metadata are not a text")
+        raise _header_error("its metadata is not a text")
     document = parse_json(inner, refuse=_header_error)
     if mismatch := find_format_mismatch(document.get("format") if type(document) is dict else None, FORMAT):
         raise _header_error(*mismatch)
@@ -210,5 +266,5 @@ def _require_name(found: Any) -> str:
 def _require_text(fields: Mapping[str, Any], name: str, pattern: re.Pattern[str]) -> str:
     found = fields[name]
     if type(found) is not str or not pattern.fullmatch(found):
-        raise _header_error(f"{name!r} is not such a text as belongs there")
+        raise _header_error(f"{name!r} is not a text of the expected form")
     return found

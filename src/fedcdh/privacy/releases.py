@@ -35,13 +35,13 @@ from fedcdh.privacy.ledger.gate import ReleaseGate, RoundSpending
 from fedcdh.privacy.ledger.ledger_file import ReleaseLedger, default_ledger
 from fedcdh.privacy.release_context import ReleaseContext, check_invitation, invert_renames
 from fedcdh.summaries.accumulator import check_summary_arguments, summarize
-from fedcdh.summaries.bootstrap import bootstrap_summaries, check_replicate_count
+from fedcdh.summaries.bootstrap import bootstrap_summaries, check_replicate_count, validate_replicate
 from fedcdh.summaries.dp_parameters import DPParameters
 from fedcdh.summaries.joint import JointRequest, JointSummary, RoundBudget, answer_request
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.profiles import Profile, profile
 from fedcdh.summaries.summary import Summary
-from fedcdh.summaries.validation import validate_replicate, validate_summary
+from fedcdh.summaries.validation import validate_summary
 
 __all__ = [
     "ReleaseContext",
@@ -173,7 +173,7 @@ def release_summary(
 
     Examples
     --------
-    >>> from fedcdh.summaries.plan import Continuous
+    >>> from fedcdh.summaries import Continuous
     >>> rows = np.random.default_rng(0).normal(60, 15, 300)
     >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south"))
     >>> summary, replicates = release_summary({"age": rows}, plan, ReleaseContext("north"), replicates=1)
@@ -303,7 +303,7 @@ def release(
     Examples
     --------
     >>> import tempfile
-    >>> from fedcdh.summaries.plan import Continuous
+    >>> from fedcdh.summaries import Continuous
     >>> rows = np.random.default_rng(0).normal(60, 15, 300)
     >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south"))
     >>> ledger = Path(tempfile.mkdtemp()) / "releases.jsonl"
@@ -364,7 +364,7 @@ def release_answer(
 
     Examples
     --------
-    >>> from fedcdh.summaries.plan import Continuous
+    >>> from fedcdh.summaries import Continuous
     >>> draw = np.random.default_rng(0).standard_normal
     >>> plan = StudyPlan((Continuous("a"), Continuous("b")), ("north", "south"), max_rounds=1, max_bytes=10**6)
     >>> request = JointRequest(plan.fingerprint, 1, (("a", "b"),))

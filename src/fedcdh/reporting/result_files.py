@@ -20,7 +20,7 @@ from fedcdh.errors import DataError, FedCDHError, KnowledgeError
 from fedcdh.graphs.convert.dot import to_dot
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import PartialGraph
-from fedcdh.messages import SOFTWARE
+from fedcdh.messages._software import SOFTWARE
 from fedcdh.summaries.aggregation import Cohort
 
 FORMAT = "fedcdh-result-2"

@@ -1,4 +1,4 @@
-"""Sums of floating-point numbers without any error, in any order and in any batches."""
+"""Exact sums of floating-point numbers, in any order and in any batches."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 MAX_BUFFERED = 4096
-"""Up to so many numbers are kept as they are: `math.fsum` adds few of them faster than integers do."""
+"""Up to this number of values, `math.fsum` is faster than integer arithmetic."""
 
-_MAX_FSUM_VALUE = 1e300  # `math.fsum` fails where a sum on the way is too large for a number
+_MAX_FSUM_VALUE = 1e300  # `math.fsum` fails where an intermediate sum overflows
 _HALF_BITS = 27  # bits: sums of half mantissas of up to 2²⁶ numbers stay whole in float64
 _MAX_CHUNK = 1 << 26
 _EXPONENTS = 2200  # frexp gives exponents from -1073 to 1024
@@ -19,7 +19,7 @@ _OFFSET = 1100
 
 
 class ExactSum:
-    """Adds up mantissas per exponent, in integers; only `value` rounds, once, to the nearest number.
+    """Adds mantissas per exponent, in integers; only `value` rounds, once, to the nearest number.
 
     >>> total = ExactSum()
     >>> total.add(np.array([1e300, 1.0, -1e300]))
@@ -28,30 +28,30 @@ class ExactSum:
     """
 
     def __init__(self) -> None:
-        self._few: list[float] = []
-        self._many: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None
+        self._buffered: list[float] = []
+        self._by_exponent: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None
 
     def add(self, values: npt.NDArray[np.float64]) -> None:
-        """Adds finite numbers."""
+        """Add finite numbers."""
         if (
-            self._many is None
-            and len(self._few) + len(values) <= MAX_BUFFERED
+            self._by_exponent is None
+            and len(self._buffered) + len(values) <= MAX_BUFFERED
             and np.all(np.abs(values) < _MAX_FSUM_VALUE)
         ):
-            self._few += values.tolist()
+            self._buffered += values.tolist()
             return
-        if self._many is None:
-            self._many = np.zeros(_EXPONENTS, dtype=np.int64), np.zeros(_EXPONENTS, dtype=np.int64)
-            self._add(np.array(self._few, dtype=np.float64), *self._many)
+        if self._by_exponent is None:
+            self._by_exponent = np.zeros(_EXPONENTS, dtype=np.int64), np.zeros(_EXPONENTS, dtype=np.int64)
+            self._add(np.array(self._buffered, dtype=np.float64), *self._by_exponent)
         for start in range(0, len(values), _MAX_CHUNK):
-            self._add(values[start : start + _MAX_CHUNK], *self._many)
+            self._add(values[start : start + _MAX_CHUNK], *self._by_exponent)
 
     @property
     def value(self) -> float:
-        """The sum, correctly rounded: what `math.fsum` gives."""
-        if self._many is None:
-            return math.fsum(self._few)
-        high, low = self._many
+        """Return the correctly rounded sum, as `math.fsum` does."""
+        if self._by_exponent is None:
+            return math.fsum(self._buffered)
+        high, low = self._by_exponent
         scaled = sum(
             ((int(high[place]) << _HALF_BITS) + int(low[place])) << int(place) for place in np.flatnonzero(high | low)
         )

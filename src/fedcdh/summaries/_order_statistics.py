@@ -1,7 +1,7 @@
-"""The k-th smallest numbers of a column too large to be sorted, exactly, by reading it a few times.
+"""The k-th smallest numbers of a column that is too large to be sorted, exactly, in a few passes.
 
-Numbers are ordered like the 64-bit integers that `_to_keys` makes of them. A pass counts how many begin with which bits;
-the next one looks only at those that begin like a wanted number, and at further bits, until what is left is small
+Numbers are ordered like the 64-bit integers that `_to_keys` makes of them. A pass counts the leading bits of all
+numbers; the next one uses only the numbers that begin like a wanted one, and further bits, until the rest is small
 enough to be kept and sorted. Small columns take one pass.
 """
 
@@ -33,12 +33,12 @@ class RankSelection:
     """
 
     def __init__(self) -> None:
-        self._bits = 0  # leading bits that are known of every wanted number
-        self._below = {0: 0}  # these bits → how many numbers have smaller ones
+        self._bits = 0  # known leading bits of every wanted number
+        self._below = {0: 0}  # these bits → number of values with smaller ones
         self._start()
 
     def add(self, values: Array) -> None:
-        """Looks at some of the numbers; every number has to come by once before `narrow`."""
+        """Add a batch of numbers; all numbers have to be added once before `narrow`."""
         begin = _to_keys(values) >> np.uint64(_KEY_BITS - self._bits) if self._bits else None
         for leading in self._below:
             inside = values if begin is None else values[begin == np.uint64(leading)]
@@ -48,7 +48,7 @@ class RankSelection:
             self._tally()
 
     def _tally(self) -> None:
-        """Counts what was kept so far by its next bits, and keeps it no longer."""
+        """Count the kept numbers by their next bits, and drop them."""
         for leading, kept in self._kept.items():
             for values in kept:
                 following = (_to_keys(values) >> np.uint64(self._rest)) & np.uint64((1 << self._step) - 1)
@@ -56,13 +56,13 @@ class RankSelection:
             kept.clear()
 
     def narrow(self, ranks: Collection[int]) -> dict[int, float] | None:
-        """The numbers of these ranks if this pass has found them; None if all numbers have to come by again."""
+        """Return the numbers of these ranks if this pass has found them; None if all numbers have to be added again."""
         if self._size <= MAX_BUFFERED_VALUES:
             found: dict[int, float] = {}
             for leading, below in self._below.items():
                 numbers = np.sort(np.concatenate([np.zeros(0), *self._kept[leading]]))
                 here = [rank for rank in ranks if 0 <= rank - below < len(numbers)]
-                wanted = numbers[np.array(here, dtype=np.intp) - below] + 0.0  # zero has one sign only
+                wanted = numbers[np.array(here, dtype=np.intp) - below] + 0.0  # both zeros become 0.0
                 found |= zip(here, wanted.tolist(), strict=True)
             return {rank: found[rank] for rank in ranks}
         below_next: dict[int, int] = {}
@@ -89,7 +89,7 @@ class RankSelection:
 
 
 def _to_keys(values: Array) -> Keys:
-    """Unsigned integers in the order of the numbers; zero has one sign only."""
+    """Return unsigned integers in the order of the numbers; both zeros have one key."""
     bits = (np.ascontiguousarray(values) + 0.0).view(np.uint64)
     return np.where(bits & _SIGN_BIT, ~bits, bits | _SIGN_BIT)
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from fedcdh._io.text import abbreviate_list
 from fedcdh._runtime.array_types import Array
 from fedcdh.data.sources import TableSource
 from fedcdh.data.table import Table
@@ -19,24 +20,47 @@ from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary, check_row_capacity
 
 _MIN_BLOCK_ROWS, _MAX_BLOCK_CELLS, _MAX_BLOCK_FEATURES = 1024, 1 << 17, 1 << 20
-"""Rows at least, and cells and features at most otherwise, that are encoded at a time: what a cache holds, yet so much
-that threads do not get in each other's way between the steps."""
+"""Rows at least, and cells and features at most otherwise, that are encoded at a time: they fit into a cache, and are
+many enough that threads rarely wait for each other."""
 _MIN_OBSERVED_ROWS, _MAX_EXACT_ROWS = 1024, 8192
-"""Rows that are multiplied at a time while few have been, and at most, since 2¹³ · 2³⁶ < 2⁵³: exact in float64."""
+"""Rows that are multiplied at a time at first, with an observer, and at most: 2¹³ · 2³⁶ < 2⁵³ is exact in float64."""
 
 
 def summarize(table: Any, plan: StudyPlan, client: str, *, max_missing_share: float = 0.5, workers: int = 1) -> Summary:
-    """The one message of a client: sums of features and of their products over its complete rows.
+    """Compute the summary of one client's rows: sums of features and of their products over its complete rows.
 
-    A table may also come in batches, or as files opened with `open_tables`: one block of rows is in memory at a time,
-    for each of the `workers`, threads that share the rows; however many there are, the bytes are the same. A `Spread`
-    is worked on where its parts lie. Rows with a missing value are left out and counted; more than the share
-    `max_missing_share` of them is an error.
+    Parameters
+    ----------
+    table : table, list of batches, files opened with `open_tables`, or PartitionedSource
+        Rows of the client. One block of rows is in memory at a time; a `PartitionedSource` is summarised where its
+        parts are stored.
+    plan : StudyPlan
+        Plan of the study.
+    client : str
+        Name of the client.
+    max_missing_share : float, default 0.5
+        Largest share of rows that may be left out because of missing values.
+    workers : int, default 1
+        Number of threads. The result does not depend on it, bit for bit.
 
-    >>> from fedcdh.summaries.plan import Continuous
+    Returns
+    -------
+    Summary
+        The one message of the client.
+
+    Raises
+    ------
+    DataError
+        If the table does not fit the plan, or too many rows have missing values.
+    SettingsError
+        If `max_missing_share` is not a share.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import Continuous, StudyPlan
     >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south"))
-    >>> message = summarize({"age": [50, 61, None]}, plan, "north")
-    >>> message.rows, message.rows_read, dict(message.missing)
+    >>> summary = summarize({"age": [50, 61, None]}, plan, "north")
+    >>> summary.rows, summary.rows_read, dict(summary.missing)
     (2, 3, {'age': 1})
     """
     check_summary_arguments(plan, client, max_missing_share)
@@ -47,18 +71,21 @@ def summarize(table: Any, plan: StudyPlan, client: str, *, max_missing_share: fl
 
 
 def check_summary_arguments(plan: StudyPlan, client: str, max_missing_share: float) -> None:
-    """Refuses, before a row is read, what no summary can be made with."""
+    """Raise an error, before a row is read, if no summary can be made with these arguments."""
     if not 0 <= max_missing_share <= 1:
         raise SettingsError(
             f"max_missing_share is {max_missing_share}; expected a share of the rows, from 0 to 1",
             parameter="max_missing_share",
         )
     if client not in plan.clients:
-        raise DataError(f"client {client!r} is not part of the plan, which names {', '.join(plan.clients)}")
+        raise DataError(
+            f"client {client!r} is not in the plan, which names {abbreviate_list(plan.clients)}; correct the name, or "
+            "the plan"
+        )
 
 
 def accumulate(source: TableSource, *, plan: StudyPlan, client: str) -> MomentAccumulator:
-    """What one look at the rows of a source gives."""
+    """Return the sums over all rows of a source."""
     sums, encode = MomentAccumulator(plan), Encoder(plan, client)
     for rows in source.batches(plan.kinds):
         sums.add(rows, encode)
@@ -66,17 +93,23 @@ def accumulate(source: TableSource, *, plan: StudyPlan, client: str) -> MomentAc
 
 
 class BlockObserver(Protocol):
-    """Who else wants to see what is computed of complete rows, block by block."""
+    """Receives what is computed from complete rows, block by block."""
 
     def observe_values(self, values: Array) -> None:
-        """The values of continuous variables: variables × rows."""
+        """Receive the values of continuous variables, variables × rows."""
 
     def observe_features(self, features: Array, products: Array) -> None:
-        """Features, columns × rows, and the sums of their products; these are in the moments already."""
+        """Receive features, columns × rows, and the sums of their products, which are in the moments already."""
 
 
 class MomentAccumulator:
-    """What is added up while rows come by; `a + b` is what both would have come to."""
+    """Adds the moments of rows that come in batches; `a + b` has the moments of all their rows.
+
+    Parameters
+    ----------
+    plan : StudyPlan
+        Plan of the study.
+    """
 
     def __init__(self, plan: StudyPlan) -> None:
         self.moments = np.zeros((plan.layout.n_columns, plan.layout.n_columns), dtype=np.int64)
@@ -85,7 +118,22 @@ class MomentAccumulator:
         self._block = _block_rows(plan)
 
     def add(self, rows: Table, encode: Encoder, observer: BlockObserver | None = None) -> Table:
-        """Counts the rows, adds the products of the features of those that are complete, and gives these back."""
+        """Count rows, and add the products of the features of complete ones.
+
+        Parameters
+        ----------
+        rows : Table
+            A batch of rows.
+        encode : Encoder
+            Encoder of the plan.
+        observer : BlockObserver, optional
+            Receives values and features.
+
+        Returns
+        -------
+        Table
+            The complete rows.
+        """
         complete = np.ones(rows.rows, dtype=np.bool_)
         for name, column in rows.columns.items():
             if (missing := column.missing).any():
@@ -98,13 +146,13 @@ class MomentAccumulator:
             features = encode(block, numbers := encode.values(block))
             if observer is not None:
                 observer.observe_values(numbers)
-            step = _MAX_EXACT_ROWS if observer is None else self._watched()
+            step = _MAX_EXACT_ROWS if observer is None else self._observed_rows()
             for first in range(0, block.rows, step):
                 self._multiply(features[:, first : first + step], observer)
         return used
 
-    def _watched(self) -> int:
-        """So few rows that they can hardly stand out among those so far, taken together: see `LonelyRows`."""
+    def _observed_rows(self) -> int:
+        """Return a number of rows so small that together they rarely dominate those so far: see `HighLeverageRows`."""
         columns = len(self.moments)
         return min(_MAX_EXACT_ROWS, max(_MIN_OBSERVED_ROWS, columns, self.used // (4 * columns)))
 
@@ -125,7 +173,27 @@ class MomentAccumulator:
         return total
 
     def summary(self, plan: StudyPlan, client: str, max_missing_share: float) -> Summary:
-        """The message, unless too many rows were left out."""
+        """Return the summary, unless too many rows were left out.
+
+        Parameters
+        ----------
+        plan : StudyPlan
+            Plan of the study.
+        client : str
+            Name of the client.
+        max_missing_share : float
+            Largest share of rows that may be left out.
+
+        Returns
+        -------
+        Summary
+            Summary of the rows so far.
+
+        Raises
+        ------
+        DataError
+            If no row, or too small a share of them, is complete.
+        """
         _check_missing_share(client, self.read, self.used, self.missing, max_missing_share)
         return Summary(plan.fingerprint, (client,), self.moments, self.read, self.missing)
 

@@ -1,4 +1,4 @@
-"""What a server knows: the summary of every client (a cohort), or only their sum (an aggregate)."""
+"""The knowledge of a server: the summary of every client (a cohort), or only their sum (an aggregate)."""
 
 from __future__ import annotations
 
@@ -19,36 +19,69 @@ from fedcdh.summaries.summary import Integers, Summary, check_noise, check_row_c
 
 @dataclass(frozen=True, eq=False)
 class Cohort:
-    """One summary per client, sorted by client. What the server knows in the cohort mode of trust."""
+    """One summary per client, sorted by client: what a server knows in the cohort mode of trust.
+
+    Attributes
+    ----------
+    plan : StudyPlan
+        Plan of the study.
+    summaries : tuple of Summary
+        One summary per client.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import Continuous, StudyPlan, summarize
+    >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north",))
+    >>> add_up([summarize({"age": [50, 61]}, plan, "north")], plan).clients
+    ('north',)
+    """
 
     plan: StudyPlan
     summaries: tuple[Summary, ...]
 
     @cached_property
     def total(self) -> Summary:
-        """The sum of all clients: what the server would know in the aggregate mode of trust."""
+        """Return the sum over all clients: what the server would know in the aggregate mode of trust."""
         return sum_summaries(self.summaries)
 
     @property
     def clients(self) -> tuple[str, ...]:
+        """Return the names of the clients."""
         return tuple(summary.clients[0] for summary in self.summaries)
 
     @property
     def client_rows(self) -> tuple[int, ...]:
+        """Return the number of rows of each client."""
         return tuple(summary.rows for summary in self.summaries)
 
     @cached_property
     def moments(self) -> Array:
-        """Σ φφᵀ per client as real numbers, (clients, columns, columns)."""
+        """Return Σ φφᵀ per client as real numbers, (clients, columns, columns)."""
         found = np.empty((len(self.summaries), self.plan.layout.n_columns, self.plan.layout.n_columns))
-        for out, summary in zip(found, self.summaries, strict=True):  # it may be large: no copy besides
+        for out, summary in zip(found, self.summaries, strict=True):  # it may be large: no second copy
             np.divide(summary.moments, float(GRID**2), out=out)
         return found
 
     def resample_clients(self, clients: Iterable[str]) -> Cohort:
-        """The study of these clients only, by the same plan; one that is drawn again counts as another client.
+        """Return the study of these clients only, by the same plan.
 
-        The copy is called what no plan allows, so that it cannot be mistaken for a client of the study.
+        A client that occurs again counts as another client. The repetition gets a name that no plan allows, so that
+        it cannot be mistaken for a client of the study.
+
+        Parameters
+        ----------
+        clients : iterable of str
+            Names of clients, with repetitions.
+
+        Returns
+        -------
+        Cohort
+            The resampled study.
+
+        Raises
+        ------
+        SettingsError
+            If there is none, or one is not in the cohort.
         """
         summaries = dict(zip(self.clients, self.summaries, strict=True))
         times = Counter(clients)
@@ -63,24 +96,49 @@ class Cohort:
 
     @property
     def means(self) -> Array:
-        """The means of φ, (clients, columns)."""
+        """Return the means of φ, (clients, columns)."""
         return np.array([summary.means for summary in self.summaries])
 
     def scatters(self, rows: slice, columns: slice) -> Iterator[Array]:
-        """A part of the scatter of φ about its means, at one client after the other: all of it may be large."""
+        """Return a part of the scatter of φ about its means, at one client after the other; all of it may be large.
+
+        Parameters
+        ----------
+        rows : slice
+            Rows of the scatter matrix.
+        columns : slice
+            Columns of the scatter matrix.
+
+        Returns
+        -------
+        iterator of array
+            That part of the scatter matrix of each client.
+        """
         return (summary.scatter(rows, columns) for summary in self.summaries)
 
 
 @dataclass(frozen=True, eq=False)
 class Aggregate:
-    """What the server knows in the aggregate mode of trust: the sum of all summaries, and that of φ per client.
+    """The sum of all summaries, and the first moments of each client: the aggregate mode of trust.
 
-    The latter are the moments of φ with features of the client index, here one for each client: rows and means of every
-    client are known, whether spreads and dependences differ between clients is not. Where clients stand together in
-    groups, rows and means of every group are known, and groups are what is compared: they are its `clients`.
+    The first moments are those of φ with indicators of the clients, so rows and means of every client are known;
+    whether spreads and dependences differ between clients is not. Where clients form groups, rows and means of every
+    group are known, and groups are compared: they are its `clients`.
 
-    >>> from fedcdh.summaries.plan import Continuous
-    >>> from fedcdh.summaries.accumulator import summarize
+    Attributes
+    ----------
+    plan : StudyPlan
+        Plan of the study.
+    total : Summary
+        Sum of the clients' summaries.
+    first_moments : array of int64
+        First row of the moments of each group, (groups, columns).
+    groups : tuple of (str, tuple of str), default ()
+        Name and clients of each group. Empty: every client of the plan is a group of its own.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import Continuous, StudyPlan, summarize
     >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south"))
     >>> cohort = add_up([summarize({"age": [50, 61]}, plan, "north"), summarize({"age": [70]}, plan, "south")], plan)
     >>> Aggregate.of(cohort).client_rows
@@ -89,8 +147,8 @@ class Aggregate:
 
     plan: StudyPlan
     total: Summary
-    first_moments: Integers  # (groups, columns): the first row of the moments of each, in the order of the groups
-    groups: tuple[tuple[str, tuple[str, ...]], ...] = ()  # name and clients; empty: every client of the plan by itself
+    first_moments: Integers
+    groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def __post_init__(self) -> None:
         if not self.groups:
@@ -98,19 +156,29 @@ class Aggregate:
         whole = np.can_cast(np.asarray(self.first_moments).dtype, np.int64)
         firsts = np.array(self.first_moments, dtype=np.int64) if whole else np.zeros(0, dtype=np.int64)
         firsts.setflags(write=False)
-        object.__setattr__(self, "firsts", firsts)
+        object.__setattr__(self, "first_moments", firsts)
         shape = (len(self.groups), self.plan.layout.n_columns)
         if self.total.plan != self.plan.fingerprint:
-            raise PlanMismatchError("the sum of the summaries follows another plan; make it again with this plan")
+            raise PlanMismatchError(
+                "the sum of the summaries follows another plan than this one; make it again with this plan"
+            )
         if self.first_moments.shape != shape or not np.array_equal(
             self.first_moments.sum(axis=0), self.total.moments[0]
         ):
-            raise SummaryError("the clients' first moments do not add up to those of the sum; ask for both again")
+            raise SummaryError(
+                "the clients' first moments do not add up to those of the sum; expected them to; ask for both again"
+            )
         rows = self.first_moments[:, :1]
         if (rows <= 0).any():
-            raise SummaryError("a client has no rows in the sum; wait for it, or make a plan without it for all others")
+            raise SummaryError(
+                "a client has no rows in the sum; expected one or more; wait for it, or make a plan without it for "
+                "all others"
+            )
         if self.total.noise and len(self.groups) > 1:
-            raise SummaryError("with noise in the sum only, first moments of single clients are not known")
+            raise SummaryError(
+                f"the sum has noise and {len(self.groups)} groups; with noise, first moments of single groups are not "
+                "known; put all clients into one group"
+            )
         if (rows % GRID**2).any() or ((np.abs(self.first_moments) > rows).any() and not self.total.noise):
             raise SummaryError("the clients' first moments are damaged: no rows can have them; ask for them again")
         if self.plan.max_rows_per_client and not self.total.noise and not self.total.replicate:
@@ -118,13 +186,26 @@ class Aggregate:
         members = sorted(client for _, group in self.groups for client in group)
         if tuple(members) != self.total.clients:
             raise SummaryError(
-                f"the groups are of {', '.join(members)}, the sum of {', '.join(self.total.clients)}; name every "
-                "client of the sum in one group"
+                f"the groups have the clients {', '.join(members)}, the sum has {', '.join(self.total.clients)}; name "
+                "every client of the sum in one group"
             )
 
     @classmethod
     def of(cls, cohort: Cohort, groups: Mapping[str, str] | None = None) -> Aggregate:
-        """All that is left of a cohort when only sums over clients may be seen; `groups` names that of each client."""
+        """Return what is left of a cohort when only sums over clients may be seen.
+
+        Parameters
+        ----------
+        cohort : Cohort
+            Summaries of all clients.
+        groups : mapping from str to str, optional
+            Group of each client. Default: every client is a group of its own.
+
+        Returns
+        -------
+        Aggregate
+            The sum, with the first moments of each group.
+        """
         firsts: dict[str, Integers] = {}
         members: dict[str, tuple[str, ...]] = {}
         for client, summary in zip(cohort.clients, cohort.summaries, strict=True):
@@ -137,54 +218,104 @@ class Aggregate:
 
     @classmethod
     def from_total(cls, total: Summary, plan: StudyPlan) -> Aggregate:
-        """A sum of which nothing is known by client: all of them are one group."""
+        """Return the aggregate of a sum of which nothing is known by client: all clients are one group.
+
+        Parameters
+        ----------
+        total : Summary
+            Sum of the clients' summaries.
+        plan : StudyPlan
+            Plan of the study.
+
+        Returns
+        -------
+        Aggregate
+            The sum, with one group.
+        """
         return cls(plan, total, total.moments[:1], (("all clients", total.clients),))
 
     def _check_rows(self) -> None:
         for (name, members), rows in zip(self.groups, self.client_rows, strict=True):
             if rows > self.plan.max_rows_per_client * len(members):
                 raise SummaryError(
-                    f"{name!r} counts {rows} rows in the sum, and the plan lets each of its {len(members)} clients "
-                    f"have {self.plan.max_rows_per_client}; ask for them again, or make a plan with a higher max_rows_per_client for all"
+                    f"{name!r} counts {rows} rows in the sum; expected at most {self.plan.max_rows_per_client} for "
+                    f"each of its {len(members)} clients; ask for the summaries again, or make a plan with a higher "
+                    "limit",
+                    parameter="max_rows_per_client",
                 )
 
     @property
     def summaries(self) -> tuple[Summary, ...]:
+        """Return the sum as the only summary."""
         return (self.total,)
 
     @property
     def clients(self) -> tuple[str, ...]:
-        """Whom rows and means are known of: clients, or groups of them."""
+        """Return the names of the groups whose rows and means are known."""
         return tuple(group for group, _ in self.groups)
 
     @property
     def client_rows(self) -> tuple[int, ...]:
+        """Return the number of rows of each group."""
         return tuple(int(first) // GRID**2 for first in self.first_moments[:, 0])
 
     @cached_property
     def moments(self) -> Array:
-        """Σ φφᵀ of all clients as real numbers, (1, columns, columns)."""
+        """Return Σ φφᵀ of all clients as real numbers, (1, columns, columns)."""
         return np.asarray(self.total.moments[None] / float(GRID**2))
 
     @property
     def means(self) -> Array:
-        """The means of φ, (clients, columns)."""
+        """Return the means of φ, (groups, columns)."""
         return np.asarray(self.first_moments / self.first_moments[:, :1])
 
     def scatters(self, rows: slice, columns: slice) -> Iterator[Array]:
-        """A part of the scatter of φ within clients, of all clients together."""
+        """Yield a part of the scatter of φ within groups, of all groups together.
+
+        Parameters
+        ----------
+        rows : slice
+            Rows of the scatter matrix.
+        columns : slice
+            Columns of the scatter matrix.
+
+        Yields
+        ------
+        array
+            That part of the pooled within-group scatter matrix.
+        """
         apart = self.means - self.total.means
         between = (apart[:, rows].T * np.array(self.client_rows, dtype=np.float64)) @ apart[:, columns]
         yield self.total.scatter(rows, columns) - between
 
 
 def add_up(summaries: Iterable[Summary], plan: StudyPlan, *, without: Collection[str] = ()) -> Cohort:
-    """The cohort of these summaries: parts of one client are added, clients are kept apart.
+    """Collect the summaries of all clients: parts of one client are added, clients are kept apart.
 
-    Every client of the plan has to be there, but for those that the study goes on `without`.
+    Parameters
+    ----------
+    summaries : iterable of Summary
+        One or more summaries of every client.
+    plan : StudyPlan
+        Plan of the study.
+    without : collection of str, default ()
+        Clients of the plan that may be absent.
 
-    >>> from fedcdh.summaries.plan import Continuous
-    >>> from fedcdh.summaries.accumulator import summarize
+    Returns
+    -------
+    Cohort
+        One summary per client.
+
+    Raises
+    ------
+    PlanMismatchError
+        If a summary follows another plan.
+    SummaryError
+        If a client is missing, a summary came twice, or summaries do not belong together.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import Continuous, StudyPlan, summarize
     >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south"))
     >>> parts = [summarize({"age": [50, 61]}, plan, "north"), summarize({"age": [70]}, plan, "north")]
     >>> add_up([*parts, summarize({"age": [55, 80]}, plan, "south")], plan).total.rows
@@ -194,44 +325,62 @@ def add_up(summaries: Iterable[Summary], plan: StudyPlan, *, without: Collection
     first: Summary | None = None
     for summary in summaries:
         first = first or summary
-        if summary.replicate != first.replicate:
-            raise SummaryError(
-                f"{describe_summary(first)} and {describe_summary(summary)} came together: a bootstrap copy counts rows again that are "
-                "counted already; pass summaries of the same draw, and copies to result.stability(copies=...)"
-            )
-        if summary.plan != plan.fingerprint:
-            raise PlanMismatchError(
-                f"the summary of {', '.join(summary.clients)} follows plan {summary.plan[:12]}, not this plan "
-                f"({plan.fingerprint[:12]}); make it again with this plan"
-            )
-        if summary.moments.shape != (plan.layout.n_columns, plan.layout.n_columns) or not summary.rows:
-            raise SummaryError(
-                f"the summary of {', '.join(summary.clients)} has no rows, or not the {plan.layout.n_columns} columns of the "
-                "plan; make it again from the table"
-            )
-        check_noise(summary, plan)
-        if len(summary.clients) != 1:
-            raise SummaryError(
-                f"a summary holds the sum of clients {', '.join(summary.clients)}: who differs from whom is lost in "
-                "it; pass the summaries of the single clients"
-            )
+        _check_replicate(summary, first)
+        _check_fits_plan(summary, plan)
         known = parts.setdefault(summary.clients[0], [])
-        if summary in known:
-            raise SummaryError(
-                f"the same summary of client {summary.clients[0]!r} came twice; pass it once (or, if these really are "
-                "other rows with the same values, add the two with + first)"
-            )
-        if known and summary.noise:
-            raise SummaryError(
-                f"two noisy summaries of client {summary.clients[0]!r} came, each of which spends its epsilon; ask it "
-                "which of them holds (it has to add up parts of its rows itself, before the noise)"
-            )
+        _check_new(summary, known)
         known.append(summary)
     there = {*parts, *without}
     if (lacking := [client for client in plan.clients if client not in there]) or not parts:
         raise SummaryError(
-            f"no summary from client {abbreviate_list(lacking)}; wait for it, or make a plan without it for all others"
+            f"there is no summary from client {abbreviate_list(lacking)}; expected one of every client of the plan; "
+            "wait for it, or make a plan without it for all others"
         )
     cohort = Cohort(plan, tuple(sum_summaries(parts[client]) for client in sorted(parts)))
     check_row_capacity(sum(summary.rows for summary in cohort.summaries))
     return cohort
+
+
+def _check_replicate(summary: Summary, first: Summary) -> None:
+    """Raise an error if bootstrap replicates and summaries of the rows themselves are mixed."""
+    if summary.replicate != first.replicate:
+        raise SummaryError(
+            f"{describe_summary(first)} and {describe_summary(summary)} came together; a bootstrap replicate counts "
+            "rows that are counted already; pass summaries of the same replicate, and replicates to "
+            "result.stability()"
+        )
+
+
+def _check_fits_plan(summary: Summary, plan: StudyPlan) -> None:
+    """Raise an error if a summary is not that of one client, by this plan, with its noise."""
+    if summary.plan != plan.fingerprint:
+        raise PlanMismatchError(
+            f"the summary of {', '.join(summary.clients)} follows plan {summary.plan[:12]}, not this plan "
+            f"({plan.fingerprint[:12]}); make it again with this plan"
+        )
+    if summary.moments.shape != (plan.layout.n_columns, plan.layout.n_columns) or not summary.rows:
+        raise SummaryError(
+            f"the summary of {', '.join(summary.clients)} has {summary.rows} rows and {len(summary.moments)} columns; "
+            f"expected one row or more and the {plan.layout.n_columns} columns of the plan; make it again from the "
+            "table"
+        )
+    check_noise(summary, plan)
+    if len(summary.clients) != 1:
+        raise SummaryError(
+            f"a summary holds the sum of clients {', '.join(summary.clients)}, in which their differences are lost; "
+            "expected the summaries of single clients; pass these"
+        )
+
+
+def _check_new(summary: Summary, known: Collection[Summary]) -> None:
+    """Raise an error if a client's summary came before, or a second noisy one comes."""
+    if summary in known:
+        raise SummaryError(
+            f"the same summary of client {summary.clients[0]!r} came twice; pass it once (or, if these really are "
+            "other rows with the same values, add the two with + first)"
+        )
+    if known and summary.noise:
+        raise SummaryError(
+            f"two noisy summaries of client {summary.clients[0]!r} came, each of which spends its epsilon; ask the "
+            "client which of them is valid (it has to add parts of its rows itself, before the noise)"
+        )

@@ -1,4 +1,4 @@
-"""The profile of one column, and how it is read off rows that come in batches.
+"""The profile of one column, computed from rows that come in batches.
 
 Sums are exactly rounded and quantiles are exact, so a profile does not depend on the order of the rows or on how they
 are cut into batches.
@@ -22,42 +22,68 @@ from fedcdh.summaries._exact_sum import ExactSum
 from fedcdh.summaries._order_statistics import RankSelection
 
 MAX_LEVELS = 100
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # no minimum, no maximum: those are single people's values
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # no minimum or maximum: those are values of single people
 MAX_DEVIATION_RATIO = 10.0
-"""The standard deviation is not believed beyond this many times what the quartiles suggest."""
+"""A standard deviation more than this many times the one that the quartiles suggest is attributed to outliers."""
 
 
 @dataclass(frozen=True)
 class ColumnProfile:
-    """Count, mean and sum of squared deviations with a few quantiles, or the levels with their counts."""
+    """The profile of one column: moments and quantiles, or levels with their counts.
+
+    Attributes
+    ----------
+    kind : {"continuous", "categorical"}
+        Kind of the column.
+    count : int
+        Number of rows with a value.
+    missing : int
+        Number of rows without a value.
+    mean : float, default 0.0
+        Mean of a continuous column.
+    squares : float, default 0.0
+        Sum of squared deviations Σ (x − mean)². The raw sum of squares would lose small spreads around large means.
+    quantiles : tuple of float, default ()
+        Quantiles at 5, 25, 50, 75 and 95 % of a continuous column.
+    levels : tuple of str, default ()
+        Levels of a categorical column, sorted.
+    counts : tuple of int, default ()
+        Number of rows with each level.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import profile
+    >>> profile({"sex": ["f", "m", "f"]}, "north").columns["sex"].counts
+    (2, 1)
+    """
 
     kind: ColumnKind
     count: int
     missing: int
     mean: float = 0.0
-    squares: float = 0.0  # Σ (x − mean)²: the raw sum of squares would drown small spreads around large means
+    squares: float = 0.0
     quantiles: tuple[float, ...] = ()
     levels: tuple[str, ...] = ()
     counts: tuple[int, ...] = ()
 
     @property
     def location(self) -> float:
-        """The mean, or the median where single values distort it."""
+        """Return the mean, or the median where outliers distort the mean."""
         return self.centre if self._distorted else self.mean
 
     @property
     def scale(self) -> float:
-        """The standard deviation, as far as the quartiles make it believable; 1 for a constant, or without values."""
+        """Return the standard deviation, limited by the quartiles; 1 for a constant, or without values."""
         return MAX_DEVIATION_RATIO * self._by_quartiles if self._distorted else self._deviation or 1.0
 
     @property
     def centre(self) -> float:
-        """The median; the mean of a profile without quantiles."""
+        """Return the median; the mean of a profile without quantiles."""
         return self.quantiles[len(QUANTILES) // 2] if self.quantiles else self.mean
 
     @property
     def spread(self) -> float:
-        """The standard deviation of a normal variable with these quartiles; the scale where they are one value."""
+        """Return the standard deviation of a normal variable with these quartiles; the scale if they are equal."""
         return self._by_quartiles if self._by_quartiles > 0 else self.scale
 
     @property
@@ -70,12 +96,15 @@ class ColumnProfile:
 
     @property
     def _distorted(self) -> bool:
-        """One cell of 1e9 among a thousand ordinary ones must not squeeze all others into one point."""
+        """Return whether outliers dominate the standard deviation.
+
+        One cell of 1e9 among a thousand ordinary ones must not shrink the differences between all others to nothing.
+        """
         return 0 < MAX_DEVIATION_RATIO * self._by_quartiles < self._deviation
 
 
 class CategoricalProfiler:
-    """Counts the levels of a column, in one pass."""
+    """Counts the levels of a column in one pass over the rows."""
 
     def __init__(self, name: str, client: str) -> None:
         self._name, self._owner = name, f"client {client!r}"
@@ -83,7 +112,7 @@ class CategoricalProfiler:
         self._counts: dict[str, int] = {}
 
     def add(self, column: Column) -> None:
-        """Some of the rows."""
+        """Add a batch of rows."""
         texts = column.to_categorical(f"column {self._name!r} at {self._owner}")
         counts = np.bincount(texts.codes[texts.codes >= 0], minlength=len(texts.levels)).tolist()
         for level, count in zip(texts.levels, counts, strict=True):
@@ -93,7 +122,7 @@ class CategoricalProfiler:
         check_level_count(self._name, self._owner, self._counts)
 
     def finish(self) -> ColumnProfile:
-        """The profile, once all rows have come by; where all labels are numbers, 3.0 is the label 3."""
+        """Return the profile after all rows; where all levels are numbers, 3.0 is written as 3."""
         spelt = strip_zero_decimals if all(map(looks_like_number, self._counts)) else str
         merged: dict[str, int] = {}
         for level, count in self._counts.items():
@@ -104,7 +133,7 @@ class CategoricalProfiler:
 
 
 class ContinuousProfiler:
-    """Count and mean in a first pass, squares about the mean in a second; quantiles meanwhile, or in further ones."""
+    """Computes count and mean in a first pass, squares in a second, and quantiles meanwhile or in further passes."""
 
     def __init__(self, name: str, client: str) -> None:
         self._name, self._client = name, client
@@ -115,7 +144,7 @@ class ContinuousProfiler:
         self._ranked: dict[int, float] | None = None
 
     def add(self, column: Column) -> None:
-        """Some of the rows."""
+        """Add a batch of rows."""
         values = self._present(column)
         if self._mean is None:
             check_finite(values, self._name, self._client)
@@ -128,7 +157,7 @@ class ContinuousProfiler:
             self._selection.add(values)
 
     def finish(self) -> ColumnProfile | None:
-        """The profile, or None if all rows have to come by once more."""
+        """Return the profile, or None if all rows have to be read once more."""
         if not self._count:
             return ColumnProfile("continuous", 0, self._missing)
         places, ranks = _quantile_positions(self._count)
@@ -152,49 +181,49 @@ class ContinuousProfiler:
                 "numbers, or declare it categorical",
                 parameter="kinds",
             )
-        return np.full(0, np.nan)  # nothing but missing values
+        return np.full(0, np.nan)  # all values are missing
 
 
 @lru_cache(maxsize=64)
 def _quantile_positions(count: int) -> tuple[tuple[float, ...], tuple[int, ...]]:
-    """Where the quantiles of so many numbers lie, and the ranks beside them."""
+    """Return the positions of the quantiles among `count` sorted numbers, and the ranks next to them."""
     places = tuple(share * (count - 1) for share in QUANTILES)
     return places, tuple(sorted({min(int(place) + more, count - 1) for place in places for more in (0, 1)}))
 
 
 def _interpolate(ranked: Mapping[int, float], place: float) -> float:
-    """The number at a place between two ranks."""
+    """Return the number at a position between two ranks."""
     low = ranked[int(place)]
     high = ranked.get(int(place) + 1, low)
     return min(low + (high - low) * (place - int(place)), high)  # rounding must not pass the next number
 
 
 def check_level_count(name: str, owner: str, levels: Collection[str]) -> None:
-    """Refuses labels that are as many as names or dates."""
+    """Raise a DataError if a column has more levels than a categorical variable may have."""
     if len(levels) > MAX_LEVELS:
         numbers = sum(map(looks_like_number, levels))
-        advice = _numeric_advice(name, numbers, len(levels)) if 2 * numbers > len(levels) else "group them"
+        advice = _numeric_advice(name, numbers, len(levels)) if 2 * numbers > len(levels) else "group the levels"
         raise DataError(
-            f"column {name!r} has more than {MAX_LEVELS} different labels at {owner} (fewer make sense as "
-            f"levels); {advice}, or leave it out",
+            f"column {name!r} has more than {MAX_LEVELS} levels at {owner}; expected at most {MAX_LEVELS}; {advice}, "
+            "or leave the column out",
             parameter="variables",
         )
 
 
-def _numeric_advice(name: str, numbers: int, labels: int) -> str:
-    """Advice for a column of numbers that was taken for one of labels."""
+def _numeric_advice(name: str, numbers: int, levels: int) -> str:
+    """Return the advice for a column of numbers that was taken for categorical."""
     return (
-        f"{numbers} of the {labels} found so far look like numbers: are decimals written with a comma (decimal=',' or "
-        "--decimal ,), or is there a word for missing values (missing=('', 'WORD') or --missing WORD)? Read as "
-        f"continuous (--kind {name}=continuous), the column is refused with the first row that holds no number. Else "
-        "group the labels"
+        f"{numbers} of the {levels} found so far look like numbers: are decimals written with a comma (decimal=',' or "
+        "--decimal ,), or is there a word for missing values (missing=('', 'WORD') or --missing WORD)? If the column "
+        f"is declared as continuous (--kind {name}=continuous), the error names the first row that holds no number. "
+        "Otherwise group the levels"
     )
 
 
 def check_finite(values: Array, name: str, client: str) -> None:
-    """Refuses infinite values, and values whose squares would be."""
+    """Raise a DataError if a value is infinite, or its square would be."""
     if not np.all(np.abs(values) < 1e150):
         raise DataError(
             f"column {name!r} at client {client!r} has {int((~(np.abs(values) < 1e150)).sum())} infinite or absurdly "
-            "large values; replace them (leave the cell empty if the value is unknown)"
+            "large values; expected numbers below 1e150; replace them (leave the cell empty if the value is unknown)"
         )

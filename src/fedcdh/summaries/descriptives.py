@@ -1,4 +1,4 @@
-"""What the numbers of a summary mean in the units of the study: all that whoever gets it reads off at once."""
+"""Descriptive statistics in a summary, in the units of the study: what its receiver can read off at once."""
 
 from __future__ import annotations
 
@@ -8,12 +8,33 @@ from collections.abc import Iterator
 
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.features import bounded
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary
+from fedcdh.summaries.variables import Categorical, Continuous
 
 
 def descriptive_statistics(summary: Summary, plan: StudyPlan) -> dict[str, tuple[float, float]]:
-    """Mean and standard deviation of every continuous variable, clipped as the plan says."""
+    """Return the mean and standard deviation of every continuous variable, clipped as in the plan.
+
+    Parameters
+    ----------
+    summary : Summary
+        Summary of one or more clients.
+    plan : StudyPlan
+        Its plan.
+
+    Returns
+    -------
+    dict from str to tuple of float
+        Mean and standard deviation of each variable.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import Continuous, StudyPlan, summarize
+    >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north",))
+    >>> round(descriptive_statistics(summarize({"age": [50, 70]}, plan, "north"), plan)["age"][0], 3)
+    60.0
+    """
     means, scatter = summary.means_and_scatter()
     found, spans = {}, plan.layout.spans
     for variable in plan.variables:
@@ -25,7 +46,27 @@ def descriptive_statistics(summary: Summary, plan: StudyPlan) -> dict[str, tuple
 
 
 def level_counts(summary: Summary, plan: StudyPlan) -> dict[str, dict[str, int]]:
-    """Rows with each level of every categorical variable; with noise, roughly, as rows drawn in count for less."""
+    """Return the number of rows with each level of every categorical variable.
+
+    Parameters
+    ----------
+    summary : Summary
+        Summary of one or more clients.
+    plan : StudyPlan
+        Its plan.
+
+    Returns
+    -------
+    dict from str to dict from str to int
+        Counts of each variable's levels. With noise they are approximate, as projected rows count for less.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import Categorical, StudyPlan, summarize
+    >>> plan = StudyPlan((Categorical("sex", ("f", "m")),), ("north",))
+    >>> level_counts(summarize({"sex": ["f", "m", "f"]}, plan, "north"), plan)
+    {'sex': {'f': 2, 'm': 1}}
+    """
     one = GRID**2 if plan.noise is None else GRID**2 * bounded.INDICATOR_WEIGHT / plan.layout.unit
     rows, spans = [round(sum_ / one) for sum_ in summary.moments[0].tolist()], plan.layout.spans
     return {
@@ -36,7 +77,27 @@ def level_counts(summary: Summary, plan: StudyPlan) -> dict[str, dict[str, int]]
 
 
 def summary_to_csv(summary: Summary, plan: StudyPlan) -> str:
-    """Every sum of a summary, with the two features whose products it adds up."""
+    """Write every sum of a summary as CSV, with the two features whose products it adds up.
+
+    Parameters
+    ----------
+    summary : Summary
+        Summary of one or more clients.
+    plan : StudyPlan
+        Its plan.
+
+    Returns
+    -------
+    str
+        CSV text with the columns feature, times, sum and sum_as_sent.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import Categorical, StudyPlan, summarize
+    >>> plan = StudyPlan((Categorical("sex", ("f", "m")),), ("north",))
+    >>> summary_to_csv(summarize({"sex": ["f", "m"]}, plan, "north"), plan).splitlines()[1]
+    '1,1,2.0,137438953472'
+    """
     names = list(_feature_names(plan))
     out = io.StringIO()
     writer = csv.writer(out)

@@ -28,8 +28,8 @@ PRODUCT_STEPS = 1 << 36
 """Steps of the grid in a product of two features that are 1: the square of `encoder.GRID`."""
 MIN_EPSILON, MAX_EPSILON, MIN_DELTA, MAX_DELTA = 0.01, 10.0, 1e-10, 1e-2
 MAX_NOISY_COLUMNS = 300
-"""Columns of features. Up to this number, and within the limits of epsilon and delta, discrete noise differs from Gaussian
-noise by less than a thousandth of delta: `docs/noise.md`, The mechanism."""
+"""Columns of features. Up to this number, and within the limits of epsilon and delta, discrete noise differs from
+Gaussian noise by less than a thousandth of delta: `docs/noise.md`, The mechanism."""
 DEFAULT_EXPECTED_ROWS = 10_000
 _DELTA_MARGIN = 1e-3
 

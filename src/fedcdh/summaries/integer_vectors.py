@@ -1,8 +1,8 @@
-"""A summary as one row of numbers modulo 2⁶⁴, so that masked rows add up to the row of the sum.
+"""A summary as one vector of integers modulo 2⁶⁴, so that masked vectors add up to the vector of the sum.
 
-Rows used, rows read and missing values by variable; the upper triangle of the moments; and the first moments, in the
-place of the group that the site belongs to, with zeros for the other groups. Numbers of rows stand there as they are,
-not times the grid: they cannot pass 2⁶⁴, so that a sum of more rows than sums are exact for is seen.
+The vector holds rows used, rows read and missing values by variable; the upper triangle of the moments; and the first
+moments, in the place of the client's group, with zeros for the other groups. Numbers of rows are not multiplied by the
+grid: they cannot pass 2⁶⁴, so a sum of too many rows is recognised.
 """
 
 from __future__ import annotations
@@ -22,14 +22,32 @@ from fedcdh.summaries.validation import validate_summary
 Words = npt.NDArray[np.uint64]
 
 MAX_ROWS_READ = 1 << 48
-"""Of rows that one site reads: then those of 1000 sites stay below 2⁶³."""
+"""Rows that one client may read: those of 1000 clients then stay below 2⁶³."""
 
 Groups = tuple[tuple[str, tuple[str, ...]], ...]
-"""Whose first moments stand together: names of groups, sorted, with their clients."""
+"""Groups whose first moments are added together: names of groups, sorted, with their clients."""
 
 
 def group_clients(groups: Mapping[str, str], clients: Iterable[str]) -> Groups:
-    """The groups of these clients, each by itself where there are none."""
+    """Return the groups of these clients; a client without a group is a group of its own.
+
+    Parameters
+    ----------
+    groups : mapping from str to str
+        Group of each client that has one.
+    clients : iterable of str
+        Names of the clients.
+
+    Returns
+    -------
+    tuple of (str, tuple of str)
+        Names of groups, sorted, with their clients.
+
+    Examples
+    --------
+    >>> group_clients({"a": "east", "b": "east"}, ["a", "b", "c"])
+    (('c', ('c',)), ('east', ('a', 'b')))
+    """
     found: dict[str, list[str]] = {}
     for client in sorted(clients):
         found.setdefault(groups.get(client, client), []).append(client)
@@ -37,57 +55,106 @@ def group_clients(groups: Mapping[str, str], clients: Iterable[str]) -> Groups:
 
 
 def vector_length(plan: StudyPlan, groups: int) -> int:
-    """How many numbers a site sends."""
+    """Return the number of integers that a client sends."""
     return (
         2 + len(plan.names) + plan.layout.n_columns * (plan.layout.n_columns + 1) // 2 + groups * plan.layout.n_columns
     )
 
 
 def encode_summary(summary: Summary, plan: StudyPlan, groups: Groups) -> Words:
-    """The numbers of one site."""
+    """Return the vector of one client's summary.
+
+    Parameters
+    ----------
+    summary : Summary
+        Summary of one client's own rows.
+    plan : StudyPlan
+        Its plan.
+    groups : tuple of (str, tuple of str)
+        Groups of all clients.
+
+    Returns
+    -------
+    array of uint64
+        The vector.
+
+    Raises
+    ------
+    SecureAggregationError
+        If the summary is a replicate, a sum, or has not the noise of one client.
+    """
     if summary.replicate or len(summary.clients) != 1:
-        raise SecureAggregationError("only the summary of one client's own rows is masked, no copy of it and no sum")
+        raise SecureAggregationError(
+            "the summary is a bootstrap replicate or a sum; expected that of one client's own rows; pass that one"
+        )
     if summary.noise != _client_noise_variance(plan):
         raise SecureAggregationError(
-            "the summary has not the noise that the plan asks of one site; use privacy.noise.client_deviation"
+            "the summary has not the noise that the plan asks of one client; use add_noise_share of fedcdh.privacy"
         )
     if plan.noise is not None and plan.noise.distributed and len(groups) > 1:
         raise SecureAggregationError(
-            "sites add noise together in this plan, so that only the sum of all has enough of it, not first moments of "
-            "single groups; put all sites into one group"
+            "the noise of this plan is distributed, so that only the sum over all clients has enough of it, and first "
+            "moments of single groups have not; put all clients into one group"
         )
     if summary.rows_read > MAX_ROWS_READ:
-        raise SecureAggregationError(f"{summary.rows_read} rows were read; expected at most {MAX_ROWS_READ}")
+        raise SecureAggregationError(
+            f"{summary.rows_read} rows were read; expected at most {MAX_ROWS_READ}; use a part of the rows"
+        )
     firsts = np.zeros((len(groups), plan.layout.n_columns), dtype=np.int64)
     firsts[[summary.clients[0] in members for _, members in groups].index(True)] = summary.moments[0]
     return _to_vector(summary, plan, firsts)
 
 
 def encode_aggregate(aggregate: Aggregate) -> Words:
-    """The numbers of a sum, as they are kept in a file."""
+    """Return the vector of a sum, as it is stored in a file."""
     return _to_vector(aggregate.total, aggregate.plan, aggregate.first_moments)
 
 
 def decode_aggregate(words: Words, plan: StudyPlan, groups: Groups) -> Aggregate:
-    """The sum that these numbers are of, checked as a summary is; SummaryError for what no rows can have given.
+    """Return the sum in a vector, validated like a summary.
 
-    A site that lies cannot be named: what it sent is known to nobody.
+    A client that sends false numbers cannot be named, because nobody knows the vectors of single clients.
+
+    Parameters
+    ----------
+    words : array of uint64
+        Sum of the clients' vectors.
+    plan : StudyPlan
+        Its plan.
+    groups : tuple of (str, tuple of str)
+        Groups of the clients in the sum.
+
+    Returns
+    -------
+    Aggregate
+        The sum, with the first moments of each group.
+
+    Raises
+    ------
+    SummaryError
+        If no rows can have given these numbers.
     """
     if len(words) != vector_length(plan, len(groups)):
-        raise SummaryError(f"the sum has {len(words)} numbers, expected {vector_length(plan, len(groups))}")
+        raise SummaryError(
+            f"the sum has {len(words)} numbers; expected {vector_length(plan, len(groups))}; check that all clients "
+            "follow this plan"
+        )
     variables, columns = len(plan.names), plan.layout.n_columns
     rows, read = int(words[0]), int(words[1])
     if not 1 <= rows <= MAX_ROWS:
         raise SummaryError(
-            f"the sum is of {rows} rows, and sums are exact for 1 to {MAX_ROWS}; let sites use a random part of "
-            "their rows, or look for a site that sends something else than its summary"
+            f"the sum is of {rows} rows; sums are exact for 1 to {MAX_ROWS}; let clients use a random part of their "
+            "rows, or look for a client that sends something else than its summary"
         )
     numbers = words.astype(np.uint64).view(np.int64)
     missing = dict(zip(plan.names, map(int, numbers[2 : 2 + variables]), strict=True))
     triangle = numbers[2 + variables : len(numbers) - len(groups) * columns]
     moments = from_triangle(triangle, columns)
     if int(moments[0, 0]) != rows * GRID**2:
-        raise SummaryError(f"the sum counts {rows} rows, its moments another number; a site sent what is no summary")
+        raise SummaryError(
+            f"the sum counts {rows} rows, but its moments count another number; a client sent something else than its "
+            "summary: begin the sum again"
+        )
     clients = tuple(sorted(client for _, members in groups for client in members))
     total = Summary(
         plan.fingerprint, clients, moments, read, missing, noise=len(clients) * _client_noise_variance(plan)
@@ -97,12 +164,12 @@ def decode_aggregate(words: Words, plan: StudyPlan, groups: Groups) -> Aggregate
 
 
 def to_triangle(moments: Integers) -> Integers:
-    """The entries from the diagonal on, row by row."""
+    """Return the entries from the diagonal on, row by row."""
     return np.concatenate([row[start:] for start, row in enumerate(moments)])
 
 
 def from_triangle(triangle: Integers, columns: int) -> Integers:
-    """The matrix of these entries; row by row, since their places would take more memory than they do."""
+    """Return the matrix of these entries; it is filled row by row, since an index would take more memory."""
     moments = np.empty((columns, columns), dtype=np.int64)
     for row, place in iter_triangle_rows(columns):
         moments[row, row:] = moments[row:, row] = triangle[place]
@@ -110,7 +177,7 @@ def from_triangle(triangle: Integers, columns: int) -> Integers:
 
 
 def _client_noise_variance(plan: StudyPlan) -> int:
-    """σ² of what every site adds."""
+    """Return σ² of the noise that every client adds."""
     return 0 if plan.noise is None else plan.noise.client_deviation**2
 
 

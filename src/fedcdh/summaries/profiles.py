@@ -1,4 +1,4 @@
-"""Profiles: the few numbers per variable from which clients that have not met agree on a plan."""
+"""Profiles: the few numbers per column from which clients agree on a plan before there is one."""
 
 from __future__ import annotations
 
@@ -23,12 +23,28 @@ from fedcdh.summaries.column_profiles import (
 
 _SHARE_TOLERANCE = 1e-12  # of the rows: rounding must not decide between the ends of a flat stretch
 MAX_VALUES_PER_PASS = 4096
-"""At which the distribution functions of all clients are taken: ten thousand clients tell of fifty thousand values."""
+"""Values at which the clients' distribution functions are evaluated at once: ten thousand clients have fifty thousand
+quantiles."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """What one client tells about its columns before there is a plan."""
+    """The profile of one client's table.
+
+    Attributes
+    ----------
+    client : str
+        Name of the client.
+    rows : int
+        Number of rows that were read.
+    columns : mapping from str to ColumnProfile
+        One profile per column, in the order of the table.
+
+    Examples
+    --------
+    >>> profile({"age": [30, 40]}, "north").rows
+    2
+    """
 
     client: str
     rows: int
@@ -38,10 +54,31 @@ class Profile:
 def profile(
     table: Any, client: str, *, variables: Sequence[str] | None = None, kinds: Mapping[str, ColumnKind] | None = None
 ) -> Profile:
-    """The profile of one client's table; numbers are continuous and labels categorical unless `kinds` says otherwise.
+    """Compute the profile of one client's table.
 
-    A table may also come as a list of batches, or as files opened with `open_tables`; these are read a few times.
+    Parameters
+    ----------
+    table : table, list of batches, or files opened with `open_tables`
+        Rows of the client. They are read two or more times, one batch after the other.
+    client : str
+        Name of the client.
+    variables : sequence of str, optional
+        Columns to use. Default: all columns.
+    kinds : mapping from str to {"continuous", "categorical"}, optional
+        Kinds of columns. By default, numbers are continuous and texts are categorical.
 
+    Returns
+    -------
+    Profile
+        Counts, means, sums of squares and quantiles of continuous columns; levels and their counts of categorical ones.
+
+    Raises
+    ------
+    DataError
+        If a column is missing, cannot be read as its kind, or has too many levels.
+
+    Examples
+    --------
     >>> profile({"age": [30, 40], "sex": ["f", "m"]}, "north").columns["age"].mean
     35.0
     """
@@ -68,7 +105,7 @@ def profile(
 def _select_columns(
     found: Mapping[str, ColumnKind], client: str, variables: Sequence[str] | None, kinds: Mapping[str, ColumnKind]
 ) -> dict[str, ColumnKind]:
-    """The columns of the study and what they are; refuses what is neither here nor a kind."""
+    """Return the columns of the study with their kinds."""
     if lacking := [name for name in variables or () if name not in found]:
         raise missing_column_error(lacking, list(found), f"client {client!r}")
     for name, kind in kinds.items():
@@ -86,13 +123,36 @@ def _select_columns(
 
 
 def merge_profiles(profiles: Iterable[Profile]) -> dict[str, ColumnProfile]:
-    """Pooled count, mean, squares and levels per variable, in the first client's order of columns.
+    """Pool the profiles of all clients, column by column, in the first client's order of columns.
 
+    Parameters
+    ----------
+    profiles : iterable of Profile
+        One profile per client.
+
+    Returns
+    -------
+    dict from str to ColumnProfile
+        Pooled counts, means, sums of squares, quantiles and levels.
+
+    Raises
+    ------
+    PlanError
+        If there is no profile, or clients have different columns or kinds.
+
+    Notes
+    -----
     Σ(x−m)² = Σ_k [Σ(x−m_k)² + n_k (m_k−m)²], with exactly rounded sums: the order of the clients does not matter.
+
+    Examples
+    --------
+    >>> parts = [profile({"age": [30, 40]}, "north"), profile({"age": [50]}, "south")]
+    >>> merge_profiles(parts)["age"].mean
+    40.0
     """
     profiles = sorted(profiles, key=lambda one: one.client)
     if not profiles:
-        raise PlanError("a plan needs the profile of at least one client")
+        raise PlanError("there is no profile; expected that of at least one client; pass the clients' profiles")
     names = profiles[0].columns
     for one in profiles:
         if lacking := [name for name in names if name not in one.columns]:
@@ -136,10 +196,10 @@ def _merge_column(name: str, profiles: Sequence[Profile]) -> ColumnProfile:
 
 
 def _pool_quantiles(columns: Sequence[ColumnProfile]) -> tuple[float, ...]:
-    """Quantiles of the mixture of the clients' distribution functions, each taken as linear between its quantiles.
+    """Compute quantiles of the mixture of the clients' distribution functions, each linear between its quantiles.
 
-    Where quantiles of a client are one value, its function jumps, and so does the mixture: both sides of each value
-    count. Of very many values only those are looked at between which the quantiles lie.
+    Where several quantiles of a client are one value, its function jumps, and so does the mixture: both sides of each
+    value count. Of very many values only those around the wanted quantiles are used.
     """
     present = [column for column in columns if column.count]
     values = np.unique([value for column in present for value in column.quantiles])
@@ -159,16 +219,16 @@ def _pool_quantiles(columns: Sequence[ColumnProfile]) -> tuple[float, ...]:
 
 
 def _invert_distribution(level: float, shares: Array, values: Array) -> float:
-    """Where a distribution function with these shares at these values reaches a level; where it stays, the middle."""
+    """Find where a distribution function with these shares reaches a level; on a flat stretch, the middle of it."""
     if len(there := values[np.abs(shares - level) <= _SHARE_TOLERANCE]):
         return float(there[0] + (there[-1] - there[0]) / 2)
     return float(np.interp(level, shares, values))
 
 
 def _evaluate_mixture(columns: Sequence[ColumnProfile], values: Array) -> Array:
-    """The mixture just below and at each value, (values, 2).
+    """Evaluate the mixture just below and at each value, (values, 2).
 
-    A client's function jumps from 0 to its first quantile, and from its last one to 1: what lies beyond is not known.
+    A client's function jumps from 0 to its first quantile, and from its last one to 1: the tails are not known.
     `np.interp` gives the upper side of a jump, and from the other end (levels are symmetric) the lower one.
     """
     below, above, levels = np.zeros(len(values)), np.zeros(len(values)), (0.0, *QUANTILES, 1.0)

@@ -1,9 +1,9 @@
-"""Summaries: all that ever leaves a client.
+"""Summaries: the sufficient statistics that leave a client.
 
 A summary is one symmetric matrix of integers, Σ_rows φφᵀ with φ = [1, features of every variable], and a few counts.
 Features lie in [-1, 1] and are rounded to a grid of 2⁻¹⁸, so every product is an exact integer, block sums are exact
-in float64 BLAS, and totals are exact in int64. Integers add up in any order: a summary is the same, bit for bit,
-however the rows are ordered, batched or split into files, and it cannot hold a NaN.
+in float64 BLAS, and totals are exact in int64. Integers add up in any order: a summary is the same, bit for bit, for
+any order of the rows and any batches or files, and it cannot hold a NaN.
 """
 
 from __future__ import annotations
@@ -26,26 +26,54 @@ from fedcdh.summaries.plan import StudyPlan
 Integers = npt.NDArray[np.int64]
 
 MAX_ROWS = (1 << 27) - 1
-"""|φ_i φ_j| ≤ 2³⁶ on the grid, so this many rows fit into a signed 64-bit integer."""
+"""|φ_i φ_j| ≤ 2³⁶ on the grid, so the sums of this many rows fit into a signed 64-bit integer."""
 MAX_NOISY_ENTRY = 1 << 61
-"""Size of an entry with noise, which no bound of features holds: sums of a few then still fit."""
+"""Size of an entry with noise, which the bounds of features do not limit: sums of a few entries still fit."""
 MAX_CONSTANT_VARIANCE = 1e-10
-"""Variance of a feature up to which it counts as constant: rounding to the grid alone leaves up to 2⁻³⁶/4."""
-_TILE_SIZE = 512  # rows or columns of a matrix worked on at a time, where all of it would be a copy too many
+"""Variance up to which a feature counts as constant: rounding to the grid alone leaves up to 2⁻³⁶/4."""
+_TILE_SIZE = 512  # rows or columns of a tile of a large matrix
 
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """Sums of features and of their products over some rows of one or more clients; `a + b` is that of all the rows."""
+    """Sums of features and of their products over rows of one or more clients; `a + b` is the summary of all the rows.
 
-    plan: str  # fingerprint
+    Attributes
+    ----------
+    plan : str
+        Fingerprint of the plan.
+    clients : tuple of str
+        Clients whose rows are in it.
+    moments : array of int64
+        Σ φφᵀ on the grid, not centred, because centred moments do not add up.
+    rows_read : int
+        Number of rows that were read. A row with a missing value is read but not used.
+    missing : mapping from str to int
+        Number of missing values of each variable.
+    replicate : int, default 0
+        0 for the rows themselves; 1, 2, ... for a bootstrap replicate of them.
+    original : str, default ""
+        Digest of the summary that a replicate belongs to. Empty also where replicates of several were added.
+    noise : int, default 0
+        Variance σ² of the noise that was added for differential privacy, in steps of the grid of products.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import Continuous, StudyPlan, summarize
+    >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south"))
+    >>> total = summarize({"age": [50, 61]}, plan, "north") + summarize({"age": [70]}, plan, "south")
+    >>> total.rows, total.clients
+    (3, ('north', 'south'))
+    """
+
+    plan: str
     clients: tuple[str, ...]
-    moments: Integers  # Σ φφᵀ on the grid, not centred: centring does not add up
+    moments: Integers
     rows_read: int
-    missing: Mapping[str, int]  # per variable; a row with any missing value is read but not used
-    replicate: int = 0  # 0: of the rows themselves; 1, 2, ...: of this bootstrap replicate
-    original: str = ""  # the digest of the summary that a replicate belongs to
-    noise: int = 0  # σ² of what was added for differential privacy (`budget`, `privacy.noise`), in steps of the grid
+    missing: Mapping[str, int]
+    replicate: int = 0
+    original: str = ""
+    noise: int = 0
 
     def __post_init__(self) -> None:
         whole = np.can_cast(np.asarray(self.moments).dtype, np.int64)
@@ -53,29 +81,51 @@ class Summary:
         object.__setattr__(self, "moments", moments)
         object.__setattr__(self, "missing", MappingProxyType(dict(self.missing)))
         if not _is_symmetric(moments) or not self._within_bounds():
-            raise SummaryError(f"the summary of {', '.join(self.clients)} is damaged; make it again from the table")
+            raise SummaryError(
+                f"the summary of {', '.join(self.clients)} is damaged: its moments are not a symmetric matrix of "
+                "integers within the bounds of its rows; make it again from the table"
+            )
 
     def __reduce__(self) -> tuple[type[Summary], tuple[object, ...]]:
-        """Pickled and copied as it was made, with the checks: a read-only mapping cannot be pickled."""
-        said = self.plan, self.clients, self.moments, self.rows_read, dict(self.missing), self.replicate, self.original
-        return Summary, (*said, self.noise)
+        """Pickle and copy through the constructor, with its checks: a read-only mapping cannot be pickled."""
+        fields = (
+            self.plan,
+            self.clients,
+            self.moments,
+            self.rows_read,
+            dict(self.missing),
+            self.replicate,
+            self.original,
+        )
+        return Summary, (*fields, self.noise)
 
     @property
     def rows(self) -> int:
-        """Rows used: Σ 1·1."""
+        """Return the number of rows that were used, Σ 1·1."""
         return int(self.moments[0, 0]) // GRID**2
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the plan's fingerprint and of all numbers, 8 bytes each: rows read, missing by name, moments."""
+        """Return the SHA-256 of the plan's fingerprint and all numbers: rows read, missing values by name, moments."""
         counts = [self.rows_read, *(self.missing[name] for name in sorted(self.missing))]
-        said = hashlib.sha256(self.plan.encode("utf-8") + np.array(counts, dtype="<i8").tobytes())
-        said.update(self.moments.astype("<i8", order="C", copy=False).ravel().data)
-        said.update(str(self.noise).encode() if self.noise else b"")
-        return said.hexdigest()
+        hasher = hashlib.sha256(self.plan.encode("utf-8") + np.array(counts, dtype="<i8").tobytes())
+        hasher.update(self.moments.astype("<i8", order="C", copy=False).ravel().data)
+        hasher.update(str(self.noise).encode() if self.noise else b"")
+        return hasher.hexdigest()
 
     def constant_variables(self, plan: StudyPlan) -> tuple[str, ...]:
-        """The variables that have one and the same value in all these rows; with noise, nobody can tell."""
+        """Return the variables with only one value in all these rows; none with noise, which hides them.
+
+        Parameters
+        ----------
+        plan : StudyPlan
+            Plan of the summary.
+
+        Returns
+        -------
+        tuple of str
+            Names of the variables.
+        """
         if self.noise:
             return ()
         means, squares = self.moments[0] / self.moments[0, 0], self.moments.diagonal() / self.moments[0, 0]
@@ -83,7 +133,7 @@ class Summary:
         return tuple(name for name, span in plan.layout.spans.items() if not varying[span].any())
 
     def _within_bounds(self) -> bool:
-        """Whether features in [-1, 1] can have given these moments: then as many rows as we allow cannot overflow."""
+        """Return whether features in [-1, 1] can have given these moments, so that sums cannot overflow."""
         most, least, largest = int(self.moments[0, 0]), int(self.moments.min()), int(self.moments.max())
         if self.noise:
             return -MAX_NOISY_ENTRY < least <= largest < MAX_NOISY_ENTRY
@@ -91,19 +141,46 @@ class Summary:
 
     @property
     def means(self) -> Array:
-        """The means of φ, as real numbers."""
+        """Return the means of φ as real numbers."""
         shift, rest = self._shift()
         return np.asarray((shift + rest / self.rows) / GRID)
 
     def means_and_scatter(self, span: slice = slice(None)) -> tuple[Array, Array]:
-        """The means of φ, and its scatter Σ(φ − mean)(φ − mean)ᵀ, as real numbers; of all columns, or of this span."""
+        """Return the means of φ and its scatter Σ(φ − mean)(φ − mean)ᵀ, as real numbers.
+
+        Parameters
+        ----------
+        span : slice, default all columns
+            Columns to return.
+
+        Returns
+        -------
+        means : array
+            Means of these columns.
+        scatter : array
+            Scatter matrix of these columns.
+        """
         return self.means[span], self.scatter(span, span)
 
     def scatter(self, rows: slice, columns: slice = slice(None)) -> Array:
-        """These rows and columns of the scatter Σ(φ − mean)(φ − mean)ᵀ: all of it may be large.
+        """Return a part of the scatter Σ(φ − mean)(φ − mean)ᵀ; the whole matrix may be large.
 
-        Features are first shifted by whole steps of the grid, in integers: then small spreads around large means lose
-        no digits. Intermediate products may pass 2⁶³; sums modulo 2⁶⁴ do not mind, and the scatter itself fits.
+        Parameters
+        ----------
+        rows : slice
+            Rows of the matrix.
+        columns : slice, default all columns
+            Columns of the matrix.
+
+        Returns
+        -------
+        array
+            Part of the scatter matrix.
+
+        Notes
+        -----
+        Features are first shifted by whole steps of the grid, in integers, so that small spreads around large means
+        lose no digits. Intermediate products may pass 2⁶³; sums modulo 2⁶⁴ remain right, and the scatter itself fits.
         """
         sums, (shift, rest) = self.moments[0] // GRID, self._shift()
         shifted = self.moments[rows, columns] - np.multiply.outer(shift[rows], sums[columns])
@@ -116,7 +193,7 @@ class Summary:
         return scatter
 
     def _shift(self) -> tuple[Integers, Array]:
-        """The means of φ in whole steps of the grid, and what the sums are beyond these."""
+        """Return the means of φ in whole steps of the grid, and the rest of the sums."""
         sums = self.moments[0] // GRID
         shift = np.rint(sums / self.rows).astype(np.int64)
         return shift, (sums - self.rows * shift).astype(np.float64)
@@ -141,25 +218,53 @@ class Summary:
 
 
 def check_noise(summary: Summary, plan: StudyPlan) -> None:
-    """With noise in the plan, a summary has it, all of it; without, none."""
+    """Raise a SummaryError unless a summary has exactly the noise that its plan asks for."""
     if plan.noise is not None and plan.noise.distributed and len(summary.clients) == 1:
         raise SummaryError(
-            f"there is a summary of {summary.clients[0]} alone, but in this plan only sums over sites have noise "
-            "enough to be seen; delete it, and pass Aggregate.of_sum(total, plan) of the masked sum"
+            f"there is a summary of {summary.clients[0]} alone, but in this plan only the sum over all clients has "
+            "enough noise to be seen; delete it, and pass Aggregate.from_total(total, plan) of the secure sum"
         )
     expected = 0 if plan.noise is None else plan.noise.deviation**2
     if summary.noise < expected:
         found = "less noise than" if summary.noise else "none of the noise that"
         raise SummaryError(
-            f"the summary of {', '.join(summary.clients)} has {found} the plan asks for, and must not have left the "
-            "site like this; delete it, and ask the site for noisy(summary, plan) of fedcdh.privacy.differential.mechanism"
+            f"the summary of {', '.join(summary.clients)} has {found} the plan asks for, and should not have left the "
+            "site like this; delete it, and ask the site for a noisy summary (fedcdh.privacy.add_noise)"
         )
     if summary.noise and plan.noise is None:
-        raise SummaryError(f"the summary of {', '.join(summary.clients)} has noise, and the plan asks for none")
+        raise SummaryError(
+            f"the summary of {', '.join(summary.clients)} has noise, and the plan asks for none; ask the site to make "
+            "the summary again with this plan"
+        )
 
 
 def sum_summaries(summaries: Sequence[Summary]) -> Summary:
-    """The sum of one or more summaries, added into one matrix: there may be ten thousand, or large ones."""
+    """Add one or more summaries into one matrix.
+
+    Parameters
+    ----------
+    summaries : sequence of Summary
+        Summaries of one plan, all of the rows themselves or all of the same replicate.
+
+    Returns
+    -------
+    Summary
+        The summary of all the rows.
+
+    Raises
+    ------
+    PlanMismatchError
+        If the summaries follow different plans.
+    SummaryError
+        If the summaries do not belong together, or have too many rows.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import Continuous, StudyPlan, summarize
+    >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north",))
+    >>> sum_summaries([summarize({"age": [50]}, plan, "north"), summarize({"age": [70]}, plan, "north")]).rows
+    2
+    """
     first, *others = summaries
     if not others:
         return first
@@ -183,7 +288,7 @@ def sum_summaries(summaries: Sequence[Summary]) -> Summary:
 
 
 def _check_addable(one: Summary, other: Summary) -> None:
-    """Refuses to add what does not belong together."""
+    """Raise an error if two summaries do not belong together."""
     if one.plan != other.plan:
         raise PlanMismatchError(
             f"summaries follow different plans ({one.plan[:12]} and {other.plan[:12]}); "
@@ -191,16 +296,18 @@ def _check_addable(one: Summary, other: Summary) -> None:
         )
     if one.replicate != other.replicate:
         raise SummaryError(
-            f"{describe_summary(one)} and {describe_summary(other)} cannot be added: they are not of the same draw of rows"
+            f"{describe_summary(one)} and {describe_summary(other)} cannot be added, since their rows were resampled "
+            "differently; add summaries of the same replicate only"
         )
     if bool(one.noise) != bool(other.noise):
         raise SummaryError(
-            f"of {describe_summary(one)} and {describe_summary(other)} only one has noise; one of them must not be here"
+            f"only one of {describe_summary(one)} and {describe_summary(other)} has noise; expected both to follow one "
+            "plan; remove the wrong one"
         )
 
 
 def _freeze(moments: Any) -> Integers:
-    """The moments as nobody can change them: as they are if they cannot be written to already, else a copy."""
+    """Return the moments as an array that cannot be changed: as they are if they are read-only already, else a copy."""
     ours = type(moments) is np.ndarray and moments.dtype == np.int64 and moments.base is None
     if ours and not moments.flags.writeable:
         return np.asarray(moments)
@@ -210,7 +317,7 @@ def _freeze(moments: Any) -> Integers:
 
 
 def _is_symmetric(moments: Integers) -> bool:
-    """Whether this is a symmetric matrix; looked at in tiles, since it may be larger than what a cache holds."""
+    """Return whether this is a symmetric matrix; it is compared in tiles, since it may be larger than a cache."""
     if moments.ndim != 2 or moments.size == 0 or moments.shape[0] != moments.shape[1]:
         return False
     starts = range(0, len(moments), _TILE_SIZE)
@@ -219,21 +326,21 @@ def _is_symmetric(moments: Integers) -> bool:
 
 
 def iter_triangle_rows(columns: int) -> Iterator[tuple[int, slice]]:
-    """Each row of the moments, and where its entries from the diagonal on stand among all of these, row after row."""
+    """Yield each row of the moments, and the place of its entries from the diagonal on in the upper triangle."""
     start = 0
     for row in range(columns):
         yield row, slice(start, start := start + columns - row)
 
 
 def describe_summary(summary: Summary) -> str:
-    """What a summary is, in messages: of the rows themselves, or of a bootstrap copy."""
-    which = f"bootstrap copy {summary.replicate}" if summary.replicate else "the summary"
+    """Describe in words whose summary or bootstrap replicate this is."""
+    which = f"bootstrap replicate {summary.replicate}" if summary.replicate else "the summary"
     return f"{which} of {', '.join(summary.clients)}"
 
 
 def check_row_capacity(rows: int) -> None:
-    """Refuses more rows than sums are exact for."""
+    """Raise a SummaryError if there are more rows than sums are exact for."""
     if rows > MAX_ROWS:
         raise SummaryError(
-            f"{rows} rows are more than the {MAX_ROWS} whose sums are exact; use a random part of the rows"
+            f"there are {rows} rows; sums are exact for at most {MAX_ROWS}; use a random part of the rows"
         )

@@ -18,8 +18,9 @@ from fedcdh.privacy.releases import ReleaseContext, release_summary
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.encoder import GRID, Encoder
 from fedcdh.summaries.features import Hermite
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary
+from fedcdh.summaries.variables import Categorical, Continuous
 
 
 def watched(table, plan) -> tuple[Summary, dict]:

@@ -19,8 +19,9 @@ from fedcdh.summaries.column_profiles import ColumnProfile
 from fedcdh.summaries.dp_parameters import DPParameters
 from fedcdh.summaries.features import Fourier, Hermite
 from fedcdh.summaries.joint import RoundBudget
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.profiles import Profile
+from fedcdh.summaries.variables import Categorical, Continuous
 
 
 def count(findings: Iterable[str]) -> int:

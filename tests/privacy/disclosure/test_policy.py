@@ -17,8 +17,9 @@ from fedcdh.privacy.disclosure.thresholds import (
     required_rows,
 )
 from fedcdh.summaries.accumulator import summarize
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.profiles import profile
+from fedcdh.summaries.variables import Categorical, Continuous
 
 KEY, OTHER = ("ed25519:" + base64.b64encode(bytes([k]) * 32).decode() for k in (1, 2))
 

@@ -24,7 +24,8 @@ from fedcdh.privacy.releases import ReleaseContext, release_summary
 from fedcdh.summaries import summary as summary_module
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.encoder import Encoder
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical, Continuous
 
 PLAN = StudyPlan(
     (Continuous("x", 1.0, 2.0), Continuous("n", 1.0, 1.5), Continuous("c", 0.5, 3.0), Categorical("g", ("a", "b"))),

@@ -14,7 +14,8 @@ from fedcdh.privacy.disclosure.thresholds import (
     required_rows,
 )
 from fedcdh.summaries.features import Fourier, Hermite
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical, Continuous
 
 LEVEL = 12
 

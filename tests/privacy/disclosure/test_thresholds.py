@@ -16,7 +16,8 @@ from fedcdh.privacy.disclosure.thresholds import (
     required_rows,
 )
 from fedcdh.summaries.features import Fourier, Hermite
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical, Continuous
 
 
 def free_numbers(plan: StudyPlan, rows: int = 400) -> int:

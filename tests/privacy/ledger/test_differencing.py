@@ -16,7 +16,8 @@ from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.disclosure.thresholds import information_loads, required_cell_count
 from fedcdh.privacy.ledger.gate import ReleaseGate
 from fedcdh.privacy.releases import ReleaseContext, release_profile
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical, Continuous
 
 
 def joined(*parts: Mapping[str, np.ndarray]) -> Columns:

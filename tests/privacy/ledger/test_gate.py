@@ -22,7 +22,8 @@ from fedcdh.privacy.ledger.gate import ReleaseGate
 from fedcdh.privacy.releases import ReleaseContext, release_answer, release_profile
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.joint import JointRequest, RoundBudget
-from fedcdh.summaries.plan import Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Continuous
 
 
 def test_the_same_message_is_free(tmp_path):

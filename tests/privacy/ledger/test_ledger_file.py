@@ -22,7 +22,7 @@ from fedcdh.privacy.ledger import (
     ReleaseLedger,
 )
 from fedcdh.privacy.ledger.row_sketches import N_BUCKETS
-from fedcdh.summaries.plan import Categorical
+from fedcdh.summaries.variables import Categorical
 
 
 def test_what_never_left_is_withdrawn_and_counts_no_more(tmp_path):

@@ -30,5 +30,5 @@ def test_a_site_holds_to_the_budget_of_the_plan():
     with pytest.raises(DisclosureError, match="bytes"):
         answer_request(tables["site0"], poor, "site0", replace(first, plan=poor.fingerprint), RoundBudget(), 60)
     none = replace(plan, max_rounds=0)
-    with pytest.raises(DisclosureError, match="lets a site answer 0"):
+    with pytest.raises(DisclosureError, match="allows a client to answer 0"):
         answer_request(tables["site0"], none, "site0", replace(first, plan=none.fingerprint), RoundBudget(), 60)

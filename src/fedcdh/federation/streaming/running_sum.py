@@ -91,7 +91,7 @@ class RunningSum:
 
     Examples
     --------
-    >>> from fedcdh.summaries.plan import Continuous
+    >>> from fedcdh.summaries import Continuous
     >>> from fedcdh.summaries.accumulator import summarize
     >>> study = Study(StudyPlan((Continuous("age", 60, 15),), ("north", "south")))
     >>> sums = RunningSum(study)

@@ -1,4 +1,4 @@
-"""The leading Mercer eigenfunctions of the Gaussian kernel: deterministic, and as good as many more random features."""
+"""The leading Mercer eigenfunctions of the Gaussian kernel: not random, and as good as many more random features."""
 
 from __future__ import annotations
 
@@ -11,37 +11,70 @@ import numpy as np
 
 from fedcdh._runtime.array_types import Array
 
-_SEARCH_GRID = np.linspace(-12.0, 12.0, 2401)  # where the eigenfunctions of any width we allow have their extremes
+_SEARCH_GRID = np.linspace(-12.0, 12.0, 2401)  # holds the extremes of all eigenfunctions
 
 
 @dataclass(frozen=True)
 class Hermite:
-    """k(x, y) = exp(−(x−y)²/2σ²) = Σ_j λ_j e_j(x) e_j(y), the first h terms, orthonormal under x ~ N(0, 1).
+    """The leading eigenfunctions of the Gaussian kernel under the standard normal distribution.
 
-    e_j(x) ∝ exp(−(c−a)x²) H_j(√(2c) x) and λ_j = √(2a/A) (b/A)^j, where a = 1/4, b = 1/2σ², c = √(a² + 2ab) and
-    A = a + b + c.
+    Attributes
+    ----------
+    width : int, default 4
+        Number of eigenfunctions.
+    bandwidth : float, default 2.0
+        Bandwidth σ of the kernel.
+
+    Notes
+    -----
+    k(x, y) = exp(−(x−y)²/2σ²) = Σ_j λ_j e_j(x) e_j(y), with e_j orthonormal under x ~ N(0, 1): e_j(x) ∝
+    exp(−(c−a)x²) H_j(√(2c) x) and λ_j = √(2a/A) (b/A)^j, where a = 1/4, b = 1/2σ², c = √(a² + 2ab) and A = a + b + c.
+
+    Examples
+    --------
+    >>> Hermite(width=3)(np.array([0.0])).shape
+    (1, 3)
     """
 
-    compresses_tails: ClassVar[bool] = True  # asks for values with drawn-in tails
+    compresses_tails: ClassVar[bool] = True  # the encoder passes arcsinh of the values
     width: int = 4
     bandwidth: float = 2.0
 
     def __call__(self, x: Array) -> Array:
-        """The eigenfunctions, each scaled to at most 1 in size; the scale is taken back in `weights`."""
+        """Return the eigenfunctions, each scaled to at most 1 in size; `weights` undoes the scaling."""
         return np.stack(list(self.iter_columns(x)), axis=-1)
 
     def iter_columns(self, x: Array) -> Iterator[Array]:
-        """One column after the other, each an array of its own."""
+        """Yield one column after the other, each as an array of its own.
+
+        Parameters
+        ----------
+        x : array
+            Standardised values.
+
+        Yields
+        ------
+        array
+            Values of the next eigenfunction, scaled to at most 1 in size.
+        """
         for function, scale in zip(self._eigenfunctions(x), self._scales, strict=True):
             scaled = function * scale
             yield np.clip(scaled, -1.0, 1.0, out=scaled)
 
     @property
     def weights(self) -> Array:
+        """Return the weights of the columns in the kernel."""
         a, b, c = self._constants
         total = a + b + c
         eigenvalues = np.sqrt(2 * a / total) * (b / total) ** np.arange(self.width)
         return np.asarray(np.sqrt(eigenvalues) / self._scales)
+
+    @property
+    def derivative_recurrence(self) -> tuple[float, Array]:
+        """Return the constants d and c_j of f_j' = −d x f_j + c_j f_{j−1}, for the scaled eigenfunctions f_j."""
+        a, _, c = self._constants
+        rises = [np.sqrt(4 * c * j) * self._scales[j] / self._scales[j - 1] for j in range(1, self.width)]
+        return 2 * (c - a), np.array([0.0, *rises])
 
     @property
     def _constants(self) -> tuple[float, float, float]:
@@ -50,7 +83,7 @@ class Hermite:
 
     @cached_property
     def _scales(self) -> Array:
-        """Powers of two, so that scaling is exact and does not depend on the last digit of a maximum."""
+        """Return powers of two, so that scaling is exact and does not depend on the last digit of a maximum."""
         largest = np.array([np.abs(function).max() for function in self._eigenfunctions(_SEARCH_GRID)])
         return np.asarray(2.0 ** -np.ceil(np.log2(largest)), dtype=np.float64)
 

@@ -1,8 +1,15 @@
-"""Further rounds: what a server may ask once it knows which sets of variables matter, and what a client answers.
+"""Adaptive rounds: joint features of sets of variables that the search conditions on.
 
-One message holds sums of products of functions of *single* variables, so a regression on several variables is one on
-sums of functions. For sets that the search comes to condition on, products of functions of their members are asked for
-as well, each set once: then a regression sees how the members act together.
+A summary holds sums of products of functions of *single* variables, so a regression on several variables is additive.
+For sets that the search conditions on, products of functions of their members are requested as well, each set once:
+then a regression also covers interactions.
+
+- `request`: requests, answers (`JointSummary`), and their sizes;
+- `encoder`: the joint features;
+- `answer`: a client's answer, one more pass over its rows;
+- `round_budget`: how much a client may answer by its plan;
+- `scheduling`: which sets are requested;
+- `sources`: who answers.
 """
 
 from fedcdh.summaries.joint.answer import answer_request

@@ -1,10 +1,10 @@
 """Joint features of a set of variables: products of functions of its members, the same at every client.
 
-Each member has a short list of functions of rising degree. For a number: its value, cut at `MAX_SCALES` scales, and four
-Hermite functions of the value with its tails drawn in. For a label: the indicators of all its levels but the first.
-The joint features are the products of functions of two members or more, up to a total degree. Most functions of single
-members are in the summary already; the roughest is not, and comes along. A tensor basis of total degree needs no more
-columns than random features of the joint values do for the same calibration, and nothing in it is random.
+Each member has a short list of functions of rising degree. A continuous member has its value, clipped at `MAX_SCALES`
+scales, and four Hermite functions of the value with compressed tails; a categorical one has the indicators of all its
+levels but the first. The joint features are the products of functions of two members or more, up to a total degree.
+Most functions of single members are in the summary already; the roughest one is not, and is added. A tensor basis of
+total degree needs no more columns than random features of the joint values for the same calibration, and is not random.
 
 Values lie in [-1, 1] and are rounded to the grid of the summary: sums of products are exact integers here too.
 """
@@ -23,38 +23,56 @@ from fedcdh.data.table import Table
 from fedcdh.errors import PlanError
 from fedcdh.summaries.encoder import GRID, continuous_values, encode_levels
 from fedcdh.summaries.features import Hermite
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan, Variable
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical, Continuous, Variable
 
 MAX_SCALES = 8.0
-"""Scales at which the value is cut before it is multiplied: products of bounded values keep their digits."""
+"""Scales at which a value is clipped before it is multiplied: products of bounded values keep their digits."""
 MAX_DEGREE = 6
-"""The largest total degree: at 5, z1 sin 2z2 is not followed closely enough (0.17 for 0.05 with three conditions)."""
+"""Largest total degree: at 5, z1 sin 2z2 is not followed closely enough (0.17 for 0.05 with three conditions)."""
 MAX_SET_COLUMNS = 70
-"""Columns of a set: above, the degree is lowered. Three numbers have 68 at degree 6."""
+"""Columns of a set; above, the degree is lowered. Three continuous variables have 68 at degree 6."""
 _HERMITE_FUNCTIONS = ((0, 2), (3, 3), (2, 4), (5, 5))
-"""Which Hermite functions a number has besides its value, and their degrees. The first is a bump, which with a
-constant is a square; the second stands in for the cube; e₁ is nearly the value itself and e₄ nearly spanned."""
+"""Hermite functions of a continuous variable besides its value, with their degrees. The first is a bump, which with a
+constant is a square; the second replaces the cube; e₁ is nearly the value itself and e₄ nearly spanned."""
 _EXTRA_FUNCTION = len(_HERMITE_FUNCTIONS)
-"""The number of the function of a number that the summary does not hold."""
+"""Number of the function of a continuous variable that the summary does not hold."""
 _HERMITE = Hermite(width=6, bandwidth=2.0)
 
 
 @dataclass(frozen=True)
 class JointTerm:
-    """One joint feature: for each member of its product the name and the number of its function."""
+    """One joint feature: name and number of the function of each factor."""
 
     factors: tuple[tuple[str, int], ...]
     degree: int
-    plain: bool  # of values and indicators only: these come first, and clients may have weights of their own on them
+    plain: bool  # values and indicators only: these come first, and may have coefficients per client
 
 
 @lru_cache(maxsize=4096)
 def joint_terms(plan: StudyPlan, names: tuple[str, ...]) -> tuple[JointTerm, ...]:
-    """The joint features of these variables in their fixed order: plain products first, then by degree.
+    """Return the joint features of these variables in their fixed order: plain products first, then by degree.
 
-    Empty where a single variable leaves nothing to multiply, and where labels have so many levels that even plain
-    products of two would be too many columns.
+    Parameters
+    ----------
+    plan : StudyPlan
+        Plan of the study.
+    names : tuple of str
+        Set of variables.
 
+    Returns
+    -------
+    tuple of JointTerm
+        Empty for a single variable, and where products of two already make too many columns.
+
+    Raises
+    ------
+    PlanError
+        If a name is not that of a variable of the plan.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import Categorical, Continuous, StudyPlan
     >>> plan = StudyPlan((Continuous("age", 60, 15), Continuous("dose"), Categorical("sex", ("f", "m"))), ("north",))
     >>> [term.factors for term in joint_terms(plan, ("dose", "sex"))][:2]
     [(('dose', 0), ('sex', 0)), (('dose', 1), ('sex', 0))]
@@ -63,7 +81,9 @@ def joint_terms(plan: StudyPlan, names: tuple[str, ...]) -> tuple[JointTerm, ...
     """
     known = {variable.name: variable for variable in plan.variables}
     if unknown := [name for name in names if name not in known]:
-        raise PlanError(f"a request names {unknown[0]!r}, which is no variable of the plan; check that it is this plan")
+        raise PlanError(
+            f"the request names {unknown[0]!r}, which is not a variable of the plan; check that it belongs to this plan"
+        )
     degrees = {name: _function_degrees(known[name]) for name in sorted(names)}
     for most in range(MAX_DEGREE, 1, -1):
         terms = [*_single_terms(degrees, most), *_product_terms(degrees, most)] if len(degrees) > 1 else []
@@ -94,7 +114,26 @@ def _product_terms(degrees: Mapping[str, tuple[int, ...]], most: int) -> Iterato
 
 
 class JointEncoder:
-    """The joint features of complete rows for several sets at once, as whole steps of the grid."""
+    """Computes the joint features of complete rows for several sets at once, in whole steps of the grid.
+
+    Parameters
+    ----------
+    plan : StudyPlan
+        Plan of the study.
+    client : str
+        Name of the client, for errors.
+    sets : sequence of tuple of str
+        Sets of variables.
+
+    Examples
+    --------
+    >>> from fedcdh.data.table import to_table
+    >>> from fedcdh.summaries import Categorical, StudyPlan
+    >>> plan = StudyPlan((Categorical("a", ("0", "1")), Categorical("b", ("0", "1"))), ("north",))
+    >>> encode = JointEncoder(plan, "north", [("a", "b")])
+    >>> [block.tolist() for _, block in encode(to_table({"a": ["1", "0"], "b": ["1", "1"]}))]
+    [[[262144.0, 0.0]]]
+    """
 
     def __init__(self, plan: StudyPlan, client: str, sets: Sequence[tuple[str, ...]]) -> None:
         self._client = client
@@ -103,7 +142,7 @@ class JointEncoder:
         self._variables = [variable for variable in plan.variables if variable.name in needed]
 
     def __call__(self, table: Table) -> Iterator[tuple[tuple[str, ...], Array]]:
-        """Every set with its features, columns × rows."""
+        """Yield every set with its features, columns × rows."""
         functions = {variable.name: self._functions(variable, table) for variable in self._variables}
         for names, terms in self._terms.items():
             block = np.empty((len(terms), table.rows))
@@ -115,7 +154,7 @@ class JointEncoder:
             yield names, np.rint(block, out=block)
 
     def _functions(self, variable: Variable, table: Table) -> Array:
-        """Functions × rows, each within [-1, 1]."""
+        """Return the functions of a variable, functions × rows, each within [-1, 1]."""
         if isinstance(variable, Categorical):
             codes = encode_levels(variable, self._client, table.columns[variable.name])
             return np.asarray(codes == np.arange(1, len(variable.levels))[:, None], dtype=np.float64)
@@ -125,7 +164,7 @@ class JointEncoder:
 def _continuous_functions(variable: Continuous, values: Array) -> Array:
     linear = np.clip((values - variable.location) / (MAX_SCALES * variable.scale), -1.0, 1.0)
     centre, spread = variable.centre_and_spread
-    with np.errstate(over="ignore"):  # in plans made by hand, with a spread that is next to nothing
+    with np.errstate(over="ignore"):  # a plan made by hand may have a tiny spread
         inside = np.clip((values - centre) / spread, -1e150, 1e150)
     curves = _HERMITE(np.arcsinh(inside)).T
     return np.stack([linear, *(curves[which] for which, _ in _HERMITE_FUNCTIONS)])

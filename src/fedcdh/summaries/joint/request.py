@@ -1,4 +1,4 @@
-"""What is asked in a further round, and what one client answers for one set of variables."""
+"""Requests of adaptive rounds, and a client's answer for one set of variables."""
 
 from __future__ import annotations
 
@@ -21,55 +21,116 @@ Integers = npt.NDArray[np.int64]
 VariableSet = tuple[str, ...]
 
 MAX_SETS = 10_000
-"""In one request: more than any site will answer."""
+"""Sets in one request: more than any client will answer."""
 
 
 @dataclass(frozen=True)
 class Spent:
-    """What further rounds took: how many, about how many sets, and the bytes of all clients' answers, headers apart."""
+    """Cost of adaptive rounds: their number, that of the sets, and the bytes of all clients' answers without headers.
+
+    Attributes
+    ----------
+    rounds : int
+        Number of rounds.
+    sets : int
+        Number of sets that were requested.
+    bytes : int
+        Bytes of all clients' answers, without headers.
+    not_asked : int
+        Number of sets beyond the limits.
+
+    Examples
+    --------
+    >>> str(Spent(rounds=1, sets=3, bytes=900, not_asked=0))
+    'adaptive rounds: 1, for 3 conditioning sets; 900 bytes in all'
+    """
 
     rounds: int
     sets: int
     bytes: int
-    not_asked: int  # sets that would have been too much
+    not_asked: int
 
     def __str__(self) -> str:
-        sentence = f"further rounds: {self.rounds}, for {self.sets} conditioning sets; {self.bytes} bytes in all"
+        sentence = f"adaptive rounds: {self.rounds}, for {self.sets} conditioning sets; {self.bytes} bytes in all"
         if self.not_asked:
-            sentence += f"; {self.not_asked} sets were beyond what may be asked: there, variables act one by one"
+            sentence += f"; {self.not_asked} sets were beyond the limits: there, the regression is additive"
         return sentence
 
 
 def to_variable_set(names: Iterable[str]) -> VariableSet:
-    """The one way to write a set of variables."""
+    """Write a set of variables in its one way: sorted.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Names of variables.
+
+    Returns
+    -------
+    tuple of str
+        The names, sorted.
+
+    Examples
+    --------
+    >>> to_variable_set({"dose", "age"})
+    ('age', 'dose')
+    """
     return tuple(sorted(names))
 
 
 @dataclass(frozen=True)
 class JointRequest:
-    """The sets of variables whose joint features are asked for in one round.
+    """The sets of variables whose joint features are requested in one round.
 
+    Attributes
+    ----------
+    plan : str
+        Fingerprint of the plan.
+    number : int
+        Number of the round, from 1.
+    sets : tuple of tuple of str
+        Sets of two or more variables, members and sets sorted, none twice.
+
+    Examples
+    --------
     >>> JointRequest("0" * 64, 1, (("age", "dose"),)).sets
     (('age', 'dose'),)
     """
 
-    plan: str  # fingerprint
-    number: int  # of the round, from 1
-    sets: tuple[VariableSet, ...]  # members sorted, sets sorted, none twice
+    plan: str
+    number: int
+    sets: tuple[VariableSet, ...]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sets", tuple(tuple(names) for names in self.sets))
         in_order = list(self.sets) == sorted({to_variable_set(set(names)) for names in self.sets})
         if not in_order or not 0 < len(self.sets) <= MAX_SETS or min(map(len, self.sets)) < 2:
             raise SummaryError(
-                f"a request names 1 to {MAX_SETS} different sets of two variables or more, in the order of their "
-                f"names; found {len(self.sets)} that are not; ask the coordinator for the request again"
+                f"the request names {len(self.sets)} sets that are empty, too many, too small or out of order; "
+                f"expected 1 to {MAX_SETS} different sets of two variables or more, sorted by name; ask the "
+                "coordinator for the request again"
             )
         if not isinstance(self.number, int) or self.number < 1:
-            raise SummaryError(f"a request is numbered from 1 up, found {self.number!r}")
+            raise SummaryError(
+                f"the request has the number {self.number!r}; expected a whole number from 1 upwards; ask the "
+                "coordinator for the request again"
+            )
 
     def check(self, plan: StudyPlan) -> None:
-        """Refuses a request of another study, or one that no answer exists for."""
+        """Raise an error if a request belongs to another study, or no answer exists for it.
+
+        Parameters
+        ----------
+        plan : StudyPlan
+            Plan of the study.
+
+        Raises
+        ------
+        PlanMismatchError
+            If the request follows another plan.
+        SummaryError
+            If a set has no joint features.
+        """
         if self.plan != plan.fingerprint:
             raise PlanMismatchError(
                 f"the request follows plan {self.plan[:12]}, not this plan ({plan.fingerprint[:12]}); ask the "
@@ -77,11 +138,14 @@ class JointRequest:
             )
         for names in self.sets:
             if not joint_terms(plan, names):
-                raise SummaryError(f"there are no joint features of {', '.join(names)}: too many levels; leave it out")
+                raise SummaryError(
+                    f"the request names the set {', '.join(names)}, which has too many levels for joint features; "
+                    "leave it out"
+                )
 
     @cached_property
     def digest(self) -> str:
-        """Tells requests apart: the same sets asked for again are the same request, whatever its number."""
+        """Return a digest of plan and sets: the same sets requested again are the same request, whatever its number."""
         text = json.dumps([self.plan, self.sets], separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -90,15 +154,35 @@ class JointRequest:
 class JointSummary:
     """Σ ψψᵀ and Σ ψφᵀ over the rows of a client: ψ the joint features of a set, φ = [1, features] of the summary.
 
-    With the summary's Σ φφᵀ, that is all that a regression of any variable on this set needs. Additive: `a + b`.
+    With the summary's Σ φφᵀ, a regression of any variable on this set needs nothing else. Additive: `a + b`.
+
+    Attributes
+    ----------
+    plan : str
+        Fingerprint of the plan.
+    client : str
+        Name of the client.
+    names : tuple of str
+        Set of variables, sorted.
+    rows : int
+        Number of rows.
+    own : array of int64
+        Σ ψψᵀ on the grid.
+    cross : array of int64
+        Σ ψφᵀ on the grid; its first column is Σ ψ.
+
+    Examples
+    --------
+    >>> JointSummary("0" * 64, "north", ("a", "b"), 1, np.array([[4]]), np.array([[2, 1]])).n_entries
+    3
     """
 
-    plan: str  # fingerprint
+    plan: str
     client: str
     names: VariableSet
     rows: int
-    own: Integers  # Σ ψψᵀ on the grid
-    cross: Integers  # Σ ψφᵀ on the grid; its first column is Σ ψ
+    own: Integers
+    cross: Integers
 
     def __post_init__(self) -> None:
         for which in ("own", "cross"):
@@ -111,17 +195,33 @@ class JointSummary:
         if not shaped or self.cross.shape[1] == 0 or not np.array_equal(self.own, self.own.T):
             raise self._damaged("its blocks have other shapes than joint features give")
         if self.rows < 1 or max(-self.own.min(), self.own.max(), -self.cross.min(), self.cross.max()) > most:
-            raise self._damaged("an entry is larger than so many rows of bounded features can make it")
+            raise self._damaged(f"an entry is larger than {self.rows} rows of bounded features can make it")
 
     @property
-    def numbers(self) -> int:
-        """How many numbers it tells: a triangle and a rectangle."""
+    def n_entries(self) -> int:
+        """Return how many numbers it releases: a triangle and a rectangle."""
         return len(self.own) * (len(self.own) + 1) // 2 + self.cross.size
 
     def check(self, plan: StudyPlan, summary: Summary | None = None) -> None:
-        """Refuses what is not by this plan, or not of the rows that the client's summary is of.
+        """Raise an error if an answer follows another plan, or is not of the rows of the client's summary.
 
-        (Σ ψ_i φ_j)² ≤ Σ ψ_i² · Σ φ_j², and Σ ψψᵀ has no negative direction, whatever the rows are.
+        Parameters
+        ----------
+        plan : StudyPlan
+            Plan of the study.
+        summary : Summary, optional
+            Summary of the client.
+
+        Raises
+        ------
+        PlanMismatchError
+            If the answer follows another plan.
+        SummaryError
+            If no rows, or not those of the summary, can have given it.
+
+        Notes
+        -----
+        (Σ ψ_i φ_j)² ≤ Σ ψ_i² · Σ φ_j², and Σ ψψᵀ is positive semidefinite, whatever the rows are.
         """
         if self.plan != plan.fingerprint:
             raise PlanMismatchError(
@@ -141,9 +241,12 @@ class JointSummary:
             raise self._damaged("it cannot be of the same rows as the summary")
 
     def __add__(self, other: JointSummary) -> JointSummary:
-        """Of all the rows of two parts of a client."""
+        """Add the answers of two parts of a client's rows."""
         if (self.plan, self.client, self.names) != (other.plan, other.client, other.names):
-            raise SummaryError("answers of different plans, clients or sets cannot be added")
+            raise SummaryError(
+                "the answers are of different plans, clients or sets; expected the same in both; add answers of one "
+                "client and set"
+            )
         rows = self.rows + other.rows
         return JointSummary(self.plan, self.client, self.names, rows, self.own + other.own, self.cross + other.cross)
 
@@ -160,16 +263,16 @@ class JointSummary:
 
 
 def bytes_per_entry(rows: int) -> int:
-    """Bytes per number: the fewest that hold ±rows · 2³⁶ as a signed number."""
+    """Return the bytes per entry: the fewest that hold ±rows · 2³⁶ as a signed number."""
     return next((width for width in (5, 6, 7) if rows * GRID**2 < 1 << (8 * width - 1)), 8)
 
 
 def count_entries(plan: StudyPlan, names: VariableSet) -> int:
-    """How many numbers a client tells in answer to one set."""
+    """Return how many numbers a client releases in answer to one set."""
     width = len(joint_terms(plan, names))
     return width * (width + 1) // 2 + width * plan.layout.n_columns
 
 
 def payload_bytes(plan: StudyPlan, sets: Iterable[VariableSet], rows: int) -> int:
-    """The bytes of a client's answer to these sets, headers apart."""
+    """Return the bytes of a client's answer to these sets, without headers."""
     return bytes_per_entry(rows) * sum(count_entries(plan, names) for names in sets)

@@ -1,4 +1,4 @@
-"""What a site has told in further rounds, and whether it may tell more: the plan states it, the site holds to it."""
+"""How much a client has answered in adaptive rounds, and whether the plan allows more."""
 
 from __future__ import annotations
 
@@ -12,64 +12,139 @@ from fedcdh.summaries.plan import StudyPlan
 
 @dataclass(frozen=True)
 class RoundBudget:
-    """The requests answered so far, and the sets in them. Whatever was told once may be told again.
+    """The requests that a client has answered, and the sets in them. The same set may be answered again.
 
-    >>> from fedcdh.summaries.plan import Continuous
+    Attributes
+    ----------
+    requests : tuple of str, default ()
+        Digests of the requests, in the order in which they were answered.
+    sets : frozenset of tuple of str, default empty
+        Sets of variables in these requests.
+    bytes : int, default 0
+        Bytes of the answers.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import Continuous, StudyPlan
     >>> variables = Continuous("a"), Continuous("b"), Continuous("c")
     >>> plan = StudyPlan(variables, ("north",), max_rounds=1, max_bytes=10**6)
-    >>> ledger = RoundBudget().charge(JointRequest(plan.fingerprint, 1, (("a", "b"),)), plan, rows=500)
-    >>> ledger.rounds, ledger.bytes
+    >>> budget = RoundBudget().charge(JointRequest(plan.fingerprint, 1, (("a", "b"),)), plan, rows=500)
+    >>> budget.rounds, budget.bytes
     (1, 2856)
-    >>> ledger.charge(JointRequest(plan.fingerprint, 2, (("a", "c"),)), plan, rows=500)
+    >>> budget.charge(JointRequest(plan.fingerprint, 2, (("a", "c"),)), plan, rows=500)
     Traceback (most recent call last):
     ...
-    fedcdh.errors.DisclosureError: this would be round 2, and the plan lets a site answer 1; nothing was computed
+    fedcdh.errors.DisclosureError: this would be round 2; the plan allows a client to answer 1; nothing was computed
     """
 
-    requests: tuple[str, ...] = ()  # digests, in the order they were answered
+    requests: tuple[str, ...] = ()
     sets: frozenset[VariableSet] = frozenset()
     bytes: int = 0
 
     @classmethod
     def of(cls, requests: Sequence[JointRequest], plan: StudyPlan, rows: int) -> RoundBudget:
-        """That of a site with so many rows that has answered all of these."""
+        """Return the budget of a client that has answered all of these requests.
+
+        Parameters
+        ----------
+        requests : sequence of JointRequest
+            Answered requests.
+        plan : StudyPlan
+            Plan of the study.
+        rows : int
+            Number of rows of the client.
+
+        Returns
+        -------
+        RoundBudget
+            Requests, sets and bytes.
+        """
         sets = frozenset(names for request in requests for names in request.sets)
         return cls(tuple(request.digest for request in requests), sets, payload_bytes(plan, sets, rows))
 
     @property
     def rounds(self) -> int:
+        """Return the number of requests that were answered."""
         return len(self.requests)
 
     def count_entries(self, plan: StudyPlan) -> int:
-        """How many numbers the site has told in answers."""
+        """Return how many numbers the client has released in answers.
+
+        Parameters
+        ----------
+        plan : StudyPlan
+            Plan of the study.
+
+        Returns
+        -------
+        int
+            Number of entries of all joint summaries.
+        """
         return sum(count_entries(plan, names) for names in self.sets)
 
     def select_affordable(
         self, sets: Iterable[VariableSet], plan: StudyPlan, rows: int, most_sets: int = MAX_SETS
     ) -> tuple[VariableSet, ...]:
-        """Of sets that are new, those that one more request may ask about, small ones before large ones."""
-        told, chosen = self.bytes, list[VariableSet]()
+        """Return the new sets that one more request may ask for, small ones before large ones.
+
+        Parameters
+        ----------
+        sets : iterable of tuple of str
+            Sets that were not requested before.
+        plan : StudyPlan
+            Plan of the study, with its limits.
+        rows : int
+            Number of rows of the largest client.
+        most_sets : int, default 10000
+            Largest number of sets in all requests.
+
+        Returns
+        -------
+        tuple of tuple of str
+            Sets that are affordable, sorted.
+        """
+        total, chosen = self.bytes, list[VariableSet]()
         for names in sorted(sets, key=lambda names: (len(names), names)) if self.rounds < plan.max_rounds else ():
             more = payload_bytes(plan, [names], rows)
-            if more and told + more <= plan.max_bytes and len(self.sets) + len(chosen) < most_sets:
+            if more and total + more <= plan.max_bytes and len(self.sets) + len(chosen) < most_sets:
                 chosen.append(names)
-                told += more
+                total += more
         return tuple(sorted(chosen))
 
     def charge(self, request: JointRequest, plan: StudyPlan, rows: int) -> RoundBudget:
-        """The ledger once this request is answered; DisclosureError where it would be too much."""
+        """Return the budget once this request is answered.
+
+        Parameters
+        ----------
+        request : JointRequest
+            Request to be answered.
+        plan : StudyPlan
+            Plan of the study, with its limits.
+        rows : int
+            Number of rows of the client.
+
+        Returns
+        -------
+        RoundBudget
+            Budget with the request.
+
+        Raises
+        ------
+        DisclosureError
+            If the plan does not allow another round, or as many bytes.
+        """
         request.check(plan)
         if request.digest in self.requests:
             return self
         if self.rounds >= plan.max_rounds:
             raise DisclosureError(
-                f"this would be round {self.rounds + 1}, and the plan lets a site answer {plan.max_rounds}; nothing "
-                "was computed"
+                f"this would be round {self.rounds + 1}; the plan allows a client to answer {plan.max_rounds}; "
+                "nothing was computed"
             )
-        told = self.bytes + payload_bytes(plan, set(request.sets) - self.sets, rows)
-        if told > plan.max_bytes:
+        total = self.bytes + payload_bytes(plan, set(request.sets) - self.sets, rows)
+        if total > plan.max_bytes:
             raise DisclosureError(
-                f"with this answer the site would have sent {told} bytes in further rounds, and the plan lets it send "
+                f"with this answer the client would have sent {total} bytes in adaptive rounds; the plan allows "
                 f"{plan.max_bytes}; nothing was computed"
             )
-        return replace(self, requests=(*self.requests, request.digest), sets=self.sets | set(request.sets), bytes=told)
+        return replace(self, requests=(*self.requests, request.digest), sets=self.sets | set(request.sets), bytes=total)

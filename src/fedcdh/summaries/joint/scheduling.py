@@ -1,7 +1,7 @@
-"""Which requests go out: no set is asked about twice, and nothing beyond what the plan lets a site answer.
+"""Which requests are sent: no set is requested twice, and nothing beyond the limits of the plan.
 
-A search that starts over, after a stop or without a site that is gone, comes to sets that were asked about before and
-perhaps to others. Answers are about one set at one client, so those that were given stay good.
+A search that starts again, after a stop or without a client that is gone, reaches sets that were requested before and
+perhaps others. Answers are about one set at one client, so earlier answers remain valid.
 """
 
 from __future__ import annotations
@@ -16,12 +16,28 @@ from fedcdh.summaries.plan import StudyPlan
 def plan_requests(
     wanted: JointRequest, earlier_requests: Sequence[JointRequest], plan: StudyPlan, rows: int
 ) -> tuple[JointRequest, ...]:
-    """The requests whose answers hold the wanted sets: earlier ones, and a new one for what is in none of them.
+    """Return the requests whose answers hold the wanted sets: earlier ones, and a new one for the rest.
 
-    `earlier_requests` are all requests so far, numbered from 1; `rows` is how many the largest client has. Where these requests
-    have used up the budget, sets stay out.
+    Parameters
+    ----------
+    wanted : JointRequest
+        Sets that the search needs.
+    earlier_requests : sequence of JointRequest
+        All requests so far, numbered from 1.
+    plan : StudyPlan
+        Plan of the study, with its limits.
+    rows : int
+        Number of rows of the largest client.
 
-    >>> from fedcdh.summaries.plan import Continuous
+    Returns
+    -------
+    tuple of JointRequest
+        Earlier requests that hold wanted sets, and a new one if there are affordable new sets. Sets beyond the limits
+        are left out.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import Continuous, StudyPlan
     >>> plan = StudyPlan(tuple(map(Continuous, "abc")), ("north",), max_rounds=2, max_bytes=10**6)
     >>> first = JointRequest(plan.fingerprint, 1, (("a", "b"),))
     >>> again = JointRequest(plan.fingerprint, 1, (("a", "b"), ("a", "c")))
@@ -37,7 +53,25 @@ def plan_requests(
 def select_answers(
     wanted: JointRequest, received: Iterable[Mapping[str, Sequence[JointSummary]]]
 ) -> dict[str, tuple[JointSummary, ...]]:
-    """Of all that clients answered to several requests, what is about the wanted sets."""
+    """Return what clients answered about the wanted sets, out of their answers to several requests.
+
+    Parameters
+    ----------
+    wanted : JointRequest
+        Sets that the search needs.
+    received : iterable of mapping from str to sequence of JointSummary
+        Answers of each client to each request.
+
+    Returns
+    -------
+    dict from str to tuple of JointSummary
+        Answers of each client, in the order of the wanted sets.
+
+    Examples
+    --------
+    >>> select_answers(JointRequest("0" * 64, 1, (("a", "b"),)), [{"north": ()}])
+    {'north': ()}
+    """
     found: dict[str, dict[VariableSet, JointSummary]] = {}
     for answers in received:
         for client, parts in answers.items():

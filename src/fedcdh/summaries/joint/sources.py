@@ -1,4 +1,4 @@
-"""Who answers requests: clients in this process, files that come by mail, a network. The test sees no difference."""
+"""Who answers requests: clients in this process, files, or a network. The test makes no difference between them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,47 @@ from fedcdh.summaries.plan import StudyPlan
 
 
 class AnswerSource(Protocol):
-    """Asks every client of the study the same, and returns what each of them answers, set by set.
+    """Sends the same request to every client of the study, and returns the answer of each, set by set.
 
-    A set that nobody may be asked about any more, since the budget was used up before, is left out for all of them.
+    A set that is beyond the limits of the plan is left out for all clients.
     """
 
-    def ask(self, request: JointRequest, /) -> Mapping[str, Sequence[JointSummary]]: ...
+    def ask(self, request: JointRequest, /) -> Mapping[str, Sequence[JointSummary]]:
+        """Return the answers of all clients to a request.
+
+        Parameters
+        ----------
+        request : JointRequest
+            Sets of variables that are requested.
+
+        Returns
+        -------
+        mapping from str to sequence of JointSummary
+            Answers of each client.
+        """
 
 
 class LocalAnswerSource:
-    """Clients whose tables are here: each keeps its own ledger and holds itself to the plan's budget."""
+    """Clients whose tables are in this process; each keeps its own budget and enforces the limits of the plan.
+
+    Parameters
+    ----------
+    tables : mapping from str to table
+        Table of each client.
+    plan : StudyPlan
+        Plan of the study.
+    cohort : Cohort
+        Summaries of the clients.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import Continuous, StudyPlan, add_up, summarize
+    >>> plan = StudyPlan((Continuous("a"), Continuous("b")), ("north",), max_rounds=1, max_bytes=10**6)
+    >>> table = {"a": [0.5, 1], "b": [1, 2]}
+    >>> source = LocalAnswerSource({"north": table}, plan, add_up([summarize(table, plan, "north")], plan))
+    >>> len(source.ask(JointRequest(plan.fingerprint, 1, (("a", "b"),)))["north"])
+    1
+    """
 
     def __init__(self, tables: Mapping[str, Any], plan: StudyPlan, cohort: Cohort) -> None:
         self._tables, self._plan = dict(tables), plan
@@ -30,7 +61,18 @@ class LocalAnswerSource:
         self.budgets = dict.fromkeys(self._tables, RoundBudget())
 
     def ask(self, request: JointRequest, /) -> Mapping[str, Sequence[JointSummary]]:
-        """The answers of all clients."""
+        """Return the answers of all clients.
+
+        Parameters
+        ----------
+        request : JointRequest
+            Sets of variables that are requested.
+
+        Returns
+        -------
+        mapping from str to sequence of JointSummary
+            Answers of each client.
+        """
         found = {}
         for client, table in self._tables.items():
             found[client], self.budgets[client] = answer_request(
