@@ -22,7 +22,9 @@ SOURCES = [path for top in ("src", "tests", "tools") for path in sorted((ROOT / 
 BENCHMARKS = sorted((ROOT / "benchmarks").rglob("*.py"))
 NOT_MODULES = {"css", "toml", "git", "log", "summary"}  # endings of file names that begin with "fedcdh."
 PLACEHOLDER = "NAME"
-EXAMPLES = {"client.py", "server.py"}  # files that a page asks its reader to write
+EXAMPLES = {"client.py", "server.py", "study/__init__.py", "study/client_app.py", "study/server_app.py", "module.py"}
+"""Files that a reader, a program or a test writes."""
+LOGGERS = {"fedcdh.site"}
 
 
 def exists(dotted: str) -> bool:
@@ -47,7 +49,11 @@ def exists(dotted: str) -> bool:
 def dotted_paths(text: str) -> set[str]:
     """Return `fedcdh.a.b` and `benchmarks.a` as they occur in a text."""
     found = re.findall(r"(?<![\w./-])((?:fedcdh|benchmarks)(?:\.[A-Za-z_]\w*)+)(?!\w|/)", text)
-    return {path for path in found if path.split(".")[1] not in NOT_MODULES and not path.endswith(PLACEHOLDER)}
+    return {
+        path
+        for path in found
+        if path.split(".")[1] not in NOT_MODULES and path not in LOGGERS and not path.endswith(PLACEHOLDER)
+    }
 
 
 def file_paths(text: str) -> set[str]:
