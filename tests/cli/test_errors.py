@@ -23,7 +23,7 @@ def broken(study: Path, tmp_path: Path) -> dict[str, tuple[list[str], int, str]]
     (tmp_path / "declared.toml").write_text("[variables.x]\nkind = 'continuos'\n", encoding="utf-8")
     twice = [str(study / "north.summary"), *summaries(study)]
     return {
-        "no such command": (["dance"], 2, "No such command"),
+        "no such command": (["dance"], 2, "There is no command 'dance'"),
         "no client": (["profile", data], 2, "Missing option"),
         "no such data": (["profile", "nowhere.csv", "--client", "north"], 3, "nowhere.csv"),
         "text where numbers belong": (["summarize", plan, str(tmp_path / "text.csv"), "--client", "north"], 3, "'v6'"),

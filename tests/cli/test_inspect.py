@@ -24,3 +24,8 @@ def test_inspect_says_what_leaves(study, tmp_path, capsys):
     for file, words in (("study.plan.json", "v1  "), ("north.profile.json", "client north: 300 rows")):
         assert main(["inspect", str(study / file)]) == 0
         assert words in capsys.readouterr().out
+
+
+def test_what_is_no_file_of_ours_is_called_so(study, capsys):
+    assert main(["inspect", str(study / "north" / "data.csv")]) == 5
+    assert "This is not a file of fedcdh. Expected a summary" in capsys.readouterr().err

@@ -32,3 +32,14 @@ def test_what_the_user_has_set_up_comes_before_what_lies_around(study, tmp_path,
     (tmp_path / "policy.toml").unlink()
     (tmp_path / "policy.toml").symlink_to("nowhere")
     assert main(arguments) == 7
+
+
+def test_the_ledger_is_announced_with_the_first_release_only(study, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FEDCDH_LEDGER", str(tmp_path / "releases.jsonl"))
+    words = ["profile", str(study / "north" / "data.csv"), "--client", "north"]
+    said = []
+    for options in (["--variables", "age"], [], []):  # a refusal, the first release, the same again
+        main([*words, *options])
+        said.append("every release of this site is recorded" in capsys.readouterr().out)
+    assert said == [False, True, False]

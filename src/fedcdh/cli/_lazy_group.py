@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import typer
@@ -160,9 +161,17 @@ class LazyGroup(_PlainHelp, TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the arguments begin with; refuse former names of commands."""
-        if ctx.parent is None and (new_name := RENAMED_COMMANDS.get(args[0])):
-            ctx.fail(f"There is no command {args[0]!r} any more. Write 'fedcdh {new_name}' instead.")
+        name = args[0]
+        if name not in self.entries and not name.startswith("-") and not ctx.resilient_parsing:
+            ctx.fail(self._describe_unknown(name, former=ctx.parent is None))
         return super().resolve_command(ctx, args)
+
+    def _describe_unknown(self, name: str, *, former: bool) -> str:
+        if former and name in RENAMED_COMMANDS:
+            return f"There is no command {name!r} any more. Write 'fedcdh {RENAMED_COMMANDS[name]}' instead."
+        near = get_close_matches(name, self.entries, n=1)
+        advice = f"Did you mean {near[0]!r}?" if near else "The commands are listed by --help."
+        return f"There is no command {name!r}. {advice}"
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the options and one line per command; no command is imported for it."""

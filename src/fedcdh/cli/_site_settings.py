@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,13 +50,15 @@ def open_ledger(given: Path | None) -> ReleaseLedger:
     return default_ledger() if given is None else ReleaseLedger(given)
 
 
-def open_gate(
-    given: Path | None, key: SigningKey | None, output: Output | None = None, *, dry_run: bool = False
-) -> ReleaseGate:
-    """Return the gate that records releases; the first time, say where the ledger is."""
-    ledger = open_ledger(given)
-    if dry_run:
-        return ReleaseGate(ledger, key, dry_run=True)
-    if output is not None and not os.path.lexists(ledger.path):
-        output.say(f"From now on, every release of this site is recorded in {ledger.path}")
-    return ReleaseGate(ledger, key)
+def open_gate(given: Path | None, key: SigningKey | None, *, dry_run: bool = False) -> ReleaseGate:
+    """Return the gate that records releases."""
+    return ReleaseGate(open_ledger(given), key, dry_run=dry_run)
+
+
+@contextmanager
+def announcing_ledger(gate: ReleaseGate, output: Output) -> Iterator[None]:
+    """Say where the ledger is after the first release, which creates it."""
+    is_new = not os.path.lexists(gate.ledger.path)
+    yield
+    if is_new and not gate.dry_run:
+        output.say(f"From now on, every release of this site is recorded in {gate.ledger.path}")

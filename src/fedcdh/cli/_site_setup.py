@@ -43,7 +43,7 @@ def set_up_site(plan: Path, client: str, out: Output, options: SiteOptions) -> S
     """Read all that the options name; policy and key have to agree with the plan."""
     policy = load_policy(options.policy, options.no_disclosure_control, out)
     signing = load_signing_key(options.key, out)
-    gate = open_gate(options.ledger, signing, out, dry_run=options.dry_run)
+    gate = open_gate(options.ledger, signing, dry_run=options.dry_run)
     own_names = read_own_columns(options.column_map)
     study, signer = read_study(plan)
     check_invitation(study, signer, ReleaseContext(client, policy, own_names), signing)

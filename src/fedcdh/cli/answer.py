@@ -65,6 +65,7 @@ def answer_command(
     from fedcdh.cli._inputs import naming_file
     from fedcdh.cli._keys import find_signer
     from fedcdh.cli._outputs import check_replaceable, default_file_name, refuse_input_as_output, write_signed
+    from fedcdh.cli._site_settings import announcing_ledger
     from fedcdh.cli._site_setup import SiteOptions, set_up_site
     from fedcdh.messages.round_files import ANSWER_SUFFIX, MAX_TEXT_BYTES, AnswerMessage, pack_answer, request_from_json
     from fedcdh.privacy.ledger.gate import spent_round_budget
@@ -79,7 +80,7 @@ def answer_command(
         site.policy.check_request(find_signer(request, content, "request"))
     target = output or default_file_name(client, ANSWER_SUFFIX.format(asked.number))
     spent = spent_round_budget(site.gate.ledger.entries(), found)
-    with out.progress("answer") as advance:
+    with announcing_ledger(site.gate, out), out.progress("answer") as advance:
         source = open_data(files, column_map, build_csv_style(delimiter, decimal, encoding, missing), advance)
         refuse_input_as_output(target, [plan, request, *(file.path for file in source.files)])
         check_replaceable(target, "answer")

@@ -10,6 +10,7 @@ import typer
 from fedcdh.cli._console import Output
 from fedcdh.cli._errors import report_errors
 from fedcdh.cli._options import AsJson, Quiet
+from fedcdh.errors import SummaryFormatError
 
 MAX_FILE_BYTES = 1 << 31
 """Bytes of a summary that is inspected without a plan."""
@@ -55,6 +56,13 @@ def inspect_command(
             _descriptions.describe_profile(out, file, content)
         elif is_aggregate(content):
             _descriptions.describe_aggregate(out, file, content, plan, numbers)
+        elif not _is_container(content):
+            raise SummaryFormatError("This is not a file of fedcdh. Expected a summary, a sum, a profile or a plan.")
         else:
             refuse_running_sum(content)
             _descriptions.describe_summary(out, file, content, plan, numbers)
+
+
+def _is_container(content: bytes) -> bool:
+    """Check that a JSON header follows the eight bytes of its length."""
+    return content[8:9] == b"{"

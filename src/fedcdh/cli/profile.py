@@ -91,7 +91,7 @@ def profile_command(
     """
     from fedcdh.cli._keys import load_signing_key
     from fedcdh.cli._outputs import check_replaceable, default_file_name, refuse_input_as_output, write_signed
-    from fedcdh.cli._site_settings import load_policy, open_gate
+    from fedcdh.cli._site_settings import announcing_ledger, load_policy, open_gate
     from fedcdh.cli._site_setup import read_own_columns
     from fedcdh.messages.profile_file import profile_to_json
     from fedcdh.messages.signing import key_fingerprint
@@ -100,10 +100,10 @@ def profile_command(
     out = Output(quiet, as_json)
     target = output or default_file_name(client, ".profile.json")
     rules, signing = load_policy(policy, no_disclosure_control, out), load_signing_key(key, out)
-    gate = open_gate(ledger, signing, out, dry_run=dry_run)
+    gate = open_gate(ledger, signing, dry_run=dry_run)
     own = read_own_columns(column_map)
     names, kinds, draft = _choose_columns(variables, kind, plan, rules, own)
-    with out.progress("profile") as advance:
+    with announcing_ledger(gate, out), out.progress("profile") as advance:
         source = open_data(files, column_map, build_csv_style(delimiter, decimal, encoding, missing), advance)
         refuse_input_as_output(target, [file.path for file in source.files])
         check_replaceable(target, "profile")

@@ -153,10 +153,11 @@ def _summarizer(
 ) -> Callable[[], tuple[Summary, bool]]:
     """Return the function that computes this site's summary, called only in the round that needs it."""
     from fedcdh._runtime.cpu_count import default_workers
+    from fedcdh.cli._site_settings import announcing_ledger
     from fedcdh.privacy.releases import ReleaseContext, release_summary
 
     def summarize() -> tuple[Summary, bool]:
-        with out.progress("secure-sum") as advance:
+        with announcing_ledger(site.gate, out), out.progress("secure-sum") as advance:
             threads = workers or default_workers(site.study.plan.layout.n_columns)
             context = ReleaseContext(client, site.policy, site.own_names, site.gate, max_missing_share, threads)
             summary, _ = release_summary(open_rows(advance), site.study.plan, context, masked=True)

@@ -90,6 +90,7 @@ def summarize_command(
     from fedcdh.cli._bootstrap_files import find_replicates, refuse_replicate_name, replicate_paths
     from fedcdh.cli._keys import describe_signature
     from fedcdh.cli._outputs import check_replaceable, default_file_name, refuse_input_as_output
+    from fedcdh.cli._site_settings import announcing_ledger
     from fedcdh.cli._site_setup import SiteOptions, set_up_site
     from fedcdh.privacy.releases import ReleaseContext, release_summary
 
@@ -105,7 +106,7 @@ def summarize_command(
             "This plan has distributed noise, which only a secure sum can add up. Take part with "
             "`fedcdh secure-sum join`."
         )
-    with out.progress("summarize") as advance:
+    with announcing_ledger(site.gate, out), out.progress("summarize") as advance:
         source = open_data(files, column_map, build_csv_style(delimiter, decimal, encoding, missing), advance)
         for path in (target, *replicate_paths(target, bootstrap)):
             refuse_input_as_output(path, [plan, *(file.path for file in source.files)])
