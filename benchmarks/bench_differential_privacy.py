@@ -33,8 +33,9 @@ from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
 from fedcdh.summaries.dp_parameters import PRODUCT_STEPS, DPParameters
 from fedcdh.summaries.features import bounded
 from fedcdh.summaries.noisy_moments import NoisyMoments
-from fedcdh.summaries.plan import Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary
+from fedcdh.summaries.variables import Continuous
 
 ALPHA, DELTA, VARIABLES, CLIENTS = 0.05, 1e-5, 6, 5
 ROWS, EPSILONS = (1000, 10_000, 100_000), (0.5, 1.0, 2.0, 4.0, 8.0)

@@ -33,7 +33,8 @@ from fedcdh.messages.signing import SigningKey, sign
 from fedcdh.messages.study_file import Study
 from fedcdh.messages.summary_file import SummaryMessage, max_summary_bytes, pack_summary
 from fedcdh.summaries.accumulator import summarize
-from fedcdh.summaries.plan import Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Continuous
 
 SMALL, LARGE = 6, 660
 """Variables: files of 5 kB and of 47 MB."""

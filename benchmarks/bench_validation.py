@@ -24,9 +24,10 @@ from fedcdh.errors import FedCDHError
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan, Variable
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary
 from fedcdh.summaries.validation import validate_summary
+from fedcdh.summaries.variables import Categorical, Continuous, Variable
 
 Rng = np.random.Generator
 Table = dict[str, np.ndarray]

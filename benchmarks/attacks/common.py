@@ -15,8 +15,9 @@ from fedcdh.privacy.releases import ReleaseContext, release_summary
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.features import FeatureFamily, Hermite
-from fedcdh.summaries.plan import Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary
+from fedcdh.summaries.variables import Continuous
 
 Array = npt.NDArray[np.float64]
 Rng = np.random.Generator

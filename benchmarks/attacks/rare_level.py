@@ -16,8 +16,9 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.attacks.common import Array, Attacker, Rng, Table, descend, plan_of, refusal_of, summary_of
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary
+from fedcdh.summaries.variables import Categorical, Continuous
 
 LABEL = "yes"
 

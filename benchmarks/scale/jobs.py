@@ -13,10 +13,11 @@ from fedcdh.evaluation.simulation import Simulation, simulate
 from fedcdh.messages.summary_file import SummaryMessage, pack_summary, unpack_summary
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.features import Fourier, Hermite
-from fedcdh.summaries.plan import Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.profiles import profile
 from fedcdh.summaries.summary import Summary
 from fedcdh.summaries.validation import admit_summaries
+from fedcdh.summaries.variables import Continuous
 
 FIRST_SEED = 1000
 PART = 1 << 15  # rows of the table that comes again and again, so that rows cost no memory

@@ -31,9 +31,10 @@ if TYPE_CHECKING:
     from fedcdh.summaries.accumulator import summarize
     from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
     from fedcdh.summaries.features import Fourier, Hermite
-    from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+    from fedcdh.summaries.plan import StudyPlan
     from fedcdh.summaries.profiles import Profile, profile
     from fedcdh.summaries.summary import Summary
+    from fedcdh.summaries.variables import Categorical, Continuous
 
     __version__: str
 
@@ -74,9 +75,9 @@ __all__ = [
 _HOMES = {
     "DOMAIN": "fedcdh.protocols",
     "Aggregate": "fedcdh.summaries.aggregation",
-    "Categorical": "fedcdh.summaries.plan",
+    "Categorical": "fedcdh.summaries.variables",
     "Cohort": "fedcdh.summaries.aggregation",
-    "Continuous": "fedcdh.summaries.plan",
+    "Continuous": "fedcdh.summaries.variables",
     "CsvStyle": "fedcdh.data.readers",
     "Discovery": "fedcdh.discovery.result",
     "Drift": "fedcdh.discovery.drift",

@@ -10,8 +10,9 @@ import pytest
 from fedcdh.data.sources import TableSource, to_source
 from fedcdh.errors import DataError
 from fedcdh.summaries.accumulator import summarize
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.profiles import profile
+from fedcdh.summaries.variables import Categorical, Continuous
 
 PLAN = StudyPlan((Continuous("x", 3.0, 1e5), Categorical("g", ("a", "b"))), ("north", "south"))
 

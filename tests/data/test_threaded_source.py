@@ -12,7 +12,8 @@ from fedcdh.data.sources import TableSource, to_source
 from fedcdh.data.threaded_source import ThreadedSource
 from fedcdh.errors import DataError, SettingsError
 from fedcdh.summaries.accumulator import summarize
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical, Continuous
 
 
 def many_rows(count: int = 6000) -> dict[str, np.ndarray]:

@@ -23,7 +23,8 @@ from benchmarks.scale.page import (
 )
 from benchmarks.scale.peers import CASES, PeerRatio, describe_faster
 from fedcdh.summaries.accumulator import summarize
-from fedcdh.summaries.plan import Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Continuous
 
 DOCS = Path(__file__).parents[2] / "docs"
 

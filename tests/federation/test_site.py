@@ -46,7 +46,8 @@ from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.ledger.gate import ReleaseGate, spent_round_budget
 from fedcdh.privacy.ledger.ledger_file import LEDGER_FILE_NAME, ReleaseLedger
 from fedcdh.summaries.joint import JointRequest, RoundBudget
-from fedcdh.summaries.plan import Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Continuous
 
 
 def test_the_own_names_of_a_site_do_not_leave(tmp_path):

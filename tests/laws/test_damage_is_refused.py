@@ -23,8 +23,9 @@ from fedcdh._io.strict_json import to_canonical_json
 from fedcdh.errors import FedCDHError, SignatureError, SummaryFormatError
 from fedcdh.messages.signing import SigningKey, sign, verify
 from fedcdh.messages.summary_file import SummaryMessage, pack_summary, read_summary_header, unpack_summary
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import GRID, Summary
+from fedcdh.summaries.variables import Categorical, Continuous
 
 resource = pytest.importorskip("resource", reason="limits of memory are those of POSIX")
 

@@ -20,7 +20,8 @@ from fedcdh.evaluation.demo import hospital_study
 from fedcdh.protocols import DOMAIN
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import add_up
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical, Continuous
 
 METHODS = ["constraint", "paper"]
 every_method = pytest.mark.parametrize("method", METHODS)

@@ -14,7 +14,8 @@ from fedcdh.messages.envelope import ANSWER, PROFILE, REFUSAL, SUMMARY, Envelope
 from fedcdh.messages.round_files import request_to_json
 from fedcdh.messages.study_file import Study
 from fedcdh.summaries.joint import JointRequest
-from fedcdh.summaries.plan import Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Continuous
 
 
 def test_a_site_that_is_online_goes_through_the_same_gate(tmp_path):

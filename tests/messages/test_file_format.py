@@ -27,8 +27,9 @@ from fedcdh.messages.signing import SigningKey, key_fingerprint, sign
 from fedcdh.messages.summary_file import SummaryMessage, pack_summary
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.features import Hermite
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import GRID, MAX_ROWS, Summary
+from fedcdh.summaries.variables import Categorical, Continuous
 
 PAGE = Path(__file__).parents[2] / "docs" / "file-format.md"
 PLAN = StudyPlan(

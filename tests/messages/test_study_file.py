@@ -21,7 +21,8 @@ from fedcdh.errors import KnowledgeError, PlanError
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.messages.study_file import FORMAT, MAX_CLIENTS, MAX_KNOWLEDGE_ENTRIES, Study
 from fedcdh.protocols import DOMAIN
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical, Continuous
 
 KEY = "ed25519:" + base64.b64encode(bytes(range(32))).decode()
 PLAN = StudyPlan(

@@ -31,8 +31,9 @@ from fedcdh.messages.summary_file import (
 )
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.features import Fourier, Hermite
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import GRID, MAX_ROWS, Summary
+from fedcdh.summaries.variables import Categorical, Continuous
 
 WIDTHS = {1: 5, 7: 5, 8: 6, 2047: 6, 2048: 7, 2**19 - 1: 7, 2**19: 8, MAX_ROWS: 8}
 """Bytes per entry at the ends of the ranges of rows."""

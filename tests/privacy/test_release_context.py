@@ -9,7 +9,8 @@ from fedcdh.messages.signing import SigningKey
 from fedcdh.messages.study_file import Study
 from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.release_context import ReleaseContext, check_invitation, invert_renames
-from fedcdh.summaries.plan import Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Continuous
 
 PLAN = StudyPlan((Continuous("age"),), ("north", "south"))
 

@@ -10,8 +10,9 @@ from fedcdh.summaries import summary as summary_module
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import add_up
 from fedcdh.summaries.features import Hermite
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import GRID, MAX_ROWS, Summary
+from fedcdh.summaries.variables import Categorical, Continuous
 
 
 def plan_for(family=Hermite(), clients=("north", "south")) -> StudyPlan:  # noqa: B008 (a value)

@@ -16,9 +16,10 @@ from fedcdh.errors import FedCDHError, SettingsError, SummaryError
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Aggregate, add_up
 from fedcdh.summaries.bootstrap import admit_replicates, bootstrap_summaries, check_replicate_count, validate_replicate
-from fedcdh.summaries.plan import Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary
 from fedcdh.summaries.validation import admit_summaries
+from fedcdh.summaries.variables import Continuous
 
 TABLES = studies.mixed(0, (300, 200, 150))
 

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from fedcdh.summaries import _order_statistics
 from fedcdh.summaries.accumulator import summarize
-from fedcdh.summaries.plan import Categorical, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.profiles import profile
+from fedcdh.summaries.variables import Categorical
 
 cuts = st.lists(st.integers(0, 40), max_size=5)
 

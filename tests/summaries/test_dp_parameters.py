@@ -33,7 +33,8 @@ from fedcdh.summaries.dp_parameters import (
 )
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.features import Fourier, Hermite
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical, Continuous
 
 
 @cache

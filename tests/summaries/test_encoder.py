@@ -14,8 +14,9 @@ from fedcdh.errors import DataError
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.encoder import Encoder, _arcsinh
 from fedcdh.summaries.features import Fourier, Hermite
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import GRID
+from fedcdh.summaries.variables import Categorical, Continuous
 
 
 @settings(deadline=None, max_examples=40)

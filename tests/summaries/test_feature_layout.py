@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fedcdh.summaries.features import Fourier
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical, Continuous
 
 PLAN = StudyPlan(
     (Continuous("age", 60.0, 15.0), Categorical("sex", ("f", "m"))), ("north", "south"), Fourier(5, 1.0, 7), 6.0

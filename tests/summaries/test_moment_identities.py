@@ -23,9 +23,10 @@ from fedcdh.errors import (
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.features import Fourier, Hermite
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary
 from fedcdh.summaries.validation import validate_summary
+from fedcdh.summaries.variables import Categorical, Continuous
 
 size = st.one_of(st.just(1.0), st.floats(0.1, 10), st.floats(1e-290, 1e290))
 

@@ -11,7 +11,8 @@ from fedcdh.summaries._moment_space import MAX_CELL_ERROR, MAX_CELLS, _cell_maxi
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.features import Fourier, Hermite
-from fedcdh.summaries.plan import Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Continuous
 
 number = st.one_of(st.floats(-5, 5), st.floats(-1e3, 1e3), st.floats(-1e100, 1e100), st.sampled_from([0.0, 1.0, 1e9]))
 

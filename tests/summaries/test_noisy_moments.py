@@ -10,7 +10,8 @@ from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import add_up
 from fedcdh.summaries.dp_parameters import CONSTANT_VARIANCE_RATIO, DPParameters
 from fedcdh.summaries.noisy_moments import NoisyMoments, _isotropic_transform, _orthonormal_contrasts
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical, Continuous
 
 PLAN = StudyPlan((Continuous("a"), Categorical("b", ("x", "y", "z"))), ("north",), clip=6, noise=DPParameters(1, 1e-6))
 

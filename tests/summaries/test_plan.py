@@ -15,7 +15,8 @@ from strategies import plans
 from fedcdh.errors import PlanError
 from fedcdh.protocols import DOMAIN
 from fedcdh.summaries.features import Fourier, Hermite
-from fedcdh.summaries.plan import MAX_COLUMNS, Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import MAX_COLUMNS, StudyPlan
+from fedcdh.summaries.variables import Categorical, Continuous
 
 
 @settings(deadline=None, max_examples=60)

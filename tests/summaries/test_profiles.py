@@ -12,8 +12,9 @@ from scipy import stats
 
 from fedcdh.discovery.api import discover
 from fedcdh.errors import DataError, PlanError
-from fedcdh.summaries.plan import Categorical, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.profiles import QUANTILES, merge_profiles, profile
+from fedcdh.summaries.variables import Categorical
 
 
 def test_a_table_with_a_hidden_letter_is_refused_by_name():

@@ -16,8 +16,9 @@ from fedcdh.summaries import accumulator as summing_module
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import add_up
 from fedcdh.summaries.features import Fourier, Hermite
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import GRID, MAX_ROWS, Summary
+from fedcdh.summaries.variables import Categorical, Continuous
 
 row = st.tuples(
     st.one_of(

@@ -26,9 +26,10 @@ from fedcdh.errors import (
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import add_up
 from fedcdh.summaries.features import Fourier, Hermite
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import MAX_ROWS, Summary
 from fedcdh.summaries.validation import admit_summaries, validate_summary
+from fedcdh.summaries.variables import Categorical, Continuous
 
 number = st.one_of(st.floats(-5, 5), st.floats(-1e3, 1e3), st.floats(-1e100, 1e100), st.sampled_from([0.0, 1.0, 1e9]))
 

@@ -10,7 +10,8 @@ import pytest
 from fedcdh._io.text import MAX_NAME_LENGTH
 from fedcdh.errors import PlanError
 from fedcdh.summaries.column_profiles import MAX_LEVELS
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical, Continuous
 
 
 def test_centre_and_spread_are_location_and_scale_unless_given():

@@ -13,8 +13,9 @@ from threadpoolctl import threadpool_info
 
 from fedcdh.data.sources import TableSource
 from fedcdh.messages.summary_file import SummaryMessage, pack_summary
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary
+from fedcdh.summaries.variables import Categorical, Continuous
 
 PLAN = StudyPlan(
     (

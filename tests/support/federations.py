@@ -28,7 +28,8 @@ from fedcdh.reporting.result_files import render_result_json
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import add_up
 from fedcdh.summaries.joint import JointRequest, LocalAnswerSource
-from fedcdh.summaries.plan import Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Continuous
 
 UNCONTROLLED = Policy(disclosure_control=False)
 

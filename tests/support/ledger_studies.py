@@ -17,7 +17,8 @@ from fedcdh.privacy.ledger import (
 from fedcdh.privacy.ledger.gate import ReleaseGate, spent_round_budget
 from fedcdh.privacy.releases import ReleaseContext, release_summary
 from fedcdh.summaries.joint import RoundBudget
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical, Continuous
 
 ROWS = 900
 

@@ -13,8 +13,9 @@ from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.dp_parameters import (
     DPParameters,
 )
-from fedcdh.summaries.plan import Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary
+from fedcdh.summaries.variables import Continuous
 
 CLIENTS = ("east", "north", "south")
 

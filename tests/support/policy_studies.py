@@ -7,7 +7,8 @@ import numpy as np
 from fedcdh.errors import DisclosureError
 from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.summaries.accumulator import summarize
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical, Continuous
 
 PLAN = StudyPlan((Continuous("x"), Categorical("g", ("a", "b")), Categorical("h", ("c", "d"))), ("north", "south"))
 

@@ -17,7 +17,8 @@ from scipy import stats
 from fedcdh.inference.batched_regression import JITTER
 from fedcdh.protocols import DOMAIN, Query
 from fedcdh.summaries.features import Hermite
-from fedcdh.summaries.plan import Categorical, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical
 
 GRID = 2**18
 Centring = Callable[[np.ndarray], np.ndarray]

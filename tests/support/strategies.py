@@ -10,7 +10,8 @@ from oracle import random_dag
 from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.protocols import DOMAIN
 from fedcdh.summaries.features import Fourier, Hermite
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical, Continuous
 
 PLAIN = st.text("abcxyz_0189", min_size=1, max_size=4)
 ODD = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=6)

@@ -16,9 +16,10 @@ from fedcdh.messages.summary_file import SummaryMessage, max_summary_bytes, pack
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Aggregate
 from fedcdh.summaries.encoder import GRID
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary
 from fedcdh.summaries.validation import admit_summaries
+from fedcdh.summaries.variables import Categorical, Continuous
 
 CLIENTS = tuple(f"site {letter}" for letter in "abcdefg")
 

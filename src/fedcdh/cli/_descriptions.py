@@ -21,9 +21,10 @@ from fedcdh.messages.summary_header import SummaryHeader
 from fedcdh.summaries.column_profiles import ColumnProfile
 from fedcdh.summaries.descriptives import descriptive_statistics, level_counts, summary_to_csv
 from fedcdh.summaries.dp_parameters import CONSTANT_VARIANCE_RATIO, PRODUCT_STEPS
-from fedcdh.summaries.plan import Categorical, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary
 from fedcdh.summaries.validation import validate_summary
+from fedcdh.summaries.variables import Categorical
 
 SUM_NOISE_RATIO = CONSTANT_VARIANCE_RATIO**0.5
 MAX_SHOWN = 20

@@ -20,8 +20,8 @@ from fedcdh._runtime.array_types import Array, Indices
 from fedcdh.errors import SettingsError
 from fedcdh.inference.batched_regression import Matrices, add_jitter, pillai_test, solve_regularized
 from fedcdh.summaries.aggregation import Aggregate, Cohort
-from fedcdh.summaries.plan import Categorical
 from fedcdh.summaries.summary import MAX_CONSTANT_VARIANCE
+from fedcdh.summaries.variables import Categorical
 
 Chosen = npt.NDArray[np.bool_]
 

@@ -80,7 +80,7 @@ def check_invitation(
 
     Examples
     --------
-    >>> from fedcdh.summaries.plan import Continuous, StudyPlan
+    >>> from fedcdh.summaries import Continuous, StudyPlan
     >>> study = Study(StudyPlan((Continuous("postcode"),), ("north", "south")))
     >>> check_invitation(study, None, ReleaseContext("north"))
     >>> policy = Policy(excluded_variables=frozenset({"postcode"}))

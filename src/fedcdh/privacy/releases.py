@@ -173,7 +173,7 @@ def release_summary(
 
     Examples
     --------
-    >>> from fedcdh.summaries.plan import Continuous
+    >>> from fedcdh.summaries import Continuous
     >>> rows = np.random.default_rng(0).normal(60, 15, 300)
     >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south"))
     >>> summary, replicates = release_summary({"age": rows}, plan, ReleaseContext("north"), replicates=1)
@@ -303,7 +303,7 @@ def release(
     Examples
     --------
     >>> import tempfile
-    >>> from fedcdh.summaries.plan import Continuous
+    >>> from fedcdh.summaries import Continuous
     >>> rows = np.random.default_rng(0).normal(60, 15, 300)
     >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south"))
     >>> ledger = Path(tempfile.mkdtemp()) / "releases.jsonl"
@@ -364,7 +364,7 @@ def release_answer(
 
     Examples
     --------
-    >>> from fedcdh.summaries.plan import Continuous
+    >>> from fedcdh.summaries import Continuous
     >>> draw = np.random.default_rng(0).standard_normal
     >>> plan = StudyPlan((Continuous("a"), Continuous("b")), ("north", "south"), max_rounds=1, max_bytes=10**6)
     >>> request = JointRequest(plan.fingerprint, 1, (("a", "b"),))

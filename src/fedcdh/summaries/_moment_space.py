@@ -26,7 +26,8 @@ from scipy.optimize import nnls
 from fedcdh._runtime.array_types import Array
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite
-from fedcdh.summaries.plan import Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Continuous
 
 Jets = Array
 """(orders, points, columns): functions at some points with their derivatives, or bounds on the sizes of these."""

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.features import bounded
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary
+from fedcdh.summaries.variables import Categorical, Continuous
 
 
 def descriptive_statistics(summary: Summary, plan: StudyPlan) -> dict[str, tuple[float, float]]:

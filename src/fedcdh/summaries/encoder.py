@@ -12,8 +12,10 @@ from fedcdh.data.labels import strip_zero_decimals
 from fedcdh.data.table import Table
 from fedcdh.errors import DataError
 from fedcdh.summaries.column_profiles import check_finite
+from fedcdh.summaries.feature_layout import POWER_COLUMNS
 from fedcdh.summaries.features import bounded
-from fedcdh.summaries.plan import POWER_COLUMNS, Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical, Continuous
 
 GRID = 1 << 18
 """Steps of the grid in [0, 1]. Rounding changes a feature by at most 2⁻¹⁹, far below what n rows can resolve."""

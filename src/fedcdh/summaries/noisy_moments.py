@@ -13,7 +13,8 @@ from fedcdh.errors import SettingsError
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 from fedcdh.summaries.dp_parameters import CONSTANT_VARIANCE_RATIO, PRODUCT_STEPS
 from fedcdh.summaries.features import bounded
-from fedcdh.summaries.plan import Categorical, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical
 
 MIN_SIGNAL_TO_NOISE = 4.0
 """A column is used if n times its variance under N(0, 1) is at least this multiple of σ; chosen on seeds below 1000."""

@@ -16,14 +16,10 @@ from fedcdh.data.sources import ColumnKind
 from fedcdh.errors import PlanError
 from fedcdh.protocols import DOMAIN
 from fedcdh.summaries.dp_parameters import MAX_NOISY_COLUMNS, DPParameters
-from fedcdh.summaries.feature_layout import POWER_COLUMNS as POWER_COLUMNS
 from fedcdh.summaries.feature_layout import FeatureLayout
 from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite, bounded
 from fedcdh.summaries.profiles import Profile, merge_profiles, profile
-from fedcdh.summaries.variables import Categorical as Categorical
-from fedcdh.summaries.variables import Continuous as Continuous
-from fedcdh.summaries.variables import Variable as Variable
-from fedcdh.summaries.variables import check_name
+from fedcdh.summaries.variables import Categorical, Continuous, Variable, check_name
 
 FORMAT = "fedcdh-plan-3"
 DEFAULT_FAMILY = Hermite()

@@ -13,7 +13,7 @@ from fedcdh.federation.planning.declaration import Declaration, VariableDeclarat
 from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
 from fedcdh.protocols import DOMAIN
 from fedcdh.summaries.features import Fourier, Hermite
-from fedcdh.summaries.plan import Categorical, Continuous
+from fedcdh.summaries.variables import Categorical, Continuous
 
 TEXT = """
 clients = ["north", "south", "coast"]

@@ -16,8 +16,8 @@ from fedcdh.federation.planning.label_consistency import find_disjoint_labels, f
 from fedcdh.federation.planning.study_from_profiles import plan_study
 from fedcdh.messages.profile_file import ProfileMessage
 from fedcdh.summaries.accumulator import summarize
-from fedcdh.summaries.plan import Categorical
 from fedcdh.summaries.profiles import profile
+from fedcdh.summaries.variables import Categorical
 
 
 def messages(labels: dict[str, str], rows: int = 60, name: str = "s") -> list[tuple[str, ProfileMessage]]:

@@ -15,8 +15,9 @@ from fedcdh.federation.planning.study_from_profiles import plan_study
 from fedcdh.messages.profile_file import ProfileMessage, profile_to_json
 from fedcdh.messages.study_file import Study
 from fedcdh.summaries.features import Fourier, Hermite
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.profiles import profile
+from fedcdh.summaries.variables import Categorical, Continuous
 
 KEY = "ed25519:" + base64.b64encode(bytes(range(32))).decode()
 

@@ -16,7 +16,8 @@ from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.protocols import Family
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Cohort, add_up
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical, Continuous
 
 LETTERS = np.array(list("pqrstu"))
 

@@ -30,7 +30,8 @@ from fedcdh.summaries.joint import (
     joint_terms,
 )
 from fedcdh.summaries.joint.request import payload_bytes
-from fedcdh.summaries.plan import Categorical, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical
 
 
 def p_values(draw, *, again: bool) -> float:

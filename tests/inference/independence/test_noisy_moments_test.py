@@ -25,7 +25,8 @@ from fedcdh.summaries.dp_parameters import (
     DPParameters,
 )
 from fedcdh.summaries.noisy_moments import NoisyMoments
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical, Continuous
 
 
 def test_without_noise_the_statistic_is_n_times_the_squared_partial_correlation():

@@ -37,9 +37,10 @@ from fedcdh.summaries.dp_parameters import (
 )
 from fedcdh.summaries.encoder import GRID, Encoder
 from fedcdh.summaries.integer_vectors import decode_aggregate, encode_summary, group_clients
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary
 from fedcdh.summaries.validation import admit_summaries, validate_summary
+from fedcdh.summaries.variables import Categorical, Continuous
 
 
 def test_the_same_bits_give_the_same_noise_and_others_another():

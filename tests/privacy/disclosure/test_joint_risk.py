@@ -11,7 +11,8 @@ from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.encoder import Encoder
 from fedcdh.summaries.joint import JointRequest, RoundBudget, answer_request
 from fedcdh.summaries.joint.encoder import JointEncoder
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical, Continuous
 
 BUDGET = {"max_rounds": 1, "max_bytes": 10**8}
 

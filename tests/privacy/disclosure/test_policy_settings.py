@@ -6,7 +6,8 @@ import pytest
 
 from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.disclosure.thresholds import DifferencingLimits, required_cell_count, required_rows
-from fedcdh.summaries.plan import Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Continuous
 
 PLAN = StudyPlan((Continuous("x"), Continuous("y")), ("north",))
 

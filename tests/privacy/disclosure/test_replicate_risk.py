@@ -15,7 +15,8 @@ from fedcdh.privacy.disclosure.row_scan import ScanOptions, scan_rows
 from fedcdh.privacy.disclosure.thresholds import required_cell_count, required_rows
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.bootstrap import bootstrap_summaries
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical, Continuous
 
 TABLES = studies.mixed(0, (120, 90, 60))
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from fedcdh.data.table import to_table
 from fedcdh.privacy.disclosure.small_cells import CellCounter, _format_value
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical, Continuous
 
 
 def test_values_that_are_many_in_one_part_or_in_all_together_are_many():

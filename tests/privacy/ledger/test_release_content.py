@@ -14,7 +14,8 @@ from fedcdh.privacy.ledger._release_content import (
 )
 from fedcdh.privacy.ledger.row_sketches import RowSketcher
 from fedcdh.summaries.accumulator import summarize
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical, Continuous
 
 VARIABLES = (Continuous("x"), Categorical("g", ("a", "b")), Categorical("h", ("c", "d")))
 TABLE = {"x": np.arange(40.0) / 40, "g": ["a", "b"] * 20, "h": ["c"] * 10 + ["d"] * 30}

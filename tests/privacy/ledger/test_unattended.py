@@ -15,7 +15,8 @@ from fedcdh.privacy.ledger.record import LedgerEntry, Release
 from fedcdh.privacy.ledger.unattended import check_same_content, check_unattended
 from fedcdh.privacy.releases import ReleaseContext, release_profile, release_summary
 from fedcdh.summaries.accumulator import summarize
-from fedcdh.summaries.plan import Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Continuous
 
 
 def summary_of(plan: int, digest: int = 0, kind: str = "summary", control: bool = True) -> Release:

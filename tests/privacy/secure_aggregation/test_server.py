@@ -25,8 +25,9 @@ from fedcdh.summaries.integer_vectors import (
     encode_summary,
     group_clients,
 )
-from fedcdh.summaries.plan import Categorical, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import MAX_ROWS, Summary
+from fedcdh.summaries.variables import Categorical
 
 
 @pytest.mark.parametrize("sites", [3, 10])

@@ -12,7 +12,8 @@ from fedcdh.messages.signing import SigningKey
 from fedcdh.messages.study_file import Study
 from fedcdh.privacy.secure_aggregation import terms as terms_module
 from fedcdh.privacy.secure_aggregation.terms import SecAggTerms
-from fedcdh.summaries.plan import Categorical, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical
 
 
 def test_two_sites_are_too_few():

@@ -11,7 +11,7 @@ from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.joint import (
     joint_terms,
 )
-from fedcdh.summaries.plan import Categorical
+from fedcdh.summaries.variables import Categorical
 
 
 @pytest.mark.parametrize("names", [("age", "dose"), ("age", "dose", "score"), ("age", "group"), ("group", "sex")])

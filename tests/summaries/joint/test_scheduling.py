@@ -14,7 +14,8 @@ from fedcdh.summaries.joint import (
     to_variable_set,
 )
 from fedcdh.summaries.joint.request import payload_bytes
-from fedcdh.summaries.plan import Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Continuous
 
 
 @settings(max_examples=50, deadline=None)

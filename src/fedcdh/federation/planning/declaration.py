@@ -18,7 +18,7 @@ from fedcdh.errors import PlanError
 from fedcdh.graphs.convert.knowledge import parse_knowledge
 from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
 from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite
-from fedcdh.summaries.plan import Categorical, Continuous, Variable
+from fedcdh.summaries.variables import Categorical, Continuous, Variable
 
 _FAMILIES: dict[str, type[Hermite] | type[Fourier]] = {"hermite": Hermite, "fourier": Fourier}
 

@@ -19,8 +19,9 @@ from fedcdh.messages.profile_file import ProfileMessage, profile_to_json
 from fedcdh.messages.study_file import Study
 from fedcdh.summaries.column_profiles import ColumnProfile
 from fedcdh.summaries.features import FeatureFamily
-from fedcdh.summaries.plan import DEFAULT_CLIP, DEFAULT_FAMILY, Categorical, StudyPlan, Variable
+from fedcdh.summaries.plan import DEFAULT_CLIP, DEFAULT_FAMILY, StudyPlan
 from fedcdh.summaries.profiles import Profile
+from fedcdh.summaries.variables import Categorical, Variable
 
 EMPTY_DECLARATION = Declaration()
 

@@ -16,7 +16,7 @@ from fedcdh.inference.evidence.multinomial import MultinomialScore
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.protocols import DOMAIN, Family
 from fedcdh.summaries.aggregation import Aggregate, Cohort
-from fedcdh.summaries.plan import Categorical
+from fedcdh.summaries.variables import Categorical
 
 LOG_PRIOR_CHANGE = -1.0
 """Log prior odds that a mechanism differs between clients."""

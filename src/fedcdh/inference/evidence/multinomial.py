@@ -41,7 +41,7 @@ from fedcdh._runtime.array_types import Array, Indices
 from fedcdh.inference.evidence.gaussian import GaussianScore
 from fedcdh.protocols import Family
 from fedcdh.summaries.aggregation import Aggregate, Cohort
-from fedcdh.summaries.plan import Categorical
+from fedcdh.summaries.variables import Categorical
 
 Key: TypeAlias = tuple[str, ...]  # a node and its categorical parents
 

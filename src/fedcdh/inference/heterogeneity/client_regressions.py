@@ -29,8 +29,8 @@ from fedcdh.inference.heterogeneity.residual_kurtosis import (
 from fedcdh.inference.orthonormal_basis import MIN_NEW_VARIANCE
 from fedcdh.summaries.aggregation import Cohort
 from fedcdh.summaries.encoder import GRID
-from fedcdh.summaries.plan import Categorical, Variable
 from fedcdh.summaries.summary import MAX_CONSTANT_VARIANCE
+from fedcdh.summaries.variables import Categorical, Variable
 
 ROUNDING_VARIANCE = 1 / (12 * GRID**2)
 """Variance that rounding to the grid adds to a value: no noise is taken to be smaller."""

@@ -18,7 +18,8 @@ from fedcdh._runtime.array_types import Array, Indices
 from fedcdh.inference.batched_regression import concatenate_columns, gather_blocks, solve_in_groups
 from fedcdh.protocols import DOMAIN, Answer, Query
 from fedcdh.summaries.aggregation import Cohort
-from fedcdh.summaries.plan import POWER_COLUMNS, Categorical
+from fedcdh.summaries.feature_layout import POWER_COLUMNS
+from fedcdh.summaries.variables import Categorical
 
 DomainFeatures = Callable[[Cohort], Array]
 """Features of the client index, one row per client."""

@@ -21,8 +21,9 @@ from fedcdh.data.table import Table
 from fedcdh.summaries.encoder import Encoder, encode_levels
 from fedcdh.summaries.joint.encoder import JointEncoder
 from fedcdh.summaries.joint.request import JointSummary, VariableSet
-from fedcdh.summaries.plan import Categorical, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary
+from fedcdh.summaries.variables import Categorical
 
 _BLOCK_ROWS = 2048
 _EIGENVALUE_TOLERANCE = 1e-12  # share of the largest eigenvalue of the scaled moments; below it is rounding error

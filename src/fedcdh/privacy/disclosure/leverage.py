@@ -37,8 +37,9 @@ from fedcdh._runtime.array_types import Array
 from fedcdh.data.columns import NumericColumn
 from fedcdh.data.table import Table
 from fedcdh.summaries.encoder import GRID, Encoder
-from fedcdh.summaries.plan import Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Integers, Summary
+from fedcdh.summaries.variables import Continuous
 
 _EIGENVALUE_TOLERANCE = 1e-12  # share of the largest eigenvalue of the scaled moments; below it is rounding error
 _UNSEEN_EIGENVALUE = 1e-13  # of a direction that no row has had so far: a row in it gets a high leverage

@@ -80,7 +80,7 @@ class RowScan:
     Examples
     --------
     >>> from fedcdh.data.table import to_table
-    >>> from fedcdh.summaries.plan import Continuous
+    >>> from fedcdh.summaries import Continuous
     >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north",))
     >>> scan = RowScan(plan, "north", ScanOptions())
     >>> scan.add(to_table({"age": [50, 61]}), Encoder(plan, "north"))
@@ -188,7 +188,7 @@ def scan_rows(table: Any, plan: StudyPlan, client: str, options: ScanOptions, *,
 
     Examples
     --------
-    >>> from fedcdh.summaries.plan import Continuous
+    >>> from fedcdh.summaries import Continuous
     >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south"))
     >>> scan_rows({"age": [50, 61, None]}, plan, "north", ScanOptions()).extremes.values
     {'age': array([50., 61.])}

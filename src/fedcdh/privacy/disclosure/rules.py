@@ -12,9 +12,10 @@ from itertools import combinations
 
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.features import Fourier
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.profiles import Profile
 from fedcdh.summaries.summary import Summary
+from fedcdh.summaries.variables import Categorical, Continuous
 
 MAX_SCALE_TO_SPREAD = 20.0
 """Largest ratio of a variable's scale to its spread; plans made from profiles stay below 10 by construction."""

@@ -28,7 +28,8 @@ from fedcdh._runtime.array_types import Array
 from fedcdh.data.columns import Column, NumericColumn
 from fedcdh.data.labels import strip_zero_decimals
 from fedcdh.data.table import Table
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical, Continuous
 
 Positions = npt.NDArray[np.intp]
 Counts = npt.NDArray[np.int64]

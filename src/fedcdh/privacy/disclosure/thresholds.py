@@ -9,9 +9,11 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from fedcdh.summaries.feature_layout import POWER_COLUMNS
 from fedcdh.summaries.joint import joint_terms
 from fedcdh.summaries.joint.request import VariableSet, count_entries
-from fedcdh.summaries.plan import POWER_COLUMNS, Categorical, Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical, Continuous
 
 MIN_ROWS = 100
 MIN_CELL_COUNT = 8

@@ -13,8 +13,9 @@ from fedcdh.privacy.ledger.record import ReleasedColumn
 from fedcdh.privacy.ledger.row_sketches import RowSketcher, ValueSketch
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.joint import JointSummary
-from fedcdh.summaries.plan import Categorical, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary
+from fedcdh.summaries.variables import Categorical
 
 LocalNames = Mapping[str, str]
 """From the study's names of variables to the site's own column names, where these differ."""

@@ -407,7 +407,7 @@ def spent_round_budget(earlier: Iterable[LedgerEntry], plan: StudyPlan) -> Round
 
     Examples
     --------
-    >>> from fedcdh.summaries.plan import Continuous
+    >>> from fedcdh.summaries import Continuous
     >>> spent_round_budget([], StudyPlan((Continuous("age"),), ("north",))).rounds
     0
     """

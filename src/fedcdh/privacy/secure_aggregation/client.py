@@ -139,7 +139,7 @@ class SecAggClient:
 
     Examples
     --------
-    >>> from fedcdh.summaries.plan import Continuous, StudyPlan
+    >>> from fedcdh.summaries import Continuous, StudyPlan
     >>> keys = {client: SigningKey.generate() for client in ("east", "north", "west")}
     >>> plan = StudyPlan((Continuous("age", 60, 15),), tuple(keys))
     >>> study = Study(plan, keys={client: key.public for client, key in keys.items()})

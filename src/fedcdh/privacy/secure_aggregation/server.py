@@ -51,7 +51,7 @@ class SecAggServer:
     --------
     >>> from fedcdh.messages.signing import SigningKey
     >>> from fedcdh.privacy.secure_aggregation.client import SecAggClient
-    >>> from fedcdh.summaries.plan import Continuous, StudyPlan
+    >>> from fedcdh.summaries import Continuous, StudyPlan
     >>> keys = {client: SigningKey.generate() for client in ("east", "north", "west")}
     >>> plan = StudyPlan((Continuous("age", 60, 15),), tuple(keys))
     >>> study = Study(plan, keys={client: key.public for client, key in keys.items()})

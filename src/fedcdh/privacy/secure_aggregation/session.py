@@ -65,7 +65,7 @@ class SessionFolder:
     Examples
     --------
     >>> import tempfile
-    >>> from fedcdh.summaries.plan import Continuous, StudyPlan
+    >>> from fedcdh.summaries import Continuous, StudyPlan
     >>> study = Study(StudyPlan((Continuous("age", 60, 15),), ("east", "north", "west")))
     >>> SessionFolder(Path(tempfile.mkdtemp()), study).request(SecAggTerms) is None
     True

@@ -46,7 +46,7 @@ class SecAggTerms(SecAggMessage):
     Examples
     --------
     >>> from fedcdh.messages.signing import SigningKey
-    >>> from fedcdh.summaries.plan import Continuous, StudyPlan
+    >>> from fedcdh.summaries import Continuous, StudyPlan
     >>> keys = {client: SigningKey.generate().public for client in ("east", "north", "south", "west")}
     >>> study = Study(StudyPlan((Continuous("age", 60, 15),), tuple(keys)), keys=keys)
     >>> SecAggTerms.of(study).threshold

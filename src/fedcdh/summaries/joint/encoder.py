@@ -23,7 +23,8 @@ from fedcdh.data.table import Table
 from fedcdh.errors import PlanError
 from fedcdh.summaries.encoder import GRID, continuous_values, encode_levels
 from fedcdh.summaries.features import Hermite
-from fedcdh.summaries.plan import Categorical, Continuous, StudyPlan, Variable
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical, Continuous, Variable
 
 MAX_SCALES = 8.0
 """Scales at which a value is clipped before it is multiplied: products of bounded values keep their digits."""

@@ -11,7 +11,8 @@ from fedcdh.errors import SettingsError
 from fedcdh.evaluation.experiments.definition import ExperimentCase
 from fedcdh.messages.summary_file import summary_file_size
 from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite
-from fedcdh.summaries.plan import Continuous, StudyPlan
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Continuous
 
 FLOAT64_BYTES = 8  # bytes of a float64
 FEATURE_FAMILIES = {"fedcdh-paper": Fourier, "fedcdh-evidence": Hermite}
