@@ -33,8 +33,8 @@ SHAPES: dict[str, Callable[[np.random.Generator, int], Array]] = {
 
 
 def make_sketch(values: Array, seed: int) -> row_sketches.ValueSketch:
-    (found,) = (hashed := row_sketches._KeyedHash(bytes([seed % 251]))).sketches(
-        hashed.columns([NumericColumn(values)])
+    (found,) = (hashed := row_sketches._KeyedHash(bytes([seed % 251]))).to_sketches(
+        hashed.hash_columns([NumericColumn(values)])
     )
     return found
 

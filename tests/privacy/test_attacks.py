@@ -108,7 +108,7 @@ def test_the_few_with_a_label_whose_number_is_no_spike_are_read_off_and_refused(
     assert any(found)
 
 
-def test_who_stands_out_is_read_off_and_refused():
+def test_a_row_of_high_leverage_is_read_off_and_refused():
     table = outlier.table_with_outlier(300, 6, [8.0], np.random.default_rng(0))
     leverage, errors = outlier.attack_outlier(table, 1)
     assert leverage > 0.99
@@ -116,7 +116,7 @@ def test_who_stands_out_is_read_off_and_refused():
     assert "high leverage by its value of 'v0'" in refusal_of(table, plan_of(table))
 
 
-def test_who_does_not_stand_out_is_not():
+def test_a_row_of_low_leverage_is_not_read_off():
     errors = [
         outlier.attack_outlier(outlier.table_with_outlier(300, 6, [2.5], np.random.default_rng(k)), 1)[1]
         for k in range(4)
@@ -124,7 +124,7 @@ def test_who_does_not_stand_out_is_not():
     assert np.sqrt(np.mean(np.square(errors))) > 0.5
 
 
-def test_who_stands_out_by_several_numbers_together_is_refused():
+def test_a_row_of_high_leverage_by_several_variables_is_refused():
     table = outlier.outlier_at_limit(300, 6, 5, 0.9895, 1)
     leverage, errors = outlier.attack_outlier(table, 5)
     assert leverage > 0.99 > max(outlier.leverage_of(table, [j]) for j in range(5))

@@ -187,7 +187,7 @@ def _with_domain(X: Any, domain: Any) -> tuple[Any, str | None]:
         )
     if len(labels) != table.rows:
         raise DataError(
-            f"domain has {len(labels)} names of clients for {table.rows} rows; expected one name per row; pass the name of a "
+            f"domain has {len(labels)} names for {table.rows} rows; expected one name per row; pass the name of a "
             "column, or as many names as X has rows",
             parameter="domain",
         )

@@ -75,7 +75,7 @@ def test_an_attack_that_works_is_refused(case):
     Policy(disclosure_control=False, max_rms_distance=1e9).check_summary(summary, plan, outermost)
 
 
-def test_ordinary_people_do_not_stand_out():
+def test_ordinary_rows_have_a_low_leverage():
     plan, table = plan_with(Continuous("age", 60, 10)), patients(75.0)
     summary, outermost = watched(table, plan)
     assert max(compute_leverages(summary, plan, outermost).values()) < 0.9
@@ -106,7 +106,7 @@ def largest_of_all(table, plan) -> float:
 
 
 @pytest.mark.parametrize("batch", [1, 7, 5000])
-def test_the_loneliest_of_all_rows_is_found_on_the_way_however_rows_come(batch):
+def test_the_row_with_the_highest_leverage_is_found_however_rows_come(batch):
     for seed in range(4):
         rng = np.random.default_rng(seed)
         age = rng.standard_t(3, 300)
@@ -123,7 +123,7 @@ def test_the_loneliest_of_all_rows_is_found_on_the_way_however_rows_come(batch):
         assert HighLeverageRows(plan.layout.n_columns, 0.5).largest(summarize(table, plan, "north")) == 0, seed
 
 
-def test_who_hides_in_every_variable_and_stands_out_by_all_is_refused():
+def test_a_row_with_a_high_leverage_in_all_variables_together_is_refused():
     rng = np.random.default_rng(5)
     common = rng.standard_normal(400)
     table = {name: common + 0.02 * rng.standard_normal(400) for name in "abc"}

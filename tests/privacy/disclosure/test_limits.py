@@ -68,7 +68,15 @@ def profile_findings(rows: int, values: int, people: int) -> int:
 
 @pytest.mark.parametrize(
     ("rows", "values", "people", "found"),
-    [(100, 100, 8, 0), (99, 99, 8, 1), (200, 99, 8, 1), (200, 100, 8, 0), (200, 0, 8, 0), (200, 200, 7, 1)],
+    [
+        (100, 100, 8, 0),
+        (99, 99, 8, 1),
+        (200, 99, 8, 1),
+        (200, 100, 8, 0),
+        (200, 0, 8, 0),
+        (200, 200, 7, 1),
+        (200, 200, 0, 0),
+    ],
 )
 def test_rows_values_and_levels_of_a_profile(rows, values, people, found):
     assert profile_findings(rows, values, people) == found
@@ -106,8 +114,12 @@ def test_distance_from_the_location():
 
 def test_values_in_partial_rows():
     Policy().check_partial_rows({"x": 0, "y": 8})
-    with pytest.raises(DisclosureError, match="'x' has 7 values in rows that lack another value"):
+    with pytest.raises(DisclosureError, match="'x' has 7 values in rows that lack another value, expected"):
         Policy().check_partial_rows({"x": 7, "y": 8})
+    with pytest.raises(
+        DisclosureError, match=r"'x' has 3 values .* \(and 1 other variables have few as well\), expected"
+    ):
+        Policy().check_partial_rows({"x": 3, "y": 7})
 
 
 PLAN = StudyPlan((Continuous("x"), Continuous("y"), Categorical("g", ("a", "b"))), ("north",))

@@ -52,7 +52,7 @@ def test_all_that_is_broken_is_said_at_once():
     assert "more" in refusal(Policy(), many, plan).splitlines()[-1]
 
 
-def test_research_turns_figures_off_and_nothing_else():
+def test_without_disclosure_control_lists_and_units_still_hold():
     research = Policy(disclosure_control=False)
     assert refusal(research, table(10, g=1, h=1, both=1)) == ""
     research.check_profile(profile(table(10, g=1, h=1, both=1), "north"))

@@ -135,7 +135,7 @@ def test_any_number_of_workers_gives_the_same_bytes_and_figures(tmp_path, monkey
 
 
 @pytest.mark.parametrize("odd", [0, 5999])
-def test_who_stands_out_is_found_whoever_sees_the_row(monkeypatch, odd):
+def test_a_row_of_high_leverage_is_found_by_any_worker(monkeypatch, odd):
     monkeypatch.setattr(threaded_source, "_MAX_PIECE_CELLS", 2500)
     data = many_rows()
     data["age"][odd], data["bmi"][odd], data["dose"][odd] = 500.0, 300.0, 3

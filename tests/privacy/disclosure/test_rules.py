@@ -73,12 +73,12 @@ def test_the_distance_is_that_of_the_rows():
         replace(PLAN, family=Hermite(4, 0.01)),
     ],
 )
-def test_a_plan_that_is_a_magnifying_glass_is_refused(glass):
+def test_a_plan_with_fine_resolution_is_refused(glass):
     with pytest.raises(DisclosureError, match="ask the coordinator why"):
         Policy().check_plan(glass)
 
 
-def test_plans_of_profiles_magnify_nothing():
+def test_plans_of_profiles_have_a_coarse_resolution():
     for seed in range(5):
         rng = np.random.default_rng(seed)
         values = {

@@ -70,7 +70,7 @@ def test_the_count_of_numbers_is_that_of_the_jacobian(variables, free):
     assert required_rows(wide) >= 2 * 12 * free / (12 * count)
 
 
-def test_rows_needed_are_those_of_the_research():
+def test_required_rows_are_those_of_the_documentation():
     """Six variables of five columns: h(dh + 3) − 2 = 163 from counting (one sum per variable comes twice)."""
     plan = StudyPlan(tuple(Continuous(f"x{k}") for k in range(6)), ("north",), Fourier(3))
     assert required_rows(plan) == 5 * (6 * 5 + 3) - 2

@@ -111,13 +111,13 @@ def test_labels_alone_are_compared_where_all_columns_are_the_same(tmp_path):
 
 
 @pytest.mark.parametrize("gone", [0, 400])
-def test_enough_new_rows_may_be_told_about(tmp_path, gone):
+def test_enough_new_rows_may_be_released(tmp_path, gone):
     gate = gate_in(tmp_path)
     assert not sent(table(), gate)
     assert not sent(joined(at(table(), slice(gone, None)), table(600, seed=9)), gate)
 
 
-def test_a_few_people_with_a_label_among_many_new_rows_are_not_told_about(tmp_path):
+def test_a_small_cell_among_many_new_rows_is_refused(tmp_path):
     gate, new = gate_in(tmp_path), table(600, seed=9)
     assert not sent(table(), gate)
     new["g"][:] = "x"
@@ -128,7 +128,7 @@ def test_a_few_people_with_a_label_among_many_new_rows_are_not_told_about(tmp_pa
     assert not sent(joined(table(), new), gate)
 
 
-def test_a_few_people_with_a_pair_of_labels_among_many_new_rows_are_not_told_about(tmp_path):
+def test_a_small_pair_of_levels_among_many_new_rows_is_refused(tmp_path):
     plan = replace(PLAN, variables=(*PLAN.variables, Categorical("h", ("u", "v"))))
     least, rng = required_cell_count(plan), np.random.default_rng(8)
     for off in (-1, 0):
@@ -143,7 +143,7 @@ def test_a_few_people_with_a_pair_of_labels_among_many_new_rows_are_not_told_abo
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
 @pytest.mark.parametrize(("more", "refused"), [(0, False), (1, True), (60, True), (200, False)])
-def test_rows_that_three_releases_tell_about_are_none_or_many(tmp_path, order, more, refused):
+def test_rows_in_only_one_of_three_releases_are_none_or_many(tmp_path, order, more, refused):
     gate, rows = gate_in(tmp_path), table(2 * ROWS + more)
     years = [slice(0, ROWS), slice(ROWS, 2 * ROWS), slice(None)]
     *before, last = (sent(at(rows, years[place]), gate) for place in order)
@@ -153,7 +153,7 @@ def test_rows_that_three_releases_tell_about_are_none_or_many(tmp_path, order, m
     assert count(gate) == 3 - refused
 
 
-def test_numbers_told_by_all_plans_about_the_same_rows_add_up(tmp_path):
+def test_numbers_released_by_all_plans_about_the_same_rows_add_up(tmp_path):
     """As many plans as the rows hold, by the rule of one: n ≥ 2 ΣF/d."""
     gate, each = gate_in(tmp_path), information_loads(PLAN, ROWS)["a"]
     for turn in range(int(1 / each)):

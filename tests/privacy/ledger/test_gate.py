@@ -69,7 +69,7 @@ def test_answers_in_further_rounds_count_on_top_of_copies(tmp_path):
             assert count(gate) == 2
 
 
-def test_whoever_only_asks_is_told_the_same_and_nothing_is_noted(tmp_path):
+def test_a_dry_run_refuses_the_same_and_records_nothing(tmp_path):
     gate = gate_in(tmp_path)
     asking = ReleaseGate(gate.ledger, dry_run=True)
     assert not sent(table(), asking)

@@ -25,7 +25,7 @@ from fedcdh.privacy.ledger.row_sketches import N_BUCKETS
 from fedcdh.summaries.variables import Categorical
 
 
-def test_what_never_left_is_withdrawn_and_counts_no_more(tmp_path):
+def test_a_withdrawn_release_counts_no_more(tmp_path):
     gate = gate_in(tmp_path)
     assert not sent(table(), gate)
     corrected = at(table(), slice(1, None))
@@ -90,7 +90,7 @@ def test_bytes_of_sketches_are_noticed_as_well(tmp_path):
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b"{"])
 @pytest.mark.parametrize("which", ["path", "head"])
-def test_nobody_is_told_to_name_another_ledger_where_this_one_was_damaged(tmp_path, which, content):
+def test_a_damaged_ledger_is_restored_and_not_replaced(tmp_path, which, content):
     ledger = book(tmp_path)
     getattr(ledger, which).write_bytes(content)
     with pytest.raises(LedgerError, match="restore a backup of both files") as refused:

@@ -307,7 +307,7 @@ LIES = {
     [(stage, lie) for stage, lies in LIES.items() for lie in lies],
     ids=lambda one: getattr(one, "__name__", one),
 )
-def test_a_lie_of_the_server_is_refused_and_changes_nothing(stage, lie):
+def test_a_false_request_is_refused_and_changes_nothing(stage, lie):
     course = Course.until(stage)
     request = lie(course)
     before = course.room.states[VICTIM]
