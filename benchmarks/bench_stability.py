@@ -83,7 +83,8 @@ def show_row_stability(seeds: range, replicates: int, methods: Sequence[str]) ->
         f"share of runs with an edge, d = 6, K = 5, n = 200, {replicates} replicates, seeds {seeds.start}:{seeds.stop}"
     )
     print(
-        f"{'model':9}{'method':12}{'pair':20}{'pairs':>7}{'replicates':>12}{'new rows':>10}{'in 9 of 10 replicates':>23}"
+        f"{'model':9}{'method':12}{'pair':20}{'pairs':>7}"
+        f"{'replicates':>12}{'new rows':>10}{'in 9 of 10 replicates':>23}"
     )
     for method, model in product(methods, ("linear", "general")):
         found = [record for seed in seeds for record in replicate_shares(seed, model, method, replicates)]

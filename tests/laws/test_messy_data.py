@@ -109,7 +109,7 @@ def test_twenty_levels(method):
 def test_too_many_levels_are_refused():
     tables = with_column(base(sizes=(150, 150)), "id", lambda k, table, rng: [f"p{i}" for i in range(150)])
     with pytest.raises(
-        DataError, match=r"'id' has more than 100 different labels at client 'site0'.*group them, or leave it out"
+        DataError, match=r"'id' has more than 100 levels at client 'site0'.*group the levels, or leave the column out"
     ):
         discover(tables)
 

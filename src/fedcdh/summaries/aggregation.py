@@ -90,12 +90,12 @@ class Cohort:
                 f"found clients {sorted(times)}; expected some of {', '.join(self.clients)}; pass names of these "
                 "clients"
             )
-        copies = [
+        resampled = [
             replace(summaries[client], clients=(client if number == 1 else f"{client}\n{number}",))
             for client in times
             for number in range(1, times[client] + 1)
         ]
-        return Cohort(self.plan, tuple(sorted(copies, key=lambda summary: summary.clients)))
+        return Cohort(self.plan, tuple(sorted(resampled, key=lambda summary: summary.clients)))
 
     @property
     def means(self) -> Array:
