@@ -56,7 +56,7 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
     max_missing_share : float, default 0.5
         The largest share of a client's rows that may be left out because a value is missing.
     seed : int, default 0
-        Seed of everything that is random in the method.
+        Seed of the random features of "paper", and of the search of "evidence" where there are many variables.
     n_jobs : int, optional
         How many workers answer the queries of "constraint", -1 for one per processor. Default 1.
 

@@ -30,7 +30,7 @@ MechanismModel = Literal["linear", "general"]
 
 @dataclass(frozen=True)
 class Dialect:
-    """Choose one reading of the recipe, where the paper's text and its authors' program differ.
+    """One reading of the paper's recipe, where its text and the authors' program differ.
 
     Parameters
     ----------

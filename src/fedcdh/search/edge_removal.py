@@ -30,7 +30,7 @@ class PriorFindings:
 
 
 class RemovalRule(Protocol):
-    """Choose the separation that removes each pair, among those that one level of the search has found."""
+    """A rule that chooses the separation that removes each pair, among those found at one level of the search."""
 
     def __call__(self, separations: Iterable[Answer], so_far: PriorFindings, /) -> Mapping[Pair, Answer]:
         """Return the pairs to remove, each with its separation."""

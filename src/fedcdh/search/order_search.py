@@ -172,7 +172,7 @@ class _OrderResult(NamedTuple):
 
 
 class _OrderSearch:
-    """Move variables in orders; remember the parents that each chooses from the available nodes."""
+    """A search that moves variables in orders, and remembers the parents that each chooses from the available nodes."""
 
     def __init__(self, space: ParentSpace, scores: ScoreCache) -> None:
         self._space, self._scores = space, scores

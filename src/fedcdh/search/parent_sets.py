@@ -157,7 +157,7 @@ class ParentSpace:
 
 
 class ScoreCache:
-    """Compute the score of each family once and remember it, rounded to a grid.
+    """The scores of families, each computed once and rounded to a grid.
 
     Scores grow with the rows, and so does their rounding error. On a grid, sums and differences of scores are exact:
     what is higher in one order of summation is higher in all of them, and no search runs in a cycle. The first scores

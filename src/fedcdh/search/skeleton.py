@@ -208,7 +208,7 @@ class _SearchState:
 
 @dataclass(frozen=True)
 class _LevelRules:
-    """Decide which queries a level has, and which edges its answers may remove."""
+    """The rules of a level: which queries it has, and which edges its answers may remove."""
 
     alpha: float
     knowledge: Knowledge

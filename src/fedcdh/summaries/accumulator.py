@@ -55,6 +55,16 @@ def summarize(table: Any, plan: StudyPlan, client: str, *, max_missing_share: fl
     SettingsError
         If `max_missing_share` is not a share.
 
+    See Also
+    --------
+    release : The summary as a file, checked by the policy and the ledger of the site.
+    discover_from : The graph from the summaries of all clients.
+
+    Notes
+    -----
+    A summary is not anonymous, and this function checks no policy. With the features φ of a row and a constant 1 among
+    them, it is the matrix Σ φφᵀ over all complete rows.
+
     Examples
     --------
     >>> from fedcdh.summaries import Continuous, StudyPlan

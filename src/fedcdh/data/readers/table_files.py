@@ -34,7 +34,7 @@ ReadProgress: TypeAlias = Callable[[int, float], None]
 
 
 class TableFile(Protocol):
-    """Give the rows of one file, with the names that the file uses."""
+    """The rows of one file, with the names that the file uses."""
 
     @property
     def path(self) -> Path:
@@ -121,7 +121,7 @@ def _open_table_file(path: Path, style: CsvStyle) -> TableFile:
 
 @dataclass(frozen=True)
 class TableFiles:
-    r"""Read files with the same columns one after the other, as one `TableSource`.
+    r"""Files with the same columns, read one after the other as one `TableSource`.
 
     Parameters
     ----------

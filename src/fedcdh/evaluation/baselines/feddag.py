@@ -51,7 +51,7 @@ MechanismKind = Literal["mlp", "linear", "weights"]
 
 @dataclass(frozen=True)
 class FedDagTraining:
-    """Say how clients train, and how the server removes cycles.
+    """The settings of FedDAG: how clients train, and how the server removes cycles.
 
     `steps` are taken between two evaluations of h. The server averages after every `local_steps` of them, and after the
     last. α is raised at most `updates` times. ρ starts at `rho` and grows by the factor `growth` whenever h has not

@@ -29,7 +29,7 @@ class MechanismGradient(NamedTuple):
 
 
 class MaskedMechanism(Protocol):
-    """Predict all variables at one client."""
+    """The predictor of all variables at one client."""
 
     def initial(self, generator: np.random.Generator) -> npt.NDArray[Any]: ...
 

@@ -126,7 +126,7 @@ def scale_within_domains(columns: ColumnArrays) -> ColumnArrays:
 
 @dataclass(frozen=True)
 class StudyRecipe:
-    """Say how a study is made from the files of one data set."""
+    """The recipe of a study: how it is made from the files of one data set."""
 
     source: str
     prepare: Callable[[ColumnArrays], ColumnArrays] = keep_columns

@@ -86,7 +86,7 @@ def signed_rank_p_value(ours: Sequence[float], theirs: Sequence[float]) -> float
 
 @dataclass(frozen=True)
 class PairedComparison:
-    """Compare our method with a baseline on the instances that both have."""
+    """A comparison of our method with a baseline on the instances that both have."""
 
     baseline: str
     pairs: int

@@ -26,7 +26,7 @@ CohortPair = tuple[Cohort, Arrow]
 
 
 class DirectionAccuracy:
-    """Measure the share of pairs that a form of the principle directs rightly."""
+    """The share of pairs that a form of the principle directs rightly."""
 
     measures = ("right",)
 

@@ -36,7 +36,7 @@ VARIABLE_NAMES = ("x", "y", "z")
 
 
 class RejectionRate:
-    """Measure the share of simulations whose p-value is below 0.05."""
+    """The share of simulations whose p-value is below 0.05."""
 
     measures = ("rejected",)
 

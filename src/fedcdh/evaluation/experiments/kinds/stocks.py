@@ -41,7 +41,7 @@ class StockInstance:
 
 
 class StockGraphs:
-    """Measure edges within sectors, and known directions."""
+    """The number of edges within sectors, and of known directions."""
 
     measures = ("edges", "within_sector", "known_adjacent", "known_directed", "bytes_up")
 
