@@ -32,7 +32,7 @@ class Knowledge:
     required : iterable of (str, str), default ()
         Arrows (tail, head) that must be in the graph.
     forbidden : iterable of (str, str), default ()
-        Arrows that must not be in the graph. An arrow forbidden in both directions excludes the edge.
+        Arrows that must not be in the graph. If both directions are forbidden, there is no edge.
     tiers : iterable of iterables of str, default ()
         Groups of variables, from early to late; no arrow leads to an earlier tier. A variable in no tier is free.
     forbid_within_tier : iterable of int, default ()
