@@ -103,3 +103,17 @@ def test_epsilon_counts_where_rows_are_shared():
     entries = [LedgerEntry(1, "", one) for one in spent]
     assert spent_epsilon(release("noisy", a=values), entries) == 0.5
     assert spent_epsilon(release("noisy", a=values + 1000), entries) == 0
+
+
+def test_the_load_of_a_single_release_is_for_the_policy():
+    assert not is_refused(release(load=2.0, a=np.arange(50.0)))
+
+
+@pytest.mark.parametrize(("count", "more"), [(20, False), (21, True)])
+def test_twenty_findings_are_listed(count, more):
+    values = np.arange(50.0)
+    earlier = [LedgerEntry(n, "2026-01-01", release(a=np.delete(values, n))) for n in range(count)]
+    with pytest.raises(DisclosureError) as refused:
+        check_differencing(release(a=values), earlier, LIMITS)
+    assert ("\n- and 1 more" in str(refused.value)) == more
+    assert str(refused.value).count("1 or a few more rows changed") == 20
