@@ -8,7 +8,7 @@ import pytest
 from fedcdh.data.table import to_table
 from fedcdh.errors import DisclosureError
 from fedcdh.privacy.disclosure.thresholds import DifferencingLimits
-from fedcdh.privacy.ledger.differencing import ReleasePair, check_differencing, spent_epsilon
+from fedcdh.privacy.ledger.differencing import ReleasePair, _list_numbers, check_differencing, spent_epsilon
 from fedcdh.privacy.ledger.record import LedgerEntry, Release, ReleasedColumn
 from fedcdh.privacy.ledger.row_sketches import RowSketcher, ValueSketch
 
@@ -115,5 +115,11 @@ def test_twenty_findings_are_listed(count, more):
     earlier = [LedgerEntry(n, "2026-01-01", release(a=np.delete(values, n))) for n in range(count)]
     with pytest.raises(DisclosureError) as refused:
         check_differencing(release(a=values), earlier, LIMITS)
-    assert ("\n- and 1 more" in str(refused.value)) == more
+    assert ("\n- and " in str(refused.value)) == more
     assert str(refused.value).count("1 or a few more rows changed") == 20
+
+
+def test_five_numbers_are_listed():
+    assert _list_numbers([3]) == "release 3"
+    assert _list_numbers([1, 2, 3, 4, 5]) == "releases 1, 2, 3, 4, 5"
+    assert _list_numbers([1, 2, 3, 4, 5, 6]) == "releases 1, 2, 3, 4, 5 and 1 more"
