@@ -51,7 +51,7 @@ class ClientNode:
         Opens the rows; called for every answer.
     policy : Policy
         The rules of disclosure control.
-    own : mapping of str
+    local_names : mapping of str
         From the names of the study to the column names of the site, where they differ.
     variables : sequence of str, optional
         Variables offered if the coordinator names none. By default all columns.
@@ -82,7 +82,7 @@ class ClientNode:
     client: str
     rows: Callable[[], Any]
     policy: Policy = field(default_factory=Policy)
-    own: Mapping[str, str] = field(default_factory=dict)
+    local_names: Mapping[str, str] = field(default_factory=dict)
     variables: Sequence[str] | None = None
     key: SigningKey | None = None
     max_missing_share: float = 0.5
@@ -157,7 +157,7 @@ class ClientNode:
 
     def _context(self, workers: int = 1) -> ReleaseContext:
         """Return the rules for every release of this client."""
-        return ReleaseContext(self.client, self.policy, self.own, self.gate, self.max_missing_share, workers)
+        return ReleaseContext(self.client, self.policy, self.local_names, self.gate, self.max_missing_share, workers)
 
     def _send_answer(self, envelope: Envelope) -> bytes:
         """Answer an adaptive round, within the budget of the plan and about the rows of its summary."""

@@ -81,7 +81,7 @@ def read_site_config(path: str | Path) -> ClientNode:
         client=found["client"],
         rows=lambda: open_tables(data, rename=renames or None, style=style),
         policy=_read_policy(found, here),
-        own=invert_renames(renames),
+        local_names=invert_renames(renames),
         variables=variables,
         key=key,
         max_missing_share=expect_number(found.get("max_missing_share", 0.5), "max_missing_share", refuse=_config_error),

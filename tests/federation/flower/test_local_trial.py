@@ -16,6 +16,7 @@ from fedcdh.data.readers import open_tables
 from fedcdh.discovery.api import discover
 from fedcdh.federation.flower.app_folder import write_app
 from fedcdh.federation.flower.local_trial import LocalTrial
+from fedcdh.privacy.ledger.ledger_file import LEDGER_FILE_NAME, ReleaseLedger
 from fedcdh.reporting.result_files import render_result_json
 
 pytestmark = pytest.mark.slow
@@ -78,7 +79,8 @@ def test_adaptive_rounds_over_the_network_give_the_bytes_of_one_process(trial, t
     assert (tmp_path / "journal" / "rounds" / "request-001.json").exists()
     assert result.decode() == render_result_json(discover(columns(trial), **given))
     for name in SITES:
-        assert list((trial.folder / "sites" / name).glob("*.ledger.json"))
+        entries = ReleaseLedger(trial.folder / "sites" / name / LEDGER_FILE_NAME).entries()
+        assert "answer" in [entry.release.kind for entry in entries]
 
 
 def test_an_unregistered_node_is_not_admitted(trial, tmp_path):
@@ -93,7 +95,7 @@ ODD = """
 from flwr.app import Message
 from flwr.clientapp import ClientApp
 from fedcdh.federation.flower import client_app
-from fedcdh.federation.flower.payload import loaded, unloaded
+from fedcdh.federation.flower.payload import read_payload, to_record
 from fedcdh.messages.envelope import Envelope
 
 app = ClientApp()
@@ -101,12 +103,12 @@ app = ClientApp()
 
 @app.query()
 def answer(message, context):
-    if Envelope.from_bytes(unloaded(message)).kind == "summary":
+    if Envelope.from_bytes(read_payload(message)).kind == "summary":
         if "north" in context.node_config["site"]:
-            return Message(content=loaded(b"nonsense"), reply_to=message)
+            return Message(content=to_record(b"nonsense"), reply_to=message)
         if "south" in context.node_config["site"]:
             raise ValueError("a program that is not ours")
-    return client_app.answer(message, context)
+    return client_app.answer_query(message, context)
 """
 
 

@@ -298,7 +298,7 @@ class RunningSum:
         bytes
             The sum and the records of all received summaries.
         """
-        said = {
+        header = {
             "format": FORMAT,
             **self._belongs_to,
             "added": [_to_list(received) for _, received in sorted(self.added.items())],
@@ -307,7 +307,7 @@ class RunningSum:
             "shared": sorted(self.shared),
         }
         row = np.concatenate([np.array(self._counts, dtype=np.int64), self._triangle, self._firsts.ravel()])
-        return to_container(said, row.astype("<i8", copy=False).tobytes())
+        return to_container(header, row.astype("<i8", copy=False).tobytes())
 
     @cached_property
     def _belongs_to(self) -> dict[str, str]:
@@ -346,19 +346,19 @@ class RunningSum:
             If the journal belongs to other groups.
         """
         found = cls(study, groups)
-        said, start = read_header(blob, study.plan)
-        found._check_same(said)
+        header, start = read_header(blob, study.plan)
+        found._check_same(header)
         if (
             len(blob) != start + 8 * vector_length(study.plan, len(found.groups))
-            or to_container(said, blob[start:]) != blob
+            or to_container(header, blob[start:]) != blob
         ):
             raise journal_error("its digest is not that of its content")
         found._restore(np.frombuffer(blob, dtype="<i8", offset=start).astype(np.int64, copy=False))
-        found.added = {received.client: received for received in found._parse_received(said["added"])}
-        found.set_aside = {received.digest: received for received in found._parse_received(said["aside"])}
-        if (len(found.added), len(found.set_aside)) != (len(said["added"]), len(said["aside"])):
+        found.added = {received.client: received for received in found._parse_received(header["added"])}
+        found.set_aside = {received.digest: received for received in found._parse_received(header["aside"])}
+        if (len(found.added), len(found.set_aside)) != (len(header["added"]), len(header["aside"])):
             raise journal_error("a record of a summary is not valid")
-        found.differing, found.shared = (found._parse_clients(said[kind]) for kind in ("differing", "shared"))
+        found.differing, found.shared = (found._parse_clients(header[kind]) for kind in ("differing", "shared"))
         if not found.differing | found.shared <= found._digests.keys():
             raise journal_error("it names an unknown client")
         return found
@@ -369,19 +369,19 @@ class RunningSum:
             raise journal_error("it names an unknown client")
         return set(listed)
 
-    def _check_same(self, said: Mapping[str, Any]) -> None:
-        if said["plan"] != self.plan.fingerprint:
+    def _check_same(self, header: Mapping[str, Any]) -> None:
+        if header["plan"] != self.plan.fingerprint:
             raise PlanMismatchError(
-                f"The journal holds sums by the plan {said['plan'][:12]}. Expected the plan "
+                f"The journal holds sums by the plan {header['plan'][:12]}. Expected the plan "
                 f"{self.plan.fingerprint[:12]}. Continue with the former plan, or choose another name for the sum."
             )
-        if said["study"] != self._belongs_to["study"]:
+        if header["study"] != self._belongs_to["study"]:
             raise PlanMismatchError(
                 "The journal belongs to another plan file of the same plan, with other keys of sites or other "
                 "background knowledge. Expected this plan file. Continue with the former one, or choose another name "
                 "for the sum."
             )
-        if said["groups"] != self._belongs_to["groups"]:
+        if header["groups"] != self._belongs_to["groups"]:
             raise SettingsError(
                 "The journal belongs to other groups. Expected the same groups. Name them, or choose another name for "
                 "the sum."

@@ -56,9 +56,9 @@ def read_header(blob: bytes, plan: StudyPlan) -> tuple[dict[str, Any], int]:
     return parse_container_header(blob[LENGTH_PREFIX.size : start], FORMAT, _HEADER_TYPES, journal_error), start
 
 
-def to_container(said: Mapping[str, Any], data: bytes) -> bytes:
+def to_container(header: Mapping[str, Any], data: bytes) -> bytes:
     """Return a journal with this header and these numbers."""
-    return render_container(said, "words", "I64", [len(data) // 8], data)
+    return render_container(header, "words", "I64", [len(data) // 8], data)
 
 
 def journal_error(reason: str) -> SummaryError:

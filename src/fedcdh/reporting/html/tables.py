@@ -142,7 +142,7 @@ def changing_table(document: Record) -> str:
         value = edge.get("log_bayes_presence" if by_evidence else "p_value")
         cells = [_cell(to_html_name(name)), _cell(differs), _number_cell(format_evidence(edge), value)]
         rows.append(_row([*cells, *([] if by_evidence else [_cell(_format_names(edge.get("separating_set")))])]))
-    evidence = "#Evidence (log Bayes factor)" if by_evidence else "#p-value"
+    evidence = "#Evidence for this finding (log Bayes factor)" if by_evidence else "#p-value"
     heads = ["Mechanism of", "Between sites", evidence, *([] if by_evidence else ["Independent of the site given"])]
     return render_table(heads, rows, "Mechanisms and their differences between sites", "sortable")
 
