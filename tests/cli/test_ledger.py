@@ -6,7 +6,8 @@ import json
 
 from cli_study import SITES, data_of, run
 
-from fedcdh.cli import main
+from fedcdh.cli import ledger, main
+from fedcdh.privacy.ledger import WITHDRAWN
 
 
 def test_every_release_is_listed_and_none_of_the_rows(study, here, capsys):
@@ -44,3 +45,8 @@ def test_a_withdrawn_release_is_recorded_with_its_reason(study, here, monkeypatc
     run("ledger", "show")
     assert "withdrawn: 1" in capsys.readouterr().out
     assert main(["ledger", "withdraw", "1", "--reason", "again"]) == 7
+
+
+def test_the_kind_of_a_withdrawal_is_that_of_the_ledger():
+    """It stands in the command line a second time, so that help loads nothing heavy."""
+    assert ledger._WITHDRAWN == WITHDRAWN

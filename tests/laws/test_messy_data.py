@@ -351,7 +351,7 @@ def test_a_tiny_client_hardly_matters():
 
 
 def test_a_client_without_rows_is_refused():
-    with pytest.raises(DataError, match=r"client 'site1' has no rows; leave it out of the plan"):
+    with pytest.raises(DataError, match=r"client 'site1' has no rows; expected one or more"):
         discover(base(sizes=(60, 0)))
 
 

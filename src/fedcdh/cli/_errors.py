@@ -19,7 +19,13 @@ Parameters = ParamSpec("Parameters")
 
 EXIT_CODES = {code.value: code.meaning for code in ExitCode}
 """Exit codes and their meanings."""
-_COMMAND_PARAMETERS = {"kinds": "kind", "rename": "column_map", "replicates": "bootstrap", "family": "method"}
+_COMMAND_PARAMETERS = {
+    "distributed": "distributed_noise",
+    "family": "method",
+    "kinds": "kind",
+    "rename": "column_map",
+    "replicates": "bootstrap",
+}
 """Parameters that commands call otherwise than Python functions do."""
 
 

@@ -20,7 +20,7 @@ _WITHDRAWN = "withdrawn"
 
 
 @report_errors
-def show_command(path: LedgerFile = None, quiet: Quiet = False, as_json: AsJson = False) -> None:
+def show_command(ledger: LedgerFile = None, quiet: Quiet = False, as_json: AsJson = False) -> None:
     """List all releases of this site.
 
     The list has the time, the kind, the plan and the number of rows of each release. It holds no data.
@@ -33,8 +33,8 @@ def show_command(path: LedgerFile = None, quiet: Quiet = False, as_json: AsJson 
     """
     from fedcdh.cli._site_settings import open_ledger
 
-    out, ledger = Output(quiet, as_json), open_ledger(path)
-    entries = ledger.entries()
+    out, opened = Output(quiet, as_json), open_ledger(ledger)
+    entries = opened.entries()
     rows = [
         (
             entry.number,
@@ -50,13 +50,13 @@ def show_command(path: LedgerFile = None, quiet: Quiet = False, as_json: AsJson 
     ]
     if rows:
         out.table(("number", "time (UTC)", "kind", "client", "plan", "rows", "numbers", "epsilon"), rows)
-    out.say(f"{len(entries)} releases in {ledger.path}")
-    out.result({"ledger": str(ledger.path), "releases": [_to_document(entry) for entry in entries]})
+    out.say(f"{len(entries)} releases in {opened.path}")
+    out.result({"ledger": str(opened.path), "releases": [_to_document(entry) for entry in entries]})
 
 
 @report_errors
 def verify_command(
-    path: LedgerFile = None,
+    ledger: LedgerFile = None,
     key: Annotated[
         str | None,
         typer.Option(help="Public key that must have signed every release: a file, or ed25519:...", metavar="KEY"),
@@ -78,25 +78,25 @@ def verify_command(
     from fedcdh.cli._site_settings import open_ledger
     from fedcdh.messages.signing import key_fingerprint
 
-    out, ledger = Output(quiet, as_json), open_ledger(path)
-    entries = ledger.entries()
+    out, opened = Output(quiet, as_json), open_ledger(ledger)
+    entries = opened.entries()
     if key is not None:
-        _check_all_signed(entries, read_public_key(key), ledger.path)
+        _check_all_signed(entries, read_public_key(key), opened.path)
     signed = sum(bool(entry.key) for entry in entries)
     by = f" by {key_fingerprint(read_public_key(key))}" if key is not None else ""
     out.say(
-        f"{ledger.path} is complete: {len(entries)} releases, {signed} of them signed{by}."
-        if ledger.path.exists()
-        else f"There is no ledger {ledger.path}. Either nothing has left this site, or the file was removed."
+        f"{opened.path} is complete: {len(entries)} releases, {signed} of them signed{by}."
+        if opened.path.exists()
+        else f"There is no ledger {opened.path}. Either nothing has left this site, or the file was removed."
     )
-    out.result({"ledger": str(ledger.path), "releases": len(entries), "signed": signed})
+    out.result({"ledger": str(opened.path), "releases": len(entries), "signed": signed})
 
 
 @report_errors
 def withdraw_command(
     number: Annotated[int, typer.Argument(help="Number of the release, see fedcdh ledger show.", metavar="NUMBER")],
     reason: Annotated[str, typer.Option(help="Why it was never sent; kept in the ledger.", metavar="TEXT")],
-    path: LedgerFile = None,
+    ledger: LedgerFile = None,
     key: KeyFile = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -113,13 +113,13 @@ def withdraw_command(
     from fedcdh.cli._keys import load_signing_key
     from fedcdh.cli._site_settings import open_ledger
 
-    out, ledger = Output(quiet, as_json), open_ledger(path)
-    line = ledger.withdraw(number, reason, load_signing_key(key, out))
+    out, opened = Output(quiet, as_json), open_ledger(ledger)
+    line = opened.withdraw(number, reason, load_signing_key(key, out))
     out.say(
-        f"Release {number} no longer counts; release {line} of {ledger.path} records this. "
+        f"Release {number} no longer counts; release {line} of {opened.path} records this. "
         "Delete the file if it still exists."
     )
-    out.result({"ledger": str(ledger.path), "withdrawn": number, "noted": line})
+    out.result({"ledger": str(opened.path), "withdrawn": number, "noted": line})
 
 
 def _check_all_signed(entries: Sequence[LedgerEntry], public: str, path: Path) -> None:

@@ -44,5 +44,5 @@ def parse_container_header(
     if not is_digest(description.pop("digest", "")):
         raise refuse("its header has no digest")
     if {key: type(value) for key, value in description.items()} not in (kinds, *others):
-        raise refuse("its header says too little, or too much")
+        raise refuse("its header has other keys, or values of other types, than this format")
     return {"format": form, **description}

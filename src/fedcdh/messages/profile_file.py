@@ -63,7 +63,10 @@ class ProfileMessage:
     def __post_init__(self) -> None:
         complaint = next(_find_problems(self), None)
         if complaint:
-            raise DataError(f"this profile of client {str(self.profile.client)[:80]!r} cannot be used: {complaint}")
+            raise DataError(
+                f"the profile of client {str(self.profile.client)[:80]!r} cannot be used: {complaint}; make the "
+                "profile again"
+            )
 
 
 def profile_to_json(message: ProfileMessage) -> str:

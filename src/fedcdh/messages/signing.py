@@ -178,7 +178,9 @@ def sign(key: SigningKey, kind: str, blob: bytes) -> str:
     True
     """
     if kind not in SIGNED_KINDS:
-        raise SignatureError(f"files of kind {kind!r} are not signed; expected one of {', '.join(SIGNED_KINDS)}")
+        raise SignatureError(
+            f"the kind of the file is {kind!r}; expected one of {', '.join(SIGNED_KINDS)}; name the kind of the file"
+        )
     signature = base64.b64encode(sign_raw(key, kind, blob)).decode("ascii")
     return _to_document(kind, key.public, hashlib.sha256(blob).hexdigest(), signature)
 

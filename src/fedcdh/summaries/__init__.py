@@ -8,6 +8,7 @@
 - `validation`: whether any rows can have given a summary;
 - `bootstrap`: replicates of resampled rows;
 - `descriptives`: means, standard deviations and counts in a summary;
+- `noisy_moments`: moments of summaries with noise;
 - `integer_vectors`: a summary as a vector for secure aggregation;
 - `joint`: joint features of adaptive rounds.
 """

@@ -210,7 +210,7 @@ def _check_missing_share(
     if rows and used and (rows - used) / rows <= max_missing_share:
         return
     if not rows:
-        raise DataError(f"client {client!r} has no rows; leave it out of the plan")
+        raise DataError(f"client {client!r} has no rows; expected one or more; leave the client out of the plan")
     worst = max(missing, key=lambda name: missing[name])
     advice = "fill the values in, or allow a larger share" if used else "or fill the values in: no complete row is left"
     raise DataError(

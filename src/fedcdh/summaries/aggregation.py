@@ -86,7 +86,10 @@ class Cohort:
         summaries = dict(zip(self.clients, self.summaries, strict=True))
         times = Counter(clients)
         if not times or not times.keys() <= summaries.keys():
-            raise SettingsError(f"found clients {sorted(times)}; expected some of {', '.join(self.clients)}")
+            raise SettingsError(
+                f"found clients {sorted(times)}; expected some of {', '.join(self.clients)}; pass names of these "
+                "clients"
+            )
         copies = [
             replace(summaries[client], clients=(client if number == 1 else f"{client}\n{number}",))
             for client in times
