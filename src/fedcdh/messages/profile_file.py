@@ -123,7 +123,7 @@ def profile_from_json(text: str | bytes) -> ProfileMessage:
 
     Examples
     --------
-    >>> profile_from_json("{}")
+    >>> profile_from_json("{}")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
     fedcdh.errors.DataError: ...

@@ -227,7 +227,7 @@ def verify(kind: str, blob: bytes, document: str | bytes) -> str:
 
     Examples
     --------
-    >>> verify("summary", b"bytes", "")
+    >>> verify("summary", b"bytes", "")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
     fedcdh.errors.SignatureError: ...
