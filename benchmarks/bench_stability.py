@@ -58,9 +58,9 @@ KINDS = ("true, found", "true, not found", "false, found", "absent, not found")
 
 
 def replicate_shares(
-    seed: int, model: str, method: str, copies: int, rows: int = 200
+    seed: int, model: str, method: str, replicates: int, rows: int = 200
 ) -> list[tuple[str, float, float]]:
-    """For every pair: what kind it is of, the share of copies with an edge, and whether new rows give one."""
+    """For every pair: what kind it is of, the share of replicates with an edge, and whether new rows give one."""
     study = simulate(model, variables=6, clients=5, rows=2 * rows, seed=seed)  # type: ignore[arg-type]
     halves = [{c: dict(zip(study.names, t[part].T, strict=True)) for c, t in study.tables.items()} for part in HALVES]
     plan = StudyPlan.from_tables(halves[0])
@@ -68,7 +68,7 @@ def replicate_shares(
         discover_from([summarize(table, plan, client) for client, table in half.items()], plan, method=method)
         for half in halves
     )
-    drawn = [bootstrap_summaries(table, plan, client, copies, seed) for client, table in halves[0].items()]
+    drawn = [bootstrap_summaries(table, plan, client, replicates, seed) for client, table in halves[0].items()]
     runs = result.stability(replicates=zip(*drawn, strict=True)).runs
     true = {frozenset(arrow) for arrow in study.arrows}
     found = []
@@ -78,16 +78,21 @@ def replicate_shares(
     return found
 
 
-def show_row_stability(seeds: range, copies: int, methods: Sequence[str]) -> None:
-    print(f"share of runs with an edge, d = 6, K = 5, n = 200, {copies} copies, seeds {seeds.start}:{seeds.stop}")
-    print(f"{'model':9}{'method':12}{'pair':20}{'pairs':>7}{'copies':>9}{'new rows':>10}{'in 9 of 10 copies':>20}")
+def show_row_stability(seeds: range, replicates: int, methods: Sequence[str]) -> None:
+    print(
+        f"share of runs with an edge, d = 6, K = 5, n = 200, {replicates} replicates, seeds {seeds.start}:{seeds.stop}"
+    )
+    print(
+        f"{'model':9}{'method':12}{'pair':20}{'pairs':>7}"
+        f"{'replicates':>12}{'new rows':>10}{'in 9 of 10 replicates':>23}"
+    )
     for method, model in product(methods, ("linear", "general")):
-        found = [record for seed in seeds for record in replicate_shares(seed, model, method, copies)]
+        found = [record for seed in seeds for record in replicate_shares(seed, model, method, replicates)]
         for kind in KINDS:
-            told = np.array([record[1:] for record in found if record[0] == kind]).reshape(-1, 2)
-            again, new = told.mean(axis=0) if len(told) else (np.nan, np.nan)
-            firm = (told[:, 0] >= 0.9).mean() if len(told) else np.nan
-            print(f"{model:9}{method:12}{kind:20}{len(told):7}{again:9.2f}{new:10.2f}{firm:20.2f}", flush=True)
+            shares = np.array([record[1:] for record in found if record[0] == kind]).reshape(-1, 2)
+            again, new = shares.mean(axis=0) if len(shares) else (np.nan, np.nan)
+            firm = (shares[:, 0] >= 0.9).mean() if len(shares) else np.nan
+            print(f"{model:9}{method:12}{kind:20}{len(shares):7}{again:12.2f}{new:10.2f}{firm:23.2f}", flush=True)
 
 
 def main() -> None:
@@ -96,10 +101,12 @@ def main() -> None:
     parser.add_argument("--seeds", help="first:last+1 (default 1000:1060 for clients, 1000:1020 for rows)")
     parser.add_argument("--runs", type=int, default=5, help="draws of clients per study (default 5)")
     parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS)
-    parser.add_argument("--copies", type=int, default=20, help="bootstrap replicates per study (default 20)")
+    parser.add_argument("--replicates", type=int, default=20, help="bootstrap replicates per study (default 20)")
     options = parser.parse_args()
     if options.what == "rows":
-        show_row_stability(range(*map(int, (options.seeds or "1000:1020").split(":"))), options.copies, options.methods)
+        show_row_stability(
+            range(*map(int, (options.seeds or "1000:1020").split(":"))), options.replicates, options.methods
+        )
     else:
         show_client_stability(
             range(*map(int, (options.seeds or "1000:1060").split(":"))), options.runs, options.methods

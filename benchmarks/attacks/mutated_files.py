@@ -1,6 +1,6 @@
 """Damaged and forged summary files without the client's key: python -m benchmarks.attacks.mutated_files --help
 
-The mutations are those of tests/messages/test_fuzz_files.py: half of them are accidents, and half have a corrected
+The mutations are those of tests/laws/test_damage_is_refused.py: half of them are accidents, and half have a corrected
 digest. A file "not signed by the site" is refused where a plan names the client's key, whatever the file has. Anything
 but a refusal by name ends the run with a traceback.
 """
@@ -13,13 +13,13 @@ from collections import Counter
 from pathlib import Path
 
 TESTS = Path(__file__).parents[2] / "tests"
-sys.path[:0] = [str(TESTS / "messages"), str(TESTS / "support")]
+sys.path[:0] = [str(TESTS / "laws"), str(TESTS / "support")]
 
 _BLOCK = 10_000
 
 
 def main() -> None:
-    from test_fuzz_files import REFUSALS, fuzz
+    from test_damage_is_refused import REFUSALS, fuzz
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, default=100_000, help="how many (default 100000)")

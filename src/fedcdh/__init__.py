@@ -1,5 +1,9 @@
 """Federated causal discovery from heterogeneous data.
 
+`discover` finds a causal graph from tables. `profile`, `StudyPlan`, `summarize` and `discover_from` are its steps in a
+federated study; `release` makes a summary that may leave a site. `Knowledge` holds what is known beforehand, and
+`simulate` and `demo` make studies to try it with. All public names are in ``fedcdh.__all__``.
+
 >>> import fedcdh
 >>> study = fedcdh.demo.hospital_study()
 >>> result = fedcdh.discover(study.columns(), domain="hospital")

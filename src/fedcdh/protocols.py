@@ -35,7 +35,7 @@ this batch).
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Ask whether x is independent of y given a set of variables.
+    """A query whether x is independent of y given a set of variables.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Hold the result of one test of conditional independence.
+    """The result of one test of conditional independence.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class Answer:
 
 
 class IndependenceTest(Protocol):
-    """Answer a batch of queries, in their order.
+    """An independence test: it answers a batch of queries, in their order.
 
     The answer to one query never depends on the other queries of the batch.
     """
@@ -104,7 +104,7 @@ class IndependenceTest(Protocol):
 
 @dataclass(frozen=True)
 class ModuleDependence:
-    """Hold the dependence between the changing mechanisms of a pair, for both directions.
+    """The dependence between the changing mechanisms of a pair, for both directions.
 
     The independent change principle prefers the direction with the smaller value.
 
@@ -131,7 +131,7 @@ class ModuleDependence:
 
 
 class IndependentChange(Protocol):
-    """Measure how dependent the changes of two mechanisms are, for pairs of variables that both change."""
+    """A measure of the dependence between changes of two mechanisms, for pairs of variables that both change."""
 
     def __call__(self, pairs: Sequence[tuple[str, str]], /) -> list[ModuleDependence]:
         """Return one measurement per pair, in order."""
@@ -139,7 +139,7 @@ class IndependentChange(Protocol):
 
 @dataclass(frozen=True)
 class Family:
-    """Hold a node with its parents.
+    """A node with its parents.
 
     Attributes
     ----------
@@ -159,7 +159,7 @@ class Family:
 
 
 class LocalScore(Protocol):
-    """Return the log evidence of every family of a batch, in their order.
+    """A local score: it returns the log evidence of every family of a batch, in their order.
 
     The score of one family does not depend on the others in the batch, except beyond the twelfth digit where a
     categorical variable is the child.

@@ -82,7 +82,7 @@ def test_copies_by_file_are_those_in_process(study, tmp_path, monkeypatch, capsy
     arguments = ["summarize", str(study / "study.plan.json"), str(study / "north" / "data.csv"), "--client", "north"]
     assert main([*arguments, "-o", str(tmp_path / "north.summary"), "--bootstrap", "2", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert said["copies"] == 2
+    assert said["replicates"] == 2
     assert sorted(said["files"]) == sorted(map(str, tmp_path.iterdir()))
     assert said["bytes_in_all"] == sum(path.stat().st_size for path in tmp_path.iterdir())
     expected = bootstrap_summaries(open_tables(study / "north" / "data.csv"), plan, "north", 2, 7 * 128)
@@ -105,7 +105,7 @@ def test_copies_say_how_stable_a_result_is_and_change_nothing_else(study, tmp_pa
     assert "Found again on 2 bootstrap replicates" in said.out
     assert said.err.count("is not signed") == len(SITES)
     assert discovered(study, files[::-1], tmp_path / "b", "--stability", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["copies"] == 2
+    assert json.loads(capsys.readouterr().out)["replicates"] == 2
     for name in ("graph.txt", "graph.dot", "edges.csv"):
         assert (tmp_path / "plain" / name).read_bytes() == (tmp_path / "a" / name).read_bytes()
     without, one, both = (json.loads((tmp_path / n / "result.json").read_text("utf-8")) for n in ("plain", "a", "b"))

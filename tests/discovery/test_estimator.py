@@ -99,7 +99,7 @@ def test_a_fitted_estimator_can_be_pickled():
     [
         (CLIENTS, "clinic", "leave domain out"),
         (CLIENTS, DOMAIN_LABELS, "leave domain out"),
-        (POOLED, DOMAIN_LABELS[:-1], "expected one label per row"),
+        (POOLED, DOMAIN_LABELS[:-1], "expected one name per row"),
         (POOLED, "clinic", "there is no column 'clinic'"),
         (POOLED, [None] * len(DOMAIN_LABELS), "is empty in"),
         ({**POOLED, "__domain__": DOMAIN_LABELS}, DOMAIN_LABELS, "a name that this package uses itself"),

@@ -14,12 +14,17 @@ import pages
 import pytest
 from pages import DOCS, PAGES, ROOT, SCRIPTS
 
+from fedcdh.errors import MissingDependencyError
+
 SOURCE = ROOT / "src" / "fedcdh"
 TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES, *sorted(DOCS.glob("*.py")), *SCRIPTS]
+SOURCES = [path for top in ("src", "tests", "tools") for path in sorted((ROOT / top).rglob("*.py"))]
 BENCHMARKS = sorted((ROOT / "benchmarks").rglob("*.py"))
 NOT_MODULES = {"css", "toml", "git", "log", "summary"}  # endings of file names that begin with "fedcdh."
 PLACEHOLDER = "NAME"
-EXAMPLES = {"client.py", "server.py"}  # files that a page asks its reader to write
+EXAMPLES = {"client.py", "server.py", "study/__init__.py", "study/client_app.py", "study/server_app.py", "module.py"}
+"""Files that a reader, a program or a test writes."""
+LOGGERS = {"fedcdh.site"}
 
 
 def exists(dotted: str) -> bool:
@@ -29,9 +34,9 @@ def exists(dotted: str) -> bool:
         name = ".".join(parts[:end])
         try:
             found: object = importlib.import_module(name)
-        except ModuleNotFoundError as missing:
-            if missing.name and not name.startswith(missing.name):
-                return True  # an optional library is not installed
+        except MissingDependencyError:
+            return True  # an optional library is not installed
+        except ModuleNotFoundError:
             continue
         for part in parts[end:]:
             if not hasattr(found, part):
@@ -44,7 +49,11 @@ def exists(dotted: str) -> bool:
 def dotted_paths(text: str) -> set[str]:
     """Return `fedcdh.a.b` and `benchmarks.a` as they occur in a text."""
     found = re.findall(r"(?<![\w./-])((?:fedcdh|benchmarks)(?:\.[A-Za-z_]\w*)+)(?!\w|/)", text)
-    return {path for path in found if path.split(".")[1] not in NOT_MODULES and not path.endswith(PLACEHOLDER)}
+    return {
+        path
+        for path in found
+        if path.split(".")[1] not in NOT_MODULES and path not in LOGGERS and not path.endswith(PLACEHOLDER)
+    }
 
 
 def file_paths(text: str) -> set[str]:
@@ -75,6 +84,18 @@ def test_files_and_folders_exist(page):
     text = pages.read(page)
     missing = sorted(path for path in file_paths(text) | folder_paths(text) if not leads_somewhere(path, page))
     assert not missing, f"{pages.name_of(page)} names {missing}"
+
+
+def test_sources_and_tests_name_no_module_or_file_that_is_not_there():
+    missing = {}
+    for path in SOURCES:
+        if path == Path(__file__):
+            continue  # it names some on purpose
+        text = pages.read(path)
+        found = {name for name in dotted_paths(text) if not exists(name)}
+        found |= {name for name in file_paths(text) | folder_paths(text) if not leads_somewhere(name, path)}
+        missing |= {pages.name_of(path): sorted(found)} if found else {}
+    assert not missing
 
 
 # Public names

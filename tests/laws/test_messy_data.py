@@ -109,7 +109,7 @@ def test_twenty_levels(method):
 def test_too_many_levels_are_refused():
     tables = with_column(base(sizes=(150, 150)), "id", lambda k, table, rng: [f"p{i}" for i in range(150)])
     with pytest.raises(
-        DataError, match=r"'id' has more than 100 different labels at client 'site0'.*group them, or leave it out"
+        DataError, match=r"'id' has more than 100 levels at client 'site0'.*group the levels, or leave the column out"
     ):
         discover(tables)
 
@@ -261,7 +261,7 @@ def test_infinite_values_are_refused(value, method):
     tables = base()
     tables["site1"]["v3"][7] = value
     with pytest.raises(
-        DataError, match=r"'v3' at client 'site1' has 1 infinite or absurdly large values; replace them"
+        DataError, match=r"'v3' at client 'site1' has 1 infinite or absurdly large values; .*replace them"
     ):
         discover(tables, method=method)
 
@@ -351,7 +351,7 @@ def test_a_tiny_client_hardly_matters():
 
 
 def test_a_client_without_rows_is_refused():
-    with pytest.raises(DataError, match=r"client 'site1' has no rows; leave it out of the plan"):
+    with pytest.raises(DataError, match=r"client 'site1' has no rows; expected one or more"):
         discover(base(sizes=(60, 0)))
 
 

@@ -122,7 +122,7 @@ def test_each_refusal_has_its_words():
         verify("summary", BLOB + b"!", DOCUMENT)
     with pytest.raises(SignatureError, match="signature of a 'summary' file, expected that of a 'plan' file"):
         verify("plan", BLOB, DOCUMENT)
-    with pytest.raises(SignatureError, match="files of kind 'letter' are not signed; expected one of summary"):
+    with pytest.raises(SignatureError, match="the kind of the file is 'letter'; expected one of summary"):
         sign(KEY, "letter", BLOB)
 
 

@@ -9,5 +9,5 @@ from fedcdh.messages.summary_header import SOFTWARE_PATTERN
 
 
 def test_files_name_the_installed_version():
-    assert SOFTWARE == f"fedcdh {version('fedcdh')}"
+    assert f"fedcdh {version('fedcdh')}" == SOFTWARE
     assert SOFTWARE_PATTERN.fullmatch(SOFTWARE)

@@ -72,7 +72,7 @@ def test_too_many_missing_values_are_refused_with_advice():
     assert summarize(columns(rows), plan_for(), "north", max_missing_share=0.6).rows == 4
     with pytest.raises(DataError, match="no complete row is left"):
         summarize(columns([(1.0, "a", None)] * 3), plan_for(), "north", max_missing_share=1.0)
-    with pytest.raises(DataError, match="client 'north' has no rows; leave it out"):
+    with pytest.raises(DataError, match="client 'north' has no rows; expected one or more"):
         summarize(columns([]), plan_for(), "north")
 
 

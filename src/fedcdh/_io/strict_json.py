@@ -30,7 +30,7 @@ _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class _JsonRefusedError(Exception):
-    """Carry a reason out of the callbacks of the JSON reader; it never leaves this module."""
+    """The error that carries a reason out of the callbacks of the JSON reader; it never leaves this module."""
 
 
 def to_canonical_json(document: Any) -> str:

@@ -16,7 +16,7 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 
 class ProcessWideContext:
-    """Hold a setting of the whole process while at least one thread is inside.
+    """A setting of the whole process that holds while at least one thread is inside.
 
     The first thread to enter applies the setting, the last one to leave restores it. If each thread did both for
     itself, the last would restore what the first had set.

@@ -31,7 +31,7 @@ ClientAnswers = Sequence[JointSummary]
 
 @dataclass(frozen=True)
 class AnswersFolder:
-    """Return the clients' answers from one folder; write a request there for those that are missing."""
+    """A folder with the clients' answers; it gets a request for those that are missing."""
 
     folder: Path
     study: Study

@@ -23,7 +23,7 @@ RowProgress = Callable[[int, float], None]
 
 @dataclass(frozen=True)
 class Output:
-    """Print what a command has to say: everything, errors only (quiet), or one JSON object."""
+    """The output of a command: everything, errors only (quiet), or one JSON object."""
 
     quiet: bool = False
     as_json: bool = False
@@ -105,7 +105,7 @@ class Output:
 
 
 class _ProgressLines:
-    """Print the progress every ten seconds."""
+    """Lines of progress, one every ten seconds."""
 
     def __init__(self, task_name: str, total: int) -> None:
         self.task_name, self.total, self.last = task_name, total, time.monotonic()

@@ -55,7 +55,7 @@ RENAMED_OPTIONS: dict[str, str] = {
 
 
 class _PlainHelp:
-    """Write help as plain text: usage, sentences, examples as they are typed, one entry per parameter."""
+    """Help as plain text: usage, sentences, examples as they are typed, one entry per parameter."""
 
     help: str | None
     get_params: Any

@@ -1,4 +1,4 @@
-"""Where a site's policy, key and ledger are looked for."""
+"""The places at which a site's policy, key and ledger are looked for."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class ReplicateFile(NamedTuple):
 
 @dataclass(frozen=True)
 class SummaryReader:
-    """Read summaries, and collect what the coordinator should know about them."""
+    """A reader of summaries that collects what the coordinator should know about them."""
 
     study: Study
     unsigned: list[tuple[Path, str]] = field(default_factory=list)  # files and clients

@@ -109,7 +109,7 @@ def discover_command(
             "arrows": sorted(result.graph.arrows),
             "lines": sorted(sorted(line) for line in result.graph.lines),
             "changing": sorted(result.changing),
-            "copies": len(replicates) if replicates else 0,
+            "replicates": len(replicates) if replicates else 0,
             "files": list(map(str, written)),
         }
     )

@@ -100,7 +100,7 @@ def run_command(
 
 @dataclass(frozen=True)
 class _FileTransport:
-    """Take answers from files; wait until they have come."""
+    """A transport that takes answers from files, and waits until they have come."""
 
     folder: SessionFolder
     out: Output

@@ -18,7 +18,7 @@ _MAX_EXACT_INTEGER = 2**53  # beyond it, not every whole number is a float
 
 @dataclass(frozen=True)
 class NumericColumn:
-    """Hold a column of numbers.
+    """A column of numbers.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class NumericColumn:
         """
         return NumericColumn(self.values[rows])
 
-    def to_categorical(self, what: str = "a column of labels") -> CategoricalColumn:
+    def to_categorical(self, what: str = "a categorical column") -> CategoricalColumn:
         """Return the same column with its numbers as levels: 3.0 and 3 are the level "3".
 
         Parameters
@@ -105,7 +105,7 @@ class NumericColumn:
 
 @dataclass(frozen=True)
 class CategoricalColumn:
-    """Hold a column of levels.
+    """A column of levels.
 
     Attributes
     ----------

@@ -23,10 +23,10 @@ Result = TypeVar("Result")
 
 @runtime_checkable
 class TableSource(Protocol):
-    """Give the rows of a client in batches."""
+    """The rows of a client in batches."""
 
     def kinds(self) -> Mapping[str, ColumnKind]:
-        """Return every column in order, with its kind: numbers are continuous, labels categorical."""
+        """Return every column in order, with its kind: numbers are continuous, texts categorical."""
 
     def batches(self, kinds: Mapping[str, ColumnKind]) -> Iterator[Table]:
         """Yield all rows once, in batches of the named columns, each read according to its kind.
@@ -47,7 +47,7 @@ class TableSource(Protocol):
 
 @runtime_checkable
 class PartitionedSource(Protocol):
-    """Give the rows of a client in parts, each processed where it lies: in a thread, or on another machine."""
+    """The rows of a client in parts, each processed where it lies: in a thread, or on another machine."""
 
     def map_reduce(self, work: Callable[[TableSource], Result], add: Callable[[Result, Result], Result]) -> Result:
         """Return the sum of the work on all parts; the order of the sum makes no difference.
@@ -68,7 +68,7 @@ class PartitionedSource(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class InMemorySource:
-    """Give tables in memory as batches of one source.
+    """Tables in memory as batches of one source.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class InMemorySource:
     only: Collection[str] | None = None
 
     def kinds(self) -> Mapping[str, ColumnKind]:
-        """Return every column with its kind: categorical if any batch holds a label in it.
+        """Return every column with its kind: categorical if any batch holds a text in it.
 
         Returns
         -------
@@ -142,7 +142,7 @@ class InMemorySource:
 
 @dataclass(frozen=True, eq=False)
 class CompleteCaseSource:
-    """Give the complete cases of another source: the rows that a summary uses.
+    """The complete cases of another source: the rows that a summary uses.
 
     Parameters
     ----------

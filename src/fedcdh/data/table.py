@@ -22,7 +22,7 @@ from fedcdh.errors import DataError, SettingsError
 
 @dataclass(frozen=True)
 class Table:
-    """Hold named columns of one length.
+    """Named columns of one length.
 
     Attributes
     ----------
@@ -171,7 +171,7 @@ def to_table(
     Raises
     ------
     DataError
-        If the data cannot be read, or a column holds neither numbers nor labels.
+        If the data cannot be read, or a column holds neither numbers nor texts.
 
     Examples
     --------
@@ -330,7 +330,7 @@ def missing_column_error(lacking: Sequence[str], names: Sequence[str], owner: st
 
 def _unsupported_type_error(name: object, kind: str) -> DataError:
     return DataError(
-        f"column {name!r} holds {kind}, which is neither a number nor a label; turn it into one "
+        f"column {name!r} holds {kind}, which is neither a number nor a text; turn it into one "
         "(a date, for example, into days since a fixed day) or leave it out",
         parameter="variables",
     )

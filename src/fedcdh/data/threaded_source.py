@@ -68,7 +68,7 @@ def partition(
 
 @dataclass(frozen=True)
 class ThreadedSource:
-    """Share the rows of a source among threads.
+    """A source whose rows several threads share.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class ThreadedSource:
 
 
 class _SharedRows:
-    """Hand out all rows of a source, one piece at a time, to whichever thread asks next."""
+    """The rows of a source, given in pieces to the thread that asks next."""
 
     def __init__(self, source: TableSource) -> None:
         self.source, self.lock, self.stopped, self.pieces_given = source, threading.Lock(), False, 0
@@ -154,7 +154,7 @@ def _iterate_pieces(source: TableSource, kinds: Mapping[str, ColumnKind]) -> Gen
 
 
 class _ThreadShare:
-    """Be the source of one thread: the pieces of rows that it takes."""
+    """The source of one thread: the pieces of rows that it takes."""
 
     def __init__(self, rows: _SharedRows) -> None:
         self._rows, self.last = rows, 0

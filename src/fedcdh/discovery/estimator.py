@@ -56,7 +56,7 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
     max_missing_share : float, default 0.5
         The largest share of a client's rows that may be left out because a value is missing.
     seed : int, default 0
-        Seed of everything that is random in the method.
+        Seed of the random features of "paper", and of the search of "evidence" where there are many variables.
     n_jobs : int, optional
         How many workers answer the queries of "constraint", -1 for one per processor. Default 1.
 
@@ -121,7 +121,7 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
         y : None
             Ignored; it is there for pipelines.
         domain : str or sequence, optional
-            The client of each row of a single table: the name of a column of `X`, or one label per row. Without it,
+            The client of each row of a single table: the name of a column of `X`, or one name per row. Without it,
             a single table is taken for the only client.
 
         Returns
@@ -187,8 +187,8 @@ def _with_domain(X: Any, domain: Any) -> tuple[Any, str | None]:
         )
     if len(labels) != table.rows:
         raise DataError(
-            f"domain has {len(labels)} labels for {table.rows} rows; expected one label per row; pass the name of a "
-            "column, or as many labels as X has rows",
+            f"domain has {len(labels)} names for {table.rows} rows; expected one name per row; pass the name of a "
+            "column, or as many names as X has rows",
             parameter="domain",
         )
     return Table({**table.columns, DOMAIN: labels}), DOMAIN

@@ -1,4 +1,4 @@
-"""How much the evidence for each edge depends on single clients."""
+"""The influence of single clients on the evidence for each edge."""
 
 from __future__ import annotations
 

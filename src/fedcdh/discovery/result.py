@@ -83,7 +83,9 @@ class Edge:
 class Discovery:
     """The causal graph of a study, and how it was found.
 
-    `discover` and `discover_from` return it. Printing it shows the graph; a notebook shows a picture.
+    `discover` and `discover_from` return it. Printing it shows the graph; a notebook shows a picture. `graph` is the
+    causal graph and `changing` the variables whose mechanism differs between clients. `edges` gives the evidence for
+    every pair, and `notes` what a reader should know. `drift`, `stability`, `report` and `plot` say more.
 
     Attributes
     ----------

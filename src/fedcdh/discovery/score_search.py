@@ -70,7 +70,7 @@ class ScoreSearch:
 def _direction_evidence(
     graph: PartialGraph, score: LocalScore, linear: LocalScore, knowledge: Knowledge
 ) -> tuple[DirectionEvidence, DirectionEvidence]:
-    """Return what tells the members of a class apart: independent change where it is clear, then curvature."""
+    """Return the evidence within a class of graphs: independent change where it is clear, then curvature."""
     changing = graph.children(DOMAIN) if DOMAIN in graph.nodes else frozenset[str]()
     of_change = measure_directions(graph, linear, _zero_score, knowledge)
     both_change = {arrow: factor for arrow, factor in of_change.items() if changing.issuperset(arrow)}

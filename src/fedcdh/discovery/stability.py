@@ -1,4 +1,4 @@
-"""How stable a graph is: the same search without single clients, with resampled clients, or with resampled rows.
+"""The stability of a graph: the same search without single clients, with resampled clients, or with resampled rows.
 
 By default every client is left out once. Summaries add up, so this needs no further message, and it names the client
 on which a finding depends.
@@ -46,7 +46,7 @@ Replicate: TypeAlias = Iterable[Summary] | Cohort | Aggregate
 
 @dataclass(frozen=True)
 class EdgeStability:
-    """How often a pair of variables is adjacent, and with which direction, over all runs.
+    """The shares of runs in which a pair of variables is adjacent, and in which direction.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class EdgeStability:
 
 @dataclass(frozen=True)
 class ChangeStability:
-    """How often the mechanism of a variable is found to differ between clients.
+    """The share of runs in which the mechanism of a variable is found to differ between clients.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class ChangeStability:
 
 @dataclass(frozen=True)
 class Stability:
-    """How much of a result remains with other clients, or with other rows of the same clients.
+    """The parts of a result that remain with other clients, or with other rows of the same clients.
 
     Attributes
     ----------

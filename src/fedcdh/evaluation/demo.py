@@ -23,7 +23,7 @@ HospitalTable = dict[str, ColumnArray]
 
 @dataclass(frozen=True)
 class Hospital:
-    """Describe what is particular to one hospital.
+    """The particulars of one hospital.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ DESCRIPTION = (
 
 @dataclass(frozen=True, eq=False)
 class HospitalStudy:
-    """Hold one table per hospital, and the truth that made them.
+    """One table per hospital, and the truth that made them.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ MechanismModel = Literal["linear", "general"]
 
 @dataclass(frozen=True)
 class Dialect:
-    """Choose one reading of the recipe, where the paper's text and its authors' program differ.
+    """One reading of the paper's recipe, where its text and the authors' program differ.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Dialect:
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """Hold the tables of all clients, and the truth behind them.
+    """The tables of all clients, and the truth behind them.
 
     Parameters
     ----------
@@ -226,9 +226,11 @@ def simulate(
     SettingsError
         If sizes or names contradict each other, or if the values become too large to represent.
 
-    Notes ----- A variable is V_i = Σ_j σ_ij f_i(V_j) + ε_i, and Σ_j σ^k_ij f_i(V_j) + γ^k ε_i at client k where its
-    mechanism changes. Strengths σ are drawn from U(0.5, 2.5) and noise scales γ from U(1, 3). A changing variable
-    without causes is γ^k ε.
+    Notes
+    -----
+    A variable is V_i = Σ_j σ_ij f_i(V_j) + ε_i. If its mechanism changes, it is Σ_j σ^k_ij f_i(V_j) + γ^k ε_i at
+    client k. Strengths σ are drawn from U(0.5, 2.5) and noise scales γ from U(1, 3). A changing variable without
+    causes is γ^k ε.
 
     Examples
     --------
@@ -262,7 +264,7 @@ def simulate(
 
 @dataclass(frozen=True)
 class _StructuralModel:
-    """Hold all that is fixed before the first row is drawn.
+    """All that is fixed before the first row is drawn.
 
     Variables are numbers here, so that their names cannot affect the draws.
     """

@@ -24,14 +24,14 @@ from fedcdh.privacy.secure_aggregation.session import ReplyCheck, ReplyT, Sessio
 
 @dataclass(frozen=True)
 class SecureSumOptions:
-    """How the summaries are added by secure aggregation.
+    """The options with which summaries are added by secure aggregation.
 
     Parameters
     ----------
     threshold : int, optional
         Number of clients that must cooperate to reveal the sum. By default more than two thirds.
     groups : mapping of str
-        Group of every client, for a sum per group. By default each client is by itself.
+        Group of every client, for a sum per group. By default each client is a group of its own.
     attempt : int
         Number of the attempt; raise it after an attempt that failed.
 

@@ -25,17 +25,17 @@ MAX_MESSAGE_LENGTH = 10_000
 
 @dataclass(frozen=True, init=False)
 class Knowledge:
-    """Hold background knowledge: required and forbidden arrows, and tiers in time.
+    """Background knowledge: required and forbidden arrows, and tiers in time.
 
     Parameters
     ----------
-    required : iterable of (str, str)
+    required : iterable of (str, str), default ()
         Arrows (tail, head) that must be in the graph.
-    forbidden : iterable of (str, str)
-        Arrows that must not be in the graph.
-    tiers : iterable of iterables of str
+    forbidden : iterable of (str, str), default ()
+        Arrows that must not be in the graph. If both directions are forbidden, there is no edge.
+    tiers : iterable of iterables of str, default ()
         Groups of variables, from early to late; no arrow leads to an earlier tier. A variable in no tier is free.
-    forbid_within_tier : iterable of int
+    forbid_within_tier : iterable of int, default ()
         Positions of tiers, from 0, without edges between their variables.
 
     Raises
@@ -46,6 +46,11 @@ class Knowledge:
     See Also
     --------
     fedcdh.graphs.convert : Reads knowledge from files and objects of other programs.
+
+    Notes
+    -----
+    `fedcdh.DOMAIN` may be the tail of an arrow. If (DOMAIN, "x") is required, the mechanism of x is known to differ
+    between clients; if it is forbidden, the mechanism is known not to differ. Nothing causes the domain.
 
     Examples
     --------

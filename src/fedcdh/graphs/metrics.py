@@ -27,7 +27,7 @@ Pair = frozenset[str]
 
 
 class GraphLike(Protocol):
-    """Describe any object with arrows and lines, such as the graph of a result."""
+    """Any object with arrows and lines, such as the graph of a result."""
 
     @property
     def arrows(self) -> Iterable[Arrow]:
@@ -40,7 +40,7 @@ class GraphLike(Protocol):
 
 @dataclass(frozen=True)
 class Score:
-    """Hold counts of correct, claimed and true edges, and the distance.
+    """Counts of correct, claimed and true edges, and the distance.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class Score:
 
 @dataclass(frozen=True)
 class GraphComparison:
-    """Hold the scores of a graph, for adjacencies and for directions.
+    """The scores of a graph, for adjacencies and for directions.
 
     Attributes
     ----------

@@ -38,7 +38,7 @@ def sort_pair(pair: Pair) -> tuple[str, str]:
 
 @dataclass(frozen=True, eq=False)
 class PartialGraph:
-    """Hold a graph of arrows and lines, with at most one edge between two nodes.
+    """A graph of arrows and lines, with at most one edge between two nodes.
 
     The order of the nodes is kept for display and conversions only. Two graphs with the same nodes and the same edges
     are equal.

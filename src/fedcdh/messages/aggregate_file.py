@@ -170,7 +170,7 @@ def unpack_aggregate(blob: bytes, plan: StudyPlan) -> AggregateMessage:
     Examples
     --------
     >>> from fedcdh.summaries import Continuous, StudyPlan
-    >>> unpack_aggregate(b"", StudyPlan((Continuous("age"),), ("north",)))
+    >>> unpack_aggregate(b"", StudyPlan((Continuous("age"),), ("north",)))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
     fedcdh.errors.SummaryFormatError: ...

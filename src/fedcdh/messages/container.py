@@ -1,7 +1,8 @@
 """The layout that answers and sums share: a header that describes everything and carries a digest, then numbers.
 
 It is the layout of a summary file (`summary_header`) and of safetensors: the length of the header, the header, the
-data."""
+data.
+"""
 
 from __future__ import annotations
 
@@ -44,5 +45,5 @@ def parse_container_header(
     if not is_digest(description.pop("digest", "")):
         raise refuse("its header has no digest")
     if {key: type(value) for key, value in description.items()} not in (kinds, *others):
-        raise refuse("its header says too little, or too much")
+        raise refuse("its header has other keys, or values of other types, than this format")
     return {"format": form, **description}

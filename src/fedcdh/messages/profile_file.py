@@ -63,7 +63,10 @@ class ProfileMessage:
     def __post_init__(self) -> None:
         complaint = next(_find_problems(self), None)
         if complaint:
-            raise DataError(f"this profile of client {str(self.profile.client)[:80]!r} cannot be used: {complaint}")
+            raise DataError(
+                f"the profile of client {str(self.profile.client)[:80]!r} cannot be used: {complaint}; make the "
+                "profile again"
+            )
 
 
 def profile_to_json(message: ProfileMessage) -> str:
@@ -120,7 +123,7 @@ def profile_from_json(text: str | bytes) -> ProfileMessage:
 
     Examples
     --------
-    >>> profile_from_json("{}")
+    >>> profile_from_json("{}")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
     fedcdh.errors.DataError: ...

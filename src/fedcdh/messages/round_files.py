@@ -132,7 +132,7 @@ def request_from_json(text: str | bytes, plan: StudyPlan) -> JointRequest:
     Examples
     --------
     >>> from fedcdh.summaries import Continuous, StudyPlan
-    >>> request_from_json("{}", StudyPlan((Continuous("age"),), ("north",)))
+    >>> request_from_json("{}", StudyPlan((Continuous("age"),), ("north",)))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
     fedcdh.errors.SummaryFormatError: ...
@@ -296,7 +296,7 @@ def unpack_answer(blob: bytes, plan: StudyPlan, request: JointRequest) -> Answer
     >>> from fedcdh.summaries import Continuous, StudyPlan
     >>> from fedcdh.summaries.joint import JointRequest
     >>> plan = StudyPlan((Continuous("a"), Continuous("b")), ("north",), max_rounds=1, max_bytes=10**6)
-    >>> unpack_answer(b"", plan, JointRequest(plan.fingerprint, 1, (("a", "b"),)))
+    >>> unpack_answer(b"", plan, JointRequest(plan.fingerprint, 1, (("a", "b"),)))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
     fedcdh.errors.SummaryFormatError: ...

@@ -1,4 +1,4 @@
-"""Who sent a file: detached Ed25519 signatures, one canonical document per file and key.
+"""Signatures of files: detached Ed25519 signatures, one canonical document per file and key.
 
 The digest of the file is signed together with its kind, so that a summary's signature cannot be passed off as a plan's.
 A signature proves which key made it; whose key that is, the participants of the study settle among themselves, by
@@ -178,7 +178,9 @@ def sign(key: SigningKey, kind: str, blob: bytes) -> str:
     True
     """
     if kind not in SIGNED_KINDS:
-        raise SignatureError(f"files of kind {kind!r} are not signed; expected one of {', '.join(SIGNED_KINDS)}")
+        raise SignatureError(
+            f"the kind of the file is {kind!r}; expected one of {', '.join(SIGNED_KINDS)}; name the kind of the file"
+        )
     signature = base64.b64encode(sign_raw(key, kind, blob)).decode("ascii")
     return _to_document(kind, key.public, hashlib.sha256(blob).hexdigest(), signature)
 
@@ -225,7 +227,7 @@ def verify(kind: str, blob: bytes, document: str | bytes) -> str:
 
     Examples
     --------
-    >>> verify("summary", b"bytes", "")
+    >>> verify("summary", b"bytes", "")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
     fedcdh.errors.SignatureError: ...

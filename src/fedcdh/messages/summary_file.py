@@ -142,7 +142,7 @@ def unpack_summary(blob: bytes, plan: StudyPlan) -> SummaryMessage:
     Examples
     --------
     >>> from fedcdh.summaries import Continuous, StudyPlan
-    >>> unpack_summary(b"", StudyPlan((Continuous("age"),), ("north",)))
+    >>> unpack_summary(b"", StudyPlan((Continuous("age"),), ("north",)))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
     fedcdh.errors.SummaryFormatError: ...

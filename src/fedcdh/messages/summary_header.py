@@ -222,7 +222,7 @@ def _header_from_json(text: bytes) -> tuple[SummaryHeader, str]:
     found = _require_object(document, (*_KEYS, "noise") if noisy else _KEYS)
     if type(found["missing"]) is not dict or type(found["disclosure_control"]) is not bool:
         raise _header_error("'missing' is not an object, or 'disclosure_control' neither true nor false")
-    copy = _require_whole(found, "replicate", MAX_REPLICATES)
+    number = _require_whole(found, "replicate", MAX_REPLICATES)
     header = SummaryHeader(
         plan=_require_text(found, "plan", DIGEST_PATTERN),
         client=_require_name(found["client"]),
@@ -232,8 +232,8 @@ def _header_from_json(text: bytes) -> tuple[SummaryHeader, str]:
         columns=_require_whole(found, "columns", MAX_COUNT),
         disclosure_control=found["disclosure_control"],
         software=_require_text(found, "software", SOFTWARE_PATTERN),
-        replicate=copy,
-        original=_require_text(found, "original", DIGEST_PATTERN if copy else _EMPTY_PATTERN),
+        replicate=number,
+        original=_require_text(found, "original", DIGEST_PATTERN if number else _EMPTY_PATTERN),
         noise=_require_whole(found, "noise", MAX_COUNT) if noisy else 0,
     )
     return header, _require_text(found, "digest", DIGEST_PATTERN)

@@ -46,7 +46,7 @@ class ReleaseContext:
 
     @property
     def label(self) -> str:
-        """How errors name the client."""
+        """The name of the client in errors."""
         return f"client {self.client!r}"
 
 

@@ -21,7 +21,7 @@ from fedcdh.search.skeleton import Skeleton
 
 @dataclass(frozen=True)
 class TripleDecision:
-    """Hold the decision whether the middle of an unshielded triple is a collider.
+    """The decision whether the middle of an unshielded triple is a collider.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class TripleDecision:
 
 
 class ColliderRule(Protocol):
-    """Decide every unshielded triple of a skeleton that knowledge leaves open."""
+    """A rule that decides every unshielded triple of a skeleton that knowledge leaves open."""
 
     def __call__(self, skeleton: Skeleton, knowledge: Knowledge, /) -> tuple[TripleDecision, ...]:
         """Return one decision per open triple."""

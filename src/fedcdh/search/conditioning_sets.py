@@ -92,7 +92,7 @@ def select_most_independent(answers: Iterable[Answer]) -> Answer:
 
 
 class CachedTest:
-    """Remember the answers of a test: the orientation repeats many queries of the skeleton search.
+    """A test that remembers its answers: the orientation repeats many queries of the skeleton search.
 
     Parameters
     ----------

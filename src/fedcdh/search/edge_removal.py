@@ -22,7 +22,7 @@ CLEAR_P_VALUE = 0.01
 
 @dataclass(frozen=True)
 class PriorFindings:
-    """Hold the findings of the previous levels."""
+    """The findings of the previous levels."""
 
     separators: Mapping[Pair, Answer]  # of pairs that are removed
     strongest: Mapping[Pair, Answer]  # the largest p-value of pairs that are still adjacent
@@ -30,7 +30,7 @@ class PriorFindings:
 
 
 class RemovalRule(Protocol):
-    """Choose the separation that removes each pair, among those that one level of the search has found."""
+    """A rule that chooses the separation that removes each pair, among those found at one level of the search."""
 
     def __call__(self, separations: Iterable[Answer], so_far: PriorFindings, /) -> Mapping[Pair, Answer]:
         """Return the pairs to remove, each with its separation."""

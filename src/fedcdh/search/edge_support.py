@@ -26,7 +26,7 @@ MAX_CLASS_MEMBERS = 500
 
 @dataclass(frozen=True)
 class EdgeSupport:
-    """Hold the log Bayes factors of an edge, with the rest of the DAG fixed; above 3 is strong, below 0 is against.
+    """The log Bayes factors of an edge, with the rest of the DAG fixed; above 3 is strong, below 0 is against.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ def orient_like(graph: PartialGraph, dag: PartialGraph, knowledge: Knowledge = N
 
 
 class _FamilyScores(dict[Family, float]):
-    """Hold scores by family, computed in sorted batches."""
+    """Scores by family, computed in sorted batches."""
 
     def __init__(self, score: LocalScore) -> None:
         super().__init__()

@@ -21,7 +21,7 @@ from fedcdh.search.parent_sets import (
 
 
 class _BestSubgraph(NamedTuple):
-    """Hold the best DAG on a set of variables, by its last sink."""
+    """The best DAG on a set of variables, by its last sink."""
 
     total: float
     arrows: int

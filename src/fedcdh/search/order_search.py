@@ -58,7 +58,7 @@ LISTED_PER_SCORED = 20
 
 @dataclass(frozen=True)
 class SearchEffort:
-    """Hold the effort of a search for the best DAG.
+    """The effort of a search for the best DAG.
 
     Attributes
     ----------
@@ -159,7 +159,7 @@ def _search_orders(space: ParentSpace, scores: ScoreCache, restarts: int | None,
 
 
 class _OrderResult(NamedTuple):
-    """Hold an order and the graph that follows from it."""
+    """An order and the graph that follows from it."""
 
     total: float
     order: Order
@@ -172,7 +172,7 @@ class _OrderResult(NamedTuple):
 
 
 class _OrderSearch:
-    """Move variables in orders; remember the parents that each chooses from the available nodes."""
+    """A search that moves variables in orders, and remembers the parents that each chooses from the available nodes."""
 
     def __init__(self, space: ParentSpace, scores: ScoreCache) -> None:
         self._space, self._scores = space, scores

@@ -28,7 +28,7 @@ Reason: TypeAlias = Literal["domain", "knowledge", "collider", "evidence", "inde
 
 @dataclass(frozen=True)
 class DirectionEvidence:
-    """Hold evidence of one kind about directions.
+    """Evidence of one kind about directions.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class DirectionEvidence:
 
 @dataclass(frozen=True)
 class Conflict:
-    """Hold arrows that one step proposed and that were refused.
+    """Arrows that one step proposed and that were refused.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class Conflict:
 
 @dataclass(frozen=True)
 class Orientation:
-    """Hold a partially directed graph without directed cycles, and the reason for each arrow.
+    """A partially directed graph without directed cycles, and the reason for each arrow.
 
     Attributes
     ----------

@@ -37,7 +37,7 @@ ScoreCoroutine: TypeAlias = Generator[list[FamilyRequest], None, T]
 
 @dataclass(frozen=True)
 class ScoredDag:
-    """Hold the DAG that a search has found.
+    """The DAG that a search has found.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class ScoredDag:
 
 @dataclass(frozen=True)
 class ParentSpace:
-    """Hold the parents that each node may have. Nodes are numbered by name, the domain first."""
+    """The parents that each node may have. Nodes are numbered by name, the domain first."""
 
     nodes: tuple[str, ...]
     required: tuple[NodeSet, ...]
@@ -157,7 +157,7 @@ class ParentSpace:
 
 
 class ScoreCache:
-    """Compute the score of each family once and remember it, rounded to a grid.
+    """The scores of families, each computed once and rounded to a grid.
 
     Scores grow with the rows, and so does their rounding error. On a grid, sums and differences of scores are exact:
     what is higher in one order of summation is higher in all of them, and no search runs in a cycle. The first scores

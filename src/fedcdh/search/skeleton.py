@@ -25,7 +25,7 @@ MAX_BATCH_QUERIES = 1 << 18
 
 @dataclass(frozen=True)
 class Skeleton:
-    """Hold the adjacent pairs and the answers that decided about each pair.
+    """The adjacent pairs and the answers that decided about each pair.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Skeleton:
 
 @dataclass(frozen=True)
 class SkeletonRules:
-    """Hold the choices of a skeleton search that a method makes.
+    """The choices of a skeleton search that a method makes.
 
     Attributes
     ----------
@@ -165,7 +165,7 @@ def find_skeleton(
 
 @dataclass
 class _SearchState:
-    """Hold the answer with the largest p-value of each pair, over the levels so far."""
+    """The answer with the largest p-value of each pair, over the levels so far."""
 
     removed: dict[Pair, Answer] = field(default_factory=dict)  # pairs that a separation has removed
     strongest: dict[Pair, Answer] = field(default_factory=dict)  # pairs that are still adjacent
@@ -208,7 +208,7 @@ class _SearchState:
 
 @dataclass(frozen=True)
 class _LevelRules:
-    """Decide which queries a level has, and which edges its answers may remove."""
+    """The rules of a level: which queries it has, and which edges its answers may remove."""
 
     alpha: float
     knowledge: Knowledge
@@ -231,7 +231,7 @@ class _LevelRules:
 
 @dataclass(frozen=True)
 class _LevelQueries:
-    """Hold the queries of a level, by their pairs."""
+    """The queries of a level, by their pairs."""
 
     pairs: Sequence[Pair]
     parents: Mapping[str, frozenset[str]]

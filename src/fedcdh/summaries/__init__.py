@@ -7,7 +7,9 @@
 - `aggregation`: the summaries of all clients, or their sum;
 - `validation`: whether any rows can have given a summary;
 - `bootstrap`: replicates of resampled rows;
+- `noisy_moments`: moments with the noise of differential privacy;
 - `descriptives`: means, standard deviations and counts in a summary;
+- `noisy_moments`: moments of summaries with noise;
 - `integer_vectors`: a summary as a vector for secure aggregation;
 - `joint`: joint features of adaptive rounds.
 """

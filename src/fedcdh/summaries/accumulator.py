@@ -1,4 +1,4 @@
-"""From rows to a summary: a map over parts of the rows, and a sum."""
+"""Computation of a summary from rows: a map over parts of the rows, and a sum."""
 
 from __future__ import annotations
 
@@ -54,6 +54,16 @@ def summarize(table: Any, plan: StudyPlan, client: str, *, max_missing_share: fl
         If the table does not fit the plan, or too many rows have missing values.
     SettingsError
         If `max_missing_share` is not a share.
+
+    See Also
+    --------
+    release : The summary as a file, checked by the policy and the ledger of the site.
+    discover_from : The graph from the summaries of all clients.
+
+    Notes
+    -----
+    A summary is not anonymous, and this function checks no policy. With the features φ of a row and a constant 1 among
+    them, it is the matrix Σ φφᵀ over all complete rows.
 
     Examples
     --------
@@ -210,7 +220,7 @@ def _check_missing_share(
     if rows and used and (rows - used) / rows <= max_missing_share:
         return
     if not rows:
-        raise DataError(f"client {client!r} has no rows; leave it out of the plan")
+        raise DataError(f"client {client!r} has no rows; expected one or more; leave the client out of the plan")
     worst = max(missing, key=lambda name: missing[name])
     advice = "fill the values in, or allow a larger share" if used else "or fill the values in: no complete row is left"
     raise DataError(

@@ -86,13 +86,16 @@ class Cohort:
         summaries = dict(zip(self.clients, self.summaries, strict=True))
         times = Counter(clients)
         if not times or not times.keys() <= summaries.keys():
-            raise SettingsError(f"found clients {sorted(times)}; expected some of {', '.join(self.clients)}")
-        copies = [
+            raise SettingsError(
+                f"found clients {sorted(times)}; expected some of {', '.join(self.clients)}; pass names of these "
+                "clients"
+            )
+        resampled = [
             replace(summaries[client], clients=(client if number == 1 else f"{client}\n{number}",))
             for client in times
             for number in range(1, times[client] + 1)
         ]
-        return Cohort(self.plan, tuple(sorted(copies, key=lambda summary: summary.clients)))
+        return Cohort(self.plan, tuple(sorted(resampled, key=lambda summary: summary.clients)))
 
     @property
     def means(self) -> Array:

@@ -1,4 +1,4 @@
-"""From rows to features on the grid: the last step that uses single rows, at the client."""
+"""Encoding of rows as features on the grid: the last step that uses single rows, at the client."""
 
 from __future__ import annotations
 

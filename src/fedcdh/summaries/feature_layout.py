@@ -1,4 +1,4 @@
-"""Where the features of a plan's variables stand in the moment matrix."""
+"""The layout of the moment matrix: the columns of each variable of a plan."""
 
 from __future__ import annotations
 

@@ -49,7 +49,8 @@ class StudyPlan:
     family : Fourier or Hermite, default Hermite()
         Feature family of continuous variables.
     clip : float, default 30.0
-        Number of scales at which values are clipped. It bounds the contribution of one row.
+        Values further than this from the variable's location, in units of its scale, are clipped. This bounds the
+        contribution of one row.
     study : str, default ""
         Name of the study. It distinguishes the study from an older one with the same plan.
     max_rounds : int, default 0
@@ -60,6 +61,16 @@ class StudyPlan:
         Number of rows that one client may have, so that none outweighs all others. 0: no limit.
     noise : DPParameters, optional
         Differential privacy of the summaries. Features are then those of `fedcdh.summaries.features.bounded`.
+
+    Raises
+    ------
+    PlanError
+        If names, features, limits or noise cannot be used together.
+
+    See Also
+    --------
+    summarize : Computes a summary by the plan.
+    fedcdh.federation.plan_study : Makes the plan from profiles and a declaration.
 
     Examples
     --------
@@ -256,7 +267,8 @@ class StudyPlan:
         tables : mapping from str to table
             One table per client.
         kinds : mapping from str to {"continuous", "categorical"}, optional
-            Kinds of columns that are not what they look like.
+            The kind of single variables, for example of numbers that are codes. By default numbers are continuous,
+            texts and truth values are categorical.
         family : Fourier or Hermite, default Hermite()
             Feature family of continuous variables.
 
@@ -264,6 +276,13 @@ class StudyPlan:
         -------
         StudyPlan
             The plan.
+
+        Raises
+        ------
+        DataError
+            If a table cannot be read.
+        PlanError
+            If clients have different columns or kinds, or a variable has no value.
         """
         profiles = [profile(table, client, kinds=kinds) for client, table in tables.items()]
         return cls.from_profiles(profiles, family=family)
@@ -285,12 +304,17 @@ class StudyPlan:
         family : Fourier or Hermite, default Hermite()
             Feature family of continuous variables.
         clip : float, default 30.0
-            Number of scales at which values are clipped.
+            Values further than this from the location, in units of the scale, are clipped.
 
         Returns
         -------
         StudyPlan
             The plan.
+
+        Raises
+        ------
+        PlanError
+            If clients have different columns or kinds, or a variable has no value.
         """
         profiles = sorted(profiles, key=lambda one: one.client)
         pooled = merge_profiles(profiles)

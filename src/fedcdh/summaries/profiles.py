@@ -77,6 +77,11 @@ def profile(
     DataError
         If a column is missing, cannot be read as its kind, or has too many levels.
 
+    See Also
+    --------
+    StudyPlan.from_profiles : The plan from the profiles of all clients.
+    fedcdh.privacy.release_profile : The profile under the policy of a site.
+
     Examples
     --------
     >>> profile({"age": [30, 40], "sex": ["f", "m"]}, "north").columns["age"].mean

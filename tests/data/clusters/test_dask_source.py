@@ -99,7 +99,7 @@ def test_a_column_is_what_it_is_in_all_partitions():
 def test_what_is_neither_number_nor_label_is_refused_when_it_is_asked_for():
     source = DaskRows(dd.from_pandas(TABLE, npartitions=2))
     assert source.kinds()["day"] == "categorical"
-    with pytest.raises(DataError, match=r"'day' holds .*, which is neither a number nor a label"):
+    with pytest.raises(DataError, match=r"'day' holds .*, which is neither a number nor a text"):
         profile(source, "north")
     with pytest.raises(DataError, match=r"the Dask table: there is no column 'age' \(there are 'day', 'x'"):
         list(source.batches({"age": "continuous"}))

@@ -102,7 +102,7 @@ def test_numbers_taken_for_labels_are_recognised(tmp_path, word):
 def test_names_and_dates_are_not_taken_for_numbers(tmp_path):
     for text in ("P{}", "2020-01-{}", "1.{}.2020"):
         source = open_tables(write(tmp_path / "a.csv", "x\n" + "\n".join(text.format(i) for i in range(150))))
-        with pytest.raises(DataError, match=r"more than 100 different labels .*; group them, or leave it out"):
+        with pytest.raises(DataError, match=r"more than 100 levels .*; group the levels, or leave the column out"):
             profile(source, "north")
 
 

@@ -22,5 +22,5 @@ def test_what_is_neither_number_nor_label_is_listed_but_not_read(tmp_path, cells
     assert list(source.kinds()) == ["x", "day"]
     assert values(source.batches({"x": "continuous"})) == {"x": [1.0]}
     for kind in ("continuous", "categorical"):
-        with pytest.raises(DataError, match=r"a\.parquet: column 'day' holds .*neither a number nor a label; turn it"):
+        with pytest.raises(DataError, match=r"a\.parquet: column 'day' holds .*neither a number nor a text; turn it"):
             source.batches({"day": kind})

@@ -201,3 +201,22 @@ def test_a_value_is_common_from_15_percent_of_the_rows_on(common, found):
     values = [0.0] * common + [float(k) for k in range(1, 101 - common)]
     counter(to_table({"x": values, "g": ["a", "b"] * 50}))
     assert bool(counter.cells) == found
+
+
+def test_with_a_limit_of_zero_no_variable_is_discrete_or_has_a_common_value():
+    plan = StudyPlan((Continuous("x"), Categorical("g", ("a", "b"))), ("north",))
+    table = to_table({"x": [0.0] * 50 + [float(k) for k in range(1, 51)], "g": ["a", "b"] * 50})
+    for limit, found in ((0, False), (1, True)):
+        counter = CellCounter(plan, limit)
+        counter(table)
+        assert bool(counter.cells) == found, limit
+
+
+def test_values_beyond_the_first_rows_count():
+    """The first 512 new values of a batch are previewed; here the limit is passed only after them."""
+    plan = StudyPlan((Continuous("x"),), ("north",))
+    values = [float(k % 3) for k in range(600)]
+    for more, found in (([], 3), ([3.0], 0)):
+        counter = CellCounter(plan, 3)
+        counter(to_table({"x": [*values, *more]}))
+        assert len(counter.cells) == found, more

@@ -8,7 +8,7 @@ import pytest
 from fedcdh.data.table import to_table
 from fedcdh.errors import DisclosureError
 from fedcdh.privacy.disclosure.thresholds import DifferencingLimits
-from fedcdh.privacy.ledger.differencing import ReleasePair, check_differencing, spent_epsilon
+from fedcdh.privacy.ledger.differencing import ReleasePair, _list_numbers, check_differencing, spent_epsilon
 from fedcdh.privacy.ledger.record import LedgerEntry, Release, ReleasedColumn
 from fedcdh.privacy.ledger.row_sketches import RowSketcher, ValueSketch
 
@@ -103,3 +103,23 @@ def test_epsilon_counts_where_rows_are_shared():
     entries = [LedgerEntry(1, "", one) for one in spent]
     assert spent_epsilon(release("noisy", a=values), entries) == 0.5
     assert spent_epsilon(release("noisy", a=values + 1000), entries) == 0
+
+
+def test_the_load_of_a_single_release_is_for_the_policy():
+    assert not is_refused(release(load=2.0, a=np.arange(50.0)))
+
+
+@pytest.mark.parametrize(("count", "more"), [(20, False), (21, True)])
+def test_twenty_findings_are_listed(count, more):
+    values = np.arange(50.0)
+    earlier = [LedgerEntry(n, "2026-01-01", release(a=np.delete(values, n))) for n in range(count)]
+    with pytest.raises(DisclosureError) as refused:
+        check_differencing(release(a=values), earlier, LIMITS)
+    assert ("\n- and " in str(refused.value)) == more
+    assert str(refused.value).count("1 or a few more rows changed") == 20
+
+
+def test_five_numbers_are_listed():
+    assert _list_numbers([3]) == "release 3"
+    assert _list_numbers([1, 2, 3, 4, 5]) == "releases 1, 2, 3, 4, 5"
+    assert _list_numbers([1, 2, 3, 4, 5, 6]) == "releases 1, 2, 3, 4, 5 and 1 more"

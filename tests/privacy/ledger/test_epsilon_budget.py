@@ -53,3 +53,16 @@ def test_rows_that_come_once_are_refused_before_they_are_gone_where_they_are_rea
         release_summary(batches, a_plan(None), ReleaseContext("north"), replicates=2)
     summary, _ = release_summary(batches, a_plan(None), ReleaseContext("north"))  # nothing was taken from it
     assert summary == summarize(chain(400), a_plan(None), "north")
+
+
+@pytest.mark.parametrize(("budget", "refused"), [(1.0, False), (0.9999, True)])
+def test_the_budget_may_be_spent_to_the_last(tmp_path, budget, refused):
+    gate = ReleaseGate(ReleaseLedger(tmp_path / "releases.jsonl"))
+    context = ReleaseContext("north", Policy(epsilon_budget=budget), gate=gate)
+    plan = a_plan(DPParameters(0.5, 1e-6))
+    release_summary(chain(400), plan, context)
+    if refused:
+        with pytest.raises(DisclosureError, match=r"have spent 0\.5"):
+            release_summary(chain(400), plan, context)
+    else:
+        release_summary(chain(400), plan, context)

@@ -29,7 +29,7 @@ _OWNER = "the Dask table"
 
 @dataclass(frozen=True, eq=False)
 class DaskRows:
-    """Use a Dask data frame as a client's table.
+    """A Dask data frame as a client's table.
 
     `summarize` and `release` work on each partition where it lies, by Dask's current scheduler; only sums of features
     travel. Work that reads single values more than once (`profile`, bootstrap replicates, answers in adaptive rounds)

@@ -28,7 +28,7 @@ FEDCDH_VERSION = version("fedcdh")
 
 @dataclass(frozen=True)
 class FailedTask:
-    """Hold the error of a partition that could not be processed."""
+    """The error of a partition that could not be processed."""
 
     problem: FedCDHError
 
@@ -87,7 +87,7 @@ def tree_reduce(leaves: Iterable[Item], join: Callable[[Sequence[Item]], Item]) 
 
 
 def find_categorical_columns(names: Collection[str], source: TableSource) -> frozenset[str]:
-    """Return the columns that hold labels in a partition, or dates and other types, which are refused when read."""
+    """Return the columns that hold texts in a partition, or dates and other types, which are refused when read."""
     return frozenset(name for name in names if _has_labels(source, name))
 
 

@@ -35,7 +35,7 @@ _RESULT_COLUMN = "said"  # the one column of a dataset of results
 
 @dataclass(frozen=True, eq=False)
 class RayRows:
-    """Use a Ray dataset as a client's table.
+    """A Ray dataset as a client's table.
 
     `summarize` and `release` work on each block where it lies or is read, by the Ray cluster of the dataset; only sums
     of features travel. Work that reads single values more than once (`profile`, bootstrap replicates, answers in
@@ -143,7 +143,7 @@ class RayRows:
 
 
 class _RemoteSums:
-    """Add up results on the workers; this process holds references only."""
+    """Sums of results on the workers; this process holds references only."""
 
     def __init__(self, add: Callable[[Any, Any], Any]) -> None:
         import ray

@@ -7,7 +7,7 @@
 The result is a `TableSource`: it can be read several times, and no more than a batch of it is ever in memory. The
 division of the rows into files, formats and batches never changes a value.
 
-- `arrow_columns`: from columns of Arrow to numeric and categorical columns
+- `arrow_columns`: conversion of Arrow columns to numeric and categorical columns
 - `arrow_file`, `csv_file`, `parquet_file`: one file of each format
 - `column_mapping`: files that map the columns of a site to the variables of the study
 - `csv_dialect`, `csv_header`: how a CSV file is written, and its first lines

@@ -1,4 +1,4 @@
-"""From columns of Arrow to numeric and categorical columns, a whole column at a time."""
+"""Conversion of Arrow columns to numeric and categorical columns, a whole column at a time."""
 
 from __future__ import annotations
 

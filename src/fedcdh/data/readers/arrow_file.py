@@ -25,7 +25,7 @@ _STREAM_MAGIC = b"\xff" * 4  # the first bytes of every message of a stream
 
 @dataclass(frozen=True)
 class ArrowFile(TypedFile):
-    """Read an Arrow file; streams, which have no table of contents, are refused."""
+    """An Arrow file; streams, which have no table of contents, are refused."""
 
     format: ClassVar[str] = "Arrow"
 

@@ -17,7 +17,7 @@ error where numbers are expected.
 
 @dataclass(frozen=True)
 class CsvStyle:
-    """Describe how a CSV file is written.
+    """The style of a CSV file: delimiter, decimal mark, encoding and missing values.
 
     Parameters
     ----------

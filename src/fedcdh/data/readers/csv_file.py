@@ -31,7 +31,7 @@ BLOCK_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class CsvFile:
-    """Read a CSV file with a header, which declares no types."""
+    """A CSV file with a header, which declares no types."""
 
     path: Path
     style: CsvStyle

@@ -13,7 +13,7 @@ _SEPARATOR_LINE = re.compile(r'"?sep=([\t -!#-~])"?[\r\n]*', re.IGNORECASE)
 
 @dataclass(frozen=True)
 class CsvHeader:
-    """Hold the names of the columns, the delimiter, and the number of lines above the names."""
+    """The names of the columns, the delimiter, and the number of lines above the names."""
 
     names: tuple[str, ...]
     delimiter: str

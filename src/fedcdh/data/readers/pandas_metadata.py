@@ -11,7 +11,7 @@ _UNNAMED_INDEX = re.compile(r"__index_level_[0-9]+__")
 
 @dataclass(frozen=True)
 class PandasMetadata:
-    """Name the columns of dtype category, and those of the index, which are not data of a study."""
+    """The columns of dtype category, and those of the index, which are not data of a study."""
 
     categories: frozenset[str] = frozenset()
     index: frozenset[str] = frozenset()

@@ -21,7 +21,7 @@ Without this limit whole column chunks are read: 600 MB for one row group of 3 m
 
 @dataclass(frozen=True)
 class ParquetFile(TypedFile):
-    """Read a Parquet file."""
+    """A Parquet file."""
 
     format: ClassVar[str] = "Parquet"
 

@@ -34,7 +34,7 @@ ReadProgress: TypeAlias = Callable[[int, float], None]
 
 
 class TableFile(Protocol):
-    """Give the rows of one file, with the names that the file uses."""
+    """The rows of one file, with the names that the file uses."""
 
     @property
     def path(self) -> Path:
@@ -121,7 +121,7 @@ def _open_table_file(path: Path, style: CsvStyle) -> TableFile:
 
 @dataclass(frozen=True)
 class TableFiles:
-    r"""Read files with the same columns one after the other, as one `TableSource`.
+    r"""Files with the same columns, read one after the other as one `TableSource`.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ class TableFiles:
             by_content.setdefault(column_content(declared), file)
         if odd := by_content.get("neither"):
             raise DataError(
-                f"{odd.path}: column {theirs!r} holds {typed[odd]}, which is neither a number nor a label; turn it "
+                f"{odd.path}: column {theirs!r} holds {typed[odd]}, which is neither a number nor a text; turn it "
                 "into one (a date, for example, into days since a fixed day) or leave it out of the study"
             )
         labels, numbers = by_content.get("labels"), by_content.get("numbers")

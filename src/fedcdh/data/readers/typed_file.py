@@ -22,7 +22,7 @@ from fedcdh.errors import DataError
 
 @dataclass(frozen=True)
 class TypedFile(ABC):
-    """Read a file whose columns have types; only columns at the top level count."""
+    """A file whose columns have types; only columns at the top level count."""
 
     format: ClassVar[str]
     path: Path

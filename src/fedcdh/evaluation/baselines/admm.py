@@ -30,7 +30,7 @@ graph. Moves shrink as the consensus penalty grows, so that all later ones toget
 
 
 class AdmmClient(ABC):
-    """Hold the rows of one client, and move its parameters towards the shared ones as far as its rows agree."""
+    """A client of ADMM: it moves its parameters towards the shared ones as far as its rows agree."""
 
     def __init__(self, start: Array) -> None:
         self._own = start
@@ -46,11 +46,11 @@ class AdmmClient(ABC):
 
     @abstractmethod
     def proximal_step(self, target: Array, penalty: float, start: Array) -> Array:
-        """The x with the least loss(x) + penalty / 2 · |x − target|², sought from `start`."""
+        """Return the x with the least loss(x) + penalty / 2 · |x − target|², sought from `start`."""
 
 
 class AdmmServer:
-    """Hold the shared parameters: near all answers, with few and small weights and without cycles.
+    """The shared parameters: near all answers, with few and small weights and without cycles.
 
     The first `weights` parameters are weights of arrows. Their absolute values cost `l1` each, and `acyclicity`
     measures how far they are from a DAG. The server sees no row.
@@ -64,7 +64,7 @@ class AdmmServer:
         self._multiplier = 0.0
 
     def update(self, answers: Sequence[Array], cycle_penalty: float, penalty: float) -> None:
-        """One round: new shared parameters from what all clients answered."""
+        """Compute new shared parameters from what all clients answered."""
         mean, before = np.mean(answers, axis=0), self.shared
         target = mean + self._duals / penalty
         self.shared = self._nearest(target, len(answers) * penalty, cycle_penalty)

@@ -75,7 +75,7 @@ def run_fedcdh(
 
 
 class _CountedRounds:
-    """Carry adaptive rounds over the channel that counts."""
+    """Adaptive rounds over the channel that counts."""
 
     def __init__(self, clients: LocalAnswerSource, plan: StudyPlan, channel: CountingChannel) -> None:
         self._clients, self._plan, self._channel = clients, plan, channel

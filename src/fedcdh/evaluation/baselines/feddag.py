@@ -51,7 +51,7 @@ MechanismKind = Literal["mlp", "linear", "weights"]
 
 @dataclass(frozen=True)
 class FedDagTraining:
-    """Say how clients train, and how the server removes cycles.
+    """The settings of FedDAG: how clients train, and how the server removes cycles.
 
     `steps` are taken between two evaluations of h. The server averages after every `local_steps` of them, and after the
     last. α is raised at most `updates` times. ρ starts at `rho` and grows by the factor `growth` whenever h has not
@@ -128,7 +128,7 @@ def _solve_lagrangian(server: _FedDagServer, training: FedDagTraining) -> None:
 
 
 class _FedDagServer:
-    """Hold the average of what clients sent last; the server sees no row."""
+    """The average of what clients sent last; the server sees no row."""
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ class _FedDagServer:
 
 
 class _FedDagClient:
-    """Hold the rows, logits, mechanisms and noise generator of one client.
+    """The rows, logits, mechanisms and noise generator of one client.
 
     All clients start with the same parameters, drawn from the seed; otherwise averages of networks would have no
     meaning.
@@ -221,7 +221,7 @@ class _FedDagClient:
 
 
 class LocalGradient(NamedTuple):
-    """Hold what a client minimises, at one point and with one draw of noise."""
+    """The objective of a client, at one point and with one draw of noise."""
 
     loss: float
     logits: Array

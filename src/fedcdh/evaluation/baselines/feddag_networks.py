@@ -21,7 +21,7 @@ _LEAKY_SLOPE = 0.05  # slope of a rectifier below 0
 
 
 class MechanismGradient(NamedTuple):
-    """Hold the loss at a point, and its gradients with respect to the parameters and to the mask."""
+    """The loss at a point, and its gradients with respect to the parameters and to the mask."""
 
     loss: float
     parameters: npt.NDArray[Any]
@@ -29,7 +29,7 @@ class MechanismGradient(NamedTuple):
 
 
 class MaskedMechanism(Protocol):
-    """Predict all variables at one client."""
+    """The predictor of all variables at one client."""
 
     def initial(self, generator: np.random.Generator) -> npt.NDArray[Any]: ...
 

@@ -155,7 +155,7 @@ def _orient_edges(joined: Bools, found: Iterator[tuple[int, int, int]], names: S
 
 
 class _FedPcClient:
-    """Hold the rows of one client; it sends which edges it would remove, and by which sets."""
+    """The rows of one client; it sends which edges it would remove, and by which sets."""
 
     def __init__(self, table: Array, test: Callable[[Array, int], LocalTest], alpha: float, seed: int) -> None:
         self._ask = test(table, seed)
@@ -227,7 +227,7 @@ def _matrix_of_pairs(pairs: Bools, variables: int) -> Bools:
 
 
 class FisherZTest:
-    """Test √(n − |S| − 3) · artanh(r_{ab|S}), which is standard normal if a ⫫ b | S; the strength is |r|.
+    """The test of √(n − |S| − 3) · artanh(r_{ab|S}), which is standard normal if a ⫫ b | S; the strength is |r|.
 
     With too few rows the test rejects nothing.
     """
@@ -255,7 +255,7 @@ class FisherZTest:
 
 
 class SummaryTest:
-    """Run a test of `fedcdh.inference.independence` on the summary of one client's rows; the strength is 1 − p."""
+    """A test of `fedcdh.inference.independence` on the summary of one client's rows; the strength is 1 − p."""
 
     def __init__(self, table: Array, family: FeatureFamily, build: Callable[[Cohort], IndependenceTest]) -> None:
         own = to_table(table, [str(i) for i in range(table.shape[1])])
@@ -288,7 +288,7 @@ def make_regression_test(table: Array, seed: int) -> LocalTest:
 
 
 class KciTest:
-    """Run causal-learn's KCI on the rows of one client; the strength is 1 − p."""
+    """The KCI test of causal-learn on the rows of one client; the strength is 1 − p."""
 
     def __init__(self, table: Array, seed: int = 0) -> None:
         make = import_causal_learn("utils.cit", "CIT")

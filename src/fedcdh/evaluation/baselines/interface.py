@@ -22,7 +22,7 @@ from fedcdh.protocols import DOMAIN
 
 @dataclass(frozen=True)
 class Traffic:
-    """Count what was sent, to the server by all clients together and from the server to all of them together.
+    """Counts of what was sent, to the server by all clients together and from the server to all of them together.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Traffic:
 
 
 class CountingChannel:
-    """Hand over every array between clients and server unchanged, and count it.
+    """A channel that hands over arrays between clients and server unchanged, and counts them.
 
     >>> channel = CountingChannel(clients=3)
     >>> weights = channel.to_server(np.zeros((2, 2)))
@@ -84,7 +84,7 @@ class CountingChannel:
 
 @dataclass(frozen=True)
 class BaselineResult:
-    """Hold the graph that a method found, and what it sent to find it.
+    """The graph that a method found, and what it sent to find it.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class BaselineResult:
 
 
 class BaselineMethod(Protocol):
-    """Take the tables of all clients (rows × variables) and the names of the variables, and find a graph."""
+    """A method: it takes the tables of all clients (rows × variables) and the names of variables, and finds a graph."""
 
     def __call__(self, tables: Mapping[str, Array], names: Sequence[str], seed: int = 0) -> BaselineResult: ...
 

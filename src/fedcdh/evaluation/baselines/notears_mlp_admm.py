@@ -81,7 +81,7 @@ def fit_shared_weights(
 
 
 class NetworkLayout(NamedTuple):
-    """Describe one network per variable, with all parameters in one flat array.
+    """One network per variable, with all parameters in one flat array.
 
     The array has the first layer, its offsets, the second layer and its offsets. The first layer has an entry for every
     network j, unit m and input i, in this order.

@@ -22,7 +22,7 @@ from fedcdh.protocols import DOMAIN
 
 @dataclass(frozen=True)
 class MethodAssumptions:
-    """Describe a method in the words of the paper's Table 1.
+    """The assumptions of a method, in the words of the paper's Table 1.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class MethodAssumptions:
 
 @dataclass(frozen=True)
 class BaselineEntry:
-    """Describe a method. It is called like any method, and refuses tables that no method can use.
+    """A method with its description. It is called like any method, and refuses tables that no method can use.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ _ENTRIES = (
     ),
     BaselineEntry(
         "fedcdh-rounds",
-        "our `constraint`, with further rounds",
+        "our `constraint`, with adaptive rounds",
         f"{_PACKAGE}.fedcdh_methods:run_fedcdh",
         MethodAssumptions(_CONSTRAINT_BASED, _HETEROGENEOUS, "Additive Noise", False, _SUMMARY_STATISTICS),
         '`fedcdh.discover(..., rounds="adaptive")`',

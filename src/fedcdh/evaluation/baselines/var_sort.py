@@ -112,7 +112,7 @@ def varsortability(tables: Mapping[str, Array], names: Sequence[str], arrows: It
 
 @dataclass(frozen=True, eq=False)
 class _PooledMoments:
-    """Hold rows, means and scatter about them, of one client or of all."""
+    """Rows, means and scatter about them, of one client or of all."""
 
     rows: float
     means: Array

@@ -26,7 +26,7 @@ _KNOWN_KEYS = {"title", "kind", "seeds", "methods", "base", "sweep", "limits", "
 
 @dataclass(frozen=True)
 class MethodLimit:
-    """Limit a slow method to the first seeds, and to cases that are not larger than this."""
+    """The limit of a slow method: the first seeds, and cases that are not larger than this."""
 
     seeds: int | None
     max_values: Mapping[str, float]
@@ -40,7 +40,7 @@ class MethodLimit:
 
 @dataclass(frozen=True)
 class ExperimentJob:
-    """Name one case, one method and one seed."""
+    """One case, one method and one seed."""
 
     case: ExperimentCase
     method: str
@@ -54,7 +54,7 @@ class ExperimentJob:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Describe the design of an experiment.
+    """The design of an experiment.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ TruthDocument = Mapping[str, Any]  # truth.json
 
 @dataclass(frozen=True, eq=False)
 class RealStudy:
-    """Hold one table with a column `domain`, and what is known about its truth."""
+    """One table with a column `domain`, and what is known about its truth."""
 
     name: str
     source: str  # studies of one source are one piece of evidence, not several
@@ -126,7 +126,7 @@ def scale_within_domains(columns: ColumnArrays) -> ColumnArrays:
 
 @dataclass(frozen=True)
 class StudyRecipe:
-    """Say how a study is made from the files of one data set."""
+    """The recipe of a study: how it is made from the files of one data set."""
 
     source: str
     prepare: Callable[[ColumnArrays], ColumnArrays] = keep_columns

@@ -296,4 +296,4 @@ def _round_costs(experiment: Experiment, rows: Sequence[ResultRow]) -> Iterator[
                     each = [int(row[measure]) / of / unit - less for row, of in zip(found, clients, strict=True)]
                     cells.append(f"{sum(each) / len(each):.1f}" if each else "–")
             lines.append([f"{describe_setting(panel.setting)}, {panel.varied} = {value}", *cells])
-    yield to_markdown(["case", "one message", "kB", "further rounds", "kB"], lines) + "\n"
+    yield to_markdown(["case", "one message", "kB", "adaptive rounds", "kB"], lines) + "\n"

@@ -228,7 +228,7 @@ def _to_csv(rows: Iterable[ResultRow], columns: Sequence[str], heading: bool = T
 
 
 class _RemainingTime:
-    """Estimate how long the rest will take, by every method's mean seconds and the number of its jobs left.
+    """An estimate of the time that the rest will take, by every method's mean seconds and the number of its jobs left.
 
     These are CPU seconds. Processes share the machine with others, so they are scaled by the ratio of wall-clock time
     to CPU time in this run.

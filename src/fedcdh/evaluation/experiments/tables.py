@@ -21,7 +21,7 @@ PanelSetting = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class ResultPanel:
-    """Hold one sweep in one setting of everything else, as a curve of a figure or a block of a table shows it."""
+    """One sweep in one setting of everything else, as a curve of a figure or a block of a table shows it."""
 
     setting: PanelSetting  # of the parameters that are crossed with everything
     varied: str
@@ -86,7 +86,7 @@ def signed_rank_p_value(ours: Sequence[float], theirs: Sequence[float]) -> float
 
 @dataclass(frozen=True)
 class PairedComparison:
-    """Compare our method with a baseline on the instances that both have."""
+    """A comparison of our method with a baseline on the instances that both have."""
 
     baseline: str
     pairs: int

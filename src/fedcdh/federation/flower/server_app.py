@@ -27,14 +27,14 @@ with optional_import("Flower", extra="flower"):
     from flwr.serverapp import Grid, ServerApp
 
 MAX_CONFIG_BYTES = 1 << 20
-MAX_RESENDS = 5
-"""Number of times a request is sent again to an unreachable node, after 1, 2, 4, 8 and 16 seconds."""
+MAX_RESENDS = 6
+"""Number of times a request is sent again to an unreachable node, after 1, 2, 4, 8, 16 and 32 seconds: on a busy
+machine a SuperNode needs half a minute to start."""
 _LOG = logging.getLogger("flwr.fedcdh")  # below Flower's own, so that `flwr log` shows it
 
 
 class FlowerTransport:
-    """The transport over Flower; the address of a client is the number of its node, which belongs to its registered "
-    "key."""
+    """The transport over Flower; the address of a client is the number of its node, which has a registered key."""
 
     def __init__(self, grid: Grid, poll: float = 1.0) -> None:
         self._grid, self._poll = grid, poll

@@ -28,7 +28,7 @@ from fedcdh.graphs.partial_graph import PartialGraph, sort_pair
 
 @dataclass(frozen=True)
 class AdjacencyMarks:
-    """Hold the entries of a convention: for tail → head in the tail's row and in the head's, for a line in both."""
+    """The entries of a convention: for tail → head in the tail's row and in the head's, for a line in both."""
 
     in_row_of_tail: int
     in_row_of_head: int
@@ -51,7 +51,7 @@ CONVENTIONS: Mapping[str, AdjacencyMarks] = {
 
 @dataclass(frozen=True, eq=False)
 class Adjacency:
-    """Hold an adjacency matrix with the names of its rows and columns, and its convention.
+    """An adjacency matrix with the names of its rows and columns, and its convention.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Graphs of networkx: a `DiGraph` in which a line is two arcs, one each way; the edge attribute `mark` tells which."""
+"""Graphs of networkx: a `DiGraph` in which a line is two arcs, one each way; the edge attribute `mark` says which."""
 
 from __future__ import annotations
 

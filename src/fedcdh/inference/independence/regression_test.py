@@ -82,7 +82,7 @@ class RegressionTest:
 
 @dataclass(frozen=True, eq=False)
 class _ShapeTask:
-    """All that is needed to answer queries of one shape, wherever that is done."""
+    """The task of answering queries of one shape, for a worker."""
 
     basis: Basis
     index: ColumnIndex

@@ -100,7 +100,7 @@ def add_noise_share(summary: Summary, plan: StudyPlan, random: RandomBytes = sec
     >>> noise = DPParameters(1, 1e-6, distributed=True, honest=2)
     >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south", "west"), clip=6, noise=noise)
     >>> part = add_noise_share(summarize({"age": [50, 61, 72]}, plan, "north"), plan)
-    >>> part.noise == noise.share**2
+    >>> part.noise == noise.client_deviation**2
     True
     """
     noise = _require_noise(summary, plan)

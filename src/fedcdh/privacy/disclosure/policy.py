@@ -2,7 +2,7 @@
 
 The reasons for its rules (`docs/command-line.md` has the numbers): from the summary of too few rows, every row can be
 computed. A level that few people have discloses their values, however many rows there are. And the coordinator who
-writes the plan decides what is looked at.
+writes the plan decides what is computed.
 
 Bootstrap replicates are further messages about the same rows. The seed of the resampling never leaves, but weights that
 are small integers might be solved for, so they count as known. The summary and its B replicates then release B + 1

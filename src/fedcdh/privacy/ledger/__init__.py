@@ -2,7 +2,7 @@
 
 - `record`: a release, as the ledger keeps it;
 - `ledger_file`: the ledger as an append-only file;
-- `row_sketches`: sketches of rows, which tell whether two releases are about the same rows;
+- `row_sketches`: sketches of rows, which show whether two releases are about the same rows;
 - `differencing`: whether a release may leave after earlier ones;
 - `unattended`: rules for a client that answers without a person;
 - `gate`: records profiles, summaries and answers, or refuses them.

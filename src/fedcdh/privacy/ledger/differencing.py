@@ -212,7 +212,7 @@ def _find_triple_differences(new: Release, pairs: Sequence[ReleasePair], limits:
     }
     for (one, first), (other, second) in combinations([*known.values()][-_MAX_TRIPLE_SETS:], 2):
         differences = rows.changed(first + second), (rows + first).changed(second), (rows + second).changed(first)
-        if 0 < (found := min(differences)) < limits.rows and 0 not in differences:
+        if (found := min(differences)) < limits.rows and 0 not in differences:
             yield (
                 f"{found} or a few more rows would be disclosed by {_describe_entry(one)}, {_describe_entry(other)} "
                 f"and this release together, expected none or at least {limits.rows}: sums of rows can be added, so "

@@ -41,7 +41,7 @@ from fedcdh.summaries.summary import Summary
 
 @dataclass(frozen=True)
 class ReleaseGate:
-    """Where a client records each release, and compares it with earlier ones, before it leaves.
+    """The gate of a client: it records each release, and compares it with earlier ones, before it leaves.
 
     Releases without disclosure control are recorded as well, but never refused.
 

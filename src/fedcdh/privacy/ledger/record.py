@@ -51,7 +51,7 @@ class ReleasedColumn:
 
 @dataclass(frozen=True)
 class Release:
-    """Something that leaves a client, or has left it.
+    """A release: something that leaves a client, or has left it.
 
     Parameters
     ----------

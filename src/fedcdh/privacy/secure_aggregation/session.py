@@ -146,7 +146,7 @@ class SessionFolder:
 
 
 class SessionTransport(Protocol):
-    """How a server reaches the clients: it waits for files, or sends messages."""
+    """The way in which a server reaches the clients: it waits for files, or sends messages."""
 
     @property
     def folder(self) -> SessionFolder:

@@ -1,4 +1,4 @@
-"""How much a client has answered in adaptive rounds, and whether the plan allows more."""
+"""The budget of adaptive rounds: the answers that a client gave, and the limits of its plan."""
 
 from __future__ import annotations
 

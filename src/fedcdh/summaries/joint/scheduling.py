@@ -1,4 +1,4 @@
-"""Which requests are sent: no set is requested twice, and nothing beyond the limits of the plan.
+"""The choice of the requests that are sent: no set is requested twice, and nothing beyond the limits of the plan.
 
 A search that starts again, after a stop or without a client that is gone, reaches sets that were requested before and
 perhaps others. Answers are about one set at one client, so earlier answers remain valid.

@@ -1,4 +1,4 @@
-"""Who answers requests: clients in this process, files, or a network. The test makes no difference between them."""
+"""Sources of answers: clients in this process, files, or a network. A test treats all of them alike."""
 
 from __future__ import annotations
 

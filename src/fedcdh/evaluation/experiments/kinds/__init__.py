@@ -28,7 +28,7 @@ _IMPORT_PATHS = {
 
 
 class ExperimentKind(Protocol):
-    """Prepare instances and measure methods on them.
+    """A kind of experiment: it prepares instances and measures methods on them.
 
     Methods are loaded and instances prepared before the clock starts. A method that fails gets the measures of an empty
     result.

@@ -19,7 +19,7 @@ FEATURE_FAMILIES = {"fedcdh-paper": Fourier, "fedcdh-evidence": Hermite}
 
 
 class CommunicationSize:
-    """Measure the bytes of a summary, which are those that `fedcdh summarize` writes."""
+    """The bytes of a summary, which are those that `fedcdh summarize` writes."""
 
     measures = ("message", "raw", "tensor", "columns")
 

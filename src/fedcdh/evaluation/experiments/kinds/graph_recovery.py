@@ -50,7 +50,7 @@ GRAPH_MEASURES = (
 
 @dataclass(frozen=True, eq=False)
 class GraphInstance:
-    """Hold the tables of all clients and the truth. Where a → b and b → a are both true, either is right."""
+    """The tables of all clients and the truth. Where a → b and b → a are both true, either is right."""
 
     tables: Mapping[str, Array]
     names: tuple[str, ...]
@@ -60,7 +60,7 @@ class GraphInstance:
 
 
 class GraphRecovery:
-    """Let methods find graphs, and compare these with the truth."""
+    """Graphs that methods find, compared with the truth."""
 
     measures = GRAPH_MEASURES
 
@@ -81,7 +81,7 @@ class GraphRecovery:
 
 
 class SimulatedGraphs(GraphRecovery):
-    """Use the paper's synthetic studies."""
+    """Graph recovery in the paper's synthetic studies."""
 
     def prepare_instance(self, case: ExperimentCase, seed: int) -> GraphInstance:
         study = _simulate_case(case, seed)
@@ -101,7 +101,7 @@ def _simulate_case(case: ExperimentCase, seed: int) -> Simulation:
 
 
 class RealDataGraphs(GraphRecovery):
-    """Use the studies of `real_data`; clients and rows are drawn at random where fewer than all are wanted."""
+    """Graph recovery in the studies of `real_data`; clients and rows are sampled where fewer than all are wanted."""
 
     def prepare_instance(self, case: ExperimentCase, seed: int) -> GraphInstance:
         study = load_study(case["study"])

@@ -1,4 +1,4 @@
-"""How often the independent change principle finds the direction of x → y where both mechanisms change.
+"""The direction of x → y where both mechanisms change: how often the independent change principle finds it.
 
 Parameters: model, dialect, clients, rows (per client), pairs (per seed).
 """
@@ -26,7 +26,7 @@ CohortPair = tuple[Cohort, Arrow]
 
 
 class DirectionAccuracy:
-    """Measure the share of pairs that a form of the principle directs rightly."""
+    """The share of pairs that a form of the principle directs rightly."""
 
     measures = ("right",)
 

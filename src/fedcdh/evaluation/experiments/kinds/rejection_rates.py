@@ -1,4 +1,4 @@
-"""How often tests reject: post-nonlinear data, as in the paper's comparison of its test with KCI.
+"""Rejection rates of independence tests on post-nonlinear data, as in the paper's comparison of its test with KCI.
 
 X = g(f(W) + ε_X), Y = g(f(W) + ε_Y), with f and g from {linear, square, sin, tan}, and all noise, W and Z uniform on
 (−0.5, 0.5) or standard normal. "dependent" tests X ⫫ Y | Z with an unrelated Z, which is false: rejections are power.
@@ -36,7 +36,7 @@ VARIABLE_NAMES = ("x", "y", "z")
 
 
 class RejectionRate:
-    """Measure the share of simulations whose p-value is below 0.05."""
+    """The share of simulations whose p-value is below 0.05."""
 
     measures = ("rejected",)
 

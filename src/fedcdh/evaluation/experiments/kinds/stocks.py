@@ -32,7 +32,7 @@ STOCK_DATA_SET = "hk_stock"
 
 @dataclass(frozen=True, eq=False)
 class StockInstance:
-    """Hold the returns at every client, and what is known of the stocks."""
+    """The returns at every client, and what is known of the stocks."""
 
     tables: Mapping[str, Array]
     names: tuple[str, ...]
@@ -41,7 +41,7 @@ class StockInstance:
 
 
 class StockGraphs:
-    """Measure edges within sectors, and known directions."""
+    """The number of edges within sectors, and of known directions."""
 
     measures = ("edges", "within_sector", "known_adjacent", "known_directed", "bytes_up")
 
