@@ -84,11 +84,12 @@ docs: $(VENV)/development ## build the documentation into dist/docs, without a w
 	$(BIN)/python -m sphinx -W --keep-going -q docs dist/docs
 	@echo "open dist/docs/index.html"
 
-lint: $(VENV)/development ## check style, types, layers and spelling
+lint: $(VENV)/development ## check style, types, layers, docstrings and spelling
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --cache-dir .import_linter_cache
+	$(BIN)/python tools/check_docstrings.py
 	$(BIN)/codespell tests benchmarks
 	$(BIN)/codespell --dictionary - --dictionary tools/british_spelling.txt src docs tools .github changelog.d *.md
 

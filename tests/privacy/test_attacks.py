@@ -195,7 +195,7 @@ def test_a_plan_may_limit_the_rows_of_one_client():
     fair = [summarize(table, plan, client) for client, table in rows.items()]
     assert admit_summaries(fair, plan).client_rows == (100, 100, 100)
     large = summarize(poisoning.draw_honest_rows(101, np.random.default_rng(5)), plan, "s0")
-    with pytest.raises(SummaryError, match="101 rows, and the plan lets a client have 100"):
+    with pytest.raises(SummaryError, match="101 rows; the plan allows a client at most 100"):
         admit_summaries([large, *fair[1:]], plan)
     with pytest.raises(SummaryError, match="'s0' counts 101 rows in the sum"):
         Aggregate.of(Cohort(plan, (large, *fair[1:])))

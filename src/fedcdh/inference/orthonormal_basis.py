@@ -289,7 +289,7 @@ def _select_predictors(
 
 
 def _curvature_p_values(within: Array, size: float, columns: Indices, others: Indices, freedom: float) -> Array:
-    """Return p-values of F tests: given its first column, do the other columns help to predict each other variable?"""
+    """Return p-values of F tests of whether, beyond the first column, others help to predict each other variable."""
     first, nonlinear = columns[0], columns[1:]
     responses = np.concatenate([others, nonlinear])
     slopes = within[first, responses] / add_jitter(within[first, first], size)

@@ -1,7 +1,8 @@
 """The layout that answers and sums share: a header that describes everything and carries a digest, then numbers.
 
 It is the layout of a summary file (`summary_header`) and of safetensors: the length of the header, the header, the
-data."""
+data.
+"""
 
 from __future__ import annotations
 

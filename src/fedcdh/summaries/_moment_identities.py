@@ -152,12 +152,14 @@ def _check_squares(summary: Summary, plan: StudyPlan) -> None:
 
 
 def _check_positive_semidefinite(summary: Summary, plan: StudyPlan) -> None:
-    """Check that S = Σ φφᵀ is positive semidefinite: with a unit diagonal and a shift, the Cholesky decomposition
-    exists.
+    """Check that S = Σ φφᵀ is positive semidefinite.
+
+    With a unit diagonal and a shift, its Cholesky decomposition exists.
 
     Entries in float64, divided by two roots, are off by at most 8 roundings u, which changes eigenvalues by at most
     8pu; the decomposition exists if the least eigenvalue is above p(p+1)u/(1 − (p+1)u) (Demmel; Higham, Theorem
-    10.7)."""
+    10.7).
+    """
     squares = summary.moments.diagonal()
     empty = squares == 0  # all products of such a column are 0 too, being bounded by its squares
     p = len(squares)

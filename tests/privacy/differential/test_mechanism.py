@@ -208,7 +208,7 @@ def test_exact_summaries_of_a_plan_with_noise_go_nowhere():
     total = reduce(Summary.__add__, exact)
     with pytest.raises(SummaryError, match="none of the noise"):
         discover_from(Aggregate.from_total(total, plan), plan)
-    with pytest.raises(SummaryError, match="only one has noise"):
+    with pytest.raises(SummaryError, match="only one of the summary of"):
         exact[0] + add_noise(exact[1], plan, bits())
 
 

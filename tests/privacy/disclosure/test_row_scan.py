@@ -202,7 +202,7 @@ def test_more_rows_than_sums_can_hold_are_refused_also_in_parts(monkeypatch):
     monkeypatch.setattr(summary_module, "MAX_ROWS", 250)
     data = many_rows(300)
     for source in (data, InParts([{n: c[:150] for n, c in data.items()}, {n: c[150:] for n, c in data.items()}])):
-        with pytest.raises(SummaryError, match="whose sums are exact"):
+        with pytest.raises(SummaryError, match="sums are exact for at most"):
             summarize(source, STUDY, "north")
 
 

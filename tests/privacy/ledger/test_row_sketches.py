@@ -112,3 +112,11 @@ def test_values_are_distinct_up_to_one_and_a_half_squares_per_value(twice, disti
     sketch = sketch_of([*range(20 - twice), *range(twice)])
     assert (sketch.counts**2).sum() == 20 + 2 * twice, "no two values share a bucket"
     assert sketch.distinct == distinct
+
+
+def test_counts_at_the_ends_of_their_types_come_back():
+    for count in (127, 128, -128, -129, 32767, 32768, -32769):
+        counts = EMPTY_SKETCH.counts.copy()
+        counts[7] = count
+        sketch = ValueSketch(abs(count), (1, 2), counts)
+        assert ValueSketch.from_document(sketch.to_document()) == sketch, count

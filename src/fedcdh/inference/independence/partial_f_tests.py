@@ -1,4 +1,4 @@
-"""Partial F tests: given the conditioning variables, does y help to predict x, or x to predict y?
+"""Partial F tests of whether, given the conditioning variables, y helps to predict x, or x to predict y.
 
 x ⫫ y | Z is tested as E[x | φ(Z), φ(y)] = E[x | φ(Z)] and the other way round, with additive nonlinear functions of all
 predictors, and with the linear feature (or the level indicators) as target. A matrix of pairwise moments can estimate

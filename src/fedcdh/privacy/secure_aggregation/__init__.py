@@ -1,4 +1,4 @@
-"""Secure aggregation: the server learns the sum of the clients' summaries, and nothing else. **Experimental.**
+"""Secure aggregation: the server learns the sum of the clients' summaries, and nothing else (experimental).
 
 Nobody outside this project has reviewed the protocol or its code yet. Until that has happened, do not rely on it alone
 where a summary of one client must not be seen.

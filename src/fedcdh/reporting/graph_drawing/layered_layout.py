@@ -81,7 +81,7 @@ def _import_igraph() -> ModuleType:
 
 
 def _assign_layers(names: Sequence[str], edges: Sequence[NamePair]) -> dict[str, int]:
-    """Number the layers by longest paths, then move every node as close to its neighbours as its edges allow."""
+    """Assign layers by longest paths, then move every node as close to its neighbours as its edges allow."""
     number = {name: position for position, name in enumerate(names)}
     graph: Any = _import_igraph().Graph(len(names), [(number[a], number[b]) for a, b in edges], directed=True)
     against = set(graph.feedback_arc_set()) if not graph.is_dag() else set()
