@@ -102,7 +102,7 @@ def check_document(document: Any) -> None:
 
     Examples
     --------
-    >>> check_document({"format": "fedcdh-result-1"})
+    >>> check_document({"format": "fedcdh-result-1"})  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
     fedcdh.errors.DataError: The result has the format 'fedcdh-result-1' of an older version. Expected ...
