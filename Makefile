@@ -29,7 +29,7 @@ ENVIRONMENTS := $(DOWHY) $(FLOWER) $(ENCRYPTED) $(CLUSTERS) $(OLDEST)
 .DEFAULT_GOAL := help
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 demo: $(VENV)/runtime ## find the causal graph of a simulated study of five hospitals
 	$(BIN)/python -m fedcdh demo
@@ -41,7 +41,7 @@ test: lint ## lint, check types, run the tests and print their coverage (the sam
 test-slow: $(VENV)/development ## run the statistical suites that take minutes
 	$(BIN)/pytest -n 2 -m slow
 
-test-search: $(VENV)/development ## run the tests with examples never tried before, which `make test` does not: that is for finding bugs
+test-search: $(VENV)/development ## run the tests with new random examples (make test repeats the same ones)
 	HYPOTHESIS_PROFILE=search $(BIN)/pytest -n 2 -m "not slow"
 
 test-dowhy: $(DOWHY)/ready ## run the round trips of exports with DoWhy, in an environment of its own: it holds scipy back
@@ -59,7 +59,7 @@ test-clusters: $(CLUSTERS)/ready ## run summaries on clusters of two worker proc
 test-oldest: $(OLDEST)/ready ## run the tests with the oldest libraries that pyproject.toml admits (.ci/oldest.txt, Python 3.11)
 	$(OLDEST)/bin/pytest -n 2 -m "not slow" -W ignore::DeprecationWarning -W ignore::FutureWarning
 
-bench: $(VENV)/development ## measure how cost grows, beside peers and the machine's limits, and make docs/scale.md anew (half an hour or more)
+bench: $(VENV)/development ## measure how cost grows, beside peers and the machine's limits, and write docs/scale.md (half an hour or more)
 	$(BIN)/python $(PIP) --editable '.[dev,ray]'
 	$(BIN)/python -m benchmarks.bench_scale
 
@@ -71,11 +71,11 @@ bench-all: $(VENV)/development ## run every benchmark there is, accuracy and cal
 	@test -n "$(BENCHMARKS)" || { echo "there is no benchmarks/bench_*.py to run"; exit 1; }
 	@for file in $(BENCHMARKS); do $(BIN)/python -m "benchmarks.$$(basename $$file .py)" || exit 1; done
 
-experiments-quick: $(VENV)/development ## repeat a small version of every experiment of the paper, with its rivals
+experiments-quick: $(VENV)/development ## repeat a small version of every experiment of the paper, with its baselines
 	$(BIN)/python -m fedcdh experiment all --quick --workers 2 -o dist/experiments/results
 	$(BIN)/python -m fedcdh experiment page --quick -o dist/experiments/results
 
-experiments: $(VENV)/development ## repeat all of them in full (hours), and make the page docs/results.md anew
+experiments: $(VENV)/development ## repeat all of them in full (hours), and write docs/results.md
 	$(BIN)/python -m fedcdh experiment all --workers 2 -o docs/results
 	$(BIN)/python -m fedcdh experiment page -o docs/results
 
@@ -93,7 +93,7 @@ lint: $(VENV)/development ## check style, types, layers, docstrings and spelling
 	$(BIN)/codespell tests benchmarks
 	$(BIN)/codespell --dictionary - --dictionary tools/british_spelling.txt src docs tools .github changelog.d *.md
 
-format: $(VENV)/development ## put the sources into the house's format
+format: $(VENV)/development ## format the sources
 	$(BIN)/ruff check --fix $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 
