@@ -53,10 +53,10 @@ COMMANDS = {
     ),
     "report": CommandEntry("fedcdh.cli.report:report_command", "Make an HTML report of a result.", COORDINATOR),
     "rounds": CommandEntry(
-        "fedcdh.cli._registry:ROUNDS", "Ask sites again (coordinator), and answer (site), by file.", COORDINATOR
+        "fedcdh.cli._registry:ROUNDS", "Adaptive rounds by file: ask sites again, or answer.", COORDINATOR
     ),
     "secure-sum": CommandEntry(
-        "fedcdh.cli._registry:SECURE_SUM", "Add up summaries that nobody sees, by file.", COORDINATOR
+        "fedcdh.cli._registry:SECURE_SUM", "Add up summaries by secure aggregation, by file.", COORDINATOR
     ),
     "flower": CommandEntry("fedcdh.cli._registry:FLOWER", "Run studies of sites that are online.", COORDINATOR),
     "keys": CommandEntry("fedcdh.cli._registry:KEYS", "Make keys, sign files, check signatures.", TOOLS),

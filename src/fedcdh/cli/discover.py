@@ -42,7 +42,7 @@ def discover_command(
         typer.Option(
             help="Significance level of the tests (constraint, paper).",
             metavar="ALPHA",
-            show_default="0.05",
+            show_default="0.05; less for constraint with more than 30 variables",
         ),
     ] = None,
     max_conditioning_size: Annotated[

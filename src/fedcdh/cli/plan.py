@@ -59,7 +59,7 @@ def plan_command(
         list[str] | None,
         typer.Option(help="Public key of a site, as text or file; may be repeated.", metavar="CLIENT=KEY"),
     ] = None,
-    max_rounds: Annotated[int, typer.Option(help="Number of further questions that a site answers.", metavar="N")] = 0,
+    max_rounds: Annotated[int, typer.Option(help="Number of adaptive rounds that a site answers.", metavar="N")] = 0,
     max_bytes: Annotated[int, typer.Option(help="Bytes of all answers of a site.", metavar="N")] = 10_000_000,
     max_rows_per_client: Annotated[
         int, typer.Option(help="Largest number of rows of one site; 0 for no limit.", metavar="N")
@@ -67,13 +67,13 @@ def plan_command(
     epsilon: Annotated[
         float | None,
         typer.Option(
-            help="Privacy loss epsilon; sites add noise to their summaries.",
+            help="Differential privacy parameter epsilon; sites add noise to their summaries.",
             metavar="EPSILON",
             rich_help_panel=_NOISE_PANEL,
         ),
     ] = None,
     delta: Annotated[
-        float, typer.Option(help="Failure probability delta.", metavar="DELTA", rich_help_panel=_NOISE_PANEL)
+        float, typer.Option(help="Differential privacy parameter delta.", metavar="DELTA", rich_help_panel=_NOISE_PANEL)
     ] = 1e-6,
     expected_rows: Annotated[
         int, typer.Option(help="Rough number of rows of all sites.", metavar="N", rich_help_panel=_NOISE_PANEL)
