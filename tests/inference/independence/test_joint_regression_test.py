@@ -95,7 +95,7 @@ def test_one_round_for_a_level_of_the_search_and_one_for_directions():
     result = discover(study.tables, names=study.names, method="constraint", rounds="adaptive")
     deeper = len(result.skeleton.queries_per_level) - 2
     assert 1 <= result.search_result.spent.rounds <= deeper + 1
-    assert any("further rounds" in note for note in result.notes)
+    assert any("adaptive rounds" in note for note in result.notes)
 
 
 def test_with_one_condition_nothing_is_asked():
