@@ -2,7 +2,7 @@
 
 Counts true edges whose arrow is right, reversed, open or missed, edges that are not there, and mechanisms that are
 said to differ but do not. Choose settings on seeds below 1000; report on others. Programs that take rows get the rows
-of all clients; their libraries come with `pip install 'fedcdh[experiments]'`.
+of all clients. PC, CD-NOD, GES and BOSS need `pip install 'fedcdh[experiments]'`, LiNGAM needs `pip install lingam`.
 """
 
 from __future__ import annotations

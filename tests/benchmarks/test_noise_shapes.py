@@ -1,0 +1,53 @@
+"""The grid of noise shapes: its studies have the noise, the graph and the truth that they state."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.bench_noise_shapes import judge
+from benchmarks.noise_shapes.programs import Found, oracle_class
+from benchmarks.noise_shapes.studies import EDGES, NOISES, Cell, draw, grid, special_cells
+
+CELLS = [*grid(("10 x 100",)), *special_cells(), Cell("t5", "curved", "1 x 1000")]
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_noise_has_mean_zero_and_variance_one(noise):
+    values = NOISES[noise](np.random.default_rng(1), 200_000)
+    assert abs(values.mean()) < 0.02
+    assert abs(values.var() - 1) < 0.05
+
+
+def test_a_seed_has_one_study_and_the_same_graph_in_every_cell_of_a_size():
+    reference = draw(Cell(), 3)
+    for cell in CELLS:
+        study, again = draw(cell, 3), draw(cell, 3)
+        assert study.arrows == again.arrows == reference.arrows, cell
+        for client, table in study.tables.items():
+            for name, column in table.items():
+                assert np.array_equal(column, again.tables[client][name], equal_nan=column.dtype.kind == "f"), cell
+
+
+def test_numbers_are_standardised_over_all_rows():
+    for cell in grid(("10 x 100",)):
+        rows = np.concatenate(list(draw(cell, 1).matrices().values()))
+        assert np.allclose(rows.mean(0), 0, atol=1e-9), cell
+        assert np.allclose(rows.std(0), 1), cell
+
+
+def test_every_true_edge_is_counted_once():
+    study = draw(Cell("exponential"), 2)
+    reverse = Found(frozenset(arrow[::-1] for arrow in study.arrows))
+    for found in (oracle_class(study), reverse, Found(frozenset()), Found(study.arrows)):
+        counts = judge(study, found)
+        assert sum(counts[outcome] for outcome in ("right", "reversed", "open", "missed")) == EDGES
+    assert judge(study, Found(study.arrows))["right"] == EDGES
+    assert judge(study, reverse)["reversed"] == EDGES
+
+
+def test_the_class_of_the_truth_has_no_reversed_arrow():
+    for seed in range(30):
+        study = draw(Cell(), seed)
+        counts = judge(study, oracle_class(study))
+        assert counts["reversed"] == counts["missed"] == counts["extra"] == 0, seed
