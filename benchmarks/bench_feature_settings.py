@@ -1,4 +1,4 @@
-"""What other values of our constants would do to the graphs: python -m benchmarks.bench_feature_settings --help
+"""Graphs with other values of our constants: python -m benchmarks.bench_feature_settings --help
 
 One constant is changed at a time, on seeds below 1000: numbers are chosen here and shown on others.
 """

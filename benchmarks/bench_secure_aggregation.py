@@ -1,4 +1,4 @@
-"""What a masked sum costs beside plain summaries: python -m benchmarks.bench_secure_aggregation --help
+"""Cost of a secure sum beside plain summaries: python -m benchmarks.bench_secure_aggregation --help
 
 Seconds and bytes of a site, and seconds of the server.
 """

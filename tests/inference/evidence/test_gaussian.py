@@ -5,12 +5,10 @@ The references work on rows and dense covariances: y = design · w + noise, w ~ 
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
-import pooled
 import pytest
 import studies
+from evidence_study import EvidenceStudy, every_family
 from scipy.special import gammaln, logsumexp
 
 from fedcdh.inference.evidence import gaussian
@@ -20,7 +18,6 @@ from fedcdh.inference.evidence.gaussian import (
     LARGE_SHIFT_VARIANCES,
     NOISE_FREEDOM,
     PRIOR_VARIANCES,
-    ROUGHNESS_DECAY,
     SHIFT_VARIANCES,
     GaussianScore,
 )
@@ -29,47 +26,13 @@ from fedcdh.protocols import DOMAIN, Family
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 
 
-def every_family(names: tuple[str, ...], largest: int = 2, nodes: tuple[str, ...] | None = None) -> list[Family]:
-    return [
-        Family(node, frozenset(chosen))
-        for node in nodes or [name for name in names if name != DOMAIN]
-        for size in range(largest + 1)
-        for chosen in combinations([name for name in names if name != node], size)
-    ]
-
-
 def family(node: str, parents: str = "", *, domain: bool = False) -> Family:
     return Family(node, frozenset(parents) | ({DOMAIN} if domain else frozenset()))
 
 
-class Study:
-    """A study of numbers and labels at clients of unequal size, as sums and as rows."""
-
-    def __init__(self) -> None:
-        self.tables = studies.mixed(3, (40, 30, 20, 8, 3))
-        self.cohort = studies.cohort_of(self.tables)
-        self.basis = Basis.of(self.cohort)
-        self.rows = pooled.Rows.of(self.tables, self.cohort.plan)
-        self.families = every_family(self.cohort.plan.names, nodes=("age", "dose", "score"))
-
-    def design(self, parents: frozenset[str], curved: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Columns of the constant and of the parents, and their prior variances, up to the common size."""
-        columns, variances = [np.ones((self.rows.count, 1))], [np.ones(1)]
-        for parent in sorted(parents):
-            plain = self.rows.means_of(parent).shape[1]
-            chosen = self.rows.predictors[parent] if curved else self.rows.means_of(parent)
-            columns.append(chosen)
-            variances.append(np.array([ROUGHNESS_DECAY ** max(0, j + 1 - plain) for j in range(chosen.shape[1])]))
-        return np.concatenate(columns, axis=1), np.concatenate(variances)
-
-    def membership(self) -> np.ndarray:
-        """One column per client."""
-        return np.column_stack([self.rows.client == name for name in self.rows.plan.clients]).astype(float)
-
-
 @pytest.fixture(scope="module")
-def study() -> Study:
-    return Study()
+def study() -> EvidenceStudy:
+    return EvidenceStudy()
 
 
 def dense(y: np.ndarray, design: np.ndarray, variances: np.ndarray) -> float:
@@ -84,12 +47,12 @@ def log_mean(values: list[float]) -> float:
     return float(logsumexp(values) - np.log(len(values)))
 
 
-def invariant(study: Study, one: Family, curved: bool) -> float:
+def invariant(study: EvidenceStudy, one: Family, curved: bool) -> float:
     y, (design, variances) = study.rows.coordinates[one.node][:, 0], study.design(one.parents, curved)
     return log_mean([dense(y, design, size * variances) for size in PRIOR_VARIANCES])
 
 
-def shifted(study: Study, one: Family, curved: bool) -> float:
+def shifted(study: EvidenceStudy, one: Family, curved: bool) -> float:
     """Every client has an intercept of its own; the best of the sizes pays for having been chosen."""
     y, (design, variances) = study.rows.coordinates[one.node][:, 0], study.design(one.parents, curved)
     best = max(PRIOR_VARIANCES, key=lambda size: dense(y, design, size * variances))
@@ -104,7 +67,7 @@ def shifted(study: Study, one: Family, curved: bool) -> float:
     )
 
 
-def mean_of_both(reference, study: Study, one: Family) -> float:
+def mean_of_both(reference, study: EvidenceStudy, one: Family) -> float:
     """Straight and curved mechanisms, where a parent has curved columns at all."""
     bends = any(study.rows.predictors[p].shape[1] > study.rows.means_of(p).shape[1] for p in one.parents)
     return log_mean([reference(study, one, curved) for curved in ((False, True) if bends else (False,))])

@@ -25,7 +25,7 @@ Mask = npt.NDArray[np.bool_]
 HOLM_ALPHA = 0.05
 """Level of Holm's procedure over all clients and quantities of a mechanism; intervals cover with one minus this."""
 CLIENTS_PER_EXCLUSION = 50
-"""Of this number of clients, one is set aside before all are compared again: rounds do not grow with clients."""
+"""One client in this many is set aside before all are compared again, so the number of passes is bounded."""
 _MIN_TAIL = 1e-290
 
 
