@@ -25,7 +25,7 @@ def basis():
 
 @pytest.fixture
 def small_parts(monkeypatch):
-    """So few numbers at a time that a handful of queries are many parts."""
+    """Parts are so small that a handful of queries make many of them."""
     monkeypatch.setattr(batched_regression, "_MAX_ELEMENTS", 2_000)
 
 

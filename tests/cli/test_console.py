@@ -1,4 +1,4 @@
-"""What a person sees, what programs read, and what a terminal can show."""
+"""The console prints text for people and JSON for programs, and escapes what a terminal cannot show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong is one sentence and an exit code."""
+"""Every failure of a command is one sentence and an exit code."""
 
 from __future__ import annotations
 
