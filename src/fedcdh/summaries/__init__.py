@@ -11,7 +11,8 @@
 - `descriptives`: means, standard deviations and counts in a summary;
 - `noisy_moments`: moments of summaries with noise;
 - `integer_vectors`: a summary as a vector for secure aggregation;
-- `joint`: joint features of adaptive rounds.
+- `joint`: joint features of adaptive rounds;
+- `residuals`: sums of functions of residuals.
 """
 
 from typing import TYPE_CHECKING

@@ -8,18 +8,28 @@ then a regression also covers interactions.
 - `encoder`: the joint features;
 - `answer`: a client's answer, one more pass over its rows;
 - `round_budget`: how much a client may answer by its plan;
-- `scheduling`: which sets are requested;
+- `scheduling`: what is requested;
 - `sources`: who answers.
+
+The last three also serve requests about residuals (`fedcdh.summaries.residuals`): both kinds share one budget.
 """
 
 from fedcdh.summaries.joint.answer import answer_request
 from fedcdh.summaries.joint.encoder import JointEncoder, joint_terms
 from fedcdh.summaries.joint.request import JointRequest, JointSummary, Spent, to_variable_set
-from fedcdh.summaries.joint.round_budget import RoundBudget
-from fedcdh.summaries.joint.scheduling import plan_requests, select_answers
+from fedcdh.summaries.joint.round_budget import DEFAULT_MAX_ROUNDS, RoundBudget, default_max_bytes
+from fedcdh.summaries.joint.scheduling import (
+    allow_all,
+    plan_requests,
+    plan_residual_requests,
+    select_affordable_queries,
+    select_answers,
+    select_residuals,
+)
 from fedcdh.summaries.joint.sources import AnswerSource, LocalAnswerSource
 
 __all__ = [
+    "DEFAULT_MAX_ROUNDS",
     "AnswerSource",
     "JointEncoder",
     "JointRequest",
@@ -27,9 +37,14 @@ __all__ = [
     "LocalAnswerSource",
     "RoundBudget",
     "Spent",
+    "allow_all",
     "answer_request",
+    "default_max_bytes",
     "joint_terms",
     "plan_requests",
+    "plan_residual_requests",
+    "select_affordable_queries",
     "select_answers",
+    "select_residuals",
     "to_variable_set",
 ]

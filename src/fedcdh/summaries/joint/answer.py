@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from fedcdh._io.text import abbreviate_list
-from fedcdh.data.sources import to_source
 from fedcdh.data.table import Table
 from fedcdh.errors import DataError
+from fedcdh.summaries.complete_rows import complete_blocks
 from fedcdh.summaries.encoder import Encoder
 from fedcdh.summaries.joint.encoder import JointEncoder, joint_terms
 from fedcdh.summaries.joint.request import JointRequest, JointSummary
-from fedcdh.summaries.joint.round_budget import RoundBudget
+from fedcdh.summaries.joint.round_budget import FurtherRequest, RoundBudget
 from fedcdh.summaries.plan import StudyPlan
-from fedcdh.summaries.summary import Integers
-
-_BLOCK = 2048  # rows at a time; as in a summary, sums of a block are exact in float64
+from fedcdh.summaries.residuals import ResidualRequest, ResidualSums, check_residuals
+from fedcdh.summaries.summary import Integers, Summary
 
 
 def answer_request(
@@ -72,9 +72,8 @@ def answer_request(
         )
     afterwards = budget.charge(request, plan, rows)
     sums = _JointSums(plan, client, request)
-    for batch in to_source(table, f"client {client!r}", names=plan.names, only=plan.names).batches(plan.kinds):
-        for start in range(0, batch.rows, _BLOCK):
-            sums.add(batch.slice_rows(start, _BLOCK))
+    for block in complete_blocks(table, plan, client):
+        sums.add(block)
     if sums.rows != rows:
         raise DataError(
             f"client {client!r} has {sums.rows} complete rows; expected the {rows} of its summary: the table has "
@@ -85,6 +84,42 @@ def answer_request(
         for names in request.sets
     )
     return tuple(answers), afterwards
+
+
+def check_answers(
+    answers: Sequence[JointSummary | ResidualSums],
+    request: FurtherRequest,
+    plan: StudyPlan,
+    summary: Summary,
+    client: str,
+) -> None:
+    """Raise an error if a client's answers do not fit the request, or are not of the rows of its summary.
+
+    Parameters
+    ----------
+    answers : sequence of JointSummary or of ResidualSums
+        Answers of the client, in the order of the request.
+    request : JointRequest or ResidualRequest
+        The request.
+    plan : StudyPlan
+        Plan of the study.
+    summary : Summary
+        Summary of the client.
+    client : str
+        Name of the client.
+
+    Raises
+    ------
+    PlanMismatchError
+        If an answer follows another plan.
+    SummaryError
+        If no rows, or not those of the summary, can have given an answer.
+    """
+    if isinstance(request, ResidualRequest):
+        check_residuals([one for one in answers if isinstance(one, ResidualSums)], request, plan, summary, client)
+    for answer in answers:
+        if isinstance(answer, JointSummary):
+            answer.check(plan, summary)
 
 
 class _JointSums:
@@ -102,13 +137,9 @@ class _JointSums:
         self.rows = 0
 
     def add(self, block: Table) -> None:
-        """Add the products over the complete rows of a block."""
-        complete = np.ones(block.rows, dtype=np.bool_)
-        for column in block.columns.values():
-            complete &= ~column.missing
-        used = block if complete.all() else block.select_rows(complete)
-        self.rows += used.rows
-        features = self._encode(used)
-        for names, joint in self._joint(used):
+        """Add the products over complete rows."""
+        self.rows += block.rows
+        features = self._encode(block)
+        for names, joint in self._joint(block):
             self.own[names] += (joint @ joint.T).astype(np.int64)
             self.cross[names] += (joint @ features.T).astype(np.int64)

@@ -262,9 +262,9 @@ class JointSummary:
         )
 
 
-def bytes_per_entry(rows: int) -> int:
-    """Return the bytes per entry: the fewest that hold ±rows · 2³⁶ as a signed number."""
-    return next((width for width in (5, 6, 7) if rows * GRID**2 < 1 << (8 * width - 1)), 8)
+def bytes_per_entry(rows: int, bound: int = GRID**2) -> int:
+    """Return the bytes per entry: the fewest, from 3, that hold ±rows · bound as a signed number."""
+    return next((width for width in range(3, 8) if rows * bound < 1 << (8 * width - 1)), 8)
 
 
 def count_entries(plan: StudyPlan, names: VariableSet) -> int:

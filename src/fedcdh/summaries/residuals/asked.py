@@ -1,0 +1,160 @@
+"""Queries that were asked: what identifies each one, and a request for some of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from fedcdh.errors import SummaryError
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.residuals.request import ResidualQuery, ResidualRequest, ResidualSums
+from fedcdh.summaries.summary import Summary
+
+
+class AskedQuery(NamedTuple):
+    """A query as budgets and ledgers keep it.
+
+    Attributes
+    ----------
+    digest : str
+        Digest of the query and of the coordinates of its variables. The same digest stands for the same numbers.
+    variables : tuple of str
+        The node, then the parents.
+    entries : int
+        Number of sums that answer it.
+    question : str
+        Digest of what is asked, whatever the weights and the coordinates.
+    places : tuple of str
+        Digest of the coordinates of each variable.
+
+    Examples
+    --------
+    >>> AskedQuery("0" * 64, ("y", "x"), 14, "1" * 64, ("2" * 64, "3" * 64)).entries
+    14
+    """
+
+    digest: str
+    variables: tuple[str, ...]
+    entries: int
+    question: str
+    places: tuple[str, ...]
+
+
+def identify_queries(request: ResidualRequest, plan: StudyPlan) -> tuple[AskedQuery, ...]:
+    """Return what identifies each query of a request.
+
+    Parameters
+    ----------
+    request : ResidualRequest
+        The request.
+    plan : StudyPlan
+        Plan of the study.
+
+    Returns
+    -------
+    tuple of AskedQuery
+        One for every query, in their order.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import Continuous
+    >>> from fedcdh.summaries.residuals import Coordinates
+    >>> plan = StudyPlan((Continuous("y"),), ("north",))
+    >>> query = ResidualQuery("y", (), "shape", weights=(), widths=(), deviation=1.0)
+    >>> request = ResidualRequest(plan.fingerprint, 1, {"y": Coordinates((0.0,), ((1.0,),))}, (query,))
+    >>> [(one.variables, one.entries) for one in identify_queries(request, plan)]
+    [(('y',), 14)]
+    """
+    return tuple(_identify(query, request, plan) for query in request.queries)
+
+
+def _identify(query: ResidualQuery, request: ResidualRequest, plan: StudyPlan) -> AskedQuery:
+    variables = (query.node, *query.parents)
+    coordinates = [request.coordinates[name] for name in variables]
+    places = tuple(_digest([one.centre, one.matrix, one.score]) for one in coordinates)
+    digest = _digest([query.key, places])
+    return AskedQuery(digest, variables, query.count_entries(plan), _digest(query.question), places)
+
+
+def _digest(document: object) -> str:
+    text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def restrict_request(request: ResidualRequest, queries: Collection[ResidualQuery], number: int) -> ResidualRequest:
+    """Return a request for some of the queries, with the coordinates that these need.
+
+    Parameters
+    ----------
+    request : ResidualRequest
+        A request.
+    queries : collection of ResidualQuery
+        Queries of it, at least one.
+    number : int
+        Number of the new request.
+
+    Returns
+    -------
+    ResidualRequest
+        The smaller request.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries.residuals import Coordinates
+    >>> one, two = (ResidualQuery(node, (), "ties", (), (), 1.0) for node in "xy")
+    >>> coordinates = dict.fromkeys("xy", Coordinates((0.0,), ((1.0,),)))
+    >>> smaller = restrict_request(ResidualRequest("0" * 64, 1, coordinates, (one, two)), [two], 2)
+    >>> smaller.number, [*smaller.coordinates]
+    (2, ['y'])
+    """
+    kept = set(queries)
+    chosen = tuple(query for query in request.queries if query in kept)
+    names = {name for query in chosen for name in (query.node, *query.parents)}
+    coordinates = {name: one for name, one in request.coordinates.items() if name in names}
+    return ResidualRequest(request.plan, number, coordinates, chosen)
+
+
+def check_residuals(
+    answers: Sequence[ResidualSums], request: ResidualRequest, plan: StudyPlan, summary: Summary, client: str
+) -> None:
+    """Raise an error if answers do not fit the request, or are not of the rows of the client's summary.
+
+    Parameters
+    ----------
+    answers : sequence of ResidualSums
+        Answers of a client.
+    request : ResidualRequest
+        The request.
+    plan : StudyPlan
+        Plan of the study.
+    summary : Summary
+        Summary of the client, or the sum of the summaries of all who answered.
+    client : str
+        Name of the client.
+
+    Raises
+    ------
+    SummaryError
+        If an answer is missing, has another number of sums, or is of other rows.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import Continuous, summarize
+    >>> from fedcdh.summaries.residuals import Coordinates
+    >>> plan = StudyPlan((Continuous("y"),), ("north",))
+    >>> query = ResidualQuery("y", (), "ties", (), (), 1.0)
+    >>> request = ResidualRequest(plan.fingerprint, 1, {"y": Coordinates((0.0,), ((1.0,),))}, (query,))
+    >>> summary = summarize({"y": [1.0, 2.0]}, plan, "north")
+    >>> check_residuals([], request, plan, summary, "north")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    fedcdh.errors.SummaryError: the answer of north about residuals does not fit request 1; ...
+    """
+    found = [(one.query, one.rows, len(one.sums)) for one in answers]
+    if found != [(query, summary.rows, query.count_entries(plan)) for query in request.queries]:
+        raise SummaryError(
+            f"the answer of {client} about residuals does not fit request {request.number}; expected one answer for "
+            f"every query, of the {summary.rows} rows of its summary; ask the site for it again"
+        )
