@@ -6,6 +6,7 @@
 - `evidence`: marginal likelihoods of a variable given its parents
 - `independent_change`: the independent change principle, Theorem 6 of the paper
 - `parent_screening`: the pairs that can be cause and effect at all
+- `normal_scores`: normal scores of variables, from the summaries alone
 - `heterogeneity`: differences between clients in one mechanism
 """
 

@@ -65,6 +65,8 @@ class Basis:
         (clients, columns): the client's means; the pooled means are zero.
     levels : dict from str to array
         The standardised indicators of a categorical variable in terms of its columns.
+    level_squares : dict from str to array
+        Coefficients of the squares of a categorical variable's columns on these columns, up to a constant.
     transforms : dict from str to BlockTransform
         The transformation of each variable's features, less their pooled means, to these coordinates.
 
@@ -85,6 +87,7 @@ class Basis:
     scatter: Array
     means: Array
     levels: dict[str, Array]
+    level_squares: dict[str, Array]
     transforms: dict[str, BlockTransform]
 
     @classmethod
@@ -112,7 +115,7 @@ class Basis:
                 "NoisyMomentsTest, or discover_from, which chooses it by itself"
             )
         places = cohort.plan.layout.spans
-        blocks, spans, targets, squares, levels, columns = {}, {}, {}, {}, {}, 0
+        blocks, spans, targets, squares, levels, level_squares, columns = {}, {}, {}, {}, {}, {}, 0
         for variable in cohort.plan.variables:
             name, categorical = variable.name, isinstance(variable, Categorical)
             centre, scatter = cohort.total.means_and_scatter(places[name])
@@ -125,11 +128,12 @@ class Basis:
             squares[name] = (0.0, 0.0) if categorical else _square_coefficients(found, covariance, centre)
             if categorical:
                 levels[name] = _standardize_indicators(found, covariance)
+                level_squares[name] = _square_levels(blocks[name].weights, covariance, centre)
         scatter = _transform_scatter(cohort, list(blocks.values()))
         sizes = np.array(cohort.client_rows, dtype=np.float64)
         apart = cohort.means - cohort.total.means
         means = np.concatenate([apart[:, block.features] @ block.weights.T for block in blocks.values()], axis=1)
-        basis = cls(spans, targets, {}, squares, sizes, scatter, means, levels, blocks)
+        basis = cls(spans, targets, {}, squares, sizes, scatter, means, levels, level_squares, blocks)
         basis.predictors.update(_select_predictors(basis.within, spans, targets, basis.total_rows - len(sizes)))
         return basis
 
@@ -264,6 +268,12 @@ def _standardize_indicators(found: list[Array], covariance: Array) -> Array:
     return np.asarray(
         (covariance @ np.array(found).T)[varying] / deviation[varying, None] if found else np.zeros((0, 0))
     )
+
+
+def _square_levels(weights: Array, covariance: Array, shares: Array) -> Array:
+    """Return the coefficients of the columns' squares on the columns: a square is a function of the level too."""
+    values = weights - weights @ shares[:, None]
+    return np.asarray(values**2 @ (covariance @ weights.T))
 
 
 def _select_predictors(

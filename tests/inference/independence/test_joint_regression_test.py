@@ -193,7 +193,9 @@ def test_a_plan_without_a_budget_means_one_message():
     tables = studies.numbers()
     plan = studies.plan_of(tables)
     cohort = cohort_for(tables, plan)
-    result = discover_from(cohort, plan, method="constraint", source=LocalAnswerSource(tables, plan, cohort))
+    result = discover_from(
+        cohort, plan, method="constraint", source=LocalAnswerSource(tables, plan, cohort), rounds="adaptive"
+    )
     assert result.search_result.spent.rounds == 0
 
 

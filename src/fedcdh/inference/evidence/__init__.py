@@ -3,10 +3,15 @@
 - `family_score`: the score of a family, with the prior of its arrows
 - `gaussian`: continuous variables
 - `multinomial`: categorical variables
+- `residual_score`: the score under noise of any shape and size, from sums of residuals
+- `noise_shape`, `noise_size`: the evidence of a free density, and of a size that depends on the parents
+- `recorded_answers`: answers about residuals that are used again
 """
 
 from fedcdh.inference.evidence.family_score import FamilyScore
 from fedcdh.inference.evidence.gaussian import GaussianScore
 from fedcdh.inference.evidence.multinomial import MultinomialScore
+from fedcdh.inference.evidence.recorded_answers import RecordedAnswers
+from fedcdh.inference.evidence.residual_score import ResidualRecord, ResidualScore
 
-__all__ = ["FamilyScore", "GaussianScore", "MultinomialScore"]
+__all__ = ["FamilyScore", "GaussianScore", "MultinomialScore", "RecordedAnswers", "ResidualRecord", "ResidualScore"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -19,17 +20,19 @@ _MIN_RELATIVE_PRECISION = 1e-14  # of the sums: a prior adds no less, or their r
 
 @dataclass(frozen=True, eq=False)
 class StackedMoments:
-    """The clients' sums of products of [1, coordinates, indicators of all categorical variables, 0].
+    """The clients' sums of products of [1, coordinates, indicators of categorical variables, normal scores, 0].
 
-    They are the largest arrays of a study, so scores of the same clients should share them.
+    They are the largest arrays of a study, so scores of the same clients should share them. `scores` are the normal
+    scores that are explained instead of the values, each in terms of its variable's coordinates.
     """
 
     basis: Basis
+    scores: Mapping[str, Array] = field(default_factory=dict)
 
     @cached_property
     def by_client(self) -> Array:
         """Return the sums per client, or of all clients together if they are not known apart."""
-        if self.basis.levels:
+        if self.basis.levels or self.scores:
             return np.asarray(self._places @ self.basis.moments @ self._places.T)
         rows, means, scatter = self.basis.rows, self.basis.means, self.basis.scatter
         width = 1 + means.shape[1]
@@ -59,16 +62,19 @@ class StackedMoments:
         start = 1 + self.basis.means.shape[1]
         for name, levels in self.basis.levels.items():
             places[name] = np.arange(start, start := start + len(levels))
+        for name in self.scores:
+            places[name] = np.arange(start, start := start + 1)
         return places
 
     @cached_property
     def _places(self) -> Array:
-        """Return [1, coordinates, indicators of all categorical variables, 0] in terms of [1, coordinates]."""
+        """Return [1, coordinates, indicators, normal scores, 0] in terms of [1, coordinates]."""
         width = 1 + self.basis.means.shape[1]
-        indicators = [np.zeros((len(levels), width)) for levels in self.basis.levels.values()]
-        for rows, (name, levels) in zip(indicators, self.basis.levels.items(), strict=True):
-            rows[:, 1 + self.basis.spans[name]] = levels
-        return np.concatenate([np.eye(width), *indicators, np.zeros((1, width))])
+        derived = [*self.basis.levels.items(), *((name, weights[None]) for name, weights in self.scores.items())]
+        places = [np.zeros((len(weights), width)) for _, weights in derived]
+        for rows, (name, weights) in zip(places, derived, strict=True):
+            rows[:, 1 + self.basis.spans[name]] = weights
+        return np.concatenate([np.eye(width), *places, np.zeros((1, width))])
 
 
 @dataclass(frozen=True, eq=False)

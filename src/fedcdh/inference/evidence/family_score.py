@@ -6,10 +6,11 @@ computation gives both.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import log
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.inference.evidence._gaussian_moments import StackedMoments
 from fedcdh.inference.evidence.gaussian import GaussianScore
 from fedcdh.inference.evidence.multinomial import MultinomialScore
@@ -59,7 +60,14 @@ class FamilyScore:
     _differing: dict[NodeWithParents, float] = field(default_factory=dict, init=False)
 
     @classmethod
-    def of(cls, cohort: Cohort | Aggregate, basis: Basis, *, curved: bool = True) -> FamilyScore:
+    def of(
+        cls,
+        cohort: Cohort | Aggregate,
+        basis: Basis,
+        *,
+        curved: bool = True,
+        scores: Mapping[str, Array] | None = None,
+    ) -> FamilyScore:
         """Make the score of a study.
 
         Parameters
@@ -70,6 +78,8 @@ class FamilyScore:
             Their moments in orthonormal coordinates.
         curved : bool, default True
             Whether continuous parents may act nonlinearly.
+        scores : mapping from str to array, optional
+            Normal scores that are explained instead of the values, in terms of the variable's coordinates.
 
         Returns
         -------
@@ -78,7 +88,7 @@ class FamilyScore:
         """
         counted = frozenset(v.name for v in cohort.plan.variables if isinstance(v, Categorical))
         arrow = -log(max(2, len(cohort.plan.names)))
-        moments = StackedMoments(basis)
+        moments = StackedMoments(basis, scores or {})
         categorical = MultinomialScore.of(cohort, GaussianScore(basis, curved, noisy=False, shared=moments))
         return cls(GaussianScore(basis, curved, shared=moments), categorical, counted, arrow)
 

@@ -11,7 +11,8 @@ The models for mechanisms that differ between clients, and how strongly each is 
 
 - nothing differs (`invariant`): Normal-Inverse-Gamma, exact;
 - the level differs (`shifted`): intercepts N(0, σ² κ) about the common one, exact;
-- the noise differs: σ_k² ~ Inverse-Gamma with ν degrees of freedom about a common scale;
+- the noise differs: σ_k² ~ Inverse-Gamma with ν degrees of freedom about a common scale. Heavy tails temper this
+  (`_tail_weight`), since they make the variances of clients spread without a difference;
 - the weights differ: w_k = w + δ_k, δ_k ~ N(0, σ_k² κ · (size of w)²). A client's weights deviate by a *share* of the
   common weights, so that a weak cause or a column that hardly matters costs nothing. Noise is common (exact given the
   size) or differs too.
@@ -34,7 +35,8 @@ from scipy import special
 from fedcdh._runtime.array_types import Array, Indices
 from fedcdh.inference.batched_regression import solve_in_groups
 from fedcdh.inference.evidence._gaussian_moments import RegressionSums, StackedMoments, min_precision
-from fedcdh.inference.orthonormal_basis import Basis
+from fedcdh.inference.evidence._tail_weight import TailWeights, temper_noise_factor
+from fedcdh.inference.orthonormal_basis import Basis, Chosen
 from fedcdh.protocols import Family
 
 PRIOR_VARIANCES = (1e6, 1e4, 100.0, 1.0, 0.01)
@@ -163,7 +165,7 @@ class GaussianScore:
         )
         if self.basis.has_client_scatter:
             alone = RegressionSums.of(self._moments.by_client, stack.columns, stack.targets)
-            changing += self._by_client(alone, prior, stack.owner, _select_fit(sizes, best))
+            changing += self._by_client(alone, prior, stack, _select_fit(sizes, best))
         near, beyond = (
             _log_mean(np.stack(changing)) + np.log1p(-LARGE_SHIFT_PROBABILITY),
             _log_mean(np.stack(far)) + np.log(LARGE_SHIFT_PROBABILITY),
@@ -187,11 +189,14 @@ class GaussianScore:
             )
             yield _exact_evidence(less, prior, self.basis.total_rows).evidence
 
-    def _by_client(self, alone: RegressionSums, prior: Array, owner: Indices, start: _EvidenceFit) -> Iterator[Array]:
+    def _by_client(
+        self, alone: RegressionSums, prior: Array, stack: _RegressionStack, start: _EvidenceFit
+    ) -> Iterator[Array]:
         """Yield the evidence of noise that differs between clients; of weights; and of both."""
-        rows = self.basis.rows
-        common = _laplace_evidence(alone, prior, rows, start.variance) if self.noisy else start
+        rows, owner, common, counted = self.basis.rows, stack.owner, start, np.ones(len(prior))
         if self.noisy:
+            counted = self._tails.effective_share(alone, stack.targets, stack.columns, stack.straight)
+            common = _laplace_evidence(alone, prior, rows, start.variance, counted)
             yield common.evidence
         size = common.weights**2 / common.variance[:, None]
         together = owner[:, :, None] == owner[:, None, :]
@@ -202,11 +207,15 @@ class GaussianScore:
             shared = _exact_evidence(own.pooled(), prior, rows.sum())
             yield shared.evidence
             if self.noisy:
-                yield _laplace_evidence(own, prior, rows, shared.variance).evidence
+                yield _laplace_evidence(own, prior, rows, shared.variance, counted).evidence
 
     @cached_property
     def _moments(self) -> StackedMoments:
         return self.shared or StackedMoments(self.basis)
+
+    @cached_property
+    def _tails(self) -> TailWeights:
+        return TailWeights(self.basis)
 
     @cached_property
     def _pieces(self) -> tuple[dict[str, _ParentColumns], dict[str, _ParentColumns]]:
@@ -241,16 +250,19 @@ class _Regression(NamedTuple):
     columns: list[int]
     scale: list[float]  # prior variances, up to their common size
     owner: list[int]  # which columns belong to the same parent
+    straight: list[bool]  # which columns belong to the linear form
 
     @classmethod
     def of(cls, target: int, parents: list[_ParentColumns], multiple: int) -> _Regression:
-        columns, scale, owner = [0], [1.0], [0]
+        columns, scale, owner, straight = [0], [1.0], [0], [False]
         for number, piece in enumerate(parents, start=1):
             columns += piece.places
             scale += piece.scale
             owner += [number] * len(piece.places)
+            straight += [share == 1.0 for share in piece.scale]
         idle = -len(columns) % multiple
-        return cls(target, columns + [-1] * idle, scale + [1.0] * idle, owner + [len(parents) + 1] * idle)
+        owner, straight = owner + [len(parents) + 1] * idle, straight + [False] * idle
+        return cls(target, columns + [-1] * idle, scale + [1.0] * idle, owner, straight)
 
 
 class _RegressionStack(NamedTuple):
@@ -260,11 +272,12 @@ class _RegressionStack(NamedTuple):
     columns: Indices
     scale: Array
     owner: Indices
+    straight: Chosen
 
     @classmethod
     def of(cls, problems: list[_Regression]) -> _RegressionStack:
-        targets, columns, scale, owner = zip(*problems, strict=True)
-        return cls(np.array(targets), np.array(columns), np.array(scale), np.array(owner))
+        targets, columns, scale, owner, straight = zip(*problems, strict=True)
+        return cls(np.array(targets), np.array(columns), np.array(scale), np.array(owner), np.array(straight))
 
 
 _Solver: TypeAlias = Callable[[_RegressionStack], list[tuple[float, float]]]
@@ -288,11 +301,14 @@ def _exact_evidence(sums: RegressionSums, prior: Array, rows: float) -> _Evidenc
     return _EvidenceFit(evidence, weights, left / rows)
 
 
-def _laplace_evidence(sums: RegressionSums, prior: Array, rows: Array, start: Array) -> _EvidenceFit:
+def _laplace_evidence(
+    sums: RegressionSums, prior: Array, rows: Array, start: Array, counted: Array | None = None
+) -> _EvidenceFit:
     """Integrate the clients' noise variances about their common scale s², and the weights by Laplace's method.
 
     Given the weights, client k's residual sum of squares r_k has a Student density; its logarithm has the curvature of
-    a regression with weights ω_k = (n_k + ν)/(ν s² + r_k). The scale itself is flat in its logarithm.
+    a regression with weights ω_k = (n_k + ν)/(ν s² + r_k). The scale itself is flat in its logarithm. Of each family's
+    rows, the share `counted` tells the noise of clients apart.
     """
     flat = sums.gram.reshape(*sums.gram.shape[:2], -1)
     scale, trust = start, np.repeat(1 / start[:, None], len(rows), axis=1)
@@ -319,6 +335,8 @@ def _laplace_evidence(sums: RegressionSums, prior: Array, rows: Array, start: Ar
     cost = (
         _log_det_growth(inner, shrunk) + np.asarray(sums.cost).sum(axis=-1) + shrinkage - np.log(2 * np.pi / curvature)
     )
+    if counted is not None:
+        student = student + temper_noise_factor(left, rows, NOISE_FREEDOM, counted)
     return _EvidenceFit(student - cost / 2, weights, scale)
 
 
