@@ -5,6 +5,7 @@
 - `edge_removal`: rules that decide which separations remove an edge
 - `edge_support`: the support of single edges by the score
 - `exact_search`: the best DAG by dynamic programming
+- `hill_climbing`: a DAG with a higher score, by single edges
 - `order_search`: the best DAG by a search over orders
 - `orientation`: the direction of the edges of a skeleton
 - `parent_sets`: parent sets and their scores
@@ -15,6 +16,7 @@ from fedcdh.search.colliders import ColliderRule, TripleDecision, make_largest_p
 from fedcdh.search.conditioning_sets import CachedTest
 from fedcdh.search.edge_removal import RemovalRule, remove_all, remove_consistent
 from fedcdh.search.edge_support import EdgeSupport, edge_supports, measure_directions
+from fedcdh.search.hill_climbing import Climb, climb
 from fedcdh.search.order_search import SearchEffort, best_dag
 from fedcdh.search.orientation import Conflict, DirectionEvidence, Orientation, orient_skeleton
 from fedcdh.search.parent_sets import ScoredDag
@@ -22,6 +24,7 @@ from fedcdh.search.skeleton import Skeleton, SkeletonRules, find_skeleton
 
 __all__ = [
     "CachedTest",
+    "Climb",
     "ColliderRule",
     "Conflict",
     "DirectionEvidence",
@@ -34,6 +37,7 @@ __all__ = [
     "SkeletonRules",
     "TripleDecision",
     "best_dag",
+    "climb",
     "edge_supports",
     "find_skeleton",
     "make_largest_p_rule",

@@ -22,7 +22,7 @@ from fedcdh.protocols import DOMAIN, IndependentChange, ModuleDependence
 from fedcdh.search.colliders import ColliderRule, TripleDecision
 from fedcdh.search.skeleton import Skeleton
 
-Reason: TypeAlias = Literal["domain", "knowledge", "collider", "evidence", "independent-change"] | MeekRule
+Reason: TypeAlias = Literal["domain", "knowledge", "collider", "evidence", "noise", "independent-change"] | MeekRule
 """The reason for the direction of an arrow."""
 
 
