@@ -6,7 +6,7 @@ import pytest
 import studies
 
 from fedcdh.discovery.api import discover, discover_from
-from fedcdh.discovery.methods import METHODS, check_rounds, get_method
+from fedcdh.discovery.methods import METHODS, check_rounds, get_method, resolve_rounds
 from fedcdh.errors import PlanMismatchError, SettingsError
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Aggregate
@@ -45,12 +45,22 @@ def test_unknown_methods_and_those_that_cannot_allow_for_noise_are_refused():
             get_method(name, noisy=True)
 
 
-def test_only_constraint_asks_clients_again():
-    check_rounds("constraint", "adaptive")
-    check_rounds("evidence", "one")
-    for name in ("auto", "evidence", "paper"):
-        with pytest.raises(SettingsError, match="has nothing to ask the clients again"):
-            get_method(name, rounds="adaptive")
+def test_methods_ask_what_they_can_use():
+    for name, rounds in (("constraint", "adaptive"), ("constraint", "residuals"), ("evidence", "residuals")):
+        check_rounds(name, rounds)
+    for name in METHODS:
+        check_rounds(name, "one")
+    for name, rounds in (("auto", "adaptive"), ("evidence", "adaptive"), ("paper", "adaptive"), ("paper", "residuals")):
+        with pytest.raises(SettingsError, match="has nothing of this kind to ask the clients; choose method"):
+            get_method(name, rounds=rounds)
+
+
+def test_rounds_are_chosen_by_the_method():
+    assert [resolve_rounds("auto", name) for name in ("evidence", "constraint", "paper")] == ["residuals"] * 2 + ["one"]
+    assert resolve_rounds("auto", "constraint", noisy=True) == "one"
+    assert resolve_rounds("adaptive", "constraint") == "adaptive"
+    assert resolve_rounds("auto", "constraint", variables=301) == "one"
+    assert resolve_rounds("residuals", "constraint", variables=301) == "residuals"
 
 
 def test_features_are_checked_by_kind_and_not_by_width():

@@ -7,10 +7,12 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pandas as pd
 import pytest
+import residual_studies
 import studies
 
 from fedcdh.discovery.api import discover, discover_from
 from fedcdh.errors import SettingsError
+from fedcdh.inference.evidence.recorded_answers import RecordedAnswers
 from fedcdh.summaries.aggregation import Aggregate
 from fedcdh.summaries.plan import StudyPlan
 
@@ -128,3 +130,63 @@ def test_changes_are_as_rare_in_draws_as_they_are_elsewhere():
             tables[f"c{k}"] = {"a": a, "b": a + b}
         found += [len(run.changing) / 2 for run in discover(tables).stability(5, seed=seed).runs]
     assert np.mean(found) <= 0.05
+
+
+# Results with residuals
+
+
+def skewed(sizes: tuple[float, ...] = (1.0, 1.0, 1.0, 4.0), rows: int = 300) -> studies.Tables:
+    """x → y with exponential noise; clients may differ in the size of x."""
+    tables = {}
+    for number, size in enumerate(sizes):
+        x, noise = np.random.default_rng([7, number]).standard_exponential((2, rows))
+        tables[f"site{number}"] = {"x": size * x, "y": size * x + noise}
+    return tables
+
+
+@pytest.mark.parametrize("method", ["evidence", "constraint"])
+def test_nobody_is_asked_again_about_residuals(method):
+    tables = skewed((1.0, 1.0, 1.0, 1.0))
+    cohort = residual_studies.cohort_of(tables, residual_studies.plan_of(tables))
+    source = residual_studies.source_of(tables, cohort)
+    result = discover_from(cohort, cohort.plan, source=source, method=method)
+    assert result.search_result.residuals.rounds == len(source.requests) > 0
+    source.closed = True  # a further request is an error
+    for stability in (result.stability(), result.stability(3)):
+        assert len(stability.runs) == (4 if stability.kind == "leave-one-out" else 3)
+
+
+@pytest.mark.parametrize("method", ["evidence", "constraint"])
+def test_without_a_client_the_sums_are_those_of_the_others(method, monkeypatch):
+    asked = []
+    ask = RecordedAnswers.ask_residuals
+
+    def noted(self, request):
+        answers = ask(self, request)
+        asked.append((self, answers))
+        return answers
+
+    monkeypatch.setattr(RecordedAnswers, "ask_residuals", noted)
+    result = discover(skewed((1.0, 1.0, 1.0, 1.0)), method=method)
+    record = result.search_result.residuals
+    stability = result.stability()
+    assert {source.clients for source, _ in asked} == {run.clients for run in stability.runs}
+    for source, answers in asked:
+        assert answers.keys() == {*source.clients}
+        for client, found in answers.items():
+            for one in found:
+                (before,) = (
+                    said[client] for query, said in record.answers.items() if query.question == one.query.question
+                )
+                assert one.sums.tolist() == before.sums.tolist()
+
+
+def test_without_a_client_the_graph_is_that_of_the_others():
+    """The last client has an x four times as large; the record has sums of residuals of all clients together."""
+    tables = skewed()
+    stability = discover(tables).stability()
+    for run in stability.runs:
+        rest = discover({client: table for client, table in tables.items() if client not in run.left_out})
+        assert run.arrows == rest.graph.arrows == {("x", "y")}, run.left_out
+        (edge,) = (edge for edge in rest.edges() if {edge.source, edge.target} == {"x", "y"})
+        assert run.weights[frozenset("xy")] == pytest.approx(edge.log_bayes_presence, rel=0.25), run.left_out

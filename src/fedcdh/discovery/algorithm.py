@@ -14,6 +14,7 @@ from typing import Protocol
 from fedcdh.discovery.settings import Settings
 from fedcdh.errors import SettingsError
 from fedcdh.graphs.partial_graph import Pair, PartialGraph
+from fedcdh.inference.evidence.residual_score import ResidualRecord
 from fedcdh.protocols import DOMAIN, IndependenceTest, IndependentChange, Progress
 from fedcdh.search.colliders import ColliderRule
 from fedcdh.search.conditioning_sets import CachedTest, with_progress
@@ -51,6 +52,10 @@ class SearchResult:
         Sentences for the reader of the result.
     spent : Spent, optional
         The adaptive rounds that were used, and the bytes that they took.
+    residuals : ResidualRecord, optional
+        What the clients answered about residuals.
+    climbed : PartialGraph, optional
+        The DAG with the highest evidence under noise of any shape.
 
     Examples
     --------
@@ -66,6 +71,8 @@ class SearchResult:
     best: PartialGraph | None = None
     notes: tuple[str, ...] = ()
     spent: Spent | None = None
+    residuals: ResidualRecord | None = None
+    climbed: PartialGraph | None = None
 
 
 class Search(Protocol):

@@ -9,7 +9,7 @@ from typing import Any
 from fedcdh._runtime.blas_threads import single_blas_thread
 from fedcdh.data.sources import ColumnKind
 from fedcdh.data.table import split_by_client
-from fedcdh.discovery.methods import Method, get_method
+from fedcdh.discovery.methods import Method, check_rounds, get_method, resolve_rounds
 from fedcdh.discovery.result import Discovery
 from fedcdh.discovery.settings import Settings, default_alpha
 from fedcdh.errors import PlanMismatchError, SummaryError
@@ -39,7 +39,7 @@ def discover(
     max_missing_share: float = 0.5,
     seed: int = 0,
     progress: Progress | None = None,
-    rounds: str = "one",
+    rounds: str = "auto",
     workers: int = 1,
 ) -> Discovery:
     """Find the causal graph of several clients' tables.
@@ -81,9 +81,12 @@ def discover(
     progress : callable, optional
         Called before each batch with two integers: (size of the conditioning sets, number of queries), or
         (families scored so far, families to score) for "evidence".
-    rounds : {"one", "adaptive"}, default "one"
-        With "adaptive", the tests of "constraint" may ask the clients for moments of several conditioning
-        variables jointly. The notes of the result say how often that happened and how much was sent.
+    rounds : {"auto", "one", "residuals", "adaptive"}, default "auto"
+        What the clients are asked after their summaries. "one": nothing. "residuals": sums of bounded functions
+        of the residuals of some regressions, which decide directions where noise is not Gaussian ("evidence",
+        "constraint"). "adaptive": also moments of several conditioning variables jointly ("constraint").
+        "auto" is "residuals" if the method can use them, for up to 300 variables. The notes say how much was
+        asked.
     workers : int, default 1
         How many threads answer the queries of "constraint", -1 for one per processor. Inside
         ``joblib.parallel_config`` they run on that cluster instead. The result does not depend on it;
@@ -131,9 +134,11 @@ def discover(
     >>> ("cholesterol", "smoker") in result.graph.arrows
     False
     """
-    choice = get_method(method, rounds=rounds)
+    choice = get_method(method)
     tables = split_by_client(data, domain, names, variables)
     n_variables = len(next(iter(tables.values())).columns)
+    rounds = resolve_rounds(rounds, choice.name, variables=n_variables)
+    check_rounds(choice.name, rounds)
     settings = Settings(
         choice.name,
         default_alpha(choice.name, n_variables) if alpha is None else alpha,
@@ -145,14 +150,14 @@ def discover(
     )
     plan = StudyPlan.from_tables(tables, kinds=kinds, family=choice.family(seed))
     settings.knowledge.check(plan.names)
-    if rounds == "adaptive":
+    if rounds != "one":
         plan = replace(plan, max_rounds=MAX_ROUNDS, max_bytes=MAX_BYTES)
     summaries = [  # Algorithm 1, step 1
         summarize(table, plan, client, max_missing_share=max_missing_share) for client, table in tables.items()
     ]
     cohort = add_up(summaries, plan)
-    if rounds == "adaptive":
-        choice = choice.with_rounds(LocalAnswerSource(tables, plan, cohort))
+    if rounds != "one":
+        choice = choice.with_rounds(LocalAnswerSource(tables, plan, cohort), rounds)
     return _search(cohort, choice, settings, progress)
 
 
@@ -167,6 +172,7 @@ def discover_from(
     seed: int = 0,
     progress: Progress | None = None,
     source: AnswerSource | None = None,
+    rounds: str = "auto",
     workers: int = 1,
 ) -> Discovery:
     """Find the causal graph from the clients' summaries.
@@ -198,8 +204,9 @@ def discover_from(
         Called before each batch with two integers: (size of the conditioning sets, number of queries), or
         (families scored so far, families to score) for "evidence".
     source : AnswerSource, optional
-        Asks the clients for moments of several conditioning variables jointly, within the limits of the
-        plan. Only "constraint" uses it: one request for each size of conditioning sets. Default none.
+        Asks the clients again, within the limits of the plan. Default none: their summaries are all that is known.
+    rounds : {"auto", "one", "residuals", "adaptive"}, default "auto"
+        What the source is asked for, see `discover`. Without a source it is "one".
     workers : int, default 1
         How many threads answer the queries of "constraint", -1 for one per processor. The result does not
         depend on it.
@@ -236,10 +243,15 @@ def discover_from(
     >>> ("smoker", "cholesterol") in result.graph.arrows
     True
     """
-    rounds = "one" if source is None else "adaptive"
-    choice = get_method(method, noisy=plan.noise is not None, rounds=rounds)
-    if source is not None:
-        choice = choice.with_rounds(source)
+    choice = get_method(method, noisy=plan.noise is not None)
+    rounds = (
+        "one"
+        if source is None
+        else resolve_rounds(rounds, choice.name, noisy=plan.noise is not None, variables=len(plan.names))
+    )
+    check_rounds(choice.name, rounds)
+    if source is not None and rounds != "one":
+        choice = choice.with_rounds(source, rounds)
     settings = Settings(
         choice.name,
         default_alpha(choice.name, len(plan.names)) if alpha is None else alpha,

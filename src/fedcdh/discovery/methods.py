@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 
 from fedcdh._runtime.worker_pool import make_worker_pool
 from fedcdh.discovery.algorithm import ConstraintSearch, Search
+from fedcdh.discovery.residual_rounds import ResidualDirections
 from fedcdh.discovery.score_search import ScoreSearch
 from fedcdh.discovery.settings import Settings
 from fedcdh.errors import PlanMismatchError, SettingsError
+from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.inference.independence.joint_regression_test import JointRegressionTest
 from fedcdh.inference.independence.kernel_test import KernelTest
 from fedcdh.inference.independence.noisy_moments_test import NoisyMomentsTest, describe_noise
@@ -26,6 +28,9 @@ from fedcdh.summaries.joint import AnswerSource, Spent
 
 DEFAULT_METHOD = "evidence"
 """The method that "auto" stands for: the one with the best record, as `benchmarks.bench_real_data` prints it."""
+MAX_AUTO_VARIABLES = 300
+"""Number of variables up to which residuals are asked about unless something else is chosen. With 600, a search by
+tests takes three times as long with them, and twice the memory."""
 MAX_CONDITIONING_SETS = 1000
 """Conditioning sets that adaptive rounds ask about, unless the plan's limits are reached before."""
 
@@ -76,39 +81,51 @@ class Method:
                 parameter="family",
             )
 
-    def with_rounds(self, source: AnswerSource) -> Method:
-        """Return the same method with a test that may ask the clients again.
+    def with_rounds(self, source: AnswerSource, rounds: str, start: PartialGraph | None = None) -> Method:
+        """Return the same method with a search that may ask the clients again.
 
         Parameters
         ----------
         source : AnswerSource
             Asks the clients.
+        rounds : {"residuals", "adaptive"}
+            What the clients are asked: sums of residuals, and with "adaptive" also joint features of conditioning
+            sets.
+        start : PartialGraph, optional
+            A further DAG from which "evidence" may start, such as that of a larger study.
 
         Returns
         -------
         Method
-            "constraint" with joint features of conditioning sets.
+            The method with its further rounds.
 
         Raises
         ------
         SettingsError
-            If the method is not "constraint".
+            If the method cannot use the answers.
         """
-        check_rounds(self.name, "adaptive")
+        check_rounds(self.name, rounds)
+        if self.name == "evidence":
+            return replace(self, search=ScoreSearch(source, start=start))
+        search = _adaptive_search(source) if rounds == "adaptive" else _REGRESSION_SEARCH
+        return replace(self, search=ResidualDirections(search, source))
 
-        def statistics(known: Cohort | Aggregate, settings: Settings) -> tuple[IndependenceTest, IndependentChange]:
-            cohort = _require_cohort(known)
-            basis = Basis.of(cohort)
-            return JointRegressionTest(cohort, basis, source, MAX_CONDITIONING_SETS), OperatorChange(basis)
 
-        search = replace(
-            _REGRESSION_SEARCH,
-            statistics=statistics,
-            notes=_describe_rounds,
-            spent=_count_rounds,
-            max_batch_queries=sys.maxsize,  # a whole level at once: one request to the clients
-        )
-        return replace(self, search=search)
+def _adaptive_search(source: AnswerSource) -> ConstraintSearch:
+    """Return the search by tests that ask for joint features of conditioning sets."""
+
+    def statistics(known: Cohort | Aggregate, settings: Settings) -> tuple[IndependenceTest, IndependentChange]:
+        cohort = _require_cohort(known)
+        basis = Basis.of(cohort)
+        return JointRegressionTest(cohort, basis, source, MAX_CONDITIONING_SETS), OperatorChange(basis)
+
+    return replace(
+        _REGRESSION_SEARCH,
+        statistics=statistics,
+        notes=_describe_rounds,
+        spent=_count_rounds,
+        max_batch_queries=sys.maxsize,  # a whole level at once: one request to the clients
+    )
 
 
 def get_method(name: str, *, noisy: bool = False, rounds: str = "one") -> Method:
@@ -120,8 +137,8 @@ def get_method(name: str, *, noisy: bool = False, rounds: str = "one") -> Method
         The method; "auto" is the one with the best record that can use the summaries.
     noisy : bool, default False
         Whether the summaries have noise for differential privacy. Only "constraint" has tests that allow for it.
-    rounds : {"one", "adaptive"}, default "one"
-        Whether clients may be asked again. Only "constraint" can use their answers.
+    rounds : {"one", "residuals", "adaptive"}, default "one"
+        What clients may be asked further. "paper" and noisy summaries have no further rounds.
 
     Returns
     -------
@@ -157,30 +174,61 @@ def get_method(name: str, *, noisy: bool = False, rounds: str = "one") -> Method
 
 
 def check_rounds(method: str, rounds: str) -> None:
-    """Refuse adaptive rounds for a method that has nothing to ask the clients.
+    """Refuse further rounds for a method that has nothing to ask the clients.
 
     Parameters
     ----------
     method : str
-        Name of a method, or "auto".
-    rounds : {"one", "adaptive"}
-        Whether clients may be asked again.
+        Name of a method.
+    rounds : {"one", "residuals", "adaptive"}
+        What clients may be asked further.
 
     Raises
     ------
     SettingsError
-        If `rounds` is "adaptive" and the method is not "constraint".
+        If the method cannot use the answers.
 
     Examples
     --------
     >>> check_rounds("constraint", "adaptive")
     """
-    if rounds == "adaptive" and method != "constraint":
+    able = {"one": METHODS.keys(), "residuals": {"evidence", "constraint"}, "adaptive": {"constraint"}}
+    if rounds in able and method not in able[rounds]:
         raise SettingsError(
-            f"rounds is 'adaptive', but method {method!r} has nothing to ask the clients again; choose method "
-            "'constraint', or leave rounds at 'one'",
+            f"rounds is {rounds!r}, but method {method!r} has nothing of this kind to ask the clients; choose method "
+            f"{' or '.join(map(repr, sorted(able[rounds])))}, or rounds 'one'",
             parameter="rounds",
         )
+
+
+def resolve_rounds(rounds: str, method: str, *, noisy: bool = False, variables: int = 0) -> str:
+    """Return what clients are asked further, where they can be asked.
+
+    Parameters
+    ----------
+    rounds : {"auto", "one", "residuals", "adaptive"}
+        The choice of the user.
+    method : str
+        Name of the method.
+    noisy : bool, default False
+        Whether the summaries have noise for differential privacy.
+    variables : int, default 0
+        Number of variables of the study.
+
+    Returns
+    -------
+    str
+        The choice; for "auto", "residuals" if the method can use them and the study is not too large.
+
+    Examples
+    --------
+    >>> resolve_rounds("auto", "evidence"), resolve_rounds("auto", "paper")
+    ('residuals', 'one')
+    """
+    if rounds != "auto":
+        return rounds
+    able = method in ("evidence", "constraint") and not noisy
+    return "residuals" if able and variables <= MAX_AUTO_VARIABLES else "one"
 
 
 def _require_cohort(known: Cohort | Aggregate) -> Cohort:
@@ -228,7 +276,7 @@ _PAPER_SEARCH = ConstraintSearch(
     _paper_statistics, colliders=lambda test: separating_set_rule, removal=remove_all, always_given=frozenset()
 )
 METHODS: Mapping[str, Method] = {
-    "evidence": Method("evidence", lambda seed: Hermite(), ScoreSearch()),
+    "evidence": Method("evidence", lambda seed: Hermite(), ScoreSearch(tests=_REGRESSION_SEARCH)),
     "constraint": Method("constraint", lambda seed: Hermite(), _REGRESSION_SEARCH),
     "paper": Method("paper", lambda seed: Fourier(width=5, seed=seed), _PAPER_SEARCH, required_family=Fourier),
 }

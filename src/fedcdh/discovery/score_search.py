@@ -2,37 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import combinations
 
 from fedcdh._io.text import abbreviate_list
-from fedcdh.discovery.algorithm import SearchResult, with_domain
-from fedcdh.discovery.settings import Settings
+from fedcdh.discovery.algorithm import Search, SearchResult, with_domain
+from fedcdh.discovery.direction_evidence import change_evidence, residual_evidence
+from fedcdh.discovery.one_message import combine_by_vote, describe_open_directions
+from fedcdh.discovery.residual_rounds import (
+    ResidualGraph,
+    find_residual_graph,
+    residual_supports,
+)
+from fedcdh.discovery.settings import Settings, default_alpha
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import Pair, PartialGraph
 from fedcdh.inference.evidence.family_score import FamilyScore
+from fedcdh.inference.evidence.residual_score import ResidualScore
 from fedcdh.inference.independent_change import OperatorChange
+from fedcdh.inference.normal_scores import find_normal_scores
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.inference.parent_screening import screen_parents
-from fedcdh.protocols import DOMAIN, Family, LocalScore, Progress
-from fedcdh.search.edge_support import edge_supports, make_dag_collider_rule, measure_directions, to_skeleton
+from fedcdh.protocols import DOMAIN, LocalScore, Progress
+from fedcdh.search.edge_support import (
+    EdgeSupport,
+    edge_supports,
+    make_dag_collider_rule,
+    orient_like,
+    to_skeleton,
+)
 from fedcdh.search.order_search import best_dag
-from fedcdh.search.orientation import DirectionEvidence, orient_skeleton
+from fedcdh.search.orientation import Orientation, orient_skeleton
+from fedcdh.search.skeleton import Skeleton
 from fedcdh.summaries.aggregation import Aggregate, Cohort
-
-MIN_CURVATURE_LOG_BAYES = 3.0
-"""Log Bayes factor from which curvature directs an edge: odds of 20 to 1. `benchmarks.bench_evidence_priors` counts how
-often arrows of that strength are right."""
-MIN_CHANGE_LOG_BAYES = 10.0
-"""The same for mechanisms that change independently in one direction and not in the other. With few clients that is
-weak evidence, so the threshold is high. The rest is left to the paper's form of the principle."""
+from fedcdh.summaries.joint import AnswerSource
+from fedcdh.summaries.variables import Continuous
 
 
+@dataclass(frozen=True)
 class ScoreSearch:
     """A search for the DAG on V ∪ {℧} with the highest score, by marginal likelihood.
 
-    Arrows of that DAG are reported where every equivalent DAG has them, or where independent change, curvature or the
-    paper's form of independent change direct them.
+    Arrows of that DAG are reported where every equivalent DAG has them, or where the noise, curvature or independent
+    change direct them.
+
+    Attributes
+    ----------
+    source : AnswerSource, optional
+        Asks the clients about residuals. Without it, the summaries are all that is known.
+    tests : Search, optional
+        A search by tests, which has to agree with directions where residuals are not known.
+    start : PartialGraph, optional
+        A further DAG from which the search under noise of any shape may start.
 
     Examples
     --------
@@ -44,45 +67,135 @@ class ScoreSearch:
     True
     """
 
+    source: AnswerSource | None = None
+    tests: Search | None = None
+    start: PartialGraph | None = None
+
     def __call__(self, known: Cohort | Aggregate, settings: Settings, progress: Progress | None, /) -> SearchResult:
         """Return the best graph and the log Bayes factors of its edges."""
-        nodes, basis, knowledge = with_domain(known), Basis.of(known), settings.knowledge
-        score = FamilyScore.of(known, basis)
-        candidates = screen_parents(basis, known.plan.names)
-        best = best_dag(
-            nodes,
+        study = _ScoredStudy(known, settings, progress)
+        curved = study.best_dag(study.score)
+        if not study.has_numbers:
+            return study.conclude(curved)
+        linear = study.best_dag(study.score.linear)
+        if self.source is None:
+            return study.conclude_by_vote(curved, linear, self.tests)
+        score = ResidualScore(known, study.basis, study.score, self.source)
+        starts = [linear, curved]
+        if self.start is not None:
+            starts.append(
+                self.start if DOMAIN in study.nodes or DOMAIN not in self.start.nodes else self.start.drop(DOMAIN)
+            )
+        found = find_residual_graph(starts, score, settings)
+        return study.conclude_residuals(found, score, curved)
+
+
+@dataclass(frozen=True, eq=False)
+class _ScoredStudy:
+    """The scores of a study, and the conclusions from its best graph."""
+
+    known: Cohort | Aggregate
+    settings: Settings
+    progress: Progress | None
+    families_scored: list[int] = field(default_factory=lambda: [0])
+
+    @cached_property
+    def nodes(self) -> tuple[str, ...]:
+        return with_domain(self.known)
+
+    @cached_property
+    def basis(self) -> Basis:
+        return Basis.of(self.known)
+
+    @cached_property
+    def score(self) -> FamilyScore:
+        return FamilyScore.of(self.known, self.basis)
+
+    @cached_property
+    def candidates(self) -> Mapping[str, frozenset[str]] | None:
+        return screen_parents(self.basis, self.known.plan.names)
+
+    def best_dag(self, score: LocalScore) -> PartialGraph:
+        """Return the DAG with the highest score; progress counts the families of all searches."""
+        done = self.families_scored[0]
+
+        def progress(before: int, new: int) -> None:
+            self.families_scored[0] = done + before + new
+            if self.progress is not None:
+                self.progress(done + before, new)
+
+        return best_dag(
+            self.nodes,
             score,
-            knowledge,
-            candidates=candidates,
-            max_parents=settings.max_conditioning_size,
-            seed=settings.seed,
+            self.settings.knowledge,
+            candidates=self.candidates,
+            max_parents=self.settings.max_conditioning_size,
+            seed=self.settings.seed,
             progress=progress,
         ).dag
-        skeleton, colliders = to_skeleton(best), make_dag_collider_rule(best)
+
+    @cached_property
+    def has_numbers(self) -> bool:
+        """Return whether some variable is continuous: labels have neither noise nor curvature."""
+        return any(isinstance(variable, Continuous) for variable in self.known.plan.variables)
+
+    def conclude(self, best: PartialGraph) -> SearchResult:
+        """Return the result for labels only, whose one message says all."""
+        orientation = self._orient(best)
+        return SearchResult(to_skeleton(best), orientation, self._supports(best), best, _aggregate_limits(self.known))
+
+    def conclude_by_vote(self, curved: PartialGraph, linear: PartialGraph, tests: Search | None) -> SearchResult:
+        """Return the result of one message: what the best graphs and the tests agree on."""
+        by_tests = None
+        if tests is not None and isinstance(self.known, Cohort):
+            by_tests = tests(self.known, self._test_settings(), self.progress).orientation
+        orientation = combine_by_vote(self._orient(curved), self._orient(linear), by_tests, self.settings.knowledge)
+        graph = orientation.graph.drop(DOMAIN) if DOMAIN in orientation.graph.nodes else orientation.graph
+        open_ones = describe_open_directions(graph, sorted(find_normal_scores(self.known)))
+        skeleton = Skeleton(PartialGraph(self.nodes, lines=orientation.graph.skeleton), {}, {}, ())
+        notes = (*_aggregate_limits(self.known), *open_ones)
+        return SearchResult(skeleton, orientation, self._supports(curved), curved, notes)
+
+    def _test_settings(self) -> Settings:
+        """Return the settings of the tests that vote."""
+        return replace(
+            self.settings, method="constraint", alpha=default_alpha("constraint", len(self.known.plan.names))
+        )
+
+    def _orient(self, best: PartialGraph) -> Orientation:
+        """Direct the edges of the best graph, as far as its class and independent change do.
+
+        Curvature directs nothing here: skewed noise bends the regression in the wrong direction.
+        """
+        skeleton, colliders, knowledge = to_skeleton(best), make_dag_collider_rule(best), self.settings.knowledge
         class_graph = orient_skeleton(skeleton, colliders, knowledge).graph  # the arrows that equivalent DAGs share
-        directions = _direction_evidence(class_graph, score, score.linear, knowledge)
-        change = OperatorChange(basis) if basis.has_client_scatter else None
+        directions = (change_evidence(class_graph, self.score.linear, knowledge),)
+        change = OperatorChange(self.basis) if self.basis.has_client_scatter else None
+        return orient_skeleton(skeleton, colliders, knowledge, change, directions)
+
+    def conclude_residuals(self, found: ResidualGraph, score: ResidualScore, gaussian: PartialGraph) -> SearchResult:
+        """Return the result of all messages; a DAG of it follows the best graph of the summaries in open lines.
+
+        Where residuals say too little to direct a line, what they say is chance, and the summaries say a little more.
+        """
+        best, knowledge = found.best, self.settings.knowledge
+        skeleton, colliders = to_skeleton(best), make_dag_collider_rule(best)
+        class_graph = orient_skeleton(skeleton, colliders, knowledge).graph
+        directions = (
+            change_evidence(class_graph, self.score.linear, knowledge),
+            *residual_evidence(class_graph, score, knowledge),
+        )
+        change = OperatorChange(self.basis) if self.basis.has_client_scatter else None
         orientation = orient_skeleton(skeleton, colliders, knowledge, change, directions)
-        weights = edge_supports(best, score, _candidate_pairs(nodes, candidates, knowledge) | best.skeleton)
-        return SearchResult(skeleton, orientation, weights, best, _aggregate_limits(known))
+        supports = self._supports(best) | residual_supports(found, score)
+        notes = (*_aggregate_limits(self.known), str(score.record))
+        extended = orient_like(orientation.graph, gaussian, knowledge)
+        shown = extended if extended.is_dag() else best
+        return SearchResult(skeleton, orientation, supports, shown, notes, residuals=score.record, climbed=best)
 
-
-def _direction_evidence(
-    graph: PartialGraph, score: LocalScore, linear: LocalScore, knowledge: Knowledge
-) -> tuple[DirectionEvidence, DirectionEvidence]:
-    """Return the evidence within a class of graphs: independent change where it is clear, then curvature."""
-    changing = graph.children(DOMAIN) if DOMAIN in graph.nodes else frozenset[str]()
-    of_change = measure_directions(graph, linear, _zero_score, knowledge)
-    both_change = {arrow: factor for arrow, factor in of_change.items() if changing.issuperset(arrow)}
-    of_curvature = measure_directions(graph, score, linear, knowledge)
-    return (
-        DirectionEvidence(both_change, MIN_CHANGE_LOG_BAYES, "independent-change"),
-        DirectionEvidence(of_curvature, MIN_CURVATURE_LOG_BAYES, "evidence"),
-    )
-
-
-def _zero_score(families: Sequence[Family]) -> list[float]:
-    return [0.0] * len(families)
+    def _supports(self, best: PartialGraph) -> dict[Pair, EdgeSupport]:
+        pairs = _candidate_pairs(self.nodes, self.candidates, self.settings.knowledge)
+        return edge_supports(best, self.score, pairs | best.skeleton)
 
 
 def _candidate_pairs(

@@ -14,6 +14,9 @@ DEFAULT_ALPHA = 0.05
 MAX_VARIABLES_AT_DEFAULT_ALPHA = 30
 """With more variables the default level falls. `benchmarks.bench_variables` shows what other levels do."""
 
+ROUNDS = ("one", "residuals", "adaptive")
+"""One message; further messages about residuals; or also about joint features of conditioning sets."""
+
 
 def default_alpha(method: str, variables: int) -> float:
     """Return the significance level that is used if none is given.
@@ -91,8 +94,8 @@ class Settings:
         The largest number of variables in a conditioning set, or of parents; None for no limit.
     seed : int
         Seed of everything that is random in the method.
-    rounds : {"one", "adaptive"}
-        Whether clients could be asked again.
+    rounds : {"one", "residuals", "adaptive"}
+        Whether clients could be asked again: about residuals, or about joint features of conditioning sets as well.
     workers : int
         How many workers answer queries. The result does not depend on it, so it does not count in comparisons.
 
@@ -123,9 +126,9 @@ class Settings:
             )
         if not _is_natural_number(self.seed):
             raise SettingsError(f"seed is {self.seed!r}; expected a whole number from 0 up", parameter="seed")
-        if self.rounds not in ("one", "adaptive"):
+        if self.rounds not in ROUNDS:
             raise SettingsError(
-                f"rounds is {self.rounds!r}; expected 'one', or 'adaptive' with the method 'constraint'",
+                f"rounds is {self.rounds!r}; expected 'one', 'residuals', or 'adaptive' with the method 'constraint'",
                 parameter="rounds",
             )
         if not isinstance(self.workers, int) or (self.workers < 1 and self.workers != -1):

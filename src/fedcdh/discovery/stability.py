@@ -13,6 +13,9 @@ With `replicates`, which clients make on request (`fedcdh summarize --bootstrap`
 client. A row that is drawn twice counts as two rows, so dependences look more certain in a replicate than they are, and
 false edges are found more often than in new rows. An edge of the result that many replicates lack is doubtful; an edge
 that only replicates have is no finding.
+
+What the clients answered about residuals is used again in every run, without the clients that are left out. Nobody is
+asked a second time, so replicates of rows have the residuals of the rows themselves.
 """
 
 from __future__ import annotations
@@ -29,11 +32,12 @@ from fedcdh._io.text import abbreviate_list
 from fedcdh._runtime.blas_threads import single_blas_thread
 from fedcdh.discovery.algorithm import SearchResult
 from fedcdh.discovery.influence import Influence, measure_influence
-from fedcdh.discovery.methods import get_method
+from fedcdh.discovery.methods import Method, get_method
 from fedcdh.discovery.settings import Settings
 from fedcdh.discovery.stability_run import StabilityRun, make_run
 from fedcdh.errors import SettingsError
 from fedcdh.graphs.partial_graph import sort_pair
+from fedcdh.inference.evidence.recorded_answers import RecordedAnswers
 from fedcdh.protocols import Progress
 from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
 from fedcdh.summaries.plan import StudyPlan
@@ -229,10 +233,10 @@ def assess_stability(
     >>> assess_stability(result.cohort, result.settings, result.search_result, runs=2).kind
     'bootstrap'
     """
-    if settings.rounds != "one":
+    if settings.rounds == "adaptive":
         raise SettingsError(
             "this result used adaptive rounds, which the clients cannot answer again for every run; repeat the "
-            "discovery with rounds 'one', and assess its stability",
+            "discovery with rounds 'residuals' or 'one', and assess its stability",
             parameter="rounds",
         )
     kind: StabilityKind
@@ -257,7 +261,7 @@ def assess_stability(
         repetitions = (
             _Repetition(number, clients, cohort.resample_clients(clients)) for number, clients in enumerate(samples)
         )
-    done = _repeat_search(known, settings, repetitions, total, progress)
+    done = _repeat_search(known, settings, search_result, repetitions, total, progress)
     whole = make_run(known.clients, known.clients, search_result)
     return _compare(kind, seed if kind == "bootstrap" else None, known, whole, done)
 
@@ -285,19 +289,28 @@ def _check_cohort(known: Cohort | Aggregate, runs: int | None) -> Cohort:
 def _repeat_search(
     known: Cohort | Aggregate,
     settings: Settings,
+    whole: SearchResult,
     repetitions: Iterator[_Repetition],
     total: int,
     progress: Progress | None,
 ) -> list[StabilityRun]:
     """Run the search on other summaries. Each is made when its turn comes: memory may not hold all of them."""
-    search = get_method(settings.method, noisy=known.plan.noise is not None).search
+    method = get_method(settings.method, noisy=known.plan.noise is not None)
     numbered: dict[int, StabilityRun] = {}
     with single_blas_thread():
         for number, clients, data in repetitions:
+            search = _reuse_answers(method, settings, whole, clients).search
             numbered[number] = make_run(known.clients, clients, search(data, settings, None))
             if progress:
                 progress(len(numbered), max(len(numbered), total))
     return [numbered[number] for number in sorted(numbered)]
+
+
+def _reuse_answers(method: Method, settings: Settings, whole: SearchResult, clients: tuple[str, ...]) -> Method:
+    """Return the method with the answers about residuals that these clients gave in the whole study."""
+    if whole.residuals is None:
+        return method
+    return method.with_rounds(RecordedAnswers(whole.residuals, clients), settings.rounds, whole.climbed)
 
 
 def _compare(
