@@ -10,7 +10,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.attacks import differencing, insider, membership, outlier, poisoning, rare_level, red_team, surrogate
+from benchmarks.attacks import (
+    differencing,
+    hostile_questions,
+    insider,
+    membership,
+    outlier,
+    poisoning,
+    rare_level,
+    red_team,
+    residual_sums,
+    residuals,
+    surrogate,
+)
 from benchmarks.attacks.common import (
     Attacker,
     normal_rows,
@@ -160,6 +172,53 @@ def test_a_sum_over_sites_tells_their_means_unless_they_are_grouped():
     cohort = surrogate.make_clients(6, 0)
     assert surrogate.attack_surrogate(cohort, 1) == (0, 0, 0)
     assert surrogate.attack_surrogate(cohort, 3)[1] > 0.2
+
+
+# Sums of residuals
+
+
+def test_slopes_of_sums_of_residuals_are_derivatives():
+    site = residuals.make_site("exponential, linear", 60, 1)
+    messages, rows = site.ask(6, 0.0), site.rows
+    hidden, step = [site.column, (site.column + 1) % 6], 1e-6
+    slopes = messages.slopes(rows, hidden, 1e-3).reshape(-1, 2, 60)
+    assert np.sqrt(np.mean(messages.rest(rows) ** 2)) < 2  # the true rows explain the messages
+    for place, column in enumerate(hidden):
+        moved = np.zeros_like(rows)
+        moved[7, column] = step * messages.spread[column]
+        found = (messages.rest(rows + moved, 1e-3) - messages.rest(rows - moved, 1e-3)) / (2 * step)
+        np.testing.assert_allclose(found, slopes[:, place, 7], atol=1e-4)
+
+
+def test_many_exact_sums_of_residuals_determine_a_column_and_what_the_rule_lets_out_does_not():
+    site = residuals.make_site("exponential, linear", 400, 1)
+    first, allowed = site.ask(0, 0.0), site.count_allowed("chosen")
+    ruled = residuals.share_of(site, site.ask(allowed, residuals.ROUNDING, "chosen"))
+    assert allowed > 0
+    assert residuals.share_of(site, site.ask(40, 0.0)) > 0.9
+    assert ruled < residuals.share_of(site, first) + residuals.MAX_ABOVE_SUMMARY
+
+
+def test_a_solver_comes_nearer_with_many_exact_sums_of_residuals():
+    site, rng = residuals.make_site("exponential, linear", 100, 1), np.random.default_rng(0)
+    true = site.values[:, [site.column]]
+    near = true + residual_sums.PRIOR * rng.standard_normal(true.shape)
+    found = residual_sums.refine_values(site.ask(5, 0.0), site.rows, [site.column], near, steps=15)
+    assert (np.abs(found - true) < 0.1).mean() > (np.abs(near - true) < 0.1).mean() + 0.2
+
+
+@pytest.mark.parametrize("name", ["a huge weight", "a size of noise"])
+def test_a_hostile_question_reads_a_person_off_and_is_refused(name):
+    errors, said = hostile_questions.attack_person(name, 400, 1)
+    assert errors[1] < 0.05
+    assert any("these are not the residuals of a regression" in one for one in said)
+
+
+def test_a_question_about_a_person_is_not_answered_twice():
+    target = hostile_questions.make_target(400, 1)
+    assert not target.refusals(hostile_questions.QUESTIONS["two regressions"](target))
+    (said,) = target.refusals(hostile_questions.QUESTIONS["the same twice"](target))
+    assert "would be answered with 2 sets of weights" in said
 
 
 # False sums

@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from fedcdh.privacy.differential.mechanism import add_noise, add_noise_share
 from fedcdh.privacy.disclosure.joint_risk import assess_joint_risk
 from fedcdh.privacy.disclosure.leverage import ReplicateLeverage
 from fedcdh.privacy.disclosure.policy import Policy
+from fedcdh.privacy.disclosure.residual_risk import assess_residual_risk, check_coordinates, check_residual_risks
 from fedcdh.privacy.disclosure.row_scan import RowScan, ScanOptions, scan_rows
 from fedcdh.privacy.ledger.gate import ReleaseGate, RoundSpending
 from fedcdh.privacy.ledger.ledger_file import ReleaseLedger, default_ledger
@@ -38,8 +40,10 @@ from fedcdh.summaries.accumulator import check_summary_arguments, summarize
 from fedcdh.summaries.bootstrap import bootstrap_summaries, check_replicate_count, validate_replicate
 from fedcdh.summaries.dp_parameters import DPParameters
 from fedcdh.summaries.joint import JointRequest, JointSummary, RoundBudget, answer_request
+from fedcdh.summaries.joint.round_budget import FurtherRequest
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.profiles import Profile, profile
+from fedcdh.summaries.residuals import ResidualRequest, ResidualSums, answer_residuals
 from fedcdh.summaries.summary import Summary
 from fedcdh.summaries.validation import validate_summary
 
@@ -328,12 +332,13 @@ def release_answer(
     rows: Any,
     plan: StudyPlan,
     context: ReleaseContext,
-    request: JointRequest,
+    request: FurtherRequest,
     spent: RoundBudget,
     *,
     require_summary: bool = False,
-) -> tuple[tuple[JointSummary, ...], RoundBudget]:
-    """Answer a request of an adaptive round, if plan, policy and ledger let the answer leave.
+    masked_with: int = 0,
+) -> tuple[tuple[JointSummary | ResidualSums, ...], RoundBudget]:
+    """Answer a request of a further round, if plan, policy and ledger let the answer leave.
 
     Parameters
     ----------
@@ -343,16 +348,20 @@ def release_answer(
         The plan of the study.
     context : ReleaseContext
         The client and its rules.
-    request : JointRequest
+    request : JointRequest or ResidualRequest
         The request of the coordinator.
     spent : RoundBudget
         What was answered before.
     require_summary : bool, default False
-        Whether to refuse unless the ledger holds the summary of these rows by this plan.
+        Whether to refuse unless the ledger holds the summary of these rows by this plan. An answer about residuals
+        always requires it, where there is a ledger.
+    masked_with : int, default 0
+        Smallest number of other clients whose answers are in the same secure sum; 0 if the answer leaves in the open.
+        Sums are then counted against the rows of all of them, of which each has as many as the policy demands.
 
     Returns
     -------
-    answers : tuple of JointSummary
+    answers : tuple of JointSummary or of ResidualSums
         The answers.
     budget : RoundBudget
         What was answered, including this answer. It has to be kept before the answer leaves.
@@ -373,22 +382,67 @@ def release_answer(
     >>> answers[0].names, budget.rounds
     (('a', 'b'), 1)
     """
-    policy, gate, what = context.policy, context.gate, "an answer in an adaptive round"
+    policy, gate, what = context.policy, context.gate, "an answer in a further round"
     check_rereadable(rows, context.label, what)
     source = _sequential_source(rows, plan, context.label, what)
     scan = scan_rows(source, plan, context.client, ScanOptions(secret=gate.ledger.secret() if gate else None))
     summary = scan.summary(1.0)
-    if require_summary and gate is not None and policy.disclosure_control:
+    required = require_summary or isinstance(request, ResidualRequest)
+    if required and gate is not None and policy.disclosure_control:
         gate.check_summary_released(summary, plan)
+    answers: tuple[JointSummary | ResidualSums, ...]
+    if isinstance(request, JointRequest):
+        answers, budget = _answer_joint(source, plan, context, request, spent, summary)
+    else:
+        answers, budget = _answer_residuals(source, plan, context, request, spent, summary, masked_with)
+    if gate is not None and scan.sketcher is not None:
+        spending = RoundSpending(context.client, request, spent, budget)
+        masked_rows = _count_summed_rows(summary, plan, policy, masked_with) if masked_with else None
+        gate.record_answer(answers, plan, scan.sketcher, policy, context.local_names, spending, masked_rows=masked_rows)
+    return answers, budget
+
+
+def _answer_joint(
+    source: TableSource,
+    plan: StudyPlan,
+    context: ReleaseContext,
+    request: JointRequest,
+    spent: RoundBudget,
+    summary: Summary,
+) -> tuple[tuple[JointSummary, ...], RoundBudget]:
+    """Return the joint features that are asked for, if the policy lets them leave."""
     answers, budget = answer_request(source, plan, context.client, request, spent, summary.rows)
     risks = assess_joint_risk(source, plan, summary, answers)
-    policy.check_answer(plan, summary.rows, budget, risks, context.local_names)
+    context.policy.check_answer(plan, summary.rows, budget, risks, context.local_names)
     for answer in answers:
         answer.check(plan, summary)
-    if gate is not None and scan.sketcher is not None:
-        spending = RoundSpending(request, spent, budget)
-        gate.record_answer(answers, plan, scan.sketcher, policy, context.local_names, spending)
     return answers, budget
+
+
+def _answer_residuals(
+    source: TableSource,
+    plan: StudyPlan,
+    context: ReleaseContext,
+    request: ResidualRequest,
+    spent: RoundBudget,
+    summary: Summary,
+    masked_with: int,
+) -> tuple[tuple[ResidualSums, ...], RoundBudget]:
+    """Return the sums of residuals that are asked for, if the policy lets them leave."""
+    budget = spent.charge(request, plan, summary.rows)
+    limits = context.policy.residual_limits(plan)
+    risks = chain(
+        check_coordinates(request, plan, summary, limits.max_coordinate_rms),
+        check_residual_risks(assess_residual_risk(source, plan, summary, request), limits),
+    )
+    rows = _count_summed_rows(summary, plan, context.policy, masked_with)
+    context.policy.check_residuals(plan, rows, budget, risks, context.local_names)
+    return answer_residuals(source, plan, context.client, request, summary), budget
+
+
+def _count_summed_rows(summary: Summary, plan: StudyPlan, policy: Policy, others: int) -> int:
+    """Return the fewest rows of a sum with as many other clients, each with the rows that the policy demands."""
+    return summary.rows + others * policy.differencing_limits(plan).rows
 
 
 def _draw_replicates(

@@ -57,3 +57,14 @@ def test_without_load_everything_else_stays():
     loaded = replace(FIRST, columns={"a": ReleasedColumn(sketcher.columns["a"], 0.5)})
     assert loaded.without_load().columns["a"] == replace(loaded.columns["a"], load=0.0)
     assert replace(loaded.without_load(), columns=loaded.columns) == loaded
+
+
+def test_an_answer_under_masks_takes_no_mask_off_and_one_in_the_open_does_not_repeat_it():
+    summary = replace(FIRST, kind="masked")
+    answer = replace(FIRST, kind="answer")
+    masked = replace(answer, details={"masked": True})
+    assert not masked.unmasks(summary)
+    assert masked.repeats(masked)
+    assert answer.unmasks(summary)
+    assert answer.unmasks(masked)
+    assert not answer.repeats(masked)

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pytest
+from masked_answers import AnswerRoom
 from masked_studies import ROUNDS, Room
 from secure_sum_studies import CLIENTS, PEER, VICTIM, Course
 
@@ -402,3 +403,47 @@ def test_a_site_that_the_plan_does_not_name_or_with_another_key_takes_no_part():
     ):
         with pytest.raises(SignatureError, match="another key"):
             site.answer(room.terms(), None, lambda: None)
+
+
+def test_answers_are_added_after_a_sum_of_summaries_and_among_its_clients():
+    room = AnswerRoom.after_sum(4)
+    terms = room.terms()
+    with pytest.raises(SecureAggregationError, match="Expected that sum first"):
+        replace(room, before={}).ask("site0", terms)
+    with pytest.raises(SecureAggregationError, match="Expected that sum first"):
+        Room(room.study, room.keys, room.cohort).ask("site0", terms)
+    before = room.before["site0"]
+    strict = replace(before, terms=replace(before.terms, threshold=4))
+    with pytest.raises(SecureAggregationError, match="at least 4"):
+        replace(room, before={"site0": strict}).ask("site0", terms)
+    fewer = replace(before, present=replace(before.present, clients=("site0", "site1", "site2")))
+    room.before = {**room.before, "site0": fewer}
+    with pytest.raises(SecureAggregationError, match="Expected site0, site1, site2, the clients of the sum"):
+        room.delivery(room.roster())
+
+
+@pytest.mark.parametrize(("round_", "what"), [("keys", "roster"), ("shares", "delivery"), ("masked", "list")])
+def test_a_server_that_leaves_a_site_out_of_a_sum_of_answers_gets_refusals(round_, what):
+    """Its answers would be the difference to the sum of summaries, or to a sum about the same regression."""
+    room = AnswerRoom.after_sum(4, gone={"site1": round_})
+    request = room.roster()
+    if round_ != "keys":
+        roster, request = request, room.delivery(request)
+    if round_ == "masked":
+        request = room.present(roster, request)
+    before = dict(room.states)
+    for client in ("site0", "site2", "site3"):
+        with pytest.raises(
+            SecureAggregationError, match=f"The {what}.* names site0, site2, site3. Expected site0, site1"
+        ):
+            room.ask(client, request)
+    assert room.states == before
+
+
+def test_a_state_is_of_one_request():
+    room = AnswerRoom.after_sum(3)
+    room.ask("site0", room.terms())
+    other = replace(room.request, queries=room.request.queries[:1])
+    with pytest.raises(SecureAggregationError, match="another request"):
+        room.ask("site0", SecAggTerms.of(room.study, request=other, attempt=2))
+    assert room.ask("site0", SecAggTerms.of(room.study, request=room.request, attempt=2)).kind == "keys"

@@ -9,6 +9,7 @@ import pytest
 import studies
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from masked_answers import AnswerRoom
 from masked_studies import ROUNDS, Room, a_study, groups_of, same
 from secure_sum_studies import CLIENTS, PEER, VICTIM, Course
 
@@ -240,3 +241,25 @@ def test_shares_for_some_only_are_refused():
     fewer = replace(honest, sealed={c: box for c, box in honest.sealed.items() if c != VICTIM})
     with pytest.raises(SecureAggregationError, match="all other clients"):
         course.room.server.check_shares(course.roster, fewer.signed(course.room.keys[PEER]))
+
+
+@pytest.mark.parametrize("gone", [{}, {"site1": "confirmed"}, {"site1": "opened"}])
+def test_the_masked_sum_of_answers_is_the_plain_one(gone):
+    room = AnswerRoom.after_sum(4, gone=gone)
+    found = room.run()
+    assert found == room.plain_answers(room.cohort.clients)
+    assert found[0].rows == sum(len(table["x"]) for table in room.tables.values())
+
+
+def test_a_vector_of_a_summary_is_no_answer_and_a_sum_of_summaries_holds_none():
+    room = AnswerRoom.after_sum(3)
+    roster = room.roster()
+    delivery = room.delivery(roster)
+    room.present(roster, delivery)
+    masked = room.replies["masked"]["site0"]
+    longer = replace(masked, words=np.zeros(len(masked.words) + 1, dtype=np.uint64)).signed(room.keys["site0"])
+    with pytest.raises(SecureAggregationError, match="numbers"):
+        room.server.check_masked(roster, delivery, longer)
+    other = Course.until("opened")
+    with pytest.raises(SecureAggregationError, match="adds summaries"):
+        other.room.server.unmask_answers(other.roster, {}, [], other.present, [])

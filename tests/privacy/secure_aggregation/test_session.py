@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from masked_answers import AnswerRoom
 from masked_studies import Room, same
 
 from fedcdh.errors import SecureAggregationError
 from fedcdh.privacy.secure_aggregation.messages import MaskedVector, Roster, SecAggTerms, ShareDelivery
-from fedcdh.privacy.secure_aggregation.session import REQUEST_FILE_NAMES, SessionFolder, run_session
+from fedcdh.privacy.secure_aggregation.session import REQUEST_FILE_NAMES, SessionFolder, run_answer_session, run_session
 
 
 class Stop(Exception):  # noqa: N818 (stands for a server that is stopped)
@@ -86,3 +88,34 @@ def test_an_error_names_the_file(tmp_path):
     path.write_bytes(path.read_bytes()[:-8] + bytes(8))
     with pytest.raises(SecureAggregationError, match=r"site2\.masked: "):
         run_session(room.study, room.terms(), Clients(room, tmp_path))
+
+
+@pytest.mark.parametrize("round_", ["keys", "shares", "masked"])
+def test_a_session_of_answers_writes_no_request_without_a_client(round_, tmp_path):
+    room = AnswerRoom.after_sum(4)
+    clients = room.cohort.clients
+
+    class Lacking(Clients):
+        def answers(self, kind: Any, request: Any, clients: Collection[str], check: Any) -> dict[str, Any]:
+            there = [client for client in clients if client != "site1" or kind.kind != round_]
+            return super().answers(kind, request, there, check)
+
+    for _ in range(2):
+        with pytest.raises(SecureAggregationError, match=r"of site1\. Expected those of all clients"):
+            run_answer_session(room.study, room.terms(), Lacking(room, tmp_path), clients)
+    found = run_answer_session(room.study, room.terms(), Clients(room, tmp_path), clients)
+    assert found.answers == room.plain_answers(clients)
+
+
+def test_a_session_of_answers_goes_on_after_every_stop_and_holds_one_request(tmp_path):
+    room = AnswerRoom.after_sum(3)
+    clients = room.cohort.clients
+    for name in REQUEST_FILE_NAMES.values():
+        with pytest.raises(Stop):
+            run_answer_session(room.study, room.terms(), Clients(room, tmp_path, name), clients)
+    found = run_answer_session(room.study, room.terms(), Clients(room, tmp_path), clients)
+    assert found.answers == room.plain_answers(clients)
+    assert found.clients == clients
+    other = SecAggTerms.of(room.study, request=replace(room.request, queries=room.request.queries[:1]))
+    with pytest.raises(SecureAggregationError, match="another request"):
+        run_answer_session(room.study, other, Clients(room, tmp_path), clients)

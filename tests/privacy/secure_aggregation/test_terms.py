@@ -5,13 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from masked_answers import AnswerRoom
 from masked_studies import a_study, groups_of
 
-from fedcdh.errors import SecureAggregationError, SignatureError
+from fedcdh._io.strict_json import to_canonical_json
+from fedcdh.errors import PlanMismatchError, SecureAggregationError, SignatureError, SummaryFormatError
+from fedcdh.messages.round_files import request_to_json
 from fedcdh.messages.signing import SigningKey
 from fedcdh.messages.study_file import Study
 from fedcdh.privacy.secure_aggregation import terms as terms_module
+from fedcdh.privacy.secure_aggregation.codec import read_message
 from fedcdh.privacy.secure_aggregation.terms import SecAggTerms
+from fedcdh.summaries.joint import JointRequest
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.variables import Categorical
 
@@ -77,3 +82,29 @@ def test_as_many_clients_are_present_as_the_terms_say():
     grouped.check_present(study.plan.clients, "sent keys")
     with pytest.raises(SecureAggregationError, match="Of the group 'group 0' only"):
         grouped.check_present(study.plan.clients[1:], "sent keys")
+
+
+def test_terms_carry_a_request_and_are_otherwise_as_they_were():
+    room = AnswerRoom.after_sum(3)
+    plain, terms = SecAggTerms.of(room.study), room.terms()
+    assert plain.residuals is None
+    assert "request" not in plain.document()
+    assert terms.residuals == room.request
+    found = read_message(terms.to_bytes(), room.study.plan, SecAggTerms)
+    assert (found, found.digest) == (terms, terms.digest)
+    empty = to_canonical_json({**plain.document(), "request": ""}).encode()
+    with pytest.raises(SecureAggregationError, match="canonical"):
+        read_message(empty, room.study.plan, SecAggTerms)
+
+
+def test_requests_that_no_sum_can_answer_are_refused():
+    room = AnswerRoom.after_sum(3)
+    with pytest.raises(SecureAggregationError, match="with groups"):
+        SecAggTerms.of(room.study, request=room.request, groups=dict.fromkeys(room.study.plan.clients, "all"))
+    with pytest.raises(PlanMismatchError):
+        SecAggTerms.of(room.study, request=replace(room.request, plan="0" * 64))
+    joint = request_to_json(JointRequest(room.study.plan.fingerprint, 1, (("x", "y"),)))
+    with pytest.raises(SecureAggregationError, match="joint features"):
+        replace(room.terms(), request=joint).check(room.study)
+    with pytest.raises(SummaryFormatError):
+        replace(room.terms(), request="{}").check(room.study)

@@ -6,7 +6,9 @@
 - `row_scan`: one pass over the rows for the summary and for all checks;
 - `small_cells`: people with each value of discrete variables;
 - `leverage`: rows that determine a summary by themselves;
-- `joint_risk`: the same for the answers of adaptive rounds.
+- `joint_risk`: the same for answers about joint features;
+- `residual_counts`: how many sums of residuals a site may answer, and that no question is answered twice;
+- `residual_risk`: whether these sums could single out people.
 """
 
 from typing import TYPE_CHECKING

@@ -23,7 +23,15 @@ RENAMED_KEYS: Mapping[str, str] = {
 }
 """Keys of earlier versions of policy.toml, and what they are called now."""
 _INTEGER_KEYS = ("min_rows", "min_cell_count", "max_discrete_values", "max_feature_columns")
-_NUMBER_KEYS = ("max_rms_distance", "max_leverage", "waive_counts_below_epsilon", "epsilon_budget")
+_NUMBER_KEYS = (
+    "max_rms_distance",
+    "max_leverage",
+    "waive_counts_below_epsilon",
+    "epsilon_budget",
+    "max_sums_per_row_and_column",
+    "max_residual_rms",
+    "max_coordinate_rms",
+)
 
 
 def parse_policy(text: str | bytes, known: Collection[str]) -> dict[str, Any]:

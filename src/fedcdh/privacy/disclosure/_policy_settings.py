@@ -10,6 +10,8 @@ from typing import Literal
 from fedcdh._io.strict_toml import abbreviate, suggest_name
 from fedcdh._io.text import is_key
 from fedcdh.privacy.disclosure._policy_file import policy_error
+from fedcdh.privacy.disclosure.residual_counts import MAX_SUMS_PER_ROW_AND_COLUMN
+from fedcdh.privacy.disclosure.residual_risk import MAX_COORDINATE_RMS, MAX_RESIDUAL_RMS
 from fedcdh.privacy.disclosure.thresholds import (
     MIN_CELL_COUNT,
     MIN_ROWS,
@@ -22,6 +24,13 @@ from fedcdh.summaries.plan import StudyPlan
 
 MAX_WAIVER_EPSILON = 2.0
 """With a larger epsilon, noise never replaces the limits on counts, whatever a policy says."""
+_POSITIVE_SETTINGS = (
+    "epsilon_budget",
+    "max_rms_distance",
+    "max_sums_per_row_and_column",
+    "max_residual_rms",
+    "max_coordinate_rms",
+)
 
 
 @dataclass(frozen=True)
@@ -42,6 +51,9 @@ class PolicySettings:
     max_feature_columns: int = 16
     waive_counts_below_epsilon: float = 0.0
     epsilon_budget: float = 8.0
+    max_sums_per_row_and_column: float = MAX_SUMS_PER_ROW_AND_COLUMN
+    max_residual_rms: float = MAX_RESIDUAL_RMS
+    max_coordinate_rms: float = MAX_COORDINATE_RMS
 
     def __post_init__(self) -> None:
         for key in sorted(self.coordinator_keys):
@@ -67,10 +79,9 @@ class PolicySettings:
             raise policy_error(
                 f"waive_counts_below_epsilon is {found}, expected an epsilon from 0 to {MAX_WAIVER_EPSILON:g}"
             )
-        if not self.epsilon_budget > 0:
-            raise policy_error(f"epsilon_budget is {abbreviate(self.epsilon_budget)}, expected a positive number")
-        if not self.max_rms_distance > 0:
-            raise policy_error(f"max_rms_distance is {abbreviate(self.max_rms_distance)}, expected a positive number")
+        for name in _POSITIVE_SETTINGS:
+            if not getattr(self, name) > 0:
+                raise policy_error(f"{name} is {abbreviate(getattr(self, name))}, expected a positive number")
 
     def leverage_limit(self, replicates: int = 0) -> float:
         """Return the largest leverage of a row where bootstrap replicates leave with the summary.

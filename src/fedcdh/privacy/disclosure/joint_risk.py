@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcdh._runtime.array_types import Array
-from fedcdh.data.sources import to_source
 from fedcdh.data.table import Table
+from fedcdh.summaries.complete_rows import complete_blocks
 from fedcdh.summaries.encoder import Encoder, encode_levels
 from fedcdh.summaries.joint.encoder import JointEncoder
 from fedcdh.summaries.joint.request import JointSummary, VariableSet
@@ -25,7 +25,6 @@ from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary
 from fedcdh.summaries.variables import Categorical
 
-_BLOCK_ROWS = 2048
 _EIGENVALUE_TOLERANCE = 1e-12  # share of the largest eigenvalue of the scaled moments; below it is rounding error
 
 
@@ -74,17 +73,13 @@ def assess_joint_risk(
     encode, joint = Encoder(plan, client), JointEncoder(plan, client, sets)
     inverses = {answer.names: _inverse_root(plan, summary, answer) for answer in answers}
     largest, cells = dict.fromkeys(sets, 0.0), _JointCells(plan, client, sets)
-    for batch in to_source(table, f"client {client!r}", names=plan.names, only=plan.names).batches(plan.kinds):
-        for start in range(0, batch.rows, _BLOCK_ROWS):
-            block = batch.slice_rows(start, _BLOCK_ROWS)
-            complete = ~np.logical_or.reduce([column.missing for column in block.columns.values()])
-            used = block.select_rows(complete)
-            features = encode(used)
-            for names, columns in joint(used):
-                both = np.concatenate([features[_summary_columns(plan, names)], columns])
-                along = inverses[names] @ both
-                largest[names] = max(largest[names], float((along**2).sum(axis=0).max(initial=0.0)))
-            cells.add(used)
+    for block in complete_blocks(table, plan, client):
+        features = encode(block)
+        for names, columns in joint(block):
+            both = np.concatenate([features[_summary_columns(plan, names)], columns])
+            along = inverses[names] @ both
+            largest[names] = max(largest[names], float((along**2).sum(axis=0).max(initial=0.0)))
+        cells.add(block)
     return {names: JointRisk(largest[names], *cells.smallest(names)) for names in sets}
 
 

@@ -22,8 +22,7 @@ for the site only, and must not be forwarded.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from itertools import chain
 from pathlib import Path
@@ -37,6 +36,12 @@ from fedcdh.privacy.disclosure._policy_file import parse_policy
 from fedcdh.privacy.disclosure._policy_settings import PolicySettings
 from fedcdh.privacy.disclosure.joint_risk import JointRisk
 from fedcdh.privacy.disclosure.leverage import compute_leverages
+from fedcdh.privacy.disclosure.residual_counts import (
+    check_all_numbers,
+    check_numbers_by_column,
+    check_repetitions,
+)
+from fedcdh.privacy.disclosure.residual_risk import ResidualLimits
 from fedcdh.privacy.disclosure.rules import (
     check_cell_counts,
     check_discrete_values,
@@ -46,7 +51,6 @@ from fedcdh.privacy.disclosure.rules import (
     check_profile_counts,
     describe_small_cell,
 )
-from fedcdh.privacy.disclosure.thresholds import count_released_numbers, required_rows
 from fedcdh.summaries.dp_parameters import DPParameters
 from fedcdh.summaries.joint import RoundBudget
 from fedcdh.summaries.joint.request import VariableSet
@@ -93,6 +97,12 @@ class Policy(PolicySettings):
         Up to this epsilon, noise replaces the limits on rows, cells and leverage; 0 for never.
     epsilon_budget : float, default 8.0
         Largest sum of epsilons of all noisy summaries that share rows.
+    max_sums_per_row_and_column : float, default 0.65
+        Largest number of sums about one column in all messages, per row.
+    max_residual_rms : float, default 2.0
+        Largest root mean square of the standardised residuals that sums are asked for.
+    max_coordinate_rms : float, default 10.0
+        Largest root mean square of the coordinates in a request about residuals.
 
     Raises
     ------
@@ -387,15 +397,59 @@ class Policy(PolicySettings):
         DisclosureError
             With one line for each finding.
         """
-        needed = required_rows(plan, budget.sets)
-        if self.min_rows is not None:
-            needed = math.ceil(self.min_rows * needed / required_rows(plan))
-        findings = chain(
-            [_describe_too_many_numbers(plan, rows, budget, needed)] if rows < needed else [],
-            self._check_joint_risks(plan, risks),
-        )
+        too_many = check_all_numbers(plan, rows, budget, self.min_rows)
+        findings = chain(too_many, self._check_joint_risks(plan, risks))
         always = self._check_lists(plan.names, local_names)
         raise_findings("This answer must not leave", always, findings, self.disclosure_control)
+
+    def check_residuals(
+        self,
+        plan: StudyPlan,
+        rows: int,
+        budget: RoundBudget,
+        risks: Iterable[str],
+        local_names: Mapping[str, str] = _NO_NAMES,
+    ) -> None:
+        """Refuse an answer about residuals.
+
+        Parameters
+        ----------
+        plan : StudyPlan
+            The plan that it follows.
+        rows : int
+            Number of rows that the sums are about: those of all clients where only the total is seen.
+        budget : RoundBudget
+            Everything that was answered, including this answer.
+        risks : iterable of str
+            Findings about the rows, from `check_residual_risks` and `check_coordinates`.
+        local_names : mapping from str to str, optional
+            From variables to the site's own column names, where these differ.
+
+        Raises
+        ------
+        DisclosureError
+            With one line for each finding.
+        """
+        too_many = check_all_numbers(plan, rows, budget, self.min_rows)
+        by_column = check_numbers_by_column(plan, rows, budget, self.max_sums_per_row_and_column)
+        findings = chain(too_many, by_column, check_repetitions(budget), risks)
+        always = self._check_lists(plan.names, local_names)
+        raise_findings("This answer must not leave", always, findings, self.disclosure_control)
+
+    def residual_limits(self, plan: StudyPlan) -> ResidualLimits:
+        """Return the limits for requests about residuals.
+
+        Parameters
+        ----------
+        plan : StudyPlan
+            The plan of the study.
+
+        Returns
+        -------
+        ResidualLimits
+            The limits.
+        """
+        return ResidualLimits(self.max_residual_rms, self.max_coordinate_rms, self._min_cell_count(plan))
 
     def _check_joint_risks(self, plan: StudyPlan, risks: Mapping[VariableSet, JointRisk]) -> Iterator[str]:
         for names, risk in risks.items():
@@ -407,10 +461,3 @@ class Policy(PolicySettings):
                     f"({risk.leverage:.4f}, expected at most {self.max_leverage:g}): its other values could be "
                     "computed approximately; cut extreme values, or plan the study with fewer rounds"
                 )
-
-
-def _describe_too_many_numbers(plan: StudyPlan, rows: int, budget: RoundBudget, needed: int) -> str:
-    return (
-        f"with this answer the client would have released {count_released_numbers(plan, budget.sets)} numbers about "
-        f"{rows} rows, expected at least {needed} rows for as many numbers; plan the study with fewer rounds"
-    )

@@ -46,7 +46,7 @@ class DifferencingLimits:
     strictness: float = 1.0
 
 
-def required_rows(plan: StudyPlan, sets: Collection[VariableSet] = ()) -> int:
+def required_rows(plan: StudyPlan, sets: Collection[VariableSet] = (), sums: int = 0) -> int:
     """Return the smallest number of rows whose summary may leave: max(100, ⌈(p−1)/0.33⌉, ⌈2 F/d⌉).
 
     Parameters
@@ -55,6 +55,8 @@ def required_rows(plan: StudyPlan, sets: Collection[VariableSet] = ()) -> int:
         The plan of the summary.
     sets : collection of tuple of str, optional
         Sets of variables that were answered in adaptive rounds. They add their columns to p and their numbers to F.
+    sums : int, default 0
+        Number of sums of residuals that were answered. They add to F.
 
     Returns
     -------
@@ -82,10 +84,10 @@ def required_rows(plan: StudyPlan, sets: Collection[VariableSet] = ()) -> int:
     continuous = sum(isinstance(variable, Continuous) for variable in plan.variables)
     if not continuous:
         return minimum
-    return max(minimum, math.ceil(SAFETY_FACTOR * count_released_numbers(plan, sets) / continuous))
+    return max(minimum, math.ceil(SAFETY_FACTOR * count_released_numbers(plan, sets, sums) / continuous))
 
 
-def count_released_numbers(plan: StudyPlan, sets: Collection[VariableSet] = ()) -> int:
+def count_released_numbers(plan: StudyPlan, sets: Collection[VariableSet] = (), sums: int = 0) -> int:
     """Return F of `required_rows`: the count of released numbers about continuous values.
 
     Parameters
@@ -94,6 +96,8 @@ def count_released_numbers(plan: StudyPlan, sets: Collection[VariableSet] = ()) 
         The plan of the summary.
     sets : collection of tuple of str, optional
         Sets of variables that were answered in adaptive rounds.
+    sums : int, default 0
+        Number of sums of residuals that were answered.
 
     Returns
     -------
@@ -111,7 +115,32 @@ def count_released_numbers(plan: StudyPlan, sets: Collection[VariableSet] = ()) 
     free_levels = sum(widths[v.name] - 1 for v in plan.variables if isinstance(v, Categorical))
     own = sum(m + m * (m + 1) // 2 - 1 for m in continuous)
     pairs = (sum(continuous) ** 2 - sum(m * m for m in continuous)) // 2
-    return own + pairs + sum(continuous) * free_levels + sum(count_entries(plan, names) for names in sets)
+    return own + pairs + sum(continuous) * free_levels + sum(count_entries(plan, names) for names in sets) + sums
+
+
+def count_numbers_about(plan: StudyPlan, name: str) -> int:
+    """Return how many numbers of a summary are about a continuous variable: its own, and those with all others.
+
+    Parameters
+    ----------
+    plan : StudyPlan
+        The plan of the summary.
+    name : str
+        A continuous variable of the plan.
+
+    Returns
+    -------
+    int
+        Count of numbers.
+
+    Examples
+    --------
+    >>> count_numbers_about(StudyPlan((Continuous("age"), Continuous("bmi")), ("north",)), "age")
+    62
+    """
+    free = {v.name: plan.layout.width(v.name) - isinstance(v, Categorical) for v in plan.variables}
+    width = free[name]
+    return width + width * (width + 1) // 2 - 1 + width * (sum(free.values()) - width)
 
 
 def information_loads(plan: StudyPlan, rows: int, *, replicates: int = 0) -> dict[str, float]:
@@ -142,11 +171,11 @@ def information_loads(plan: StudyPlan, rows: int, *, replicates: int = 0) -> dic
     >>> max(loads.values()) <= 1
     True
     """
-    return _equal_loads(plan, rows, count_released_numbers(plan) * (replicates + 1))
+    return answer_loads(plan, rows, count_released_numbers(plan) * (replicates + 1))
 
 
-def joint_information_loads(plan: StudyPlan, rows: int, sets: Collection[VariableSet]) -> dict[str, float]:
-    """Return the loads of answers about these sets of variables, whose numbers concern all variables alike.
+def answer_loads(plan: StudyPlan, rows: int, numbers: int) -> dict[str, float]:
+    """Return the loads of an answer in a further round, whose numbers count for all variables alike.
 
     Parameters
     ----------
@@ -154,18 +183,14 @@ def joint_information_loads(plan: StudyPlan, rows: int, sets: Collection[Variabl
         The plan of the answers.
     rows : int
         Number of rows.
-    sets : collection of tuple of str
-        The sets of variables.
+    numbers : int
+        Number of entries of the answer.
 
     Returns
     -------
     dict from str to float
         Load of every continuous variable.
     """
-    return _equal_loads(plan, rows, sum(count_entries(plan, names) for names in sets))
-
-
-def _equal_loads(plan: StudyPlan, rows: int, numbers: int) -> dict[str, float]:
     continuous = [variable.name for variable in plan.variables if isinstance(variable, Continuous)]
     load = SAFETY_FACTOR * numbers / (len(continuous) * rows) if continuous else 0.0
     return dict.fromkeys(continuous, load)

@@ -14,6 +14,7 @@ from fedcdh.privacy.ledger.row_sketches import RowSketcher, ValueSketch
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.joint import JointSummary
 from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.residuals import ResidualSums
 from fedcdh.summaries.summary import Summary
 from fedcdh.summaries.variables import Categorical
 
@@ -66,6 +67,8 @@ def hash_summary(summary: Summary, plan: StudyPlan) -> str:
     return replace(summary, plan=canonical_plan).digest
 
 
-def hash_answer(answer: JointSummary) -> str:
+def hash_answer(answer: JointSummary | ResidualSums) -> str:
     """Return the SHA-256 of the numbers of an answer."""
+    if isinstance(answer, ResidualSums):
+        return hashlib.sha256(answer.sums.tobytes()).hexdigest()
     return hashlib.sha256(answer.own.tobytes() + answer.cross.tobytes()).hexdigest()

@@ -151,6 +151,11 @@ class ReleasePair:
         return not self.min_changed or any(one.shares(other) for one, other in pairs)
 
     @property
+    def is_masked_alike(self) -> bool:
+        """True if both leave under the masks of one plan, so that only sums over its clients are seen."""
+        return self.new.is_masked and self.entry.release.is_masked and self.new.plan == self.entry.release.plan
+
+    @property
     def is_comparable(self) -> bool:
         """True if few changes mean nearly the same rows.
 
@@ -262,13 +267,15 @@ def _find_overload(new: Release, pairs: Sequence[ReleasePair], limits: Differenc
     """Find a variable whose loads, over all releases that share rows with this one, exceed 1."""
     loads = {name: [column.load] for name, column in new.columns.items() if column.load}
     numbers: list[int] = []
-    for pair in pairs:
-        if pair.shares_rows:
-            for name, other in pair.changed:
-                load = pair.entry.release.columns[other].load
-                if name in loads and load:
-                    loads[name].append(load)
-                    numbers.append(pair.entry.number)
+    sharing = [pair for pair in pairs if pair.shares_rows]
+    if all(pair.is_masked_alike for pair in sharing):  # the policy counts these against the rows of all clients
+        return
+    for pair in sharing:
+        for name, other in pair.changed:
+            load = pair.entry.release.columns[other].load
+            if name in loads and load:
+                loads[name].append(load)
+                numbers.append(pair.entry.number)
     heaviest = max(loads, key=lambda name: sum(loads[name]), default=None)
     if heaviest is not None and len(loads[heaviest]) > 1:
         total = sum(loads[heaviest]) * limits.strictness

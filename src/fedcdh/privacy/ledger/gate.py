@@ -14,9 +14,9 @@ from fedcdh.messages.signing import SigningKey
 from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.disclosure.thresholds import (
     DifferencingLimits,
+    answer_loads,
     count_released_numbers,
     information_loads,
-    joint_information_loads,
 )
 from fedcdh.privacy.ledger._release_content import (
     LocalNames,
@@ -29,13 +29,15 @@ from fedcdh.privacy.ledger._release_content import (
 )
 from fedcdh.privacy.ledger.differencing import check_differencing, spent_epsilon
 from fedcdh.privacy.ledger.ledger_file import ReleaseLedger, find_active_entries
-from fedcdh.privacy.ledger.record import CELLS_KEY, DESCRIPTIONS_KEY, LedgerEntry, Release
+from fedcdh.privacy.ledger.record import CELLS_KEY, DESCRIPTIONS_KEY, MASKED_KEY, LedgerEntry, Release
 from fedcdh.privacy.ledger.row_sketches import RowSketcher, sketch_values
 from fedcdh.privacy.ledger.unattended import check_same_content, check_unattended
 from fedcdh.summaries.dp_parameters import DPParameters
-from fedcdh.summaries.joint import JointRequest, JointSummary, RoundBudget
+from fedcdh.summaries.joint import JointSummary, RoundBudget
+from fedcdh.summaries.joint.round_budget import FurtherRequest
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.profiles import Profile
+from fedcdh.summaries.residuals import AskedQuery, ResidualRequest, ResidualSums
 from fedcdh.summaries.summary import Summary
 
 
@@ -261,18 +263,20 @@ class ReleaseGate:
 
     def record_answer(
         self,
-        answers: Sequence[JointSummary],
+        answers: Sequence[JointSummary | ResidualSums],
         plan: StudyPlan,
         sketcher: RowSketcher,
         policy: Policy,
         local_names: LocalNames,
         spending: RoundSpending,
+        *,
+        masked_rows: int | None = None,
     ) -> None:
-        """Record an answer in an adaptive round.
+        """Record an answer in a further round, in the open or under masks.
 
         Parameters
         ----------
-        answers : sequence of JointSummary
+        answers : sequence of JointSummary or of ResidualSums
             The answers that are to leave.
         plan : StudyPlan
             The plan that they follow.
@@ -283,7 +287,9 @@ class ReleaseGate:
         local_names : mapping from str to str
             From variables to the site's own column names, where these differ.
         spending : RoundSpending
-            The request, and the round budget before and after this answer.
+            The client, the request, and the round budget before and after this answer.
+        masked_rows : int, optional
+            Smallest number of rows of the secure sum in which the answer leaves. Default: it leaves in the open.
 
         Raises
         ------
@@ -291,22 +297,24 @@ class ReleaseGate:
             If the answer must not leave after earlier releases, or another request was answered at the same time.
         """
         request, before, after = spending.request, spending.before, spending.after
-        new_sets = after.sets - before.sets
-        loads = joint_information_loads(plan, answers[0].rows, new_sets)
+        numbers = after.count_entries(plan) - before.count_entries(plan)
+        loads = answer_loads(plan, masked_rows or answers[0].rows, numbers)
         release = Release(
             "answer",
-            answers[0].client,
+            spending.client,
             plan.fingerprint,
             hash_document([request.digest, *(hash_answer(answer) for answer in answers)]),
             answers[0].rows,
-            after.count_entries(plan) - before.count_entries(plan),
+            numbers,
             released_columns(sketcher.columns, local_names, loads, categorical_names(plan)),
             complete_rows=sketcher.rows,
             disclosure_control=policy.disclosure_control,
             details={
                 "request": request.digest,
-                "sets": sorted(map(list, new_sets)),
+                "sets": sorted(map(list, after.sets - before.sets)),
+                "queries": sorted(map(list, after.queries - before.queries)),
                 "bytes": after.bytes - before.bytes,
+                **({MASKED_KEY: True} if masked_rows else {}),
             },
         )
         self.record(release, policy.differencing_limits(plan), partial(_check_unchanged_budget, plan, before))
@@ -343,7 +351,9 @@ class ReleaseGate:
             )
         check_same_content(plan.fingerprint, hash_summary(summary, plan), earlier)
 
-    def check_secure_sum_state(self, plan: StudyPlan, client: str, state: Path) -> None:
+    def check_secure_sum_state(
+        self, plan: StudyPlan, client: str, state: Path, request: ResidualRequest | None = None
+    ) -> None:
         """Refuse to begin secure aggregation again where the state of an earlier session of this plan is missing.
 
         Parameters
@@ -353,20 +363,26 @@ class ReleaseGate:
         client : str
             Name of the client.
         state : Path
-            File in which the client keeps the state of its sessions by this plan.
+            File in which the client keeps the state of this session.
+        request : ResidualRequest, optional
+            The request whose answers are added. Default: summaries are.
 
         Raises
         ------
         SecureAggregationError
-            If the ledger knows of a masked summary by this plan, and the file does not exist.
+            If the ledger knows of a masked summary by this plan, or of a masked answer to this request, and the file
+            does not exist.
         """
         if state.exists():
             return
+        kind, digest = ("masked", None) if request is None else ("answer", request.digest)
         for entry in self.ledger.entries():
             release = entry.release
-            if (release.kind, release.plan, release.client) == ("masked", plan.fingerprint, client):
+            masked = release.is_masked and release.details.get("request") == digest
+            if masked and (release.kind, release.plan, release.client) == (kind, plan.fingerprint, client):
+                what = "summary by this plan" if request is None else f"answer to request {request.number}"
                 raise SecureAggregationError(
-                    f"By release {entry.number} of the ledger this client has masked its summary by this plan, but "
+                    f"By release {entry.number} of the ledger this client has masked its {what}, but "
                     f"{state} does not exist. Expected that file: it says whether the client has already helped to "
                     "unmask a sum, and two sums may differ by a single client. Continue where that file is, or name "
                     "it with --state. If it is lost, ask for a plan of another name (fedcdh plan --study)"
@@ -375,23 +391,26 @@ class ReleaseGate:
 
 @dataclass(frozen=True)
 class RoundSpending:
-    """A request of an adaptive round, and the round budget before and after its answer.
+    """A request of a further round, and the round budget before and after its answer.
 
     Parameters
     ----------
-    request : JointRequest
+    client : str
+        Name of the client.
+    request : JointRequest or ResidualRequest
         The request.
     before, after : RoundBudget
         What was answered before, and with this answer.
     """
 
-    request: JointRequest
+    client: str
+    request: FurtherRequest
     before: RoundBudget
     after: RoundBudget
 
 
 def spent_round_budget(earlier: Iterable[LedgerEntry], plan: StudyPlan) -> RoundBudget:
-    """Return what a client has answered in adaptive rounds of a plan.
+    """Return what a client has answered in further rounds of a plan.
 
     Parameters
     ----------
@@ -403,7 +422,7 @@ def spent_round_budget(earlier: Iterable[LedgerEntry], plan: StudyPlan) -> Round
     Returns
     -------
     RoundBudget
-        Requests, sets of variables and bytes that were used.
+        Requests, sets of variables, queries about residuals and bytes that were used.
 
     Examples
     --------
@@ -420,6 +439,11 @@ def spent_round_budget(earlier: Iterable[LedgerEntry], plan: StudyPlan) -> Round
         tuple(dict.fromkeys(str(answer["request"]) for answer in answers)),
         frozenset(tuple(names) for answer in answers for names in answer["sets"]),
         sum(int(answer["bytes"]) for answer in answers),
+        frozenset(
+            AskedQuery(str(digest), tuple(names), int(entries), str(question), tuple(places))
+            for answer in answers
+            for digest, names, entries, question, places in answer.get("queries", ())
+        ),
     )
 
 

@@ -21,6 +21,8 @@ CELLS_KEY = "cells"
 """Key of `Release.details` under which a summary keeps the number of people with each pair of levels."""
 DESCRIPTIONS_KEY = "descriptions"
 """Key of `Release.details` under which a profile keeps one digest for each column that it describes."""
+MASKED_KEY = "masked"
+"""Key of `Release.details` under which an answer says that it left under the masks of secure aggregation."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,9 @@ class Release:
             True if this release adds nothing.
         """
         kinds = {self.kind, earlier.kind}
-        alike = len(kinds) == 1 or (kinds == {"summary", "masked"} and not self.unmasks(earlier))
+        alike = (len(kinds) == 1 and self.is_masked == earlier.is_masked) or (
+            kinds == {"summary", "masked"} and not self.unmasks(earlier)
+        )
         return alike and self.digest == earlier.digest and not self.replicates
 
     def unmasks(self, earlier: Release) -> bool:
@@ -137,7 +141,17 @@ class Release:
         bool
             True if the masks of the earlier release would no longer hide anything.
         """
-        return self.kind in ("summary", "answer") and earlier.kind == "masked" and self.plan == earlier.plan
+        return (
+            self.kind in ("summary", "answer")
+            and not self.is_masked
+            and earlier.is_masked
+            and self.plan == earlier.plan
+        )
+
+    @property
+    def is_masked(self) -> bool:
+        """True if this left under the masks of secure aggregation: a summary, or an answer that says so."""
+        return self.kind == "masked" or bool(self.details.get(MASKED_KEY))
 
     def without_load(self) -> Release:
         """Return the same release with a load of zero in every column, for a release that adds nothing."""

@@ -19,6 +19,9 @@ round  the server asks with               a client answers with
        signatures                         those that left; never both of one client
 ====== ================================== ==================================================================
 
+After the sum of summaries, its clients may add answers to requests about residuals in the same way: the request is in
+the terms, which all clients sign, and each request has a session of its own.
+
 Masks are AES-256-CTR streams under keys from HKDF-SHA256, which are bound to the session, the purpose and the names.
 The session is the digest of the roster. Own masks hide a vector that arrives late; pair masks cancel in the sum.
 
@@ -31,7 +34,7 @@ which client did it.
 - `masking`: key agreement, key derivation, masks, sealed boxes;
 - `terms`, `messages`: the messages of the five rounds;
 - `codec`: reads the messages, and refuses any that are not in canonical form;
-- `client`, `client_state`: a client, and the file that keeps its state;
+- `client`, `client_state`, `client_states`: a client, the file that keeps its state, and those of all its sessions;
 - `server`, `session`: the server, and a whole session that survives restarts.
 
 References
@@ -44,31 +47,40 @@ from typing import TYPE_CHECKING
 from fedcdh._runtime.lazy_exports import attach
 
 if TYPE_CHECKING:
-    from fedcdh.privacy.secure_aggregation.client import SecAggClient
+    from fedcdh.privacy.secure_aggregation.client import ResidualPart, SecAggClient
     from fedcdh.privacy.secure_aggregation.client_state import ClientStateFile
+    from fedcdh.privacy.secure_aggregation.client_states import ClientStates
     from fedcdh.privacy.secure_aggregation.secret_sharing import join_shares, split_secret
     from fedcdh.privacy.secure_aggregation.server import SecAggServer
-    from fedcdh.privacy.secure_aggregation.session import SessionFolder, run_session
+    from fedcdh.privacy.secure_aggregation.session import SessionFolder, SummedAnswers, run_answer_session, run_session
     from fedcdh.privacy.secure_aggregation.terms import SecAggTerms
 
 __all__ = [
     "ClientStateFile",
+    "ClientStates",
+    "ResidualPart",
     "SecAggClient",
     "SecAggServer",
     "SecAggTerms",
     "SessionFolder",
+    "SummedAnswers",
     "join_shares",
+    "run_answer_session",
     "run_session",
     "split_secret",
 ]
 
 _EXPORTS = {
     "ClientStateFile": "fedcdh.privacy.secure_aggregation.client_state",
+    "ClientStates": "fedcdh.privacy.secure_aggregation.client_states",
+    "ResidualPart": "fedcdh.privacy.secure_aggregation.client",
     "SecAggClient": "fedcdh.privacy.secure_aggregation.client",
     "SecAggServer": "fedcdh.privacy.secure_aggregation.server",
     "SecAggTerms": "fedcdh.privacy.secure_aggregation.terms",
     "SessionFolder": "fedcdh.privacy.secure_aggregation.session",
+    "SummedAnswers": "fedcdh.privacy.secure_aggregation.session",
     "join_shares": "fedcdh.privacy.secure_aggregation.secret_sharing",
+    "run_answer_session": "fedcdh.privacy.secure_aggregation.session",
     "run_session": "fedcdh.privacy.secure_aggregation.session",
     "split_secret": "fedcdh.privacy.secure_aggregation.secret_sharing",
 }

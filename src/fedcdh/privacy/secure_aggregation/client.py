@@ -6,8 +6,10 @@ in the list, or its share of the masking key, if it is not: with both, the serve
 client. A repeated request is answered with the same bytes. Any other request is refused, also after a restart, because
 the state is on disk before an answer leaves.
 
-One sum is unmasked per plan file. The sums over two sets of clients differ by the clients in only one of them. So the
-client begins a second attempt only if it has not revealed anything in the first.
+One sum of summaries is unmasked per plan file. The sums over two sets of clients differ by the clients in only one of
+them. So the client begins a second attempt only if it has not revealed anything in the first. After that sum, its
+clients may add answers about residuals: one sum for each request, with a state of its own, and over all clients of the
+sum of summaries or none.
 """
 
 from __future__ import annotations
@@ -51,10 +53,13 @@ from fedcdh.privacy.secure_aggregation.messages import (
 )
 from fedcdh.privacy.secure_aggregation.secret_sharing import SHARE_BYTES, RandomBytes, split_secret
 from fedcdh.summaries.integer_vectors import Words, encode_summary
+from fedcdh.summaries.residuals import ResidualSums, encode_answers
 from fedcdh.summaries.summary import Summary
 
 SummaryProvider = Callable[[], tuple[Summary, bool]]
 """Returns the summary that the policy lets leave, and whether disclosure control was on."""
+AnswerProvider = Callable[[SecAggTerms], tuple[tuple[ResidualSums, ...], bool]]
+"""Returns the answers to the request in the terms that the policy lets leave, and whether disclosure control was on."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +128,37 @@ class SecAggMember:
 
 
 @dataclass(frozen=True)
+class ResidualPart:
+    """A client's part in sums of answers about residuals.
+
+    Parameters
+    ----------
+    before : SecAggMember or None
+        Its state in the sum of summaries.
+    provide : callable
+        Returns its answers to the request in the terms, and whether disclosure control was on.
+
+    Examples
+    --------
+    >>> ResidualPart(None, lambda terms: ((), True)).clients  # none before a sum of summaries
+    ()
+    """
+
+    before: SecAggMember | None = field(repr=False)
+    provide: AnswerProvider
+
+    @property
+    def clients(self) -> ClientNames:
+        """Names of the clients in the sum of summaries; none before this client has signed their list."""
+        return () if self.before is None or self.before.present is None else self.before.present.clients
+
+    @property
+    def min_threshold(self) -> int:
+        """Threshold of the sum of summaries."""
+        return 0 if self.before is None else self.before.terms.threshold
+
+
+@dataclass(frozen=True)
 class SecAggClient:
     """A client of a study that takes part in secure aggregation.
 
@@ -136,6 +172,8 @@ class SecAggClient:
         Its key.
     random : callable, optional
         Returns the given number of random bytes; for tests only. Default: the operating system's generator.
+    residuals : ResidualPart, optional
+        Its part in sums of answers about residuals. Default: it takes part in none.
 
     Examples
     --------
@@ -153,6 +191,7 @@ class SecAggClient:
     client: str
     key: SigningKey
     random: RandomBytes = field(default_factory=lambda: system_random.token_bytes, repr=False)
+    residuals: ResidualPart | None = None
 
     def answer(
         self, request: SecAggRequest, state: SecAggMember | None, provide: SummaryProvider
@@ -166,7 +205,8 @@ class SecAggClient:
         state : SecAggMember or None
             What the client remembers.
         provide : callable
-            Returns the summary, and whether disclosure control was on. Called in the round of masks only.
+            Returns the summary, and whether disclosure control was on. Called in the round of masks only, and not in
+            a sum of answers.
 
         Returns
         -------
@@ -205,6 +245,7 @@ class SecAggClient:
             )
         if state is not None and terms == state.terms:
             return state, state.keys
+        self._check_request(terms, state)
         if state is not None and terms.attempt <= state.terms.attempt:
             raise SecureAggregationError(
                 f"There are new terms for attempt {terms.attempt}, but this client has agreed to others for attempt "
@@ -220,6 +261,36 @@ class SecAggClient:
         public = derive_public_key(secrets.sealing), derive_public_key(secrets.masking)
         keys = PublicKeys(self.client, terms.digest, *public).signed(self.key)
         return SecAggMember(terms, keys, secrets), keys
+
+    def _check_request(self, terms: SecAggTerms, state: SecAggMember | None) -> None:
+        """Refuse a request about residuals before the sum of summaries, or in the place of another request."""
+        if state is not None and terms.request != state.terms.request:
+            raise SecureAggregationError(
+                "There are terms with another request than this client has agreed to under the same number. Expected "
+                "the same request. Do not go on, and ask the coordinator"
+            )
+        if not terms.request:
+            return
+        if self.residuals is None or self.client not in self.residuals.clients:
+            raise SecureAggregationError(
+                "There are terms with a request about residuals, but this client has not signed who is in a sum of "
+                "summaries by this plan. Expected that sum first. Begin with the sum of the summaries"
+            )
+        if terms.threshold < self.residuals.min_threshold:
+            raise SecureAggregationError(
+                f"The threshold is {terms.threshold}. Expected at least {self.residuals.min_threshold}, that of the "
+                "sum of summaries. Propose that threshold"
+            )
+
+    def _check_complete(self, terms: SecAggTerms, clients: ClientNames, what: str) -> None:
+        """Refuse a sum of answers over other clients than the sum of summaries."""
+        expected = () if self.residuals is None else self.residuals.clients
+        if terms.request and {*clients} != {*expected}:
+            raise SecureAggregationError(
+                f"The {what} names {', '.join(clients)}. Expected {', '.join(expected) or 'nobody'}, the clients of "
+                "the sum of summaries: sums over two sets of clients differ by single clients. Do not go on, and ask "
+                "the coordinator"
+            )
 
     # Round 2: shares of two secrets
 
@@ -237,6 +308,7 @@ class SecAggClient:
                 "The roster is of another attempt, or has other keys for this client. Expected the keys that it sent. "
                 "Do not go on, and ask the coordinator"
             )
+        self._check_complete(roster.terms, roster.clients, "roster")
         secrets = _require_secrets(state)
         parts = self._split_secrets(roster, secrets)
         boxes = {client: self._seal_share(roster, secrets, client, part) for client, part in parts.items()}
@@ -278,15 +350,23 @@ class SecAggClient:
                 "clients of the roster, this one included. Do not go on, and ask the coordinator"
             )
         roster.terms.check_present(clients, "sent shares")
+        self._check_complete(roster.terms, clients, "delivery")
         held = {
             sender: self._unseal_share(roster, secrets, sender, delivery) for sender in clients if sender != self.client
         }
-        summary, disclosure_control = provide()
-        groups = roster.terms.groups_of(roster.clients)
-        words = encode_summary(self._with_noise(summary), self.study.plan, groups)
+        words, disclosure_control = self._encode_own(roster, provide)
         masked = words + self._sum_masks(roster, secrets, clients, len(words))
         message = MaskedVector(self.client, roster.digest, clients, disclosure_control, masked).signed(self.key)
         return replace(state, secrets=replace(secrets, held={**secrets.held, **held}), masked=message), message
+
+    def _encode_own(self, roster: Roster, provide: SummaryProvider) -> tuple[Words, bool]:
+        """Return the vector of the client's answers or of its summary, and whether disclosure control was on."""
+        if roster.terms.request and self.residuals is not None:
+            answers, disclosure_control = self.residuals.provide(roster.terms)
+            return encode_answers(answers), disclosure_control
+        summary, disclosure_control = provide()
+        groups = roster.terms.groups_of(roster.clients)
+        return encode_summary(self._with_noise(summary), self.study.plan, groups), disclosure_control
 
     def _with_noise(self, summary: Summary) -> Summary:
         """Add the noise that the plan asks for, unless the summary has it."""
@@ -338,6 +418,7 @@ class SecAggClient:
                 "Expected clients that masked together, this one included. Do not go on, and ask the coordinator"
             )
         roster.terms.check_present(survivors.clients, "sent masked vectors")
+        self._check_complete(roster.terms, survivors.clients, "list of survivors")
         confirmation = SurvivorConfirmation(self.client, roster.digest, survivors.digest).signed(self.key)
         return replace(state, present=survivors), confirmation
 

@@ -46,7 +46,7 @@ _SECRETS = ("sealing", "masking", "seed")
 
 @dataclass(frozen=True)
 class ClientStateFile:
-    """The state of one client in one study, as a file.
+    """The state of one client in one session of a study, as a file.
 
     Parameters
     ----------
@@ -84,13 +84,32 @@ class ClientStateFile:
             If the file cannot be used, or the request does not follow the protocol.
         """
         with hold_lock(self.path.with_name(f"{self.path.name}.lock")):
-            before = self._read(client.study, client.client)
+            before = self.read(client.study, client.client)
             after, reply = client.answer(request, before, provide)
             if after != before:
                 write_atomically(self.path, write_state(after), private=True)
             return reply
 
-    def _read(self, study: Study, client: str) -> SecAggMember | None:
+    def read(self, study: Study, client: str) -> SecAggMember | None:
+        """Return the state; None if there is no file.
+
+        Parameters
+        ----------
+        study : Study
+            The plan file.
+        client : str
+            Name of the client.
+
+        Returns
+        -------
+        SecAggMember or None
+            The state.
+
+        Raises
+        ------
+        SecureAggregationError
+            If the file cannot be used.
+        """
         if not self.path.exists():
             return None
         kinds = (*_MESSAGES.values(), MaskedVector)

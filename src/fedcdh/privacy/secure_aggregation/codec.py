@@ -17,6 +17,7 @@ import numpy as np
 from fedcdh._io.strict_json import parse_json, to_canonical_json
 from fedcdh._io.text import is_digest, is_name
 from fedcdh.errors import SecureAggregationError
+from fedcdh.messages.round_files import MAX_TEXT_BYTES
 from fedcdh.privacy.secure_aggregation.masking import KEY_BYTES, NONCE_BYTES, TAG_BYTES
 from fedcdh.privacy.secure_aggregation.messages import (
     FORMAT,
@@ -34,6 +35,7 @@ from fedcdh.privacy.secure_aggregation.messages import (
 )
 from fedcdh.privacy.secure_aggregation.secret_sharing import SHARE_BYTES
 from fedcdh.summaries.integer_vectors import vector_length
+from fedcdh.summaries.joint.request import bytes_per_entry
 from fedcdh.summaries.plan import StudyPlan
 
 SIGNATURE_BYTES = 64
@@ -70,9 +72,16 @@ def max_message_bytes(plan: StudyPlan, kind: type[SecAggMessage]) -> int:
         MaskedVector: 0,
         SurvivorList: 0,
     }
-    numbers = 8 * vector_length(plan, clients) if kind is MaskedVector else 0
+    numbers = 8 * _max_words(plan) if kind is MaskedVector else 0
     names = clients * (clients if kind is ShareDelivery else 1) * name
-    return terms + names + clients * each.get(kind, 300) + numbers
+    request = 2 * MAX_TEXT_BYTES if plan.max_rounds and kind in (SecAggTerms, Roster) else 0  # a text in a text
+    return terms + request + names + clients * each.get(kind, 300) + numbers
+
+
+def _max_words(plan: StudyPlan) -> int:
+    """Return the length of the longest vector: that of a summary, or as many sums as the plan lets a client answer."""
+    sums = plan.max_bytes // bytes_per_entry(1, 1) if plan.max_rounds else 0
+    return max(vector_length(plan, len(plan.clients)), 1 + sums)
 
 
 def read_message(blob: bytes, plan: StudyPlan, *kinds: type[MessageT]) -> MessageT:
@@ -120,6 +129,7 @@ def read_message(blob: bytes, plan: StudyPlan, *kinds: type[MessageT]) -> Messag
 def _build_message(kind: type[MessageT], document: Mapping[str, Any], data: bytes) -> MessageT:
     """Build a message from checked fields; writing it again shows whether they were in canonical form."""
     names = {one.name for one in fields(kind)}  # type: ignore[arg-type]
+    names -= {name for name in names if (kind.kind, name) in _OPTIONAL_FIELDS and name not in document}
     if set(document) != names | {"round"} or document["round"] != kind.kind:
         raise _format_error(f"expected the fields {', '.join(sorted(names))}")
     found = {
@@ -145,6 +155,12 @@ def _read_name(found: Any) -> str:
     if not is_name(found):
         raise ValueError("not a name")
     return str(found)
+
+
+def _read_text(found: Any) -> str:
+    if not isinstance(found, str):
+        raise ValueError("not a text")
+    return found
 
 
 def _read_names(found: Any) -> ClientNames:
@@ -219,6 +235,7 @@ _FIELD_READERS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("", "threshold"): _integer_reader(MAX_CLIENTS),
     ("", "attempt"): _integer_reader(MAX_ATTEMPTS),
     ("", "groups"): _mapping_reader(_read_name),
+    ("", "request"): _read_text,
     ("", "sealing"): _bytes_reader(KEY_BYTES),
     ("", "masking"): _bytes_reader(KEY_BYTES),
     ("", "sealed"): _mapping_reader(_bytes_reader(SEALED_SHARES_BYTES)),
@@ -233,6 +250,8 @@ _FIELD_READERS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("confirmations", "present"): _message_reader(SurvivorList),
 }
 """Reader of a field, by kind of message and name of the field; the kind is empty for all messages."""
+_OPTIONAL_FIELDS = {("terms", "request")}
+"""Fields that a message may lack, by kind of message and name of the field."""
 
 
 def _format_error(reason: str) -> SecureAggregationError:

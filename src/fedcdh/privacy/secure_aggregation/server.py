@@ -30,6 +30,7 @@ from fedcdh.privacy.secure_aggregation.messages import (
 )
 from fedcdh.summaries.aggregation import Aggregate
 from fedcdh.summaries.integer_vectors import Words, decode_aggregate, vector_length
+from fedcdh.summaries.residuals import ResidualSums, answer_length, decode_answers
 
 ReplyT = TypeVar("ReplyT", bound=SignedMessage)
 
@@ -184,7 +185,7 @@ class SecAggServer:
             If the vector does not fit the session, or its signature is false.
         """
         self._check_session(roster, masked)
-        length = vector_length(self.study.plan, len(roster.terms.groups_of(roster.clients)))
+        length = self._vector_length(roster)
         if masked.masked_with != delivery.clients or len(masked.words) != length:
             raise SecureAggregationError(
                 f"The vector of {masked.client} is masked with other clients than those that sent shares, or has "
@@ -337,6 +338,69 @@ class SecAggServer:
         SummaryError
             If no rows can have given this sum.
         """
+        total = self._unmask(roster, shares, masked, survivors, unmasking)
+        everybody = roster.terms.groups_of(roster.clients)
+        present = roster.terms.groups_of(survivors.clients)
+        return decode_aggregate(drop_absent_groups(self.study, total, everybody, present), self.study.plan, present)
+
+    def unmask_answers(
+        self,
+        roster: Roster,
+        shares: Mapping[str, SealedShares],
+        masked: Iterable[MaskedVector],
+        survivors: SurvivorList,
+        unmasking: Sequence[UnmaskingShares],
+    ) -> tuple[ResidualSums, ...]:
+        """Return the sum of the survivors' answers to the request in the terms.
+
+        Parameters
+        ----------
+        roster : Roster
+            The roster of the session.
+        shares : mapping from str to SealedShares
+            Answers of round 2, by client.
+        masked : iterable of MaskedVector
+            Masked vectors of the survivors.
+        survivors : SurvivorList
+            The list of survivors.
+        unmasking : sequence of UnmaskingShares
+            Answers of round 5.
+
+        Returns
+        -------
+        tuple of ResidualSums
+            One sum per query, in their order; its rows are those of the survivors.
+
+        Raises
+        ------
+        SecureAggregationError
+            If there are too few shares, they do not recover the masks, or the terms have no request.
+        SummaryError
+            If no rows can have given this sum.
+        """
+        request = roster.terms.residuals
+        if request is None:
+            raise SecureAggregationError(
+                "The session adds summaries. Expected one that adds answers to a request. Name the folder of "
+                "the request"
+            )
+        return decode_answers(self._unmask(roster, shares, masked, survivors, unmasking), request, self.study.plan)
+
+    def _vector_length(self, roster: Roster) -> int:
+        request = roster.terms.residuals
+        if request is not None:
+            return answer_length(request, self.study.plan)
+        return vector_length(self.study.plan, len(roster.terms.groups_of(roster.clients)))
+
+    def _unmask(
+        self,
+        roster: Roster,
+        shares: Mapping[str, SealedShares],
+        masked: Iterable[MaskedVector],
+        survivors: SurvivorList,
+        unmasking: Sequence[UnmaskingShares],
+    ) -> Words:
+        """Return the sum of the survivors' vectors."""
         if len(unmasking) < roster.terms.threshold:
             clients = ", ".join(sorted(one.client for one in unmasking))
             raise SecureAggregationError(
@@ -350,10 +414,7 @@ class SecAggServer:
             raise SecureAggregationError(
                 "There are no masked vectors. Expected those of all survivors. Put the files back"
             )
-        total = total - recover_masks(self.study, roster, shares, survivors, unmasking, len(total))
-        everybody = roster.terms.groups_of(roster.clients)
-        present = roster.terms.groups_of(survivors.clients)
-        return decode_aggregate(drop_absent_groups(self.study, total, everybody, present), self.study.plan, present)
+        return total - recover_masks(self.study, roster, shares, survivors, unmasking, len(total))
 
     def _check_session(
         self, roster: Roster, message: SealedShares | MaskedVector | SurvivorConfirmation | UnmaskingShares

@@ -35,6 +35,7 @@ from fedcdh.privacy.secure_aggregation.messages import (
     UnmaskingShares,
 )
 from fedcdh.privacy.secure_aggregation.server import SecAggServer, index_by_client
+from fedcdh.summaries.residuals import ResidualSums
 
 RequestT = TypeVar("RequestT", bound=SecAggMessage)
 ReplyT = TypeVar("ReplyT", bound=SignedMessage)
@@ -47,6 +48,10 @@ REQUEST_FILE_NAMES: dict[type[SecAggMessage], str] = {
     SurvivorList: "4-present.json",
     ConfirmedSurvivors: "5-confirmations.json",
 }
+
+
+ANSWER_SESSION_NAME = "sum-{:03d}"
+"""Name of the folder of a session that adds answers, with the number of the request."""
 
 
 @dataclass(frozen=True)
@@ -190,9 +195,110 @@ def run_session(  # numpydoc ignore=EX01
     See Also
     --------
     SecAggServer : The rounds one by one.
+    run_answer_session : The same for answers about residuals.
     """
     server = SecAggServer(study)
-    rounds = _SessionRounds(server, transport)
+    found = _run_rounds(server, proposed, transport, study.plan.clients)
+    aggregate = server.unmask_sum(found.roster, found.shares, found.vectors, found.survivors, found.unmasking)
+    return AggregateMessage(aggregate, found.roster.digest, found.roster.terms.threshold, found.uncontrolled)
+
+
+@dataclass(frozen=True)
+class SummedAnswers:
+    """The sum of the answers of several clients to one request.
+
+    Parameters
+    ----------
+    answers : tuple of ResidualSums
+        One sum per query, in the order of the request.
+    clients : tuple of str
+        The clients in the sum.
+    session : str
+        Digest of the roster.
+    without_disclosure_control : tuple of str
+        Clients that answered without disclosure control.
+
+    Examples
+    --------
+    >>> SummedAnswers((), ("east", "north", "west"), "0" * 64).clients
+    ('east', 'north', 'west')
+    """
+
+    answers: tuple[ResidualSums, ...]
+    clients: tuple[str, ...]
+    session: str
+    without_disclosure_control: tuple[str, ...] = ()
+
+
+def run_answer_session(  # numpydoc ignore=EX01
+    study: Study, proposed: SecAggTerms, transport: SessionTransport, clients: Collection[str]
+) -> SummedAnswers:
+    """Run all rounds of a sum of answers to the request in the terms, over all clients of the sum of summaries.
+
+    If one of them is missing, there is no sum: the difference of the two sums would be its part. If a round stops with
+    an error, the folder keeps what is needed to go on.
+
+    Parameters
+    ----------
+    study : Study
+        The plan file.
+    proposed : SecAggTerms
+        The terms, with a request.
+    transport : SessionTransport
+        How the clients are reached.
+    clients : collection of str
+        The clients in the sum of summaries.
+
+    Returns
+    -------
+    SummedAnswers
+        The sum over all of these clients.
+
+    Raises
+    ------
+    SecureAggregationError
+        If the session cannot be completed, a client is missing, or the folder holds another request.
+
+    See Also
+    --------
+    run_session : The sum of summaries.
+    """
+    server = SecAggServer(study)
+    found = _run_rounds(server, proposed, transport, clients, complete=True)
+    if found.roster.terms.request != proposed.request:
+        raise SecureAggregationError(
+            f"The folder {transport.folder.folder} holds the sum of answers to another request. Expected this one. "
+            "Choose another folder"
+        )
+    answers = server.unmask_answers(found.roster, found.shares, found.vectors, found.survivors, found.unmasking)
+    return SummedAnswers(answers, found.survivors.clients, found.roster.digest, found.uncontrolled)
+
+
+@dataclass(frozen=True)
+class _Completed:
+    """All that is needed to unmask a sum."""
+
+    roster: Roster
+    shares: dict[str, SealedShares]
+    vectors: list[MaskedVector]
+    survivors: SurvivorList
+    unmasking: list[UnmaskingShares]
+
+    @property
+    def uncontrolled(self) -> tuple[str, ...]:
+        return tuple(one.client for one in self.vectors if not one.disclosure_control)
+
+
+def _run_rounds(
+    server: SecAggServer,
+    proposed: SecAggTerms,
+    transport: SessionTransport,
+    clients: Collection[str],
+    *,
+    complete: bool = False,
+) -> _Completed:
+    """Run all rounds with these clients; if the sum has to be complete, without a sum over some of them."""
+    study, rounds = server.study, _SessionRounds(server, transport, clients, complete)
     terms = rounds.request(SecAggTerms, lambda: proposed)
     terms.check(study)
     roster = rounds.request(Roster, lambda: server.build_roster(terms, rounds.keys(terms)))
@@ -201,6 +307,7 @@ def run_session(  # numpydoc ignore=EX01
         raise _mixed_files(SecAggTerms, Roster)
     delivery = rounds.request(ShareDelivery, lambda: server.build_delivery(roster, rounds.shares(roster).values()))
     survivors = rounds.request(SurvivorList, lambda: server.list_survivors(roster, rounds.masked(roster, delivery)))
+    rounds.check_complete(survivors.clients, "masked vectors")
     confirmed = rounds.request(ConfirmedSurvivors, lambda: rounds.confirmations(roster, survivors))
     if confirmed.present != survivors:
         raise _mixed_files(SurvivorList, ConfirmedSurvivors)
@@ -213,9 +320,7 @@ def run_session(  # numpydoc ignore=EX01
             "clients were asked to unmask a sum with them. Put the files back"
         )
     vectors = [masked[client] for client in survivors.clients]
-    aggregate = server.unmask_sum(roster, shares, vectors, survivors, list(unmasking.values()))
-    uncontrolled = tuple(one.client for one in vectors if not one.disclosure_control)
-    return AggregateMessage(aggregate, roster.digest, terms.threshold, uncontrolled)
+    return _Completed(roster, shares, vectors, survivors, list(unmasking.values()))
 
 
 @dataclass(frozen=True)
@@ -224,6 +329,18 @@ class _SessionRounds:
 
     server: SecAggServer
     transport: SessionTransport
+    clients: Collection[str]
+    complete: bool  # whether the sum is over all clients or there is none
+
+    def check_complete(self, clients: Collection[str], what: str) -> None:
+        """Refuse to go on without one of the clients, before the request that leaves it out is written."""
+        missing = [client for client in self.clients if client not in clients]
+        if self.complete and missing:
+            raise SecureAggregationError(
+                f"There are no {what} of {', '.join(missing)}. Expected those of all clients of the sum of summaries, "
+                "because a sum of answers without one of them would tell its part. Ask for them again, or use the "
+                f"answers to earlier requests (by file: fedcdh discover --without-answers {missing[0]})"
+            )
 
     def request(self, kind: type[RequestT], make: Callable[[], RequestT]) -> RequestT:
         """Return the request of a round as it was written, or write the one that is due now."""
@@ -235,14 +352,21 @@ class _SessionRounds:
 
     def keys(self, terms: SecAggTerms) -> list[PublicKeys]:
         check = partial(self.server.check_keys, terms)
-        return list(self.transport.answers(PublicKeys, terms, self.server.study.plan.clients, check).values())
+        found = self.transport.answers(PublicKeys, terms, self.clients, check)
+        self.check_complete(found, "keys")
+        return list(found.values())
 
     def shares(self, roster: Roster) -> dict[str, SealedShares]:
-        return self.transport.answers(SealedShares, roster, roster.clients, partial(self.server.check_shares, roster))
+        check = partial(self.server.check_shares, roster)
+        found = self.transport.answers(SealedShares, roster, roster.clients, check)
+        self.check_complete(found, "shares")
+        return found
 
     def masked(self, roster: Roster, delivery: ShareDelivery) -> dict[str, MaskedVector]:
         check = partial(self.server.check_masked, roster, delivery)
-        return self.transport.answers(MaskedVector, delivery, delivery.clients, check)
+        found = self.transport.answers(MaskedVector, delivery, delivery.clients, check)
+        self.check_complete(found, "masked vectors")
+        return found
 
     def confirmations(self, roster: Roster, survivors: SurvivorList) -> ConfirmedSurvivors:
         check = partial(self.server.check_confirmation, roster, survivors)

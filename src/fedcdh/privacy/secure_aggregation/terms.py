@@ -5,13 +5,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from fedcdh.errors import SecureAggregationError, SignatureError
+from fedcdh.messages.round_files import read_request, request_to_json
 from fedcdh.messages.study_file import Study
 from fedcdh.privacy.secure_aggregation._signed_message import SecAggMessage
 from fedcdh.summaries.integer_vectors import Groups, group_clients
+from fedcdh.summaries.residuals import ResidualRequest
 
 MIN_CLIENTS = 3
 """From a sum over two clients, each knows the other's summand."""
@@ -37,6 +40,8 @@ class SecAggTerms(SecAggMessage):
         Group of every client. Default: each client is a group of its own.
     attempt : int, default 1
         Counts the sessions of a study, where one failed.
+    request : str, default ""
+        Text of a request about residuals. The sum is then that of the clients' answers to it, not of their summaries.
 
     Notes
     -----
@@ -60,9 +65,26 @@ class SecAggTerms(SecAggMessage):
     threshold: int
     groups: Mapping[str, str] = field(default_factory=dict)
     attempt: int = 1
+    request: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", MappingProxyType(dict(self.groups)))
+
+    def document(self) -> dict[str, Any]:
+        """Return the fields; there is no request in the terms of a sum of summaries."""
+        found = super().document()
+        return found if self.request else {name: value for name, value in found.items() if name != "request"}
+
+    @cached_property
+    def residuals(self) -> ResidualRequest | None:
+        """The request whose answers are added; None if summaries are."""
+        request = read_request(self.request) if self.request else None
+        if request is not None and not isinstance(request, ResidualRequest):
+            raise SecureAggregationError(
+                "The terms have a request for joint features. Expected one about residuals: tests need the joint "
+                "features of every client. Use a study without masks"
+            )
+        return request
 
     @classmethod
     def of(
@@ -72,6 +94,7 @@ class SecAggTerms(SecAggMessage):
         threshold: int | None = None,
         groups: Mapping[str, str] | None = None,
         attempt: int = 1,
+        request: ResidualRequest | None = None,
     ) -> SecAggTerms:
         """Propose terms for a study.
 
@@ -85,6 +108,8 @@ class SecAggTerms(SecAggMessage):
             Group of every client. Default: each by itself, or all in one if the plan has noise.
         attempt : int, default 1
             Number of the session.
+        request : ResidualRequest, optional
+            The request whose answers are added. Default: summaries are.
 
         Returns
         -------
@@ -102,7 +127,8 @@ class SecAggTerms(SecAggMessage):
         needed = 2 * len(clients) // 3 + 1 if threshold is None else threshold
         if not groups and study.plan.noise is not None:
             groups = dict.fromkeys(clients, "all clients")
-        terms = cls(study.plan.fingerprint, hash_study(study), needed, groups or {}, attempt)
+        text = "" if request is None else request_to_json(request)
+        terms = cls(study.plan.fingerprint, hash_study(study), needed, groups or {}, attempt, text)
         terms.check(study)
         return terms
 
@@ -141,12 +167,22 @@ class SecAggTerms(SecAggMessage):
         self._check_keys(study)
         if self.groups:
             _check_groups(self.groups, clients)
+        if self.residuals is not None:
+            self._check_request(study, self.residuals)
         noise = study.plan.noise
         if noise is not None and (len(set(self.groups.values())) != 1 or self.threshold < noise.honest):
             raise SecureAggregationError(
                 f"The terms have {len(set(self.groups.values()))} groups and the threshold {self.threshold}. By this "
                 f"plan there is noise in the sum, of at least {noise.honest} clients; expected all clients in one "
                 "group and a threshold of at least that number. Propose such terms"
+            )
+
+    def _check_request(self, study: Study, request: ResidualRequest) -> None:
+        request.check(study.plan)
+        if self.groups or study.plan.noise is not None:
+            raise SecureAggregationError(
+                "The terms have a request about residuals with groups, or by a plan with noise. Expected neither: the "
+                "answers of all clients are one sum. Propose terms without groups, or use no further rounds"
             )
 
     def _check_keys(self, study: Study) -> None:
