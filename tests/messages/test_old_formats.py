@@ -14,9 +14,10 @@ import pytest
 
 from fedcdh.errors import FedCDHError
 from fedcdh.messages.aggregate_file import unpack_aggregate
+from fedcdh.messages.answer_file import unpack_answer
 from fedcdh.messages.envelope import Envelope
 from fedcdh.messages.profile_file import profile_from_json
-from fedcdh.messages.round_files import request_from_json, round_budget_from_json, unpack_answer
+from fedcdh.messages.round_files import request_from_json
 from fedcdh.messages.signing import verify
 from fedcdh.messages.study_file import Study
 from fedcdh.messages.summary_file import read_summary_header, unpack_summary
@@ -65,8 +66,3 @@ def test_a_file_of_an_earlier_version_is_named_with_advice(name):
 def test_a_message_of_an_earlier_version_asks_for_one_version():
     with pytest.raises(FedCDHError, match=r"fedcdh-online-1 of an earlier version.*fedcdh-online-2.*same version"):
         Envelope.from_bytes(binary("envelope"))
-
-
-def test_a_budget_of_an_earlier_version_is_refused():
-    with pytest.raises(FedCDHError, match="'fedcdh-ledger-1', and 'fedcdh-round-budget-2' was expected"):
-        round_budget_from_json(OLD["budget"], TWO)

@@ -4,7 +4,7 @@
 - `study_file`: the plan that every site gets, with knowledge, keys and digests of the profiles;
 - `summary_file`, `summary_header`: the summary of a client, or a bootstrap replicate of it;
 - `aggregate_file`: a sum of summaries;
-- `round_files`: requests and answers of adaptive rounds;
+- `round_files`, `answer_file`: requests and answers of further rounds;
 - `container`: the layout that answers and sums share;
 - `signing`: keys and detached signatures;
 - `envelope`: the messages of an online study.
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from fedcdh.messages.aggregate_file import AggregateMessage as AggregateMessage
     from fedcdh.messages.aggregate_file import pack_aggregate as pack_aggregate
     from fedcdh.messages.aggregate_file import unpack_aggregate as unpack_aggregate
+    from fedcdh.messages.answer_file import AnswerMessage as AnswerMessage
+    from fedcdh.messages.answer_file import pack_answer as pack_answer
+    from fedcdh.messages.answer_file import unpack_answer as unpack_answer
     from fedcdh.messages.envelope import Envelope as Envelope
     from fedcdh.messages.profile_file import ProfileMessage as ProfileMessage
     from fedcdh.messages.profile_file import profile_from_json as profile_from_json
     from fedcdh.messages.profile_file import profile_to_json as profile_to_json
-    from fedcdh.messages.round_files import AnswerMessage as AnswerMessage
-    from fedcdh.messages.round_files import pack_answer as pack_answer
     from fedcdh.messages.round_files import request_from_json as request_from_json
     from fedcdh.messages.round_files import request_to_json as request_to_json
-    from fedcdh.messages.round_files import unpack_answer as unpack_answer
     from fedcdh.messages.signing import SigningKey as SigningKey
     from fedcdh.messages.signing import key_fingerprint as key_fingerprint
     from fedcdh.messages.signing import sign as sign
@@ -69,7 +69,7 @@ __all__ = [
 
 _HOMES = {
     "AggregateMessage": "fedcdh.messages.aggregate_file",
-    "AnswerMessage": "fedcdh.messages.round_files",
+    "AnswerMessage": "fedcdh.messages.answer_file",
     "Envelope": "fedcdh.messages.envelope",
     "ProfileMessage": "fedcdh.messages.profile_file",
     "SigningKey": "fedcdh.messages.signing",
@@ -78,7 +78,7 @@ _HOMES = {
     "SummaryMessage": "fedcdh.messages.summary_file",
     "key_fingerprint": "fedcdh.messages.signing",
     "pack_aggregate": "fedcdh.messages.aggregate_file",
-    "pack_answer": "fedcdh.messages.round_files",
+    "pack_answer": "fedcdh.messages.answer_file",
     "pack_summary": "fedcdh.messages.summary_file",
     "profile_from_json": "fedcdh.messages.profile_file",
     "profile_to_json": "fedcdh.messages.profile_file",
@@ -88,7 +88,7 @@ _HOMES = {
     "sign": "fedcdh.messages.signing",
     "summary_file_size": "fedcdh.messages.summary_file",
     "unpack_aggregate": "fedcdh.messages.aggregate_file",
-    "unpack_answer": "fedcdh.messages.round_files",
+    "unpack_answer": "fedcdh.messages.answer_file",
     "unpack_summary": "fedcdh.messages.summary_file",
     "verify": "fedcdh.messages.signing",
 }
