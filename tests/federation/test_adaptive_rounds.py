@@ -97,7 +97,7 @@ def test_clients_may_fail_one_after_the_other_until_the_quorum_is_lost(tmp_path)
         simulate_federation(tables, faults=faults, **given, **ADAPTIVE)
     again = simulate_federation(tables, **given, **ADAPTIVE)
     assert render_result_json(again.result) == result_without(tables)
-    one = simulate_federation(tables, **given, method="constraint")
+    one = simulate_federation(tables, **given, method="constraint", rounds="one")
     assert not [event for event in one.participation.events if event.what == "sent"]
     assert one.result.settings.rounds == "one"
 
@@ -168,7 +168,7 @@ def test_stored_rounds_open_as_a_study_by_file(tmp_path, capsys):
     outcome = simulate_federation(numbers(seed=2), folder=tmp_path, **ADAPTIVE)
     journal = tmp_path / "journal"
     files = [str(path) for path in sorted(journal.glob("*.summary"))]
-    search = ["discover", str(journal / "study.plan.json"), *files, "--method", "constraint"]
+    search = ["discover", str(journal / "study.plan.json"), *files, "--method", "constraint", "--rounds", "adaptive"]
     assert main([*search, "--answers", str(journal / "rounds"), "-o", str(tmp_path / "again")]) == 0
     assert (tmp_path / "again" / "result.json").read_bytes() == (tmp_path / "result.json").read_bytes()
     stored = journal / "rounds" / "site1.answer-002"
@@ -182,8 +182,8 @@ def test_stored_rounds_open_as_a_study_by_file(tmp_path, capsys):
 
 
 def test_a_plan_without_adaptive_rounds_stays_one(tmp_path):
-    simulate_federation(numbers(), folder=tmp_path, method="constraint")
-    with pytest.raises(SettingsError, match=r"clients answer no adaptive rounds. Choose another folder"):
+    simulate_federation(numbers(), folder=tmp_path, method="constraint", rounds="one")
+    with pytest.raises(SettingsError, match=r"clients answer no further rounds. Choose another folder"):
         simulate_federation(numbers(), folder=tmp_path, **ADAPTIVE)
 
 

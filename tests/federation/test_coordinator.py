@@ -45,17 +45,17 @@ FAULTS = [(fault, kind) for fault in get_args(Fault) for kind in (PROFILE, SUMMA
 @pytest.mark.parametrize(("fault", "kind"), FAULTS)
 def test_a_study_continues_without_a_client_that_fails_and_names_it(fault, kind, tmp_path):
     tables = numbers()
-    outcome = simulate_federation(tables, faults={("site1", kind): fault}, folder=tmp_path)
+    outcome = simulate_federation(tables, faults={("site1", kind): fault}, folder=tmp_path, rounds="one")
     if fault in HARMLESS:
         assert not outcome.missing
-        assert render_result_json(outcome.result) == render_result_json(discover(tables))
+        assert render_result_json(outcome.result) == render_result_json(discover(tables, rounds="one"))
         return
     assert list(outcome.missing) == ["site1"]
     assert outcome.missing["site1"].startswith(f"{kind}: ")
     assert json.loads((tmp_path / "participation.json").read_text())["missing"] == dict(outcome.missing)
     rest = {client: table for client, table in tables.items() if client != "site1"}
     if kind == PROFILE:
-        expected = discover(rest)
+        expected = discover(rest, rounds="one")
     else:
         plan = StudyPlan.from_tables(tables)
         summaries = [summarize(table, plan, client) for client, table in rest.items()]
@@ -68,24 +68,24 @@ def test_a_study_continues_without_a_client_that_fails_and_names_it(fault, kind,
 def test_below_the_quorum_there_is_no_result_and_missing_clients_may_answer_later(kind, tmp_path):
     tables = numbers()
     with pytest.raises(QuorumError, match=r"2 clients .* at least 3(.|\n)*site2: .*did not answer"):
-        simulate_federation(tables, faults={("site2", kind): "silent"}, minimum=3, folder=tmp_path)
+        simulate_federation(tables, faults={("site2", kind): "silent"}, minimum=3, folder=tmp_path, rounds="one")
     assert list(json.loads((tmp_path / "participation.json").read_text())["missing"]) == ["site2"]
     assert not (tmp_path / "result.json").exists()
-    again = simulate_federation(tables, minimum=3, folder=tmp_path)
+    again = simulate_federation(tables, minimum=3, folder=tmp_path, rounds="one")
     asked = [event.site for event in again.participation.events if (event.round, event.what) == (kind, "sent")]
     assert asked == ["site2"]
-    assert render_result_json(again.result) == render_result_json(discover(tables))
+    assert render_result_json(again.result) == render_result_json(discover(tables, rounds="one"))
 
 
 def test_a_coordinator_interrupted_at_any_reply_continues(tmp_path):
     tables = numbers()
-    whole, plans = render_result_json(discover(tables)), set()
+    whole, plans = render_result_json(discover(tables, rounds="one")), set()
     for replies in range(6):
         folder = tmp_path / str(replies)
         with pytest.raises(KeyboardInterrupt):
-            conduct_study(Breaking(make_nodes(tables), replies=replies), StudyTerms(), folder)
+            conduct_study(Breaking(make_nodes(tables), replies=replies), StudyTerms(rounds="one"), folder)
         transport = Breaking(make_nodes(tables), replies=99)
-        outcome = conduct_study(transport, StudyTerms(), folder)
+        outcome = conduct_study(transport, StudyTerms(rounds="one"), folder)
         assert render_result_json(outcome.result) == whole
         assert len(transport.asked) == 6 - replies
         plans.add((folder / "journal" / "study.plan.json").read_bytes())
@@ -111,14 +111,14 @@ def test_of_two_coordinators_in_one_folder_one_is_refused(tmp_path):
     class Intruding(InProcessTransport):
         def exchange(self, requests, timeout):
             with pytest.raises(SettingsError, match="Another program conducts"):
-                conduct_study(InProcessTransport(make_nodes(tables)), StudyTerms(), tmp_path)
+                conduct_study(InProcessTransport(make_nodes(tables)), StudyTerms(rounds="one"), tmp_path)
             assert not (tmp_path / "participation.json").exists()
             yield from super().exchange(requests, timeout)
 
-    outcome = conduct_study(Intruding(make_nodes(tables)), StudyTerms(), tmp_path)
-    assert render_result_json(outcome.result) == render_result_json(discover(tables))
+    outcome = conduct_study(Intruding(make_nodes(tables)), StudyTerms(rounds="one"), tmp_path)
+    assert render_result_json(outcome.result) == render_result_json(discover(tables, rounds="one"))
     assert render_result_json(
-        conduct_study(InProcessTransport(make_nodes(tables)), StudyTerms(), tmp_path).result
+        conduct_study(InProcessTransport(make_nodes(tables)), StudyTerms(rounds="one"), tmp_path).result
     ) == render_result_json(outcome.result)
 
 
@@ -126,7 +126,7 @@ def test_two_sites_with_one_name_are_both_refused(tmp_path):
     tables = numbers(sizes=(60, 50, 40, 45))
     sites = make_nodes(tables)
     sites["site3"] = replace(sites["site3"], client="site2")
-    outcome = conduct_study(InProcessTransport(sites), StudyTerms(), tmp_path)
+    outcome = conduct_study(InProcessTransport(sites), StudyTerms(rounds="one"), tmp_path)
     assert outcome.result.cohort.clients == ("site0", "site1")
     refused = {event.site for event in outcome.participation.events if event.what == "refused"}
     assert refused == {"site2", "site3"}
@@ -147,7 +147,7 @@ def test_a_client_cannot_answer_for_another(tmp_path):
             return ClientNode.answer(self, request)
 
     sites = make_nodes(tables) | {"site2": Impostor("site2", lambda: tables["site2"], UNCONTROLLED)}
-    outcome = conduct_study(InProcessTransport(sites), StudyTerms(), tmp_path)
+    outcome = conduct_study(InProcessTransport(sites), StudyTerms(rounds="one"), tmp_path)
     assert "'site2' sent the summary of 'site0'" in outcome.missing["site2"]
     assert outcome.study.plan == plan
 
@@ -155,7 +155,7 @@ def test_a_client_cannot_answer_for_another(tmp_path):
 def test_equal_sums_under_two_names_count_for_neither(tmp_path):
     tables = numbers(sizes=(80, 70, 60))
     outcome = conduct_study(
-        InProcessTransport(make_nodes({**tables, "site9": tables["site0"]})), StudyTerms(), tmp_path
+        InProcessTransport(make_nodes({**tables, "site9": tables["site0"]})), StudyTerms(rounds="one"), tmp_path
     )
     assert set(outcome.missing) == {"site0", "site9"}
     assert outcome.result.cohort.clients == ("site1", "site2")

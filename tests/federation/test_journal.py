@@ -19,7 +19,7 @@ from fedcdh.messages.study_file import Study
 
 def test_stored_files_are_those_of_a_study_by_file(tmp_path, capsys):
     tables = numbers()
-    outcome = simulate_federation(tables, folder=tmp_path)
+    outcome = simulate_federation(tables, folder=tmp_path, rounds="one")
     journal = tmp_path / "journal"
     files = [str(path) for path in sorted(journal.glob("*.summary"))]
     assert main(["discover", str(journal / "study.plan.json"), *files, "-o", str(tmp_path / "again")]) == 0

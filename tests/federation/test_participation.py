@@ -22,7 +22,7 @@ from fedcdh.messages.study_file import Study
 
 
 def test_the_record_counts_every_message():
-    outcome = simulate_federation(numbers())
+    outcome = simulate_federation(numbers(), rounds="one")
     events = outcome.participation.events
     assert [event.what for event in events].count("sent") == [event.what for event in events].count("accepted") == 6
     summaries = [event for event in events if (event.round, event.what) == (SUMMARY, "accepted")]

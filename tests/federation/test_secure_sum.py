@@ -36,9 +36,9 @@ TABLES = studies.numbers(3, (60, 50, 40, 55), 2)
 
 
 def online(folder: Path, faults: Mapping[tuple[str, str], str] | None = None, **given: Any) -> StudyOutcome:
-    return simulate_federation(
-        TABLES, secure_sum=given.pop("secure_sum", SecureSumOptions()), folder=folder, faults=faults or {}, **given
-    )
+    """Return the outcome of one message; further rounds under masks are in `test_masked_rounds`."""
+    settings = {"secure_sum": SecureSumOptions(), "rounds": "one"} | given
+    return simulate_federation(TABLES, folder=folder, faults=faults or {}, **settings)
 
 
 def sum_in(folder: Path, study: Study) -> Aggregate:

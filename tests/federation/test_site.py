@@ -28,6 +28,7 @@ from fedcdh.errors import ExitCode
 from fedcdh.federation import (
     ClientNode,
 )
+from fedcdh.messages.answer_file import unpack_answer
 from fedcdh.messages.envelope import (
     ANSWER,
     PROFILE,
@@ -38,7 +39,6 @@ from fedcdh.messages.envelope import (
     sha256_hex,
 )
 from fedcdh.messages.profile_file import profile_from_json
-from fedcdh.messages.round_files import unpack_answer
 from fedcdh.messages.signing import SigningKey, sign
 from fedcdh.messages.study_file import Study
 from fedcdh.messages.summary_file import unpack_summary

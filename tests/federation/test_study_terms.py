@@ -54,3 +54,18 @@ def test_the_profile_request_names_declared_variables_and_kinds():
     assert request.variables == ("sex", "age")
     assert dict(request.kinds) == {"sex": "categorical", "age": "continuous"}
     assert StudyTerms().profile_request.variables is None
+
+
+@pytest.mark.parametrize(
+    ("given", "asks"),
+    [
+        ({}, True),
+        ({"rounds": "one"}, False),
+        ({"method": "paper"}, False),
+        ({"method": "constraint", "rounds": "residuals"}, True),
+        ({"secure_sum": SecureSumOptions()}, True),
+        ({"secure_sum": SecureSumOptions(), "rounds": "one"}, False),
+    ],
+)
+def test_sites_are_asked_again_where_the_method_can_use_it(given, asks):
+    assert StudyTerms(**given).asks_again is asks

@@ -3,8 +3,9 @@
 The plan keeps the name of a client that fails after its profile. Its profile has entered locations and scales, which
 are conventions; nothing of its rows is in the result. Every message is checked exactly as a file would be.
 
-In adaptive rounds, a client that does not answer drops out as well: the search starts again without it, from the
-answers that are stored. With secure aggregation, only the sum of the summaries is seen.
+A client that does not answer about joint features drops out as well: the search starts again without it, from the
+answers that are stored. One that does not answer about residuals stays with its summary. With secure aggregation, only
+the sum of the summaries, and sums of answers about residuals, are seen.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from fedcdh.errors import (
 from fedcdh.federation.adaptive_rounds import AdaptiveRounds, ClientsDroppedError
 from fedcdh.federation.exchange import StudyConnection, Transport, check_signature, collect_replies
 from fedcdh.federation.journal import Journal, StoredFile
+from fedcdh.federation.masked_rounds import MaskedRounds
 from fedcdh.federation.participation import Participation
 from fedcdh.federation.planning.study_from_profiles import plan_study
 from fedcdh.federation.secure_sum import SecureSumOptions, SecureSumRounds
@@ -146,10 +148,8 @@ class _Coordinator:
         return message.aggregate
 
     def _discover(self, study: Study, cohort: Cohort | Aggregate, progress: Progress | None) -> Discovery:
-        """Return the result with all clients that answer the adaptive rounds."""
-        source = None
-        if self.terms.is_adaptive and isinstance(cohort, Cohort):
-            source = AdaptiveRounds(self._connect(study), self.journal, cohort)
+        """Return the result with all clients that answer the further rounds."""
+        source = self._open_rounds(study, cohort) if self.terms.asks_again and study.plan.max_rounds else None
         while True:
             try:
                 return discover_from(
@@ -162,13 +162,33 @@ class _Coordinator:
                     seed=self.terms.seed,
                     progress=progress,
                     source=source,
+                    rounds=self.terms.rounds,
                 )
             except ClientsDroppedError as dropped:
+                assert isinstance(source, AdaptiveRounds)
+                if dropped.is_about_residuals:
+                    self._keep_summaries(dropped, source.connection)
+                    source = replace(source, silent=source.silent | {*dropped.clients})
+                    continue
                 left = [one for one in cohort.summaries if not {*one.clients} & {*dropped.clients}]
                 what = f'answered request {dropped.number} (a study with rounds = "one" requests no answers)'
                 self._check_quorum([one.clients[0] for one in left], what)
                 cohort = add_up(left, study.plan, without=study.plan.clients)
-                source = source and replace(source, cohort=cohort)
+                source = replace(source, cohort=cohort)
+
+    def _open_rounds(self, study: Study, known: Cohort | Aggregate) -> AdaptiveRounds | MaskedRounds:
+        """Return the source of answers in further rounds."""
+        connection, uncontrolled = self._connect(study), frozenset(self.uncontrolled)
+        if isinstance(known, Cohort):
+            return AdaptiveRounds(connection, self.journal, known, uncontrolled)
+        options = self.terms.secure_sum or SecureSumOptions()
+        return MaskedRounds(connection, self.journal, known, options, self.terms.key, uncontrolled)
+
+    def _keep_summaries(self, dropped: ClientsDroppedError, connection: StudyConnection) -> None:
+        """Record that clients which did not answer about residuals are in the result with their summaries."""
+        reason = f"did not answer request {dropped.number} about residuals; its summary is in the result"
+        for client in dropped.clients:
+            self.participation.add(SUMMARY, connection.addresses[client], "stored", 0, reason)
 
     # Profiles and the plan
 
@@ -244,7 +264,7 @@ class _Coordinator:
         family = terms.declaration.family or get_method(terms.method).family(terms.seed)
         study = plan_study(messages, declared, family=family, accept_differences=terms.accept_differences)
         plan = replace(study.plan, study=terms.study)
-        if terms.is_adaptive:
+        if terms.asks_again:
             plan = replace(plan, max_rounds=terms.max_rounds, max_bytes=terms.max_bytes)
         study = replace(study, plan=plan)
         content = study.to_json().encode()
@@ -262,9 +282,9 @@ class _Coordinator:
                 f"The folder {self.journal.folder} holds the study {study.plan.study!r}. Expected {self.terms.study!r}."
                 " Choose another folder for the result."
             )
-        if self.terms.is_adaptive and not study.plan.max_rounds:
+        if self.terms.asks_again and self.terms.rounds != "auto" and not study.plan.max_rounds:
             raise SettingsError(
-                f"By the plan in {self.journal.folder}, clients answer no adaptive rounds. Choose another folder for "
+                f"By the plan in {self.journal.folder}, clients answer no further rounds. Choose another folder for "
                 "the result, or use rounds = 'one'."
             )
         for client, address in self.journal.load_addresses().items():

@@ -170,12 +170,13 @@ def simulate_federation(
     faults : mapping, optional
         What goes wrong, such as ``{("north", "summary"): "silent"}``. Rounds are "profile", "summary", "answer" (all
         adaptive rounds), "answer 1", "answer 2", and so on; with `secure_sum`, "masking terms", "masking roster",
-        "masking delivery", "masking present" and "masking confirmations" replace "summary". Faults are "silent",
-        "late", "repeated", "contradicting", "failed", "crashed" and "garbled".
+        "masking delivery", "masking present" and "masking confirmations" replace "summary", and a fault of them is
+        one in the sums of answers as well. Faults are "silent", "late", "repeated", "contradicting", "failed",
+        "crashed" and "garbled".
     minimum : int, default 1
         Smallest number of clients in a result.
     secure_sum : SecureSumOptions, optional
-        Add the summaries by secure aggregation, with keys made for this study.
+        Add the summaries, and answers about residuals, by secure aggregation, with keys made for this study.
     folder : Path or str, optional
         Where to keep the result, the journal, the record of participation and, in `sites`, the ledgers of the clients.
         By default nothing is kept.
@@ -207,8 +208,8 @@ def simulate_federation(
     >>> outcome = simulate_federation(study, domain="hospital", faults={("coast", "summary"): "silent"})
     >>> dict(outcome.missing)
     {'coast': 'summary: did not answer in time'}
-    >>> len([event for event in outcome.participation.events if event.what == "accepted"])
-    9
+    >>> [event.client for event in outcome.participation.events if (event.round, event.what) == ("summary", "accepted")]
+    ['city', 'north', 'south', 'valley']
     """
     terms = StudyTerms(
         declaration=Declaration(knowledge=knowledge or NO_KNOWLEDGE),

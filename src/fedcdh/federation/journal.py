@@ -20,7 +20,7 @@ from fedcdh._io.text import to_readable_json
 from fedcdh.errors import FedCDHError, SettingsError
 from fedcdh.messages.round_files import ANSWER_SUFFIX, MAX_TEXT_BYTES, REQUEST_FILE_NAME, read_requests
 from fedcdh.messages.signing import MAX_SIGNATURE_BYTES
-from fedcdh.summaries.joint import JointRequest
+from fedcdh.summaries.joint.round_budget import FurtherRequest
 from fedcdh.summaries.plan import StudyPlan
 
 PLAN_FILE = "study.plan.json"
@@ -64,7 +64,7 @@ class Journal:
     def path(self, kind: str, client: str, number: int = 0) -> Path:
         """Return the path of a client's file, which is inside the folder whatever the name of the client.
 
-        The answers of adaptive rounds carry the number of their request.
+        The answers of further rounds carry the number of their request.
         """
         folder = self.folder / ROUNDS_FOLDER if number else self.folder
         return folder / f"{safe_file_name(client)}{SUFFIXES[kind].format(number)}"
@@ -102,12 +102,12 @@ class Journal:
         """Write the plan before any client receives it."""
         self._store(self.folder / PLAN_FILE, file)
 
-    def load_requests(self, plan: StudyPlan) -> tuple[JointRequest, ...]:
-        """Return all requests of adaptive rounds."""
+    def load_requests(self, plan: StudyPlan) -> tuple[FurtherRequest, ...]:
+        """Return all requests of further rounds."""
         return read_requests(self.folder / ROUNDS_FOLDER, plan)
 
     def load_request(self, number: int) -> StoredFile | None:
-        """Return the request of an adaptive round as it was sent; None if there is none."""
+        """Return the request of a further round as it was sent; None if there is none."""
         return self._load(self.folder / ROUNDS_FOLDER / REQUEST_FILE_NAME.format(number), MAX_TEXT_BYTES)
 
     def store_request(self, number: int, file: StoredFile) -> None:

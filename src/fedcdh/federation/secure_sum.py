@@ -20,20 +20,22 @@ from fedcdh.messages.study_file import Study
 from fedcdh.privacy.secure_aggregation.codec import read_message
 from fedcdh.privacy.secure_aggregation.messages import SecAggRequest, SecAggTerms, ShareDelivery
 from fedcdh.privacy.secure_aggregation.session import ReplyCheck, ReplyT, SessionFolder
+from fedcdh.summaries.residuals import ResidualRequest
 
 
 @dataclass(frozen=True)
 class SecureSumOptions:
-    """The options with which summaries are added by secure aggregation.
+    """The options with which summaries, and answers about residuals, are added by secure aggregation.
 
     Parameters
     ----------
     threshold : int, optional
         Number of clients that must cooperate to reveal the sum. By default more than two thirds.
     groups : mapping of str
-        Group of every client, for a sum per group. By default each client is a group of its own.
+        Group of every client, for a sum per group. By default each client is a group of its own. Answers have no
+        groups.
     attempt : int
-        Number of the attempt; raise it after an attempt that failed.
+        Number of the attempt to add the summaries; raise it after an attempt that failed.
 
     Examples
     --------
@@ -61,6 +63,23 @@ class SecureSumOptions:
         groups = {client: group for client, group in self.groups.items() if client in study.plan.clients}
         return SecAggTerms.of(study, threshold=self.threshold, groups=groups, attempt=self.attempt)
 
+    def answer_terms(self, study: Study, request: ResidualRequest) -> SecAggTerms:
+        """Return the terms of a sum of answers to a request, after the sum of summaries.
+
+        Parameters
+        ----------
+        study : Study
+            The planned study.
+        request : ResidualRequest
+            The request.
+
+        Returns
+        -------
+        SecAggTerms
+            The same threshold; no groups, since the answers of all clients are one sum.
+        """
+        return SecAggTerms.of(study, threshold=self.threshold, request=request)
+
 
 @dataclass(frozen=True)
 class SecureSumRounds:
@@ -68,6 +87,7 @@ class SecureSumRounds:
 
     connection: StudyConnection
     folder: SessionFolder
+    label: str = MASKING  # begins the names of the rounds in the record of participation
 
     def announce(self, path: Path) -> None:
         """Do nothing: the request is sent at once."""
@@ -77,7 +97,7 @@ class SecureSumRounds:
     ) -> dict[str, ReplyT]:
         """Return the stored replies and those of the clients that are asked now."""
         link = self.connection
-        name = f"{MASKING} {request.kind}"
+        name = f"{self.label} {request.kind}"
         found = {client: one for client, one in self.folder.replies(kind, check).items() if client in clients}
         for client in found:
             link.participation.add(name, link.addresses[client], "stored")

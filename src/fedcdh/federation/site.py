@@ -10,6 +10,7 @@ from typing import Any
 
 from fedcdh._runtime.cpu_count import default_workers
 from fedcdh.errors import DisclosureError, ExitCode, MessageFormatError, SignatureError, exit_code_of
+from fedcdh.messages.answer_file import AnswerMessage, pack_answer
 from fedcdh.messages.envelope import (
     ANSWER,
     MASKING,
@@ -22,18 +23,20 @@ from fedcdh.messages.envelope import (
     sha256_hex,
 )
 from fedcdh.messages.profile_file import profile_to_json
-from fedcdh.messages.round_files import AnswerMessage, pack_answer, request_from_json
+from fedcdh.messages.round_files import request_from_json
 from fedcdh.messages.signing import SigningKey, key_fingerprint, sign, verify
 from fedcdh.messages.study_file import Study
 from fedcdh.messages.summary_file import SummaryMessage, pack_summary
 from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.ledger.gate import ReleaseGate, spent_round_budget
 from fedcdh.privacy.releases import ReleaseContext, check_invitation, release_answer, release_profile, release_summary
-from fedcdh.privacy.secure_aggregation.client import SecAggClient
-from fedcdh.privacy.secure_aggregation.client_state import ClientStateFile
+from fedcdh.privacy.secure_aggregation.client import ResidualPart, SecAggClient
+from fedcdh.privacy.secure_aggregation.client_states import ClientStates
 from fedcdh.privacy.secure_aggregation.codec import read_message
 from fedcdh.privacy.secure_aggregation.messages import REQUEST_TYPES, SecAggTerms
-from fedcdh.summaries.joint import RoundBudget
+from fedcdh.summaries.joint import JointSummary, RoundBudget
+from fedcdh.summaries.joint.round_budget import FurtherRequest
+from fedcdh.summaries.residuals import ResidualSums
 from fedcdh.summaries.summary import Summary
 
 _LOG = logging.getLogger("fedcdh.site")
@@ -160,21 +163,31 @@ class ClientNode:
         return ReleaseContext(self.client, self.policy, self.local_names, self.gate, self.max_missing_share, workers)
 
     def _send_answer(self, envelope: Envelope) -> bytes:
-        """Answer an adaptive round, within the budget of the plan and about the rows of its summary."""
+        """Answer a further round, within the budget of the plan and about the rows of its summary."""
         request_and_plan = RoundRequest.from_bytes(envelope.content)
         study = self._accept_plan(request_and_plan.plan, request_and_plan.plan_signature)
         self._check_unmasked(study)
         self.policy.check_request(_verify_signer("request", request_and_plan.request, envelope.signature))
         plan, request = study.plan, request_from_json(request_and_plan.request, study.plan)
+        answers = self._answer(study, request)
+        return pack_answer(AnswerMessage(request.digest, self.client, answers, self.policy.disclosure_control), plan)
+
+    def _answer(
+        self, study: Study, request: FurtherRequest, masked_with: int = 0
+    ) -> tuple[JointSummary | ResidualSums, ...]:
+        """Return the answers to a request, if plan, policy and ledger let them leave."""
+        plan = study.plan
         if self.gate is None and self.policy.disclosure_control:
             raise DisclosureError(
-                "This site has no release ledger. Expected a ledger before it answers adaptive rounds. Give the client "
+                "This site has no release ledger. Expected a ledger before it answers further rounds. Give the client "
                 "a gate with a ledger."
             )
 
         spent = RoundBudget() if self.gate is None else spent_round_budget(self.gate.ledger.entries(), plan)
-        answers, _ = release_answer(self.rows(), plan, self._context(), request, spent, require_summary=True)
-        return pack_answer(AnswerMessage(request.digest, answers, self.policy.disclosure_control), plan)
+        answers, _ = release_answer(
+            self.rows(), plan, self._context(), request, spent, require_summary=True, masked_with=masked_with
+        )
+        return answers
 
     def _send_masked(self, envelope: Envelope) -> bytes:
         """Answer a round of a secure sum, of which the coordinator only ever sees the sum over clients."""
@@ -188,15 +201,20 @@ class ClientNode:
             )
         self._check_peers(study)
         request: Any = read_message(request_and_plan.request, study.plan, *REQUEST_TYPES)
-        state = self._state_path(study)
-        if self.gate is not None and isinstance(request, SecAggTerms):
-            self.gate.check_secure_sum_state(study.plan, self.client, state)
+        states = ClientStates(self._state_path(study))
+        if isinstance(request, SecAggTerms):
+            states.check_terms(study, self.client, request, self.gate)
 
         def provide_summary() -> tuple[Summary, bool]:
             return self._summarize(study, masked=True), self.policy.disclosure_control
 
-        member = SecAggClient(study, self.client, self.key)
-        return ClientStateFile(state).answer(member, request, provide_summary).to_bytes()
+        def provide_answers(terms: SecAggTerms) -> tuple[Any, bool]:
+            assert terms.residuals is not None
+            return self._answer(study, terms.residuals, terms.threshold - 1), self.policy.disclosure_control
+
+        residuals = ResidualPart(states.of_summaries.read(study, self.client), provide_answers)
+        member = SecAggClient(study, self.client, self.key, residuals=residuals)
+        return states.find(study, self.client, request).answer(member, request, provide_summary).to_bytes()
 
     def _check_peers(self, study: Study) -> None:
         """Check the keys in the plan, which the coordinator might have replaced by its own."""

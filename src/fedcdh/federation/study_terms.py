@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from fedcdh.data.sources import ColumnKind
 from fedcdh.discovery.api import MAX_BYTES, MAX_ROUNDS
-from fedcdh.discovery.methods import get_method
+from fedcdh.discovery.methods import check_rounds, get_method, resolve_rounds
 from fedcdh.discovery.result import Discovery
 from fedcdh.discovery.settings import DEFAULT_ALPHA, Settings
 from fedcdh.errors import SettingsError
@@ -54,11 +54,12 @@ class StudyTerms:
     timeout : float
         Seconds to wait in each round.
     rounds : str
-        "one", or "adaptive" if tests may ask clients again.
+        What clients are asked after their summaries, as for `fedcdh.discover`: "auto", "one", "residuals" or
+        "adaptive".
     max_rounds, max_bytes : int
-        Number of adaptive rounds that a client answers, and bytes that it sends in them. The plan states both.
+        Number of further rounds that a client answers, and bytes that it sends in them. The plan states both.
     secure_sum : SecureSumOptions, optional
-        Add the summaries by secure aggregation, so that only their sum is seen.
+        Add the summaries, and answers about residuals, by secure aggregation, so that only their sums are seen.
 
     Raises
     ------
@@ -68,7 +69,7 @@ class StudyTerms:
     Examples
     --------
     >>> StudyTerms(minimum=3).rounds
-    'one'
+    'auto'
     """
 
     method: str = "auto"
@@ -85,7 +86,7 @@ class StudyTerms:
     minimum: int = 2
     expected: int = 0
     timeout: float = 600.0
-    rounds: str = "one"
+    rounds: str = "auto"
     max_rounds: int = MAX_ROUNDS
     max_bytes: int = MAX_BYTES
     secure_sum: SecureSumOptions | None = None
@@ -93,28 +94,30 @@ class StudyTerms:
     def __post_init__(self) -> None:
         alpha = DEFAULT_ALPHA if self.alpha is None else self.alpha
         knowledge = self.declaration.knowledge
-        Settings(self.method, alpha, knowledge, self.max_conditioning_size, self.seed, self.rounds)
-        method = get_method(self.method, rounds=self.rounds)
+        method = get_method(self.method)
+        rounds = resolve_rounds(self.rounds, method.name)
+        Settings(self.method, alpha, knowledge, self.max_conditioning_size, self.seed, rounds)
+        check_rounds(method.name, rounds)
         if self.minimum < 1 or not self.timeout > 0:
             raise SettingsError(
                 f"The minimum number of clients is {self.minimum} and the timeout is {self.timeout:g} s. Expected a "
                 "minimum of at least 1 and a positive timeout. Correct them."
             )
-        if self.rounds == "adaptive" and (self.max_rounds < 1 or self.max_bytes < 1):
+        if rounds != "one" and (self.max_rounds < 1 or self.max_bytes < 1):
             raise SettingsError(
-                f"Clients may answer {self.max_rounds} adaptive rounds with {self.max_bytes} bytes. Expected at least "
+                f"Clients may answer {self.max_rounds} further rounds with {self.max_bytes} bytes. Expected at least "
                 "1 of each. Raise them, or use rounds = 'one'."
             )
-        if self.secure_sum is not None and (method.name != "evidence" or self.rounds != "one"):
+        if self.secure_sum is not None and (method.name != "evidence" or rounds == "adaptive"):
             raise SettingsError(
                 f"The method {self.method!r} with rounds = {self.rounds!r} needs the summary of every client. Secure "
-                "aggregation reveals only their sum. Use method = 'evidence' and rounds = 'one'."
+                "aggregation reveals only their sum. Use method = 'evidence' and rounds = 'residuals' or 'one'."
             )
 
     @property
-    def is_adaptive(self) -> bool:
-        """Return whether tests may ask clients again."""
-        return self.rounds == "adaptive"
+    def asks_again(self) -> bool:
+        """Return whether clients may be asked after their summaries."""
+        return resolve_rounds(self.rounds, get_method(self.method).name) != "one"
 
     @property
     def expected_clients(self) -> int:
