@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 from cli_study import SITES, summaries
 
@@ -12,17 +14,22 @@ import fedcdh
 from fedcdh.cli import main
 from fedcdh.data.readers import open_tables
 from fedcdh.reporting.result_files import render_result_json
+from fedcdh.summaries.joint import DEFAULT_MAX_ROUNDS, default_max_bytes
 
 
 def test_by_file_and_in_process_give_the_same_bytes(study, tmp_path):
     assert main(["discover", str(study / "study.plan.json"), *summaries(study), "-o", str(tmp_path / "r"), "-q"]) == 0
     tables = {site: open_tables(study / site / "data.csv") for site in SITES}
     profiles = [fedcdh.profile(table, site) for site, table in tables.items()]
-    plan = fedcdh.StudyPlan.from_profiles(profiles)
-    result = fedcdh.discover_from([fedcdh.summarize(table, plan, site) for site, table in tables.items()], plan)
+    bare = fedcdh.StudyPlan.from_profiles(profiles)
+    plan = replace(bare, max_rounds=DEFAULT_MAX_ROUNDS, max_bytes=default_max_bytes(bare))
+    result, one = (
+        fedcdh.discover_from([fedcdh.summarize(table, each, site) for site, table in tables.items()], each)
+        for each in (plan, bare)
+    )
     assert (tmp_path / "r" / "result.json").read_text(encoding="utf-8") == render_result_json(result)
     frames = {site: pa.Table.from_batches([*pa.csv.open_csv(study / site / "data.csv")]) for site in SITES}
-    assert render_result_json(fedcdh.discover(frames)) == render_result_json(result)
+    assert render_result_json(fedcdh.discover(frames, rounds="one")) == render_result_json(one)
 
 
 def test_the_order_of_files_and_settings_that_change_nothing_change_no_byte(study, tmp_path):
@@ -55,3 +62,25 @@ def test_stability_is_part_of_a_result_that_asked_for_it(study, tmp_path):
     assert [run["left_out"] for run in found["runs"]] == [["coast"], ["north"], ["south"]]
     assert main(["report", str(tmp_path / "again"), "-o", str(tmp_path / "study.html"), "-q"]) == 0
     assert "Stability of links" in (tmp_path / "study.html").read_text("utf-8")
+
+
+def test_where_lines_are_left_the_next_step_is_named(study, tmp_path, capsys):
+    """Only where the plan lets sites answer: of two normal variables, nothing but further messages could direct one."""
+    rng = np.random.default_rng(0)
+    for site in ("east", "west"):
+        x = rng.standard_normal(300)
+        rows = np.column_stack([x, x + rng.standard_normal(300)])
+        np.savetxt(tmp_path / f"{site}.csv", rows, delimiter=",", header="x,y", comments="")
+        data, profile = str(tmp_path / f"{site}.csv"), str(tmp_path / f"{site}.profile.json")
+        assert main(["profile", data, "--client", site, "-o", profile, "-q"]) == 0
+    profiles = [str(tmp_path / f"{site}.profile.json") for site in ("east", "west")]
+    for rounds, words in ((12, True), (0, False)):
+        plan, named = str(tmp_path / f"{rounds}.plan.json"), ["--study", f"of {rounds}"]
+        assert main(["plan", *profiles, "--max-rounds", str(rounds), "-o", plan, *named, "-q"]) == 0
+        files = [str(tmp_path / f"{rounds}-{site}.summary") for site in ("east", "west")]
+        for site, file in zip(("east", "west"), files, strict=True):
+            data = str(tmp_path / f"{site}.csv")
+            assert main(["summarize", plan, data, "--client", site, "-o", file, "-q"]) == 0
+        capsys.readouterr()
+        assert main(["discover", plan, *files, "-o", str(tmp_path / f"result {rounds}")]) == 0
+        assert ("--ask rounds/" in capsys.readouterr().out) is words

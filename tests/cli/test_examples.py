@@ -120,7 +120,7 @@ def test_an_example_runs(line, prepared, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("HOME", str(tmp_path))
     prepare(folder, words, monkeypatch)
     words = [word.replace("~", str(tmp_path)) for word in words]
-    waiting = int(words[0] == "discover" and "--answers" in words)  # for answers to the request that it writes
+    waiting = int(words[0] == "discover" and "--ask" in words)  # for answers to the request that it writes
     assert main(words) == waiting, capsys.readouterr()
     assert not waiting or (folder / "rounds" / "request-001.json").exists()
 

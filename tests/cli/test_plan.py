@@ -8,6 +8,8 @@ import pytest
 from cli_study import DECLARATION, SITES, run
 
 from fedcdh.cli import main
+from fedcdh.messages.study_file import Study
+from fedcdh.summaries.joint import DEFAULT_MAX_ROUNDS, default_max_bytes
 
 
 @pytest.fixture
@@ -26,8 +28,18 @@ def test_limits_are_part_of_the_plan(here, profiles):
     plan = json.loads((here / "study.plan.json").read_text(encoding="utf-8"))
     limits = plan.get("plan", plan)
     assert (limits["max_rounds"], limits["max_bytes"], limits["max_rows_per_client"]) == (3, 1000, 5000)
-    run("plan", *profiles, "--max-bytes", 1000, "-o", "none.plan.json", "-q")
+    run("plan", *profiles, "--max-rounds", 0, "--max-bytes", 1000, "-o", "none.plan.json", "-q")
     assert '"max_bytes":1000' not in (here / "none.plan.json").read_text(encoding="utf-8").replace(" ", "")
+
+
+def test_a_plan_lets_sites_answer_unless_it_says_otherwise(here, profiles, capsys):
+    run("plan", *profiles)
+    plan = Study.from_json((here / "study.plan.json").read_bytes()).plan
+    assert (plan.max_rounds, plan.max_bytes) == (DEFAULT_MAX_ROUNDS, default_max_bytes(plan))
+    capsys.readouterr()
+    run("inspect", "study.plan.json")
+    words = f"a site answers up to {plan.max_rounds} requests after its summary, with {plan.max_bytes} bytes"
+    assert words in " ".join(capsys.readouterr().out.split())
 
 
 def test_noise_is_declared_and_never_made_from_profiles(here, profiles, capsys):

@@ -11,6 +11,7 @@ from cli_study import run
 from fedcdh.cli import main
 
 CLIENTS = ("north", "south")
+ADAPTIVE = ("--method", "constraint", "--rounds", "adaptive")
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def asking(here):
 
 
 def test_requests_and_answers_end_with_a_graph(asking, capsys):
-    words = ["rounds", "request", "study.plan.json", "*.summary", "--answers", "rounds", "--json"]
+    words = ["rounds", "request", "study.plan.json", "*.summary", "--answers", "rounds", "--json", *ADAPTIVE]
     capsys.readouterr()
     for number in range(1, 6):
         run(*words)
@@ -40,16 +41,16 @@ def test_requests_and_answers_end_with_a_graph(asking, capsys):
             run("rounds", "answer", "study.plan.json", request, f"{client}.csv", "--client", client, "-q")
             (asking / f"{client}.answer-{number:03d}").rename(asking / "rounds" / f"{client}.answer-{number:03d}")
     assert number > 1
-    run("discover", "study.plan.json", "*.summary", "--method", "constraint", "--answers", "rounds", "-q")
+    run("discover", "study.plan.json", "*.summary", "--answers", "rounds", *ADAPTIVE, "-q")
     edges = json.loads((asking / "result" / "result.json").read_text(encoding="utf-8"))["edges"]
     linked = {frozenset((edge["source"], edge["target"])) for edge in edges if edge["mark"]}
     assert linked == {frozenset(pair) for pair in ("ax", "bx", "ay", "by")}
 
 
 def test_a_second_answer_of_one_client_is_refused(asking, capsys):
-    run("rounds", "request", "study.plan.json", "*.summary", "--answers", "rounds", "-q")
+    run("rounds", "request", "study.plan.json", "*.summary", "--answers", "rounds", *ADAPTIVE, "-q")
     words = ["rounds", "answer", "study.plan.json", "rounds/request-001.json", "north.csv", "--client", "north", "-q"]
     run(*words, "-o", "rounds/north.answer-001")
     (asking / "rounds" / "copy.answer-001").write_bytes((asking / "rounds" / "north.answer-001").read_bytes())
-    assert main(["rounds", "request", "study.plan.json", "*.summary", "--answers", "rounds"]) == 5
+    assert main(["rounds", "request", "study.plan.json", "*.summary", "--answers", "rounds", *ADAPTIVE]) == 5
     assert "a second answer of north" in capsys.readouterr().err

@@ -17,7 +17,7 @@ from fedcdh.errors import (
     PendingAnswersError,
     PlanMismatchError,
 )
-from fedcdh.messages.round_files import (
+from fedcdh.messages.answer_file import (
     AnswerMessage,
     pack_answer,
 )
@@ -27,6 +27,8 @@ from fedcdh.summaries.aggregation import add_up
 from fedcdh.summaries.joint import (
     JointRequest,
 )
+
+ADAPTIVE = ("--method", "constraint", "--rounds", "adaptive")
 
 
 def test_a_study_by_file_finds_what_one_in_process_finds(tmp_path, monkeypatch, capsys):
@@ -40,19 +42,19 @@ def test_a_study_by_file_finds_what_one_in_process_finds(tmp_path, monkeypatch, 
         rows = np.column_stack([a, b, x, y])
         np.savetxt(f"{client}.csv", rows, delimiter=",", header="a,b,x,y", comments="", fmt="%.17g")
         assert main(["profile", f"{client}.csv", "--client", client, "-q"]) == 0
-    assert main(["plan", "north.profile.json", "south.profile.json", "--max-rounds", "4", "-q"]) == 0
+    assert main(["plan", "north.profile.json", "south.profile.json", "--max-rounds", "9", "-q"]) == 0
     for client in clients:
         assert main(["summarize", "study.plan.json", f"{client}.csv", "--client", client, "-q"]) == 0
-    search = ["discover", "study.plan.json", "north.summary", "south.summary", "--method", "constraint", "-q"]
+    search = ["discover", "study.plan.json", "north.summary", "south.summary", *ADAPTIVE, "-q"]
     assert main([*search, "-o", "one"]) == 0
-    for number in range(1, 5):
+    for number in range(1, 10):
         if main([*search, "-o", "many", "--answers", "rounds"]) == 0:
             break
         for client in clients:
             asked = ["rounds", "answer", "study.plan.json", f"rounds/request-{number:03d}.json", f"{client}.csv"]
             into = ["-o", f"rounds/{client}.answer-{number:03d}", "-q"]
             assert main([*asked, "--client", client, *into]) == 0
-    assert main(["rounds", "request", *search[1:4], "--answers", "rounds", "--json"]) == 0
+    assert main(["rounds", "request", *search[1:4], *ADAPTIVE, "--answers", "rounds", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["more"] is False
     edges = {which: json.loads((tmp_path / which / "result.json").read_text())["edges"] for which in ("one", "many")}
     linked = {which: {frozenset((e["source"], e["target"])) for e in es if e["mark"]} for which, es in edges.items()}
@@ -74,7 +76,7 @@ def test_a_folder_of_answers_is_that_of_a_cohort_and_keeps_what_was_asked_before
         folder.ask(first)
     for client, rows in (("site0", 60), ("site1", 50), ("site2", 40)):
         parts = answered(tables[client], plan, client, ("v1", "v2"), rows=rows)
-        (tmp_path / f"{client}.answer-001").write_bytes(pack_answer(AnswerMessage(first.digest, parts), plan))
+        (tmp_path / f"{client}.answer-001").write_bytes(pack_answer(AnswerMessage(first.digest, client, parts), plan))
     assert folder.ask(first).keys() == rest.keys()
     more = JointRequest(plan.fingerprint, 1, (("v1", "v2"), ("v1", "v3")))
     with pytest.raises(PendingAnswersError, match=r"request-002\.json are missing; it asks about 1 sets"):
@@ -82,7 +84,7 @@ def test_a_folder_of_answers_is_that_of_a_cohort_and_keeps_what_was_asked_before
     for client, rows in (("site0", 60), ("site2", 40)):
         parts = answered(tables[client], plan, client, ("v1", "v3"), rows=rows)
         second = JointRequest(plan.fingerprint, 2, (("v1", "v3"),))
-        (tmp_path / f"{client}.answer-002").write_bytes(pack_answer(AnswerMessage(second.digest, parts), plan))
+        (tmp_path / f"{client}.answer-002").write_bytes(pack_answer(AnswerMessage(second.digest, client, parts), plan))
     assert [part.names for part in folder.ask(more)["site2"]] == [("v1", "v2"), ("v1", "v3")]
     other = Study(replace(plan, study="another"))
     with pytest.raises(PlanMismatchError, match="choose another folder"):

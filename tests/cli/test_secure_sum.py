@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import studies
-from masked_studies import ROUNDS, same
+from mailed_studies import OWN, Mailed
+from masked_studies import same
 
-from fedcdh._io.storage import write_atomically
 from fedcdh.cli import main
-from fedcdh.cli.simulate import to_csv
 from fedcdh.discovery.api import discover_from
-from fedcdh.messages.aggregate_file import unpack_aggregate
-from fedcdh.messages.signing import SigningKey
-from fedcdh.messages.study_file import Study
 from fedcdh.privacy.ledger import ReleaseLedger
 from fedcdh.privacy.secure_aggregation import codec
 from fedcdh.privacy.secure_aggregation.messages import (
     Roster,
 )
-from fedcdh.privacy.secure_aggregation.session import REQUEST_FILE_NAMES
 from fedcdh.reporting.result_files import render_result_json
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Aggregate, add_up
@@ -31,68 +26,6 @@ from fedcdh.summaries.aggregation import Aggregate, add_up
 def by_file(tmp_path, monkeypatch):
     """A coordinator's folder, and a folder of every site, with its key and its data."""
     return Mailed.of(tmp_path, monkeypatch, studies.numbers(3, (200, 160, 180, 170), 2))
-
-
-OWN = ("--ledger", "releases.jsonl")
-
-
-@dataclass
-class Mailed:
-    """People who run commands and mail files."""
-
-    root: Path
-    monkeypatch: pytest.MonkeyPatch
-    tables: studies.Tables
-    study: Study
-
-    @classmethod
-    def of(cls, root: Path, monkeypatch: pytest.MonkeyPatch, tables: studies.Tables) -> Mailed:
-        keys = {client: SigningKey.generate() for client in tables}
-        study = Study(studies.plan_of(tables), keys={client: key.public for client, key in keys.items()})
-        for client, table in tables.items():
-            rows = zip(*(column.tolist() for column in table.values()), strict=True)
-            write_atomically(root / client / "data.csv", to_csv(table, rows))
-            write_atomically(root / client / "site.key", keys[client].to_pem(), private=True)
-        write_atomically(root / "study.plan.json", study.to_json())
-        return cls(root, monkeypatch, tables, study)
-
-    def site(self, client: str, request: str, *arguments: str, code: int = 0) -> None:
-        """A site answers a round; its answer goes to the coordinator's folder."""
-        self.monkeypatch.chdir(self.root / client)
-        asked = self.root / "rounds" / request
-        assert (
-            main(
-                [
-                    "secure-sum",
-                    "join",
-                    "../study.plan.json",
-                    str(asked),
-                    "data.csv",
-                    "--client",
-                    client,
-                    *OWN,
-                    *arguments,
-                ]
-            )
-            == code
-        )
-        for answer in Path().glob(f"{client}.*"):
-            if answer.suffix in {f".{round_}" for round_ in ROUNDS}:
-                (self.root / "rounds" / answer.name).write_bytes(answer.read_bytes())
-
-    def coordinator(self, *arguments: str, code: int = 0) -> None:
-        self.monkeypatch.chdir(self.root)
-        assert main(["secure-sum", "run", "study.plan.json", "rounds", *arguments]) == code
-
-    def run(self, gone: dict[str, str], *arguments: str) -> Aggregate:
-        self.coordinator(*arguments)
-        for place, (request, round_) in enumerate(zip(REQUEST_FILE_NAMES.values(), ROUNDS, strict=True)):
-            for client in self.tables:
-                if ROUNDS.index(gone.get(client, "opened")) > place or client not in gone:
-                    self.site(client, request)
-            self.coordinator(*(["--go-on"] if round_ in gone.values() else []))
-        blob = (self.root / "study.aggregate").read_bytes()
-        return unpack_aggregate(blob, self.study.plan).aggregate
 
 
 def test_by_file_the_sum_and_the_result_are_the_plain_ones(by_file, capsys):

@@ -28,6 +28,7 @@ from fedcdh.reporting.result_files import render_result_json
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import add_up
 from fedcdh.summaries.joint import JointRequest, LocalAnswerSource
+from fedcdh.summaries.joint.round_budget import sets_of
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.variables import Continuous
 
@@ -79,15 +80,14 @@ def result_without(tables, *gone: str) -> str:
     plan = replace(StudyPlan.from_tables(tables), max_rounds=20, max_bytes=10_000_000)
     rest = {client: table for client, table in tables.items() if client not in gone}
     cohort = add_up([summarize(table, plan, client) for client, table in rest.items()], plan, without=gone)
-    return render_result_json(
-        discover_from(cohort, plan, method="constraint", source=LocalAnswerSource(rest, plan, cohort))
-    )
+    source = LocalAnswerSource(rest, plan, cohort)
+    return render_result_json(discover_from(cohort, plan, method="constraint", source=source, rounds="adaptive"))
 
 
 def requested_sets(folder: Path) -> list[tuple[str, ...]]:
     """Every set that was asked about, as often as it was."""
     plan = Study.from_json((folder / "journal" / "study.plan.json").read_bytes()).plan
-    return [names for request in read_requests(folder / "journal" / "rounds", plan) for names in request.sets]
+    return [names for request in read_requests(folder / "journal" / "rounds", plan) for names in sets_of(request)]
 
 
 CANARY = "canary-7f3a"

@@ -1,4 +1,4 @@
-"""Plans, profiles, summaries and sums in plain words and numbers."""
+"""Plans, profiles, summaries, sums, requests and answers in plain words and numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from fedcdh.cli._inputs import read_study
 from fedcdh.cli._keys import describe_signature, find_signer
 from fedcdh.errors import FedCDHError, PlanMismatchError, SettingsError
 from fedcdh.messages.aggregate_file import AggregateMessage, read_plan_fingerprint, unpack_aggregate
+from fedcdh.messages.answer_file import RESIDUAL_ANSWER_FORMAT, read_answer_header
 from fedcdh.messages.profile_file import profile_from_json
+from fedcdh.messages.round_files import read_request
 from fedcdh.messages.signing import key_fingerprint
 from fedcdh.messages.study_file import Study
 from fedcdh.messages.summary_file import read_summary_header, unpack_summary
@@ -21,7 +23,9 @@ from fedcdh.messages.summary_header import SummaryHeader
 from fedcdh.summaries.column_profiles import ColumnProfile
 from fedcdh.summaries.descriptives import descriptive_statistics, level_counts, summary_to_csv
 from fedcdh.summaries.dp_parameters import CONSTANT_VARIANCE_RATIO, PRODUCT_STEPS
+from fedcdh.summaries.joint import JointRequest
 from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.residuals import ResidualQuery
 from fedcdh.summaries.summary import Summary
 from fedcdh.summaries.validation import validate_summary
 from fedcdh.summaries.variables import Categorical
@@ -59,6 +63,11 @@ def show_plan(out: Output, study: Study) -> None:
     if (noise := study.plan.noise) is not None:
         who = "every site" if not noise.distributed else f"all sites together, {noise.honest} of them honestly"
         out.say(f"Noise: epsilon {noise.epsilon:g}, delta {noise.delta:g}, added by {who}.")
+    if study.plan.max_rounds:
+        out.say(
+            f"Further rounds: a site answers up to {study.plan.max_rounds} requests after its summary, with "
+            f"{study.plan.max_bytes} bytes in all."
+        )
     out.say(f"Plan {study.plan.fingerprint}" + (f", study {study.plan.study}" if study.plan.study else ""))
 
 
@@ -72,6 +81,42 @@ def describe_profile(out: Output, file: Path, content: bytes) -> None:
     out.table(heads, rows)
     out.say(_sentence(describe_signature(signer)))
     out.result({"kind": "profile", "client": found.client, "rows": found.rows, "signed_by": signer})
+
+
+def describe_request(out: Output, file: Path, content: bytes) -> None:
+    """Describe what a request asks a site for."""
+    request, signer = read_request(content), find_signer(file, content, "request")
+    if isinstance(request, JointRequest):
+        asked = "sums of products of functions of several variables"
+        rows = [(", ".join(names), "joint features") for names in request.sets]
+    else:
+        asked = "sums of bounded functions of the residuals of regressions"
+        rows = [(_describe_regression(query), query.about) for query in request.queries]
+    out.say(f"{file} is request {request.number} of the coordinator. It asks a site for {asked}:")
+    out.table(("variables", "about"), rows)
+    out.say(f"It follows the plan {request.plan[:12]} and is {describe_signature(signer)}.")
+    out.result({"kind": "request", "number": request.number, "plan": request.plan, "parts": len(rows)})
+
+
+def _describe_regression(query: ResidualQuery) -> str:
+    given = f" given {', '.join(query.parents)}" if query.parents else ""
+    adapted = ", adapted to the site" if query.differs else ""
+    return f"{'normal score of ' if query.scored else ''}{query.node}{given}{adapted}"
+
+
+def describe_answer(out: Output, file: Path, content: bytes) -> None:
+    """Describe the header of an answer; its request says what the sums are."""
+    header, signer = read_answer_header(content), find_signer(file, content, "answer")
+    what = "residuals" if header["format"] == RESIDUAL_ANSWER_FORMAT else "joint features"
+    out.say(
+        f"{file} is an answer of client {header['client']} about {what}, {len(content)} bytes, made by "
+        f"{header['software']}: sums over {header['rows']} rows.",
+        f"It follows the plan {header['plan'][:12]} and is {describe_signature(signer)}.",
+        f"Its request ({header['request'][:12]}) says what the sums are: fedcdh inspect request-....json",
+    )
+    if not header["disclosure_control"]:
+        out.say("It was made without disclosure control.")
+    out.result({**header, "kind": "answer", "bytes": len(content), "signed_by": signer})
 
 
 def _sentence(text: str) -> str:

@@ -17,6 +17,7 @@ MAX_THREADS = 256  # equals _runtime.cpu_count.MAX_WORKERS, which a test asserts
 _CSV_PANEL = "CSV files"
 
 Method = Literal["auto", "evidence", "constraint", "paper"]
+Rounds = Literal["auto", "one", "residuals", "adaptive"]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
 ClientName = Annotated[str, typer.Option("--client", help="Name of this site in the study.", metavar="NAME")]

@@ -54,20 +54,22 @@ def answer_command(
 ) -> None:
     """Answer a question of the coordinator at a site.
 
-    The question is how a few variables act together; the rows must be those of the summary. The plan limits the
-    number of questions and bytes, and the ledger counts them.
+    The question is about the residuals of regressions, or about how a few variables act together. The rows must be
+    those of the summary. The plan limits the number of questions and bytes, and the ledger counts them.
 
     For example:
 
       fedcdh rounds answer study.plan.json rounds/request-001.json data.parquet --client north
     """
     from fedcdh._io.storage import read_regular_file
+    from fedcdh.cli._answers_folder import describe_content
     from fedcdh.cli._inputs import naming_file
     from fedcdh.cli._keys import find_signer
     from fedcdh.cli._outputs import check_replaceable, default_file_name, refuse_input_as_output, write_signed
     from fedcdh.cli._site_settings import announcing_ledger
     from fedcdh.cli._site_setup import SiteOptions, set_up_site
-    from fedcdh.messages.round_files import ANSWER_SUFFIX, MAX_TEXT_BYTES, AnswerMessage, pack_answer, request_from_json
+    from fedcdh.messages.answer_file import AnswerMessage, pack_answer
+    from fedcdh.messages.round_files import ANSWER_SUFFIX, MAX_TEXT_BYTES, request_from_json
     from fedcdh.privacy.ledger.gate import spent_round_budget
     from fedcdh.privacy.releases import ReleaseContext, release_answer
 
@@ -86,10 +88,10 @@ def answer_command(
         check_replaceable(target, "answer")
         context = ReleaseContext(client, site.policy, site.own_names, site.gate)
         answers, total = release_answer(source, found, context, asked, spent)
-    message = pack_answer(AnswerMessage(asked.digest, answers, site.policy.disclosure_control), found)
+    message = pack_answer(AnswerMessage(asked.digest, client, answers, site.policy.disclosure_control), found)
     written = write_signed(target, message, "answer", site.signing)
     out.say(
-        f"The answer has {len(message)} bytes for {len(asked.sets)} sets of variables. {total.rounds} of "
+        f"The answer has {len(message)} bytes about {describe_content(asked)}. {total.rounds} of "
         f"{found.max_rounds} rounds and {total.bytes} of {found.max_bytes} bytes are used up.",
         f"Wrote {' and '.join(map(str, written))}.",
     )
@@ -97,7 +99,7 @@ def answer_command(
         {
             "client": client,
             "bytes": len(message),
-            "sets": len(asked.sets),
+            "parts": len(answers),
             "rounds": total.rounds,
             "files": list(map(str, written)),
         }

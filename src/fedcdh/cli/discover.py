@@ -9,16 +9,19 @@ import typer
 
 from fedcdh.cli._console import Output
 from fedcdh.cli._errors import report_errors
-from fedcdh.cli._options import AsJson, KeyFile, Method, PlanFile, PlanKey, Quiet
+from fedcdh.cli._options import AsJson, KeyFile, Method, PlanFile, PlanKey, Quiet, Rounds
 from fedcdh.errors import SettingsError
 
 if TYPE_CHECKING:
-    from fedcdh.cli._answers_folder import AnswersFolder
     from fedcdh.cli._bootstrap_files import ReplicateFiles
+    from fedcdh.cli._masked_answers import MaskedAnswersFolder
     from fedcdh.discovery.result import Discovery
     from fedcdh.discovery.stability import Stability
+    from fedcdh.messages.aggregate_file import AggregateMessage
+    from fedcdh.messages.signing import SigningKey
     from fedcdh.messages.study_file import Study
-    from fedcdh.summaries.aggregation import Aggregate, Cohort
+    from fedcdh.summaries.aggregation import Cohort
+    from fedcdh.summaries.joint import AnswerSource
 
 
 @report_errors
@@ -58,7 +61,19 @@ def discover_command(
     plan_key: PlanKey = None,
     answers: Annotated[
         Path | None,
-        typer.Option(help="Folder of requests and answers, see fedcdh rounds (constraint only).", metavar="FOLDER"),
+        typer.Option(
+            "--ask",
+            "--answers",
+            help="Folder of requests to the sites and of their answers, or of secure sums of these.",
+            metavar="FOLDER",
+        ),
+    ] = None,
+    rounds: Annotated[
+        Rounds, typer.Option(help="What sites are asked with --ask: residuals or adaptive.", metavar="ROUNDS")
+    ] = "auto",
+    without_answers: Annotated[
+        list[str] | None,
+        typer.Option(help="Site that does not answer about residuals; may be repeated.", metavar="CLIENT"),
     ] = None,
     key: KeyFile = None,
     quiet: Quiet = False,
@@ -74,22 +89,30 @@ def discover_command(
 
       fedcdh discover study.plan.json *.summary --method constraint --alpha 0.01 -o result-tests/
 
-      fedcdh discover study.plan.json *.summary --method constraint --answers rounds/
+      fedcdh discover study.plan.json *.summary --ask rounds/ -o result/
     """
+    from fedcdh.cli._answers_folder import AnswersFolder
     from fedcdh.cli._inputs import expand_paths, read_trusted_study
+    from fedcdh.cli._keys import load_signing_key
     from fedcdh.cli._summaries import SUMMARY_PATTERN
     from fedcdh.discovery.api import discover_from
+    from fedcdh.messages.aggregate_file import AggregateMessage
     from fedcdh.reporting.result_files import write_result
 
     out = Output(quiet, as_json)
     study = read_trusted_study(plan, plan_key, out)
-    known, replicates, uncontrolled = _read_received(expand_paths(summaries, SUMMARY_PATTERN), study, out)
-    source = None
+    received, replicates, uncontrolled = _read_received(expand_paths(summaries, SUMMARY_PATTERN), study, out)
+    source: AnswerSource | None = None
     if answers is not None:
-        source = _open_answers(answers, study, known, key, out, resampled=replicates is not None, stability=stability)
+        _refuse_stability(resampled=replicates is not None, stability=stability)
+        signing, silent = load_signing_key(key, out), frozenset(without_answers or ())
+        if isinstance(received, AggregateMessage):
+            source = _open_masked_answers(answers, study, received, signing, silent)
+        else:
+            source = AnswersFolder(answers, study, received, signing, out, uncontrolled, silent=silent)
     with out.search_status("discover") as progress:
         result = discover_from(
-            known,
+            received.aggregate if isinstance(received, AggregateMessage) else received,
             study.plan,
             method=method,
             alpha=alpha,
@@ -98,9 +121,12 @@ def discover_command(
             seed=seed,
             progress=progress,
             source=source,
+            rounds=rounds,
             workers=workers,
         )
     out.say(str(result), "")
+    if source is None:
+        _suggest_rounds(out, plan, study, result)
     without_sites, resampled = _assess_stability(result, replicates, out, without_sites=stability)
     written = write_result(result, output, without_sites, resampled, without_disclosure_control=uncontrolled)
     out.say(f"Wrote {', '.join(map(str, written))}")
@@ -115,40 +141,48 @@ def discover_command(
     )
 
 
-def _open_answers(
-    folder: Path,
-    study: Study,
-    known: Cohort | Aggregate,
-    key: Path | None,
-    out: Output,
-    *,
-    resampled: bool,
-    stability: bool,
-) -> AnswersFolder:
-    """Open the folder of answers; refuse what answers cannot serve."""
-    from fedcdh.cli._answers_folder import AnswersFolder
-    from fedcdh.cli._keys import load_signing_key
-    from fedcdh.summaries.aggregation import Aggregate
+def _suggest_rounds(out: Output, plan: Path, study: Study, result: Discovery) -> None:
+    """Name the next step where the plan lets sites answer more, and edges have no direction."""
+    if study.plan.max_rounds and result.graph.lines and result.settings.method != "paper":
+        out.say(
+            "Some edges have no direction. The sites may be asked about residuals, which can decide them: "
+            f"fedcdh discover {plan} ... --ask rounds/",
+            "",
+        )
 
-    if isinstance(known, Aggregate):
-        raise SettingsError("A sum was given with --answers, which needs the summaries of all clients. Leave it out.")
+
+def _refuse_stability(*, resampled: bool, stability: bool) -> None:
+    """Refuse to assess stability with answers."""
     if resampled or stability:
         leave_out = "--stability" if stability else 'the bootstrap replicates (files with "boot" in their names)'
         raise SettingsError(
-            f"Stability cannot be assessed with --answers, because no site answers again. Leave out {leave_out}."
+            f"Stability cannot be assessed with --ask, because no site answers again. Leave out {leave_out}."
         )
-    return AnswersFolder(folder, study, known, load_signing_key(key, out), out)
+
+
+def _open_masked_answers(
+    folder: Path, study: Study, known: AggregateMessage, key: SigningKey | None, silent: frozenset[str]
+) -> MaskedAnswersFolder:
+    """Open the folder of secure sums of answers; refuse a sum that was added in the open."""
+    from fedcdh.cli._masked_answers import MaskedAnswersFolder
+
+    if not known.masked:
+        raise SettingsError(
+            "A sum that was added in the open was given with --ask, which needs a secure sum or the summaries of all "
+            "clients. Leave it out."
+        )
+    return MaskedAnswersFolder(folder, study, known, key, silent)
 
 
 def _read_received(
     paths: list[Path], study: Study, out: Output
-) -> tuple[Cohort | Aggregate, ReplicateFiles | None, frozenset[str]]:
+) -> tuple[Cohort | AggregateMessage, ReplicateFiles | None, frozenset[str]]:
     """Return the summaries of all clients, or their sum; replicates; and clients without disclosure control."""
     from fedcdh.cli._bootstrap_files import check_replicates_have_summaries, collect_replicates
     from fedcdh.cli._summaries import SummaryReader, admit_messages, read_aggregate
 
     if len(paths) == 1 and (opened := read_aggregate(paths[0], study, out)):
-        return opened.aggregate, None, frozenset(opened.without_disclosure_control)
+        return opened, None, frozenset(opened.without_disclosure_control)
     reader = SummaryReader(study)
     messages, replicates = reader.read_all(paths, out)
     check_replicates_have_summaries(replicates, messages)

@@ -18,7 +18,7 @@ MAX_FILE_BYTES = 1 << 31
 
 @report_errors
 def inspect_command(
-    file: Annotated[Path, typer.Argument(help="Summary, sum, profile or plan.", metavar="FILE")],
+    file: Annotated[Path, typer.Argument(help="Summary, sum, profile, plan, request or answer.", metavar="FILE")],
     plan: Annotated[
         Path | None,
         typer.Option(
@@ -46,18 +46,24 @@ def inspect_command(
     from fedcdh.cli import _descriptions
     from fedcdh.cli._inputs import naming_file, refuse_running_sum
     from fedcdh.messages.aggregate_file import is_aggregate
+    from fedcdh.messages.answer_file import is_answer
+    from fedcdh.messages.round_files import is_request
 
     out = Output(quiet, as_json)
     content = read_regular_file(file, MAX_FILE_BYTES, "a summary, a sum, a profile or a plan")
     with naming_file(file):
         if content[:1] == b"{" and b'"fedcdh-study' in content:
             _descriptions.describe_plan(out, file, content)
+        elif is_request(content):
+            _descriptions.describe_request(out, file, content)
         elif content[:1] == b"{":
             _descriptions.describe_profile(out, file, content)
         elif is_aggregate(content):
             _descriptions.describe_aggregate(out, file, content, plan, numbers)
         elif not _is_container(content):
             raise SummaryFormatError("This is not a file of fedcdh. Expected a summary, a sum, a profile or a plan.")
+        elif is_answer(content):
+            _descriptions.describe_answer(out, file, content)
         else:
             refuse_running_sum(content)
             _descriptions.describe_summary(out, file, content, plan, numbers)

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from fedcdh.messages.signing import SigningKey
     from fedcdh.messages.study_file import Study
     from fedcdh.summaries.dp_parameters import DPParameters
+    from fedcdh.summaries.plan import StudyPlan
 
 PROFILE_PATTERN = "*.profile.json"
 """The files of a folder that are read."""
 DEFAULT_EXPECTED_ROWS = 10_000  # equals summaries.dp_parameters.DEFAULT_EXPECTED_ROWS, which a test asserts
+_MAX_BYTES = 10_000_000  # of all answers, where the number of rounds is chosen
 _NOISE_PANEL = "Differential privacy"
 PlanMethod = Literal["evidence", "constraint", "paper"]
 
@@ -59,8 +61,20 @@ def plan_command(
         list[str] | None,
         typer.Option(help="Public key of a site, as text or file; may be repeated.", metavar="CLIENT=KEY"),
     ] = None,
-    max_rounds: Annotated[int, typer.Option(help="Number of adaptive rounds that a site answers.", metavar="N")] = 0,
-    max_bytes: Annotated[int, typer.Option(help="Bytes of all answers of a site.", metavar="N")] = 10_000_000,
+    max_rounds: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of further requests that a site answers.", metavar="N", show_default="12; 0 for noise"
+        ),
+    ] = None,
+    max_bytes: Annotated[
+        int | None,
+        typer.Option(
+            help="Bytes of all answers of a site.",
+            metavar="N",
+            show_default="four summaries; 10 million with --max-rounds",
+        ),
+    ] = None,
     max_rows_per_client: Annotated[
         int, typer.Option(help="Largest number of rows of one site; 0 for no limit.", metavar="N")
     ] = 0,
@@ -133,15 +147,25 @@ def plan_command(
     given = {
         client: read_public_key(text) for client, text in parse_pairs(site_key, "--site-key", "CLIENT=KEY").items()
     }
+    rounds, most = _round_limits(study.plan, max_rounds, max_bytes, noisy=noise is not None)
     plan = replace(
         study.plan,
         study=name,
-        max_rounds=max_rounds,
-        max_bytes=max_bytes if max_rounds else 0,
         max_rows_per_client=max_rows_per_client,
         noise=noise,
+        max_rounds=rounds,
+        max_bytes=most,
     )
     _write_plan(out, output, replace(study, plan=plan, keys={**study.keys, **given}), signing)
+
+
+def _round_limits(plan: StudyPlan, max_rounds: int | None, max_bytes: int | None, *, noisy: bool) -> tuple[int, int]:
+    """Return how much a site may answer after its summary; noise covers no answers."""
+    from fedcdh.summaries.joint.round_budget import DEFAULT_MAX_ROUNDS, default_max_bytes
+
+    rounds = (0 if noisy else DEFAULT_MAX_ROUNDS) if max_rounds is None else max_rounds
+    usual = default_max_bytes(plan) if max_rounds is None else _MAX_BYTES
+    return rounds, (usual if max_bytes is None else max_bytes) if rounds else 0
 
 
 def _make_study(

@@ -9,7 +9,7 @@ import typer
 
 from fedcdh.cli._console import Output
 from fedcdh.cli._errors import report_errors
-from fedcdh.cli._options import AsJson, KeyFile, PlanFile, Quiet
+from fedcdh.cli._options import AsJson, KeyFile, Method, PlanFile, Quiet, Rounds
 from fedcdh.errors import PendingAnswersError
 
 
@@ -20,6 +20,10 @@ def request_command(
         list[Path], typer.Argument(help="One summary of every client: files, patterns, folders.", metavar="SUMMARY...")
     ],
     answers: Annotated[Path, typer.Option(help="Folder of requests and answers.", metavar="FOLDER")],
+    method: Annotated[Method, typer.Option(help="Search method, as for discover.", metavar="METHOD")] = "auto",
+    rounds: Annotated[
+        Rounds, typer.Option(help="What sites are asked: residuals or adaptive.", metavar="ROUNDS")
+    ] = "auto",
     alpha: Annotated[
         float | None,
         typer.Option(
@@ -52,25 +56,28 @@ def request_command(
 
     out = Output(quiet, as_json)
     study, _ = read_study(plan)
-    messages, _ = SummaryReader(study).read_all(expand_paths(summaries, SUMMARY_PATTERN), out)
+    reader = SummaryReader(study)
+    messages, _ = reader.read_all(expand_paths(summaries, SUMMARY_PATTERN), out)
     cohort = admit_summaries([message.summary for message in messages], study.plan)
-    source = AnswersFolder(answers, study, cohort, load_signing_key(key, out), out)
+    uncontrolled = frozenset(client for _, client in reader.uncontrolled)
+    source = AnswersFolder(answers, study, cohort, load_signing_key(key, out), out, uncontrolled)
     try:
         discover_from(
             cohort,
             study.plan,
-            method="constraint",
+            method=method,
             alpha=alpha,
             knowledge=study.knowledge,
             max_conditioning_size=max_conditioning_size,
             source=source,
+            rounds=rounds,
         )
     except PendingAnswersError as pending:
         out.say(str(pending))
         out.result({"more": True})
         return
-    out.say(
-        "All questions are answered. Find the graph with: "
-        f"fedcdh discover {plan} ... --method constraint --answers {answers}"
+    chosen = "".join(
+        f" --{name} {value}" for name, value in (("method", method), ("rounds", rounds)) if value != "auto"
     )
+    out.say(f"All questions are answered. Find the graph with: fedcdh discover {plan} ...{chosen} --ask {answers}")
     out.result({"more": False})

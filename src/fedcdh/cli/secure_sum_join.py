@@ -34,6 +34,8 @@ from fedcdh.errors import SecureAggregationError, SettingsError, SignatureError
 if TYPE_CHECKING:
     from fedcdh.cli._site_setup import SiteSetup
     from fedcdh.data.readers import TableFiles
+    from fedcdh.privacy.secure_aggregation.client import ResidualPart
+    from fedcdh.privacy.secure_aggregation.messages import SecAggTerms
     from fedcdh.summaries.summary import Summary
 
 ANSWER_SUFFIXES = {
@@ -87,7 +89,8 @@ def join_command(
 ) -> None:
     """Answer one round of a secure sum at a site.
 
-    The coordinator learns the sum of all sites' summaries and no single one. Send back the one file that is written.
+    The coordinator learns the sum of all sites' summaries, or of their answers to a request, and no single one. Send
+    back the one file that is written.
 
     For example:
 
@@ -97,7 +100,8 @@ def join_command(
     """
     from fedcdh.cli._outputs import check_replaceable, default_file_name, refuse_input_as_output
     from fedcdh.cli._site_setup import SiteOptions, set_up_site
-    from fedcdh.privacy.secure_aggregation.client_state import ClientStateFile
+    from fedcdh.privacy.secure_aggregation.client import ResidualPart
+    from fedcdh.privacy.secure_aggregation.client_states import ClientStates
     from fedcdh.privacy.secure_aggregation.messages import SecAggTerms
 
     out = Output(quiet, as_json)
@@ -108,7 +112,8 @@ def join_command(
             "--key."
         )
     asked = _read_round(request, site)
-    memory = ClientStateFile(state or Path(STATE_FILE_NAME.format(default_file_name(client, ".json"))))
+    states = ClientStates(state or Path(STATE_FILE_NAME.format(default_file_name(client, ".json"))))
+    memory = states.find(site.study, client, asked)
     target = output or default_file_name(client, f".{ANSWER_SUFFIXES[asked.kind]}")
 
     def open_rows(progress: Any) -> TableFiles:
@@ -122,9 +127,11 @@ def join_command(
     refuse_input_as_output(target, [plan, request])
     check_replaceable(target, "masking")
     if isinstance(asked, SecAggTerms):
-        site.gate.check_secure_sum_state(site.study.plan, client, memory.path)
+        states.check_terms(site.study, client, asked, site.gate)
     summarize = _summarizer(out, site, client, open_rows, max_missing_share, workers)
-    _answer_round(out, site, client, asked, memory, summarize, target)
+    provide = _answerer(out, site, client, open_rows)
+    residuals = ResidualPart(states.of_summaries.read(site.study, client), provide)
+    _answer_round(out, site, client, asked, memory, summarize, residuals, target)
 
 
 def _read_round(request: Path, site: SiteSetup) -> Any:
@@ -166,6 +173,29 @@ def _summarizer(
     return summarize
 
 
+def _answerer(
+    out: Output, site: SiteSetup, client: str, open_rows: Callable[[Any], TableFiles]
+) -> Callable[[SecAggTerms], tuple[Any, bool]]:
+    """Return the function that answers the request in the terms, called only in the round that needs it."""
+    from fedcdh.cli._site_settings import announcing_ledger
+    from fedcdh.privacy.ledger.gate import spent_round_budget
+    from fedcdh.privacy.releases import ReleaseContext, release_answer
+
+    def answer(terms: SecAggTerms) -> tuple[Any, bool]:
+        assert terms.residuals is not None
+        plan = site.study.plan
+        spent = spent_round_budget(site.gate.ledger.entries(), plan)
+        context = ReleaseContext(client, site.policy, site.own_names, site.gate)
+        with announcing_ledger(site.gate, out), out.progress("secure-sum") as advance:
+            answers, total = release_answer(
+                open_rows(advance), plan, context, terms.residuals, spent, masked_with=terms.threshold - 1
+            )
+        out.say(f"{total.rounds} of {plan.max_rounds} rounds and {total.bytes} of {plan.max_bytes} bytes are used up.")
+        return answers, site.policy.disclosure_control
+
+    return answer
+
+
 def _answer_round(
     out: Output,
     site: SiteSetup,
@@ -173,6 +203,7 @@ def _answer_round(
     asked: Any,
     memory: Any,
     summarize: Callable[[], tuple[Summary, bool]],
+    residuals: ResidualPart,
     target: Path,
 ) -> None:
     """Compute the answer, write it, and say what to do next."""
@@ -181,7 +212,8 @@ def _answer_round(
     from fedcdh.privacy.secure_aggregation.messages import UnmaskingShares, hash_study
 
     assert site.signing is not None
-    reply = memory.answer(SecAggClient(site.study, client, site.signing), asked, summarize)
+    member = SecAggClient(site.study, client, site.signing, residuals=residuals)
+    reply = memory.answer(member, asked, summarize)
     write_atomically(target, reply.to_bytes())
     _explain_round(out, asked, hash_study(site.study))
     out.say(f"Wrote {target} ({len(reply.to_bytes())} bytes). Send it to the coordinator.")
@@ -196,7 +228,12 @@ def _explain_round(out: Output, asked: Any, plan_file: str) -> None:
     """Say what this round is about, and what people should compare over another channel than the coordinator's."""
     from fedcdh.privacy.secure_aggregation.messages import Roster, SecAggTerms, SurvivorList
 
-    if isinstance(asked, SecAggTerms):
+    if isinstance(asked, SecAggTerms) and asked.residuals is not None:
+        out.say(
+            f"This site agrees to add its answers about the residuals of {len(asked.residuals.queries)} regressions to "
+            f"a secure sum that {asked.threshold} sites must help to open. The coordinator will learn the sum.",
+        )
+    elif isinstance(asked, SecAggTerms):
         groups = sorted(set(asked.groups.values()))
         known = f"every group ({', '.join(groups)})" if groups else "every site"
         out.say(

@@ -12,11 +12,14 @@ import typer
 from fedcdh.cli._console import Output
 from fedcdh.cli._errors import report_errors
 from fedcdh.cli._options import AsJson, KeyFile, PlanFile, Quiet, parse_pairs
-from fedcdh.errors import SecureAggregationError
+from fedcdh.errors import SecureAggregationError, SummaryFormatError
 
 if TYPE_CHECKING:
-    from fedcdh.privacy.secure_aggregation.messages import SecAggRequest
+    from fedcdh.messages.aggregate_file import AggregateMessage
+    from fedcdh.messages.study_file import Study
+    from fedcdh.privacy.secure_aggregation.messages import SecAggRequest, SecAggTerms
     from fedcdh.privacy.secure_aggregation.session import ReplyCheck, ReplyT, SessionFolder
+    from fedcdh.summaries.residuals import ResidualRequest
 
 
 class WaitingForAnswers(Exception):  # noqa: N818 (not an error: the coordinator waits, as it should)
@@ -46,6 +49,13 @@ def run_command(
     attempt: Annotated[
         int, typer.Option(min=1, help="Number of this attempt, in a folder of its own.", metavar="N")
     ] = 1,
+    request: Annotated[
+        Path | None,
+        typer.Option(help="Add the sites' answers to this request instead, see fedcdh discover --ask.", metavar="FILE"),
+    ] = None,
+    after: Annotated[
+        Path, typer.Option(help="Sum of the summaries, after which --request may be asked.", metavar="FILE")
+    ] = Path("study.aggregate"),
     go_on: Annotated[bool, typer.Option("--go-on", help="Continue without sites that have not answered.")] = False,
     key: KeyFile = None,
     quiet: Quiet = False,
@@ -54,7 +64,8 @@ def run_command(
     """Write the next round of a secure sum, and in the end the sum.
 
     The coordinator learns the sum of all summaries and no single one. Run this command again whenever answers have
-    come into the folder. Sites answer with `fedcdh secure-sum join`.
+    come into the folder. Sites answer with `fedcdh secure-sum join`. With --request, the answers of the sites to a
+    request of `fedcdh discover --ask` are added, after the sum of their summaries.
 
     For example:
 
@@ -72,17 +83,17 @@ def run_command(
     out = Output(quiet, as_json)
     study, _ = read_study(plan)
     groups = parse_pairs(group, "--group", "CLIENT=GROUP")
-    terms = SecAggTerms.of(study, threshold=threshold, groups=groups, attempt=attempt)
-    check_replaceable(output, "aggregate")
     signing = load_signing_key(key, out)
     session = SessionFolder(folder, study, signing)
-    before = session.request(SecAggTerms)
-    if before is not None and before != terms and (threshold is not None or groups or attempt > 1):
-        raise SecureAggregationError(
-            f"{folder} holds a secure sum with other settings. Choose another folder for another attempt."
-        )
+    transport = _FileTransport(session, out, go_on, complete=request is not None)
     try:
-        message = run_session(study, terms, _FileTransport(session, out, go_on))
+        if request is not None:
+            _add_answers(out, transport, _read_request(request, study), _read_masked_sum(after, study, out), attempt)
+            return
+        terms = SecAggTerms.of(study, threshold=threshold, groups=groups, attempt=attempt)
+        check_replaceable(output, "aggregate")
+        _check_settings(session, terms, changed=threshold is not None or bool(groups) or attempt > 1)
+        message = run_session(study, terms, transport)
     except WaitingForAnswers as waiting:
         out.say(str(waiting))
         out.result({"more": True})
@@ -98,6 +109,72 @@ def run_command(
     out.result({"more": False, "clients": total.clients, "rows": total.rows, "files": list(map(str, written))})
 
 
+def _check_settings(session: SessionFolder, terms: SecAggTerms, *, changed: bool) -> None:
+    """Refuse to go on with a session that has other settings than those of the command."""
+    from fedcdh.privacy.secure_aggregation.messages import SecAggTerms
+
+    before = session.request(SecAggTerms)
+    if before is not None and before != terms and changed:
+        raise SecureAggregationError(
+            f"{session.folder} holds a secure sum with other settings. Choose another folder for another attempt."
+        )
+
+
+def _read_request(path: Path, study: Study) -> ResidualRequest:
+    """Return the request about residuals in a file."""
+    from fedcdh._io.storage import read_regular_file
+    from fedcdh.cli._inputs import naming_file
+    from fedcdh.messages.round_files import MAX_TEXT_BYTES, request_from_json
+    from fedcdh.summaries.residuals import ResidualRequest
+
+    content = read_regular_file(path, MAX_TEXT_BYTES, "a request", refuse=SummaryFormatError)
+    with naming_file(path):
+        request = request_from_json(content, study.plan)
+    if not isinstance(request, ResidualRequest):
+        raise SecureAggregationError(
+            f"{path} asks for joint features. Expected a request about residuals, the only ones whose answers are "
+            "added under masks. Name another file."
+        )
+    return request
+
+
+def _read_masked_sum(path: Path, study: Study, out: Output) -> AggregateMessage:
+    """Return the secure sum of the summaries."""
+    from fedcdh.cli._summaries import read_aggregate
+
+    message = read_aggregate(path, study, out)
+    if message is None or not message.masked:
+        raise SecureAggregationError(
+            f"{path} is no secure sum. Expected the secure sum of the summaries, after which its sites answer under "
+            "masks. Name it with --after."
+        )
+    return message
+
+
+def _add_answers(
+    out: Output, transport: _FileTransport, request: ResidualRequest, known: AggregateMessage, attempt: int
+) -> None:
+    """Write the next round of a sum of answers, and in the end say that the sum is there."""
+    from fedcdh.federation.masked_rounds import check_summed_rows
+    from fedcdh.privacy.secure_aggregation.messages import SecAggTerms
+    from fedcdh.privacy.secure_aggregation.session import run_answer_session
+
+    study = transport.folder.study
+    terms = SecAggTerms.of(study, threshold=known.threshold, attempt=attempt, request=request)
+    _check_settings(transport.folder, terms, changed=attempt > 1)
+    found = run_answer_session(study, terms, transport, known.aggregate.total.clients)
+    check_summed_rows(found, known.aggregate, request)
+    for client in found.without_disclosure_control:
+        out.warn(f"{client} took part without disclosure control")
+    rows = found.answers[0].rows
+    out.say(
+        f"The sum of the answers to request {request.number} is of {', '.join(found.clients)}: {rows} rows. It is in "
+        f"{transport.folder.folder}.",
+        "Next: run fedcdh discover --ask again.",
+    )
+    out.result({"more": False, "clients": found.clients, "rows": rows, "files": []})
+
+
 @dataclass(frozen=True)
 class _FileTransport:
     """A transport that takes answers from files, and waits until they have come."""
@@ -105,6 +182,7 @@ class _FileTransport:
     folder: SessionFolder
     out: Output
     go_on: bool  # without those who are missing; not in a round that has only just begun
+    complete: bool = False  # whether there is no sum without one of the sites
     new: list[str] = field(default_factory=list)
 
     def announce(self, path: Path) -> None:
@@ -116,13 +194,16 @@ class _FileTransport:
         self, kind: type[ReplyT], request: SecAggRequest, clients: Collection[str], check: ReplyCheck
     ) -> dict[str, ReplyT]:
         """Return the answers in the folder; raise WaitingForAnswers if some are missing."""
+        from fedcdh.privacy.secure_aggregation.messages import ConfirmedSurvivors, SurvivorList
         from fedcdh.privacy.secure_aggregation.session import REQUEST_FILE_NAMES
 
         found = self.folder.replies(kind, check)
         if (missing := [client for client in clients if client not in found]) and (self.new or not self.go_on):
             path = self.folder.folder / REQUEST_FILE_NAMES[type(request)]
+            with_all = self.complete and not isinstance(request, SurvivorList | ConfirmedSurvivors)
+            option = "there is no sum of answers" if with_all else "with --go-on, it continues"
             raise WaitingForAnswers(
                 f"Answers of {', '.join(missing)} to {path} are missing. Put them into {self.folder.folder} and run "
-                "this command again; with --go-on, it continues without them."
+                f"this command again; {option} without them."
             )
         return {client: answer for client, answer in found.items() if client in clients}

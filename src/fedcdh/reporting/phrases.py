@@ -28,6 +28,10 @@ ORIENTATION_REASONS = {
         "shape of the mechanism",
         "The curvature of the relation is explained clearly better in this direction than in the reverse.",
     ),
+    "noise": (
+        "shape of the noise",
+        "Noise of any shape explains the data clearly better in this direction than in the reverse.",
+    ),
     "independent-change": (
         "independent change",
         "Across sites, cause and mechanism change independently of each other in this direction, and less so in the "

@@ -11,9 +11,18 @@ _METHOD_TEXTS = {
     "evidence": (
         "From these sums, the marginal likelihood of every variable given candidate causes was computed, with "
         "mechanisms that are the same at all sites and mechanisms that differ between sites as competing models. The "
-        "directed acyclic graph with the highest marginal likelihood was sought. Reported are the arrows that all "
-        "graphs of its Markov equivalence class share, and those whose direction follows from the shape of mechanisms "
-        "or from their independent change across sites; all other links are reported without direction."
+        "directed acyclic graphs with the highest marginal likelihood under Gaussian noise were sought, with linear "
+        "and with nonlinear mechanisms, and the graph of conditional independence tests. Reported are the links that "
+        "two of the three have, and the directions on which they do not contradict each other; all other links are "
+        "reported without direction."
+    ),
+    "evidence with residuals": (
+        "From these sums, the marginal likelihood of every variable given candidate causes was computed, with "
+        "mechanisms that are the same at all sites and mechanisms that differ between sites as competing models, and "
+        "with noise of any shape and size. The directed acyclic graph with the highest marginal likelihood was sought. "
+        "Reported are the arrows that all graphs of its Markov equivalence class share, and those whose direction "
+        "follows from the noise, from the shape of mechanisms or from their independent change across sites; all "
+        "other links are reported without direction."
     ),
     "constraint": (
         "Conditional independence given the site was tested by regressions computed from these sums, at significance "
@@ -52,10 +61,9 @@ def methods_paragraph(document: Mapping[str, Any]) -> str:
         f"{describe_sites(clients)} ({rows:,} complete rows) with {to_plain_name(document['software'])}, method "
         f"“{to_plain_name(settings['method'])}”.",
         _missing_rows_sentence(clients),
-        "Data stayed at the sites: each site sent one message with sums of products of features of its variables "
-        "(no single rows), and all results were computed from these sums.",
+        _message_sentence(settings),
         _disclosure_sentence(document.get("without_disclosure_control", ())),
-        _METHOD_TEXTS.get(settings["method"], "").format(alpha=f"{settings['alpha']:g}"),
+        _METHOD_TEXTS.get(_method_name(settings), "").format(alpha=f"{settings['alpha']:g}"),
         _limit_sentence(settings),
         _knowledge_sentence(settings["knowledge"]),
         _result_sentence(document),
@@ -110,3 +118,25 @@ def _result_sentence(document: Mapping[str, Any]) -> str:
     if len(document["clients"]) < 2:
         return text + "."
     return text + f"; mechanisms that differ between sites: {join_names(document['changing']) or 'none found'}."
+
+
+def _asks_residuals(settings: Mapping[str, Any]) -> bool:
+    return bool(settings.get("rounds", "one") != "one")
+
+
+def _method_name(settings: Mapping[str, Any]) -> str:
+    """Return the name under which the text of a method is found."""
+    named = settings["method"] == "evidence" and _asks_residuals(settings)
+    return "evidence with residuals" if named else str(settings["method"])
+
+
+def _message_sentence(settings: Mapping[str, Any]) -> str:
+    further = (
+        ", and in further messages rounded sums of bounded functions of the residuals of regressions"
+        if _asks_residuals(settings)
+        else ""
+    )
+    return (
+        "Data stayed at the sites: each site sent one message with sums of products of features of its variables"
+        f"{further} (no single rows), and all results were computed from these sums."
+    )
