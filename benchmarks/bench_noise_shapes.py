@@ -1,8 +1,9 @@
 """Directions under noise of any shape, engine by engine: python -m benchmarks.bench_noise_shapes --help
 
 Counts true edges whose arrow is right, reversed, open or missed, edges that are not there, and mechanisms that are
-said to differ but do not. Choose settings on seeds below 1000; report on others. Programs that take rows get the rows
-of all clients. PC, CD-NOD, GES and BOSS need `pip install 'fedcdh[experiments]'`, LiNGAM needs `pip install lingam`.
+said to differ but do not. For our methods it also prints the mean number of sums and rounds after the summary. Choose
+settings on seeds below 1000; report on others. Programs that take rows get the rows of all clients. PC, CD-NOD, GES and
+BOSS need `pip install 'fedcdh[experiments]'`, LiNGAM needs `pip install 'fedcdh[peers]'`.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ def judge(study: GridStudy, found: Found) -> Counter[str]:
     for tail, head in study.arrows:
         counts[_outcome(tail, head, found)] += 1
     counts["extra"] = sum(pair not in true_pairs for pair in _pairs(found))
+    counts["sums"], counts["rounds"] = found.sums, found.rounds
     counts["constant"] = len(study.names) - len(study.changing)
     counts["changing"] = len(study.changing)
     if found.changing is not None:
@@ -78,13 +80,14 @@ def figures(counts: Counter[str]) -> str:
     return (
         f"{counts['right']:6d}{counts['reversed']:6d}{counts['open']:6d}{counts['missed']:7d}{counts['extra']:6d}"
         f"{100 * share:9.0f} %{skeleton:9.2f}{direction:9.2f}"
-        f"{counts['false change']:8d} of {counts['constant']}"
+        f"{counts['false change']:8d} of {counts['constant']:<4d}"
+        f"{counts['sums'] / max(1, counts['studies']):7.0f}{counts['rounds'] / max(1, counts['studies']):8.1f}"
     )
 
 
 HEADING = (
     f"{'':36}{'right':>6}{'rev.':>6}{'open':>6}{'missed':>7}{'extra':>6}{'reversed':>11}{'skel F1':>9}{'dir F1':>9}"
-    f"{'false changes':>15}"
+    f"{'false changes':>15}{'sums':>8}{'rounds':>8}"
 )
 
 
@@ -117,11 +120,11 @@ def main() -> None:
     parser.add_argument("--cells", default="", help="parts of names of cells, separated by semicolons (default: all)")
     parser.add_argument("--sizes", default="10 x 100,5 x 400", help="clients x rows (default: 10 x 100,5 x 400)")
     parser.add_argument("--special", action="store_true", help="the special cases instead of the grid")
-    parser.add_argument("--programs", default="evidence,constraint,oracle class", help=", ".join(PROGRAMS))
+    parser.add_argument("--programs", default="evidence;constraint;oracle class", help="; ".join(PROGRAMS))
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     first, last = map(int, options.seeds.split(":"))
-    programs = tuple(options.programs.split(","))
+    programs = tuple(name.strip() for name in options.programs.split(";"))
     cells = special_cells() if options.special else grid(tuple(options.sizes.split(",")))
     wanted = [part.strip() for part in options.cells.split(";")]
     cells = [cell for cell in cells if any(part in str(cell) for part in wanted)]

@@ -27,12 +27,14 @@ MIN_WEIGHT = 0.1
 
 @dataclass(frozen=True)
 class Found:
-    """The graph of one program, and for our engines the reason and the log Bayes factor of each arrow."""
+    """The graph of one program, and for our engines the reason of each arrow and the cost of further messages."""
 
     arrows: frozenset[Arrow]
     lines: frozenset[frozenset[str]] = frozenset()
     changing: frozenset[str] | None = None
     reasons: Mapping[Arrow, tuple[str, float | None]] = field(default_factory=dict)
+    sums: int = 0  # that a client sends after its summary
+    rounds: int = 0
 
 
 def run_ours(study: GridStudy, **settings: Any) -> Found:
@@ -42,7 +44,9 @@ def run_ours(study: GridStudy, **settings: Any) -> Found:
         for edge in result.edges()
         if edge.mark == "→" and DOMAIN not in (edge.source, edge.target)
     }
-    return Found(result.graph.arrows, result.graph.lines, result.changing, reasons)
+    asked = result.search_result.residuals
+    cost = (asked.entries, asked.rounds) if asked else (0, 0)
+    return Found(result.graph.arrows, result.graph.lines, result.changing, reasons, *cost)
 
 
 def oracle_class(study: GridStudy) -> Found:
@@ -98,7 +102,9 @@ def score_search(study: GridStudy, module: str, function: str) -> Found:
 
 PROGRAMS: Mapping[str, Callable[[GridStudy], Found]] = {
     "evidence": partial(run_ours, method="evidence"),
+    "evidence, one message": partial(run_ours, method="evidence", rounds="one"),
     "constraint": partial(run_ours, method="constraint"),
+    "constraint, one message": partial(run_ours, method="constraint", rounds="one"),
     "paper": partial(run_ours, method="paper"),
     "oracle class": oracle_class,
     "DirectLiNGAM": partial(direct_lingam, scaled=False),
