@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -12,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fedcdh
-from fedcdh.discovery.api import discover
+from fedcdh.discovery.api import MAX_BYTES, MAX_ROUNDS, discover
 from fedcdh.discovery.methods import METHODS
 from fedcdh.evaluation.simulation import simulate
 from fedcdh.protocols import DOMAIN
+from fedcdh.summaries.joint import LocalAnswerSource
 
 NAMES = sorted(METHODS)
 
@@ -70,8 +73,10 @@ def test_discover_is_its_steps_in_the_open(method):
     plan = fedcdh.StudyPlan.from_profiles(
         [fedcdh.profile(table, client) for client, table in TABLES.items()], family=family
     )
+    plan = replace(plan, max_rounds=MAX_ROUNDS, max_bytes=MAX_BYTES)
     summaries = [fedcdh.summarize(table, plan, client) for client, table in TABLES.items()]
-    result = fedcdh.discover_from(summaries, fedcdh.StudyPlan.from_json(plan.to_json()), method=method)
+    source = LocalAnswerSource(TABLES, plan, fedcdh.add_up(summaries, plan))
+    result = fedcdh.discover_from(summaries, fedcdh.StudyPlan.from_json(plan.to_json()), method=method, source=source)
     assert result.edges() == EXPECTED[method].edges()
 
 

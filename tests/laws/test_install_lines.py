@@ -53,6 +53,6 @@ def test_the_extra_brings_the_library(library, extra):
 def test_all_is_all_that_installs_side_by_side():
     (everything,) = EXTRAS["all"]
     named = set(NAMED.fullmatch(everything)[1].split(","))
-    apart = {"flower", "ray", "encrypted"}
+    apart = {"flower", "ray", "encrypted", "peers"}
     assert named | apart | {"cli", "report", "all", "dev", "docs", "release"} == set(EXTRAS)
     assert not named & apart

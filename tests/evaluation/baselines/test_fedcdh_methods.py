@@ -21,7 +21,7 @@ from fedcdh.summaries.plan import StudyPlan
 @pytest.mark.parametrize("engine", ["evidence", "constraint", "paper"])
 def test_ours_is_discover(engine):
     study = simulate("general", variables=5, clients=4, rows=70, seed=8)
-    result = fedcdh.discover(dict(study.tables), names=study.names, method=engine, seed=8)
+    result = fedcdh.discover(dict(study.tables), names=study.names, method=engine, seed=8, rounds="one")
     found = BASELINES[f"fedcdh-{engine}"](study.tables, study.names, 8)
     assert found.augmented == result.augmented
     assert found.graph == result.graph
@@ -48,7 +48,16 @@ def test_ours_reads_codes_as_labels():
     study = simulate(variables=3, clients=3, rows=80, seed=2)
     tables = {client: np.column_stack([table[:, :2], table[:, 2] > 0]) for client, table in study.tables.items()}
     kinds = {study.names[2]: "categorical"}
-    result = fedcdh.discover(tables, names=study.names, kinds=kinds)
+    result = fedcdh.discover(tables, names=study.names, kinds=kinds, rounds="one")
     found = run_fedcdh(tables, study.names, kinds=kinds)
     assert found.augmented == result.augmented
     assert found.traffic != run_fedcdh(tables, study.names).traffic
+
+
+@pytest.mark.parametrize("engine", ["evidence", "constraint"])
+def test_ours_asks_about_residuals_as_discover_does(engine):
+    study = simulate("linear", variables=4, clients=3, rows=200, seed=3)
+    result = fedcdh.discover(dict(study.tables), names=study.names, method=engine, rounds="residuals")
+    found = run_fedcdh(study.tables, study.names, method=engine, rounds="residuals")
+    assert found.augmented == result.augmented
+    assert found.traffic.bytes_up > run_fedcdh(study.tables, study.names, method=engine).traffic.bytes_up
