@@ -201,3 +201,12 @@ class SummedSource(LocalAnswerSource):
             query.question for request in self.requests if request.number < self.failed for query in request.queries
         }
         return tuple(query for query in queries if query.question in answered)
+
+
+def unequal_sites(noise: str = "exponential", rows: int = 300) -> studies.Tables:
+    """x → y at three clients, of which the last has an x four times as large."""
+    found = {}
+    for number, times in enumerate((1.0, 1.0, 4.0)):
+        table = linear_pair(noise, 10 + number, rows)
+        found[f"site{number}"] = {"x": times * table["x"], "y": table["y"] + (times - 1) * 0.75 * table["x"]}
+    return found

@@ -14,7 +14,7 @@ from typing import Protocol
 from fedcdh.discovery.settings import Settings
 from fedcdh.errors import SettingsError
 from fedcdh.graphs.partial_graph import Pair, PartialGraph
-from fedcdh.inference.evidence.residual_score import ResidualRecord
+from fedcdh.inference.evidence.residual_record import ResidualRecord
 from fedcdh.protocols import DOMAIN, IndependenceTest, IndependentChange, Progress
 from fedcdh.search.colliders import ColliderRule
 from fedcdh.search.conditioning_sets import CachedTest, with_progress

@@ -9,7 +9,7 @@ from residual_studies import linear_pair, score_of, split_rows
 
 from fedcdh.errors import SettingsError
 from fedcdh.inference.evidence.recorded_answers import RecordedAnswers
-from fedcdh.inference.evidence.residual_score import add_clients
+from fedcdh.inference.evidence.residual_record import add_clients
 from fedcdh.protocols import DOMAIN, Family
 from fedcdh.summaries.joint import JointRequest
 from fedcdh.summaries.residuals import ResidualRequest

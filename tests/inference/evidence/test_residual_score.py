@@ -15,22 +15,14 @@ from residual_studies import (
     plan_of,
     score_of,
     split_rows,
+    unequal_sites,
     unlogged_pair,
     varying_size_pair,
 )
 
-from fedcdh.inference.evidence.noise_shape import ShapeMoments, shape_evidence
-from fedcdh.inference.evidence.residual_score import (
-    NOT_ASKED,
-    AskedForm,
-    ResidualRecord,
-    add_clients,
-    noise_factors,
-    shape_factors,
-)
+from fedcdh.inference.evidence.residual_factors import NOT_ASKED
+from fedcdh.inference.evidence.residual_record import ResidualRecord, add_clients
 from fedcdh.protocols import DOMAIN, Family, LocalScore
-from fedcdh.summaries.encoder import GRID
-from fedcdh.summaries.residuals.functions import SHAPE_FUNCTIONS, shape_bounds
 from fedcdh.summaries.residuals.request import ResidualSums
 from fedcdh.summaries.residuals.rounding import rounding_steps
 
@@ -119,55 +111,14 @@ def test_the_order_of_clients_and_families_changes_no_digit():
 # Clients that do not answer
 
 
-def unequal(noise: str = "exponential", rows: int = 300) -> studies.Tables:
-    """x → y at three clients, of which the last has an x four times as large."""
-    found = {}
-    for number, times in enumerate((1.0, 1.0, 4.0)):
-        table = linear_pair(noise, 10 + number, rows)
-        found[f"site{number}"] = {"x": times * table["x"], "y": table["y"] + (times - 1) * 0.75 * table["x"]}
-    return found
-
-
 def test_the_scores_of_others_do_not_depend_on_the_size_of_a_silent_client():
     """Residuals of those who answer are smaller than one deviation then. That is no evidence of their shape."""
-    heard, silent = score_of(unequal()), score_of(unequal(), silent=["site2"])
+    heard, silent = score_of(unequal_sites()), score_of(unequal_sites(), silent=["site2"])
     assert lead(heard) > 10
     assert lead(silent) > 10
-    normal = score_of(unequal("normal"), silent=["site2"])
+    normal = score_of(unequal_sites("normal"), silent=["site2"])
     for family, value, plain in zip(PAIR, normal(PAIR), normal.gaussian(PAIR), strict=True):
         assert abs(value - plain) < 25, family
-
-
-def test_mean_squares_are_those_of_the_rows():
-    tables = unequal()
-    score = score_of(tables)
-    score(PAIR)
-    for query, answers in score.record.answers.items():
-        if query.about != "shape" or query.size or query.scored or sum(query.widths) != len(query.parents):
-            continue
-        pooled = studies.pooled_table(tables)
-        for client, answer in answers.items():
-            z = (tables[client][query.node] - pooled[query.node].mean()) / pooled[query.node].std()
-            for parent, weight in zip(query.parents, query.weights, strict=True):
-                z = z - weight * (tables[client][parent] - pooled[parent].mean()) / pooled[parent].std()
-            assert answer.mean_square == pytest.approx(((z / query.deviation) ** 2).mean(), rel=1e-3)
-        assert add_clients(answers).mean_square == pytest.approx(1.0, rel=1e-3)
-
-
-def test_answers_of_different_numbers_of_rows_are_weighed_by_their_own():
-    """A client may answer about constant size, and be silent when asked about varying size."""
-    score = score_of(split_rows(varying_size_pair(0), 2))
-    score([X_TO_Y])
-    form = score.record.families[X_TO_Y][0]
-    plain, sized = (add_clients(score.record.answers[query]) for query in (form.plain, form.sized))
-    only = score.record.answers[form.plain]["site0"]
-    weigh = lambda *answers: dict(zip((one.query for one in answers), shape_factors(answers), strict=True))  # noqa: E731
-    (mixed,) = noise_factors([form], weigh(only, sized))
-    means = only.sums[:SHAPE_FUNCTIONS] / (GRID * only.rows) * shape_bounds()
-    (alone,) = shape_evidence(ShapeMoments(means[None], np.array([only.mean_square]), np.array([float(only.rows)])))
-    (both,) = noise_factors([form], weigh(plain, sized))
-    assert noise_factors([form], weigh(only)) == pytest.approx([alone])
-    assert mixed == pytest.approx(both, abs=10)  # the size decides, and its answer is the same
 
 
 # Variables without a density
@@ -262,13 +213,3 @@ def test_all_families_of_a_call_share_at_most_two_rounds():
     assert len(score.source.requests) == 2
     score(PAIR)
     assert len(score.source.requests) == 2
-
-
-def test_factors_without_answers():
-    score = score_of(split_rows(varying_size_pair(0), 1))
-    score([X_TO_Y])
-    form = score.record.families[X_TO_Y][0]
-    assert noise_factors([form, AskedForm(curved=False, scored=False)], {}) == [NOT_ASKED, 0.0]
-    assert str(ResidualRecord({}, {}, rounds=1, entries=0, left_out=2)).endswith(
-        "2 further regressions were beyond the limits"
-    )

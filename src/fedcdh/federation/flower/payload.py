@@ -12,7 +12,8 @@ with optional_import("Flower", extra="flower"):
 
 
 RECORD_NAME = "fedcdh"
-_UNREACHABLE_CODES = (3, 4, 5)  # flwr's ErrorCode: message unavailable, reply unavailable, node unavailable
+# flwr's ErrorCode: message unavailable, reply unavailable, node unavailable, app no longer responding
+_TRANSIENT_CODES = (3, 4, 5, 8)
 
 
 def to_record(content: bytes) -> RecordDict:
@@ -20,9 +21,9 @@ def to_record(content: bytes) -> RecordDict:
     return RecordDict({RECORD_NAME: ArrayRecord({RECORD_NAME: Array("uint8", (len(content),), RECORD_NAME, content)})})
 
 
-def is_unreachable(reply: Message) -> bool:
-    """Return whether Flower did not reach the node, as opposed to an app that failed there."""
-    return reply.has_error() and reply.error.code in _UNREACHABLE_CODES
+def is_transient(reply: Message) -> bool:
+    """Return whether the node was unreachable or its app stopped responding, as opposed to an app that failed."""
+    return reply.has_error() and reply.error.code in _TRANSIENT_CODES
 
 
 def read_payload(message: Message) -> bytes | None:

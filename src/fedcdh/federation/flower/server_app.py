@@ -16,7 +16,7 @@ from fedcdh._runtime.optional_imports import optional_import
 from fedcdh.errors import PlanError, SettingsError, SignatureError
 from fedcdh.federation.coordinator import conduct_study
 from fedcdh.federation.flower.app_folder import DEFAULTS
-from fedcdh.federation.flower.payload import is_unreachable, read_payload, to_record
+from fedcdh.federation.flower.payload import is_transient, read_payload, to_record
 from fedcdh.federation.planning.declaration import Declaration
 from fedcdh.federation.secure_sum import SecureSumOptions
 from fedcdh.federation.study_terms import StudyTerms
@@ -67,7 +67,9 @@ class FlowerTransport:
                 if reply.metadata.reply_to_message_id not in waiting:
                     continue
                 site = waiting.pop(reply.metadata.reply_to_message_id)
-                if not is_unreachable(reply) or tries[site] == MAX_RESENDS:
+                if reply.has_error():
+                    _LOG.warning("node %s: error %d, %s", site, reply.error.code, reply.error.reason)
+                if not is_transient(reply) or tries[site] == MAX_RESENDS:
                     yield site, read_payload(reply)
                 else:
                     resend[site] = now + self._poll * 2 ** tries[site]

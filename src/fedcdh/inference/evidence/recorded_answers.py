@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from fedcdh.errors import SettingsError
-from fedcdh.inference.evidence.residual_score import ResidualRecord
+from fedcdh.inference.evidence.residual_record import ResidualRecord
 from fedcdh.summaries.joint import JointRequest, JointSummary
 from fedcdh.summaries.residuals import Coordinates, ResidualQuery, ResidualRequest, ResidualSums
 

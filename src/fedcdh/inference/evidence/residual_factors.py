@@ -1,0 +1,80 @@
+"""Log Bayes factors of free shape and size of the noise, from the answers about residuals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from fedcdh.inference.evidence.noise_shape import ShapeMoments, shape_evidence
+from fedcdh.inference.evidence.residual_record import AskedForm
+from fedcdh.summaries.encoder import GRID
+from fedcdh.summaries.residuals import ResidualQuery, ResidualSums
+from fedcdh.summaries.residuals.functions import MAX_LARGE_RESIDUAL, MAX_LOG_SIZE, SHAPE_FUNCTIONS, shape_bounds
+
+SIZE_PRICE = 5.0
+"""Log prior odds against a size of the noise that depends on the parents."""
+NOT_ASKED = float("-inf")
+"""Score of a family about which the clients could not be asked."""
+_MIN_VARIANCE = 1e-6
+
+
+def noise_factors(forms: Sequence[AskedForm], factors: Mapping[ResidualQuery, float]) -> list[float]:
+    """Return the log Bayes factor of free shape and size against normal noise of constant size, for every form.
+
+    Parameters
+    ----------
+    forms : sequence of AskedForm
+        The queries about each form.
+    factors : mapping from ResidualQuery to float
+        The `shape_factors` of the answers.
+
+    Returns
+    -------
+    list of float
+        0 for a form without a density, `NOT_ASKED` for a form without an answer.
+
+    Examples
+    --------
+    >>> noise_factors([AskedForm(curved=False, scored=False)], {})
+    [0.0]
+    """
+    found = []
+    for form in forms:
+        factor = 0.0 if form.plain is None else factors.get(form.plain, NOT_ASKED)
+        if form.sized is not None and form.sized in factors and factor != NOT_ASKED:
+            factor = float(np.logaddexp(factor, factors[form.sized] - SIZE_PRICE))
+        found.append(factor)
+    return found
+
+
+def shape_factors(answers: Sequence[ResidualSums]) -> list[float]:
+    """Return the log Bayes factors of shape and size in these answers against normal noise of constant size.
+
+    Parameters
+    ----------
+    answers : sequence of ResidualSums
+        Answers of all clients together, about shapes.
+
+    Returns
+    -------
+    list of float
+        One factor per answer.
+    """
+    if not answers:
+        return []
+    rows = np.array([one.rows for one in answers], dtype=np.float64)
+    means = np.array([one.sums[:SHAPE_FUNCTIONS] for one in answers]) / (GRID * rows[:, None]) * shape_bounds()
+    squares = np.array([1.0 if one.mean_square is None else one.mean_square for one in answers])
+    gains = np.zeros(len(answers))
+    for number, one in enumerate(answers):
+        if one.deviation is not None:  # residuals of other weights than the best: their variance is larger
+            growth = max(squares[number], _MIN_VARIANCE) * (one.deviation / one.query.deviation) ** 2
+            gains[number] = min(0.0, -one.rows / 2 * np.log(growth))
+        if one.query.size:
+            large, log_size = one.sums[SHAPE_FUNCTIONS:] / (GRID * one.rows)
+            constant, squares[number] = max(squares[number], _MIN_VARIANCE), large * MAX_LARGE_RESIDUAL**2
+            variance = max(squares[number] - means[number, 0] ** 2, _MIN_VARIANCE)
+            gains[number] -= one.rows / 2 * (np.log(variance / constant) + log_size * MAX_LOG_SIZE)
+            gains[number] -= (len(one.query.size) - 1) / 2 * np.log(one.rows)
+    return [float(value) for value in shape_evidence(ShapeMoments(means, squares, rows)) + gains]

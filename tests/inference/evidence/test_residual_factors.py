@@ -1,0 +1,39 @@
+"""Log Bayes factors of shape and size, from answers of clients."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from residual_studies import score_of, split_rows, varying_size_pair
+
+from fedcdh.inference.evidence.noise_shape import ShapeMoments, shape_evidence
+from fedcdh.inference.evidence.residual_factors import NOT_ASKED, noise_factors, shape_factors
+from fedcdh.inference.evidence.residual_record import AskedForm, add_clients
+from fedcdh.protocols import Family
+from fedcdh.summaries.encoder import GRID
+from fedcdh.summaries.residuals.functions import SHAPE_FUNCTIONS, shape_bounds
+
+X_TO_Y = Family("y", frozenset("x"))
+
+
+def test_answers_of_different_numbers_of_rows_are_weighed_by_their_own():
+    """A client may answer about constant size, and be silent when asked about varying size."""
+    score = score_of(split_rows(varying_size_pair(0), 2))
+    score([X_TO_Y])
+    form = score.record.families[X_TO_Y][0]
+    plain, sized = (add_clients(score.record.answers[query]) for query in (form.plain, form.sized))
+    only = score.record.answers[form.plain]["site0"]
+    weigh = lambda *answers: dict(zip((one.query for one in answers), shape_factors(answers), strict=True))  # noqa: E731
+    (mixed,) = noise_factors([form], weigh(only, sized))
+    means = only.sums[:SHAPE_FUNCTIONS] / (GRID * only.rows) * shape_bounds()
+    (alone,) = shape_evidence(ShapeMoments(means[None], np.array([only.mean_square]), np.array([float(only.rows)])))
+    (both,) = noise_factors([form], weigh(plain, sized))
+    assert noise_factors([form], weigh(only)) == pytest.approx([alone])
+    assert mixed == pytest.approx(both, abs=10)  # the size decides, and its answer is the same
+
+
+def test_factors_without_answers():
+    score = score_of(split_rows(varying_size_pair(0), 1))
+    score([X_TO_Y])
+    form = score.record.families[X_TO_Y][0]
+    assert noise_factors([form, AskedForm(curved=False, scored=False)], {}) == [NOT_ASKED, 0.0]
