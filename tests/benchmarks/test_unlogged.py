@@ -50,4 +50,5 @@ def test_it_prints_both_forms_of_every_program(capsys):
     printed = capsys.readouterr().out
     assert "constraint, logged" in printed
     assert "constraint, unlogged" in printed
-    assert "6 edges, seeds 0..0" in printed
+    for bends in ("mild", "clear"):
+        assert f"{bends} bends, 6 edges, seeds 0:1" in printed
