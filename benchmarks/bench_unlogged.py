@@ -1,8 +1,9 @@
 """A laboratory value that nobody logged, before and after: python -m benchmarks.bench_unlogged --help
 
-Three sites, six numbers and two labels, effects that bend mildly (many are linear, so that nothing tells their
-direction) or clearly, normal noise; two mechanisms differ between sites. One number is a laboratory value whose logarithm follows the model. It is given once logged and once as measured:
-exp(0.65 z), z being the standardised logarithm. The graph is the same, so every difference is due to the unit.
+Three sites, six numbers and two labels, normal noise; two mechanisms differ between sites. Effects bend mildly (many
+are linear, so that nothing tells their direction) or clearly. One number is a laboratory value whose logarithm follows
+the model. It is given once logged and once as measured: exp(0.65 z), z being the standardised logarithm. The graph is
+the same, so every difference is due to the unit.
 Choose settings on seeds below 1000; report on others.
 """
 
