@@ -3,8 +3,9 @@
 The summaries hold no residuals, so Gaussian noise has to be assumed. Where noise is skewed, the best nonlinear graph
 reverses arrows with great confidence; where mechanisms bend, the best linear graph does. Tests have little power, but
 are wrong less often. The three therefore vote. An edge is drawn if two of them have it. An arrow of the tests is drawn
-unless both graphs have its reverse. Where the tests leave the direction open, or there are none, both graphs have to
-have the arrow. All other edges stay open.
+if one of the other graphs has it. It is also drawn if both have the edge and one has the reverse: on the grid of noise
+shapes (seeds 100 to 105), the tests are right about such pairs 56 times in 68, but 19 times in 38 about pairs that both
+leave open. Without tests, both graphs have to have the arrow. All other edges stay open.
 """
 
 from __future__ import annotations
@@ -69,16 +70,22 @@ def _ranked_arrows(
     found = []
     for pair in pairs:
         for arrow in (sort_pair(pair), sort_pair(pair)[::-1]):
-            graphs, by_tests = _vote(curved, arrow) + _vote(linear, arrow), _vote(tests, arrow)
+            votes = [_vote(one, arrow) for one in (curved, linear)]
+            linked = all(pair in one.graph.skeleton for one in (curved, linear))
+            if tests is None:
+                drawn = min(votes) > 0
+            else:
+                votes.append(_vote(tests, arrow))
+                drawn = votes[-1] > 0 and (max(votes[:2]) > 0 or (linked and min(votes) < 0))
             of_domain = arrow[0] == DOMAIN
-            if of_domain or (by_tests > 0 and graphs > -2) or (by_tests == 0 and graphs == 2):
-                found.append((not of_domain, -graphs - by_tests, arrow))
+            if of_domain or drawn:
+                found.append((not of_domain, -sum(votes), arrow))
     return [arrow for *_, arrow in sorted(found)]
 
 
-def _vote(voter: Orientation | None, arrow: Arrow) -> int:
-    """Return 1 for an arrow that the voter has, -1 for its reverse, 0 for anything else or without a voter."""
-    return 0 if voter is None else (arrow in voter.graph.arrows) - (arrow[::-1] in voter.graph.arrows)
+def _vote(voter: Orientation, arrow: Arrow) -> int:
+    """Return 1 for an arrow that the voter has, -1 for its reverse, 0 for anything else."""
+    return (arrow in voter.graph.arrows) - (arrow[::-1] in voter.graph.arrows)
 
 
 def describe_open_directions(graph: PartialGraph, skewed: Sequence[str]) -> tuple[str, ...]:
