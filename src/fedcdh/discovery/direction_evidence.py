@@ -19,7 +19,7 @@ MIN_CHANGE_LOG_BAYES = 10.0
 """Log Bayes factor from which an edge is directed by mechanisms that change independently in one direction and not in
 the other. With few clients that is weak evidence, so the threshold is high. The rest is left to the paper's form of the
 principle."""
-MIN_RESIDUAL_LOG_BAYES = 10.0
+MIN_RESIDUAL_LOG_BAYES = 12.0
 """The same for residuals. Weaker arrows are right about as often as not in real data, where no model holds exactly
 (`benchmarks.bench_pairs`)."""
 
