@@ -78,6 +78,18 @@ def multi_group_lingam(study: GridStudy) -> Found:
     return _from_weights(study, np.mean(model.adjacency_matrices_, axis=0))
 
 
+def resit(study: GridStudy) -> Found:
+    """Run RESIT with additive cubic splines on the rows of all clients."""
+    import lingam
+    from sklearn.linear_model import LinearRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import SplineTransformer
+
+    model = lingam.RESIT(make_pipeline(SplineTransformer(n_knots=6), LinearRegression()))
+    model.fit(np.concatenate(list(study.matrices().values())))
+    return _from_weights(study, model.adjacency_matrix_)
+
+
 def _from_weights(study: GridStudy, weights: Any) -> Found:
     names = study.names
     return Found(
@@ -110,6 +122,7 @@ PROGRAMS: Mapping[str, Callable[[GridStudy], Found]] = {
     "DirectLiNGAM": partial(direct_lingam, scaled=False),
     "DirectLiNGAM, scaled per client": partial(direct_lingam, scaled=True),
     "MultiGroupDirectLiNGAM": multi_group_lingam,
+    "RESIT": resit,
     "PC": partial(from_rows, program=run_pc),
     "CD-NOD": partial(from_rows, program=run_cdnod),
     "GES": partial(score_search, module="search.ScoreBased.GES", function="ges"),
