@@ -53,7 +53,8 @@ def residual_evidence(
     """Return the evidence of the noise, and of curvature under noise of any shape.
 
     An arrow is put down to the noise if its shape or size says more than half. Lines at a variable of which many rows
-    share one value stay open: neither curvature nor noise is trusted there.
+    share one value stay open: neither curvature nor noise is trusted there. Curvature that is gone once both variables
+    are normal scores directs nothing either.
 
     Parameters
     ----------
@@ -73,7 +74,11 @@ def residual_evidence(
     found = {arrow: factor for arrow, factor in found.items() if score.without_density.isdisjoint(arrow)}
     of_noise = measure_directions(graph, score, score.gaussian, knowledge)
     noise = {arrow: factor for arrow, factor in found.items() if of_noise.get(arrow, 0.0) >= factor / 2}
-    curvature = {arrow: factor for arrow, factor in found.items() if arrow not in noise}
+    curvature = {
+        arrow: factor
+        for arrow, factor in found.items()
+        if arrow not in noise and not score.forms.has_curvature_of_scale_only(*arrow)
+    }
     return (
         DirectionEvidence(noise, MIN_RESIDUAL_LOG_BAYES, "noise"),
         DirectionEvidence(curvature, MIN_RESIDUAL_LOG_BAYES, "evidence"),

@@ -48,6 +48,31 @@ def test_normal_scores_are_a_second_form_unless_they_are_not_considered():
         assert [form.scored for form in forms.find([X_TO_Y], **left_out)[X_TO_Y]] == [False]
 
 
+def test_a_bent_scale_has_no_curvature_on_normal_scores():
+    rng = np.random.default_rng(0)
+    x, noise = rng.normal(size=(2, 1000))
+    forms = forms_of({"north": {"x": x, "y": np.exp(0.7 * x + 0.7 * noise)}})
+    assert forms.has_curvature_of_scale_only("x", "y")
+    assert forms.has_curvature_of_scale_only("y", "x")
+
+
+def test_a_bent_mechanism_keeps_its_curvature_on_normal_scores():
+    rng = np.random.default_rng(0)
+    x, noise = rng.normal(size=(2, 1000))
+    forms = forms_of({"north": {"x": x, "y": x**2 + x + 0.3 * noise}})
+    assert "y" in forms.scores
+    assert not forms.has_curvature_of_scale_only("x", "y")
+
+
+def test_normal_variables_and_labels_have_no_other_scale():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 1000))
+    forms = forms_of({"north": {"x": x, "y": y, "sex": np.where(x > 0, "f", "m"), "crp": np.exp(x)}})
+    assert not forms.has_curvature_of_scale_only("x", "y")
+    assert not forms.has_curvature_of_scale_only("sex", "crp")
+    assert not forms.has_curvature_of_scale_only("crp", "sex")
+
+
 def test_numbers_of_requests_have_twelve_digits():
     assert shorten(1 / 3) == 0.333333333333
 

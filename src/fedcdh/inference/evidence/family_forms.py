@@ -179,6 +179,31 @@ class FamilyForms:
             target[self.basis.targets[node][0]] = 1.0
         return target
 
+    def has_curvature_of_scale_only(self, cause: str, effect: str) -> bool:
+        """Return whether the effect of one variable on another is linear once both are normal scores.
+
+        Curvature then says on which scales the variables were measured, and nothing about the direction: if x causes
+        y = g(a x + noise), x is a nonlinear function of y plus noise.
+
+        Parameters
+        ----------
+        cause, effect : str
+            Names of two variables.
+
+        Returns
+        -------
+        bool
+            False where neither variable has normal scores, or one of them is categorical.
+        """
+        if not self.dense_nodes.issuperset((cause, effect)) or self.scores.keys().isdisjoint((cause, effect)):
+            return False
+        x, y = (self.target(name, name in self.scores) for name in (cause, effect))
+        scatter, used = self.basis.within, self.basis.spans[cause]
+        cross, inner = scatter[used] @ y, scatter[np.ix_(used, used)] + RIDGE * np.eye(len(used))
+        total, linear = y @ scatter @ y, (x @ scatter @ y) ** 2 / (x @ scatter @ x)
+        left = max(float(total - cross @ np.linalg.solve(inner, cross)), _MIN_VARIANCE)
+        return bool(self.basis.total_rows / 2 * np.log((total - linear) / left) < CURVATURE_PRICE)
+
     def _regress(self, target: Array, columns: list[int], differs: bool) -> tuple[Array, float]:
         """Return the common weights and the variance of the residuals, in coordinates of the basis."""
         scatter = self.basis.within if differs else self.basis.total

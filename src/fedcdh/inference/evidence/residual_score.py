@@ -118,7 +118,7 @@ class ResidualScore:
         entries = sum(query.count_entries(self.known.plan) for query in self._answers)
         left_out = sum(value == NOT_ASKED for value in self._values.values())
         asked = {family: one for family, one in self._asked.items() if self._values[family] != NOT_ASKED}
-        return ResidualRecord(asked, self._answers, self._rounds, entries, left_out, self._forms.coordinates)
+        return ResidualRecord(asked, self._answers, self._rounds, entries, left_out, self.forms.coordinates)
 
     @property
     def without_density(self) -> frozenset[str]:
@@ -128,11 +128,11 @@ class ResidualScore:
     def _score_new(self, new: list[Family]) -> None:
         """Ask about ties, size and shape in one round, and about the shape of noise of varying size in another."""
         ties = self._tie_queries(new)
-        forms = self._forms.find(new, self.without_density, self._by_value)
+        forms = self.forms.find(new, self.without_density, self._by_value)
         self._ask([*ties.values(), *self._first_queries(forms)])
         self._read_ties(ties)
         if not self.without_density.isdisjoint(ties):
-            forms = self._forms.find(new, self.without_density, self._by_value)
+            forms = self.forms.find(new, self.without_density, self._by_value)
         self._gaussian.update({family: max(form.evidence for form in forms[family]) for family in new})
         for family in new:
             self._asked[family] = tuple(self._plan_form(family, form) for form in forms[family])
@@ -173,14 +173,15 @@ class ResidualScore:
         return self.score.linear
 
     @cached_property
-    def _forms(self) -> FamilyForms:
+    def forms(self) -> FamilyForms:
+        """Return the forms of families, from the summaries."""
         return FamilyForms(self.known, self.basis, self.score)
 
     # Requests
 
     def _has_density(self, node: str) -> bool:
         """Return whether a node is a number of which not too many rows share one value, as far as is known."""
-        return node in self._forms.dense_nodes and not self._tied.get(node, False)
+        return node in self.forms.dense_nodes and not self._tied.get(node, False)
 
     def _first_queries(self, forms: Mapping[Family, Sequence[FamilyForm]]) -> Iterator[ResidualQuery]:
         """Yield the queries about the size of the noise and about its shape with constant size, likely ones first."""
@@ -197,7 +198,7 @@ class ResidualScore:
 
     def _tie_queries(self, families: Sequence[Family]) -> dict[str, ResidualQuery]:
         """Return queries about nodes of which many rows may share one value."""
-        nodes = sorted(({family.node for family in families} & self._forms.dense_nodes) - self._tied.keys())
+        nodes = sorted(({family.node for family in families} & self.forms.dense_nodes) - self._tied.keys())
         return {name: ResidualQuery(name, (), TIES, (), (), 1.0) for name in nodes}
 
     def _read_ties(self, ties: Mapping[str, ResidualQuery]) -> None:
@@ -238,7 +239,7 @@ class ResidualScore:
         """Send one request for queries that were not answered before, the most wanted first, and keep the answers."""
         wanted = list(dict.fromkeys(query for query in queries if query not in self._answers))
         names = sorted({name for query in wanted for name in (query.node, *query.parents)})
-        coordinates = {name: self._forms.coordinates[name] for name in names}
+        coordinates = {name: self.forms.coordinates[name] for name in names}
         wanted = sorted(self.source.select_affordable(wanted, coordinates), key=lambda query: query.key)
         if not wanted:
             return
@@ -246,7 +247,7 @@ class ResidualScore:
         used = {name for query in wanted for name in (query.node, *query.parents)}
         coordinates = {name: one for name, one in coordinates.items() if name in used}
         request = ResidualRequest(self.known.plan.fingerprint, self._rounds, coordinates, tuple(wanted))
-        squares = {query: self._forms.mean_squares(query) for query in wanted}
+        squares = {query: self.forms.mean_squares(query) for query in wanted}
         for client, answers in self.source.ask_residuals(request).items():
             for one in answers:
                 square = squares[one.query].get(client) if one.mean_square is None else one.mean_square
