@@ -1,4 +1,4 @@
-"""What the clients were asked and what they answered about residuals."""
+"""A record of the queries about residuals, and of the answers of the clients."""
 
 from __future__ import annotations
 
