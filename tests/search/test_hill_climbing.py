@@ -40,7 +40,9 @@ class Expecting(BatchScore):
         return [guess if value == NEVER else value for value, guess in zip(known, wrong, strict=True)]
 
     def ask(self, families):
-        unknown = [family for family, value in zip(families, self.known_only([*families]), strict=True) if value == NEVER]
+        unknown = [
+            family for family, value in zip(families, self.known_only([*families]), strict=True) if value == NEVER
+        ]
         self.requests += [unknown] if unknown else []
         return super().ask(families)
 

@@ -328,9 +328,8 @@ def _moves_of(point: Parents, tail: str, head: str, knowledge: Knowledge) -> Ite
             turned = {**without, tail: point.get(tail, frozenset()) | {head}}
             if tail != DOMAIN and not knowledge.forbids(head, tail) and not _descends({**point, **without}, head, tail):
                 yield turned
-    elif head not in point.get(tail, ()) and not knowledge.forbids(tail, head):
-        if not _descends(point, tail, head):
-            yield {head: point[head] | {tail}}
+    elif head not in point.get(tail, ()) and not knowledge.forbids(tail, head) and not _descends(point, tail, head):
+        yield {head: point[head] | {tail}}
 
 
 def _descends(point: Mapping[str, frozenset[str]], node: str, ancestor: str) -> bool:

@@ -1,4 +1,4 @@
-"""What the clients were asked and what they answered about residuals."""
+"""The questions to the clients about residuals, and their answers."""
 
 from __future__ import annotations
 
