@@ -114,6 +114,7 @@ def score_search(study: GridStudy, module: str, function: str) -> Found:
 
 PROGRAMS: Mapping[str, Callable[[GridStudy], Found]] = {
     "evidence": partial(run_ours, method="evidence"),
+    "evidence, two rounds": partial(run_ours, method="evidence", max_rounds=2),
     "evidence, one message": partial(run_ours, method="evidence", rounds="one"),
     "constraint": partial(run_ours, method="constraint"),
     "constraint, one message": partial(run_ours, method="constraint", rounds="one"),

@@ -14,8 +14,8 @@ import numpy as np
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 Sampler = Callable[[np.random.Generator, int], Array]
-VARIABLES = 6
-EDGES = 6
+VARIABLES = EDGES = 6
+"""Number of variables of a study, and of its edges, unless a cell says otherwise."""
 
 NOISES: Mapping[str, Sampler] = {
     "gaussian": lambda rng, n: rng.normal(size=n),
@@ -54,16 +54,19 @@ def _standardised(values: Array, mean: float, sigma: float) -> Array:
 class Cell:
     """One setting of the grid.
 
-    `mechanism` is one of `MECHANISMS`, `size` a key of `SIZES`, and `special` empty or one of `SPECIAL_CASES`.
+    `mechanism` is one of `MECHANISMS`, `size` a key of `SIZES`, and `special` empty or one of `SPECIAL_CASES`. A study
+    has as many edges as variables.
     """
 
     noise: str = "gaussian"
     mechanism: str = "linear"
     size: str = "10 x 100"
     special: str = ""
+    variables: int = VARIABLES
 
     def __str__(self) -> str:
-        return ", ".join(filter(None, (self.mechanism, self.noise, self.size, self.special)))
+        variables = f"{self.variables} variables" if self.variables != VARIABLES else ""
+        return ", ".join(filter(None, (self.mechanism, self.noise, self.size, self.special, variables)))
 
 
 def grid(sizes: tuple[str, ...] = ("10 x 100", "5 x 400")) -> list[Cell]:
@@ -138,27 +141,28 @@ def _square(x: Array) -> Array:
 def draw(cell: Cell, seed: int) -> GridStudy:
     """Draw the study of a cell and a seed; the same seed gives the same graph in every cell."""
     shape, own = np.random.default_rng([seed, 1]), np.random.default_rng([seed, 2])
-    arrows = _draw_arrows(shape)
-    mechanisms = [_draw_mechanism(cell, shape, [i for i, j in arrows if j == node]) for node in range(VARIABLES)]
+    arrows = _draw_arrows(shape, cell.variables)
+    mechanisms = [_draw_mechanism(cell, shape, [i for i, j in arrows if j == node]) for node in range(cell.variables)]
     changing = _draw_changing(cell, shape)
     clients, rows = SIZES[cell.size]
     tables = []
     for _ in range(clients):
         here = [m.with_change(own) if node in changing else m for node, m in enumerate(mechanisms)]
         tables.append(_draw_rows(cell, own, here, rows))
-    names = _shuffled_names(shape)
+    names = [f"v{k + 1}" for k in shape.permutation(cell.variables)]
     return _finish(cell, own, tables, names, arrows, changing)
 
 
-def _draw_arrows(rng: np.random.Generator) -> list[tuple[int, int]]:
-    pairs = [(i, j) for j in range(VARIABLES) for i in range(j)]
-    return sorted(pairs[k] for k in rng.choice(len(pairs), EDGES, replace=False))
+def _draw_arrows(rng: np.random.Generator, variables: int) -> list[tuple[int, int]]:
+    pairs = [(i, j) for j in range(variables) for i in range(j)]
+    return sorted(pairs[k] for k in rng.choice(len(pairs), variables, replace=False))
 
 
 def _draw_mechanism(cell: Cell, rng: np.random.Generator, parents: list[int]) -> _Mechanism:
-    weights = rng.uniform(0.5, 1.1, VARIABLES)[: len(parents)] * rng.choice([-1, 1], VARIABLES)[: len(parents)]
-    chosen = rng.integers(len(_BENDS), size=VARIABLES)[: len(parents)]
-    slopes = rng.uniform(0.5, 0.9, VARIABLES)[: len(parents)] * rng.choice([-1, 1], VARIABLES)[: len(parents)]
+    most, used = cell.variables, slice(len(parents))
+    weights = rng.uniform(0.5, 1.1, most)[used] * rng.choice([-1, 1], most)[used]
+    chosen = rng.integers(len(_BENDS), size=most)[used]
+    slopes = rng.uniform(0.5, 0.9, most)[used] * rng.choice([-1, 1], most)[used]
     product = float(rng.uniform(0.6, 1.0))
     bends: tuple[Callable[[Array], Array], ...] = (_straight,) * len(parents)
     if cell.mechanism == "curved":
@@ -175,10 +179,10 @@ def _draw_mechanism(cell: Cell, rng: np.random.Generator, parents: list[int]) ->
 
 
 def _draw_changing(cell: Cell, rng: np.random.Generator) -> set[int]:
-    two = {int(k) for k in rng.choice(VARIABLES, 2, replace=False)}
+    two = {int(k) for k in rng.choice(cell.variables, 2, replace=False)}
     if cell.special == "nothing changes" or SIZES[cell.size][0] == 1:
         return set()
-    return set(range(VARIABLES)) if cell.special == "everything changes" else two
+    return set(range(cell.variables)) if cell.special == "everything changes" else two
 
 
 def _draw_noise(cell: Cell, rng: np.random.Generator, rows: int) -> Array:
@@ -192,7 +196,7 @@ def _draw_noise(cell: Cell, rng: np.random.Generator, rows: int) -> Array:
 
 
 def _draw_rows(cell: Cell, rng: np.random.Generator, mechanisms: list[_Mechanism], rows: int) -> Array:
-    found = np.zeros((rows, VARIABLES))
+    found = np.zeros((rows, cell.variables))
     hidden = NOISES[cell.noise](rng, rows) if cell.special == "hidden cause" else np.zeros(rows)
     for node, one in enumerate(mechanisms):
         size = np.exp(np.clip(found[:, list(one.parents)] @ one.size_slopes, -2, 2) / 2)
@@ -210,10 +214,6 @@ def _draw_rows(cell: Cell, rng: np.random.Generator, mechanisms: list[_Mechanism
         # Effects keep their size along a path: a parent acts in its own standard deviations.
         found[:, node] = (value - value.mean()) / max(float(value.std()), 1e-9) if cell.special != "" else value / 1.3
     return found
-
-
-def _shuffled_names(rng: np.random.Generator) -> list[str]:
-    return [f"v{k + 1}" for k in rng.permutation(VARIABLES)]
 
 
 def _finish(

@@ -16,9 +16,11 @@ from residual_studies import (
     varying_size_pair,
 )
 
+from fedcdh.discovery import residual_rounds
 from fedcdh.discovery.api import discover, discover_from
 from fedcdh.discovery.residual_rounds import MAX_STEPS, find_residual_graph, residual_supports
 from fedcdh.discovery.settings import Settings
+from fedcdh.errors import SettingsError
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import PartialGraph
 
@@ -87,7 +89,7 @@ def test_the_climb_is_limited_and_supports_are_finite():
     assert graph.best.arrows == {FORWARD}
     assert graph.pairs == {frozenset("xy")}
     rounds = len(score.source.requests)
-    assert rounds <= 2 * (1 + MAX_STEPS)
+    assert rounds <= 1 + MAX_STEPS
     supports = residual_supports(graph, score)
     assert len(score.source.requests) == rounds  # nothing new is asked
     assert supports[frozenset("xy")].presence > 100
@@ -101,8 +103,30 @@ def test_pairs_that_neither_start_joins_are_not_asked_about():
     assert not any(query.parents for request in score.source.requests for query in request.queries)
 
 
-def test_a_direction_about_which_nobody_was_asked_is_not_claimed():
+def test_a_direction_about_which_nobody_was_asked_is_not_claimed(monkeypatch):
+    monkeypatch.setattr(residual_rounds, "FEW_ROUNDS", 0)  # the first and only request is about the start
     score = score_of(split_rows(PAIRS["exponential"], 2), max_rounds=1)
     graph = find_residual_graph([PartialGraph.from_dag("xy", [FORWARD])], score, Settings("evidence"))
     assert graph.best.arrows == {FORWARD}
     assert all(support.direction is None for support in residual_supports(graph, score).values())
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_two_rounds_direct_what_many_rounds_direct(name):
+    tables = split_rows(PAIRS[name], 4)
+    result = discover(tables, max_rounds=2)
+    assert result.search_result.residuals.rounds <= 2
+    assert result.graph.arrows == {FORWARD}
+
+
+def test_the_last_round_does_not_ask_for_sizes_of_which_nothing_could_be_made():
+    score = score_of(split_rows(PAIRS["varying size"], 2), max_rounds=1)
+    find_residual_graph([PartialGraph.from_dag("xy", [FORWARD])], score, Settings("evidence"))
+    (request,) = score.source.requests
+    assert "size" not in {query.about for query in request.queries}
+
+
+@pytest.mark.parametrize("most", [0, -1, 2.5, "two"])
+def test_a_number_of_rounds_is_one_or_more(most):
+    with pytest.raises(SettingsError, match="max_rounds is"):
+        discover(split_rows(PAIRS["exponential"], 2), max_rounds=most)

@@ -28,19 +28,19 @@ from fedcdh.summaries.joint import LocalAnswerSource, RoundBudget
 from fedcdh.summaries.residuals import ResidualRequest
 
 
-@pytest.mark.parametrize("method", ["evidence", "constraint"])
-def test_in_process_and_online_the_bytes_are_the_same(method, tmp_path):
+@pytest.mark.parametrize(("method", "max_rounds"), [("evidence", 20), ("evidence", 2), ("constraint", 20)])
+def test_in_process_and_online_the_bytes_are_the_same(method, max_rounds, tmp_path):
     tables = skewed_chain()
-    expected = fedcdh.discover(tables, method=method)
+    expected = fedcdh.discover(tables, method=method, max_rounds=max_rounds)
     assert expected.settings.rounds == "residuals"
-    assert expected.search_result.residuals.rounds > 0
+    assert 0 < expected.search_result.residuals.rounds <= max_rounds
     assert {("a", "b"), ("b", "c")} <= expected.graph.arrows
-    outcome = simulate_federation(tables, method=method, folder=tmp_path)
+    outcome = simulate_federation(tables, method=method, max_rounds=max_rounds, folder=tmp_path)
     assert render_result_json(outcome.result) == render_result_json(expected)
     stored = read_requests(tmp_path / "journal" / "rounds", outcome.study.plan)
     assert stored
     assert all(isinstance(request, ResidualRequest) for request in stored)
-    again = simulate_federation(tables, method=method, folder=tmp_path)
+    again = simulate_federation(tables, method=method, max_rounds=max_rounds, folder=tmp_path)
     assert not [event for event in again.participation.events if event.what == "sent"]
     assert render_result_json(again.result) == render_result_json(expected)
 
@@ -52,14 +52,15 @@ def test_sites_under_disclosure_control_with_enough_rows_change_no_byte():
     assert render_result_json(outcome.result) == render_result_json(fedcdh.discover(tables))
 
 
-def test_by_file_the_bytes_are_those_of_the_same_plan_in_process(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("max_rounds", [12, 2])
+def test_by_file_the_bytes_are_those_of_the_same_plan_in_process(max_rounds, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     tables = skewed_chain()
     for client, table in tables.items():
         rows = np.column_stack([*table.values()])
         np.savetxt(f"{client}.csv", rows, delimiter=",", header="a,b,c", comments="", fmt="%.17g")
         run("profile", f"{client}.csv", "--client", client, "-q")
-    run("plan", *(f"{client}.profile.json" for client in tables), "-q")
+    run("plan", *(f"{client}.profile.json" for client in tables), "--max-rounds", str(max_rounds), "-q")
     for client in tables:
         run("summarize", "study.plan.json", f"{client}.csv", "--client", client, "-q")
     search = ["discover", "study.plan.json", "*.summary", "--ask", "rounds"]
@@ -70,7 +71,7 @@ def test_by_file_the_bytes_are_those_of_the_same_plan_in_process(tmp_path, monke
         for client in tables:
             target = f"rounds/{client}.answer-{number:03d}"
             run("rounds", "answer", "study.plan.json", request, f"{client}.csv", "--client", client, "-o", target, "-q")
-    assert number > 0
+    assert 0 < number <= max_rounds
     plan = Study.from_json((tmp_path / "study.plan.json").read_bytes()).plan
     cohort = residual_studies.cohort_of(tables, plan)
     expected = fedcdh.discover_from(cohort, plan, source=LocalAnswerSource(tables, plan, cohort))
@@ -135,20 +136,22 @@ def test_a_site_answers_about_the_rows_of_its_summary_and_remembers_what_it_answ
             release_answer(rows, plan, context, hostile, spent_round_budget(context.gate.ledger.entries(), plan))
 
 
+@pytest.mark.parametrize("max_rounds", [20, 2])
 @pytest.mark.parametrize("groups", [None, dict.fromkeys(("site0", "site1", "site2", "site3"), "all")])
-def test_under_masks_the_bytes_are_those_of_the_plain_sums(groups, tmp_path):
+def test_under_masks_the_bytes_are_those_of_the_plain_sums(groups, max_rounds, tmp_path):
     tables = skewed_chain((900, 800, 700, 600))
-    outcome = simulate_federation(tables, secure_sum=SecureSumOptions(groups=groups or {}), folder=tmp_path)
+    terms = {"secure_sum": SecureSumOptions(groups=groups or {}), "max_rounds": max_rounds, "folder": tmp_path}
+    outcome = simulate_federation(tables, **terms)
     plan = outcome.study.plan
     known = Aggregate.of(residual_studies.cohort_of(tables, plan), groups)
     expected = fedcdh.discover_from(known, plan, source=residual_studies.SummedSource(tables, plan))
-    assert expected.search_result.residuals.rounds > 1
+    assert 0 < expected.search_result.residuals.rounds <= max_rounds
     assert {("a", "b"), ("b", "c")} <= expected.graph.arrows
     assert not outcome.missing
     assert render_result_json(outcome.result) == render_result_json(expected)
     answers = outcome.result.search_result.residuals.answers.values()
     assert {client for by_client in answers for client in by_client} == {"all clients"}
-    again = simulate_federation(tables, secure_sum=SecureSumOptions(groups=groups or {}), folder=tmp_path)
+    again = simulate_federation(tables, **terms)
     assert not [event for event in again.participation.events if event.what == "sent"]
     assert render_result_json(again.result) == render_result_json(expected)
 

@@ -14,10 +14,37 @@ from scored_graphs import Recorded, all_dags, gaussian_bic, noise, total
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.protocols import DOMAIN
-from fedcdh.search.hill_climbing import Climb, climb, is_acyclic
+from fedcdh.search import hill_climbing
+from fedcdh.search.hill_climbing import BatchScore, Climb, is_acyclic
 
 NODES = (DOMAIN, "a", "b", "c", "d")
 NEVER = float("-inf")
+
+
+def climb(starts, score, *args, **options):
+    """Climb by a score of which everything may be asked."""
+    return hill_climbing.climb(starts, BatchScore(score), *args, **options)
+
+
+class Expecting(BatchScore):
+    """A score that expects every family to be off by no more than an error, and counts what it is asked."""
+
+    def __init__(self, score, error, seed):
+        super().__init__(score)
+        self.truth, self.error, self.rng, self.requests = score, error, random.Random(seed), []
+
+    def expect(self, families):
+        self.rng.seed(repr(sorted((family.node, sorted(family.parents)) for family in families)))
+        known = self.known_only([*families])
+        wrong = [value + self.rng.uniform(-self.error, self.error) for value in self.truth([*families])]
+        return [guess if value == NEVER else value for value, guess in zip(known, wrong, strict=True)]
+
+    def ask(self, families):
+        unknown = [
+            family for family, value in zip(families, self.known_only([*families]), strict=True) if value == NEVER
+        ]
+        self.requests += [unknown] if unknown else []
+        return super().ask(families)
 
 
 def all_pairs(nodes):
@@ -57,6 +84,40 @@ def test_no_single_edge_improves_the_end():
 
 def one_edge_apart(first: PartialGraph, second: PartialGraph) -> bool:
     return len({frozenset(arrow) for arrow in first.arrows ^ second.arrows}) == 1
+
+
+def test_no_single_edge_improves_the_end_if_no_expectation_is_wrong_by_more_than_the_reach():
+    saved = 0
+    for seed in range(25):
+        truth = noise(seed, 0.2)
+        score = Expecting(truth, 0.1, seed)
+        found = hill_climbing.climb([start_of(seed)], score, all_pairs(NODES), max_steps=100, reach=0.2)
+        near = [dag for dag in all_dags(NODES) if one_edge_apart(dag, found.dag)]
+        assert max(total(dag, truth) for dag in near) <= found.score + 1e-6, seed
+        everything = Recorded(truth)
+        climb([start_of(seed)], everything, all_pairs(NODES), max_steps=100)
+        saved += len(everything.families) - sum(map(len, score.requests))
+    assert saved > 300
+
+
+def test_known_families_lead_on_without_a_request():
+    score = Expecting(additive(0), 0.0, 0)
+    hill_climbing.climb([start_of(0)], score, all_pairs(NODES), max_steps=100, reach=10.0)
+    requests = len(score.requests)
+    found = hill_climbing.climb([start_of(1)], score, all_pairs(NODES), max_steps=100, reach=10.0)
+    again = hill_climbing.climb([start_of(1)], score, all_pairs(NODES), max_steps=100, reach=10.0)
+    assert again.dag == found.dag
+    assert again.steps == 0
+    assert len(score.requests) >= requests
+
+
+def test_the_first_request_may_hold_the_neighbours():
+    for seed in range(20):
+        score = noise(seed, 0.1)
+        apart = climb([start_of(seed)], score, all_pairs(NODES), max_steps=1)
+        at_once = climb([start_of(seed)], score, all_pairs(NODES), max_steps=1, neighbours_first=True)
+        assert at_once.steps <= 2, seed
+        assert at_once.score >= apart.score - 1e-9, seed
 
 
 def test_ends_are_acyclic_within_the_pairs_and_as_good_as_they_say():

@@ -196,7 +196,7 @@ class SummedSource(LocalAnswerSource):
         self, queries: Sequence[ResidualQuery], coordinates: Mapping[str, Coordinates], /
     ) -> tuple[ResidualQuery, ...]:
         if all(request.number < self.failed for request in self.requests):
-            return tuple(queries)
+            return super().select_affordable(queries, coordinates)
         answered = {
             query.question for request in self.requests if request.number < self.failed for query in request.queries
         }

@@ -64,7 +64,9 @@ def plan_command(
     max_rounds: Annotated[
         int | None,
         typer.Option(
-            help="Number of further requests that a site answers.", metavar="N", show_default="12; 0 for noise"
+            help="Number of further requests that a site answers; with 2, the first holds all that may matter.",
+            metavar="N",
+            show_default="12; 0 for noise",
         ),
     ] = None,
     max_bytes: Annotated[

@@ -12,7 +12,7 @@ from fedcdh.data.table import split_by_client
 from fedcdh.discovery.methods import Method, check_rounds, get_method, resolve_rounds
 from fedcdh.discovery.result import Discovery
 from fedcdh.discovery.settings import Settings, default_alpha
-from fedcdh.errors import PlanMismatchError, SummaryError
+from fedcdh.errors import PlanMismatchError, SettingsError, SummaryError
 from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
 from fedcdh.protocols import Progress
 from fedcdh.summaries.accumulator import summarize
@@ -22,7 +22,7 @@ from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary, check_noise
 
 MAX_ROUNDS, MAX_BYTES = 20, 10_000_000
-"""Limits of the adaptive rounds of `discover`, where all clients are in one process."""
+"""Limits of the further rounds of `discover`, where all clients are in one process."""
 
 
 def discover(
@@ -40,6 +40,7 @@ def discover(
     seed: int = 0,
     progress: Progress | None = None,
     rounds: str = "auto",
+    max_rounds: int = MAX_ROUNDS,
     workers: int = 1,
 ) -> Discovery:
     """Find the causal graph of several clients' tables.
@@ -87,6 +88,9 @@ def discover(
         "constraint"). "adaptive": also moments of several conditioning variables jointly ("constraint").
         "auto" is "residuals" if the method can use them, for up to 300 variables. The notes say how much was
         asked.
+    max_rounds : int, default 20
+        Largest number of further rounds. With 2, "evidence" asks about residuals in one request for all that may
+        matter and one for what its answers call for: fewer rounds, more sums.
     workers : int, default 1
         How many threads answer the queries of "constraint", -1 for one per processor. Inside
         ``joblib.parallel_config`` they run on that cluster instead. The result does not depend on it;
@@ -151,7 +155,7 @@ def discover(
     plan = StudyPlan.from_tables(tables, kinds=kinds, family=choice.family(seed))
     settings.knowledge.check(plan.names)
     if rounds != "one":
-        plan = replace(plan, max_rounds=MAX_ROUNDS, max_bytes=MAX_BYTES)
+        plan = replace(plan, max_rounds=_check_max_rounds(max_rounds), max_bytes=MAX_BYTES)
     summaries = [  # Algorithm 1, step 1
         summarize(table, plan, client, max_missing_share=max_missing_share) for client, table in tables.items()
     ]
@@ -266,6 +270,16 @@ def discover_from(
     known = _to_cohort(summaries, plan)
     _refuse_replicates(known)
     return _search(known, choice, settings, progress)
+
+
+def _check_max_rounds(max_rounds: int) -> int:
+    """Return the number of further rounds; there is at least one."""
+    if not isinstance(max_rounds, int) or max_rounds < 1:
+        raise SettingsError(
+            f"max_rounds is {max_rounds!r}; expected 1, 2, ...; choose rounds 'one' to ask for summaries only",
+            parameter="max_rounds",
+        )
+    return max_rounds
 
 
 def _search(known: Cohort | Aggregate, choice: Method, settings: Settings, progress: Progress | None) -> Discovery:

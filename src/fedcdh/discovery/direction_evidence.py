@@ -7,6 +7,7 @@ their scores come from the prior. What distinguishes them is counted here, and o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import PartialGraph
@@ -71,7 +72,11 @@ def residual_evidence(
         Log Bayes factors of arrows.
     """
     found = measure_directions(graph, score, score.linear, knowledge)
-    found = {arrow: factor for arrow, factor in found.items() if score.without_density.isdisjoint(arrow)}
+    found = {
+        arrow: factor
+        for arrow, factor in found.items()
+        if score.without_density.isdisjoint(arrow) and isfinite(factor)  # else nobody was asked about one direction
+    }
     of_noise = measure_directions(graph, score, score.gaussian, knowledge)
     noise = {arrow: factor for arrow, factor in found.items() if of_noise.get(arrow, 0.0) >= factor / 2}
     curvature = {

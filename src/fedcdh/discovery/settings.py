@@ -65,6 +65,8 @@ class SearchOptions(TypedDict, total=False):
         See `discover`.
     rounds : str
         See `discover`.
+    max_rounds : int
+        See `discover`.
 
     Examples
     --------
@@ -76,6 +78,7 @@ class SearchOptions(TypedDict, total=False):
     max_conditioning_size: int | None
     seed: int
     rounds: str
+    max_rounds: int
 
 
 @dataclass(frozen=True)

@@ -183,7 +183,7 @@ def simulate_federation(
     progress : callable, optional
         Called with the progress of the search.
     **search
-        Settings of the search: method, alpha, max_conditioning_size, seed, rounds.
+        Settings of the search: method, alpha, max_conditioning_size, seed, rounds, max_rounds.
 
     Returns
     -------

@@ -57,7 +57,8 @@ class StudyTerms:
         What clients are asked after their summaries, as for `fedcdh.discover`: "auto", "one", "residuals" or
         "adaptive".
     max_rounds, max_bytes : int
-        Number of further rounds that a client answers, and bytes that it sends in them. The plan states both.
+        Number of further rounds that a client answers, and bytes that it sends in them. The plan states both. With 2
+        rounds, the first request holds all questions that may matter, the second what the answers call for.
     secure_sum : SecureSumOptions, optional
         Add the summaries, and answers about residuals, by secure aggregation, so that only their sums are seen.
 

@@ -16,13 +16,15 @@ from fedcdh.search.colliders import ColliderRule, TripleDecision, make_largest_p
 from fedcdh.search.conditioning_sets import CachedTest
 from fedcdh.search.edge_removal import RemovalRule, remove_all, remove_consistent
 from fedcdh.search.edge_support import EdgeSupport, edge_supports, measure_directions
-from fedcdh.search.hill_climbing import Climb, climb
+from fedcdh.search.hill_climbing import AskingScore, BatchScore, Climb, climb
 from fedcdh.search.order_search import SearchEffort, best_dag
 from fedcdh.search.orientation import Conflict, DirectionEvidence, Orientation, orient_skeleton
 from fedcdh.search.parent_sets import ScoredDag
 from fedcdh.search.skeleton import Skeleton, SkeletonRules, find_skeleton
 
 __all__ = [
+    "AskingScore",
+    "BatchScore",
     "CachedTest",
     "Climb",
     "ColliderRule",

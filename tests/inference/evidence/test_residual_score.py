@@ -213,3 +213,38 @@ def test_all_families_of_a_call_share_at_most_two_rounds():
     assert len(score.source.requests) == 2
     score(PAIR)
     assert len(score.source.requests) == 2
+
+
+# Expectations
+
+
+@pytest.mark.parametrize("name", FORWARD)
+def test_further_answers_do_not_exceed_the_limit_by_much(name):
+    """Measured: sizes and normal scores of these pairs stay below the limits."""
+    score = score_of(split_rows(FORWARD[name](0), 3))
+    wanted = dict.fromkeys(PAIR)
+    assert score.ask(wanted)
+    limits, first = score.expect(wanted), score.known_only(PAIR)
+    score.ask(wanted)
+    assert not score.ask(wanted)
+    for limit, before, after in zip(limits, first, score.known_only(PAIR), strict=True):
+        assert before - 1e-9 <= after <= limit + 1
+    assert score.expect(wanted) == pytest.approx(score.known_only(PAIR), abs=1e-9) or name == "unlogged"
+
+
+def test_a_family_is_expected_to_gain_by_its_noise_if_another_of_its_node_does():
+    score = score_of(split_rows(linear_pair("exponential", 0), 3))
+    plain = score.expect({X_TO_Y: None})
+    assert score.source.requests == []
+    score.ask({Y: None})
+    assert score.known_only([Y])[0] - score.gaussian([Y])[0] > 20
+    assert score.expect({X_TO_Y: Y})[0] > plain[0] + 10
+    assert score.expect({X_TO_Y: None}) == pytest.approx(plain)
+
+
+def test_nothing_is_expected_of_families_beyond_the_limits():
+    score = score_of(split_rows(linear_pair("exponential", 0), 2), max_rounds=1)
+    score([X, Y])
+    score([X_TO_Y])
+    assert score.expect({X_TO_Y: Y}) == [NOT_ASKED]
+    assert not score.ask({X_TO_Y: Y})

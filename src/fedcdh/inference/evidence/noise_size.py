@@ -36,8 +36,8 @@ class SizeFit(NamedTuple):
     coefficients: tuple[float, ...]
     chi_square: float
 
-    def may_pay(self, price: float, rows: float) -> bool:
-        """Return whether the gain in log likelihood may exceed the price and that of the coefficients.
+    def expected_gain(self, price: float, rows: float) -> float:
+        """Return how much the log likelihood rises by this size, less the price and that of the coefficients.
 
         The likelihood of normal noise uses half the variance of log z² times as much information as the regression. A
         fifth is added for noise of other shapes.
@@ -51,11 +51,28 @@ class SizeFit(NamedTuple):
 
         Returns
         -------
+        float
+            A rough figure.
+        """
+        cost = price + (len(self.coefficients) - 1) / 2 * np.log(rows)
+        return float(1.2 * LOG_SQUARE_VARIANCE / 4 * self.chi_square - cost)
+
+    def may_pay(self, price: float, rows: float) -> bool:
+        """Return whether the gain in log likelihood may exceed the price and that of the coefficients.
+
+        Parameters
+        ----------
+        price : float
+            Log prior odds against a size that varies.
+        rows : float
+            Number of rows.
+
+        Returns
+        -------
         bool
             Whether the clients should be asked.
         """
-        cost = price + (len(self.coefficients) - 1) / 2 * np.log(rows)
-        return bool(1.2 * LOG_SQUARE_VARIANCE / 4 * self.chi_square > cost)
+        return self.expected_gain(price, rows) > 0
 
 
 def fit_size(sums: Array, products: Array, rows: float) -> SizeFit:

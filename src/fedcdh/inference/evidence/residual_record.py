@@ -37,6 +37,36 @@ class AskedForm(NamedTuple):
 
 
 @dataclass(frozen=True)
+class KnownScore:
+    """The score of a family from what was answered so far.
+
+    Attributes
+    ----------
+    value : float
+        The log score.
+    limit : float
+        How high it may be once the clients have answered all there is to ask.
+    gaussian : float
+        The part that the summaries give.
+    forms : tuple of AskedForm
+        The forms that were asked about.
+    factors : mapping from bool to float
+        What the noise adds to the evidence of values (False) and of normal scores (True).
+
+    Examples
+    --------
+    >>> KnownScore(value=-10.0, limit=-5.0, gaussian=-12.0, forms=(), factors={False: 2.0}).limit
+    -5.0
+    """
+
+    value: float
+    limit: float
+    gaussian: float
+    forms: tuple[AskedForm, ...]
+    factors: Mapping[bool, float]
+
+
+@dataclass(frozen=True)
 class ResidualRecord:
     """All that the clients answered about residuals.
 

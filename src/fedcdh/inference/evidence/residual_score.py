@@ -10,7 +10,7 @@ Gaussian.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -21,7 +21,7 @@ from fedcdh.inference.evidence.family_forms import FamilyForm, FamilyForms, shor
 from fedcdh.inference.evidence.family_score import FamilyScore
 from fedcdh.inference.evidence.noise_size import SizeFit, fit_size, term_products
 from fedcdh.inference.evidence.residual_factors import NOT_ASKED, SIZE_PRICE, noise_factors, shape_factors
-from fedcdh.inference.evidence.residual_record import AskedForm, ResidualRecord, add_clients
+from fedcdh.inference.evidence.residual_record import AskedForm, KnownScore, ResidualRecord, add_clients
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.protocols import DOMAIN, Family
 from fedcdh.summaries.aggregation import Aggregate, Cohort
@@ -30,17 +30,25 @@ from fedcdh.summaries.joint import AnswerSource
 from fedcdh.summaries.residuals import SHAPE, SIZE, TIES, ResidualQuery, ResidualRequest, ResidualSums
 from fedcdh.summaries.residuals.functions import size_bounds
 
-MIN_FORM_LEAD = 10.0
-"""Log Bayes factor of values against normal scores from which the scores of a node are not asked about again."""
+MIN_SCORE_LEAD = 20.0
+"""Expected log Bayes factor of normal scores against values from which both are asked about at once. Values gain more
+by the shape of their noise."""
+SCORE_REACH = 10.0
+"""How much the shape of the noise may add to the Gaussian evidence of normal scores, before these are asked about."""
+SIZE_REACH = (1.5, 30.0)
+"""The gain by a varying size of the noise is at most this multiple of the expected one, plus this. The shape of noise
+of varying size shows only once its size is known, which adds to the gain."""
 MAX_TIED_SHARE = 0.08
 """Share of rows with the most frequent value at their client, from which a variable counts as having no density."""
 
 
 @dataclass(eq=False)
 class ResidualScore:
-    """A local score that asks the clients about the residuals of every family it is called with.
+    """A local score that asks the clients about the residuals of families.
 
-    All families of one call are asked about together: one round about the size of the noise, one about its shape.
+    A request may hold three kinds of questions about a family: first the shape of its noise and, if it has causes, the
+    size; then the shape with a varying size, if the answers call for it; and the same of normal scores, where these may
+    explain the node better than its values do.
 
     Attributes
     ----------
@@ -66,21 +74,22 @@ class ResidualScore:
     basis: Basis
     score: FamilyScore
     source: AnswerSource
-    _values: dict[Family, float] = field(default_factory=dict, init=False)
-    _gaussian: dict[Family, float] = field(default_factory=dict, init=False)
+    _found: dict[Family, tuple[FamilyForm, ...]] = field(default_factory=dict, init=False)
+    _scores: dict[Family, KnownScore] = field(default_factory=dict, init=False)
     _tied: dict[str, bool] = field(default_factory=dict, init=False)
-    _asked: dict[Family, tuple[AskedForm, ...]] = field(default_factory=dict, init=False)
-    _by_value: set[str] = field(default_factory=set, init=False)
     _factors: dict[ResidualQuery, float] = field(default_factory=dict, init=False)
     _answers: dict[ResidualQuery, dict[str, ResidualSums]] = field(default_factory=dict, init=False)
     _rounds: int = field(default=0, init=False)
 
     def __call__(self, families: Sequence[Family], /) -> list[float]:
-        """Return the log score of each family, in their order; `NOT_ASKED` beyond the limits of the plan."""
-        new = {family for family in families if family not in self._values}
-        if new:
-            self._score_new(sorted(new, key=lambda family: (family.node, sorted(family.parents))))
-        return [self._values[family] for family in families]
+        """Return the log score of each family, in their order; `NOT_ASKED` beyond the limits of the plan.
+
+        All families of a call are asked about together, in at most two rounds.
+        """
+        wanted = dict.fromkeys(sorted(families, key=lambda family: (family.node, sorted(family.parents))))
+        if self.ask(wanted):
+            self.ask(wanted)
+        return self.known_only(families)
 
     def known_only(self, families: Sequence[Family], /) -> list[float]:
         """Return the scores of families that were asked about, and `NOT_ASKED` for others.
@@ -93,9 +102,29 @@ class ResidualScore:
         Returns
         -------
         list of float
-            The scores.
+            The scores, from what was answered so far.
         """
-        return [self._values.get(family, NOT_ASKED) for family in families]
+        return [self._scores[family].value if family in self._scores else NOT_ASKED for family in families]
+
+    def expect(self, families: Mapping[Family, Family | None], /) -> list[float]:
+        """Return how high the scores may be, without asking.
+
+        Parameters
+        ----------
+        families : mapping from Family to Family or None
+            Families, each with a family of the same node that may be known.
+
+        Returns
+        -------
+        list of float
+            For a family that was asked about, a limit of what further answers may add. For another one, its Gaussian
+            evidence and what the noise adds to the known family.
+        """
+        self._find_forms(family for family in families if family not in self._scores)
+        return [
+            self._scores[family].limit if family in self._scores else max(self._predict(family, other))
+            for family, other in families.items()
+        ]
 
     def gaussian(self, families: Sequence[Family], /) -> list[float]:
         """Return the part of the scores that the summaries give: Gaussian noise of constant size.
@@ -108,16 +137,16 @@ class ResidualScore:
         Returns
         -------
         list of float
-            The Gaussian evidence of the form that each family has.
+            The Gaussian evidence of the best form that was asked about.
         """
-        return [self._gaussian[family] for family in families]
+        return [self._scores[family].gaussian for family in families]
 
     @property
     def record(self) -> ResidualRecord:
         """Return what was asked and answered so far."""
         entries = sum(query.count_entries(self.known.plan) for query in self._answers)
-        left_out = sum(value == NOT_ASKED for value in self._values.values())
-        asked = {family: one for family, one in self._asked.items() if self._values[family] != NOT_ASKED}
+        asked = {family: one.forms for family, one in self._scores.items() if one.value != NOT_ASKED}
+        left_out = len(self._scores) - len(asked)
         return ResidualRecord(asked, self._answers, self._rounds, entries, left_out, self.forms.coordinates)
 
     @property
@@ -125,24 +154,36 @@ class ResidualScore:
         """Return the variables of which many rows share one value."""
         return frozenset(name for name, tied in self._tied.items() if tied)
 
-    def _score_new(self, new: list[Family]) -> None:
-        """Ask about ties, size and shape in one round, and about the shape of noise of varying size in another."""
-        ties = self._tie_queries(new)
-        forms = self.forms.find(new, self.without_density, self._by_value)
-        self._ask([*ties.values(), *self._first_queries(forms)])
+    def ask(self, families: Mapping[Family, Family | None], /) -> bool:
+        """Send one request for what is open about these families.
+
+        Parameters
+        ----------
+        families : mapping from Family to Family or None
+            Families, each with a family of the same node that may be known.
+
+        Returns
+        -------
+        bool
+            Whether anything new is known.
+        """
+        new, rounds = families.keys() - self._scores.keys(), self._rounds
+        self._find_forms(families)
+        ties = self._tie_queries(families)
+        ordered = sorted(families, key=self._implausibility(families))
+        self._ask([*ties.values(), *(query for family in ordered for query in self._open(family, families[family]))])
         self._read_ties(ties)
-        if not self.without_density.isdisjoint(ties):
-            forms = self.forms.find(new, self.without_density, self._by_value)
-        self._gaussian.update({family: max(form.evidence for form in forms[family]) for family in new})
-        for family in new:
-            self._asked[family] = tuple(self._plan_form(family, form) for form in forms[family])
-        self._ask(form.sized for family in new for form in self._asked[family] if form.sized is not None)
-        self._compute_factors(query for family in new for form in self._asked[family] for query in form[2:])
-        for family in new:
-            factors = noise_factors(self._asked[family], self._factors)
-            values = [form.evidence + factor for form, factor in zip(forms[family], factors, strict=True)]
-            self._values[family] = float(np.logaddexp.reduce(values))
-            self._note_form(family, values)
+        self._find_forms(families)
+        asked = {family: self._asked_forms(family) for family in families}
+        self._compute_factors(query for forms in asked.values() for form in forms for query in form[2:])
+        self._scores.update({family: self._judge(family, asked[family]) for family in families})
+        return bool(new) or self._rounds > rounds
+
+    def _find_forms(self, families: Iterable[Family]) -> None:
+        """Find the forms of families, from the summaries."""
+        new = sorted({*families} - self._found.keys(), key=lambda family: (family.node, sorted(family.parents)))
+        if new:
+            self._found.update(self.forms.find(new, self.without_density))
 
     def _compute_factors(self, queries: Iterable[ResidualQuery | None]) -> None:
         """Compute the log Bayes factors of shape and size for answered queries, in one batch."""
@@ -150,17 +191,43 @@ class ResidualScore:
         answers = [add_clients(self._answers[query]) for query in new]
         self._factors.update(zip(new, shape_factors(answers), strict=True))
 
-    def _note_form(self, family: Family, values: Sequence[float]) -> None:
-        """Remember a node that clearly prefers its value to its normal score: its scores are not asked about again."""
-        if len(values) == 2 and family.parents - {DOMAIN} and values[0] > values[1] + MIN_FORM_LEAD:
-            self._by_value.add(family.node)
+    def _asked_forms(self, family: Family) -> tuple[AskedForm, ...]:
+        """Return the forms of a family that were asked about; its value if none was."""
+        if not self._has_density(family.node):
+            return tuple(AskedForm(form.curved, form.scored) for form in self._found[family][:1])
+        planned = [self._plan_form(family, form) for form in self._found[family]]
+        return tuple(form for form in planned if form.plain in self._answers) or (planned[0],)
+
+    def _judge(self, family: Family, asked: tuple[AskedForm, ...]) -> KnownScore:
+        """Return the score of a family from what was answered, and how high it may be."""
+        forms = {form.scored: form for form in self._found[family]}
+        factors = {one.scored: factor for one, factor in zip(asked, noise_factors(asked, self._factors), strict=True)}
+        value = float(np.logaddexp.reduce([forms[scored].evidence + factors[scored] for scored in factors]))
+        gaussian = max(forms[scored].evidence for scored in factors)
+        if value == NOT_ASKED or asked[0].plain is None:
+            return KnownScore(value, value, gaussian, asked, {})
+        reached = [self._size_limit(family, forms[one.scored], one) for one in asked]
+        others = [form.evidence + SCORE_REACH for scored, form in forms.items() if scored not in factors]
+        return KnownScore(value, max(value, *reached, *others), gaussian, asked, factors)
+
+    def _size_limit(self, family: Family, form: FamilyForm, asked: AskedForm) -> float:
+        """Return how high the score may be once the clients are asked about noise of varying size."""
+        if asked.sized is None or asked.sized in self._factors or asked.plain is None:
+            return NOT_ASKED
+        answer = add_clients(self._answers[self._query(family, form, SIZE)])
+        times, more = SIZE_REACH
+        gain = times * self._fit_size(form, answer).expected_gain(SIZE_PRICE, answer.rows) + more
+        return form.evidence + self._factors[asked.plain] + gain
+
+    def _predict(self, family: Family, other: Family | None) -> list[float]:
+        """Return the Gaussian evidence of each form, and what the noise adds to that form of another family."""
+        gains = self._scores[other].factors if other in self._scores else {}
+        return [form.evidence + gains.get(form.scored, 0.0) for form in self._found[family]]
 
     def _plan_form(self, family: Family, form: FamilyForm) -> AskedForm:
         """Return the queries about the shape of the noise of one form, with constant and with varying size."""
-        if not self._has_density(family.node):
-            return AskedForm(form.curved, form.scored)
         plain, sizes, sized = self._query(family, form, SHAPE), self._query(family, form, SIZE), None
-        if self._sized_parents(form) and sizes in self._answers:
+        if sizes in self._answers:
             answer = add_clients(self._answers[sizes])
             fit = self._fit_size(form, answer)
             if fit.may_pay(SIZE_PRICE, answer.rows):
@@ -183,20 +250,40 @@ class ResidualScore:
         """Return whether a node is a number of which not too many rows share one value, as far as is known."""
         return node in self.forms.dense_nodes and not self._tied.get(node, False)
 
-    def _first_queries(self, forms: Mapping[Family, Sequence[FamilyForm]]) -> Iterator[ResidualQuery]:
-        """Yield the queries about the size of the noise and about its shape with constant size, likely ones first."""
-        for family, several in sorted(forms.items(), key=lambda item: self._implausibility(item[0], forms)):
-            for form in several if self._has_density(family.node) else ():
-                yield self._query(family, form, SHAPE)
-                if self._sized_parents(form):
-                    yield self._query(family, form, SIZE)
+    def _open(self, family: Family, other: Family | None) -> Iterator[ResidualQuery]:
+        """Yield the queries about a family that are open, given another family of the same node that may be known."""
+        if not self._has_density(family.node):
+            return
+        value, *scores = (self._plan_form(family, form) for form in self._found[family])
+        if value.plain in self._answers:
+            wanted = [form for form in scores if self._found[family][1].evidence + SCORE_REACH > self._value(family)]
+        else:
+            yield from self._first_queries(family)
+            predicted = self._predict(family, other)
+            wanted = [form for form in scores if predicted[1] > predicted[0] + MIN_SCORE_LEAD]
+        yield from (form.plain for form in wanted if form.plain is not None)
+        if value.sized is not None:
+            yield value.sized
 
-    def _implausibility(self, family: Family, forms: Mapping[Family, Sequence[FamilyForm]]) -> float:
+    def _first_queries(self, family: Family) -> Iterator[ResidualQuery]:
+        """Yield the queries about the shape of the noise, and about its size unless this is the last round."""
+        form = self._found[family][0]
+        yield self._query(family, form, SHAPE)
+        if self._sized_parents(form) and self._rounds + 1 < self.known.plan.max_rounds:
+            yield self._query(family, form, SIZE)
+
+    def _value(self, family: Family) -> float:
+        return self._scores[family].value if family in self._scores else NOT_ASKED
+
+    def _implausibility(self, families: Iterable[Family]) -> Callable[[Family], float]:
         """Return how far the Gaussian evidence of a family is below the best of its node."""
-        best = max(form.evidence for other in forms if other.node == family.node for form in forms[other])
-        return best - max(form.evidence for form in forms[family])
+        evidence = {family: max(form.evidence for form in self._found[family]) for family in families}
+        best: dict[str, float] = {}
+        for family, value in evidence.items():
+            best[family.node] = max(value, best.get(family.node, value))
+        return lambda family: best[family.node] - evidence[family]
 
-    def _tie_queries(self, families: Sequence[Family]) -> dict[str, ResidualQuery]:
+    def _tie_queries(self, families: Iterable[Family]) -> dict[str, ResidualQuery]:
         """Return queries about nodes of which many rows may share one value."""
         nodes = sorted(({family.node for family in families} & self.forms.dense_nodes) - self._tied.keys())
         return {name: ResidualQuery(name, (), TIES, (), (), 1.0) for name in nodes}
@@ -208,6 +295,8 @@ class ResidualScore:
                 total = add_clients(self._answers[query])
                 share = total.sums[0] / (GRID * total.rows)
             self._tied[name] = bool(share > MAX_TIED_SHARE)
+            if self._tied[name]:
+                self._found = {family: forms for family, forms in self._found.items() if family.node != name}
 
     def _sized_parents(self, form: FamilyForm) -> list[str]:
         """Return the parents on which the size of the noise may depend: the continuous ones."""

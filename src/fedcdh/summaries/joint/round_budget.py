@@ -25,7 +25,7 @@ from fedcdh.summaries.residuals.request import ResidualRequest
 FurtherRequest = JointRequest | ResidualRequest
 """A request for joint features, or one about residuals."""
 DEFAULT_MAX_ROUNDS = 12
-"""Rounds that a plan allows unless it says otherwise: a search about residuals takes 2 to 10."""
+"""Rounds that a plan allows unless it says otherwise: a search about residuals takes 2 to 9."""
 SUMMARIES_PER_BUDGET = 4
 """Bytes of all answers that a plan allows unless it says otherwise, in multiples of a summary's entries."""
 
