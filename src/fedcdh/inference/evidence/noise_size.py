@@ -57,6 +57,24 @@ class SizeFit(NamedTuple):
         cost = price + (len(self.coefficients) - 1) / 2 * np.log(rows)
         return bool(1.2 * LOG_SQUARE_VARIANCE / 4 * self.chi_square > cost)
 
+    def expected_gain(self, price: float, rows: float) -> float:
+        """Return the expected gain in log evidence for normal noise.
+
+        Parameters
+        ----------
+        price : float
+            Log prior odds against a size that varies.
+        rows : float
+            Number of rows.
+
+        Returns
+        -------
+        float
+            Gain in log likelihood, less the price and that of the coefficients.
+        """
+        cost = price + (len(self.coefficients) - 1) / 2 * np.log(rows)
+        return float(LOG_SQUARE_VARIANCE / 4 * self.chi_square - cost)
+
 
 def fit_size(sums: Array, products: Array, rows: float) -> SizeFit:
     """Regress log(z² + 0.01) on the terms of the parents.

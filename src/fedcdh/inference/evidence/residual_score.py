@@ -2,7 +2,7 @@
 
 The score of a family is the Gaussian evidence of the summaries (`family_score`), plus the log Bayes factor of a free
 density of the standardised residuals (`noise_shape`). The size of the noise may also depend on the parents
-(`noise_size`). Each family has one form, linear or nonlinear, whichever has more Gaussian evidence.
+(`noise_size`), and the product of two parents may be in the regression (`product_terms`). Each family has one form, linear or nonlinear, whichever has more Gaussian evidence.
 
 Families with a categorical node, or with a node of which many rows share one value, have no density; their score stays
 Gaussian.
@@ -20,6 +20,7 @@ from fedcdh._runtime.array_types import Array
 from fedcdh.inference.evidence.family_forms import FamilyForm, FamilyForms, shorten
 from fedcdh.inference.evidence.family_score import FamilyScore
 from fedcdh.inference.evidence.noise_size import SizeFit, fit_size, term_products
+from fedcdh.inference.evidence.product_terms import ProductFit, fit_product
 from fedcdh.inference.evidence.residual_factors import NOT_ASKED, SIZE_PRICE, noise_factors, shape_factors
 from fedcdh.inference.evidence.residual_record import AskedForm, ResidualRecord, add_clients
 from fedcdh.inference.orthonormal_basis import Basis
@@ -27,8 +28,8 @@ from fedcdh.protocols import DOMAIN, Family
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.joint import AnswerSource
-from fedcdh.summaries.residuals import SHAPE, SIZE, TIES, ResidualQuery, ResidualRequest, ResidualSums
-from fedcdh.summaries.residuals.functions import size_bounds
+from fedcdh.summaries.residuals import PRODUCTS, SHAPE, SIZE, TIES, ResidualQuery, ResidualRequest, ResidualSums
+from fedcdh.summaries.residuals.functions import PRODUCT_BOUND, size_bounds
 
 MIN_FORM_LEAD = 10.0
 """Log Bayes factor of values against normal scores from which the scores of a node are not asked about again."""
@@ -70,6 +71,7 @@ class ResidualScore:
     _gaussian: dict[Family, float] = field(default_factory=dict, init=False)
     _tied: dict[str, bool] = field(default_factory=dict, init=False)
     _asked: dict[Family, tuple[AskedForm, ...]] = field(default_factory=dict, init=False)
+    _product_gains: dict[ResidualQuery, float] = field(default_factory=dict, init=False)
     _by_value: set[str] = field(default_factory=set, init=False)
     _factors: dict[ResidualQuery, float] = field(default_factory=dict, init=False)
     _answers: dict[ResidualQuery, dict[str, ResidualSums]] = field(default_factory=dict, init=False)
@@ -133,14 +135,15 @@ class ResidualScore:
         self._read_ties(ties)
         if not self.without_density.isdisjoint(ties):
             forms = self._forms.find(new, self.without_density, self._by_value)
-        self._gaussian.update({family: max(form.evidence for form in forms[family]) for family in new})
         for family in new:
             self._asked[family] = tuple(self._plan_form(family, form) for form in forms[family])
-        self._ask(form.sized for family in new for form in self._asked[family] if form.sized is not None)
+        later = [query for family in new for form in self._asked[family] for query in form[3:] if query is not None]
+        self._ask(later)
         self._compute_factors(query for family in new for form in self._asked[family] for query in form[2:])
         for family in new:
             factors = noise_factors(self._asked[family], self._factors)
             values = [form.evidence + factor for form, factor in zip(forms[family], factors, strict=True)]
+            self._gaussian[family] = max(map(self._gaussian_evidence, forms[family], self._asked[family]))
             self._values[family] = float(np.logaddexp.reduce(values))
             self._note_form(family, values)
 
@@ -160,12 +163,32 @@ class ResidualScore:
         if not self._has_density(family.node):
             return AskedForm(form.curved, form.scored)
         plain, sizes, sized = self._query(family, form, SHAPE), self._query(family, form, SIZE), None
+        product, gain = self._plan_product(family, form, plain)
         if self._sized_parents(form) and sizes in self._answers:
             answer = add_clients(self._answers[sizes])
             fit = self._fit_size(form, answer)
-            if fit.may_pay(SIZE_PRICE, answer.rows):
+            if fit.may_pay(SIZE_PRICE, answer.rows) and fit.expected_gain(SIZE_PRICE, answer.rows) >= gain:
                 sized = self._query(family, form, SHAPE, tuple(map(shorten, fit.coefficients)))
-        return AskedForm(form.curved, form.scored, plain, sized)
+        return AskedForm(form.curved, form.scored, plain, sized, product)
+
+    def _plan_product(
+        self, family: Family, form: FamilyForm, plain: ResidualQuery
+    ) -> tuple[ResidualQuery | None, float]:
+        """Return the query with the product of two parents, if it may pay, and its expected gain in evidence."""
+        products = self._query(family, form, PRODUCTS)
+        if not self._has_products(form) or products not in self._answers:
+            return None, 0.0
+        fit = self._fit_product(add_clients(self._answers[products]))
+        if fit.gain <= 0:
+            return None, 0.0
+        query = replace(plain, product=fit.pair, product_weights=tuple(map(shorten, fit.weights)))
+        self._product_gains[query] = fit.gain
+        return query, fit.gain
+
+    def _gaussian_evidence(self, form: FamilyForm, asked: AskedForm) -> float:
+        """Return the Gaussian evidence of a form, with the product of two parents if that is likely."""
+        query = asked.with_product
+        return form.evidence + (self._product_gains[query] if query is not None and query in self._factors else 0.0)
 
     @cached_property
     def linear(self) -> FamilyScore:
@@ -189,6 +212,8 @@ class ResidualScore:
                 yield self._query(family, form, SHAPE)
                 if self._sized_parents(form):
                     yield self._query(family, form, SIZE)
+                if self._has_products(form):
+                    yield self._query(family, form, PRODUCTS)
 
     def _implausibility(self, family: Family, forms: Mapping[Family, Sequence[FamilyForm]]) -> float:
         """Return how far the Gaussian evidence of a family is below the best of its node."""
@@ -211,6 +236,15 @@ class ResidualScore:
     def _sized_parents(self, form: FamilyForm) -> list[str]:
         """Return the parents on which the size of the noise may depend: the continuous ones."""
         return [name for name in form.parents if name not in self.basis.levels]
+
+    def _has_products(self, form: FamilyForm) -> bool:
+        """Return whether two parents may act by their product: on values, not on normal scores, to save sums."""
+        return len(self._sized_parents(form)) > 1 and not form.scored
+
+    def _fit_product(self, answer: ResidualSums) -> ProductFit:
+        query = answer.query
+        regressions = {pair: self._forms.regress_product(pair, query.differs) for pair in query.pairs(self.known.plan)}
+        return fit_product(answer.sums / GRID * PRODUCT_BOUND, regressions, answer.rows)
 
     def _fit_size(self, form: FamilyForm, answer: ResidualSums) -> SizeFit:
         parents, basis = self._sized_parents(form), self.basis
