@@ -2,7 +2,8 @@
 
 The score of a family is the Gaussian evidence of the summaries (`family_score`), plus the log Bayes factor of a free
 density of the standardised residuals (`noise_shape`). The size of the noise may also depend on the parents
-(`noise_size`), and the product of two parents may be in the regression (`product_terms`). Each family has one form, linear or nonlinear, whichever has more Gaussian evidence.
+(`noise_size`), and the product of two parents may be in the regression (`product_terms`). Each family has one form,
+linear or nonlinear, whichever has more Gaussian evidence.
 
 Families with a categorical node, or with a node of which many rows share one value, have no density; their score stays
 Gaussian.

@@ -14,6 +14,7 @@ import numpy as np
 from fedcdh._runtime.array_types import Array
 from fedcdh.summaries.feature_layout import POWER_COLUMNS
 from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.residuals.functions import MAX_COORDINATE
 from fedcdh.summaries.residuals.request import Coordinates
 from fedcdh.summaries.summary import Summary
 
@@ -87,7 +88,10 @@ def regress_product(
     cross = np.array([powers[1, 1], powers[2, 1], powers[1, 2]])
     mean, *slopes = np.linalg.solve(inner + RIDGE * np.eye(3), cross).tolist()
     left = float(powers[2, 2] - cross @ [mean, *slopes])
-    return ProductRegression(mean, tuple(slopes), max(left, MIN_VARIANCE))
+    steep = np.clip(slopes, -MAX_COORDINATE, MAX_COORDINATE).tolist()  # a product of clipped values is nowhere steeper
+    return ProductRegression(
+        float(np.clip(mean, -(MAX_COORDINATE**2), MAX_COORDINATE**2)), tuple(steep), max(left, MIN_VARIANCE)
+    )
 
 
 def _mean_powers(

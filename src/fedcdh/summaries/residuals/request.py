@@ -22,7 +22,7 @@ from fedcdh._runtime.array_types import Array
 from fedcdh.errors import PlanMismatchError, SummaryError
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.plan import StudyPlan
-from fedcdh.summaries.residuals.functions import SHAPE_FUNCTIONS
+from fedcdh.summaries.residuals.functions import MAX_COORDINATE, SHAPE_FUNCTIONS
 from fedcdh.summaries.variables import Continuous
 
 Integers = npt.NDArray[np.int64]
@@ -111,8 +111,9 @@ class ResidualQuery:
         query about a shape with noise of constant size has one.
     product_weights : tuple of float
         Weight of that product in standard deviations of the residuals, its mean, and its slopes on the two parents.
-        The product counts less its regression on the two parents. Where the mechanism differs between clients, each
-        client uses its own mean and slopes.
+        The product counts less its regression on the two parents. Slopes are at most 4, as steep as a product of
+        clipped values is, so that they stand for no other regression. Where the mechanism differs between clients,
+        each client uses its own mean and slopes.
 
     Examples
     --------
@@ -151,7 +152,10 @@ class ResidualQuery:
         if not self.product:
             return not self.product_weights
         two = len(self.product) == 2 and list(self.product) == sorted({*self.product} & {*self.parents})
-        return two and len(self.product_weights) == 4 and self.about == SHAPE and not self.size
+        if not two or len(self.product_weights) != 4 or self.about != SHAPE or self.size:
+            return False
+        _, mean, *slopes = map(abs, self.product_weights)
+        return mean <= MAX_COORDINATE**2 and max(slopes) <= MAX_COORDINATE
 
     @property
     def key(self) -> str:
