@@ -1,10 +1,10 @@
 """Two parents that act by their product: its weight and its gain in Gaussian evidence, from one sum for each pair.
 
 The residuals z of a regression have mean square 1 and do not depend on the parents linearly. Where they depend on the
-product p of two parents, p less its regression on these parents has the weight Σ p z / Σ p², and explains (Σ p z)² / Σ p²
-of Σ z². Sums of p z come from the clients; the rest comes from the summaries. A curved regression leaves less of p than
-a linear one, so that the weight is a little too small there. Clients are then asked about the residuals with the weight
-that was found, and their answer says how much it explains.
+product p of two parents, p less its regression on these parents has the weight Σ p z / Σ p², and explains
+(Σ p z)² / Σ p² of Σ z². Sums of p z come from the clients; the rest comes from the summaries. A curved regression
+leaves less of p than a linear one, so that the weight is a little too small there. Clients are then asked about the
+residuals with the weight that was found, and their answer says how much it explains.
 """
 
 from __future__ import annotations
