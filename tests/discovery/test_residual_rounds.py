@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import studies
 from residual_studies import (
+    SummedSource,
     cohort_of,
+    interacting_causes,
     linear_pair,
     plan_of,
     score_of,
@@ -106,3 +108,23 @@ def test_a_direction_about_which_nobody_was_asked_is_not_claimed():
     graph = find_residual_graph([PartialGraph.from_dag("xy", [FORWARD])], score, Settings("evidence"))
     assert graph.best.arrows == {FORWARD}
     assert all(support.direction is None for support in residual_supports(graph, score).values())
+
+
+@pytest.mark.parametrize("method", ["evidence", "constraint"])
+def test_a_product_of_two_causes_reverses_no_arrow(method):
+    """a → b, both cause y, which also depends on their product."""
+    for seed in range(3):
+        result, source = found(interacting_causes((600, 500, 400), seed), method=method)
+        assert {("a", "y"), ("b", "y")} >= {arrow for arrow in result.graph.arrows if "y" in arrow}, seed
+        if method == "evidence":
+            assert {("a", "y"), ("b", "y")} <= result.graph.arrows, seed
+            assert any(query.product == ("a", "b") for request in source.requests for query in request.queries)
+
+
+def test_the_sum_of_all_answers_gives_the_graph_of_the_answers():
+    tables = interacting_causes((600, 500, 400))
+    cohort = cohort_of(tables, plan_of(tables))
+    apart = discover_from(cohort, cohort.plan, source=source_of(tables, cohort))
+    together = discover_from(cohort, cohort.plan, source=SummedSource(tables, cohort.plan))
+    assert together.graph == apart.graph
+    assert together.search_result.residuals.entries == apart.search_result.residuals.entries
