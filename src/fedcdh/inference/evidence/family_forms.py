@@ -78,10 +78,10 @@ class FamilyForms:
     Examples
     --------
     >>> import fedcdh
-    >>> from fedcdh.summaries.aggregation import Cohort
+    >>> from fedcdh.summaries.aggregation import add_up
     >>> study = fedcdh.simulate(seed=1)
     >>> plan = fedcdh.StudyPlan.from_profiles([fedcdh.profile(rows, name) for name, rows in study.tables.items()])
-    >>> known = Cohort.of([fedcdh.summarize(rows, plan, name) for name, rows in study.tables.items()], plan)
+    >>> known = add_up([fedcdh.summarize(rows, plan, name) for name, rows in study.tables.items()], plan)
     >>> basis = Basis.of(known)
     >>> forms = FamilyForms(known, basis, FamilyScore.of(known, basis))
     >>> len(forms.find([Family(study.names[0], frozenset())]))

