@@ -84,7 +84,7 @@ class FamilyForms:
     >>> known = add_up([fedcdh.summarize(rows, plan, name) for name, rows in study.tables.items()], plan)
     >>> basis = Basis.of(known)
     >>> forms = FamilyForms(known, basis, FamilyScore.of(known, basis))
-    >>> len(forms.find([Family(study.names[0], frozenset())]))
+    >>> len(forms.find([Family(plan.names[0])]))
     1
     """
 

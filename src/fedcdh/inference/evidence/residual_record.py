@@ -1,4 +1,4 @@
-"""What the clients were asked and what they answered about residuals."""
+"""The queries that clients were asked about residuals, and their answers."""
 
 from __future__ import annotations
 
