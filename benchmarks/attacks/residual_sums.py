@@ -8,7 +8,7 @@ solver would find them (`determined_share`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 
@@ -19,27 +19,41 @@ from benchmarks.attacks.common import SITE, Array, Attacker, Rng, Table
 from fedcdh.privacy.disclosure.thresholds import count_numbers_about
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.features import Hermite
-from fedcdh.summaries.residuals import SHAPE, SIZE, Coordinates, ResidualQuery, ResidualRequest, answer_residuals
+from fedcdh.summaries.residuals import (
+    PRODUCTS,
+    SHAPE,
+    SIZE,
+    Coordinates,
+    ResidualQuery,
+    ResidualRequest,
+    answer_residuals,
+)
 from fedcdh.summaries.residuals.functions import (
     LOG_SQUARE_OFFSET,
     MAX_COORDINATE,
     MAX_LARGE_RESIDUAL,
     MAX_RESIDUAL,
+    PRODUCT_BOUND,
     STEP_CENTRES,
     STEP_WIDTH,
+    product_functions,
+    product_of,
     shape_bounds,
     shape_functions,
     size_bounds,
     size_functions,
     size_terms,
 )
-from fedcdh.summaries.residuals.rounding import LOG_UNITS, ROUNDING, STEP_UNIT, TAIL_UNIT
+from fedcdh.summaries.residuals.rounding import LOG_UNITS, PRODUCT_UNIT, ROUNDING, STEP_UNIT, TAIL_UNIT
 from fedcdh.summaries.summary import Summary
 
 Columns = Sequence[int]
 _ROUNDING = 12**-0.5  # the standard deviation of what rounding to whole steps leaves
 PRIOR, NEAR = 0.3, 0.1
 """Standard deviations of a value: what a good start leaves open, and what counts as found."""
+WITH_PRODUCT = "shape with a product"
+"""A question about a shape whose regression has the product of the first two parents."""
+PRODUCT_WEIGHT = 0.3
 
 
 def all_families(column: int, d: int, max_parents: int) -> list[tuple[int, tuple[int, ...]]]:
@@ -54,7 +68,10 @@ def all_families(column: int, d: int, max_parents: int) -> list[tuple[int, tuple
 
 @dataclass(frozen=True)
 class Question:
-    """A straight regression, as both sides compute it: z = (x_node − weights · x_parents) / deviation."""
+    """A straight regression, as both sides compute it: z = (x_node − weights · x_parents) / deviation.
+
+    With a product, z is less a weight times the product of the first two parents.
+    """
 
     node: int
     parents: tuple[int, ...]
@@ -63,24 +80,48 @@ class Question:
     about: str
 
     def residuals(self, x: Array) -> Array:
-        return np.asarray((x[:, self.node] - x[:, list(self.parents)] @ self.weights) / self.deviation)
+        z = (x[:, self.node] - x[:, list(self.parents)] @ self.weights) / self.deviation
+        return np.asarray(z - PRODUCT_WEIGHT * self.products(x)[0] if self.about == WITH_PRODUCT else z)
+
+    @property
+    def pairs(self) -> list[tuple[int, ...]]:
+        return list(combinations(self.parents, 2))
+
+    def products(self, x: Array) -> Array:
+        """(pairs, rows)."""
+        return np.stack([product_of(x[:, one], x[:, other]) for one, other in self.pairs])
+
+    def product_slopes(self, x: Array, column: int) -> Array:
+        """Derivatives of the products of a row by its value of a parent."""
+        inside, within = np.clip(x, -MAX_COORDINATE, MAX_COORDINATE), np.abs(x[:, column]) < MAX_COORDINATE
+        return np.stack([within * (inside[:, sum(pair) - column] if column in pair else 0.0) for pair in self.pairs])
 
     def functions(self, x: Array) -> Array:
         """(functions, rows), not divided by their bounds."""
         z = self.residuals(x)
-        return shape_functions(z) if self.about == SHAPE else size_functions(z, size_terms(x[:, list(self.parents)].T))
+        if self.about == PRODUCTS:
+            return product_functions(z, self.products(x))
+        if self.about == SIZE:
+            return size_functions(z, size_terms(x[:, list(self.parents)].T))
+        large = [np.clip(z, -MAX_LARGE_RESIDUAL, MAX_LARGE_RESIDUAL) ** 2] if self.about == WITH_PRODUCT else []
+        return np.concatenate([shape_functions(z), *(one[None] for one in large)])
 
     def slopes(self, x: Array, column: int) -> Array:
         """Derivatives of the functions of a row by its value of a column."""
-        z = self.residuals(x)
-        if column == self.node:
-            turn = 1 / self.deviation
-        elif column in self.parents:
-            turn = -self.weights[self.parents.index(column)] / self.deviation
-        else:
+        z, turn = self.residuals(x), np.full(len(x), 1 / self.deviation)
+        if column in self.parents:
+            turn *= -self.weights[self.parents.index(column)]
+            turn -= PRODUCT_WEIGHT * self.product_slopes(x, column)[0] if self.about == WITH_PRODUCT else 0.0
+        elif column != self.node:
             return np.zeros((self.n_functions, len(x)))
         if self.about == SHAPE:
-            return shape_slopes(z) * turn
+            return np.asarray(shape_slopes(z) * turn)
+        if self.about == WITH_PRODUCT:
+            large = 2 * z * (np.abs(z) < MAX_LARGE_RESIDUAL)
+            return np.asarray(np.concatenate([shape_slopes(z), large[None]]) * turn)
+        if self.about == PRODUCTS:
+            found = self.products(x) * turn * (np.abs(z) < MAX_RESIDUAL)
+            return np.asarray(found + z * self.product_slopes(x, column) if column in self.parents else found)
         inside = np.abs(z) < MAX_LARGE_RESIDUAL
         logs, steep = np.log(z**2 + LOG_SQUARE_OFFSET), inside * 2 * z / (z**2 + LOG_SQUARE_OFFSET)
         terms = np.concatenate([np.ones((1, len(x))), size_terms(x[:, list(self.parents)].T)])
@@ -93,14 +134,21 @@ class Question:
 
     @property
     def bounds(self) -> Array:
-        return shape_bounds() if self.about == SHAPE else size_bounds(len(self.parents))
+        if self.about == PRODUCTS:
+            return np.full(len(self.pairs), PRODUCT_BOUND)
+        if self.about == SIZE:
+            return size_bounds(len(self.parents))
+        return np.append(shape_bounds(), [MAX_LARGE_RESIDUAL**2] if self.about == WITH_PRODUCT else [])
 
     @property
     def scales(self) -> Array:
         """Units of rounding."""
         if self.about == SIZE:
             return np.array([LOG_UNITS[0], *LOG_UNITS[1:] * len(self.parents)])
-        return np.concatenate([np.full(4, TAIL_UNIT), np.full(len(STEP_CENTRES), STEP_UNIT)])
+        if self.about == PRODUCTS:
+            return np.full(len(self.pairs), PRODUCT_UNIT)
+        shape = np.concatenate([np.full(4, TAIL_UNIT), np.full(len(STEP_CENTRES), STEP_UNIT)])
+        return np.append(shape, TAIL_UNIT) if self.about == WITH_PRODUCT else shape
 
     @property
     def n_functions(self) -> int:
@@ -217,6 +265,9 @@ def covariance(attacker: Attacker, summary: Summary) -> Array:
     return np.asarray(found / np.sqrt(np.outer(found.diagonal(), found.diagonal())))
 
 
+_LEAST_PARENTS = {SHAPE: 0, SIZE: 1, PRODUCTS: 2, WITH_PRODUCT: 2}
+
+
 def make_questions(
     attacker: Attacker,
     summary: Summary,
@@ -232,7 +283,9 @@ def make_questions(
         left = float(1 - 2 * weights @ cross + weights @ inner @ weights)
         deviation = float(np.sqrt(max(left, 1e-7)))
         found += [
-            Question(node, parents, weights, deviation / sharper, about) for about in kinds if about == SHAPE or parents
+            Question(node, parents, weights, deviation / sharper, about)
+            for about in kinds
+            if len(parents) >= _LEAST_PARENTS[about]
         ]
     return tuple(found)
 
@@ -263,8 +316,13 @@ def _ask_site(table: Table, attacker: Attacker, summary: Summary, questions: Seq
 def to_query(question: Question, attacker: Attacker) -> ResidualQuery:
     """Return a question as a site is asked."""
     names, parents = [v.name for v in attacker.numbers], question.parents
-    shape = (question.about, tuple(question.weights), (1,) * len(parents), question.deviation)
-    return ResidualQuery(names[question.node], tuple(names[p] for p in parents), *shape)
+    about = SHAPE if question.about == WITH_PRODUCT else question.about
+    shape = (about, tuple(question.weights), (1,) * len(parents), question.deviation)
+    query = ResidualQuery(names[question.node], tuple(names[p] for p in parents), *shape)
+    if question.about != WITH_PRODUCT:
+        return query
+    product = tuple(names[p] for p in parents[:2])
+    return replace(query, product=product, product_weights=(PRODUCT_WEIGHT, 0.0, 0.0, 0.0))
 
 
 def make_request(queries: Sequence[ResidualQuery], attacker: Attacker, summary: Summary) -> ResidualRequest:

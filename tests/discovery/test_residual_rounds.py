@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import studies
 from residual_studies import (
+    SummedSource,
     cohort_of,
+    interacting_causes,
     linear_pair,
     plan_of,
     score_of,
@@ -130,3 +132,23 @@ def test_the_last_round_does_not_ask_for_sizes_of_which_nothing_could_be_made():
 def test_a_number_of_rounds_is_one_or_more(most):
     with pytest.raises(SettingsError, match="max_rounds is"):
         discover(split_rows(PAIRS["exponential"], 2), max_rounds=most)
+
+
+@pytest.mark.parametrize("method", ["evidence", "constraint"])
+def test_a_product_of_two_causes_reverses_no_arrow(method):
+    """a → b, both cause y, which also depends on their product."""
+    for seed in range(3):
+        result, source = found(interacting_causes((600, 500, 400), seed), method=method)
+        assert {("a", "y"), ("b", "y")} >= {arrow for arrow in result.graph.arrows if "y" in arrow}, seed
+        if method == "evidence":
+            assert {("a", "y"), ("b", "y")} <= result.graph.arrows, seed
+            assert any(query.product == ("a", "b") for request in source.requests for query in request.queries)
+
+
+def test_the_sum_of_all_answers_gives_the_graph_of_the_answers():
+    tables = interacting_causes((600, 500, 400))
+    cohort = cohort_of(tables, plan_of(tables))
+    apart = discover_from(cohort, cohort.plan, source=source_of(tables, cohort))
+    together = discover_from(cohort, cohort.plan, source=SummedSource(tables, cohort.plan))
+    assert together.graph == apart.graph
+    assert together.search_result.residuals.entries == apart.search_result.residuals.entries

@@ -64,17 +64,24 @@ def test_what_is_no_answer_is_refused(blob):
         unpack_answer(blob, plan, JointRequest(plan.fingerprint, 1, (("v1", "v2"),)))
 
 
-def residual_files():
-    data = residual_studies.tables((60, 50))
+def residual_files(data=None, queries=()):
+    data = data or residual_studies.tables((60, 50))
     plan = residual_studies.plan_of(data)
     cohort = residual_studies.cohort_of(data, plan)
-    request = residual_studies.request_for(cohort, number=2)
+    request = residual_studies.request_for(cohort, *queries, number=2)
     answers = answer_residuals(data["site0"], plan, "site0", request, cohort.summaries[0])
     return plan, request, AnswerMessage(request.digest, "site0", answers, disclosure_control=False)
 
 
-def test_files_about_residuals_come_back_as_they_were():
-    plan, request, message = residual_files()
+ABOUT = {
+    "shape and size": (residual_studies.tables((60, 50)), residual_studies.QUERIES),
+    "products": (residual_studies.interacting_causes((60, 50)), residual_studies.PRODUCT_QUERIES),
+}
+
+
+@pytest.mark.parametrize("about", ABOUT)
+def test_files_about_residuals_come_back_as_they_were(about):
+    plan, request, message = residual_files(*ABOUT[about])
     assert request_from_json(request_to_json(request), plan) == read_request(request_to_json(request)) == request
     blob = pack_answer(message, plan)
     assert unpack_answer(blob, plan, request) == message

@@ -87,6 +87,21 @@ def request_for(cohort: Cohort, *queries: ResidualQuery, number: int = 1) -> Res
     return ResidualRequest(cohort.plan.fingerprint, number, coordinates_of(cohort), ordered)
 
 
+PRODUCTS = ResidualQuery("y", ("a", "b"), "products", weights=(0.5, 0.4), widths=(1, 1), deviation=0.7)
+WITH_PRODUCT = replace(PRODUCTS, about="shape", product=("a", "b"), product_weights=(0.3, 0.1, 0.2, 0.0))
+PRODUCT_QUERIES = (PRODUCTS, WITH_PRODUCT, replace(WITH_PRODUCT, differs=True), replace(PRODUCTS, about="shape"))
+
+
+def interacting_causes(rows: Sequence[int] = (800, 700), seed: int = 0, weight: float = 0.8) -> studies.Tables:
+    """a → y ← b with a product of both causes, and correlated causes."""
+    rng, found = np.random.default_rng([seed, 3]), {}
+    for number, count in enumerate(rows):
+        a, noise, b = rng.standard_normal((3, count))
+        b = 0.3 * a + b
+        found[f"site{number}"] = {"a": a, "b": b, "y": 0.7 * a - 0.6 * b + weight * a * b + 0.8 * noise}
+    return found
+
+
 class CountingSource:
     """Clients in this process; some may stay silent. Remembers the requests and the sums that each client sent."""
 

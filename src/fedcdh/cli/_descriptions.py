@@ -101,7 +101,8 @@ def describe_request(out: Output, file: Path, content: bytes) -> None:
 def _describe_regression(query: ResidualQuery) -> str:
     given = f" given {', '.join(query.parents)}" if query.parents else ""
     adapted = ", adapted to the site" if query.differs else ""
-    return f"{'normal score of ' if query.scored else ''}{query.node}{given}{adapted}"
+    product = f" and the product of {' and '.join(query.product)}" if query.product else ""
+    return f"{'normal score of ' if query.scored else ''}{query.node}{given}{product}{adapted}"
 
 
 def describe_answer(out: Output, file: Path, content: bytes) -> None:

@@ -22,7 +22,7 @@ from fedcdh.summaries.joint.round_budget import FurtherRequest
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.residuals import Coordinates, ResidualQuery, ResidualRequest
 
-REQUEST_FORMAT, RESIDUAL_REQUEST_FORMAT = "fedcdh-request-2", "fedcdh-residual-request-1"
+REQUEST_FORMAT, RESIDUAL_REQUEST_FORMAT = "fedcdh-request-2", "fedcdh-residual-request-2"
 _FORMATS = (REQUEST_FORMAT, RESIDUAL_REQUEST_FORMAT)
 REQUEST_FILE_NAME, ANSWER_SUFFIX = "request-{:03d}.json", ".answer-{:03d}"
 """Names of files, with the number of the request."""

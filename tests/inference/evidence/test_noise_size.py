@@ -35,7 +35,7 @@ def test_coefficients_are_found_whatever_the_shape_of_the_noise(noise, slopes):
     found = [simulate(seed, slopes, noise=noise) for seed in range(10)]
     mean = np.mean([fit.coefficients[1:] for fit in found], axis=0)
     assert mean == pytest.approx(0.88 * np.array(slopes), abs=0.06)
-    assert all(fit.may_pay(5.0, 2000) for fit in found)
+    assert all(fit.expected_gain(5.0, 2000) > 0 for fit in found)
 
 
 @pytest.mark.parametrize("parents", [1, 2, 3])
@@ -44,7 +44,7 @@ def test_a_constant_size_has_the_statistic_of_its_degrees_of_freedom(parents):
     statistics = [fit.chi_square for fit in found]
     assert np.mean(statistics) == pytest.approx(2 * parents, rel=0.15)
     assert np.mean(np.array(statistics) > stats.chi2(2 * parents).ppf(0.95)) < 0.09
-    assert sum(fit.may_pay(5.0, 400) for fit in found) <= 1
+    assert sum(fit.expected_gain(5.0, 400) > 0 for fit in found) <= 1
 
 
 def test_the_price_and_the_number_of_coefficients_count():
@@ -52,9 +52,9 @@ def test_the_price_and_the_number_of_coefficients_count():
     gain = 1.2 * LOG_SQUARE_VARIANCE / 4
     for cost in (5.0, 20.0):
         threshold = (cost + np.log(100)) / gain
-        assert SizeFit((0.0, 0.1, 0.1), 1.01 * threshold).may_pay(cost, 100)
-        assert not SizeFit((0.0, 0.1, 0.1), 0.99 * threshold).may_pay(cost, 100)
-        assert not SizeFit((0.0, 0.1, 0.1, 0.1, 0.1), 1.01 * threshold).may_pay(cost, 100)
+        assert SizeFit((0.0, 0.1, 0.1), 1.01 * threshold).expected_gain(cost, 100) > 0
+        assert SizeFit((0.0, 0.1, 0.1), 0.99 * threshold).expected_gain(cost, 100) < 0
+        assert SizeFit((0.0, 0.1, 0.1, 0.1, 0.1), 1.01 * threshold).expected_gain(cost, 100) < 0
 
 
 @given(st.lists(st.floats(-1e3, 1e3), min_size=3, max_size=3))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from residual_studies import linear_pair, score_of, split_rows
+from residual_studies import interacting_causes, linear_pair, score_of, split_rows
 
 from fedcdh.errors import SettingsError
 from fedcdh.inference.evidence.recorded_answers import RecordedAnswers
@@ -40,6 +40,15 @@ def moved(request: ResidualRequest) -> ResidualRequest:
 def test_the_whole_study_has_the_same_scores_from_its_record():
     again = replace(score_of(TABLES), source=RecordedAnswers(RECORD, tuple(TABLES)))
     assert again(FAMILIES) == pytest.approx(VALUES)
+
+
+def test_a_study_with_products_has_the_same_scores_from_its_record():
+    tables, families = interacting_causes((300, 250)), [Family("y", frozenset("ab")), Family("a", frozenset("by"))]
+    first = score_of(tables)
+    values = first(families)
+    assert any(query.product for query in first.record.answers)
+    again = replace(score_of(tables), source=RecordedAnswers(first.record, tuple(tables)))
+    assert again(families) == pytest.approx(values)
 
 
 def test_each_client_says_what_it_said_before():

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from residual_studies import score_of, split_rows, varying_size_pair
+from residual_studies import interacting_causes, score_of, split_rows, varying_size_pair
 
 from fedcdh.inference.evidence.noise_shape import ShapeMoments, shape_evidence
+from fedcdh.inference.evidence.product_terms import PRODUCT_PRICE
 from fedcdh.inference.evidence.residual_factors import NOT_ASKED, noise_factors, shape_factors
 from fedcdh.inference.evidence.residual_record import AskedForm, add_clients
 from fedcdh.protocols import Family
 from fedcdh.summaries.encoder import GRID
-from fedcdh.summaries.residuals.functions import SHAPE_FUNCTIONS, shape_bounds
+from fedcdh.summaries.residuals.functions import MAX_LARGE_RESIDUAL, SHAPE_FUNCTIONS, shape_bounds
 
 X_TO_Y = Family("y", frozenset("x"))
 
@@ -37,3 +38,20 @@ def test_factors_without_answers():
     score([X_TO_Y])
     form = score.record.families[X_TO_Y][0]
     assert noise_factors([form, AskedForm(curved=False, scored=False)], {}) == [NOT_ASKED, 0.0]
+
+
+def test_a_product_is_weighed_by_the_residuals_that_it_leaves():
+    """Smaller residuals are a gain in log likelihood, less what one more weight costs, and its price."""
+    score, family = score_of(interacting_causes((500, 400))), Family("y", frozenset("ab"))
+    score([family])
+    form = score.record.families[family][0]
+    answer = add_clients(score.record.answers[form.with_product])
+    means = answer.sums[:SHAPE_FUNCTIONS] / (GRID * answer.rows) * shape_bounds()
+    square = answer.sums[SHAPE_FUNCTIONS] / (GRID * answer.rows) * MAX_LARGE_RESIDUAL**2
+    rows = float(answer.rows)
+    (shape,) = shape_evidence(ShapeMoments(means[None], np.array([square]), np.array([rows])))
+    gain = -rows / 2 * np.log(square - means[0] ** 2) - np.log(rows) / 2
+    assert shape_factors([answer]) == pytest.approx([shape + gain], abs=1e-6)
+    factors = {form.plain: 0.0, form.with_product: 50.0}
+    assert noise_factors([form], factors) == pytest.approx([50.0 - PRODUCT_PRICE])
+    assert noise_factors([form], {form.with_product: 50.0}) == [NOT_ASKED]

@@ -11,6 +11,8 @@ import studies
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from residual_studies import (
+    SummedSource,
+    interacting_causes,
     linear_pair,
     plan_of,
     score_of,
@@ -248,3 +250,71 @@ def test_nothing_is_expected_of_families_beyond_the_limits():
     score([X_TO_Y])
     assert score.expect({X_TO_Y: Y}) == [NOT_ASKED]
     assert not score.ask({X_TO_Y: Y})
+
+
+# Products of two parents
+
+CAUSES = Family("y", frozenset("ab"))
+ALL_OF_THREE = [Family(node, frozenset("aby") - {node}) for node in "aby"]
+
+
+@pytest.mark.parametrize("differs", [False, True])
+def test_a_product_of_two_causes_is_found_and_pays(differs):
+    """Measured: 100 and 101 above the score without a product, whose noise then seems to vary in size."""
+    family = Family("y", frozenset({"a", "b", DOMAIN} if differs else "ab"))
+    score = score_of(interacting_causes((500, 400)))
+    (value,) = score([family])
+    (form, *_) = score.record.families[family]
+    assert form.with_product is not None
+    assert form.with_product.product == ("a", "b")
+    assert form.with_product.differs == differs
+    without = score_of(interacting_causes((500, 400)))
+    without._has_products = lambda form: False
+    assert value > without([family])[0] + 50
+    assert score.gaussian([family])[0] > without.gaussian([family])[0] + 50
+
+
+def test_without_a_product_one_sum_for_each_pair_is_all_that_is_asked():
+    score = score_of(interacting_causes((500, 400), weight=0.0))
+    score([CAUSES])
+    (form, *_) = score.record.families[CAUSES]
+    assert form.with_product is None
+    asked = [query for query in score.record.answers if query.about == "products"]
+    assert [query.count_entries(score.known.plan) for query in asked] == [1]
+
+
+def test_families_with_fewer_than_two_numbers_among_the_parents_have_no_products():
+    data = {client: {**one, "c": np.where(one["b"] > 0, "x", "y")} for client, one in interacting_causes().items()}
+    score = score_of(data)
+    score([Family("y", frozenset("a")), Family("y", frozenset("ac"))])
+    assert not any(query.about == "products" or query.product for query in score.record.answers)
+
+
+def test_units_and_signs_do_not_change_what_products_say():
+    tables = interacting_causes((500, 400))
+    expected = score_of(tables)([CAUSES, Family("y")])
+    for factor, shift in ((-1.0, 0.0), (1e3, 5e4)):
+        for name in "ab":
+            moved = {client: {**one, name: factor * one[name] + shift} for client, one in tables.items()}
+            found = score_of(moved)([CAUSES, Family("y")])
+            assert found[0] - found[1] == pytest.approx(expected[0] - expected[1], abs=1.5), (factor, name)
+
+
+def test_the_order_of_clients_and_their_sum_alone_change_no_score():
+    tables = interacting_causes((500, 400))
+    score = score_of(tables)
+    expected = score(ALL_OF_THREE)
+    assert score_of(dict(reversed(tables.items())), plan=score.known.plan)(ALL_OF_THREE) == expected
+    summed = replace(score_of(tables), source=SummedSource(tables, score.known.plan))
+    assert summed(ALL_OF_THREE) == pytest.approx(expected, abs=1e-6)
+
+
+def test_of_three_causes_the_pair_that_interacts_is_chosen():
+    rng, tables = np.random.default_rng(5), {}
+    for number in range(2):
+        a, b, c, noise = rng.standard_normal((4, 500))
+        tables[f"site{number}"] = {"a": a, "b": b, "c": c, "y": a + b + c + 0.6 * b * c + noise}
+    score = score_of(tables)
+    score([Family("y", frozenset("abc"))])
+    (form, *_) = score.record.families[Family("y", frozenset("abc"))]
+    assert form.with_product.product == ("b", "c")

@@ -14,8 +14,10 @@ from residual_studies import (
     SHAPE,
     SIZED,
     TIES,
+    WITH_PRODUCT,
     cohort_of,
     coordinates_of,
+    interacting_causes,
     plan_of,
     request_for,
     tables,
@@ -156,3 +158,14 @@ def test_the_first_coordinate_is_the_value_itself():
     assert any("the first coordinate of 'x' is a function of its value" in one for one in findings(request))
     for block in Basis.of(COHORT).transforms.values():
         assert not block.weights[0, 1:].any()  # those of studies are
+
+
+@pytest.mark.parametrize(("weight", "words"), [(0.3, None), (3.0, "root mean square"), (-3.0, "root mean square")])
+def test_a_product_is_checked_by_the_residuals_that_it_leaves(weight, words):
+    """Honest weights of these causes are about 0.7; those that fit no regression leave large residuals."""
+    data = interacting_causes((400, 380))
+    cohort = cohort_of(data, plan_of(data))
+    query = replace(WITH_PRODUCT, product_weights=(weight, 0.0, 0.0, 0.0))
+    risks = assess_residual_risk(data["site0"], cohort.plan, cohort.summaries[0], request_for(cohort, query))
+    found = list(check_residual_risks(risks, LIMITS))
+    assert not found if words is None else words in found[0]

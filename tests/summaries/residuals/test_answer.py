@@ -8,7 +8,22 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from residual_studies import DIFFERING, SHAPE, SIZE, SIZED, TIES, cohort_of, plan_of, request_for, tables
+from residual_studies import (
+    DIFFERING,
+    PRODUCT_QUERIES,
+    PRODUCTS,
+    SHAPE,
+    SIZE,
+    SIZED,
+    TIES,
+    WITH_PRODUCT,
+    cohort_of,
+    coordinates_of,
+    interacting_causes,
+    plan_of,
+    request_for,
+    tables,
+)
 
 from fedcdh.errors import DataError, PlanMismatchError
 from fedcdh.summaries.accumulator import summarize
@@ -19,12 +34,14 @@ from fedcdh.summaries.residuals.answer import MIN_VARIANCE, coordinate_rms, fit_
 from fedcdh.summaries.residuals.functions import (
     MAX_LARGE_RESIDUAL,
     MAX_LOG_SIZE,
+    PRODUCT_BOUND,
     shape_bounds,
     shape_functions,
     size_bounds,
     size_functions,
     size_terms,
 )
+from fedcdh.summaries.residuals.products import regress_product
 from fedcdh.summaries.residuals.rounding import rounding_steps
 from fedcdh.summaries.variables import Continuous
 
@@ -212,3 +229,51 @@ def test_missing_values_leave_rows_out_as_in_the_summary():
     table["x"][[3, 4]] = np.nan
     complete = part_of(DATA["site0"], np.delete(np.arange(60), [3, 4]))
     assert answers_of(table) == answers_of(complete)
+
+
+# Products of two parents
+
+CAUSES = interacting_causes((90, 70))
+CAUSES_PLAN = plan_of(CAUSES)
+CAUSES_COHORT = cohort_of(CAUSES, CAUSES_PLAN)
+ABOUT_PRODUCTS = request_for(CAUSES_COHORT, *PRODUCT_QUERIES)
+
+
+def product_answers(table, request=ABOUT_PRODUCTS) -> tuple[ResidualSums, ...]:
+    return answer_residuals(table, CAUSES_PLAN, "site0", request, summarize(table, CAUSES_PLAN, "site0"))
+
+
+@settings(max_examples=10)
+@given(st.permutations(range(90)), st.integers(1, 89))
+def test_neither_order_nor_batches_of_rows_change_a_byte_about_products(order, place):
+    table, whole = CAUSES["site0"], product_answers(CAUSES["site0"])
+    assert product_answers(part_of(table, np.array(order))) == whole
+    batches = [part_of(table, slice(None, place)), part_of(table, slice(place, None))]
+    summary = summarize(table, CAUSES_PLAN, "site0")
+    assert answer_residuals(batches, CAUSES_PLAN, "site0", ABOUT_PRODUCTS, summary) == whole
+
+
+def test_sums_of_products_are_those_of_the_rows():
+    rows = {name: np.concatenate([one[name] for one in CAUSES.values()]) for name in "aby"}
+    a, b, y = ((CAUSES["site0"][name] - own.mean()) / own.std() for name, own in rows.items())
+    z, product = (y - 0.5 * a - 0.4 * b) / 0.7, np.clip(a, -4, 4) * np.clip(b, -4, 4)
+    left = z - 0.3 * (product - 0.1 - 0.2 * a)
+    expected = {
+        PRODUCTS: [(product * z).sum() / PRODUCT_BOUND],
+        WITH_PRODUCT: [
+            *(shape_functions(left) / shape_bounds()[:, None]).sum(axis=1),
+            (left**2).sum() / MAX_LARGE_RESIDUAL**2,
+        ],
+    }
+    for answer in product_answers(CAUSES["site0"]):
+        if answer.query in expected:
+            steps = rounding_steps(answer.query, CAUSES_PLAN, 90) / GRID
+            assert (np.abs(answer.sums / GRID - expected[answer.query]) <= steps / 2 + 0.01).all()
+
+
+def test_a_mechanism_that_differs_has_the_mean_and_the_slopes_of_the_client():
+    query, summary = replace(WITH_PRODUCT, differs=True), CAUSES_COHORT.summaries[0]
+    fit = fit_query(query, request_for(CAUSES_COHORT, query), CAUSES_PLAN, summary)
+    own = regress_product(query.product, coordinates_of(CAUSES_COHORT), CAUSES_PLAN, summary)
+    assert fit.product_weights == (0.3, own.mean, *own.slopes)
+    assert fit.product_weights != WITH_PRODUCT.product_weights

@@ -8,7 +8,22 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from residual_studies import DIFFERING, QUERIES, SHAPE, SIZE, SIZED, TIES, cohort_of, plan_of, request_for, tables
+from residual_studies import (
+    DIFFERING,
+    PRODUCT_QUERIES,
+    PRODUCTS,
+    QUERIES,
+    SHAPE,
+    SIZE,
+    SIZED,
+    TIES,
+    WITH_PRODUCT,
+    cohort_of,
+    interacting_causes,
+    plan_of,
+    request_for,
+    tables,
+)
 
 from fedcdh.errors import PlanMismatchError, SummaryError
 from fedcdh.summaries.encoder import GRID
@@ -67,6 +82,56 @@ IMPOSSIBLE_QUERIES = {
 def test_impossible_queries_are_refused(fault):
     with pytest.raises(SummaryError, match="that cannot be"):
         replace(SHAPE, **IMPOSSIBLE_QUERIES[fault])
+
+
+IMPOSSIBLE_PRODUCTS = {
+    "three causes": {"product": ("a", "b", "c")},
+    "one cause": {"product": ("a",)},
+    "out of order": {"product": ("b", "a")},
+    "no parent": {"product": ("a", "c")},
+    "weights without a product": {"product": ()},
+    "a weight too few": {"product_weights": (0.3, 0.0, 0.0)},
+    "a weight that is no number": {"product_weights": (float("nan"), 0.0, 0.0, 0.0)},
+    "a slope above the limit": {"product_weights": (0.3, 0.0, 4.01, 0.0)},
+    "a mean above the limit": {"product_weights": (0.3, 16.01, 0.0, 0.0)},
+    "about a size": {"about": "size"},
+    "with a size of the noise": {"size": (0.1, 0.0, 0.0, 0.0, 0.0)},
+}
+
+
+@pytest.mark.parametrize("fault", IMPOSSIBLE_PRODUCTS)
+def test_impossible_products_are_refused(fault):
+    replace(WITH_PRODUCT, product_weights=(0.3, -16.0, 4.0, -4.0))  # at the limit
+    with pytest.raises(SummaryError, match="that cannot be"):
+        replace(WITH_PRODUCT, **IMPOSSIBLE_PRODUCTS[fault])
+
+
+def test_a_product_is_another_question_and_its_weights_are_not():
+    plain = replace(PRODUCTS, about="shape")
+    assert len({query.question for query in PRODUCT_QUERIES}) == len({query.key for query in PRODUCT_QUERIES}) == 4
+    other = replace(WITH_PRODUCT, product_weights=(0.2, 0.0, 0.0, 0.0))
+    assert other.question == WITH_PRODUCT.question != plain.question
+    assert other.key != WITH_PRODUCT.key
+    wide = replace(WITH_PRODUCT, parents=("a", "b", "c"), weights=(0.1,) * 3, widths=(1,) * 3)
+    assert wide.question != replace(wide, product=("a", "c")).question
+
+
+def test_products_need_two_numbers_among_the_parents():
+    data = {client: {**one, "c": np.where(one["a"] > 0, "x", "y")} for client, one in interacting_causes().items()}
+    plan = plan_of(data)
+    cohort = cohort_of(data, plan)
+    mixed = replace(PRODUCTS, parents=("a", "b", "c"), weights=(0.1,) * 3, widths=(1,) * 3)
+    assert mixed.pairs(plan) == (("a", "b"),)
+    assert [query.count_entries(plan) for query in (mixed, WITH_PRODUCT, PRODUCTS)] == [1, 15, 1]
+    faults = (
+        replace(PRODUCTS, parents=("a", "c")),
+        replace(WITH_PRODUCT, parents=("a", "c"), product=("a", "c")),
+    )
+    coordinates = dict.fromkeys("aby", REQUEST.coordinates["x"]) | {"c": Coordinates((0.0, 0.0), ((1.0, 0.0),))}
+    ResidualRequest(plan.fingerprint, 1, coordinates, (mixed,)).check(cohort.plan)
+    for query in faults:
+        with pytest.raises(SummaryError, match="product"):
+            ResidualRequest(plan.fingerprint, 1, coordinates, (query,)).check(plan)
 
 
 OTHERS = [

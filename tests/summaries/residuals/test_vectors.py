@@ -34,6 +34,20 @@ def test_vectors_add_up_to_the_vector_of_the_sum():
     assert total == tuple(add_answers(pair) for pair in zip(*ANSWERS, strict=True))
 
 
+def test_answers_about_products_add_up_under_masks():
+    data = residual_studies.interacting_causes((80, 70))
+    cohort = residual_studies.cohort_of(data, plan := residual_studies.plan_of(data))
+    request = residual_studies.request_for(cohort, *residual_studies.PRODUCT_QUERIES)
+    answers = [
+        answer_residuals(data[client], plan, client, request, summary)
+        for client, summary in zip(cohort.clients, cohort.summaries, strict=True)
+    ]
+    first, second = map(encode_answers, answers)
+    mask = np.full(len(first), 1 << 63, dtype=np.uint64)
+    expected = tuple(add_answers(pair) for pair in zip(*answers, strict=True))
+    assert decode_answers((first + mask) + (second - mask), request, plan) == expected
+
+
 @pytest.mark.parametrize(
     ("place", "value", "problem"),
     [(0, 0, "rows"), (0, MAX_ROWS + 1, "rows"), (0, 1, "damaged"), (1, 1 << 60, "damaged")],

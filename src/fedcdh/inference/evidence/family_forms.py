@@ -16,6 +16,7 @@ from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.protocols import DOMAIN, Family
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 from fedcdh.summaries.residuals import SHAPE, Coordinates, ResidualQuery
+from fedcdh.summaries.residuals.products import ProductRegression, regress_product
 
 CURVATURE_PRICE = 5.0
 """Log prior odds against nonlinear effects of the parents."""
@@ -77,13 +78,13 @@ class FamilyForms:
     Examples
     --------
     >>> import fedcdh
-    >>> from fedcdh.summaries.aggregation import Cohort
+    >>> from fedcdh.summaries.aggregation import add_up
     >>> study = fedcdh.simulate(seed=1)
     >>> plan = fedcdh.StudyPlan.from_profiles([fedcdh.profile(rows, name) for name, rows in study.tables.items()])
-    >>> known = Cohort.of([fedcdh.summarize(rows, plan, name) for name, rows in study.tables.items()], plan)
+    >>> known = add_up([fedcdh.summarize(rows, plan, name) for name, rows in study.tables.items()], plan)
     >>> basis = Basis.of(known)
     >>> forms = FamilyForms(known, basis, FamilyScore.of(known, basis))
-    >>> len(forms.find([Family(study.names[0], frozenset())]))
+    >>> len(forms.find([Family(plan.names[0])]))
     1
     """
 
@@ -239,6 +240,38 @@ class FamilyForms:
         within = basis.scatter[:, used[:, None], used] @ residual @ residual / basis.rows
         found = within + (basis.means[:, used] @ residual) ** 2
         return dict(zip(self.known.clients, found.tolist(), strict=True))
+
+    def regress_product(self, pair: tuple[str, str], differs: bool) -> ProductRegression:
+        """Return the regression of the product of two variables on these variables, over all rows.
+
+        Parameters
+        ----------
+        pair : tuple of two str
+            Two continuous variables.
+        differs : bool
+            Whether each client regresses by itself; the variance that is left is then that within clients.
+
+        Returns
+        -------
+        ProductRegression
+            The regression.
+        """
+        if (pair, differs) not in self._products:
+            found = regress_product(pair, self.coordinates, self.known.plan, self.known.total)
+            if differs:
+                parts = [
+                    (one.rows, regress_product(pair, self.coordinates, self.known.plan, one).variance)
+                    for one in self.known.summaries
+                ]
+                total = sum(rows * variance for rows, variance in parts) / self.known.total.rows
+                found = found._replace(variance=total)
+            self._products[pair, differs] = found
+        return self._products[pair, differs]
+
+    @cached_property
+    def _products(self) -> dict[tuple[tuple[str, str], bool], ProductRegression]:
+        """Return the cache of `regress_product`."""
+        return {}
 
     @cached_property
     def coordinates(self) -> dict[str, Coordinates]:

@@ -57,23 +57,6 @@ class SizeFit(NamedTuple):
         cost = price + (len(self.coefficients) - 1) / 2 * np.log(rows)
         return float(1.2 * LOG_SQUARE_VARIANCE / 4 * self.chi_square - cost)
 
-    def may_pay(self, price: float, rows: float) -> bool:
-        """Return whether the gain in log likelihood may exceed the price and that of the coefficients.
-
-        Parameters
-        ----------
-        price : float
-            Log prior odds against a size that varies.
-        rows : float
-            Number of rows.
-
-        Returns
-        -------
-        bool
-            Whether the clients should be asked.
-        """
-        return self.expected_gain(price, rows) > 0
-
 
 def fit_size(sums: Array, products: Array, rows: float) -> SizeFit:
     """Regress log(z² + 0.01) on the terms of the parents.

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from fedcdh.inference.evidence.noise_shape import ShapeMoments, shape_evidence
+from fedcdh.inference.evidence.product_terms import PRODUCT_PRICE
 from fedcdh.inference.evidence.residual_record import AskedForm
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.residuals import ResidualQuery, ResidualSums
@@ -21,6 +22,8 @@ _MIN_VARIANCE = 1e-6
 
 def noise_factors(forms: Sequence[AskedForm], factors: Mapping[ResidualQuery, float]) -> list[float]:
     """Return the log Bayes factor of free shape and size against normal noise of constant size, for every form.
+
+    A product of two parents may be in the regression as well.
 
     Parameters
     ----------
@@ -44,12 +47,14 @@ def noise_factors(forms: Sequence[AskedForm], factors: Mapping[ResidualQuery, fl
         factor = 0.0 if form.plain is None else factors.get(form.plain, NOT_ASKED)
         if form.sized is not None and form.sized in factors and factor != NOT_ASKED:
             factor = float(np.logaddexp(factor, factors[form.sized] - SIZE_PRICE))
+        if form.with_product is not None and form.with_product in factors and factor != NOT_ASKED:
+            factor = float(np.logaddexp(factor, factors[form.with_product] - PRODUCT_PRICE))
         found.append(factor)
     return found
 
 
 def shape_factors(answers: Sequence[ResidualSums]) -> list[float]:
-    """Return the log Bayes factors of shape and size in these answers against normal noise of constant size.
+    """Return the log Bayes factors of shape, size and product in these answers against normal noise of constant size.
 
     Parameters
     ----------
@@ -72,9 +77,18 @@ def shape_factors(answers: Sequence[ResidualSums]) -> list[float]:
             growth = max(squares[number], _MIN_VARIANCE) * (one.deviation / one.query.deviation) ** 2
             gains[number] = min(0.0, -one.rows / 2 * np.log(growth))
         if one.query.size:
-            large, log_size = one.sums[SHAPE_FUNCTIONS:] / (GRID * one.rows)
-            constant, squares[number] = max(squares[number], _MIN_VARIANCE), large * MAX_LARGE_RESIDUAL**2
+            log_size = one.sums[SHAPE_FUNCTIONS + 1] / (GRID * one.rows)
+            constant, squares[number] = max(squares[number], _MIN_VARIANCE), _large_square(one)
             variance = max(squares[number] - means[number, 0] ** 2, _MIN_VARIANCE)
             gains[number] -= one.rows / 2 * (np.log(variance / constant) + log_size * MAX_LOG_SIZE)
             gains[number] -= (len(one.query.size) - 1) / 2 * np.log(one.rows)
+        if one.query.product:
+            constant, squares[number] = max(squares[number], _MIN_VARIANCE), _large_square(one)
+            variance = max(squares[number] - means[number, 0] ** 2, _MIN_VARIANCE)
+            gains[number] -= one.rows / 2 * np.log(variance / constant) + np.log(one.rows) / 2
     return [float(value) for value in shape_evidence(ShapeMoments(means, squares, rows)) + gains]
+
+
+def _large_square(answer: ResidualSums) -> float:
+    """Return the mean of z² without the clipping of the shape functions."""
+    return float(answer.sums[SHAPE_FUNCTIONS]) / (GRID * answer.rows) * MAX_LARGE_RESIDUAL**2

@@ -23,6 +23,8 @@ class AskedForm(NamedTuple):
         The query with noise of constant size; None for a family without a density.
     sized : ResidualQuery, optional
         The query with a size that depends on the parents, if that was considered.
+    with_product : ResidualQuery, optional
+        The query with the product of two parents in the regression, if that was considered.
 
     Examples
     --------
@@ -34,6 +36,7 @@ class AskedForm(NamedTuple):
     scored: bool
     plain: ResidualQuery | None = None
     sized: ResidualQuery | None = None
+    with_product: ResidualQuery | None = None
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 The score of a family is the Gaussian evidence of the summaries (`family_score`), plus the log Bayes factor of a free
 density of the standardised residuals (`noise_shape`). The size of the noise may also depend on the parents
-(`noise_size`). Each family has one form, linear or nonlinear, whichever has more Gaussian evidence.
+(`noise_size`), and the product of two parents may be in the regression (`product_terms`). Each family has one form,
+linear or nonlinear, whichever has more Gaussian evidence.
 
 Families with a categorical node, or with a node of which many rows share one value, have no density; their score stays
 Gaussian.
@@ -20,6 +21,7 @@ from fedcdh._runtime.array_types import Array
 from fedcdh.inference.evidence.family_forms import FamilyForm, FamilyForms, shorten
 from fedcdh.inference.evidence.family_score import FamilyScore
 from fedcdh.inference.evidence.noise_size import SizeFit, fit_size, term_products
+from fedcdh.inference.evidence.product_terms import ProductFit, fit_product
 from fedcdh.inference.evidence.residual_factors import NOT_ASKED, SIZE_PRICE, noise_factors, shape_factors
 from fedcdh.inference.evidence.residual_record import AskedForm, KnownScore, ResidualRecord, add_clients
 from fedcdh.inference.orthonormal_basis import Basis
@@ -27,17 +29,17 @@ from fedcdh.protocols import DOMAIN, Family
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.joint import AnswerSource
-from fedcdh.summaries.residuals import SHAPE, SIZE, TIES, ResidualQuery, ResidualRequest, ResidualSums
-from fedcdh.summaries.residuals.functions import size_bounds
+from fedcdh.summaries.residuals import PRODUCTS, SHAPE, SIZE, TIES, ResidualQuery, ResidualRequest, ResidualSums
+from fedcdh.summaries.residuals.functions import PRODUCT_BOUND, size_bounds
 
 MIN_SCORE_LEAD = 20.0
 """Expected log Bayes factor of normal scores against values from which both are asked about at once. Values gain more
 by the shape of their noise."""
 SCORE_REACH = 10.0
 """How much the shape of the noise may add to the Gaussian evidence of normal scores, before these are asked about."""
-SIZE_REACH = (1.5, 30.0)
-"""The gain by a varying size of the noise is at most this multiple of the expected one, plus this. The shape of noise
-of varying size shows only once its size is known, which adds to the gain."""
+GAIN_REACH = (1.5, 30.0)
+"""The gain by a varying size of the noise, or by a product, is at most this multiple of the expected one, plus this.
+The shape of the noise shows only once its size and the mechanism are known, which adds to the gain."""
 MAX_TIED_SHARE = 0.08
 """Share of rows with the most frequent value at their client, from which a variable counts as having no density."""
 
@@ -47,8 +49,8 @@ class ResidualScore:
     """A local score that asks the clients about the residuals of families.
 
     A request may hold three kinds of questions about a family: first the shape of its noise and, if it has causes, the
-    size; then the shape with a varying size, if the answers call for it; and the same of normal scores, where these may
-    explain the node better than its values do.
+    size and products of two causes; then the shape with a varying size or with a product, if the answers call for it;
+    and the same of normal scores, where these may explain the node better than its values do.
 
     Attributes
     ----------
@@ -203,21 +205,29 @@ class ResidualScore:
         forms = {form.scored: form for form in self._found[family]}
         factors = {one.scored: factor for one, factor in zip(asked, noise_factors(asked, self._factors), strict=True)}
         value = float(np.logaddexp.reduce([forms[scored].evidence + factors[scored] for scored in factors]))
-        gaussian = max(forms[scored].evidence for scored in factors)
+        gaussian = max(self._gaussian_evidence(family, forms[one.scored], one) for one in asked)
         if value == NOT_ASKED or asked[0].plain is None:
             return KnownScore(value, value, gaussian, asked, {})
-        reached = [self._size_limit(family, forms[one.scored], one) for one in asked]
+        reached = [self._limit(family, forms[one.scored], one) for one in asked]
         others = [form.evidence + SCORE_REACH for scored, form in forms.items() if scored not in factors]
         return KnownScore(value, max(value, *reached, *others), gaussian, asked, factors)
 
-    def _size_limit(self, family: Family, form: FamilyForm, asked: AskedForm) -> float:
-        """Return how high the score may be once the clients are asked about noise of varying size."""
-        if asked.sized is None or asked.sized in self._factors or asked.plain is None:
+    def _limit(self, family: Family, form: FamilyForm, asked: AskedForm) -> float:
+        """Return how high the score may be once the clients are asked about varying size, or about a product."""
+        gains = []
+        if asked.sized is not None and asked.sized not in self._factors:
+            gains.append(self._size_gain(family, form))
+        if asked.with_product is not None and asked.with_product not in self._factors:
+            gains.append(self._product_fit(family, form).gain)
+        if not gains or asked.plain is None:
             return NOT_ASKED
-        answer = add_clients(self._answers[self._query(family, form, SIZE)])
-        times, more = SIZE_REACH
-        gain = times * self._fit_size(form, answer).expected_gain(SIZE_PRICE, answer.rows) + more
-        return form.evidence + self._factors[asked.plain] + gain
+        times, more = GAIN_REACH
+        return form.evidence + self._factors[asked.plain] + times * max(gains) + more
+
+    def _gaussian_evidence(self, family: Family, form: FamilyForm, asked: AskedForm) -> float:
+        """Return the Gaussian evidence of a form, with the product of two parents if that was asked about."""
+        known = asked.with_product in self._factors
+        return form.evidence + (self._product_fit(family, form).gain if known else 0.0)
 
     def _predict(self, family: Family, other: Family | None) -> list[float]:
         """Return the Gaussian evidence of each form, and what the noise adds to that form of another family."""
@@ -225,14 +235,33 @@ class ResidualScore:
         return [form.evidence + gains.get(form.scored, 0.0) for form in self._found[family]]
 
     def _plan_form(self, family: Family, form: FamilyForm) -> AskedForm:
-        """Return the queries about the shape of the noise of one form, with constant and with varying size."""
-        plain, sizes, sized = self._query(family, form, SHAPE), self._query(family, form, SIZE), None
-        if sizes in self._answers:
-            answer = add_clients(self._answers[sizes])
-            fit = self._fit_size(form, answer)
-            if fit.may_pay(SIZE_PRICE, answer.rows):
-                sized = self._query(family, form, SHAPE, tuple(map(shorten, fit.coefficients)))
-        return AskedForm(form.curved, form.scored, plain, sized)
+        """Return the queries about the shape of the noise: as it is, with a varying size, and with a product."""
+        plain, sized, with_product, gain = self._query(family, form, SHAPE), None, None, 0.0
+        if self._has_products(form) and self._query(family, form, PRODUCTS) in self._answers:
+            fit = self._product_fit(family, form)
+            if fit.gain > 0:
+                weights, gain = tuple(map(shorten, fit.weights)), fit.gain
+                with_product = replace(plain, product=fit.pair, product_weights=weights)
+        if self._query(family, form, SIZE) in self._answers and self._size_gain(family, form) > gain:
+            coefficients = self._size_fit(family, form).coefficients
+            sized = self._query(family, form, SHAPE, tuple(map(shorten, coefficients)))
+        return AskedForm(form.curved, form.scored, plain, sized, with_product)
+
+    def _size_fit(self, family: Family, form: FamilyForm) -> SizeFit:
+        """Return the size of the noise that the answers give."""
+        return self._fit_size(form, add_clients(self._answers[self._query(family, form, SIZE)]))
+
+    def _size_gain(self, family: Family, form: FamilyForm) -> float:
+        """Return the expected gain in evidence by a varying size of the noise."""
+        rows = add_clients(self._answers[self._query(family, form, SIZE)]).rows
+        return self._size_fit(family, form).expected_gain(SIZE_PRICE, rows)
+
+    def _product_fit(self, family: Family, form: FamilyForm) -> ProductFit:
+        """Return the product of two parents that explains most, by the answers."""
+        answer = add_clients(self._answers[self._query(family, form, PRODUCTS)])
+        pairs = answer.query.pairs(self.known.plan)
+        regressions = {pair: self.forms.regress_product(pair, answer.query.differs) for pair in pairs}
+        return fit_product(answer.sums / GRID * PRODUCT_BOUND, regressions, answer.rows)
 
     @cached_property
     def linear(self) -> FamilyScore:
@@ -262,15 +291,17 @@ class ResidualScore:
             predicted = self._predict(family, other)
             wanted = [form for form in scores if predicted[1] > predicted[0] + MIN_SCORE_LEAD]
         yield from (form.plain for form in wanted if form.plain is not None)
-        if value.sized is not None:
-            yield value.sized
+        yield from (query for query in (value.sized, value.with_product) if query is not None)
 
     def _first_queries(self, family: Family) -> Iterator[ResidualQuery]:
-        """Yield the queries about the shape of the noise, and about its size unless this is the last round."""
+        """Yield the query about the shape of the noise; before the last round, also those about size and products."""
         form = self._found[family][0]
         yield self._query(family, form, SHAPE)
-        if self._sized_parents(form) and self._rounds + 1 < self.known.plan.max_rounds:
-            yield self._query(family, form, SIZE)
+        if self._rounds + 1 < self.known.plan.max_rounds:
+            if self._sized_parents(form):
+                yield self._query(family, form, SIZE)
+            if self._has_products(form):
+                yield self._query(family, form, PRODUCTS)
 
     def _value(self, family: Family) -> float:
         return self._scores[family].value if family in self._scores else NOT_ASKED
@@ -301,6 +332,10 @@ class ResidualScore:
     def _sized_parents(self, form: FamilyForm) -> list[str]:
         """Return the parents on which the size of the noise may depend: the continuous ones."""
         return [name for name in form.parents if name not in self.basis.levels]
+
+    def _has_products(self, form: FamilyForm) -> bool:
+        """Return whether two parents may act by their product: on values, not on normal scores, to save sums."""
+        return len(self._sized_parents(form)) > 1 and not form.scored
 
     def _fit_size(self, form: FamilyForm, answer: ResidualSums) -> SizeFit:
         parents, basis = self._sized_parents(form), self.basis

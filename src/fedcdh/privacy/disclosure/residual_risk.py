@@ -226,7 +226,8 @@ def find_regular_queries(
 ) -> frozenset[ResidualQuery]:
     """Return the queries that no site refuses for its residuals, as far as their summaries tell.
 
-    A summary does not tell on how many rows residuals depend, nor anything about a size of the noise that varies.
+    A summary does not tell on how many rows residuals depend, nor anything about a size of the noise that varies or a
+    product of two parents.
 
     Parameters
     ----------

@@ -6,6 +6,7 @@ noise depends on the causes. Both are seen in the residuals of regressions, whic
 - `functions`: the bounded functions of a residual;
 - `request`: requests (`ResidualRequest`) and answers (`ResidualSums`);
 - `answer`: a client's answer, one more pass over its rows;
+- `products`: the product of two parents less its regression on them;
 - `rounding`: how coarsely the sums are rounded;
 - `asked`: what identifies a query, so that nothing is asked twice;
 - `vectors`: an answer as one vector of integers, for secure aggregation.
@@ -14,6 +15,7 @@ noise depends on the causes. Both are seen in the residuals of regressions, whic
 from fedcdh.summaries.residuals.answer import answer_residuals
 from fedcdh.summaries.residuals.asked import AskedQuery, check_residuals, identify_queries, restrict_request
 from fedcdh.summaries.residuals.request import (
+    PRODUCTS,
     SHAPE,
     SIZE,
     TIES,
@@ -26,6 +28,7 @@ from fedcdh.summaries.residuals.request import (
 from fedcdh.summaries.residuals.vectors import answer_length, decode_answers, encode_answers
 
 __all__ = [
+    "PRODUCTS",
     "SHAPE",
     "SIZE",
     "TIES",

@@ -16,13 +16,25 @@ from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.residuals.functions import (
     MAX_LARGE_RESIDUAL,
     MAX_LOG_SIZE,
+    PRODUCT_BOUND,
+    product_functions,
+    product_of,
     shape_bounds,
     shape_functions,
     size_bounds,
     size_functions,
     size_terms,
 )
-from fedcdh.summaries.residuals.request import SIZE, TIES, Integers, ResidualQuery, ResidualRequest, ResidualSums
+from fedcdh.summaries.residuals.products import regress_product
+from fedcdh.summaries.residuals.request import (
+    PRODUCTS,
+    SIZE,
+    TIES,
+    Integers,
+    ResidualQuery,
+    ResidualRequest,
+    ResidualSums,
+)
 from fedcdh.summaries.residuals.rounding import round_sums, rounding_steps
 from fedcdh.summaries.summary import Summary
 
@@ -89,12 +101,16 @@ def answer_residuals(
 
 
 class QueryFit(NamedTuple):
-    """The regression of a query as one client applies it: z = (y − weights · x − level) / deviation."""
+    """The regression of a query as one client applies it: z = (y − weights · x − level) / deviation.
+
+    If the query has a product p of two parents, z is less its first product weight times p − mean − slopes · parents.
+    """
 
     query: ResidualQuery
     weights: Array
     level: float
     deviation: float
+    product_weights: tuple[float, ...] = ()
 
 
 def fit_query(query: ResidualQuery, request: ResidualRequest, plan: StudyPlan, summary: Summary) -> QueryFit:
@@ -121,7 +137,7 @@ def fit_query(query: ResidualQuery, request: ResidualRequest, plan: StudyPlan, s
     """
     weights = np.array(query.weights)
     if not query.differs:
-        return QueryFit(query, weights, 0.0, query.deviation)
+        return QueryFit(query, weights, 0.0, query.deviation, query.product_weights)
     means, scatter = _own_moments(query, request, plan, summary)
     inner, cross, square = scatter[1:, 1:], scatter[0, 1:], scatter[0, 0]
 
@@ -133,7 +149,18 @@ def fit_query(query: ResidualQuery, request: ResidualRequest, plan: StudyPlan, s
         noise = variance(weights)
         precision = noise / (DEVIATION_SHARE * (weights**2 + MIN_SQUARED_WEIGHT * noise))
         weights = weights + np.linalg.solve(inner + np.diag(precision), cross - inner @ weights)
-    return QueryFit(query, weights, float(means[0] - weights @ means[1:]), float(np.sqrt(variance(weights))))
+    level, deviation = float(means[0] - weights @ means[1:]), float(np.sqrt(variance(weights)))
+    return QueryFit(query, weights, level, deviation, _own_product(query, request, plan, summary))
+
+
+def _own_product(
+    query: ResidualQuery, request: ResidualRequest, plan: StudyPlan, summary: Summary
+) -> tuple[float, ...]:
+    """Return the common weight of a product, and its mean and slopes over the rows of this client."""
+    if not query.product:
+        return ()
+    own = regress_product(query.product, request.coordinates, plan, summary)
+    return (query.product_weights[0], own.mean, *own.slopes)
 
 
 def residual_moments(fit: QueryFit, request: ResidualRequest, plan: StudyPlan, summary: Summary) -> tuple[float, float]:
@@ -249,11 +276,21 @@ def compute_coordinates(features: Array, request: ResidualRequest, plan: StudyPl
 
 
 def standardise(fit: QueryFit, coordinates: Mapping[str, Array], plan: StudyPlan) -> tuple[Array, Array, Array]:
-    """Return the standardised residuals of rows, the functions of the parents, and the logarithm of the noise size."""
+    """Return the standardised residuals of rows, the functions of the parents, and the logarithm of the noise size.
+
+    The functions of the parents are the terms of the noise size, or the products of two parents.
+    """
     query = fit.query
     columns = [coordinates[name][:width] for name, width in zip(query.parents, query.widths, strict=True)]
     explained = fit.weights @ np.concatenate(columns) if columns else 0.0
     z = (coordinates[query.node][-1 if query.scored else 0] - explained - fit.level) / fit.deviation
+    if query.about == PRODUCTS:
+        values = ([coordinates[name][0] for name in pair] for pair in query.pairs(plan))
+        return z, np.stack([product_of(*pair) for pair in values]), np.zeros(len(z))
+    if query.product:
+        first, second = (coordinates[name][0] for name in query.product)
+        weight, mean, *slopes = fit.product_weights
+        z = z - weight * (product_of(first, second) - mean - slopes[0] * first - slopes[1] * second)
     if query.about != SIZE and not query.size:
         return z, np.zeros((0, len(z))), np.zeros(len(z))
     terms = size_terms(np.stack([coordinates[name][0] for name in query.continuous_parents(plan)]))
@@ -268,10 +305,12 @@ def _scaled_functions(fit: QueryFit, coordinates: Mapping[str, Array], plan: Stu
     z, terms, log_size = standardise(fit, coordinates, plan)
     if fit.query.about == SIZE:
         return size_functions(z, terms) / size_bounds(len(terms) // 2)[:, None]
-    if not fit.query.size:
-        return shape_functions(z) / shape_bounds()[:, None]
-    large = np.clip(z / MAX_LARGE_RESIDUAL, -1, 1) ** 2
-    return np.concatenate([shape_functions(z) / shape_bounds()[:, None], [large, log_size / MAX_LOG_SIZE]])
+    if fit.query.about == PRODUCTS:
+        return product_functions(z, terms) / PRODUCT_BOUND
+    shape, large = shape_functions(z) / shape_bounds()[:, None], np.clip(z / MAX_LARGE_RESIDUAL, -1, 1) ** 2
+    if fit.query.product:
+        return np.concatenate([shape, [large]])
+    return np.concatenate([shape, [large, log_size / MAX_LOG_SIZE]]) if fit.query.size else shape
 
 
 def _round_to_grid(values: Array) -> Integers:

@@ -28,6 +28,9 @@ LOG_SQUARE_OFFSET = 0.01
 SHAPE_FUNCTIONS = 4 + len(STEP_CENTRES)
 """Number of sums that describe a density: z, z², two tails and the steps."""
 
+PRODUCT_BOUND = MAX_COORDINATE**2 * MAX_RESIDUAL
+"""Largest absolute value of a product of two parents times a residual."""
+
 _LOG_BOUND = float(np.log(MAX_LARGE_RESIDUAL**2 + LOG_SQUARE_OFFSET))
 _SQUARE_BOUND = MAX_COORDINATE**2 - 1
 
@@ -84,6 +87,51 @@ def size_terms(coordinates: Array) -> Array:
     """
     inside = np.clip(coordinates, -MAX_COORDINATE, MAX_COORDINATE)
     return np.stack([inside, inside**2 - 1], axis=1).reshape(-1, coordinates.shape[-1])
+
+
+def product_of(first: Array, second: Array) -> Array:
+    """Return the product of two parents, each clipped at `MAX_COORDINATE`.
+
+    Parameters
+    ----------
+    first, second : array
+        Standardised values of the parents.
+
+    Returns
+    -------
+    array
+        The products.
+
+    Examples
+    --------
+    >>> product_of(np.array([2.0, 5.0]), np.array([-1.0, 3.0]))
+    array([-2., 12.])
+    """
+    inside = (np.clip(one, -MAX_COORDINATE, MAX_COORDINATE) for one in (first, second))
+    return np.asarray(np.prod(list(inside), axis=0))
+
+
+def product_functions(z: Array, products: Array) -> Array:
+    """Return the residual, clipped at `MAX_RESIDUAL`, times each product of two parents.
+
+    Parameters
+    ----------
+    z : array
+        Standardised residuals.
+    products : array
+        (pairs, rows): products of two parents.
+
+    Returns
+    -------
+    array
+        (pairs, rows).
+
+    Examples
+    --------
+    >>> product_functions(np.array([0.5, 20.0]), np.array([[2.0, 1.0]]))
+    array([[1., 9.]])
+    """
+    return np.asarray(products * np.clip(z, -MAX_RESIDUAL, MAX_RESIDUAL))
 
 
 def size_functions(z: Array, terms: Array) -> Array:

@@ -13,6 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -21,16 +22,16 @@ from fedcdh._runtime.array_types import Array
 from fedcdh.errors import PlanMismatchError, SummaryError
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.plan import StudyPlan
-from fedcdh.summaries.residuals.functions import SHAPE_FUNCTIONS
+from fedcdh.summaries.residuals.functions import MAX_COORDINATE, SHAPE_FUNCTIONS
 from fedcdh.summaries.variables import Continuous
 
 Integers = npt.NDArray[np.int64]
 
 MAX_QUERIES = 10_000
 """Regressions in one request: more than any client will answer."""
-SIZE, SHAPE, TIES = "size", "shape", "ties"
-"""What a query asks about: how the size of the noise depends on the parents, the shape of its density, or whether many
-rows share one value, so that there is no density."""
+SIZE, SHAPE, TIES, PRODUCTS = "size", "shape", "ties", "products"
+"""What a query asks about: how the size of the noise depends on the parents, the shape of its density, whether many
+rows share one value, so that there is no density, or whether the residuals depend on products of two parents."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +88,9 @@ class ResidualQuery:
         The variable that is explained, a continuous one.
     parents : tuple of str
         The variables that explain it, sorted; possibly none.
-    about : {"size", "shape", "ties"}
-        Whether the sums tell how the size of the noise depends on the parents, the shape of its density, or whether
-        many rows share one value of the node.
+    about : {"size", "shape", "ties", "products"}
+        Whether the sums tell how the size of the noise depends on the parents, the shape of its density, whether many
+        rows share one value of the node, or how the residuals depend on products of two parents.
     weights : tuple of float
         Weights of the parents' coordinates, in the order of the parents; each parent has its first coordinate, or as
         many as `widths` says.
@@ -105,6 +106,14 @@ class ResidualQuery:
     size : tuple of float
         Coefficients of the logarithm of the noise variance: its level, then two for each continuous parent, of x and
         x² − 1. Empty if the size is constant.
+    product : tuple of str
+        Two continuous parents whose product is in the regression as well, sorted; empty without a product. Only a
+        query about a shape with noise of constant size has one.
+    product_weights : tuple of float
+        Weight of that product in standard deviations of the residuals, its mean, and its slopes on the two parents.
+        The product counts less its regression on the two parents. Slopes are at most 4, as steep as a product of
+        clipped values is, so that they stand for no other regression. Where the mechanism differs between clients,
+        each client uses its own mean and slopes.
 
     Examples
     --------
@@ -122,29 +131,45 @@ class ResidualQuery:
     differs: bool = False
     scored: bool = False
     size: tuple[float, ...] = ()
+    product: tuple[str, ...] = ()
+    product_weights: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        finite = all(map(math.isfinite, (*self.weights, *self.size, self.deviation)))
+        finite = all(map(math.isfinite, (*self.weights, *self.size, *self.product_weights, self.deviation)))
         matching = len(self.widths) == len(self.parents) and sum(self.widths) == len(self.weights)
         in_order = list(self.parents) == sorted({*self.parents}) and self.node not in self.parents
-        if self.about not in (SIZE, SHAPE, TIES) or not (finite and matching and in_order) or self.deviation <= 0:
+        matching = matching and self._has_fitting_product
+        known = self.about in (SIZE, SHAPE, TIES, PRODUCTS)
+        if not (known and finite and matching and in_order) or self.deviation <= 0:
             raise SummaryError(
                 f"the request asks about {self.node!r} with parents, weights or a deviation that cannot be; expected "
                 "sorted parents, one finite weight per coordinate and a positive deviation; ask the coordinator again"
             )
 
     @property
+    def _has_fitting_product(self) -> bool:
+        """Return whether there is no product, or one of two parents in a query about a shape."""
+        if not self.product:
+            return not self.product_weights
+        two = len(self.product) == 2 and list(self.product) == sorted({*self.product} & {*self.parents})
+        if not two or len(self.product_weights) != 4 or self.about != SHAPE or self.size:
+            return False
+        _, mean, *slopes = map(abs, self.product_weights)
+        return mean <= MAX_COORDINATE**2 and max(slopes) <= MAX_COORDINATE
+
+    @property
     def key(self) -> str:
         """Return the text that identifies the query."""
         fields: list[object] = [self.node, self.parents, self.about, self.weights, self.widths]
         fields += [self.deviation, self.differs, self.scored, self.size]
+        fields += [self.product, self.product_weights] if self.product else []
         return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 
     @property
     def question(self) -> tuple[object, ...]:
         """Return what is asked, whatever the weights, the deviation and the coefficients are."""
         form = (self.widths, self.differs, self.scored, bool(self.size))
-        return (self.node, self.parents, self.about, *form)
+        return (self.node, self.parents, self.about, *form, *([self.product] if self.product else []))
 
     def count_entries(self, plan: StudyPlan) -> int:
         """Return how many numbers a client releases in answer.
@@ -163,7 +188,9 @@ class ResidualQuery:
             return 1
         if self.about == SIZE:
             return 1 + 2 * len(self.continuous_parents(plan))
-        return SHAPE_FUNCTIONS + (2 if self.size else 0)
+        if self.about == PRODUCTS:
+            return len(self.pairs(plan))
+        return SHAPE_FUNCTIONS + (2 if self.size else 0) + (1 if self.product else 0)
 
     def continuous_parents(self, plan: StudyPlan) -> tuple[str, ...]:
         """Return the parents on which the size of the noise may depend.
@@ -180,6 +207,21 @@ class ResidualQuery:
         """
         continuous = {variable.name for variable in plan.variables if isinstance(variable, Continuous)}
         return tuple(name for name in self.parents if name in continuous)
+
+    def pairs(self, plan: StudyPlan) -> tuple[tuple[str, str], ...]:
+        """Return the pairs of parents that have a product.
+
+        Parameters
+        ----------
+        plan : StudyPlan
+            Plan of the study.
+
+        Returns
+        -------
+        tuple of (str, str)
+            All pairs of continuous parents, sorted.
+        """
+        return tuple(combinations(self.continuous_parents(plan), 2))
 
 
 @dataclass(frozen=True)
@@ -263,6 +305,10 @@ class ResidualRequest:
             raise _unfitting(f"the size of the noise of {query.node!r}")
         if query.about == SIZE and not query.continuous_parents(plan):
             raise _unfitting(f"the query about the size of the noise of {query.node!r}")
+        if query.about == PRODUCTS and not query.pairs(plan):
+            raise _unfitting(f"the query about products of parents of {query.node!r}")
+        if not continuous.issuperset(query.product):
+            raise _unfitting(f"the product of parents of {query.node!r}")
 
     @cached_property
     def digest(self) -> str:

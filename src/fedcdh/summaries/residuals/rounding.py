@@ -16,12 +16,13 @@ from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.residuals.functions import (
     MAX_LARGE_RESIDUAL,
     MAX_LOG_SIZE,
+    PRODUCT_BOUND,
     SHAPE_FUNCTIONS,
     STEP_CENTRES,
     shape_bounds,
     size_bounds,
 )
-from fedcdh.summaries.residuals.request import SIZE, TIES, Integers, ResidualQuery
+from fedcdh.summaries.residuals.request import PRODUCTS, SIZE, TIES, Integers, ResidualQuery
 
 ROUNDING = 0.05
 """Sums are rounded to multiples of this times √rows, in units of the function (`rounding_units`). Twice as coarse, a
@@ -29,6 +30,8 @@ pair of 1000 rows with exponential noise loses two thirds of the evidence for it
 TAIL_UNIT, STEP_UNIT, LOG_UNITS = 0.25, 1.0, (6.0, 6.0, 9.0)
 """Units of z, z² and the two tails, of soft steps, and of log(z² + 0.01) times 1, x and x² − 1. The evidence is
 sensitive to tails, which tell an attacker little; sums about the size of the noise tell the most and need the least."""
+PRODUCT_UNIT = 6.0
+"""Unit of products of two parents times residuals: a test of their sums loses less than 1 % of its information."""
 
 
 def rounding_units(query: ResidualQuery, plan: StudyPlan) -> tuple[Array, Array]:
@@ -37,7 +40,7 @@ def rounding_units(query: ResidualQuery, plan: StudyPlan) -> tuple[Array, Array]
     Parameters
     ----------
     query : ResidualQuery
-        The query, about a shape or a size.
+        The query, about a shape, a size or products.
     plan : StudyPlan
         Plan of the study.
 
@@ -49,7 +52,12 @@ def rounding_units(query: ResidualQuery, plan: StudyPlan) -> tuple[Array, Array]
     if query.about == SIZE:
         parents = len(query.continuous_parents(plan))
         return np.array([LOG_UNITS[0], *LOG_UNITS[1:] * parents]), size_bounds(parents)
+    if query.about == PRODUCTS:
+        pairs = len(query.pairs(plan))
+        return np.full(pairs, PRODUCT_UNIT), np.full(pairs, PRODUCT_BOUND)
     units, bounds = _shape_units(), shape_bounds()
+    if query.product:
+        return np.append(units, TAIL_UNIT), np.append(bounds, MAX_LARGE_RESIDUAL**2)
     if not query.size:
         return units, bounds
     return np.append(units, [TAIL_UNIT, STEP_UNIT]), np.append(bounds, [MAX_LARGE_RESIDUAL**2, MAX_LOG_SIZE])
