@@ -28,9 +28,10 @@ from fedcdh.summaries.joint import AnswerSource
 
 MAX_STEPS = 12
 """Largest number of requests of the search by single edges, after the first."""
-REACH = 120.0
-"""A neighbour is asked about unless its evidence is expected to be lower by more than this: the noise may add as much.
-With 60, 1 % more arrows are reversed; with 200, a fifth more sums are asked for."""
+MIN_REACH, REACH_PER_ROW = 120.0, 0.12
+"""A neighbour is asked about unless its evidence is expected to be lower by more than this: the noise may add as much,
+and the more, the more rows there are. At 1000 rows, 1 % more arrows are reversed with 60; with 200, a fifth more sums are
+asked for."""
 FEW_ROUNDS = 2
 """Up to this number of rounds in the plan, the first request is about the neighbours of both graphs as well."""
 
@@ -61,7 +62,7 @@ def find_residual_graph(starts: Sequence[PartialGraph], score: ResidualScore, se
         settings.knowledge,
         max_parents=settings.max_conditioning_size,
         max_steps=MAX_STEPS,
-        reach=REACH,
+        reach=max(MIN_REACH, REACH_PER_ROW * score.known.total.rows),
         neighbours_first=score.known.plan.max_rounds <= FEW_ROUNDS,
     )
     return ResidualGraph(end.dag, pairs)
