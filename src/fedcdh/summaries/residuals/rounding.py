@@ -2,9 +2,10 @@
 
 From many exact sums about few rows, the rows could be computed. Rounded ones say far less, and directions come out the
 same. Sites with few rows are asked for coarse sums: the fewer the rows, the coarser (`choose_coarseness`). A coarse
-step is wider than the sums of sites differ. Every site then rounds from a starting point of its own, or the errors of all
-sites would be the same and add up. The starting point is the same for all regressions, so that the errors of similar
-regressions are alike and cancel where these are compared. The numbers come from `benchmarks/attacks/residuals.py`.
+step is wider than the sums of sites differ. Every site then rounds from a starting point of its own, or the errors of
+all sites would be the same and add up. The starting point is the same for all regressions, so that the errors of
+similar regressions are alike and cancel where these are compared. The numbers come from
+`benchmarks/attacks/residuals.py`.
 """
 
 from __future__ import annotations
