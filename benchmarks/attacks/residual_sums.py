@@ -44,7 +44,14 @@ from fedcdh.summaries.residuals.functions import (
     size_functions,
     size_terms,
 )
-from fedcdh.summaries.residuals.rounding import LOG_UNITS, PRODUCT_UNIT, ROUNDING, STEP_UNIT, TAIL_UNIT
+from fedcdh.summaries.residuals.rounding import (
+    LOG_UNITS,
+    PRODUCT_UNIT,
+    ROUNDING,
+    STEP_UNIT,
+    TAIL_UNIT,
+    choose_coarseness,
+)
 from fedcdh.summaries.summary import Summary
 
 Columns = Sequence[int]
@@ -290,11 +297,21 @@ def make_questions(
     return tuple(found)
 
 
-def ask(table: Table, attacker: Attacker, summary: Summary, questions: Sequence[Question], rounding: float) -> Messages:
-    """Return what a site tells: its own answers, or the same sums exact or rounded in another way for comparison."""
+def ask(
+    table: Table,
+    attacker: Attacker,
+    summary: Summary,
+    questions: Sequence[Question],
+    rounding: float,
+    *,
+    coarse: bool = False,
+) -> Messages:
+    """Return what a site answers, also if asked for coarse sums; or sums that are exact or rounded in another way."""
+    if coarse:
+        rounding = ROUNDING * choose_coarseness(attacker.plan, summary.rows)
     step, mean_spread = rounding * np.sqrt(summary.rows), standardise(attacker, summary)
-    if rounding == ROUNDING:
-        answers = _ask_site(table, attacker, summary, questions)
+    if coarse or rounding == ROUNDING:
+        answers = _ask_site(table, attacker, summary, questions, coarse=coarse)
     else:
         x = (attacker.scaled(table) - mean_spread[0]) / mean_spread[1]
         exact = [question.functions(x).sum(axis=1) for question in questions]
@@ -303,12 +320,14 @@ def ask(table: Table, attacker: Attacker, summary: Summary, questions: Sequence[
     return Messages(attacker, summary, tuple(questions), tuple(answers), step)
 
 
-def _ask_site(table: Table, attacker: Attacker, summary: Summary, questions: Sequence[Question]) -> list[Array]:
+def _ask_site(
+    table: Table, attacker: Attacker, summary: Summary, questions: Sequence[Question], *, coarse: bool
+) -> list[Array]:
     """Return the answers of the site."""
     if not questions:
         return []
     queries = [to_query(question, attacker) for question in questions]
-    request = make_request(queries, attacker, summary)
+    request = replace(make_request(queries, attacker, summary), coarse=coarse)
     told = {one.query: one.sums / GRID for one in answer_residuals(table, attacker.plan, SITE, request, summary)}
     return [told[query] * question.bounds for query, question in zip(queries, questions, strict=True)]
 

@@ -30,7 +30,14 @@ NOISES: Mapping[str, Sampler] = {
 """Samplers of noise with mean 0 and variance 1."""
 
 MECHANISMS = ("linear", "curved", "quadratic", "size", "post-nonlinear", "interaction")
-SIZES = {"10 x 100": (10, 100), "5 x 400": (5, 400), "1 x 1000": (1, 1000)}
+SIZES = {
+    "10 x 100": (10, 100),
+    "10 x 300": (10, 300),
+    "10 x 500": (10, 500),
+    "10 x 1000": (10, 1000),
+    "5 x 400": (5, 400),
+    "1 x 1000": (1, 1000),
+}
 SPECIAL_CASES = (
     "integers",
     "counts",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.bench_noise_shapes import judge
-from benchmarks.noise_shapes.programs import Found, oracle_class
+from benchmarks.noise_shapes.programs import PROGRAMS, Found, oracle_class
 from benchmarks.noise_shapes.studies import EDGES, NOISES, Cell, draw, grid, special_cells
 
 CELLS = [*grid(("10 x 100",)), *special_cells(), Cell("t5", "curved", "1 x 1000")]
@@ -51,3 +51,11 @@ def test_the_class_of_the_truth_has_no_reversed_arrow():
         study = draw(Cell(), seed)
         counts = judge(study, oracle_class(study))
         assert counts["reversed"] == counts["missed"] == counts["extra"] == 0, seed
+
+
+def test_by_file_small_sites_answer_with_coarse_sums_and_masks_with_exact_ones():
+    study = draw(Cell("laplace", "linear", "10 x 300"), 700)
+    by_file, summed = PROGRAMS["evidence, by file"](study), PROGRAMS["evidence, secure sum"](study)
+    for found in (by_file, summed):
+        assert found.sums > 0
+        assert judge(study, found)["right"] > judge(study, PROGRAMS["evidence, one message"](study))["right"]

@@ -192,11 +192,23 @@ def test_slopes_of_sums_of_residuals_are_derivatives():
 
 def test_many_exact_sums_of_residuals_determine_a_column_and_what_the_rule_lets_out_does_not():
     site = residuals.make_site("exponential, linear", 400, 1)
-    first, allowed = site.ask(0, 0.0), site.count_allowed("chosen")
-    ruled = residuals.share_of(site, site.ask(allowed, residuals.ROUNDING, "chosen"))
-    assert allowed > 0
+    first = residuals.share_of(site, site.ask(0, 0.0))
     assert residuals.share_of(site, site.ask(40, 0.0)) > 0.9
-    assert ruled < residuals.share_of(site, first) + residuals.MAX_ABOVE_SUMMARY
+    for coarse, expected in ((False, 2), (True, 30)):
+        allowed, messages = site.ask_allowed("chosen", coarse=coarse)
+        assert allowed == expected
+        assert residuals.share_of(site, messages) < first + residuals.MAX_ABOVE_SUMMARY
+
+
+@pytest.mark.parametrize("n", [240, 300])
+def test_what_a_small_site_lets_out_determines_little_more_than_its_summary(n):
+    site = residuals.make_site("gaussian, curved", n, 1)
+    assert site.coarse
+    first = residuals.share_of(site, site.ask(0, 0.0))
+    for order, sharper in (("drawn", 1.0), ("chosen", 1.0), ("chosen", 2.0)):
+        allowed, messages = site.ask_allowed(order, sharper, coarse=True)
+        assert allowed >= 20
+        assert residuals.share_of(site, messages) < first + residuals.MAX_ABOVE_SUMMARY
 
 
 def test_a_solver_comes_nearer_with_many_exact_sums_of_residuals():

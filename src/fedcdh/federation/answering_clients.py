@@ -8,11 +8,11 @@ aggregation it knows less: the rows of clients or groups, and the sum of all sum
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from fedcdh.privacy.disclosure.policy import Policy
-from fedcdh.privacy.disclosure.residual_counts import may_answer, select_answering_clients
+from fedcdh.privacy.disclosure.residual_counts import may_answer, needs_coarse_sums, select_answering_clients
 from fedcdh.privacy.disclosure.residual_risk import find_regular_queries
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 from fedcdh.summaries.joint import RoundBudget, plan_residual_requests, select_affordable_queries
@@ -44,7 +44,7 @@ class _QuerySelection:
         regular = self._find_regular(wanted)
         if not regular:
             return ()
-        chosen = restrict_request(wanted, regular, wanted.number)
+        chosen = restrict_request(replace(wanted, coarse=self.coarse), regular, wanted.number)
         return plan_residual_requests(chosen, earlier_requests, self._plan, self._largest, self._allow)
 
     def select_affordable(
@@ -74,8 +74,16 @@ class _QuerySelection:
         plan = self._plan
         ordered = tuple(sorted(set(queries), key=lambda query: query.key))
         regular = self._find_regular(ResidualRequest(plan.fingerprint, 1, coordinates, ordered))
-        chosen = [query for query in queries if query in regular]
-        return select_affordable_queries(chosen, coordinates, earlier_requests, plan, self._largest, self._allow)
+        # The sum about a product is too small to be found in coarse sums.
+        chosen = [query for query in queries if query in regular and not (self.coarse and query.has_products)]
+        return select_affordable_queries(
+            chosen, coordinates, earlier_requests, plan, self._largest, self._allow, coarse=self.coarse
+        )
+
+    @property
+    def coarse(self) -> bool:
+        """Return whether the clients are asked for coarse sums."""
+        return False
 
     @property
     def _plan(self) -> StudyPlan:
@@ -125,8 +133,16 @@ class AnsweringClients(_QuerySelection):
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Return the clients that are asked, in the order of the cohort; sums are over these."""
-        enough = {*select_answering_clients(self.cohort.plan, self._rows), *self.uncontrolled} - self.silent
-        return tuple(client for client in self.cohort.clients if client in enough)
+        enough = select_answering_clients(self.cohort.plan, self._rows, coarse=self.coarse)
+        asked = {*enough, *self.uncontrolled} - self.silent
+        return tuple(client for client in self.cohort.clients if client in asked)
+
+    @cached_property
+    def coarse(self) -> bool:
+        """Return whether a client under disclosure control has too few rows for a search with exact sums."""
+        return needs_coarse_sums(
+            self.cohort.plan, [rows for client, rows in self._rows.items() if client not in self.uncontrolled]
+        )
 
     @property
     def _plan(self) -> StudyPlan:

@@ -23,6 +23,7 @@ from fedcdh.summaries.joint.request import Integers, bytes_per_entry, count_entr
 from fedcdh.summaries.joint.round_budget import FurtherRequest
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.residuals import ResidualRequest, ResidualSums
+from fedcdh.summaries.residuals.rounding import choose_coarseness
 from fedcdh.summaries.summary import MAX_ROWS
 
 ANSWER_FORMAT, RESIDUAL_ANSWER_FORMAT = "fedcdh-answer-2", "fedcdh-residual-answer-1"
@@ -240,7 +241,11 @@ def _split_answers(
     parts = np.split(entries.astype(np.int64), np.cumsum(_entries_of(plan, request))[:-1])
     rows = description["rows"]
     if isinstance(request, ResidualRequest):
-        return [ResidualSums(query, rows, part) for query, part in zip(request.queries, parts, strict=True)]
+        coarseness = choose_coarseness(plan, rows) if request.coarse else 1.0
+        return [
+            ResidualSums(query, rows, part, coarseness=coarseness)
+            for query, part in zip(request.queries, parts, strict=True)
+        ]
     return [
         JointSummary(plan.fingerprint, description["client"], names, rows, *_split_blocks(part, plan, names))
         for names, part in zip(request.sets, parts, strict=True)

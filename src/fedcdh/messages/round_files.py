@@ -58,7 +58,8 @@ def request_to_json(request: FurtherRequest) -> str:
         return _seal({"format": REQUEST_FORMAT, **common, "sets": [list(names) for names in request.sets]})
     coordinates = {name: fields_to_document(one) for name, one in request.coordinates.items()}
     queries = [fields_to_document(query) for query in request.queries]
-    return _seal({"format": RESIDUAL_REQUEST_FORMAT, **common, "coordinates": coordinates, "queries": queries})
+    content = {**common, "coordinates": coordinates, "queries": queries, **({"coarse": True} if request.coarse else {})}
+    return _seal({"format": RESIDUAL_REQUEST_FORMAT, **content})
 
 
 def request_from_json(text: str | bytes, plan: StudyPlan) -> FurtherRequest:
@@ -136,7 +137,7 @@ def _joint_request(found: Mapping[str, Any]) -> JointRequest:
 def _residual_request(found: Mapping[str, Any]) -> ResidualRequest:
     coordinates = {name: restore_fields(Coordinates, one) for name, one in found["coordinates"].items()}
     queries = tuple(restore_fields(ResidualQuery, one) for one in found["queries"])
-    return ResidualRequest(str(found["plan"]), found["number"], coordinates, queries)
+    return ResidualRequest(str(found["plan"]), found["number"], coordinates, queries, found.get("coarse", False))
 
 
 def read_requests(folder: Path, plan: StudyPlan) -> tuple[FurtherRequest, ...]:
@@ -166,7 +167,8 @@ def _open_sealed(text: str | bytes) -> dict[str, Any]:
         raise _format_error(*mismatch)
     fields = {"sets"} if expected == REQUEST_FORMAT else {"coordinates", "queries"}
     whole = fields | {"format", "plan", "number", "digest"}
-    if set(document) != whole or document.pop("digest") != _digest(document):
+    optional = {"coarse"} if expected == RESIDUAL_REQUEST_FORMAT else set[str]()
+    if set(document) - optional != whole or document.pop("digest") != _digest(document):
         raise _format_error("its digest is not that of its content: it was changed after it was made")
     return dict(document)
 

@@ -14,6 +14,7 @@ from fedcdh.privacy.disclosure.residual_counts import (
     check_repetitions,
     count_sums_by_column,
     may_answer,
+    needs_coarse_sums,
     select_answering_clients,
 )
 from fedcdh.privacy.disclosure.thresholds import count_numbers_about, count_released_numbers
@@ -25,9 +26,9 @@ from fedcdh.summaries.variables import Categorical, Continuous
 SIX = StudyPlan(tuple(map(Continuous, "abcdef")), ("north",))
 
 
-def budget_of(*queries: tuple[str, ...], entries: int = 14) -> RoundBudget:
+def budget_of(*queries: tuple[str, ...], entries: int = 14, coarse: bool = False) -> RoundBudget:
     asked = (
-        AskedQuery(f"{number:064d}", names, entries, f"question {number}", names)
+        AskedQuery(f"{number:064d}", names, entries, f"question {number}", names, coarse)
         for number, names in enumerate(queries)
     )
     return RoundBudget(queries=frozenset(asked))
@@ -55,6 +56,40 @@ def test_how_many_questions_about_shapes_a_site_answers(rows, about_one, in_all)
 
 def test_sites_that_may_answer_one_question_are_asked():
     assert select_answering_clients(SIX, {"one": 232, "two": 341, "three": 342, "four": 1000}) == ("three", "four")
+
+
+@pytest.mark.parametrize(("rows", "about_one", "in_all"), [(232, 0, 0), (240, 34, 34), (300, 44, 132), (778, 44, 132)])
+def test_how_many_questions_a_site_answers_with_coarse_sums(rows, about_one, in_all):
+    """The figures of docs/rounds.md: 3 · 206 = 618 sums about a variable, and a twentieth of each about all values."""
+    spread = [("a", "b"), ("c", "d"), ("e", "f")] * 50
+    for queries, most in (([("a", "b")] * 150, about_one), (spread, in_all)):
+        assert may_answer(SIX, rows, budget_of(*queries[:most], coarse=True)) or not most
+        assert not may_answer(SIX, rows, budget_of(*queries[: most + 1], coarse=True))
+
+
+def test_the_policy_limits_coarse_sums_about_a_column():
+    budget = budget_of(*[("a",)] * 45, coarse=True)
+    with pytest.raises(DisclosureError, match="630 coarse sums would be about 'a', expected at most 618"):
+        Policy().check_residuals(SIX, 400, budget, ())
+    Policy(max_coarse_sums_per_number=3.1).check_residuals(SIX, 400, budget, ())
+
+
+def test_coarse_and_exact_sums_together_count_as_exact_ones():
+    coarse, exact = budget_of(("a", "b"), coarse=True), budget_of(("a", "b"), ("a",))
+    both = RoundBudget(queries=frozenset({*coarse.queries, *(one for one in exact.queries if one.variables == ("a",))}))
+    assert may_answer(SIX, 300, coarse)
+    assert not may_answer(SIX, 300, both)
+    assert may_answer(SIX, 360, both)
+    same = RoundBudget(queries=frozenset({*coarse.queries, *exact.queries}))
+    assert any("2 sets of weights" in one for one in check_repetitions(same))
+
+
+def test_sites_are_asked_for_coarse_sums_where_exact_ones_would_end_the_search():
+    assert needs_coarse_sums(SIX, [5000, 300])
+    assert needs_coarse_sums(SIX, [778])
+    assert not needs_coarse_sums(SIX, [779, 5000])
+    assert not needs_coarse_sums(SIX, [232])  # it may not answer at all
+    assert select_answering_clients(SIX, {"one": 232, "two": 233, "three": 779}, coarse=True) == ("two", "three")
 
 
 @given(st.integers(1, 40), st.integers(100, 2000))

@@ -4,7 +4,9 @@ The density is an exponential family: p(z) ∝ exp(θ · t(z)), where t holds z,
 and soft steps. For normal noise all θ but those of z and z² are zero. The log likelihood of n rows is
 θ · Σ t(z) − n log Z(θ), so the sums are all that it needs. θ is integrated out by Laplace's method, with a normal prior
 about the normal density. Sums are rounded at the sites. Their errors have a known variance s², which costs θ² s²/2: the
-largest likelihood over all sums that the rounded ones may stand for.
+largest likelihood over all sums that the rounded ones may stand for. Coarse sums cost no more than `MAX_ERROR_COST`:
+the whole cost would be fair against normal noise, but where noise is clearly not normal, it would leave the Gaussian
+score to decide, which is wrong there.
 
 How rough the density is, is not known beforehand. The evidence is a mean over four families, nested in each other: the
 tails alone; the tails with three or with five groups of neighbouring steps; all steps. In each, half the prior
@@ -31,6 +33,9 @@ SMOOTH_SPREADS, ROUGH_SPREADS = (0.5, 2.0), (0.1, 0.3, 1.0)
 """Prior standard deviations of θ, in units of the function's own spread under normal noise."""
 NORMAL_SPREAD = 5.0
 """Prior standard deviation of the parameters of z and z² about those of the fitted normal density."""
+MAX_ERROR_COST = 0.3
+"""Largest variance of rounding that θ² pays for, in units of the function's own spread; chosen on seeds 700 to 704 of
+the grid with ten clients of 300 rows, where 34 of 360 arrows are reversed without it, 13 with it."""
 _MAX_NEWTON_STEPS = 40
 _TOLERANCE = 0.01  # of the log evidence
 _FAMILIES_AT_A_TIME = 256
@@ -42,6 +47,7 @@ class ShapeMoments(NamedTuple):
     means: Array  # (families, functions)
     squares: Array  # (families,)
     rows: Array  # (families,)
+    coarseness: Array | float = 1.0  # (families,): how many times coarser than usual the sums are rounded
 
 
 class _DensityFamily(NamedTuple):
@@ -50,7 +56,7 @@ class _DensityFamily(NamedTuple):
     on_grid: Array  # (functions, grid)
     products: Array  # (functions², grid)
     combine: Array  # (functions, all shape functions)
-    rounding: Array  # (functions,): variance of the rounding error of a sum, per row
+    rounding: Array  # (functions,): variance of the usual rounding error of a sum, per row
     shift: Array  # (functions,)
     spreads: tuple[float, ...]
 
@@ -87,7 +93,10 @@ def shape_evidence(moments: ShapeMoments) -> Array:
 def _split(moments: ShapeMoments) -> list[ShapeMoments]:
     starts = range(0, len(moments.means), _FAMILIES_AT_A_TIME)
     parts = (slice(start, start + _FAMILIES_AT_A_TIME) for start in starts)
-    return [ShapeMoments(moments.means[part], moments.squares[part], moments.rows[part]) for part in parts]
+    coarseness = np.broadcast_to(moments.coarseness, moments.rows.shape)
+    return [
+        ShapeMoments(moments.means[part], moments.squares[part], moments.rows[part], coarseness[part]) for part in parts
+    ]
 
 
 def _density_family(combine: Array, spreads: tuple[float, ...]) -> _DensityFamily:
@@ -134,17 +143,26 @@ def _family_evidence(moments: ShapeMoments, family: _DensityFamily) -> Array:
     start = np.zeros_like(target)
     start[:, 0], start[:, 1] = mean / variance, -0.5 / variance
     normal = -0.5 * np.log(2 * np.pi * variance) - 0.5
-    found = [_laplace(target, start, normal, family, moments.rows, spread) for spread in family.spreads]
+    rounding = np.minimum(np.square(moments.coarseness)[:, None] * family.rounding, MAX_ERROR_COST)
+    found = [_laplace(target, start, normal, family, moments.rows, rounding, spread) for spread in family.spreads]
     factor = logsumexp(found, axis=0) - np.log(len(found))
     return np.asarray(np.logaddexp(0.0, factor) - np.log(2))
 
 
-def _laplace(target: Array, start: Array, normal: Array, family: _DensityFamily, rows: Array, spread: float) -> Array:
+def _laplace(
+    target: Array,
+    start: Array,
+    normal: Array,
+    family: _DensityFamily,
+    rows: Array,
+    rounding: Array,
+    spread: float,
+) -> Array:
     """Return log ∫ exp(n(θ · target − log Z(θ))) p(θ) dθ − n · normal, by Newton's method and Laplace's."""
     widths = np.full(target.shape[1], spread)
     widths[:2] = NORMAL_SPREAD
     prior = 1 / (rows[:, None] * widths**2)
-    precision = prior + family.rounding  # sums may lie anywhere within their rounding errors
+    precision = prior + rounding  # sums may lie anywhere within their rounding errors
 
     def gain(theta: Array) -> Array:
         log_z = _log_sum(theta @ family.on_grid) + np.log(_GRID_STEP)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import hypot, sqrt
 
 import numpy as np
 
@@ -12,11 +13,14 @@ from fedcdh.inference.evidence.residual_record import AskedForm
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.residuals import ResidualQuery, ResidualSums
 from fedcdh.summaries.residuals.functions import MAX_LARGE_RESIDUAL, MAX_LOG_SIZE, SHAPE_FUNCTIONS, shape_bounds
+from fedcdh.summaries.residuals.rounding import COARSE_LOG_SIZE_UNIT, ROUNDING, TAIL_UNIT
 
 SIZE_PRICE = 5.0
 """Log prior odds against a size of the noise that depends on the parents."""
 NOT_ASKED = float("-inf")
 """Score of a family about which the clients could not be asked."""
+SIZE_CAUTION = 2.0
+"""Standard deviations of rounding that the gain of a varying size has to exceed, where sums are coarse."""
 _MIN_VARIANCE = 1e-6
 
 
@@ -71,7 +75,7 @@ def shape_factors(answers: Sequence[ResidualSums]) -> list[float]:
     rows = np.array([one.rows for one in answers], dtype=np.float64)
     means = np.array([one.sums[:SHAPE_FUNCTIONS] for one in answers]) / (GRID * rows[:, None]) * shape_bounds()
     squares = np.array([1.0 if one.mean_square is None else one.mean_square for one in answers])
-    gains = np.zeros(len(answers))
+    gains, coarseness = np.zeros(len(answers)), np.array([one.coarseness for one in answers])
     for number, one in enumerate(answers):
         if one.deviation is not None:  # residuals of other weights than the best: their variance is larger
             growth = max(squares[number], _MIN_VARIANCE) * (one.deviation / one.query.deviation) ** 2
@@ -82,11 +86,20 @@ def shape_factors(answers: Sequence[ResidualSums]) -> list[float]:
             variance = max(squares[number] - means[number, 0] ** 2, _MIN_VARIANCE)
             gains[number] -= one.rows / 2 * (np.log(variance / constant) + log_size * MAX_LOG_SIZE)
             gains[number] -= (len(one.query.size) - 1) / 2 * np.log(one.rows)
+            gains[number] -= SIZE_CAUTION * _size_gain_error(one, variance)
         if one.query.product:
             constant, squares[number] = max(squares[number], _MIN_VARIANCE), _large_square(one)
             variance = max(squares[number] - means[number, 0] ** 2, _MIN_VARIANCE)
             gains[number] -= one.rows / 2 * np.log(variance / constant) + np.log(one.rows) / 2
-    return [float(value) for value in shape_evidence(ShapeMoments(means, squares, rows)) + gains]
+    return [float(value) for value in shape_evidence(ShapeMoments(means, squares, rows, coarseness)) + gains]
+
+
+def _size_gain_error(answer: ResidualSums, variance: float) -> float:
+    """Return the standard deviation that coarse rounding adds to the gain of a varying size; 0 for usual sums."""
+    if answer.coarseness == 1:
+        return 0.0
+    per_row = ROUNDING * answer.coarseness / sqrt(12) * hypot(TAIL_UNIT / variance, COARSE_LOG_SIZE_UNIT)
+    return sqrt(answer.rows) / 2 * per_row
 
 
 def _large_square(answer: ResidualSums) -> float:

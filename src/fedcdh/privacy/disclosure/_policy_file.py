@@ -29,6 +29,7 @@ _NUMBER_KEYS = (
     "waive_counts_below_epsilon",
     "epsilon_budget",
     "max_sums_per_row_and_column",
+    "max_coarse_sums_per_number",
     "max_residual_rms",
     "max_coordinate_rms",
 )

@@ -10,7 +10,7 @@ from typing import Literal
 from fedcdh._io.strict_toml import abbreviate, suggest_name
 from fedcdh._io.text import is_key
 from fedcdh.privacy.disclosure._policy_file import policy_error
-from fedcdh.privacy.disclosure.residual_counts import MAX_SUMS_PER_ROW_AND_COLUMN
+from fedcdh.privacy.disclosure.residual_counts import MAX_COARSE_SUMS_PER_NUMBER, MAX_SUMS_PER_ROW_AND_COLUMN
 from fedcdh.privacy.disclosure.residual_risk import MAX_COORDINATE_RMS, MAX_RESIDUAL_RMS
 from fedcdh.privacy.disclosure.thresholds import (
     MIN_CELL_COUNT,
@@ -28,6 +28,7 @@ _POSITIVE_SETTINGS = (
     "epsilon_budget",
     "max_rms_distance",
     "max_sums_per_row_and_column",
+    "max_coarse_sums_per_number",
     "max_residual_rms",
     "max_coordinate_rms",
 )
@@ -52,6 +53,7 @@ class PolicySettings:
     waive_counts_below_epsilon: float = 0.0
     epsilon_budget: float = 8.0
     max_sums_per_row_and_column: float = MAX_SUMS_PER_ROW_AND_COLUMN
+    max_coarse_sums_per_number: float = MAX_COARSE_SUMS_PER_NUMBER
     max_residual_rms: float = MAX_RESIDUAL_RMS
     max_coordinate_rms: float = MAX_COORDINATE_RMS
 

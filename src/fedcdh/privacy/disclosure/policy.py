@@ -99,6 +99,8 @@ class Policy(PolicySettings):
         Largest sum of epsilons of all noisy summaries that share rows.
     max_sums_per_row_and_column : float, default 0.65
         Largest number of sums about one column in all messages, per row.
+    max_coarse_sums_per_number : float, default 3.0
+        Largest number of coarse sums about one column, per number of the summary about it.
     max_residual_rms : float, default 2.0
         Largest root mean square of the standardised residuals that sums are asked for.
     max_coordinate_rms : float, default 10.0
@@ -431,7 +433,9 @@ class Policy(PolicySettings):
             With one line for each finding.
         """
         too_many = check_all_numbers(plan, rows, budget, self.min_rows)
-        by_column = check_numbers_by_column(plan, rows, budget, self.max_sums_per_row_and_column)
+        by_column = check_numbers_by_column(
+            plan, rows, budget, self.max_sums_per_row_and_column, self.max_coarse_sums_per_number
+        )
         findings = chain(too_many, by_column, check_repetitions(budget), risks)
         always = self._check_lists(plan.names, local_names)
         raise_findings("This answer must not leave", always, findings, self.disclosure_control)

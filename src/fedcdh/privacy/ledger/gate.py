@@ -440,9 +440,9 @@ def spent_round_budget(earlier: Iterable[LedgerEntry], plan: StudyPlan) -> Round
         frozenset(tuple(names) for answer in answers for names in answer["sets"]),
         sum(int(answer["bytes"]) for answer in answers),
         frozenset(
-            AskedQuery(str(digest), tuple(names), int(entries), str(question), tuple(places))
+            AskedQuery(str(digest), tuple(names), int(entries), str(question), tuple(places), *map(bool, coarse))
             for answer in answers
-            for digest, names, entries, question, places in answer.get("queries", ())
+            for digest, names, entries, question, places, *coarse in answer.get("queries", ())
         ),
     )
 

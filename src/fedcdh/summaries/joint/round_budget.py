@@ -19,7 +19,7 @@ from fedcdh.summaries.joint.request import (
     payload_bytes,
 )
 from fedcdh.summaries.plan import StudyPlan
-from fedcdh.summaries.residuals.asked import AskedQuery, identify_queries
+from fedcdh.summaries.residuals.asked import AskedQuery, count_exact_sums, identify_queries
 from fedcdh.summaries.residuals.request import ResidualRequest
 
 FurtherRequest = JointRequest | ResidualRequest
@@ -108,9 +108,9 @@ class RoundBudget:
         Returns
         -------
         int
-            Number of entries of all joint summaries, and of sums of residuals.
+            Number of entries of all joint summaries, and of sums of residuals; coarse sums count less.
         """
-        return sum(count_entries(plan, names) for names in self.sets) + sum(one.entries for one in self.queries)
+        return sum(count_entries(plan, names) for names in self.sets) + count_exact_sums(self.queries)
 
     def select_affordable(
         self, sets: Iterable[VariableSet], plan: StudyPlan, rows: int, most_sets: int = MAX_SETS

@@ -139,6 +139,8 @@ def select_affordable_queries(
     plan: StudyPlan,
     rows: int,
     allows: Allows = allow_all,
+    *,
+    coarse: bool = False,
 ) -> tuple[ResidualQuery, ...]:
     """Return the queries that clients have answered, or may answer in one more request, in the order of priority.
 
@@ -156,6 +158,8 @@ def select_affordable_queries(
         Number of rows of the largest client.
     allows : callable, optional
         Limits beside those of the plan. Default: none.
+    coarse : bool, default False
+        Whether the clients are asked for coarse sums.
 
     Returns
     -------
@@ -176,7 +180,7 @@ def select_affordable_queries(
     if not queries:
         return ()
     ordered = tuple(sorted(set(queries), key=lambda query: query.key))
-    request = restrict_request(ResidualRequest(plan.fingerprint, 1, coordinates, ordered), ordered, 1)
+    request = restrict_request(ResidualRequest(plan.fingerprint, 1, coordinates, ordered, coarse), ordered, 1)
     names = dict(zip(request.queries, identify_queries(request, plan), strict=True))
     asked = RoundBudget.of(earlier_requests, plan, rows)
     chosen = set(asked.select_queries([names[query] for query in queries], plan, rows, allows))

@@ -35,7 +35,7 @@ from fedcdh.summaries.residuals.request import (
     ResidualRequest,
     ResidualSums,
 )
-from fedcdh.summaries.residuals.rounding import round_sums, rounding_steps
+from fedcdh.summaries.residuals.rounding import choose_coarseness, choose_offsets, round_sums, rounding_steps
 from fedcdh.summaries.summary import Summary
 
 DEVIATION_SHARE, MIN_SQUARED_WEIGHT = 0.5, 0.01
@@ -240,7 +240,7 @@ class _ResidualTotals:
     """Adds the functions of residuals of rows that come in blocks."""
 
     def __init__(self, plan: StudyPlan, client: str, request: ResidualRequest, fits: Sequence[QueryFit]) -> None:
-        self._plan, self._request, self._fits = plan, request, fits
+        self._plan, self._client, self._request, self._fits = plan, client, request, fits
         self._encode = Encoder(plan, client)
         self._sums: list[Integers] = [np.zeros(fit.query.count_entries(plan), dtype=np.int64) for fit in fits]
         self._tied = {fit.query.node for fit in fits if fit.query.about == TIES}
@@ -260,12 +260,15 @@ class _ResidualTotals:
 
     def answers(self) -> tuple[ResidualSums, ...]:
         """Return the rounded answer to every query."""
-        found = []
+        found, coarseness = [], choose_coarseness(self._plan, self.rows) if self._request.coarse else None
         for fit, sums in zip(self._fits, self._sums, strict=True):
             if fit.query.about == TIES:
                 sums = np.array([GRID * _count_tied_rows(self._values[fit.query.node])], dtype=np.int64)
-            steps = rounding_steps(fit.query, self._plan, self.rows)
-            found.append(ResidualSums(fit.query, self.rows, round_sums(sums, steps, self.rows)))
+            steps, offsets = rounding_steps(fit.query, self._plan, self.rows, coarseness), None
+            if coarseness is not None and fit.query.about != TIES:
+                offsets = choose_offsets(steps, self._plan, self._client, fit.query.about)
+            rounded = round_sums(sums, steps, self.rows, offsets)
+            found.append(ResidualSums(fit.query, self.rows, rounded, coarseness=coarseness or 1.0))
         return tuple(found)
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from fedcdh.errors import SummaryError
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.residuals.request import ResidualQuery, ResidualRequest, ResidualSums
 from fedcdh.summaries.summary import Summary
+
+COARSE_SUMS_PER_EXACT = 20
+"""Coarse sums that count as one exact sum where all numbers about all columns are counted."""
 
 
 class AskedQuery(NamedTuple):
@@ -28,6 +31,8 @@ class AskedQuery(NamedTuple):
         Digest of what is asked, whatever the weights and the coordinates.
     places : tuple of str
         Digest of the coordinates of each variable.
+    coarse : bool, default False
+        Whether the answer has coarse sums.
 
     Examples
     --------
@@ -40,6 +45,7 @@ class AskedQuery(NamedTuple):
     entries: int
     question: str
     places: tuple[str, ...]
+    coarse: bool = False
 
 
 def identify_queries(request: ResidualRequest, plan: StudyPlan) -> tuple[AskedQuery, ...]:
@@ -74,8 +80,33 @@ def _identify(query: ResidualQuery, request: ResidualRequest, plan: StudyPlan) -
     variables = (query.node, *query.parents)
     coordinates = [request.coordinates[name] for name in variables]
     places = tuple(_digest([one.centre, one.matrix, one.score]) for one in coordinates)
-    digest = _digest([query.key, places])
-    return AskedQuery(digest, variables, query.count_entries(plan), _digest(query.question), places)
+    digest = _digest([query.key, places, "coarse"] if request.coarse else [query.key, places])
+    return AskedQuery(digest, variables, query.count_entries(plan), _digest(query.question), places, request.coarse)
+
+
+def count_exact_sums(queries: Iterable[AskedQuery]) -> int:
+    """Return how many exact sums count as much as the answers to these queries: a coarse one is a twentieth.
+
+    Parameters
+    ----------
+    queries : iterable of AskedQuery
+        Queries that were answered.
+
+    Returns
+    -------
+    int
+        Number of sums, rounded up.
+
+    Examples
+    --------
+    >>> exact = AskedQuery("0" * 64, ("y",), 14, "1" * 64, ("2" * 64,))
+    >>> count_exact_sums([exact]), count_exact_sums([exact._replace(coarse=True)])
+    (14, 1)
+    """
+    found = {False: 0, True: 0}
+    for query in queries:
+        found[query.coarse] += query.entries
+    return found[False] + -(-found[True] // COARSE_SUMS_PER_EXACT)
 
 
 def _digest(document: object) -> str:
@@ -113,7 +144,7 @@ def restrict_request(request: ResidualRequest, queries: Collection[ResidualQuery
     chosen = tuple(query for query in request.queries if query in kept)
     names = {name for query in chosen for name in (query.node, *query.parents)}
     coordinates = {name: one for name, one in request.coordinates.items() if name in names}
-    return ResidualRequest(request.plan, number, coordinates, chosen)
+    return ResidualRequest(request.plan, number, coordinates, chosen, request.coarse)
 
 
 def check_residuals(

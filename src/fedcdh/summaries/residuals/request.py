@@ -208,6 +208,11 @@ class ResidualQuery:
         continuous = {variable.name for variable in plan.variables if isinstance(variable, Continuous)}
         return tuple(name for name in self.parents if name in continuous)
 
+    @property
+    def has_products(self) -> bool:
+        """Return whether the query is about products of two parents, or has one in its regression."""
+        return self.about == PRODUCTS or bool(self.product)
+
     def pairs(self, plan: StudyPlan) -> tuple[tuple[str, str], ...]:
         """Return the pairs of parents that have a product.
 
@@ -238,6 +243,8 @@ class ResidualRequest:
         Coordinates of every variable that a query names.
     queries : tuple of ResidualQuery
         The queries, sorted by their keys, none twice.
+    coarse : bool, default False
+        Whether clients answer with coarse sums, the coarser the fewer rows they have.
 
     Examples
     --------
@@ -250,6 +257,7 @@ class ResidualRequest:
     number: int
     coordinates: Mapping[str, Coordinates]
     queries: tuple[ResidualQuery, ...]
+    coarse: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "queries", tuple(self.queries))
@@ -309,14 +317,16 @@ class ResidualRequest:
             raise _unfitting(f"the query about products of parents of {query.node!r}")
         if not continuous.issuperset(query.product):
             raise _unfitting(f"the product of parents of {query.node!r}")
+        if self.coarse and query.has_products:
+            raise _unfitting(f"a product in the coarse query about {query.node!r}")
 
     @cached_property
     def digest(self) -> str:
         """Return a digest of plan, coordinates and queries, whatever the number of the request."""
         coordinates = {name: [one.centre, one.matrix, one.score] for name, one in self.coordinates.items()}
-        text = json.dumps(
-            [self.plan, coordinates, [query.key for query in self.queries]], separators=(",", ":"), ensure_ascii=False
-        )
+        content: list[object] = [self.plan, coordinates, [query.key for query in self.queries]]
+        content += ["coarse"] if self.coarse else []
+        text = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -337,6 +347,8 @@ class ResidualSums:
         the coordinator computes it from the summary. It is 1 over all rows of the study.
     deviation : float, optional
         The deviation by which residuals were divided, if it is not that of the query.
+    coarseness : float, default 1.0
+        How many times coarser than usual the sums are rounded; of several clients, the root mean square over rows.
 
     Examples
     --------
@@ -351,6 +363,7 @@ class ResidualSums:
     sums: Integers
     mean_square: float | None = None
     deviation: float | None = None
+    coarseness: float = 1.0
 
     def __post_init__(self) -> None:
         found = np.asarray(self.sums)
@@ -370,7 +383,10 @@ class ResidualSums:
         rows, square = self.rows + other.rows, None
         if self.mean_square is not None and other.mean_square is not None:
             square = (self.rows * self.mean_square + other.rows * other.mean_square) / rows
-        return ResidualSums(self.query, rows, self.sums + other.sums, square, self.deviation)
+        coarseness = self.coarseness
+        if coarseness != other.coarseness:
+            coarseness = math.sqrt((self.rows * coarseness**2 + other.rows * other.coarseness**2) / rows)
+        return ResidualSums(self.query, rows, self.sums + other.sums, square, self.deviation, coarseness)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ResidualSums):
