@@ -5,8 +5,8 @@ find within 0.1 standard deviations (posterior deviation, linearised at the trut
 columns of every row. `rule`: the same with all that the rules of `residual_counts` let out of a site; regressions are
 drawn, or chosen as an attacker would, also with residuals twice as large as they are, and with products of two parents
 in them. Sites with too few rows for a search with exact sums answer with coarse ones; `--exact` asks them for exact
-ones. `hidden`: the same for who knows no column. `solver`: values that an actual solver finds. `hostile`: questions that are made to read off one person who
-stands out. `limits`: how many questions sites of some sizes answer.
+ones. `hidden`: the same for somebody who knows no column. `solver`: values that an actual solver finds. `hostile`:
+questions that are made to read off one person who stands out. `limits`: how many questions sites of some sizes answer.
 
 Ends with an error if the rule lets out more than 0.05 above the summary alone, if the solver finds more than by the
 summary alone (Fisher's exact test, p below 0.001), or if a hostile question is answered and helps.
@@ -115,7 +115,7 @@ class Site:
         self, order: str, sharper: float = 1.0, kinds: Sequence[str] = ALL, *, coarse: bool
     ) -> tuple[int, Messages]:
         """Regressions that the rules let out, and the site's answers about them; coarse sums have no products."""
-        kinds = [kind for kind in kinds if not (coarse and kind == PRODUCTS)]
+        kinds = [kind for kind in kinds if not (coarse and kind in (PRODUCTS, WITH_PRODUCT))]
         number = self.count_allowed(order, kinds, coarse=coarse)
         questions = make_questions(self.attacker, self.summary, self.families(order)[:number], kinds, sharper)
         return number, ask(self.table, self.attacker, self.summary, questions, ROUNDING, coarse=coarse)

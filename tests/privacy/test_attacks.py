@@ -194,7 +194,7 @@ def test_many_exact_sums_of_residuals_determine_a_column_and_what_the_rule_lets_
     site = residuals.make_site("exponential, linear", 400, 1)
     first = residuals.share_of(site, site.ask(0, 0.0))
     assert residuals.share_of(site, site.ask(40, 0.0)) > 0.9
-    for coarse, expected in ((False, 2), (True, 30)):
+    for coarse, expected in ((False, 1), (True, 30)):
         allowed, messages = site.ask_allowed("chosen", coarse=coarse)
         assert allowed == expected
         assert residuals.share_of(site, messages) < first + residuals.MAX_ABOVE_SUMMARY

@@ -30,8 +30,8 @@ MAX_STEPS = 12
 """Largest number of requests of the search by single edges, after the first."""
 MIN_REACH, REACH_PER_ROW = 120.0, 0.12
 """A neighbour is asked about unless its evidence is expected to be lower by more than this: the noise may add as much,
-and the more, the more rows there are. At 1000 rows, 1 % more arrows are reversed with 60; with 200, a fifth more sums are
-asked for."""
+and the more, the more rows there are. At 1000 rows, 1 % more arrows are reversed with 60; with 200, a fifth more sums
+are asked for."""
 FEW_ROUNDS = 2
 """Up to this number of rounds in the plan, the first request is about the neighbours of both graphs as well."""
 

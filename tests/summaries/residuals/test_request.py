@@ -271,3 +271,13 @@ def test_a_query_without_parents_says_so():
     alone = ResidualQuery("y", (), "shape", (), (), 1.0)
     assert alone.continuous_parents(PLAN) == ()
     assert SHAPE.continuous_parents(PLAN) == ("x",)
+
+
+@pytest.mark.parametrize("query", [PRODUCTS, WITH_PRODUCT], ids=lambda query: query.about)
+def test_a_coarse_request_has_no_products(query):
+    data = interacting_causes((60, 50))
+    cohort = cohort_of(data, plan_of(data))
+    request = request_for(cohort, query)
+    request.check(cohort.plan)
+    with pytest.raises(SummaryError, match="a product in the coarse query"):
+        replace(request, coarse=True).check(cohort.plan)
