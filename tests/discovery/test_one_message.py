@@ -46,9 +46,9 @@ def vote(curved: str, linear: str, tests: str | None, knowledge: Knowledge = NO_
 
 JOINED = ("—", "→", "←")
 THREE = {  # curved, linear, tests: all that three graphs with an edge may say
-"———": "—", "——→": "—", "——←": "—", "—→—": "—", "—→→": "→", "—→←": "←", "—←—": "—", "—←→": "→", "—←←": "←",
-    "→——": "—", "→—→": "→", "→—←": "←", "→→—": "—", "→→→": "→", "→→←": "←", "→←—": "—", "→←→": "→", "→←←": "←",
-    "←——": "—", "←—→": "→", "←—←": "←", "←→—": "—", "←→→": "→", "←→←": "←", "←←—": "—", "←←→": "→", "←←←": "←",
+    "———": "—", "——→": "—", "——←": "—", "—→—": "—", "—→→": "→", "—→←": "—", "—←—": "—", "—←→": "—", "—←←": "←",
+    "→——": "—", "→—→": "→", "→—←": "—", "→→—": "—", "→→→": "→", "→→←": "—", "→←—": "—", "→←→": "→", "→←←": "←",
+    "←——": "—", "←—→": "—", "←—←": "←", "←→—": "—", "←→→": "→", "←→←": "←", "←←—": "—", "←←→": "—", "←←←": "←",
 }  # fmt: skip
 
 
@@ -132,7 +132,7 @@ def test_the_result_has_no_cycle_and_obeys_what_is_known(graphs, with_tests):
     for arrow in found.graph.arrows:
         if with_tests:
             assert arrow in tests.arrows or DOMAIN in arrow
-            assert DOMAIN in arrow or any({arrow, arrow[::-1]} & one.arrows for one in (curved, linear))
+            assert DOMAIN in arrow or any(arrow in one.arrows for one in (curved, linear))
         else:
             assert arrow in curved.arrows & linear.arrows or DOMAIN in arrow
     if all(one.is_acyclic() for one in voters):

@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 from residual_studies import (
+    PRODUCT_QUERIES,
     SHAPE,
     TIES,
     cohort_of,
     coordinates_of,
+    interacting_causes,
     many_queries,
     many_variables,
     plan_of,
@@ -54,6 +56,16 @@ def test_where_a_client_has_too_few_rows_for_a_search_all_are_asked_for_coarse_s
     research = replace(clients, uncontrolled=frozenset(FEW_COHORT.clients))
     assert not research.coarse
     assert not research.plan_requests(request_for(FEW_COHORT, *chosen), [])[0].coarse
+
+
+def test_coarse_sums_are_not_about_products():
+    data = interacting_causes((170, 180))
+    cohort = cohort_of(data, plan_of(data))
+    clients, wishes = AnsweringClients(cohort), [*PRODUCT_QUERIES[:2], replace(PRODUCT_QUERIES[0], about="shape")]
+    assert clients.coarse
+    assert clients.select_affordable(wishes, coordinates_of(cohort), []) == (wishes[2],)
+    research = replace(clients, uncontrolled=frozenset(cohort.clients))
+    assert set(research.select_affordable(wishes, coordinates_of(cohort), [])) == set(wishes)
 
 
 def test_the_smallest_client_limits_what_is_asked_and_the_most_wanted_comes_first():
