@@ -86,7 +86,7 @@ class Target:
         return np.asarray(found / (float(GRID) ** 2 * self.summary.rows))
 
     def first_guess(self) -> tuple[float, float]:
-        """What the summary tells about the wanted value, and its likely error."""
+        """Return the guess of the wanted value from the summary, and its likely error."""
         known = {0: float(self.attacker.scaled(self.table)[0, 0])}
         mean, spread = standardise(self.attacker, self.summary)
         leverage = leverage_at(self.attacker, self.summary, known)
@@ -117,10 +117,10 @@ class Target:
         return ResidualRequest(plan.fingerprint, number, coordinates, (query,))
 
     def answer(self, question: Hostile) -> Array:
-        """What a site tells that does not check the question."""
+        """Return the answer of a site that does not check the question."""
         request = self.request(question)
-        (told,) = answer_residuals(self.table, self.attacker.plan, SITE, request, self.summary)
-        return np.asarray(told.sums[: len(shape_bounds())] / GRID * shape_bounds())
+        (sent,) = answer_residuals(self.table, self.attacker.plan, SITE, request, self.summary)
+        return np.asarray(sent.sums[: len(shape_bounds())] / GRID * shape_bounds())
 
     def exact_answer(self, question: Hostile) -> Array:
         """The same without rounding."""
@@ -128,7 +128,7 @@ class Target:
         return np.asarray(shape_functions(question.residuals(values[:, 1], values[:, 0], peak)).sum(axis=1))
 
     def refusals(self, questions: list[Hostile]) -> list[str]:
-        """What the site says to one request after the other, under the default policy."""
+        """Return the refusals of one request after the other, under the default policy."""
         found, spent = list[str](), RoundBudget()
         for number, question in enumerate(questions):
             request = self.request(question, number + 1)
@@ -194,7 +194,7 @@ QUESTIONS: dict[str, Callable[[Target], list[Hostile]]] = {
 
 def read_person(target: Target, questions: list[Hostile], rng: Rng, *, rounded: bool) -> float:
     """Return the wanted value of the person that explains the answers best, given the summary."""
-    told = np.concatenate([target.answer(q) if rounded else target.exact_answer(q) for q in questions])
+    sent = np.concatenate([target.answer(q) if rounded else target.exact_answer(q) for q in questions])
     mean, error = target.first_guess()
     known = float(target.values[0, 0])
     others = np.array([_simulate(target, questions, (mean, known), rng) for _ in range(_SIMULATIONS)])
@@ -203,14 +203,14 @@ def read_person(target: Target, questions: list[Hostile], rng: Rng, *, rounded: 
     steps = ROUNDING * np.sqrt(target.summary.rows) * units if rounded else 1e-3 * units
     spread = np.cov(others.T) + np.diag(steps**2 / 12 + 1e-6)
     at = [shape_functions(q.residuals(_GRID, np.array(known), np.array(1.0))) for q in questions]
-    left = told[:, None] - others.mean(axis=0)[:, None] - np.concatenate(at)
+    left = sent[:, None] - others.mean(axis=0)[:, None] - np.concatenate(at)
     fit = -0.5 * (left * np.linalg.solve(spread, left)).sum(axis=0) - 0.5 * ((_GRID - mean) / error) ** 2
     weights = np.exp(fit - fit.max())
     return float(weights @ _GRID / weights.sum())
 
 
 def _simulate(target: Target, questions: list[Hostile], person: tuple[float, float], rng: Rng) -> Array:
-    """Sums over all rows but the person's, of rows drawn anew that have the means and the covariance of the summary."""
+    """Return sums over all rows but the person's, from simulated rows with the means and covariances of the summary."""
     n, correlations = target.summary.rows, covariance(target.attacker, target.summary)[:2, :2]
     own = np.array([person[1], person[0]])
     wanted = (n * correlations - np.outer(own, own)) / (n - 1) - np.outer(own, own) / (n - 1) ** 2

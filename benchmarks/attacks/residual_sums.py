@@ -1,4 +1,4 @@
-"""What an attacker computes from a summary and from sums of residuals: sums of assumed rows, slopes, and rows that fit.
+"""Computations of an attacker with a summary and sums of residuals: sums of assumed rows, slopes, and rows that fit.
 
 The attacker knows the plan, the summary, every query and every answer, and some columns of all rows. Two measures: a
 solver that moves the hidden values until all sums fit, and the share of values that the sums determine, as a perfect
@@ -195,8 +195,8 @@ class Messages:
 
     def count_about(self, column: int) -> int:
         """Number of sums about a column: of the summary, and of answers."""
-        told = sum(q.n_functions for q in self.questions if column == q.node or column in q.parents)
-        return count_numbers_about(self.attacker.plan, self.attacker.numbers[column].name) + told
+        sent = sum(q.n_functions for q in self.questions if column == q.node or column in q.parents)
+        return count_numbers_about(self.attacker.plan, self.attacker.numbers[column].name) + sent
 
     @cached_property
     def _told(self) -> Array:
@@ -222,9 +222,9 @@ class Messages:
         for j in hidden:
             full = np.zeros_like(features)
             full[:, 1 + j * m : 1 + (j + 1) * m] = each[:, j] * self.spread[j]
-            told = [(full[:, i] * features[:, k] + full[:, k] * features[:, i]).T * weight[:, None]]
-            told += [q.slopes(x, j) / np.hypot(self._errors(q), least)[:, None] for q in self.questions]
-            parts.append(np.concatenate(told))
+            sent = [(full[:, i] * features[:, k] + full[:, k] * features[:, i]).T * weight[:, None]]
+            sent += [q.slopes(x, j) / np.hypot(self._errors(q), least)[:, None] for q in self.questions]
+            parts.append(np.concatenate(sent))
         return np.concatenate(parts, axis=1)
 
     def _summary_errors(self, upper: tuple[npt.NDArray[np.intp], ...]) -> Array:
@@ -328,8 +328,8 @@ def _ask_site(
         return []
     queries = [to_query(question, attacker) for question in questions]
     request = replace(make_request(queries, attacker, summary), coarse=coarse)
-    told = {one.query: one.sums / GRID for one in answer_residuals(table, attacker.plan, SITE, request, summary)}
-    return [told[query] * question.bounds for query, question in zip(queries, questions, strict=True)]
+    sent = {one.query: one.sums / GRID for one in answer_residuals(table, attacker.plan, SITE, request, summary)}
+    return [sent[query] * question.bounds for query, question in zip(queries, questions, strict=True)]
 
 
 def to_query(question: Question, attacker: Attacker) -> ResidualQuery:
@@ -366,12 +366,12 @@ def determined_share(messages: Messages, rows: Array, hidden: Columns) -> float:
 
 def posterior_deviations(slopes: Array) -> Array:
     """Of every value, given sums with unit errors and independent priors."""
-    told = slopes[np.any(slopes != 0, axis=1)]
-    if len(told) < told.shape[1]:
-        sizes, vectors = np.linalg.eigh(told @ told.T)
-        known = PRIOR**4 * ((vectors.T @ told) ** 2 / (1 + np.maximum(sizes, 0)[:, None] * PRIOR**2)).sum(axis=0)
+    sent = slopes[np.any(slopes != 0, axis=1)]
+    if len(sent) < sent.shape[1]:
+        sizes, vectors = np.linalg.eigh(sent @ sent.T)
+        known = PRIOR**4 * ((vectors.T @ sent) ** 2 / (1 + np.maximum(sizes, 0)[:, None] * PRIOR**2)).sum(axis=0)
         return np.asarray(np.sqrt(np.maximum(PRIOR**2 - known, 0.0)))
-    sizes, vectors = np.linalg.eigh(told.T @ told)
+    sizes, vectors = np.linalg.eigh(sent.T @ sent)
     return np.asarray(np.sqrt(vectors**2 @ (1 / (np.maximum(sizes, 0) + PRIOR**-2))))
 
 

@@ -108,7 +108,7 @@ class Site:
 
     @property
     def coarse(self) -> bool:
-        """Whether a coordinator asks this site for coarse sums."""
+        """Return whether a coordinator asks this site for coarse sums."""
         return needs_coarse_sums(self.attacker.plan, [self.summary.rows])
 
     def ask_allowed(
@@ -207,9 +207,9 @@ def show_rule(seeds: Sequence[int], sizes: Sequence[int], *, exact: bool) -> lis
             first = np.array([share_of(site, site.ask(0, 0.0)) for site in sites])
             cells = ""
             for way, (order, sharper, kinds) in _WAYS.items():
-                told = [site.ask_allowed(order, sharper, kinds, coarse=site.coarse and not exact) for site in sites]
-                above = np.mean([share_of(site, one) for site, (_, one) in zip(sites, told, strict=True)] - first)
-                cells += f"{f'{np.mean([number for number, _ in told]):.1f}: {above:+.3f}':>20}"
+                sent = [site.ask_allowed(order, sharper, kinds, coarse=site.coarse and not exact) for site in sites]
+                above = np.mean([share_of(site, one) for site, (_, one) in zip(sites, sent, strict=True)] - first)
+                cells += f"{f'{np.mean([number for number, _ in sent]):.1f}: {above:+.3f}':>20}"
                 if above > MAX_ABOVE_SUMMARY:
                     failures.append(f"rule: {above:+.3f} at n = {n}, {kind}, {way}")
             print(f"{n:5}  {kind:20}{first.mean():9.3f}{cells}", flush=True)
@@ -224,10 +224,10 @@ def show_all_hidden(seeds: Sequence[int], sizes: Sequence[int]) -> list[str]:
     for n in sizes:
         for kind in KINDS:
             sites = [make_site(kind, n, seed) for seed in seeds]
-            told = [site.ask_allowed("any", coarse=site.coarse) for site in sites]
+            sent = [site.ask_allowed("any", coarse=site.coarse) for site in sites]
             first = np.mean([site.share_of_all(site.ask(0, 0.0)) for site in sites])
-            above = np.mean([site.share_of_all(one) for site, (_, one) in zip(sites, told, strict=True)]) - first
-            number = np.mean([number for number, _ in told])
+            above = np.mean([site.share_of_all(one) for site, (_, one) in zip(sites, sent, strict=True)]) - first
+            number = np.mean([number for number, _ in sent])
             print(f"{n:5}  {kind:20}{first:9.3f}{f'{number:.1f}: {above:+.3f}':>20}", flush=True)
             if above > MAX_ABOVE_SUMMARY:
                 failures.append(f"all hidden: {above:+.3f} at n = {n}, {kind}")
@@ -282,8 +282,8 @@ def show_solver(seeds: Sequence[int], sizes: Sequence[int], starts: int, *, long
                 site, rng = make_site("exponential, linear", n, seed), np.random.default_rng([seed, n, 32])
                 hidden = sorted((site.column + 2 * k) % 6 for k in range(count)) if count < 6 else list(range(6))
                 ruled = site.ask_allowed("drawn", coarse=site.coarse)[1]
-                told = [site.ask(0, 0.0), ruled, site.ask(20, ROUNDING), site.ask(20, 0.0)]
-                found = [way(site, one, hidden, rng, starts) for one in told]
+                sent = [site.ask(0, 0.0), ruled, site.ask(20, ROUNDING), site.ask(20, 0.0)]
+                found = [way(site, one, hidden, rng, starts) for one in sent]
                 guessed.append(guess_values(site, hidden, rng).mean())
                 total = [before + count_hits(one, found[0]) for before, one in zip(total, found, strict=True)]
             cells = "".join(f"{one.found / one.of:15.2f}" for one in total)

@@ -41,11 +41,10 @@ def test_a_bent_effect_has_a_nonlinear_form_unless_the_node_has_few_values():
     assert not forms.find([X_TO_Y], few_values={"y"})[X_TO_Y][0].curved
 
 
-def test_normal_scores_are_a_second_form_unless_they_are_not_considered():
+def test_normal_scores_are_a_second_form_unless_the_node_has_few_values():
     forms = forms_of({"north": unlogged_pair(0)})
     assert [form.scored for form in forms.find([X_TO_Y])[X_TO_Y]] == [False, True]
-    for left_out in ({"few_values": {"y"}}, {"by_value": {"y"}}):
-        assert [form.scored for form in forms.find([X_TO_Y], **left_out)[X_TO_Y]] == [False]
+    assert [form.scored for form in forms.find([X_TO_Y], few_values={"y"})[X_TO_Y]] == [False]
 
 
 def test_a_bent_scale_has_no_curvature_on_normal_scores():

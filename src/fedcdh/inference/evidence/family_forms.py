@@ -122,7 +122,7 @@ class FamilyForms:
         return frozenset(name for name, columns in names if name not in self.basis.levels and len(columns))
 
     def find(
-        self, families: Sequence[Family], few_values: Collection[str] = (), by_value: Collection[str] = ()
+        self, families: Sequence[Family], few_values: Collection[str] = ()
     ) -> dict[Family, tuple[FamilyForm, ...]]:
         """Return the better of the linear and the nonlinear form; the same of normal scores, where there are any.
 
@@ -132,8 +132,6 @@ class FamilyForms:
             Nodes with their parents.
         few_values : collection of str
             Variables without a density: their form is linear.
-        by_value : collection of str
-            Variables whose normal scores are not considered.
 
         Returns
         -------
@@ -145,7 +143,7 @@ class FamilyForms:
             family: (self._better_form(family, (one, mean), family.node in few_values),)
             for family, one, mean in zip(families, straight, both, strict=True)
         }
-        usable = (self.scores.keys() & self.dense_nodes) - {*few_values, *by_value}
+        usable = (self.scores.keys() & self.dense_nodes) - {*few_values}
         scored = [family for family in families if family.node in usable]
         straight, both = self._scored_linear(scored), self._scored(scored)
         for family, one, mean in zip(scored, straight, both, strict=True):
