@@ -10,7 +10,7 @@ from reports import ParsedPage, document
 from fedcdh import discover
 from fedcdh.evaluation.demo import hospital_study
 from fedcdh.reporting.html import render_report
-from fedcdh.reporting.html.tables import MAX_PAIRS_LISTED, absent_edge_table, site_table
+from fedcdh.reporting.html.tables import MAX_PAIRS_LISTED, NO_DIRECTION_NOTE, absent_edge_table, edge_table, site_table
 from fedcdh.reporting.result_files import render_result_json
 
 FIVE = document([f"v{at}" for at in range(5)])
@@ -29,6 +29,17 @@ def test_the_evidence_of_tests_is_p_values_and_separating_sets(method):
     assert "p-value" in page.text
     assert "significance level 0.05" in page.text
     assert "Bayes factor)" not in page.text
+
+
+@pytest.mark.parametrize(("direction", "noted"), [(None, True), (12.0, False)])
+def test_a_note_explains_links_without_evidence_for_their_direction(direction, noted):
+    edge = {"source": "a", "target": "b", "mark": "→", "log_bayes_presence": 9.0, "log_bayes_direction": direction}
+    assert (NO_DIRECTION_NOTE in edge_table([edge], {frozenset("ab"): 0})) is noted
+
+
+def test_tests_have_no_evidence_for_directions_to_explain():
+    edge = {"source": "a", "target": "b", "mark": "→", "p_value": 0.01}
+    assert NO_DIRECTION_NOTE not in edge_table([edge], {frozenset("ab"): 0})
 
 
 def test_stability_may_come_with_its_runs(found):

@@ -24,6 +24,11 @@ _MARKS = {"→": "→", "—": "—", "": "no link", None: ""}
 MAX_PAIRS_LISTED = 3000
 """Number of pairs listed without a link. More would be slow in a browser; edges.csv has all of them."""
 
+NO_DIRECTION_NOTE = (
+    "<p>A link without evidence for its direction cannot be reversed alone, since that closes a cycle, or its reverse "
+    "was too unlikely to ask the sites about.</p>"
+)
+
 Record = Mapping[str, Any]
 
 
@@ -88,7 +93,8 @@ def edge_table(edges: Sequence[Record], numbers: Mapping[frozenset[str], int]) -
             *([_short_cell(edge.get("change_forward")), _short_cell(edge.get("change_backward"))] if changes else []),
         ]
         rows.append(_row(cells, f' data-edge="e{number}" data-names="{_filter_text(edge)}"'))
-    return render_table(heads, rows, "Links between variables", "sortable")
+    missing = by_evidence and any(edge.get("log_bayes_direction") is None for edge in edges)
+    return render_table(heads, rows, "Links between variables", "sortable") + (NO_DIRECTION_NOTE if missing else "")
 
 
 def _short_cell(value: float | None) -> str:
