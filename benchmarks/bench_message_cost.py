@@ -1,4 +1,4 @@
-"""What further messages cost, by the number of variables: python -m benchmarks.bench_message_cost --help
+"""The cost of further messages by the number of variables: python -m benchmarks.bench_message_cost --help
 
 Ten clients of 100 rows, as many edges as variables. For every number of variables it prints the numbers of a summary,
 the families that clients were asked about, the sums and rounds of further messages, the ratio of sums to the summary,
@@ -33,7 +33,7 @@ MANY_ROUNDS = 20
 
 @dataclass(frozen=True)
 class Cost:
-    """What further messages cost in one study, or on average."""
+    """The cost of further messages in one study, or on average."""
 
     summary: float
     families: float

@@ -165,7 +165,7 @@ def table(results: Mapping[str, list[Verdict]]) -> Iterator[str]:
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--programs", default=",".join(PROGRAMS), help=", ".join(PROGRAMS))
-    parser.add_argument("--pairs", type=int, default=None, help="the first so many pairs only (default: all)")
+    parser.add_argument("--pairs", type=int, default=None, help="number of pairs, from the first (default: all)")
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args(arguments)
     folder = data_folder() / "tuebingen_pairs"

@@ -365,7 +365,7 @@ def determined_share(messages: Messages, rows: Array, hidden: Columns) -> float:
 
 
 def posterior_deviations(slopes: Array) -> Array:
-    """Of every value, given sums with unit errors and independent priors."""
+    """Return the posterior deviation of every value, given sums with unit errors and independent priors."""
     sent = slopes[np.any(slopes != 0, axis=1)]
     if len(sent) < sent.shape[1]:
         sizes, vectors = np.linalg.eigh(sent @ sent.T)

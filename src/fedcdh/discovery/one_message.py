@@ -5,8 +5,8 @@ reverses arrows with great confidence; where mechanisms bend, the best linear gr
 are wrong less often. The three therefore vote. An edge is drawn if two of them have it. An arrow is drawn if the tests
 and one of the other graphs have it. Both other graphs without the tests are not enough: they share the assumption of
 Gaussian noise, and so their mistakes. On the grid of noise shapes (seeds 100 to 105), such arrows are right 28 times in
-51, and arrows of the tests alone about pairs that both graphs leave open 19 times in 38. Without tests, both graphs
-have to have the arrow. All other edges stay open.
+51, and arrows of the tests alone about pairs that both graphs leave open 19 times in 38 (a trial; no command prints
+it). Without tests, both graphs have to have the arrow. All other edges stay open.
 """
 
 from __future__ import annotations

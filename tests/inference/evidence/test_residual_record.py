@@ -1,4 +1,4 @@
-"""What was asked and answered about residuals."""
+"""The record adds up answers of all clients, and names what was left out."""
 
 from __future__ import annotations
 

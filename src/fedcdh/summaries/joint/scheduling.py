@@ -17,7 +17,7 @@ from fedcdh.summaries.residuals.asked import identify_queries, restrict_request
 from fedcdh.summaries.residuals.request import Coordinates, ResidualQuery, ResidualRequest, ResidualSums
 
 Allows = Callable[[RoundBudget], bool]
-"""Whether all clients that are asked may answer as much as a budget says, by their policies."""
+"""A rule that returns whether the policies of all clients that are asked allow a budget."""
 
 
 def allow_all(budget: RoundBudget) -> bool:

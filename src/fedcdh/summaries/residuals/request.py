@@ -30,7 +30,7 @@ Integers = npt.NDArray[np.int64]
 MAX_QUERIES = 10_000
 """Regressions in one request: more than any client will answer."""
 SIZE, SHAPE, TIES, PRODUCTS = "size", "shape", "ties", "products"
-"""What a query asks about: how the size of the noise depends on the parents, the shape of its density, whether many
+"""Subjects of a query: how the size of the noise depends on the parents, the shape of its density, whether many
 rows share one value, so that there is no density, or whether the residuals depend on products of two parents."""
 
 
