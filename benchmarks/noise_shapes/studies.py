@@ -37,6 +37,9 @@ SIZES = {
     "10 x 1000": (10, 1000),
     "5 x 400": (5, 400),
     "1 x 1000": (1, 1000),
+    "2 x 500": (2, 500),
+    "3 x 300": (3, 300),
+    "30 x 50": (30, 50),
 }
 SPECIAL_CASES = (
     "integers",
@@ -50,6 +53,11 @@ SPECIAL_CASES = (
     "nothing changes",
     "everything changes",
 )
+"""Values of these are standardised at each client, which takes the change of a variable without parents away."""
+FURTHER_CASES = ("three levels", "more labels", "missing 10 %")
+"""As in the grid, only pooled rows are standardised. `special_cells` leaves these out: its figures are published."""
+LABEL_SCORES = np.array([-1.3, -0.2, 0.5, 1.2])
+"""What a label adds to its effects: in "more labels" the label acts, not a number behind it."""
 
 
 def _standardised(values: Array, mean: float, sigma: float) -> Array:
@@ -61,8 +69,8 @@ def _standardised(values: Array, mean: float, sigma: float) -> Array:
 class Cell:
     """One setting of the grid.
 
-    `mechanism` is one of `MECHANISMS`, `size` a key of `SIZES`, and `special` empty or one of `SPECIAL_CASES`. A study
-    has as many edges as variables.
+    `mechanism` is one of `MECHANISMS`, `size` a key of `SIZES`, and `special` empty, one of `SPECIAL_CASES` or one of
+    `FURTHER_CASES`. A study has as many edges as variables.
     """
 
     noise: str = "gaussian"
@@ -84,6 +92,13 @@ def grid(sizes: tuple[str, ...] = ("10 x 100", "5 x 400")) -> list[Cell]:
 def special_cells() -> list[Cell]:
     """Return the special cases, each with Gaussian and with exponential noise and linear mechanisms."""
     return [Cell(noise, special=special) for special in SPECIAL_CASES for noise in ("gaussian", "exponential")]
+
+
+def further_cells() -> list[Cell]:
+    """Return the further cases and studies of 2, 3 and 30 clients, with Gaussian and with exponential noise."""
+    noises = ("gaussian", "exponential")
+    cases = [Cell(noise, special=special) for special in FURTHER_CASES for noise in noises]
+    return cases + [Cell(noise, size=size) for size in ("2 x 500", "3 x 300", "30 x 50") for noise in noises]
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,9 +233,16 @@ def _draw_rows(cell: Cell, rng: np.random.Generator, mechanisms: list[_Mechanism
             value = np.sinh(np.clip(value, -3, 3)) if node % 2 else np.cbrt(value)
         if cell.special == "counts":
             value = rng.poisson(np.exp(np.clip(0.5 * value + 0.5, -3, 4))).astype(float)
+        if _is_label(cell, node):
+            value = 1.3 * LABEL_SCORES[np.digitize(value, (-0.7, 0.0, 0.7))]
         # Effects keep their size along a path: a parent acts in its own standard deviations.
-        found[:, node] = (value - value.mean()) / max(float(value.std()), 1e-9) if cell.special != "" else value / 1.3
+        own_scale = cell.special in SPECIAL_CASES
+        found[:, node] = (value - value.mean()) / max(float(value.std()), 1e-9) if own_scale else value / 1.3
     return found
+
+
+def _is_label(cell: Cell, node: int) -> bool:
+    return cell.special == "more labels" and node % 3 != 1
 
 
 def _finish(
@@ -235,7 +257,12 @@ def _finish(
     mean, spread = pooled.mean(0), pooled.std(0)
     found: dict[str, dict[str, Any]] = {}
     for number, table in enumerate(tables):
-        columns = {name: _column(cell, rng, (table[:, k] - mean[k]) / spread[k], k) for k, name in enumerate(names)}
+        columns = {
+            name: _labels(table[:, k])
+            if _is_label(cell, k)
+            else _column(cell, rng, (table[:, k] - mean[k]) / spread[k], k)
+            for k, name in enumerate(names)
+        }
         found[f"c{number:02d}"] = {name: columns[name] for name in sorted(names)}
     return GridStudy(
         found,
@@ -252,6 +279,14 @@ def _column(cell: Cell, rng: np.random.Generator, values: Array, node: int) -> A
         return np.where(values < 0, 0.0, values)
     if cell.special == "labels" and node % 3 == 0:
         return np.where(values > 0, "high", "low")
-    if cell.special == "missing":
-        return np.where(rng.uniform(size=len(values)) < 0.02, np.nan, values)
+    if cell.special == "three levels":
+        return np.digitize(values, (-0.5, 0.5)).astype(float)
+    if cell.special in ("missing", "missing 10 %"):
+        return np.where(rng.uniform(size=len(values)) < (0.02 if cell.special == "missing" else 0.1), np.nan, values)
     return values
+
+
+def _labels(scores: Array) -> Any:
+    """Return the label of each score: "a" to "d"."""
+    nearest = np.abs(scores[:, np.newaxis] - LABEL_SCORES).argmin(axis=1)
+    return np.array(["a", "b", "c", "d"])[nearest]

@@ -7,9 +7,19 @@ import pytest
 
 from benchmarks.bench_noise_shapes import judge
 from benchmarks.noise_shapes.programs import PROGRAMS, Found, oracle_class
-from benchmarks.noise_shapes.studies import EDGES, NOISES, Cell, draw, grid, special_cells
+from benchmarks.noise_shapes.studies import (
+    EDGES,
+    LABEL_SCORES,
+    NOISES,
+    SIZES,
+    Cell,
+    draw,
+    further_cells,
+    grid,
+    special_cells,
+)
 
-CELLS = [*grid(("10 x 100",)), *special_cells(), Cell("t5", "curved", "1 x 1000")]
+CELLS = [*grid(("10 x 100",)), *special_cells(), *further_cells(), Cell("t5", "curved", "1 x 1000")]
 
 
 @pytest.mark.parametrize("noise", NOISES)
@@ -59,3 +69,25 @@ def test_by_file_small_sites_answer_with_coarse_sums_and_masks_with_exact_ones()
     for found in (by_file, summed):
         assert found.sums > 0
         assert judge(study, found)["right"] > judge(study, PROGRAMS["evidence, one message"](study))["right"]
+
+
+def test_further_cells_have_the_clients_rows_and_values_that_they_state():
+    for cell in further_cells():
+        study = draw(cell, 4)
+        assert [len(table["v1"]) for table in study.tables.values()] == [SIZES[cell.size][1]] * SIZES[cell.size][0]
+        columns = [np.concatenate([table[name] for table in study.tables.values()]) for name in study.names]
+        labels = [column for column in columns if column.dtype.kind == "U"]
+        numbers = np.concatenate([column for column in columns if column.dtype.kind == "f"])
+        assert len(labels) == (4 if cell.special == "more labels" else 0), cell
+        assert all(len(set(column)) == len(LABEL_SCORES) for column in labels), cell
+        assert (len(set(numbers)) == 3) == (cell.special == "three levels"), cell
+        assert np.isnan(numbers).mean() == pytest.approx(0.1 if cell.special == "missing 10 %" else 0, abs=0.02), cell
+
+
+def test_values_differ_between_clients_in_further_cases_where_a_mechanism_changes():
+    """A variable without parents that changes has another mean at each client."""
+    for seed in range(20):
+        study = draw(Cell(special="missing 10 %"), seed)
+        for name in study.changing - {head for _, head in study.arrows}:
+            means = [np.nanmean(table[name]) for table in study.tables.values()]
+            assert np.std(means) > 0.2, (seed, name)
