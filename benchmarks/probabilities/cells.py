@@ -19,7 +19,7 @@ from benchmarks.noise_shapes.studies import (
 from fedcdh.evaluation.experiments.real_data import DOMAIN_COLUMN, RealStudy
 
 Arrow = tuple[str, str]
-CONFORMING, MISSPECIFIED = "model-conforming", "misspecified"
+CONFORMING, MISSPECIFIED, PAPER = "model-conforming", "misspecified", "paper's generator"
 MISSPECIFIED_KINDS = frozenset(
     {
         "post-nonlinear",
@@ -66,6 +66,8 @@ class Case:
 
     @property
     def group(self) -> str:
+        if isinstance(self.source, Setting):
+            return PAPER
         return MISSPECIFIED if self._contradictions() else CONFORMING
 
     @property

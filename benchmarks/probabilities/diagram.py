@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from math import sqrt
 
-from benchmarks.probabilities.reliability import Bin
+from benchmarks.probabilities.reliability import Bin, interval
 
 PANELS = {
     "presence": "presence of an edge",
@@ -73,11 +73,10 @@ def _panel(left: float, top: float, title: str, bins: Sequence[Bin]) -> list[str
 
 
 def _point(left: float, bottom: float, one: Bin, most: int) -> list[str]:
-    """Draw a bin: the area grows with its count, and the bar is two standard errors to both sides."""
+    """Draw a bin: the area grows with its count, and the bar is the 95 % interval."""
     x = left + one.said * SIDE
     radius = max(MIN_RADIUS, MAX_RADIUS * sqrt(one.count / most))
-    width = 2 * sqrt(one.found * (1 - one.found) / one.count)
-    low, high = max(0.0, one.found - width), min(1.0, one.found + width)
+    low, high = interval(one)
     label = f"{one.count} statements: said {one.said:.2f}, found {one.found:.2f}"
     return [
         f'<line class="bar" x1="{x:.1f}" y1="{bottom - low * SIDE:.1f}" x2="{x:.1f}" y2="{bottom - high * SIDE:.1f}"/>',

@@ -58,6 +58,14 @@ def make_bins(statements: Sequence[Statement], limits: Array) -> list[Bin]:
     return found
 
 
+def interval(one: Bin) -> tuple[float, float]:
+    """Return Wilson's 95 % interval for the share that is true, as if statements were independent."""
+    square = 1.96**2 / one.count
+    centre = (one.found + square / 2) / (1 + square)
+    width = np.sqrt(square * one.found * (1 - one.found) + square**2 / 4) / (1 + square)
+    return max(0.0, float(centre - width)), min(1.0, float(centre + width))
+
+
 def calibration_error(statements: Sequence[Statement], limits: Array) -> float:
     """Return Σ n_b/n · |mean said − share true| over the bins b."""
     if not statements:

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.probabilities.cells import CONFORMING, MISSPECIFIED
-from benchmarks.probabilities.reliability import LIMITS, Bin, Scores, make_bins, score
+from benchmarks.probabilities.cells import CONFORMING, MISSPECIFIED, PAPER
+from benchmarks.probabilities.reliability import LIMITS, Bin, Scores, interval, make_bins, score
 from benchmarks.probabilities.statements import DRAWN, KINDS, Statements, add_up, share_right
 
-GROUPS = (CONFORMING, MISSPECIFIED)
+GROUPS = (CONFORMING, MISSPECIFIED, PAPER)
 WHAT = {
     "presence": "presence: the two variables are adjacent",
     "direction": "direction: the likelier direction of a true edge",
@@ -89,12 +89,12 @@ def percent(share: float) -> str:
 
 def table(record: Record, kind: str) -> list[str]:
     """Return the reliability table of one kind of statement."""
-    found = [f"{'said':12}{'n':>8}{'mean said':>11}{'found':>8}{'± 2 s.e.':>10}"]
+    found = [f"{'said':12}{'n':>8}{'mean said':>11}{'found':>8}{'95 % interval':>16}"]
     for one in _bins(record.statements, kind):
         if one.count:
-            width = 2 * np.sqrt(one.found * (1 - one.found) / one.count)
-            span = f"{one.low:.2f}–{one.high:.2f}"
-            found.append(f"{span:12}{one.count:8d}{one.said:11.3f}{one.found:8.3f}{width:10.3f}")
+            span, (low, high) = f"{one.low:.2f}–{one.high:.2f}", interval(one)
+            within = f"{low:.3f}–{high:.3f}"
+            found.append(f"{span:12}{one.count:8d}{one.said:11.3f}{one.found:8.3f}{within:>16}")
     return [f"{record.title}, {WHAT[kind]}", *found, summary(record.scores[kind])]
 
 
@@ -109,7 +109,8 @@ def summary(scores: Scores) -> str:
 
 def show_totals(records: Sequence[Record], say: Callable[[str], None] = print) -> None:
     """Print the tables of every group and of all, the totals by family, and which goals are met."""
-    parts = [merge(group, [record for record in records if record.group == group]) for group in GROUPS]
+    present = [group for group in GROUPS if any(record.group == group for record in records)]
+    parts = [merge(group, [record for record in records if record.group == group]) for group in present]
     whole = merge("all cells", records)
     for one in (*parts, whole):
         for kind in KINDS:
@@ -169,7 +170,7 @@ def goals(records: Sequence[Record]) -> list[Goal]:
         found.append(Goal(f"ECE of {kind} over all cells", overall, limit, overall <= limit))
     found += [_worst_cell(records, kind) for kind in OVERALL_LIMITS]
     families = by_family(records)
-    return found + [_worst_share(families, group) for group in GROUPS]
+    return found + [_worst_share(families, group) for group in SHARE_LIMITS]
 
 
 def _worst_cell(records: Sequence[Record], kind: str) -> Goal:

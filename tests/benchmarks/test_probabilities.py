@@ -20,6 +20,7 @@ from benchmarks.noise_shapes.studies import SPECIAL_CASES, Cell, draw
 from benchmarks.probabilities.cells import (
     CONFORMING,
     MISSPECIFIED,
+    PAPER,
     Case,
     Study,
     all_cases,
@@ -34,6 +35,7 @@ from benchmarks.probabilities.reliability import (
     TWENTIETHS,
     calibration_error,
     chance_errors,
+    interval,
     make_bins,
     score,
 )
@@ -190,6 +192,18 @@ def test_a_calibrated_forecaster_seldom_exceeds_the_quantile_and_an_overconfiden
     assert above <= 12
 
 
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.9])
+def test_the_interval_of_a_bin_mostly_contains_the_share(share):
+    rng = np.random.default_rng(3)
+    inside = 0
+    for _ in range(400):
+        (one,) = make_bins([Statement(0.5, u < share) for u in rng.uniform(size=40)], np.array([0.0, 1.0]))
+        low, high = interval(one)
+        assert 0 <= low <= one.found <= high <= 1
+        inside += low <= share <= high
+    assert 0.9 < inside / 400 <= 1
+
+
 def test_certain_statements_have_no_error_by_chance():
     found = score([Statement(1.0, True), Statement(0.0, False)], TENTHS)
     assert found == (2, 0, 0, 0, 0, 0)
@@ -231,6 +245,10 @@ def test_titles_are_unique_and_the_grid_covers_what_it_should():
 )
 def test_a_cell_belongs_to_its_group(cell, group, family):
     assert (Case(cell).group, Case(cell).family) == (group, family)
+
+
+def test_the_papers_generator_is_a_group_of_its_own():
+    assert {case.group for case in choose_cases("paper's")} == {PAPER}
 
 
 def test_cells_are_chosen_by_parts_of_their_titles():
