@@ -1,9 +1,9 @@
-"""Whether probabilities keep their word: python -m benchmarks.bench_probabilities --help
+"""Whether probabilities are calibrated: python -m benchmarks.bench_probabilities --help
 
 Of the edges that a result calls 80 % likely, 80 % should be there. The benchmark collects what results say about the
-presence of edges, their direction and the change of mechanisms, and compares it with the truth: in reliability tables,
-in a diagram, and as expected calibration error (ECE). It also counts which drawn arrows are right. Choose settings on
-seeds below 1000; report on others.
+presence of edges, their direction and the change of mechanisms. Reliability tables, a diagram and the expected
+calibration error (ECE) compare this with the truth. The benchmark also counts which drawn arrows are right. Choose
+settings on seeds below 1000; report on others.
 
 The ECE is the mean distance between what is said and what is found, over bins of probabilities. It is biased upwards
 where statements are few: a perfect forecaster has a positive ECE, too. The figure "chance" is the mean ECE of such a
@@ -55,7 +55,10 @@ class Outcome(NamedTuple):
     failure: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return every statement, so that settings can be chosen without another run."""
+        """Return every statement, so that settings can be chosen without another run.
+
+        Pairs have one order: statements 2k and 2k + 1 about arrows belong to statement k about presence.
+        """
         said = {kind: [[one.said, int(one.true)] for one in self.statements.of(kind)] for kind in KINDS}
         names = {"title": self.title, "method": self.method, "seed": self.seed}
         return names | said | {"drawn": dict(self.statements.drawn), "failure": self.failure}

@@ -14,7 +14,7 @@ PANELS = {
     "change": "change of a mechanism",
 }
 SIDE, GAP, TOP, BOTTOM, LEFT = 220.0, 70.0, 64.0, 56.0, 64.0
-MAX_RADIUS, MIN_RADIUS = 12.0, 2.0
+MAX_RADIUS, MIN_RADIUS = 10.0, 2.0
 TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 STYLE = """
 text { font: 12px sans-serif; fill: #222; }
@@ -57,14 +57,14 @@ def _panel(left: float, top: float, title: str, bins: Sequence[Bin]) -> list[str
         f'<text x="{left:g}" y="{top - 12:g}">{escape(title)} ({count})</text>',
         f'<rect class="frame" x="{left:g}" y="{top:g}" width="{SIDE:g}" height="{SIDE:g}"/>',
         f'<line class="diagonal" x1="{left:g}" y1="{bottom:g}" x2="{left + SIDE:g}" y2="{top:g}"/>',
-        f'<text x="{left + SIDE / 2:g}" y="{bottom + 36:g}" text-anchor="middle">probability said</text>',
-        f'<text transform="translate({left - 38:g} {top + SIDE / 2:g}) rotate(-90)" text-anchor="middle">'
+        f'<text x="{left + SIDE / 2:g}" y="{bottom + 42:g}" text-anchor="middle">probability said</text>',
+        f'<text transform="translate({left - 46:g} {top + SIDE / 2:g}) rotate(-90)" text-anchor="middle">'
         "share found</text>",
     ]
     for tick in TICKS:
         x, y = left + tick * SIDE, bottom - tick * SIDE
-        parts.append(f'<text x="{x:g}" y="{bottom + 17:g}" text-anchor="middle">{tick:g}</text>')
-        parts.append(f'<text x="{left - 6:g}" y="{y + 4:g}" text-anchor="end">{tick:g}</text>')
+        parts.append(f'<text x="{x:g}" y="{bottom + 22:g}" text-anchor="middle">{tick:g}</text>')
+        parts.append(f'<text x="{left - 12:g}" y="{y + 4:g}" text-anchor="end">{tick:g}</text>')
     most = max((one.count for one in bins), default=0)
     for one in bins:
         if one.count:

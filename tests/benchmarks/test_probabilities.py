@@ -99,6 +99,15 @@ def test_both_arrows_of_a_pair_are_judged():
     assert arrow_statements([edge("b", "c", 0.7, 0.2)], TRUTH) == [(0.2, False), (pytest.approx(0.5), True)]
 
 
+def test_arrows_come_in_the_order_of_pairs():
+    edges = [edge("a", "b", 0.9, 0.1), edge("b", "c", 0.8, 0.8), edge("a", "c", 0.3, 0.2)]
+    presence, arrows = presence_statements(edges, TRUTH), arrow_statements(edges, TRUTH)
+    for number, one in enumerate(presence):
+        forward, backward = arrows[2 * number : 2 * number + 2]
+        assert forward.said + backward.said == pytest.approx(one.said)
+        assert (forward.true or backward.true) == one.true
+
+
 def test_pairs_without_probability_make_no_statement():
     edges = [edge("a", "b", None, None), edge("b", "c", 0.7, None)]
     assert direction_statements(edges, TRUTH) == arrow_statements(edges, TRUTH) == []
