@@ -13,7 +13,7 @@ from typing import Protocol
 
 from fedcdh.discovery.settings import Settings
 from fedcdh.errors import SettingsError
-from fedcdh.graphs.partial_graph import Pair, PartialGraph
+from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph
 from fedcdh.inference.evidence.residual_record import ResidualRecord
 from fedcdh.protocols import DOMAIN, IndependenceTest, IndependentChange, Progress
 from fedcdh.search.colliders import ColliderRule
@@ -29,6 +29,7 @@ from fedcdh.search.orientation import (
     orient_domain_edges,
     record_open_demands,
 )
+from fedcdh.search.posterior.graph_posterior import GraphPosterior
 from fedcdh.search.skeleton import MAX_BATCH_QUERIES, Skeleton, SkeletonRules, find_skeleton
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 from fedcdh.summaries.joint import Spent
@@ -56,6 +57,10 @@ class SearchResult:
         What the clients answered about residuals.
     climbed : PartialGraph, optional
         The DAG with the highest evidence under noise of any shape.
+    posterior : GraphPosterior, optional
+        Probabilities of arrows; None for searches by tests, which have none.
+    strengths : mapping from (str, str) to float
+        Share of variance that each arrow explains; also of edges that were left out because it is too small.
 
     Examples
     --------
@@ -73,6 +78,8 @@ class SearchResult:
     spent: Spent | None = None
     residuals: ResidualRecord | None = None
     climbed: PartialGraph | None = None
+    posterior: GraphPosterior | None = None
+    strengths: Mapping[Arrow, float] = field(default_factory=dict)
 
 
 class Search(Protocol):

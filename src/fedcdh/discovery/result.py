@@ -14,12 +14,13 @@ from fedcdh.discovery.algorithm import SearchResult
 from fedcdh.discovery.drift import Drift, estimate_drift
 from fedcdh.discovery.settings import Settings
 from fedcdh.discovery.stability import Replicate, Stability, assess_stability
-from fedcdh.errors import KnowledgeError, MissingDependencyError, NoConsistentExtensionError
+from fedcdh.errors import KnowledgeError, MissingDependencyError, NoConsistentExtensionError, SettingsError
 from fedcdh.graphs.equivalence import extend_to_dag, find_consistent_extension
 from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph, sort_pair
 from fedcdh.protocols import DOMAIN, Progress
 from fedcdh.search.edge_support import orient_like
 from fedcdh.search.orientation import Orientation
+from fedcdh.search.posterior.graph_posterior import GraphPosterior
 from fedcdh.search.skeleton import Skeleton
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 
@@ -57,6 +58,13 @@ class Edge:
         Above 3 is strong (20 to 1). None for searches by tests.
     log_bayes_direction : float, optional
         Log Bayes factor for source → target against the reverse; negative if other evidence outweighed it.
+    probability : float, optional
+        Probability that the two are adjacent. None for searches by tests, which have no probabilities.
+    probability_forward : float, optional
+        Probability of source → target. `probability` less this is the probability of the reverse.
+    strength : float, optional
+        The share of the variance left by the other causes of the target that the source explains; for edges that are
+        drawn, and for those that are left out because it is too small.
 
     Examples
     --------
@@ -77,6 +85,16 @@ class Edge:
     change_backward: float | None
     log_bayes_presence: float | None = None
     log_bayes_direction: float | None = None
+    probability: float | None = None
+    probability_forward: float | None = None
+    strength: float | None = None
+
+    @property
+    def probability_open(self) -> float | None:
+        """The part of the probability that directs nothing: twice that of the less likely direction."""
+        if self.probability is None or self.probability_forward is None:
+            return None
+        return 2 * min(self.probability_forward, self.probability - self.probability_forward)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +151,22 @@ class Discovery:
         return self.augmented.children(DOMAIN) if DOMAIN in self.augmented.nodes else frozenset()
 
     @property
+    def posterior(self) -> GraphPosterior | None:
+        """The posterior distribution over graphs; None for searches by tests, which have none."""
+        return self.search_result.posterior
+
+    @cached_property
+    def probability_of_change(self) -> dict[str, float]:
+        """The probability that the mechanism of each variable differs between clients.
+
+        It is empty for searches by tests, and where there is only one client.
+        """
+        posterior = self.posterior
+        if posterior is None or DOMAIN not in posterior.nodes:
+            return {}
+        return {name: posterior.arrows.get((DOMAIN, name), 0.0) for name in self.graph.nodes}
+
+    @property
     def no_change_reason(self) -> str:
         """The phrase for results without `changing` variables: none was found, or there is only one client."""
         return "none found" if len(self.cohort.clients) > 1 else f"unknown, because there is only one {self._whom}"
@@ -174,7 +208,10 @@ class Discovery:
         Dor and Tarsi, "A simple algorithm to construct a consistent extension of a partially oriented graph", 1992.
         """
         best, knowledge = self.search_result.best, self.settings.knowledge
-        dag = extend_to_dag(self.augmented if best is None else orient_like(self.augmented, best, knowledge))
+        if self.posterior is not None and best is not None and best.skeleton == self.augmented.skeleton:
+            dag = best  # the search has directed the lines of its graph
+        else:
+            dag = extend_to_dag(self.augmented if best is None else orient_like(self.augmented, best, knowledge))
         if wrong := sorted(arrow for arrow in dag.arrows if knowledge.forbids(*arrow)):
             shown = ", ".join(f"{tail} → {head}" for tail, head in wrong)
             raise KnowledgeError(
@@ -183,6 +220,35 @@ class Discovery:
                 parameter="knowledge",
             )
         return dag.drop(DOMAIN) if DOMAIN in dag.nodes else dag
+
+    def sample_dags(self, n: int, seed: int = 0) -> list[PartialGraph]:
+        """Draw DAGs over the variables from the posterior distribution.
+
+        Parameters
+        ----------
+        n : int
+            Number of DAGs.
+        seed : int, default 0
+            Seed of the sample.
+
+        Returns
+        -------
+        list of PartialGraph
+            Graphs with arrows only. The share of those with an arrow is about its probability.
+
+        Raises
+        ------
+        SettingsError
+            If the method has no posterior, or n is not a natural number.
+        """
+        if self.posterior is None:
+            raise SettingsError(
+                f"method {self.settings.method!r} has no probabilities, so no graphs can be drawn from them; choose "
+                "method 'evidence'",
+                parameter="method",
+            )
+        found = self.posterior.sample(n, seed)
+        return [dag.drop(DOMAIN) if DOMAIN in dag.nodes else dag for dag in found]
 
     def edges(self) -> tuple[Edge, ...]:
         """Return every pair of nodes with its evidence, adjacent pairs first.
@@ -318,7 +384,7 @@ class Discovery:
 
     def _edge(self, pair: Pair) -> Edge:
         source, target = sort_pair(pair)
-        if (target, source) in self.augmented.arrows:
+        if self._points_back(source, target):
             source, target = target, source
         arrow: Arrow = (source, target)
         adjacent = self.augmented.is_adjacent(source, target)
@@ -339,11 +405,32 @@ class Discovery:
             change_backward=values[1],
             log_bayes_presence=support.presence if support else None,
             log_bayes_direction=self._direction(arrow),
+            **self._probabilities(arrow),
         )
+
+    def _probabilities(self, arrow: Arrow) -> dict[str, float | None]:
+        """Return the probabilities and the strength of an edge."""
+        strengths, posterior = self.search_result.strengths, self.posterior
+        strength = strengths.get(arrow, strengths.get(arrow[::-1]))
+        if posterior is None:
+            return {"strength": strength}
+        return {
+            "probability": posterior.probability_of_edge(*arrow),
+            "probability_forward": posterior.arrows.get(arrow, 0.0),
+            "strength": strength,
+        }
+
+    def _points_back(self, source: str, target: str) -> bool:
+        """Return whether the arrow, or else the likelier direction, leads from the second node to the first."""
+        if self.augmented.is_adjacent(source, target) or self.posterior is None:
+            return (target, source) in self.augmented.arrows
+        arrows = self.posterior.arrows
+        return arrows.get((target, source), 0.0) > arrows.get((source, target), 0.0)
 
     def _direction(self, arrow: Arrow) -> float | None:
         """Return the log Bayes factor of an arrow against its reverse, whichever of them the best graph has."""
-        support, best = self.search_result.supports.get(frozenset(arrow)), self.search_result.best
+        support = self.search_result.supports.get(frozenset(arrow))
+        best = self.search_result.climbed or self.search_result.best
         if support is None or best is None or support.direction is None:
             return None
         return support.direction if arrow in best.arrows else -support.direction
@@ -363,6 +450,8 @@ class Discovery:
             yield f"an edge stays although {query} has p = {p_value}, which cannot hold together with other answers"
         for conflict in self.orientation.conflicts:
             yield f"contradiction: {_show_domain(str(conflict))}"
+        if self.posterior is not None:
+            return  # lines are edges whose direction is not certain; they need not form a class
         try:
             find_consistent_extension(self.augmented)
         except NoConsistentExtensionError:

@@ -10,6 +10,14 @@ from itertools import combinations
 from fedcdh._io.text import abbreviate_list
 from fedcdh.discovery.algorithm import Search, SearchResult, with_domain
 from fedcdh.discovery.direction_evidence import change_evidence, residual_evidence
+from fedcdh.discovery.graph_probabilities import (
+    BestGraphs,
+    compute_posterior,
+    describe_posterior,
+    describe_small_edges,
+    direct_like,
+    draw_likely_graph,
+)
 from fedcdh.discovery.one_message import combine_by_vote, describe_open_directions
 from fedcdh.discovery.residual_rounds import (
     ResidualGraph,
@@ -18,7 +26,8 @@ from fedcdh.discovery.residual_rounds import (
 )
 from fedcdh.discovery.settings import Settings, default_alpha
 from fedcdh.graphs.knowledge import Knowledge
-from fedcdh.graphs.partial_graph import Pair, PartialGraph
+from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph
+from fedcdh.inference.effect_sizes import measure_strengths
 from fedcdh.inference.evidence.family_score import FamilyScore
 from fedcdh.inference.evidence.residual_score import ResidualScore
 from fedcdh.inference.independent_change import OperatorChange
@@ -30,12 +39,10 @@ from fedcdh.search.edge_support import (
     EdgeSupport,
     edge_supports,
     make_dag_collider_rule,
-    orient_like,
     to_skeleton,
 )
 from fedcdh.search.order_search import best_dag
 from fedcdh.search.orientation import Orientation, orient_skeleton
-from fedcdh.search.skeleton import Skeleton
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 from fedcdh.summaries.joint import AnswerSource
 from fedcdh.summaries.variables import Continuous
@@ -141,8 +148,8 @@ class _ScoredStudy:
 
     def conclude(self, best: PartialGraph) -> SearchResult:
         """Return the result for labels only, whose one message says all."""
-        orientation = self._orient(best)
-        return SearchResult(to_skeleton(best), orientation, self._supports(best), best, _aggregate_limits(self.known))
+        graphs = BestGraphs(best, (), best, self._supports(best))
+        return self._draw(graphs, self._orient(best), None, _aggregate_limits(self.known))
 
     def conclude_by_vote(self, curved: PartialGraph, linear: PartialGraph, tests: Search | None) -> SearchResult:
         """Return the result of one message: what the best graphs and the tests agree on."""
@@ -150,11 +157,12 @@ class _ScoredStudy:
         if tests is not None and isinstance(self.known, Cohort):
             by_tests = tests(self.known, self._test_settings(), self.progress).orientation
         orientation = combine_by_vote(self._orient(curved), self._orient(linear), by_tests, self.settings.knowledge)
-        graph = orientation.graph.drop(DOMAIN) if DOMAIN in orientation.graph.nodes else orientation.graph
+        graphs = BestGraphs(curved, (linear,), curved, self._supports(curved))
+        found = self._draw(graphs, orientation, None, _aggregate_limits(self.known))
+        drawn = found.orientation.graph
+        graph = drawn.drop(DOMAIN) if DOMAIN in drawn.nodes else drawn
         open_ones = describe_open_directions(graph, sorted(find_normal_scores(self.known)))
-        skeleton = Skeleton(PartialGraph(self.nodes, lines=orientation.graph.skeleton), {}, {}, ())
-        notes = (*_aggregate_limits(self.known), *open_ones)
-        return SearchResult(skeleton, orientation, self._supports(curved), curved, notes)
+        return replace(found, notes=(*found.notes, *open_ones))
 
     def _test_settings(self) -> Settings:
         """Return the settings of the tests that vote."""
@@ -189,9 +197,43 @@ class _ScoredStudy:
         orientation = orient_skeleton(skeleton, colliders, knowledge, change, directions)
         supports = self._supports(best) | residual_supports(found, score)
         notes = (*_aggregate_limits(self.known), str(score.record))
-        extended = orient_like(orientation.graph, gaussian, knowledge)
-        shown = extended if extended.is_dag() else best
-        return SearchResult(skeleton, orientation, supports, shown, notes, residuals=score.record, climbed=best)
+        drawn = self._draw(BestGraphs(best, (gaussian,), gaussian, supports), orientation, score, notes)
+        return replace(drawn, residuals=score.record, climbed=best)
+
+    def _draw(
+        self, graphs: BestGraphs, orientation: Orientation, score: ResidualScore | None, notes: tuple[str, ...]
+    ) -> SearchResult:
+        """Return the graph of what is likely and large enough, with all probabilities."""
+        settings, left_out = self.settings, dict[Arrow, float]()
+        while True:
+            knowledge = settings.knowledge.forbid_pairs(left_out)
+            posterior = compute_posterior(
+                graphs,
+                self.score,
+                score,
+                knowledge,
+                max_parents=settings.max_conditioning_size,
+                seed=settings.seed,
+            )
+            drawn = draw_likely_graph(
+                posterior, orientation, knowledge, settings.min_probability, settings.min_arrow_probability
+            )
+            dag = direct_like(drawn.graph, graphs.guide, knowledge)
+            strengths = measure_strengths(dag, self.basis)
+            small = {
+                arrow: strength
+                for arrow, strength in strengths.items()
+                if strength < settings.min_effect and not settings.knowledge.requires(*arrow)
+            }
+            if not small:
+                break
+            left_out |= small
+        notes = (*notes, *describe_posterior(posterior), *describe_small_edges(left_out, settings.min_effect))
+        best = dag if dag.is_dag() else graphs.best
+        skeleton = to_skeleton(PartialGraph(drawn.graph.nodes, lines=drawn.graph.skeleton))
+        return SearchResult(
+            skeleton, drawn, graphs.supports, best, notes, posterior=posterior, strengths=strengths | left_out
+        )
 
     def _supports(self, best: PartialGraph) -> dict[Pair, EdgeSupport]:
         pairs = _candidate_pairs(self.nodes, self.candidates, self.settings.knowledge)

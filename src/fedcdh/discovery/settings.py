@@ -14,6 +14,14 @@ DEFAULT_ALPHA = 0.05
 MAX_VARIABLES_AT_DEFAULT_ALPHA = 30
 """With more variables the default level falls. `benchmarks.bench_variables` shows what other levels do."""
 
+DEFAULT_MIN_PROBABILITY = 0.5
+"""Probability from which "evidence" draws an edge or a change: more likely than not."""
+DEFAULT_MIN_ARROW_PROBABILITY = 0.8
+"""Probability from which an edge is drawn as an arrow; other edges are lines (`benchmarks.bench_probabilities`)."""
+DEFAULT_MIN_EFFECT = 0.005
+"""Share of variance from which "evidence" draws an edge: with very many rows, every misfit of the model looks like an
+effect of this size (`benchmarks.bench_probabilities`)."""
+
 ROUNDS = ("one", "residuals", "adaptive")
 """One message; further messages about residuals; or also about joint features of conditioning sets."""
 
@@ -67,6 +75,12 @@ class SearchOptions(TypedDict, total=False):
         See `discover`.
     max_rounds : int
         See `discover`.
+    min_probability : float
+        See `discover`.
+    min_arrow_probability : float
+        See `discover`.
+    min_effect : float
+        See `discover`.
 
     Examples
     --------
@@ -79,6 +93,9 @@ class SearchOptions(TypedDict, total=False):
     seed: int
     rounds: str
     max_rounds: int
+    min_probability: float
+    min_arrow_probability: float
+    min_effect: float
 
 
 @dataclass(frozen=True)
@@ -101,6 +118,12 @@ class Settings:
         Whether clients could be asked again: about residuals, or about joint features of conditioning sets as well.
     workers : int
         How many workers answer queries. The result does not depend on it, so it does not count in comparisons.
+    min_probability : float
+        The smallest probability of an edge or a change that "evidence" draws; at least 0.5 and below 1.
+    min_arrow_probability : float
+        The smallest probability of an arrow; edges without one are lines; at least 0.5 and below 1.
+    min_effect : float
+        The smallest share of variance that an edge of "evidence" explains, from 0 to below 1.
 
     Examples
     --------
@@ -115,6 +138,9 @@ class Settings:
     seed: int = 0
     rounds: str = "one"
     workers: int = field(default=1, compare=False)
+    min_probability: float = DEFAULT_MIN_PROBABILITY
+    min_arrow_probability: float = DEFAULT_MIN_ARROW_PROBABILITY
+    min_effect: float = DEFAULT_MIN_EFFECT
 
     def __post_init__(self) -> None:
         if not isinstance(self.alpha, (int, float)) or not 0 <= self.alpha < 1:
@@ -133,6 +159,19 @@ class Settings:
             raise SettingsError(
                 f"rounds is {self.rounds!r}; expected 'one', 'residuals', or 'adaptive' with the method 'constraint'",
                 parameter="rounds",
+            )
+        for name in ("min_probability", "min_arrow_probability"):
+            limit = getattr(self, name)
+            if not isinstance(limit, (int, float)) or not 0.5 <= limit < 1:
+                raise SettingsError(
+                    f"{name} is {limit!r}; expected a probability of at least 0.5 and below 1, such as 0.8",
+                    parameter=name,
+                )
+        if not isinstance(self.min_effect, (int, float)) or not 0 <= self.min_effect < 1:
+            raise SettingsError(
+                f"min_effect is {self.min_effect!r}; expected a share of variance of at least 0 and below 1, such as "
+                "0.005",
+                parameter="min_effect",
             )
         if not isinstance(self.workers, int) or (self.workers < 1 and self.workers != -1):
             raise SettingsError(

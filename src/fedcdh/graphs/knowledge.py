@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from fedcdh.errors import KnowledgeError
@@ -113,6 +113,22 @@ class Knowledge:
             or (head, tail) in self.required
             or self._against_tiers(tail, head)
         )
+
+    def forbid_pairs(self, pairs: Iterable[Iterable[str]]) -> Knowledge:
+        """Return the same knowledge without edges between further pairs.
+
+        Parameters
+        ----------
+        pairs : iterable of pairs of str
+            Pairs of nodes.
+
+        Returns
+        -------
+        Knowledge
+            The knowledge, with both arrows of each pair forbidden.
+        """
+        arrows = [arrow for one, other in map(tuple, pairs) for arrow in ((one, other), (other, one))]
+        return replace(self, forbidden=frozenset({*self.forbidden, *arrows})) if arrows else self
 
     def excludes(self, pair: Pair) -> bool:
         """Return whether two nodes cannot be adjacent, because both directions are forbidden.

@@ -93,6 +93,16 @@ class FamilyScore:
         return cls(GaussianScore(basis, curved, shared=moments), categorical, counted, arrow)
 
     @property
+    def total_rows(self) -> float:
+        """Return the number of rows of all clients."""
+        return self.continuous.basis.total_rows
+
+    @property
+    def level_counts(self) -> dict[str, int]:
+        """Return the number of levels of every categorical variable."""
+        return {name: len(columns) for name, columns in self.categorical.levels.items()}
+
+    @property
     def linear(self) -> FamilyScore:
         """Return the same score with continuous parents that act linearly only."""
         continuous, categorical = replace(self.continuous, curved=False), self.categorical

@@ -143,6 +143,27 @@ class ResidualScore:
         """
         return [self._scores[family].gaussian for family in families]
 
+    def prefers_normal_score(self, family: Family) -> bool:
+        """Return whether normal scores explain a node better than its values do: its mechanism is not additive.
+
+        Parameters
+        ----------
+        family : Family
+            A node with its parents, which was scored before.
+
+        Returns
+        -------
+        bool
+            False for a family without parents, and where only one of the two was asked about.
+        """
+        factors = self._scores[family].factors if family in self._scores else {}
+        if not family.parents or len(factors) < 2:
+            return False
+        value = {
+            form.scored: form.evidence + factors[form.scored] for form in self._found[family] if form.scored in factors
+        }
+        return value[True] > value[False]
+
     @property
     def record(self) -> ResidualRecord:
         """Return what was asked and answered so far."""

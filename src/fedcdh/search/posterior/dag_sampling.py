@@ -1,0 +1,238 @@
+"""Samples of DAGs from a posterior: chains that draw the parents of one or two variables anew, given all others.
+
+One variable: its parent set is drawn from those without its descendants. Two variables that may be adjacent: both
+parent sets are drawn together, so one step can turn an arrow and adapt the other parents of both. Both steps draw from
+the exact conditional distribution, and so leave the posterior unchanged; there is no bias towards DAGs with many
+orders. Several chains start from different DAGs; how far their probabilities are apart shows whether they have
+converged.
+
+References
+----------
+Goudie and Mukherjee, "A Gibbs sampler for learning DAGs", Journal of Machine Learning Research 17, 2016.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from fedcdh._runtime.array_types import Array
+from fedcdh.graphs.partial_graph import PartialGraph
+from fedcdh.protocols import DOMAIN
+from fedcdh.search.posterior.exact_posterior import ArrowProbabilities
+from fedcdh.search.posterior.family_table import FamilyTable
+
+BURN_IN_SHARE = 0.2
+"""Share of the sweeps at the start of a chain that do not count."""
+
+
+class DagChain:
+    """A Markov chain over the DAGs of a table.
+
+    Parameters
+    ----------
+    table : FamilyTable
+        Parent sets with log weights.
+    start : mapping from str to frozenset of str
+        Parents of every variable in the first DAG; sets that are not in the table are replaced by the smallest one.
+    seed : sequence of int
+        Seed of the chain.
+
+    Examples
+    --------
+    >>> from fedcdh.protocols import Family
+    >>> table = FamilyTable.of([Family("x"), Family("y"), Family("y", frozenset("x"))], [0.0, 0.0, 50.0])
+    >>> chain = DagChain(table, {}, [0])
+    >>> chain.sweep()
+    >>> print(chain.dag(("x", "y")))
+    x → y
+    """
+
+    def __init__(self, table: FamilyTable, start: Mapping[str, frozenset[str]], seed: Sequence[int]) -> None:
+        self._table, self._random = table, np.random.default_rng(list(seed))
+        self._sets = [_to_bits(table, name) for name in table.variables]
+        self._words = [table.words[name] for name in table.variables]
+        self._weights = [table.weights[name] for name in table.variables]
+        self._members = [_membership(table, name) for name in table.variables]
+        self._pairs = _candidate_pairs(self._sets)
+        self._chosen = [_find_start(table, name, start) for name in table.variables]
+        self._children = [0] * len(self._sets)
+        for variable, chosen in enumerate(self._chosen):
+            self._link(variable, chosen)
+
+    def sweep(self) -> Array:
+        """Draw every variable once and every pair that may be adjacent once, in random order.
+
+        Returns
+        -------
+        array
+            (variables, nodes): the conditional probability of every parent when its variable was drawn; the last node
+            is the domain. Its mean over sweeps estimates the probability of an arrow.
+        """
+        found = np.zeros((len(self._sets), len(self._sets) + 1))
+        for place in self._random.permutation(len(self._pairs)):
+            self._draw_pair(*self._pairs[place])
+        for variable in self._random.permutation(len(self._sets)):
+            found[variable] = self._draw_one(int(variable))
+        return found
+
+    def dag(self, nodes: Sequence[str]) -> PartialGraph:
+        """Return the present DAG, with its nodes in this order."""
+        names, sets = self._table.variables, self._table.parent_sets
+        arrows = [(tail, head) for head, row in zip(names, self._chosen, strict=True) for tail in sets[head][row]]
+        return PartialGraph.from_dag(nodes, arrows)
+
+    # Steps
+
+    def _draw_one(self, variable: int) -> Array:
+        self._unlink(variable)
+        banned = self._descendants(variable)
+        weights = np.where(self._meets(variable, banned), -np.inf, self._weights[variable])
+        shares = np.exp(weights - weights.max())
+        shares /= shares.sum()
+        self._link(variable, self._pick(shares))
+        return np.asarray(shares @ self._members[variable])
+
+    def _draw_pair(self, first: int, second: int) -> None:
+        """Draw the parents of two variables together.
+
+        Without the arrows into both, let D be the descendants of each. Neither may have parents in its own D, and not
+        both may have parents in the other's D: that would close a cycle.
+        """
+        self._unlink(first)
+        self._unlink(second)
+        below_first, below_second = self._descendants(first), self._descendants(second)
+        one = np.where(self._meets(first, below_first), -np.inf, self._weights[first])
+        other = np.where(self._meets(second, below_second), -np.inf, self._weights[second])
+        one_below, other_below = self._meets(first, below_second), self._meets(second, below_first)
+        free = np.where(one_below, -np.inf, one)
+        bound, rest = np.where(one_below, one, -np.inf), np.where(other_below, -np.inf, other)
+        log_free, log_bound = _log_sum(free) + _log_sum(other), _log_sum(bound) + _log_sum(rest)
+        if self._random.random() * (1 + np.exp(min(log_bound - log_free, 700.0))) < 1:
+            mine, theirs = free, other
+        else:
+            mine, theirs = bound, rest
+        self._link(first, self._pick(_to_shares(mine)))
+        self._link(second, self._pick(_to_shares(theirs)))
+
+    def _pick(self, shares: Array) -> int:
+        """Return a row, drawn with these probabilities."""
+        steps = np.cumsum(shares)
+        return int(min(np.searchsorted(steps, self._random.random() * steps[-1], side="right"), len(steps) - 1))
+
+    # The present DAG
+
+    def _link(self, variable: int, row: int) -> None:
+        self._chosen[variable] = row
+        self._toggle(variable)
+
+    def _unlink(self, variable: int) -> None:
+        self._toggle(variable)
+
+    def _toggle(self, variable: int) -> None:
+        for parent in _iterate_bits(self._sets[variable][self._chosen[variable]]):
+            if parent < len(self._children):
+                self._children[parent] ^= 1 << variable
+
+    def _descendants(self, variable: int) -> int:
+        """Return a variable and all that follow from it."""
+        found = left = 1 << variable
+        while left:
+            last = left.bit_length() - 1
+            left ^= 1 << last
+            new = self._children[last] & ~found
+            found |= new
+            left |= new
+        return found
+
+    def _meets(self, variable: int, nodes: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Return which parent sets of a variable hold one of these nodes."""
+        words = self._words[variable]
+        if words.shape[1] == 1:
+            return np.asarray((words[:, 0] & np.uint64(nodes)) != 0)
+        parts = np.array([nodes >> 64 * word & (1 << 64) - 1 for word in range(words.shape[1])], dtype=np.uint64)
+        return np.asarray(((words & parts) != 0).any(axis=1))
+
+
+def estimate_arrows(
+    table: FamilyTable, starts: Sequence[Mapping[str, frozenset[str]]], sweeps: int, seed: Sequence[int]
+) -> tuple[ArrowProbabilities, float]:
+    """Return the probabilities of arrows from several chains, and how far the chains are apart.
+
+    Parameters
+    ----------
+    table : FamilyTable
+        Parent sets with log weights.
+    starts : sequence of mapping from str to frozenset of str
+        The first DAG of each chain.
+    sweeps : int
+        Number of sweeps of each chain.
+    seed : sequence of int
+        Seed of the chains.
+
+    Returns
+    -------
+    probabilities : ArrowProbabilities
+        Means over the chains.
+    largest_difference : float
+        The largest difference between the probabilities of an arrow in two chains; 0 for a single chain.
+    """
+    means = []
+    for number, start in enumerate(starts):
+        chain, skipped = DagChain(table, start, [*seed, number]), int(BURN_IN_SHARE * sweeps)
+        for _ in range(skipped):
+            chain.sweep()
+        means.append(sum((chain.sweep() for _ in range(sweeps - skipped)), start=np.zeros(())) / (sweeps - skipped))
+    found = np.mean(means, axis=0)
+    apart = float(np.ptp(means, axis=0).max(initial=0.0))
+    return ArrowProbabilities(found[:, :-1].T.copy(), found[:, -1].copy()), apart
+
+
+def _to_bits(table: FamilyTable, name: str) -> list[int]:
+    return [sum(1 << table.places[parent] for parent in parents) for parents in table.parent_sets[name]]
+
+
+def _membership(table: FamilyTable, name: str) -> Array:
+    """Return which nodes are in each parent set: (sets, nodes)."""
+    found = np.zeros((len(table.parent_sets[name]), len(table.places)))
+    for row, parents in enumerate(table.parent_sets[name]):
+        found[row, [table.places[parent] for parent in parents]] = 1.0
+    return found
+
+
+def _candidate_pairs(sets: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
+    """Return the pairs of variables of which one may be a parent of the other."""
+    found = set()
+    for variable, several in enumerate(sets):
+        together = 0
+        for one in several:
+            together |= one
+        found |= {(min(variable, p), max(variable, p)) for p in _iterate_bits(together) if p < len(sets)}
+    return sorted(found)
+
+
+def _find_start(table: FamilyTable, name: str, start: Mapping[str, frozenset[str]]) -> int:
+    """Return the row of the parent set that a start has; the smallest set if it is not in the table."""
+    sets = table.parent_sets[name]
+    wanted = start.get(name, sets[0])
+    return sets.index(wanted) if wanted in sets else 0
+
+
+def _iterate_bits(members: int) -> Iterator[int]:
+    while members:
+        last = members.bit_length() - 1
+        yield last
+        members ^= 1 << last
+
+
+def _log_sum(weights: Array) -> float:
+    top = float(weights.max())
+    return top + float(np.log(np.exp(weights - top).sum())) if top > -np.inf else -np.inf
+
+
+def _to_shares(weights: Array) -> Array:
+    return np.asarray(np.exp(weights - weights.max()))
+
+
+__all__ = ["DOMAIN", "DagChain", "estimate_arrows"]
