@@ -15,7 +15,7 @@ from fedcdh.discovery.graph_probabilities import (
     compute_posterior,
     describe_posterior,
     describe_small_edges,
-    direct_like,
+    direct_lines,
     draw_likely_graph,
 )
 from fedcdh.discovery.one_message import combine_by_vote, describe_open_directions
@@ -218,7 +218,7 @@ class _ScoredStudy:
             drawn = draw_likely_graph(
                 posterior, orientation, knowledge, settings.min_probability, settings.min_arrow_probability
             )
-            dag = direct_like(drawn.graph, graphs.guide, knowledge)
+            dag = direct_lines(drawn.graph, graphs.guide, knowledge)
             strengths = measure_strengths(dag, self.basis)
             small = {
                 arrow: strength

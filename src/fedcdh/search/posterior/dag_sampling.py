@@ -1,19 +1,24 @@
 """Samples of DAGs from a posterior: chains that draw the parents of one or two variables anew, given all others.
 
-One variable: its parent set is drawn from those without its descendants. Two variables that may be adjacent: both
-parent sets are drawn together, so one step can turn an arrow and adapt the other parents of both. Both steps draw from
-the exact conditional distribution, and so leave the posterior unchanged; there is no bias towards DAGs with many
-orders. Several chains start from different DAGs; how far their probabilities are apart shows whether they have
+One variable: its parent set is drawn from those without its descendants. Two variables: both parent sets are drawn
+together, so one step can turn an arrow and adapt the other parents of both. Both steps draw from the exact conditional
+distribution, and so leave the posterior unchanged; there is no bias towards DAGs with many orders.
+
+The distributions of which a posterior is the mean are sampled side by side, one chain for each, and chains exchange
+their DAGs (parallel tempering): where less of the evidence counts, a chain moves more easily, and finds DAGs for the
+others. Groups of chains start from different DAGs. How far their probabilities are apart shows whether they have
 converged.
 
 References
 ----------
 Goudie and Mukherjee, "A Gibbs sampler for learning DAGs", Journal of Machine Learning Research 17, 2016.
+Geyer, "Markov chain Monte Carlo maximum likelihood", 1991.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -38,6 +43,8 @@ class DagChain:
         Parents of every variable in the first DAG; sets that are not in the table are replaced by the smallest one.
     seed : sequence of int
         Seed of the chain.
+    pairs : iterable of pairs of str, optional
+        The pairs that are drawn together. Default all that may be adjacent.
 
     Examples
     --------
@@ -49,13 +56,19 @@ class DagChain:
     x → y
     """
 
-    def __init__(self, table: FamilyTable, start: Mapping[str, frozenset[str]], seed: Sequence[int]) -> None:
+    def __init__(
+        self,
+        table: FamilyTable,
+        start: Mapping[str, frozenset[str]],
+        seed: Sequence[int],
+        pairs: Iterable[Iterable[str]] | None = None,
+    ) -> None:
         self._table, self._random = table, np.random.default_rng(list(seed))
         self._sets = [_to_bits(table, name) for name in table.variables]
         self._words = [table.words[name] for name in table.variables]
         self._weights = [table.weights[name] for name in table.variables]
         self._members = [_membership(table, name) for name in table.variables]
-        self._pairs = _candidate_pairs(self._sets)
+        self._pairs = _candidate_pairs(self._sets) if pairs is None else _number_pairs(table, pairs)
         self._chosen = [_find_start(table, name, start) for name in table.variables]
         self._children = [0] * len(self._sets)
         for variable, chosen in enumerate(self._chosen):
@@ -76,6 +89,23 @@ class DagChain:
         for variable in self._random.permutation(len(self._sets)):
             found[variable] = self._draw_one(int(variable))
         return found
+
+    def exchange(self, other: DagChain) -> None:
+        """Exchange DAGs with another chain over the same parent sets, with the probability that keeps both posteriors.
+
+        Parameters
+        ----------
+        other : DagChain
+            The other chain.
+        """
+        gain = other._log_weight(self._chosen) + self._log_weight(other._chosen)
+        gain -= self._log_weight(self._chosen) + other._log_weight(other._chosen)
+        if np.log(1 - self._random.random()) < gain:
+            self._chosen, other._chosen = other._chosen, self._chosen
+            self._children, other._children = other._children, self._children
+
+    def _log_weight(self, chosen: Sequence[int]) -> float:
+        return float(sum(weights[row] for weights, row in zip(self._weights, chosen, strict=True)))
 
     def dag(self, nodes: Sequence[str]) -> PartialGraph:
         """Return the present DAG, with its nodes in this order."""
@@ -156,37 +186,59 @@ class DagChain:
 
 
 def estimate_arrows(
-    table: FamilyTable, starts: Sequence[Mapping[str, frozenset[str]]], sweeps: int, seed: Sequence[int]
-) -> tuple[ArrowProbabilities, float]:
-    """Return the probabilities of arrows from several chains, and how far the chains are apart.
+    tables: Sequence[FamilyTable],
+    starts: Sequence[Mapping[str, frozenset[str]]],
+    pairs: Iterable[Iterable[str]],
+    sweeps: int,
+    seed: int,
+) -> tuple[list[ArrowProbabilities], float]:
+    """Return the probabilities of arrows from several groups of chains, and how far the groups are apart.
 
     Parameters
     ----------
-    table : FamilyTable
-        Parent sets with log weights.
+    tables : sequence of FamilyTable
+        Log weights of the same parent sets, one table for each chain of a group; neighbours exchange DAGs.
     starts : sequence of mapping from str to frozenset of str
-        The first DAG of each chain.
+        The first DAG of each group.
+    pairs : iterable of pairs of str
+        The pairs that are drawn together.
     sweeps : int
         Number of sweeps of each chain.
-    seed : sequence of int
+    seed : int
         Seed of the chains.
 
     Returns
     -------
-    probabilities : ArrowProbabilities
-        Means over the chains.
+    probabilities : list of ArrowProbabilities
+        For each table the mean over the groups.
     largest_difference : float
-        The largest difference between the probabilities of an arrow in two chains; 0 for a single chain.
+        The largest difference between the probabilities of an arrow in two groups; 0 for a single group.
     """
-    means = []
-    for number, start in enumerate(starts):
-        chain, skipped = DagChain(table, start, [*seed, number]), int(BURN_IN_SHARE * sweeps)
-        for _ in range(skipped):
-            chain.sweep()
-        means.append(sum((chain.sweep() for _ in range(sweeps - skipped)), start=np.zeros(())) / (sweeps - skipped))
-    found = np.mean(means, axis=0)
-    apart = float(np.ptp(means, axis=0).max(initial=0.0))
-    return ArrowProbabilities(found[:, :-1].T.copy(), found[:, -1].copy()), apart
+    pairs, skipped = [tuple(pair) for pair in pairs], int(BURN_IN_SHARE * sweeps)
+    means = np.array([_run_group(tables, start, pairs, sweeps, skipped, [seed, n]) for n, start in enumerate(starts)])
+    found = means.mean(axis=0)
+    apart = float(np.ptp(means.mean(axis=1), axis=0).max(initial=0.0))
+    return [ArrowProbabilities(one[:, :-1].T.copy(), one[:, -1].copy()) for one in found], apart
+
+
+def _run_group(
+    tables: Sequence[FamilyTable],
+    start: Mapping[str, frozenset[str]],
+    pairs: Sequence[tuple[str, ...]],
+    sweeps: int,
+    skipped: int,
+    seed: Sequence[int],
+) -> Array:
+    """Return the mean probability of every parent in each chain of a group: (tables, variables, nodes)."""
+    chains = [DagChain(table, start, [*seed, number], pairs) for number, table in enumerate(tables)]
+    total = np.zeros((len(tables), len(tables[0].variables), len(tables[0].places)))
+    for sweep in range(sweeps):
+        found = np.stack([chain.sweep() for chain in chains])
+        if sweep >= skipped:
+            total += found
+        for one, other in pairwise(chains):
+            one.exchange(other)
+    return total / (sweeps - skipped)
 
 
 def _to_bits(table: FamilyTable, name: str) -> list[int]:
@@ -212,6 +264,12 @@ def _candidate_pairs(sets: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
     return sorted(found)
 
 
+def _number_pairs(table: FamilyTable, pairs: Iterable[Iterable[str]]) -> list[tuple[int, int]]:
+    """Return pairs of variables by number, sorted; pairs with the domain are left out."""
+    named = [sorted(table.places[name] for name in pair if name != DOMAIN) for pair in pairs]
+    return sorted({(one[0], one[1]) for one in named if len(one) == 2})
+
+
 def _find_start(table: FamilyTable, name: str, start: Mapping[str, frozenset[str]]) -> int:
     """Return the row of the parent set that a start has; the smallest set if it is not in the table."""
     sets = table.parent_sets[name]
@@ -233,6 +291,3 @@ def _log_sum(weights: Array) -> float:
 
 def _to_shares(weights: Array) -> Array:
     return np.asarray(np.exp(weights - weights.max()))
-
-
-__all__ = ["DOMAIN", "DagChain", "estimate_arrows"]

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcdh.errors import SettingsError
-from fedcdh.graphs.partial_graph import Arrow, PartialGraph
+from fedcdh.graphs.partial_graph import Arrow, PartialGraph, sort_pair
 from fedcdh.protocols import DOMAIN
 from fedcdh.search.posterior.dag_sampling import DagChain, estimate_arrows
-from fedcdh.search.posterior.exact_posterior import MAX_EXACT_VARIABLES, ArrowProbabilities, sum_over_dags
+from fedcdh.search.posterior.exact_posterior import MAX_EXACT_VARIABLES, sum_over_dags
 from fedcdh.search.posterior.family_table import FamilyTable
 
-SWEEPS = 100
+SWEEPS = 80
 """Sweeps of each chain where probabilities are sampled. A sweep draws every variable and every possible pair."""
 SWEEPS_BETWEEN_SAMPLES = 3
 """Sweeps between two DAGs of a sample."""
@@ -92,20 +92,19 @@ class GraphPosterior:
         GraphPosterior
             The posterior.
         """
-        exact = len(parts[0][1].variables) <= exact_up_to
-        first = [{node: one.parents(node) for node in one.nodes if node != DOMAIN} for one in starts]
-        found: list[tuple[ArrowProbabilities, float]] = []
-        for number, (_, table) in enumerate(parts):
-            if exact:
-                found.append((sum_over_dags(table), 0.0))
-            else:
-                found.append(estimate_arrows(table, first, SWEEPS, [seed, number]))
-        shares = [share for share, _ in parts]
-        arrows = sum(share * one.arrows for share, (one, _) in zip(shares, found, strict=True))
-        changes = sum(share * one.changes for share, (one, _) in zip(shares, found, strict=True))
-        names = parts[0][1].variables
-        named = dict(_name_arrows(names, np.asarray(arrows), np.asarray(changes), DOMAIN in nodes))
-        return cls(tuple(nodes), named, tuple(parts), starts[0], exact, max(gap for _, gap in found))
+        tables = [table for _, table in parts]
+        exact = len(tables[0].variables) <= exact_up_to
+        if exact:
+            found, apart = [sum_over_dags(table) for table in tables], 0.0
+        else:
+            first = [{node: one.parents(node) for node in one.nodes if node != DOMAIN} for one in starts]
+            pairs = sorted(sort_pair(pair) for pair in frozenset().union(*(one.skeleton for one in starts)))
+            found, apart = estimate_arrows(tables, first, pairs, SWEEPS, seed)
+        shares = np.array([share for share, _ in parts])
+        arrows = np.tensordot(shares, [one.arrows for one in found], axes=1)
+        changes = np.tensordot(shares, [one.changes for one in found], axes=1)
+        named = dict(_name_arrows(tables[0].variables, arrows, changes, DOMAIN in nodes))
+        return cls(tuple(nodes), named, tuple(parts), starts[0], exact, apart)
 
     def probability_of_edge(self, a: str, b: str) -> float:
         """Return the probability that two nodes are adjacent.
