@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from fedcdh.discovery.api import discover
 from fedcdh.inference.degenerate_variables import (
     _integer_rank,
+    choose_redundant,
     find_copies,
     find_degenerate,
     find_few_valued,
@@ -197,6 +198,37 @@ class TestFunctions:
         a, b = np.random.default_rng(8).standard_normal((2, ROWS))
         cohort = studies.cohort_of(split({"a": a, "b": b, "total": a + b, "again": 1 - a}), Fourier(5))
         assert (copies_in(cohort), sets_in(cohort)) == ([("a", "again")], [("a", "b", "total")])
+
+
+class TestRedundant:
+    @given(seed=SEEDS, order=st.permutations(["a", "b", "x", "total"]))
+    def test_the_total_of_independent_parts_is_redundant(self, seed, order):
+        """Without it, fewest pairs are linked: only b and x, here."""
+        a, b, x = np.random.default_rng(seed).standard_normal((3, ROWS))
+        columns = {"a": a, "b": b, "x": x + b, "total": a + b}
+        cohort = cohort_of(**{name: columns[name] for name in order})
+        assert [*choose_redundant(cohort, find_functions(cohort))] == ["total"]
+
+    def test_variables_to_keep_are_kept(self):
+        a, b = np.random.default_rng(11).standard_normal((2, ROWS))
+        cohort = cohort_of(a=a, b=b, total=a + b)
+        sets = find_functions(cohort)
+        assert choose_redundant(cohort, sets, keep=["total"]) == {"b": ("a", "total")}
+        assert choose_redundant(cohort, sets, keep=["a", "b", "total"]) == {}
+
+    def test_one_is_left_out_for_each_relation(self):
+        a, b, c = np.random.default_rng(12).standard_normal((3, ROWS))
+        columns = {"a": a, "b": b, "c": c, "t": a + b, "u": a + b + c}
+        cohort = cohort_of(**columns)
+        outside = choose_redundant(cohort, find_functions(cohort))
+        rest = {name for name in cohort.plan.names if name not in outside}
+        assert len(outside) == 2
+        assert sets_in(cohort_of(**{name: column for name, column in columns.items() if name in rest})) == []
+
+    def test_a_coarser_code_stays(self):
+        city = np.random.default_rng(13).integers(0, 4, ROWS)
+        cohort = cohort_of(city=np.array(list("abcd"))[city], country=np.array(["p", "q"])[city // 2])
+        assert choose_redundant(cohort, find_functions(cohort)) == {}
 
 
 class TestFewValues:

@@ -9,7 +9,7 @@ Variables that are constant at every client are left out here: with few clients,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
@@ -36,6 +36,10 @@ MAX_SCREENED_COLUMNS = 1000
 """Columns up to which functions of several variables are looked for: their matrix is inverted."""
 MAX_TAIL_SPREADS = 1e4
 """Spreads at which values may be clipped for a count of values: further out, features round to zero."""
+MIN_LINK_STRENGTH = 9.0
+"""Squared partial correlation times rows from which two columns count as linked: three standard errors."""
+MAX_COMPARED = 20
+"""Variables of a set, the last ones, among which the redundant one is chosen."""
 _JITTER = 1e-9  # added to a diagonal of ones: exact dependences make matrices singular
 _MAX_SCREENED_SHARE = 1e-4  # unexplained variance up to which a closer look is taken
 _MIN_CONTRIBUTION = 1e-6  # squared coefficient below which a variable contributes nothing
@@ -199,11 +203,62 @@ def find_degenerate(known: Cohort | Aggregate) -> tuple[tuple[CopyGroup, ...], t
         The copies.
     functions : tuple of DeterministicSet
         The sets in which one variable follows exactly from the others.
+
+    Examples
+    --------
+    >>> import fedcdh
+    >>> study = fedcdh.simulate(seed=1)
+    >>> find_degenerate(fedcdh.discover(study.columns("site"), domain="site").cohort)
+    ((), ())
     """
     if known.total.noise:
         return (), ()
     fits = _ExactFits.of(known)
     return fits.copies, fits.functions
+
+
+def choose_redundant(
+    known: Cohort | Aggregate, functions: Sequence[DeterministicSet], keep: Collection[str] = ()
+) -> dict[str, tuple[str, ...]]:
+    """Choose one variable of each set that adds nothing to the others, with these others.
+
+    Any of them would do as far as exact relations go. The one is chosen without which the fewest other pairs are
+    partially correlated: a total beside its parts has their links as well as its own. Of equals, it is the last one.
+    Where only one variable follows from the others, such as a country from the city, all stay: the others may act
+    through it.
+
+    Parameters
+    ----------
+    known : Cohort or Aggregate
+        The summaries of the clients, or their sum.
+    functions : sequence of DeterministicSet
+        Sets of variables that determine each other.
+    keep : collection of str, default ()
+        Variables that have to stay.
+
+    Returns
+    -------
+    dict from str to tuple of str
+        The variables that can be left out, and those from which each of them follows.
+
+    Examples
+    --------
+    >>> import fedcdh
+    >>> a, b = [float(i * i % 37) for i in range(99)], [float(i * i % 23) for i in range(99)]
+    >>> table = {"total": [x + y for x, y in zip(a, b)], "a": a, "b": b}
+    >>> plan = fedcdh.StudyPlan.from_tables({"north": table})
+    >>> cohort = fedcdh.add_up([fedcdh.summarize(table, plan, "north")], plan)
+    >>> choose_redundant(cohort, find_functions(cohort))
+    {'total': ('a', 'b')}
+    """
+    chosen: dict[str, tuple[str, ...]] = {}
+    fits = _ExactFits.of(known) if functions else None
+    for one in functions:
+        free = [name for name in one.computable if name not in keep and name not in chosen]
+        if fits is not None and free and len(one.computable) > 1:
+            least = min(reversed(free[-MAX_COMPARED:]), key=lambda name: fits.count_links([*chosen, name]))
+            chosen[least] = tuple(name for name in one.variables if name != least)
+    return chosen
 
 
 def find_few_valued(known: Cohort | Aggregate, record: ResidualRecord | None = None) -> tuple[FewValued, ...]:
@@ -289,8 +344,8 @@ class _ExactFits:
 
     @classmethod
     def of(cls, known: Cohort | Aggregate) -> _ExactFits:
-        """Use all rows as those of one client: a relation has to hold across clients as well."""
-        return cls(known, Basis.of(Aggregate.from_total(known.total, known.plan)))
+        """Return the regressions of a study; single clients do not matter, so their sum is enough."""
+        return cls(known, Basis.of(Aggregate.of(known) if isinstance(known, Cohort) else known))
 
     @cached_property
     def copies(self) -> tuple[CopyGroup, ...]:
@@ -332,6 +387,17 @@ class _ExactFits:
     def moments(self) -> Array:
         """Return the mean products of all columns; blocks of one variable are the identity."""
         return self.basis.total / self.basis.total_rows
+
+    def count_links(self, without: Collection[str]) -> int:
+        """Return how many pairs of columns are partially correlated within clients, without some variables."""
+        copies = {name for group in self.copies for name in group.copies}
+        names = [name for name in self.names if name not in copies and name not in without]
+        chosen, _ = self._gather(names, self.basis.targets)
+        within = self.basis.within[np.ix_(chosen, chosen)]
+        precision = np.linalg.inv(within / self.basis.total_rows + _JITTER * np.eye(len(chosen)))
+        scale = np.sqrt(precision.diagonal())
+        strength = self.basis.total_rows * (precision / np.multiply.outer(scale, scale)) ** 2
+        return int((strength > MIN_LINK_STRENGTH).sum())
 
     def _candidates(self, first: str) -> list[str]:
         """Return the later variables that may be functions of this one."""
