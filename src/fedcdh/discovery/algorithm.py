@@ -13,7 +13,7 @@ from typing import Protocol
 
 from fedcdh.discovery.settings import Settings
 from fedcdh.errors import SettingsError
-from fedcdh.graphs.partial_graph import Pair, PartialGraph
+from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph
 from fedcdh.inference.evidence.residual_record import ResidualRecord
 from fedcdh.protocols import DOMAIN, IndependenceTest, IndependentChange, Progress
 from fedcdh.search.colliders import ColliderRule
@@ -56,6 +56,8 @@ class SearchResult:
         What the clients answered about residuals.
     climbed : PartialGraph, optional
         The DAG with the highest evidence under noise of any shape.
+    assumed : frozenset of (str, str)
+        Directions of lines that no data can decide. `Discovery.to_dag` takes them.
 
     Examples
     --------
@@ -73,6 +75,7 @@ class SearchResult:
     spent: Spent | None = None
     residuals: ResidualRecord | None = None
     climbed: PartialGraph | None = None
+    assumed: frozenset[Arrow] = frozenset()
 
 
 class Search(Protocol):

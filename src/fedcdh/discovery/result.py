@@ -174,7 +174,8 @@ class Discovery:
         Dor and Tarsi, "A simple algorithm to construct a consistent extension of a partially oriented graph", 1992.
         """
         best, knowledge = self.search_result.best, self.settings.knowledge
-        dag = extend_to_dag(self.augmented if best is None else orient_like(self.augmented, best, knowledge))
+        graph = self.augmented.orient_all(self.search_result.assumed)
+        dag = extend_to_dag(graph if best is None else orient_like(graph, best, knowledge))
         if wrong := sorted(arrow for arrow in dag.arrows if knowledge.forbids(*arrow)):
             shown = ", ".join(f"{tail} → {head}" for tail, head in wrong)
             raise KnowledgeError(
@@ -364,7 +365,7 @@ class Discovery:
         for conflict in self.orientation.conflicts:
             yield f"contradiction: {_show_domain(str(conflict))}"
         try:
-            find_consistent_extension(self.augmented)
+            find_consistent_extension(self.augmented.orient_all(self.search_result.assumed))
         except NoConsistentExtensionError:
             yield "no DAG has just these arrows and edges without further colliders; to_dag() adds as few as it can"
 
