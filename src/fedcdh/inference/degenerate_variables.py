@@ -383,11 +383,6 @@ class _ExactFits:
         varying = squares - total.means**2 - between > MAX_CONSTANT_VARIANCE
         return tuple(name for name, span in self.known.plan.layout.spans.items() if varying[span].any())
 
-    @cached_property
-    def moments(self) -> Array:
-        """Return the mean products of all columns; blocks of one variable are the identity."""
-        return self.basis.total / self.basis.total_rows
-
     def count_links(self, without: Collection[str]) -> int:
         """Return how many pairs of columns are partially correlated within clients, without some variables."""
         copies = {name for group in self.copies for name in group.copies}
@@ -405,7 +400,7 @@ class _ExactFits:
         if not later or not self._has_rows_for(self.basis.spans[first]):
             return []
         columns, starts = self._gather(later, self.basis.targets)
-        left = 1 - (self.moments[np.ix_(self.basis.spans[first], columns)] ** 2).sum(axis=0)
+        left = 1 - (self._products(self.basis.spans[first], columns) ** 2).sum(axis=0)
         worst = np.maximum.reduceat(left, starts)
         return [name for name, share in zip(later, worst, strict=True) if share < _MAX_SCREENED_SHARE]
 
@@ -456,13 +451,13 @@ class _ExactFits:
         if not parents:
             return False
         chosen, targets = self._gather(parents, columns)[0], self.basis.targets[name]
-        weights, cross = self._weights(name, chosen), self.moments[np.ix_(chosen, targets)]
-        inner = self.moments[np.ix_(chosen, chosen)]
+        weights, cross = self._weights(name, chosen), self._products(chosen, targets)
+        inner = self._products(chosen, chosen)
         left = 1 - 2 * (weights * cross).sum(axis=0) + (weights * (inner @ weights)).sum(axis=0)
         return bool((left <= self._max_shares(name, chosen, weights)).all())
 
     def _weights(self, name: str, chosen: Indices) -> Array:
-        cross = self.moments[np.ix_(chosen, self.basis.targets[name])]
+        cross = self._products(chosen, self.basis.targets[name])
         return np.asarray(np.linalg.solve(self._regularized(chosen), cross))
 
     def _max_shares(self, name: str, chosen: Indices, weights: Array) -> Array:
@@ -477,7 +472,7 @@ class _ExactFits:
     @cached_property
     def _rounding_sizes(self) -> Array:
         """Return the largest error of each column, if every feature of a number is wrong by half a step."""
-        found = np.zeros(len(self.moments))
+        found = np.zeros(len(self.basis.total))
         for name, block in self.basis.transforms.items():
             if name not in self.basis.levels:
                 found[block.columns] = np.abs(block.weights).sum(axis=1) / (2 * GRID)
@@ -490,8 +485,12 @@ class _ExactFits:
         deviation = variable.scale * self.known.plan.layout.unit / self.basis.transforms[name].weights[0, 0]
         return float(min(1.0, (variable.centre_and_spread[1] / deviation) ** 2))
 
+    def _products(self, rows: Indices, columns: Indices) -> Array:
+        """Return the mean products of some columns over all rows; those of one variable are the identity."""
+        return np.asarray(self.basis.total[np.ix_(rows, columns)] / self.basis.total_rows)
+
     def _regularized(self, chosen: Indices) -> Array:
-        return self.moments[np.ix_(chosen, chosen)] + _JITTER * np.eye(len(chosen))
+        return self._products(chosen, chosen) + _JITTER * np.eye(len(chosen))
 
     def _has_rows_for(self, columns: Indices) -> bool:
         return self.basis.total_rows >= MIN_ROWS_PER_COLUMN * (1 + len(columns))
