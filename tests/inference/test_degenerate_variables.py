@@ -179,6 +179,15 @@ class TestFunctions:
             ("city", "country"): ("country",),
         }
 
+    def test_rare_levels_that_never_meet_are_no_relation(self):
+        """Either of two diseases is their sum, as long as nobody has both."""
+        rng = np.random.default_rng(14)
+        place = rng.permutation(ROWS)
+        first, second = place < 12, (place >= 12) & (place < 40)
+        columns = {"first": first, "second": second, "either": first | second}
+        assert sets_in(cohort_of(**{name: np.where(there, "yes", "no") for name, there in columns.items()})) == []
+        assert sets_in(cohort_of(**{name: there.astype(float) for name, there in columns.items()})) == [tuple(columns)]
+
     def test_a_copy_of_a_part_stays_out_of_the_set(self):
         a, b = np.random.default_rng(6).standard_normal((2, ROWS))
         cohort = cohort_of(a=a, b=b, total=a + b, again=3 * a)

@@ -165,7 +165,8 @@ def find_functions(known: Cohort | Aggregate) -> tuple[DeterministicSet, ...]:
     """Find the smallest sets of variables in which one follows exactly from the others.
 
     Functions are linear, or sums of functions of single variables as far as features span them. Copies are left out:
-    only the first variable of a `CopyGroup` is looked at.
+    only the first variable of a `CopyGroup` is looked at. A label may follow from one other variable, not from several:
+    there, it is usually chance that makes sums exact, such as two rare levels that never meet.
 
     Parameters
     ----------
@@ -368,7 +369,8 @@ class _ExactFits:
         sets: list[frozenset[str]] = []
         for columns in (self.basis.targets, self.basis.spans):
             for name in self._screen(names, columns):
-                if not any(name in one for one in sets) and (parents := self._smallest_set(name, names, columns)):
+                parents = [] if any(name in one for one in sets) else self._smallest_set(name, names, columns)
+                if parents and (len(parents) == 1 or name not in self.basis.levels):
                     sets.append(frozenset((name, *parents)))
         smallest = [one for one in sets if not any(other < one for other in sets)]
         return tuple(self._to_deterministic_set(one) for one in smallest)
