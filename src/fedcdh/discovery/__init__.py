@@ -5,6 +5,7 @@
 - `score_search`: the search by marginal likelihood instead of tests
 - `one_message`: the graph of one message per client, by vote
 - `residual_rounds`, `direction_evidence`: directions from residuals, and other evidence within a class
+- `degenerate_search`: no more edges than copies and exact functions allow
 - `methods`: the methods by name, with the features that each of them needs
 - `settings`: the settings of a search and their defaults
 - `result`: `Discovery`, the graph with the evidence behind it

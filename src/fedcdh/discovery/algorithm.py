@@ -61,6 +61,8 @@ class SearchResult:
         Probabilities of arrows; None for searches by tests, which have none.
     strengths : mapping from (str, str) to float
         Share of variance that each arrow explains; also of edges that were left out because it is too small.
+    assumed : frozenset of (str, str)
+        Directions of lines that no data can decide. `Discovery.to_dag` takes them.
 
     Examples
     --------
@@ -80,6 +82,7 @@ class SearchResult:
     climbed: PartialGraph | None = None
     posterior: GraphPosterior | None = None
     strengths: Mapping[Arrow, float] = field(default_factory=dict)
+    assumed: frozenset[Arrow] = frozenset()
 
 
 class Search(Protocol):

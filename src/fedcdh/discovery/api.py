@@ -9,6 +9,7 @@ from typing import Any
 from fedcdh._runtime.blas_threads import single_blas_thread
 from fedcdh.data.sources import ColumnKind
 from fedcdh.data.table import split_by_client
+from fedcdh.discovery.degenerate_search import DegenerateSearch
 from fedcdh.discovery.methods import Method, check_rounds, get_method, resolve_rounds
 from fedcdh.discovery.result import Discovery
 from fedcdh.discovery.settings import Settings, default_alpha
@@ -285,7 +286,7 @@ def _check_max_rounds(max_rounds: int) -> int:
 def _search(known: Cohort | Aggregate, choice: Method, settings: Settings, progress: Progress | None) -> Discovery:
     """Run steps 2 to 5 of Algorithm 1, or the search by score."""
     with single_blas_thread():
-        return Discovery(known, settings, choice.search(known, settings, progress))
+        return Discovery(known, settings, DegenerateSearch(choice.search)(known, settings, progress))
 
 
 def _to_cohort(summaries: Iterable[Summary] | Cohort | Aggregate, plan: StudyPlan) -> Cohort | Aggregate:

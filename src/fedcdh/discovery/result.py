@@ -12,6 +12,7 @@ from typing import Any
 from fedcdh._io.text import abbreviate_list
 from fedcdh.discovery.algorithm import SearchResult
 from fedcdh.discovery.drift import Drift, estimate_drift
+from fedcdh.discovery.graph_probabilities import direct_lines
 from fedcdh.discovery.settings import Settings
 from fedcdh.discovery.stability import Replicate, Stability, assess_stability
 from fedcdh.errors import KnowledgeError, MissingDependencyError, NoConsistentExtensionError, SettingsError
@@ -208,10 +209,11 @@ class Discovery:
         Dor and Tarsi, "A simple algorithm to construct a consistent extension of a partially oriented graph", 1992.
         """
         best, knowledge = self.search_result.best, self.settings.knowledge
-        if self.posterior is not None and best is not None and best.skeleton == self.augmented.skeleton:
-            dag = best  # the search has directed the lines of its graph
+        graph = self.augmented.orient_all(self.search_result.assumed)
+        if best is not None and self.posterior is not None:
+            dag = direct_lines(graph, best, knowledge)
         else:
-            dag = extend_to_dag(self.augmented if best is None else orient_like(self.augmented, best, knowledge))
+            dag = extend_to_dag(graph if best is None else orient_like(graph, best, knowledge))
         if wrong := sorted(arrow for arrow in dag.arrows if knowledge.forbids(*arrow)):
             shown = ", ".join(f"{tail} → {head}" for tail, head in wrong)
             raise KnowledgeError(
@@ -453,7 +455,7 @@ class Discovery:
         if self.posterior is not None:
             return  # lines are edges whose direction is not certain; they need not form a class
         try:
-            find_consistent_extension(self.augmented)
+            find_consistent_extension(self.augmented.orient_all(self.search_result.assumed))
         except NoConsistentExtensionError:
             yield "no DAG has just these arrows and edges without further colliders; to_dag() adds as few as it can"
 

@@ -31,6 +31,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from fedcdh._io.text import abbreviate_list
 from fedcdh._runtime.blas_threads import single_blas_thread
 from fedcdh.discovery.algorithm import SearchResult
+from fedcdh.discovery.degenerate_search import DegenerateSearch
 from fedcdh.discovery.influence import Influence, measure_influence
 from fedcdh.discovery.methods import Method, get_method
 from fedcdh.discovery.settings import Settings
@@ -299,7 +300,7 @@ def _repeat_search(
     numbered: dict[int, StabilityRun] = {}
     with single_blas_thread():
         for number, clients, data in repetitions:
-            search = _reuse_answers(method, settings, whole, clients).search
+            search = DegenerateSearch(_reuse_answers(method, settings, whole, clients).search)
             numbered[number] = make_run(known.clients, clients, search(data, settings, None))
             if progress:
                 progress(len(numbered), max(len(numbered), total))

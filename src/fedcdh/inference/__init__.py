@@ -7,6 +7,7 @@
 - `independent_change`: the independent change principle, Theorem 6 of the paper
 - `parent_screening`: the pairs that can be cause and effect at all
 - `normal_scores`: normal scores of variables, from the summaries alone
+- `degenerate_variables`: copies, exact functions, few values, constants at most clients
 - `heterogeneity`: differences between clients in one mechanism
 """
 

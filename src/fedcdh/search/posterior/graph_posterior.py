@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import permutations
 
 import numpy as np
 
 from fedcdh.errors import SettingsError
-from fedcdh.graphs.partial_graph import Arrow, PartialGraph, sort_pair
+from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph, sort_pair
 from fedcdh.protocols import DOMAIN
 from fedcdh.search.posterior.dag_sampling import DagChain, estimate_arrows
 from fedcdh.search.posterior.exact_posterior import MAX_EXACT_VARIABLES, sum_over_dags
@@ -120,6 +121,22 @@ class GraphPosterior:
             The sum of the probabilities of both directions.
         """
         return min(1.0, self.arrows.get((a, b), 0.0) + self.arrows.get((b, a), 0.0))
+
+    def with_open_pairs(self, pairs: Mapping[Pair, float]) -> GraphPosterior:
+        """Return the posterior with pairs whose direction no data can decide: both are equally likely.
+
+        Parameters
+        ----------
+        pairs : mapping from pair to float
+            Pairs, each with the probability of its edge.
+
+        Returns
+        -------
+        GraphPosterior
+            The posterior with other probabilities; samples stay as they are.
+        """
+        halves = {arrow: edge / 2 for pair, edge in pairs.items() for arrow in permutations(sorted(pair))}
+        return replace(self, arrows={**self.arrows, **halves})
 
     def sample(self, n: int, seed: int = 0) -> list[PartialGraph]:
         """Draw DAGs from the posterior.
