@@ -182,13 +182,15 @@ def test_one_client_cannot_differ():
         assert differing <= same + 1e-9
 
 
-def test_tables_too_large_are_no_way_out(monkeypatch):
+@pytest.mark.parametrize("limits", [{"MAX_CELLS": 27}, {"MIN_CELLS": 27, "ROWS_PER_CELL": 10}], ids=str)
+def test_tables_too_large_are_no_way_out(monkeypatch, limits):
     rng = np.random.default_rng(11)
     tables = {f"site{k}": {n: rng.integers(0, 3, 80) for n in "abcdy"} for k in range(3)}
     for table in tables.values():
         table["y"] = np.where(rng.random(80) < 0.7, table["a"], table["y"])
     evidence = evidence_of(tables)
-    monkeypatch.setattr(multinomial, "MAX_CELLS", 27)
+    for name, value in limits.items():
+        monkeypatch.setattr(multinomial, name, value)
     large, best = score(evidence, "y", "abcd"), score(evidence, "y", "a")
     within = [score(evidence, "y", "a" + other) for other in "bcd"]
     assert all(value < max(other[place] for other in within) for place, value in enumerate(large))

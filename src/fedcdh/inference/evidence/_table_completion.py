@@ -51,7 +51,7 @@ def complete_tables(pairs: Mapping[tuple[int, int], Array]) -> Array:
             if not len(active):
                 break
             fit.keep(~done)
-        if left > 1 and left % _PERIOD == 0:  # the last sweep is a plain one, which cannot be wild
+        if left % _PERIOD == 0:  # the last sweeps are plain ones
             fit.extrapolate()
     return result
 

@@ -50,8 +50,10 @@ PRIOR_ROWS = 1.0
 """Weight of the prior of a table, in rows, over all cells."""
 CONCENTRATIONS = np.array([3.0, 10.0, 30.0, 100.0])
 """Weight of the pooled row of a table, in rows, for a client with a mechanism of its own."""
-MAX_CELLS = 20_000
-"""Larger tables are not completed; the least informative parents are left out of them, at a price."""
+MIN_CELLS, MAX_CELLS = 1_000, 20_000
+"""Tables with more cells are not completed; the least informative parents are left out of them, at a price."""
+ROWS_PER_CELL = 3
+"""The limit between the two allows this many rows per cell: with fewer, parents hardly ever explain what they cost."""
 _Gains: TypeAlias = tuple[
     Array, Array
 ]  # of all parents, and of the categorical ones; each for shared and differing mechanisms
@@ -143,11 +145,12 @@ class MultinomialScore:
         These explain nothing and cost what their main effect costs by BIC, so the family without them scores higher.
         """
         node, categorical, price = family.node, sorted(family.parents & self.levels.keys()), 0.0
-        most = min(MAX_CELLS, _MAX_ELEMENTS // len(self.counts))
+        rows = self.regression.basis.total_rows
+        most = min(MAX_CELLS, max(MIN_CELLS, int(rows / ROWS_PER_CELL)), _MAX_ELEMENTS // len(self.counts))
         while len(categorical) > 1 and math.prod(len(self.levels[name]) for name in (node, *categorical)) > most:
             categorical.remove(weakest := min(categorical, key=lambda name: self._information(node, name)))
             freedom = (len(self.levels[node]) - 1) * (len(self.levels[weakest]) - 1)
-            price += freedom / 2 * math.log(self.regression.basis.total_rows)
+            price += freedom / 2 * math.log(rows)
         return (node, *categorical), price
 
     def _information(self, one: str, other: str) -> float:
