@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 import studies
@@ -11,7 +9,7 @@ from scipy.special import gammaln
 
 from fedcdh.inference.evidence import multinomial
 from fedcdh.inference.evidence.gaussian import GaussianScore
-from fedcdh.inference.evidence.multinomial import PRIOR_ROWS, MultinomialScore, complete_tables
+from fedcdh.inference.evidence.multinomial import PRIOR_ROWS, MultinomialScore
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.protocols import Family
 from fedcdh.summaries.accumulator import summarize
@@ -91,54 +89,22 @@ def test_no_parent_or_one_is_the_dirichlet_multinomial_of_the_rows():
     assert score(evidence, "y", "a")[0] == pytest.approx(bdeu(table_of(tables, "ya", 3)), abs=1e-9)
 
 
+def test_variables_share_one_table_whichever_is_the_node():
+    rng = np.random.default_rng(19)
+    levels = {"a": 2, "b": 3, "c": 2, "y": 3}
+    tables = {f"site{k}": {name: rng.integers(0, n, 60) for name, n in levels.items()} for k in range(3)}
+    evidence = evidence_of(tables, levels)
+    families = [Family(node, frozenset(levels) - {node}) for node in levels]
+    alone = [evidence([family])[0] for family in families]
+    together = evidence([*families, Family("y", frozenset("ab"))])
+    assert np.array(together[:4]) == pytest.approx(np.array(alone), abs=1e-9)
+
+
 def test_the_two_directions_of_a_pair_have_the_same_evidence():
     evidence = evidence_of(random_study(np.random.default_rng(1), (40, 60)))
     forward = score(evidence, "a")[0] + score(evidence, "y", "a")[0]
     backward = score(evidence, "y")[0] + score(evidence, "a", "y")[0]
     assert forward == pytest.approx(backward, abs=1e-9)
-
-
-def margins(table: np.ndarray) -> dict[tuple[int, int], np.ndarray]:
-    axes = range(table.ndim)
-    return {
-        pair: table.sum(axis=tuple(axis for axis in axes if axis not in pair))[..., None]
-        for pair in itertools.combinations(axes, 2)
-    }
-
-
-def test_tables_without_interactions_are_completed_exactly():
-    rng = np.random.default_rng(2)
-    shape = (2, 3, 4)
-    table = np.ones(shape)
-    for kept in itertools.combinations(range(3), 2):
-        table = table * rng.uniform(0.3, 3.0, [size if axis in kept else 1 for axis, size in enumerate(shape)])
-    table *= 500 / table.sum()
-    assert complete_tables(margins(table))[..., 0] == pytest.approx(table, abs=1e-3)
-
-
-def test_or_is_completed_exactly():
-    rng = np.random.default_rng(3)
-    a, b = (rng.random((2, 400)) < 0.3).astype(int)
-    table = np.zeros((2, 2, 2))
-    np.add.at(table, (a | b, a, b), 1)
-    assert complete_tables(margins(table))[..., 0] == pytest.approx(table, abs=1e-3)
-
-
-def test_every_pair_of_a_completed_table_has_its_counts():
-    rng = np.random.default_rng(3)
-    table = rng.poisson(0.7, (3, 2, 3, 2)).astype(float)
-    completed = complete_tables(margins(table))[..., 0]
-    for pair, wanted in margins(table).items():
-        assert margins(completed)[pair] == pytest.approx(wanted, abs=0.01 * table.sum())
-
-
-def test_a_table_does_not_depend_on_the_others_of_its_batch():
-    rng = np.random.default_rng(4)
-    several = [rng.poisson(mean, (3, 3, 3)).astype(float) for mean in (0.5, 5, 50)]
-    together = {pair: np.concatenate([margins(t)[pair] for t in several], axis=-1) for pair in margins(several[0])}
-    at_once = complete_tables(together)
-    for place, table in enumerate(several):
-        assert np.array_equal(at_once[..., place], complete_tables(margins(table))[..., 0])
 
 
 # What must not matter
@@ -216,13 +182,15 @@ def test_one_client_cannot_differ():
         assert differing <= same + 1e-9
 
 
-def test_tables_too_large_are_no_way_out(monkeypatch):
+@pytest.mark.parametrize("limits", [{"MAX_CELLS": 27}, {"MIN_CELLS": 27, "ROWS_PER_CELL": 10}], ids=str)
+def test_tables_too_large_are_no_way_out(monkeypatch, limits):
     rng = np.random.default_rng(11)
     tables = {f"site{k}": {n: rng.integers(0, 3, 80) for n in "abcdy"} for k in range(3)}
     for table in tables.values():
         table["y"] = np.where(rng.random(80) < 0.7, table["a"], table["y"])
     evidence = evidence_of(tables)
-    monkeypatch.setattr(multinomial, "MAX_CELLS", 27)
+    for name, value in limits.items():
+        monkeypatch.setattr(multinomial, name, value)
     large, best = score(evidence, "y", "abcd"), score(evidence, "y", "a")
     within = [score(evidence, "y", "a" + other) for other in "bcd"]
     assert all(value < max(other[place] for other in within) for place, value in enumerate(large))

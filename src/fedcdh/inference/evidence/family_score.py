@@ -113,31 +113,32 @@ class FamilyScore:
         """Return the log score of each family, in their order."""
         bare_families = [(family.node, family.parents - {DOMAIN}) for family in families]
         changing = [DOMAIN in family.parents for family in families]
-        self._score_shared(bare for bare, changes in zip(bare_families, changing, strict=True) if not changes)
-        self._score_differing(bare for bare, changes in zip(bare_families, changing, strict=True) if changes)
+        self._score_categorical(bare for bare in bare_families if bare[0] in self.counted)
+        numbers = [
+            (bare, changes)
+            for bare, changes in zip(bare_families, changing, strict=True)
+            if bare[0] not in self.counted
+        ]
+        self._score_shared(bare for bare, changes in numbers if not changes)
+        self._score_differing(bare for bare, changes in numbers if changes)
         return [
             (self._differing[bare] + LOG_PRIOR_CHANGE if changes else self._same[bare]) + self.arrow * len(bare[1])
             for bare, changes in zip(bare_families, changing, strict=True)
         ]
 
-    def _score_shared(self, bare_families: Iterable[NodeWithParents]) -> None:
-        """Score families with a mechanism that all clients share.
-
-        For categorical nodes both scores come at once; for continuous ones this is by far the cheaper of the two.
-        """
+    def _score_categorical(self, bare_families: Iterable[NodeWithParents]) -> None:
+        """Score families of categorical nodes, for which both scores come at once."""
         new = _sort_families({bare for bare in bare_families if bare not in self._same})
-        self._score_categorical([bare for bare in new if bare[0] in self.counted])
-        continuous = [bare for bare in new if bare[0] not in self.counted]
-        self._same.update(zip(continuous, self.continuous.same([Family(*bare) for bare in continuous]), strict=True))
+        self._store(new, self.categorical([Family(*bare) for bare in new]))
+
+    def _score_shared(self, bare_families: Iterable[NodeWithParents]) -> None:
+        """Score families of continuous nodes with a mechanism that all clients share: by far the cheaper score."""
+        new = _sort_families({bare for bare in bare_families if bare not in self._same})
+        self._same.update(zip(new, self.continuous.same([Family(*bare) for bare in new]), strict=True))
 
     def _score_differing(self, bare_families: Iterable[NodeWithParents]) -> None:
         new = _sort_families({bare for bare in bare_families if bare not in self._differing})
-        self._score_categorical([bare for bare in new if bare[0] in self.counted])
-        continuous = [bare for bare in new if bare[0] not in self.counted]
-        self._store(continuous, self.continuous([Family(*bare) for bare in continuous]))
-
-    def _score_categorical(self, categorical: list[NodeWithParents]) -> None:
-        self._store(categorical, self.categorical([Family(*bare) for bare in categorical]))
+        self._store(new, self.continuous([Family(*bare) for bare in new]))
 
     def _store(self, bare_families: list[NodeWithParents], found: list[tuple[float, float]]) -> None:
         for bare, (same, differing) in zip(bare_families, found, strict=True):

@@ -2,9 +2,9 @@
 
 **Categorical parents.** The moments hold how often any two levels occur together at each client, and nothing of higher
 order. Without parents or with one, this is the whole table. With more, every client's table is completed from its
-pairs: the table of maximum entropy, without interactions of three variables. It is exact if the target's log odds are
-additive in its parents, and if pairs leave no choice, as in y = a or b. Parents that act by interaction alone
-(y = a xor b) are missed, never invented. Completed tables are scored as if they had been observed.
+pairs (`_table_completion`): the table of maximum entropy, without interactions of three variables. It is exact if the
+target's log odds are additive in its parents, and if pairs leave no choice, as in y = a or b. Parents that act by
+interaction alone (y = a xor b) are missed, never invented. Completed tables are scored as if they had been observed.
 
 **One mechanism for all clients** is a Dirichlet-multinomial with the prior of BDeu: `PRIOR_ROWS` rows, spread evenly
 over the cells. DAGs of one class have the same score as long as no table had to be completed.
@@ -28,9 +28,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property
 from itertools import combinations
 from typing import NamedTuple, TypeAlias
 
@@ -38,6 +38,7 @@ import numpy as np
 from scipy.special import gammaln, logsumexp, xlogy
 
 from fedcdh._runtime.array_types import Array, Indices
+from fedcdh.inference.evidence._table_completion import complete_tables
 from fedcdh.inference.evidence.gaussian import GaussianScore
 from fedcdh.protocols import Family
 from fedcdh.summaries.aggregation import Aggregate, Cohort
@@ -49,17 +50,17 @@ PRIOR_ROWS = 1.0
 """Weight of the prior of a table, in rows, over all cells."""
 CONCENTRATIONS = np.array([3.0, 10.0, 30.0, 100.0])
 """Weight of the pooled row of a table, in rows, for a client with a mechanism of its own."""
-MAX_CELLS = 20_000
-"""Larger tables are not completed; the least informative parents are left out of them, at a price."""
-MAX_SWEEPS = 100
-FIT_TOLERANCE = 1e-7
-"""Completion ends when a sweep changes no cell by more than this share of the client's rows, or after `MAX_SWEEPS`."""
+MIN_CELLS, MAX_CELLS = 1_000, 20_000
+"""Tables with more cells are not completed; the least informative parents are left out of them, at a price."""
+ROWS_PER_CELL = 3
+"""The limit between the two allows this many rows per cell: with fewer, parents hardly ever explain what they cost."""
 _Gains: TypeAlias = tuple[
     Array, Array
 ]  # of all parents, and of the categorical ones; each for shared and differing mechanisms
 _NO_GAINS = (np.zeros(2), np.zeros(2))
 _TINY_COUNT = 1e-100  # avoids a division by zero for pairs without rows
-_MAX_ELEMENTS = 1_000_000  # in one array: about 8 MB
+_MAX_ELEMENTS = 1_000_000  # in the tables of one family: about 8 MB
+_BATCH_ELEMENTS = 100_000  # in the tables that are completed at once: more would not stay in the cache
 
 
 class _TableEvidence(NamedTuple):
@@ -125,12 +126,11 @@ class MultinomialScore:
     def __call__(self, families: Sequence[Family], /) -> list[tuple[float, float]]:
         """Return (log evidence of a shared mechanism, log evidence of one that differs) for each family."""
         kept = [self._countable(family) for family in families]
-        alone = [(family.node,) for family in families]
-        found = self._by_counts(dict.fromkeys([*(key for key, _ in kept), *alone]))
+        found = self._by_counts(dict.fromkeys(key for key, _ in kept))
         gains = self._gains([f for f in families if not self._apart or not f.parents <= self.levels.keys()])
         total = _total_evidence if self._apart else _total_from_sums
         return [
-            total(found[key], price, found[family.node,].left, gains.get(family, _NO_GAINS))
+            total(found[key], price, self._alone[family.node].left, gains.get(family, _NO_GAINS))
             for family, (key, price) in zip(families, kept, strict=True)
         ]
 
@@ -145,11 +145,12 @@ class MultinomialScore:
         These explain nothing and cost what their main effect costs by BIC, so the family without them scores higher.
         """
         node, categorical, price = family.node, sorted(family.parents & self.levels.keys()), 0.0
-        most = min(MAX_CELLS, _MAX_ELEMENTS // len(self.counts))
+        rows = self.regression.basis.total_rows
+        most = min(MAX_CELLS, max(MIN_CELLS, int(rows / ROWS_PER_CELL)), _MAX_ELEMENTS // len(self.counts))
         while len(categorical) > 1 and math.prod(len(self.levels[name]) for name in (node, *categorical)) > most:
             categorical.remove(weakest := min(categorical, key=lambda name: self._information(node, name)))
             freedom = (len(self.levels[node]) - 1) * (len(self.levels[weakest]) - 1)
-            price += freedom / 2 * math.log(self.regression.basis.total_rows)
+            price += freedom / 2 * math.log(rows)
         return (node, *categorical), price
 
     def _information(self, one: str, other: str) -> float:
@@ -157,22 +158,48 @@ class MultinomialScore:
         joint = self.counts[:, self.levels[one][:, None], self.levels[other]].sum(axis=0)
         return round(float(xlogy(joint, _level_shares(joint)).sum()), 6)
 
+    @cached_property
+    def _alone(self) -> dict[str, _TableEvidence]:
+        """Return the evidence of each variable without parents."""
+        return {name: found for (name,), found in self._by_counts([(name,) for name in self.levels]).items()}
+
     def _by_counts(self, keys: Iterable[Key]) -> dict[Key, _TableEvidence]:
-        """Return the evidence of nodes (first) with categorical parents (the others), by shape of table."""
-        groups: dict[tuple[int, ...], list[Key]] = defaultdict(list)
+        """Return the evidence of nodes (first) with categorical parents (the others).
+
+        The table of some variables is the same whichever of them is the node, and is completed once.
+        """
+        groups: dict[tuple[int, ...], dict[Key, list[Key]]] = defaultdict(dict)
         for key in keys:
-            groups[tuple(len(self.levels[name]) for name in key)].append(key)
+            names = tuple(sorted(key, key=lambda name: (len(self.levels[name]), name)))
+            groups[tuple(len(self.levels[name]) for name in names)].setdefault(names, []).append(key)
         found: dict[Key, _TableEvidence] = {}
         for shape, group in groups.items():
-            step = max(1, _MAX_ELEMENTS // (math.prod(shape) * len(self.counts)))
-            for start in range(0, len(group), step):
-                part = group[start : start + step]
-                found.update(zip(part, _score_tables(self._tables(part, shape)), strict=True))
+            step = max(1, _BATCH_ELEMENTS // (math.prod(shape) * len(self.counts)))
+            sets = sorted(group)
+            for start in range(0, len(sets), step):
+                part = sets[start : start + step]
+                found |= self._score_sets(part, shape, [key for names in part for key in group[names]])
         return found
 
-    def _tables(self, keys: Sequence[Key], shape: tuple[int, ...]) -> Array:
-        """Return counts, completed if necessary: (levels of the node, configurations of the parents, keys, clients)."""
-        levels = [np.array([self.levels[key[axis]] for key in keys]) for axis in range(len(shape))]
+    def _score_sets(
+        self, sets: Sequence[Key], shape: tuple[int, ...], keys: Iterable[Key]
+    ) -> dict[Key, _TableEvidence]:
+        """Complete the tables of sets of variables, and score keys of them, all nodes with as many levels at once."""
+        tables, places = self._tables(sets, shape), {frozenset(names): place for place, names in enumerate(sets)}
+        nodes: dict[int, dict[Key, Array]] = defaultdict(dict)
+        for key in keys:
+            place, size = places[frozenset(key)], len(self.levels[key[0]])
+            table = np.moveaxis(tables[..., place, :], sets[place].index(key[0]), 0)
+            nodes[size][key] = table.reshape(size, -1, len(self.counts))
+        return {
+            key: evidence
+            for some in nodes.values()
+            for key, evidence in zip(some, _score_tables(np.stack([*some.values()], axis=2)), strict=True)
+        }
+
+    def _tables(self, sets: Sequence[Key], shape: tuple[int, ...]) -> Array:
+        """Return counts, completed if necessary: (*levels of the variables, sets, clients)."""
+        levels = [np.array([self.levels[names[axis]] for names in sets]) for axis in range(len(shape))]
 
         def pair(one: int, other: int) -> Array:
             joint = self.counts[:, levels[one][:, :, None], levels[other][:, None, :]]
@@ -184,7 +211,7 @@ class MultinomialScore:
             )  # a level occurs with no other level of its variable
         else:
             tables = complete_tables({(i, j): pair(i, j) for i, j in combinations(range(len(shape)), 2)})
-        return tables.reshape(shape[0], -1, len(keys), len(self.counts))
+        return tables.reshape(*shape, len(sets), len(self.counts))
 
     def _gains(self, families: Sequence[Family]) -> dict[Family, _Gains]:
         """Return what all parents, and what the categorical ones among them, add to a regression without parents."""
@@ -196,48 +223,6 @@ class MultinomialScore:
             family: (known[family] - known[none][0], known[some] - known[none][0])
             for family, some, none in zip(families, categorical, alone, strict=True)
         }
-
-
-def complete_tables(pairs: Mapping[tuple[int, int], Array]) -> Array:
-    """Return the tables (*axes, tables) of maximum entropy with these counts (levels, levels, tables) of pairs of axes.
-
-    This is iterative proportional fitting. A table stops when it fits, independently of the others. Fitting reaches a
-    zero that the pairs imply only in the limit, so such cells are emptied first.
-    """
-    cells = tuple(range(1 + max(axis for pair in pairs for axis in pair)))
-    others = {pair: tuple(axis for axis in cells if axis not in pair) for pair in pairs}
-    wide = {others[pair]: np.expand_dims(counts, others[pair]) for pair, counts in pairs.items()}
-    tables = np.where(_cell_upper_bounds(wide) > 0.5, 1.0, 0.0)
-    rows = next(iter(wide.values())).sum(axis=cells)
-    active, now = np.arange(len(rows)), tables
-    for _ in range(MAX_SWEEPS):
-        before, now = now, now.copy()
-        for axes, counts in wide.items():
-            now *= counts / np.maximum(now.sum(axis=axes, keepdims=True), _TINY_COUNT)
-        moving = np.abs(now - before).max(axis=cells) > FIT_TOLERANCE * rows[active]
-        tables[..., active] = now
-        if not moving.any():
-            break
-        if not moving.all():
-            active, now = active[moving], now[..., moving]
-            wide = {axes: counts[..., moving] for axes, counts in wide.items()}
-    return tables
-
-
-def _cell_upper_bounds(wide: Mapping[tuple[int, ...], Array]) -> Array:
-    """Return upper bounds of the cells.
-
-    A cell has at most what a pair's count leaves to it, and at least what the other cells cannot hold. A few rounds of
-    both find what simple logic finds, such as all the zeros of a or b.
-    """
-    upper = np.asarray(reduce(np.minimum, wide.values()))
-    lower = np.zeros_like(upper)
-    for _ in range(3):
-        for axes, counts in wide.items():
-            lower = np.maximum(lower, counts - (upper.sum(axis=axes, keepdims=True) - upper))
-        for axes, counts in wide.items():
-            upper = np.minimum(upper, counts - (lower.sum(axis=axes, keepdims=True) - lower))
-    return upper
 
 
 def _score_tables(tables: Array) -> list[_TableEvidence]:
