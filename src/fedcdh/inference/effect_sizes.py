@@ -52,17 +52,19 @@ def _measure(dag: PartialGraph, basis: Basis, tail: str, head: str) -> float:
     scatter, clients = (basis.within, len(basis.rows)) if differs else (basis.total, 1)
     before = [column for name in others for column in basis.predictors[name]]
     more = [*before, *basis.predictors[tail]]
-    without, with_tail = (_residual(scatter, basis.targets[head].tolist(), columns) for columns in (before, more))
+    without, with_tail = (
+        _residual(scatter, basis.targets[head].tolist(), columns, basis.total_rows) for columns in (before, more)
+    )
     freedom = max(basis.total_rows - clients - len(more), 1.0)
     explained = 1 - with_tail / max(without, np.finfo(float).tiny)
     return float(np.clip(1 - (1 - explained) * (basis.total_rows - clients - len(before)) / freedom, 0.0, 1.0))
 
 
-def _residual(scatter: Array, targets: list[int], columns: list[int]) -> float:
+def _residual(scatter: Array, targets: list[int], columns: list[int], rows: float) -> float:
     """Return the sum of squares of the targets that these columns leave."""
     left = float(scatter[targets, targets].sum())
     if not columns:
         return left
     inner, cross = scatter[np.ix_(columns, columns)], scatter[np.ix_(columns, targets)]
-    inner = inner + _RIDGE * np.trace(inner) / len(columns) * np.eye(len(columns))
+    inner = inner + _RIDGE * rows * np.eye(len(columns))
     return max(left - float((cross * np.linalg.solve(inner, cross)).sum()), 0.0)

@@ -214,8 +214,10 @@ def estimate_arrows(
     largest_difference : float
         The largest difference between the probabilities of an arrow in two groups; 0 for a single group.
     """
-    pairs, skipped = [tuple(pair) for pair in pairs], int(BURN_IN_SHARE * sweeps)
-    means = np.array([_run_group(tables, start, pairs, sweeps, skipped, [seed, n]) for n, start in enumerate(starts)])
+    together, skipped = [tuple(pair) for pair in pairs], int(BURN_IN_SHARE * sweeps)
+    means = np.array(
+        [_run_group(tables, start, together, sweeps, skipped, [seed, n]) for n, start in enumerate(starts)]
+    )
     found = means.mean(axis=0)
     apart = float(np.ptp(means.mean(axis=1), axis=0).max(initial=0.0))
     return [ArrowProbabilities(one[:, :-1].T.copy(), one[:, -1].copy()) for one in found], apart

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations
 
 import numpy as np
 
@@ -135,7 +134,7 @@ class GraphPosterior:
         GraphPosterior
             The posterior with other probabilities; samples stay as they are.
         """
-        halves = {arrow: edge / 2 for pair, edge in pairs.items() for arrow in permutations(sorted(pair))}
+        halves = {arrow: edge / 2 for pair, edge in pairs.items() for arrow in (sort_pair(pair), sort_pair(pair)[::-1])}
         return replace(self, arrows={**self.arrows, **halves})
 
     def sample(self, n: int, seed: int = 0) -> list[PartialGraph]:
