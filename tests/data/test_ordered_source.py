@@ -33,7 +33,7 @@ def test_dates_as_texts_are_sorted():
 
 def test_a_missing_column_is_named():
     source = OrderedSource(to_source({"x": [1.0]}, "client 'a'"), "time", "client 'a'")
-    with pytest.raises(DataError, match="client 'a': there is no column 'time'.*found 'x'") as caught:
+    with pytest.raises(DataError, match=r"client 'a': there is no column 'time'.*found 'x'") as caught:
         source.kinds()
     assert caught.value.parameter == "order_by"
     with pytest.raises(DataError, match="no column 'time'"):

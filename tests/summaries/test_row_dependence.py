@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -79,7 +81,7 @@ def test_batches_do_not_matter(seed, cuts):
     x[rng.random(400) < 0.05] = np.nan
     table = {"x": x, "walk": walk, "label": np.where(walk > 0, "up", "down")}
     edges = [0, *sorted(cuts), 400]
-    batches = [{name: column[low:high] for name, column in table.items()} for low, high in zip(edges, edges[1:])]
+    batches = [{name: column[low:high] for name, column in table.items()} for low, high in pairwise(edges)]
     assert profile([one for one in batches if len(one["x"])], "a") == profile(table, "a")
 
 
