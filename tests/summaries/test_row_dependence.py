@@ -97,6 +97,24 @@ def test_level_unit_and_direction_do_not_matter(seed, level, unit):
         assert np.array(list(shares_of(table).values())) == pytest.approx(plain, rel=0.02)  # the last digit may turn
 
 
+def test_dependent_noise_is_found_behind_an_independent_cause():
+    """x varies more than the noise of y and z, and hides its autocorrelation: 0.09 · 0.9ᵏ instead of 0.9ᵏ."""
+    rng = np.random.default_rng(8)
+    x = rng.normal(size=3000)
+    table = {"x": x, "y": 3 * x + series(rng, 3000, 0.9), "z": 3 * x + series(rng, 3000, 0.9)}
+    found = shares_of(table)
+    assert found["y"].product < 0.2
+    assert found["z"].mean < 0.15
+    table["label"] = np.where(x > 0, "high", "low")
+    assert shares_of({name: table[name] for name in ("y", "z", "label")})["y"].mean < 1
+
+
+def test_regressions_need_several_rows_per_column():
+    """Forty columns of noise and sixty rows: nothing is regressed, and nothing found."""
+    rng = np.random.default_rng(10)
+    assert set(shares_of({f"v{k}": rng.normal(size=60) for k in range(40)}).values()) == {ALL_ROWS}
+
+
 def test_rows_without_a_value_are_left_out():
     rng = np.random.default_rng(4)
     x, y = series(rng, 20_000, 0.8), series(rng, 20_000, 0.8)
@@ -126,6 +144,15 @@ def test_a_table_that_is_sorted_by_a_column_says_nothing_about_time(sorted_by):
         table = {name: table[name] for name in ("y", "label")}
     assert set(shares_of(table).values()) == {ALL_ROWS}
     assert shares_of(table, in_time_order=True)["y"].mean < 1
+
+
+def test_a_nested_design_says_nothing_about_time():
+    """Rows of a grid, one factor within the other: each value of the outer factor comes in one run, in any order."""
+    rng = np.random.default_rng(9)
+    outer, inner = np.repeat([3.0, 1.0, 4.0, 2.0], 100), np.tile(np.repeat([2.0, 1.0, 5.0, 3.0], 25), 4)
+    table = {"outer": outer, "inner": inner, "y": outer + inner + rng.normal(size=400)}
+    assert set(shares_of(table).values()) == {ALL_ROWS}
+    assert shares_of(table, in_time_order=True)["y"].mean < 0.5
 
 
 def test_few_rows_and_constants_count_fully():

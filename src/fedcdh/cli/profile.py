@@ -94,8 +94,6 @@ def profile_command(
 
       fedcdh profile "2024/*.csv" --client north --delimiter ";" --decimal , --kind ward=categorical
 
-      fedcdh profile series.parquet --client north --order-by time
-
       fedcdh profile data.parquet --client north --dry-run
     """
     from fedcdh.cli._keys import load_signing_key

@@ -7,7 +7,8 @@ rows changes nothing.
 
 Values are clipped, since two outliers side by side would look like autocorrelation. For labels, ρ(k) is how much more
 often than by chance two rows have the same label. A sum over lags ends at the first lag whose ρ may be chance; for
-means, a tail follows that decays as the lags before did.
+means, a tail follows that decays as the lags before did. What a regression on all other columns leaves of a column may
+have larger autocorrelations than the column. At every lag, the larger one counts.
 """
 
 from __future__ import annotations
@@ -41,7 +42,14 @@ MAX_DECAY = 0.98
 MAX_SPREADS = 3.0
 """Spreads at which values are clipped."""
 MAX_COUNTER_STEPS = 0.05
-"""A table is sorted by a column if at most this share of the column's changes go the other way."""
+"""A table is sorted by a column if less than this share of the column's changes go the other way; or if the column
+changes that much less often than by chance, and takes each value in two runs at most, on average."""
+MIN_ROWS_PER_COLUMN = 5
+"""Rows per column from which a column is regressed on all others."""
+MAX_PRODUCTS = 1 << 30
+"""Products of two columns that these regressions compute at most, over all rows."""
+RIDGE, MIN_LEFT_SHARE = 1e-4, 1e-3
+"""Prior of the regressions, and the share of a column's variance that they have to leave."""
 MIN_COUNTED_ROWS = 10.0
 """Dependent rows never count as fewer rows than this."""
 
@@ -113,7 +121,10 @@ def row_shares(
     if not in_time_order and any(_is_sorted(values, kinds[name]) for name, values in rows.items()):
         return found
     coded = {name: _encode(values, columns[name]) for name, values in rows.items()}
-    dependent = {name: lags for name, values in coded.items() if len(lags := _autocorrelations(values, kinds[name]))}
+    own = {name: _autocorrelations(values, kinds[name]) for name, values in coded.items()}
+    left = {name: _autocorrelations(values, "continuous") for name, values in _residuals(coded, kinds).items()}
+    none = np.zeros(0)
+    dependent = {name: lags for name in kinds if len(lags := _largest([own[name], left.get(name, none)]))}
     for name, lags in dependent.items():
         others = [other for key, other in dependent.items() if key != name]
         fewest = MIN_COUNTED_ROWS / np.isfinite(rows[name]).sum()
@@ -146,16 +157,16 @@ def _to_numbers(name: str, column: Column, kind: ColumnKind, codes: dict[str, in
 
 
 def _is_sorted(values: Array, kind: ColumnKind) -> bool:
-    """Return whether rows are sorted by these values, upwards or downwards, or grouped by these labels."""
+    """Return whether rows are sorted by these values, upwards or downwards, or grouped by them in few runs."""
     values = values[np.isfinite(values)]
     steps = np.diff(values)
     changes = np.count_nonzero(steps)
-    if kind == "categorical":
-        counts = np.unique(values, return_counts=True)[1]
-        by_chance = len(values) - (counts.astype(float) ** 2).sum() / max(len(values), 1)
-        return bool(0 < changes < 2 * len(counts) and changes < MAX_COUNTER_STEPS * by_chance)
+    counts = np.unique(values, return_counts=True)[1]
+    by_chance = len(values) - (counts.astype(float) ** 2).sum() / max(len(values), 1)
+    if 0 < changes < min(2 * len(counts), MAX_COUNTER_STEPS * by_chance):
+        return True
     counter = min(np.count_nonzero(steps > 0), np.count_nonzero(steps < 0))
-    return bool(changes and counter < MAX_COUNTER_STEPS * changes)
+    return bool(kind == "continuous" and changes and counter < MAX_COUNTER_STEPS * changes)
 
 
 def _encode(values: Array, column: ColumnProfile) -> Array:
@@ -223,13 +234,51 @@ def _heaviness(values: Array, kind: ColumnKind) -> float:
     return float(((values**4).mean() / variance**2) ** 2 / len(values)) if variance > 0 else 0.0
 
 
+def _residuals(coded: Mapping[str, Array], kinds: Mapping[str, ColumnKind]) -> dict[str, Array]:
+    """Return what a regression on all other columns leaves of each column of numbers.
+
+    Noise that depends on the rows before is hidden in a column where independent causes vary more than the noise. Too
+    few rows for a regression give nothing. A missing value counts as the mean where it explains another column.
+    """
+    numbers = [name for name, kind in kinds.items() if kind == "continuous" and np.nanstd(coded[name]) > 0]
+    levels = [(coded[name], code) for name in kinds if kinds[name] != "continuous" for code in _varying(coded[name])]
+    width = len(numbers) + len(levels)
+    count = min(len(next(iter(coded.values()))), MAX_PRODUCTS // max(1, width) ** 2)
+    if not numbers or width < 2 or count < MIN_ROWS_PER_COLUMN * width:
+        return {}
+    parts = [coded[name][:count] for name in numbers] + [1.0 * (values[:count] == code) for values, code in levels]
+    table = np.nan_to_num(np.stack(parts, axis=1))
+    table = table - table.mean(axis=0)
+    spread = np.sqrt((table**2).mean(axis=0))
+    table = table / np.where(spread > 0, spread, 1.0)
+    precision = np.linalg.inv(table.T @ table / count + RIDGE * np.eye(width))
+    found = {}
+    for place, name in enumerate(numbers):
+        left = table @ precision[:, place] / precision[place, place]
+        left = np.where(np.isfinite(coded[name][:count]), left, np.nan)
+        if np.nanvar(left) > MIN_LEFT_SHARE:
+            found[name] = left - np.nanmean(left)
+    return found
+
+
+def _varying(values: Array) -> list[float]:
+    """Return the codes of all labels but the first."""
+    return [float(code) for code in np.unique(values[np.isfinite(values)])[1:]]
+
+
+def _largest(several: list[Array]) -> Array:
+    """Return the largest autocorrelation at every lag."""
+    found = np.zeros(max(map(len, several), default=0))
+    for lags in several:
+        found[: len(lags)] = np.maximum(found[: len(lags)], lags)
+    return found
+
+
 def _products(own: Array, others: list[Array]) -> float:
     """Return the sum over lags of the column's autocorrelation times the largest of another column."""
-    largest = np.zeros(len(own))
-    for lags in others:
-        shared = min(len(own), len(lags))
-        largest[:shared] = np.maximum(largest[:shared], lags[:shared])
-    return float(own @ largest)
+    largest = _largest(others)
+    shared = min(len(own), len(largest))
+    return float(own[:shared] @ largest[:shared])
 
 
 def _sum_with_tail(lags: Array) -> float:
