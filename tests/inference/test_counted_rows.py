@@ -45,6 +45,8 @@ def test_a_test_counts_the_rows_of_its_two_variables():
 def test_the_note_names_variables_and_shares():
     (note,) = describe_dependence(PLAN)
     assert note == "rows depend on each other: a, b; 40 % of all rows count for links, 10 % for levels of clients"
+    (note,) = describe_dependence(StudyPlan((Continuous("a", mean_share=0.854),), ("north",)))
+    assert note.endswith("a; 100 % of all rows count for links, 85.4 % for levels of clients")
     assert not list(describe_dependence(StudyPlan((Continuous("a"),), ("north",))))
 
 

@@ -90,7 +90,7 @@ def describe_shares(found: Profile) -> Iterator[str]:
     """Yield a line for every column of which neighbouring rows depend on each other."""
     for name, column in found.columns.items():
         if column.shares_below_one:
-            correlations, means = f"{100 * column.product_share:.2g} %", f"{100 * column.mean_share:.2g} %"
+            correlations, means = f"{100 * column.product_share:.3g} %", f"{100 * column.mean_share:.3g} %"
             yield f"Rows of {name} depend on each other: {correlations} count for correlations, {means} for means."
 
 

@@ -83,8 +83,8 @@ def describe_dependence(plan: StudyPlan) -> Iterator[str]:
     if dependent := sorted(variable_shares(plan)):
         counted = common_shares(plan)
         yield (
-            f"rows depend on each other: {abbreviate_list(dependent)}; {100 * counted.product:.2g} % of all rows count "
-            f"for links, {100 * counted.mean:.2g} % for levels of clients"
+            f"rows depend on each other: {abbreviate_list(dependent)}; {100 * counted.product:.3g} % of all rows count "
+            f"for links, {100 * counted.mean:.3g} % for levels of clients"
         )
 
 

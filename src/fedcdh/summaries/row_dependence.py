@@ -29,7 +29,7 @@ Chosen = npt.NDArray[np.bool_]
 
 MIN_ROWS = 30
 """Rows from which autocorrelation is estimated."""
-MAX_ROWS, MAX_CELLS = 1 << 16, 1 << 24
+MAX_ROWS, MAX_CELLS = 1 << 16, 1 << 22
 """The first rows suffice for an estimate: at most as many rows, and as many cells in memory."""
 MAX_LAGS = 200
 """Largest distance of two rows, and at most a quarter of the rows."""
@@ -187,8 +187,10 @@ def _autocorrelations(values: Array, kind: ColumnKind) -> Array:
     found: list[float] = []
     for lag in range(1, 1 + min(MAX_LAGS, len(values) // 4)):
         value, pairs = one_each(values, present, lag)
-        errors = CHANCE_ERRORS if found else CLEAR_ERRORS * (1 + _heaviness(values[present], kind))
-        if count < MIN_ROWS or not value * np.sqrt(pairs) > errors:
+        errors = value * np.sqrt(pairs)
+        if count < MIN_ROWS or not errors > (CHANCE_ERRORS if found else CLEAR_ERRORS):
+            break
+        if not found and errors <= CLEAR_ERRORS * (1 + _heaviness(values[present], kind)):
             break
         found.append(min(value, 1.0))
     return np.array(found)
@@ -230,8 +232,9 @@ def _heaviness(values: Array, kind: ColumnKind) -> float:
     if kind == "categorical":
         shares = np.sort(_label_shares(values))[:-1]
         return float(1 / max(len(values) * (shares**2).sum(), 1e-9))
-    variance = (values**2).mean()
-    return float(((values**4).mean() / variance**2) ** 2 / len(values)) if variance > 0 else 0.0
+    squares = values**2
+    variance = squares.mean()
+    return float(((squares @ squares) / len(values) / variance**2) ** 2 / len(values)) if variance > 0 else 0.0
 
 
 def _residuals(coded: Mapping[str, Array], kinds: Mapping[str, ColumnKind]) -> dict[str, Array]:
@@ -248,17 +251,16 @@ def _residuals(coded: Mapping[str, Array], kinds: Mapping[str, ColumnKind]) -> d
         return {}
     parts = [coded[name][:count] for name in numbers] + [1.0 * (values[:count] == code) for values, code in levels]
     table = np.nan_to_num(np.stack(parts, axis=1))
-    table = table - table.mean(axis=0)
+    table -= table.mean(axis=0)
     spread = np.sqrt((table**2).mean(axis=0))
-    table = table / np.where(spread > 0, spread, 1.0)
+    table /= np.where(spread > 0, spread, 1.0)
     precision = np.linalg.inv(table.T @ table / count + RIDGE * np.eye(width))
-    found = {}
-    for place, name in enumerate(numbers):
-        left = table @ precision[:, place] / precision[place, place]
-        left = np.where(np.isfinite(coded[name][:count]), left, np.nan)
-        if np.nanvar(left) > MIN_LEFT_SHARE:
-            found[name] = left - np.nanmean(left)
-    return found
+    left = table @ (precision[:, : len(numbers)] / precision.diagonal()[: len(numbers)])
+    return {
+        name: np.where(np.isfinite(coded[name][:count]), one, np.nan)
+        for name, one in zip(numbers, left.T, strict=True)
+        if one.var() > MIN_LEFT_SHARE
+    }
 
 
 def _varying(values: Array) -> list[float]:
