@@ -94,7 +94,7 @@ def test_level_unit_and_direction_do_not_matter(seed, level, unit):
     backwards = {"x": one[::-1], "y": other[::-1]}
     plain = np.array(list(shares_of({"x": one, "y": other}).values()))
     for table in (moved, backwards):
-        assert np.array(list(shares_of(table).values())) == pytest.approx(plain, rel=0.02)  # the last digit may turn
+        assert np.array(list(shares_of(table).values())) == pytest.approx(plain, abs=0.011)  # the last digit may turn
 
 
 def test_dependent_noise_is_found_behind_an_independent_cause():
@@ -184,7 +184,8 @@ def test_one_row_hardly_moves_a_share(seed, value):
     before = shares_of({"x": x, "y": y})["x"]
     x[int(rng.integers(300))] = value
     after = shares_of({"x": x, "y": y})["x"]
-    assert after == pytest.approx(before, rel=0.35)
+    assert after.product == pytest.approx(before.product, rel=0.2)
+    assert after.mean == pytest.approx(before.mean, rel=0.6)  # the last lag that counts may move
 
 
 def test_the_factor_of_means_turns_one_share_into_the_other():
