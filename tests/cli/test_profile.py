@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 from cli_study import data_of, plan_of, run
+from time_series import series
 
 from fedcdh.cli import main
 
@@ -46,3 +48,19 @@ def test_a_draft_plan_is_followed(study, here):
     run("profile", data_of(study), "--client", "north", "--plan", plan_of(study), "-q")
     fingerprint = json.loads((study / "study.plan.json").read_text(encoding="utf-8"))["fingerprint"]
     assert fingerprint in (here / "north.profile.json").read_text(encoding="utf-8")
+
+
+def test_rows_in_the_order_of_a_column_show_how_many_count(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    x, y = series(rng, 300, 0.8), series(rng, 300, 0.8)
+    rows = [f"{t},{x[t]:.6f},{y[t]:.6f}" for t in rng.permutation(300)]
+    (tmp_path / "d.csv").write_text("\n".join(["time,x,y", *rows]) + "\n", encoding="utf-8")
+    words = ["profile", str(tmp_path / "d.csv"), "--client", "north", "-o", str(tmp_path / "p.json")]
+    assert main([*words, "--order-by", "time"]) == 0
+    shown = capsys.readouterr().out
+    assert "Rows of x depend on each other:" in shown
+    assert "time " not in shown
+    assert main(["inspect", str(tmp_path / "p.json")]) == 0
+    assert "count for correlations" in capsys.readouterr().out
+    assert main([*words, "--order-by", "day"]) == 3
+    assert "'day', which should give the order of the rows" in capsys.readouterr().err

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import studies
+from time_series import unrelated
 
 from fedcdh.discovery.api import discover
 from fedcdh.discovery.methods import METHODS
@@ -119,3 +120,9 @@ def test_no_dag_is_made_of_forbidden_arrows():
     assert len(result.graph.lines) == 3
     with pytest.raises(KnowledgeError, match="run in a circle"):
         result.to_dag()
+
+
+def test_the_note_on_dependent_rows_is_about_methods_that_use_it():
+    tables = unrelated(8, clients=2)
+    assert any("rows depend on each other" in note for note in discover(tables, method="constraint").notes)
+    assert not any("rows depend on each other" in note for note in discover(tables, method="paper").notes)

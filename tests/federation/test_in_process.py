@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from federations import (
     written,
 )
 from studies import mixed, numbers
+from time_series import unrelated
 
 import fedcdh
 from fedcdh.discovery.api import discover
@@ -51,3 +53,20 @@ def test_the_coordinator_learns_only_the_code_of_an_error():
     outcome = simulate_federation(numbers(count=3), policy=policy)
     assert f"code {ExitCode.POLICY} ({ExitCode.POLICY.meaning})" in outcome.missing["site2"]
     assert "v3" not in outcome.missing["site2"]
+
+
+def test_the_order_of_a_column_is_that_of_discover():
+    rng = np.random.default_rng(5)
+    tables = unrelated(4, clients=3)
+    order = rng.permutation(200)
+    mixed = {
+        client: {name: column[order] for name, column in {"t": np.arange(200), **table}.items()}
+        for client, table in tables.items()
+    }
+    for variables in (None, ["v0", "v1", "v2"]):
+        outcome = simulate_federation(mixed, order_by="t", variables=variables)
+        found = discover(mixed, order_by="t", variables=variables)
+        assert outcome.result.cohort.plan.variables == found.cohort.plan.variables
+        assert str(outcome.result.graph) == str(found.graph)
+    assert any("rows depend on each other" in note for note in found.notes)
+    assert not any("rows depend" in note for note in discover(mixed, variables=["v0", "v1"]).notes)

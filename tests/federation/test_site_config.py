@@ -47,3 +47,8 @@ def test_the_ledger_lies_beside_the_file_and_limits_the_plans(tmp_path, monkeypa
     assert canary_node(tmp_path).gate.max_plans == 1
     with pytest.raises(SettingsError, match="max_plans should be at least 1, found 0"):
         canary_node(tmp_path, max_plans="0")
+
+
+def test_the_column_of_the_order_is_configured_at_the_site(tmp_path):
+    assert canary_node(tmp_path).order_by is None
+    assert canary_node(tmp_path, order_by='"time"').order_by == "time"

@@ -14,6 +14,7 @@ from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import add_up
 from fedcdh.summaries.features import Fourier, Hermite
 from fedcdh.summaries.plan import DEFAULT_CLIP
+from fedcdh.summaries.row_dependence import ALL_ROWS, RowShares
 
 
 @pytest.fixture(scope="module", params=[Hermite(), Fourier(7, 1.3, 2)], ids=["hermite", "fourier"])
@@ -91,3 +92,13 @@ def test_squares_follow_from_the_first_two_columns(clip):
         # the feature and its square are rounded to the grid, each by half a step at most, so not to the last digit
         linear = rows.features[name][:, 0]
         assert np.ptp(left) <= (1 + 2 * np.abs(linear).max()) / pooled.GRID / linear.var()
+
+
+def test_a_share_of_the_rows_scales_what_is_within_clients_and_what_is_between(study):
+    basis, _ = study
+    some = basis.scaled(RowShares(0.4, 0.1))
+    between = basis.total - basis.within
+    assert some.total_rows == pytest.approx(0.4 * basis.total_rows)
+    assert some.within == pytest.approx(0.4 * basis.within)
+    assert some.total - some.within == pytest.approx(0.1 * between, abs=1e-9 * basis.total_rows)
+    assert basis.scaled(ALL_ROWS) is basis

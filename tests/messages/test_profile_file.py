@@ -143,6 +143,11 @@ UNREADABLE = ["n" * 201, "n" * 120_000, "a\n", "\x1b[2J", "\x9b", "a\u200bb", "\
         (damaged(columns__2__counts=[1, 2, 3]), "add up to 6, expected 40"),
         (damaged(columns__2__counts=[41, 0, -1]), "whole numbers"),
         (damaged(columns__2__quantiles=[1.0] * 5), "no quantiles"),
+        (damaged(columns__0__product_share=0.0), "above 0 and at most 1"),
+        (damaged(columns__0__product_share=1.1), "above 0 and at most 1"),
+        (damaged(columns__2__mean_share=0.123), "with two digits"),
+        (damaged(columns__2__mean_share="0.1"), "with two digits"),
+        (damaged(columns__2__mean_share=1.0), "the way this program writes"),
         (damaged(plan="0F" * 32), "fingerprint"),
         (damaged(plan=7), "fingerprint"),
         (damaged(key="rsa:AAAA"), "public key"),
@@ -182,3 +187,14 @@ def test_a_column_without_values_and_a_constant_can_be_written():
 def test_a_key_has_one_spelling(key):
     assert is_key(KEY)
     assert not is_key(key)
+
+
+def test_shares_of_rows_are_written_where_they_are_below_1():
+    message = profile_from_json(TEXT)
+    assert "share" not in TEXT
+    columns = dict(message.profile.columns)
+    name = next(iter(columns))
+    columns[name] = replace(columns[name], product_share=0.25, mean_share=0.081)
+    some = replace(message, profile=replace(message.profile, columns=columns))
+    assert '"mean_share": 0.081' in profile_to_json(some)
+    assert profile_from_json(profile_to_json(some)) == some

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import plans
+from time_series import unrelated
 
 from fedcdh.errors import PlanError
 from fedcdh.protocols import DOMAIN
@@ -222,3 +223,24 @@ def test_refusals_fit_into_a_few_lines(text):
     with pytest.raises(PlanError) as refused:
         StudyPlan.from_json(text)
     assert len(str(refused.value)) < 500
+
+
+def test_shares_of_one_leave_no_trace_and_others_are_kept():
+    plain = StudyPlan((Continuous("x", 0, 1), Categorical("g", ("a", "b"))), ("north",))
+    stated = StudyPlan((Continuous("x", 0, 1, 0, 1, 1, 1.0), Categorical("g", ("a", "b"), 1.0, 1)), ("north",))
+    assert "share" not in plain.to_json()
+    assert stated.fingerprint == plain.fingerprint
+    some = StudyPlan((Continuous("x", 0, 1, product_share=0.25), Categorical("g", ("a", "b"), 1.0, 0.5)), ("north",))
+    assert StudyPlan.from_json(some.to_json()) == some
+    assert some.fingerprint != plain.fingerprint
+
+
+def test_the_plan_of_tables_takes_the_order_of_a_column():
+    tables = unrelated(3)
+    in_order = {client: {"t": np.arange(200), **table} for client, table in tables.items()}
+    backwards = {client: {name: column[::-1] for name, column in table.items()} for client, table in in_order.items()}
+    plan = StudyPlan.from_tables(tables)
+    assert all(one.mean_share < 0.5 for one in plan.variables)
+    assert StudyPlan.from_tables(backwards, order_by="t") == plan
+    chosen = StudyPlan.from_tables(backwards, variables=["t", "v1"], order_by="t")
+    assert chosen.names == ("t", "v1")

@@ -9,11 +9,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from time_series import series
 
 from fedcdh.discovery.api import discover
 from fedcdh.errors import DataError, PlanError
+from fedcdh.summaries.column_profiles import ColumnProfile
 from fedcdh.summaries.plan import StudyPlan
-from fedcdh.summaries.profiles import QUANTILES, merge_profiles, profile
+from fedcdh.summaries.profiles import QUANTILES, merge_profiles, pool_shares, profile
+from fedcdh.summaries.row_dependence import ALL_ROWS, RowShares
 from fedcdh.summaries.variables import Categorical
 
 
@@ -210,3 +213,32 @@ def test_pooled_quantiles_are_near_those_of_the_pooled_rows():
     found = merge_profiles([profile({"x": part}, f"c{k}") for k, part in enumerate(parts)])["x"].quantiles
     pooled = np.concatenate(parts)
     assert found == pytest.approx(np.quantile(pooled, QUANTILES), abs=0.25 * pooled.std())
+
+
+def test_rows_in_the_order_of_a_column_are_those_in_that_order():
+    rng = np.random.default_rng(1)
+    rows = {"time": np.arange(400.0), "x": series(rng, 400, 0.8), "y": series(rng, 400, 0.8)}
+    order = rng.permutation(400)
+    mixed = {name: column[order] for name, column in rows.items()}
+    found = profile(mixed, "a", order_by="time")
+    assert list(found.columns) == ["x", "y"]
+    assert found == profile({"x": rows["x"], "y": rows["y"]}, "a")
+    assert found.columns["x"].product_share < 0.5
+    assert profile(mixed, "a", variables=["x", "y"]).columns["x"].mean_share == 1.0
+    named = profile(mixed, "a", variables=["time", "x"], order_by="time")
+    assert list(named.columns) == ["time", "x"]
+    assert named.columns["x"].mean_share < 0.5  # the order is that of time, although a column of the table has it
+
+
+def test_times_that_are_missing_or_not_there_are_refused():
+    with pytest.raises(DataError, match="no column 'day'"):
+        profile({"x": [1.0, 2.0]}, "a", order_by="day")
+    with pytest.raises(DataError, match="empty in 1 of 2 rows"):
+        profile({"x": [1.0, 2.0], "day": ["2024-01-01", None]}, "a", order_by="day")
+
+
+def test_pooled_shares_are_means_weighted_by_rows():
+    some = ColumnProfile("continuous", 300, 0, product_share=0.2, mean_share=0.1)
+    none = ColumnProfile("continuous", 0, 5, product_share=0.5)
+    assert pool_shares([some, ColumnProfile("continuous", 100, 0), none]) == RowShares(0.4, 0.325)
+    assert pool_shares([]) == ALL_ROWS

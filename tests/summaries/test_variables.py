@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -114,3 +115,12 @@ def test_levels_are_as_few_as_in_profiles():
     assert len(Categorical("g", tuple(map(str, range(MAX_LEVELS)))).levels) == MAX_LEVELS
     with pytest.raises(PlanError, match="'g' has 100000 levels; expected at most 100; group the levels"):
         Categorical("g", tuple(map(str, range(100_000))))
+
+
+@pytest.mark.parametrize("share", [0, -0.1, 1.1, "1", True, float("nan"), None])
+@pytest.mark.parametrize("field", ["product_share", "mean_share"])
+def test_a_share_of_rows_is_above_0_and_at_most_1(field, share):
+    for make in (partial(Continuous, "x"), partial(Categorical, "x", ("a",))):
+        with pytest.raises(PlanError, match=f"has the {field}.*above 0 and at most 1") as caught:
+            make(**{field: share})
+        assert caught.value.parameter == field

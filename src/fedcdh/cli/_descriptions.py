@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from fedcdh.summaries.descriptives import descriptive_statistics, level_counts, 
 from fedcdh.summaries.dp_parameters import CONSTANT_VARIANCE_RATIO, PRODUCT_STEPS
 from fedcdh.summaries.joint import JointRequest
 from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.profiles import Profile
 from fedcdh.summaries.residuals import ResidualQuery
 from fedcdh.summaries.summary import Summary
 from fedcdh.summaries.validation import validate_summary
@@ -79,8 +80,18 @@ def describe_profile(out: Output, file: Path, content: bytes) -> None:
     rows = [(name, c.kind, c.count, c.missing, _describe_column(c)) for name, c in found.columns.items()]
     heads = ("variable", "kind", "values", "missing", "mean ± sd [5 % 25 % 50 % 75 % 95 %], or rows per level")
     out.table(heads, rows)
+    for line in describe_shares(found):
+        out.say(line)
     out.say(_sentence(describe_signature(signer)))
     out.result({"kind": "profile", "client": found.client, "rows": found.rows, "signed_by": signer})
+
+
+def describe_shares(found: Profile) -> Iterator[str]:
+    """Yield a line for every column of which neighbouring rows depend on each other."""
+    for name, column in found.columns.items():
+        if column.shares_below_one:
+            correlations, means = f"{100 * column.product_share:.3g} %", f"{100 * column.mean_share:.3g} %"
+            yield f"Rows of {name} depend on each other: {correlations} count for correlations, {means} for means."
 
 
 def describe_request(out: Output, file: Path, content: bytes) -> None:

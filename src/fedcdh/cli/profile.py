@@ -64,6 +64,12 @@ def profile_command(
     complete: Annotated[
         bool, typer.Option("--complete", help="Use only rows without missing values, as a summary does.")
     ] = False,
+    order_by: Annotated[
+        str | None,
+        typer.Option(
+            help="Column with the time of each row, by which rows are sorted. It does not leave.", metavar="COLUMN"
+        ),
+    ] = None,
     column_map: ColumnMapFile = None,
     delimiter: Delimiter = None,
     decimal: Decimal = ".",
@@ -80,6 +86,7 @@ def profile_command(
     """Describe the columns of this site.
 
     The profile holds counts, means, standard deviations, five quantiles and levels. It holds no rows and no extremes.
+    Where neighbouring rows depend on each other, it also holds which share of the rows counts.
 
     For example:
 
@@ -114,6 +121,7 @@ def profile_command(
             kinds=kinds,
             draft=draft,
             complete=complete,
+            order_by=order_by,
             key=signing,
         )
     content, found = profile_to_json(message).encode("utf-8"), message.profile
@@ -157,8 +165,12 @@ def say_may_leave(out: Output, what: str, client: str, rows: int) -> None:
 
 
 def _show_profile(out: Output, found: Profile) -> None:
+    from fedcdh.cli._descriptions import describe_shares
+
     rows = [(name, column.kind, column.missing, _describe_column(column)) for name, column in found.columns.items()]
     out.table(("variable", "kind", "missing", "mean ± standard deviation, or levels"), rows)
+    for line in describe_shares(found):
+        out.say(line)
 
 
 def _describe_column(column: ColumnProfile) -> str:

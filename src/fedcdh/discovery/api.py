@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from fedcdh._runtime.blas_threads import single_blas_thread
+from fedcdh.data.ordered_source import with_order_column
 from fedcdh.data.sources import ColumnKind
 from fedcdh.data.table import split_by_client
 from fedcdh.discovery.degenerate_search import DegenerateSearch
@@ -43,6 +44,7 @@ def discover(
     rounds: str = "auto",
     max_rounds: int = MAX_ROUNDS,
     workers: int = 1,
+    order_by: str | None = None,
 ) -> Discovery:
     """Find the causal graph of several clients' tables.
 
@@ -96,6 +98,10 @@ def discover(
         How many threads answer the queries of "constraint", -1 for one per processor. Inside
         ``joblib.parallel_config`` they run on that cluster instead. The result does not depend on it;
         adaptive rounds use one worker.
+    order_by : str, optional
+        Column with the time of each row: numbers, or texts such as dates like 2024-01-31. It is no variable unless
+        `variables` names it. Rows that depend on the rows before them count as fewer rows, and the notes say so.
+        Default: the order of the rows as they are, if a client's table is not sorted by one of its variables.
 
     Returns
     -------
@@ -140,8 +146,8 @@ def discover(
     False
     """
     choice = get_method(method)
-    tables = split_by_client(data, domain, names, variables)
-    n_variables = len(next(iter(tables.values())).columns)
+    tables = split_by_client(data, domain, names, with_order_column(variables, order_by))
+    n_variables = len(variables or next(iter(tables.values())).columns.keys() - {order_by})
     rounds = resolve_rounds(rounds, choice.name, variables=n_variables)
     check_rounds(choice.name, rounds)
     settings = Settings(
@@ -153,7 +159,9 @@ def discover(
         rounds,
         workers,
     )
-    plan = StudyPlan.from_tables(tables, kinds=kinds, family=choice.family(seed))
+    plan = StudyPlan.from_tables(
+        tables, kinds=kinds, family=choice.family(seed), variables=variables, order_by=order_by
+    )
     settings.knowledge.check(plan.names)
     if rounds != "one":
         plan = replace(plan, max_rounds=_check_max_rounds(max_rounds), max_bytes=MAX_BYTES)

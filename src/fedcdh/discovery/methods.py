@@ -13,6 +13,7 @@ from fedcdh.discovery.score_search import ScoreSearch
 from fedcdh.discovery.settings import Settings
 from fedcdh.errors import PlanMismatchError, SettingsError
 from fedcdh.graphs.partial_graph import PartialGraph
+from fedcdh.inference.counted_rows import variable_shares
 from fedcdh.inference.independence.joint_regression_test import JointRegressionTest
 from fedcdh.inference.independence.kernel_test import KernelTest
 from fedcdh.inference.independence.noisy_moments_test import NoisyMomentsTest, describe_noise
@@ -239,7 +240,8 @@ def _require_cohort(known: Cohort | Aggregate) -> Cohort:
 
 def _regression_statistics(known: Cohort | Aggregate, settings: Settings) -> tuple[IndependenceTest, IndependentChange]:
     basis = Basis.of(known)
-    return RegressionTest(basis, pool=make_worker_pool(settings.workers)), OperatorChange(basis)
+    pool, shares = make_worker_pool(settings.workers), variable_shares(known.plan)
+    return RegressionTest(basis, pool=pool, shares=shares), OperatorChange(basis)
 
 
 def _noisy_statistics(known: Cohort | Aggregate, settings: Settings) -> tuple[IndependenceTest, None]:

@@ -18,6 +18,7 @@ from fedcdh.discovery.stability import Replicate, Stability, assess_stability
 from fedcdh.errors import KnowledgeError, MissingDependencyError, NoConsistentExtensionError, SettingsError
 from fedcdh.graphs.equivalence import extend_to_dag, find_consistent_extension
 from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph, sort_pair
+from fedcdh.inference.counted_rows import describe_dependence
 from fedcdh.protocols import DOMAIN, Progress
 from fedcdh.search.edge_support import orient_like
 from fedcdh.search.orientation import Orientation
@@ -444,6 +445,8 @@ class Discovery:
 
     def _notes(self) -> Iterator[str]:
         yield from self._client_notes()
+        if self.settings.method != "paper":  # its tests are as printed, for independent rows
+            yield from describe_dependence(self.cohort.plan)
         yield from self.search_result.notes
         for name in self.cohort.total.constant_variables(self.cohort.plan):
             yield f"variable {name} is constant: it has no edges but required ones"

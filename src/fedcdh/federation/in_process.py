@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Unpack, get_args
 
+from fedcdh.data.ordered_source import with_order_column
 from fedcdh.data.sources import ColumnKind
 from fedcdh.data.table import Table, split_by_client
 from fedcdh.discovery.settings import SearchOptions
@@ -135,6 +136,7 @@ def simulate_federation(
     knowledge: Knowledge | None = None,
     max_missing_share: float = 0.5,
     accept_differences: Collection[str] = (),
+    order_by: str | None = None,
     policy: Policy | Mapping[str, Policy] | None = None,
     faults: Mapping[tuple[str, str], Fault] | None = None,
     minimum: int = 1,
@@ -165,6 +167,8 @@ def simulate_federation(
         Largest share of rows with missing values that a client may leave out.
     accept_differences : collection of str, optional
         Variables whose ranges or levels really differ between clients.
+    order_by : str, optional
+        Column with the time of each row, as for `fedcdh.discover`.
     policy : Policy or mapping of str to Policy, optional
         The policy of all clients, or of each. By default, disclosure control is switched off.
     faults : mapping, optional
@@ -219,14 +223,15 @@ def simulate_federation(
         secure_sum=secure_sum,
         **search,
     )
-    tables = split_by_client(data, domain, names, variables)
+    tables = split_by_client(data, domain, names, with_order_column(variables, order_by))
     _check_faults(faults or {}, tables)
     with nullcontext(folder) if folder else tempfile.TemporaryDirectory(prefix="fedcdh-") as place:
         nodes = {
             client: _build_node(client, table, _client_policy(policy, client), Path(place, "sites"))
             for client, table in tables.items()
         }
-        nodes = {client: replace(node, max_missing_share=max_missing_share) for client, node in nodes.items()}
+        options: dict[str, Any] = {"max_missing_share": max_missing_share, "variables": variables, "order_by": order_by}
+        nodes = {client: replace(node, **options) for client, node in nodes.items()}
         if secure_sum is not None:
             nodes = {client: replace(node, key=SigningKey.generate()) for client, node in nodes.items()}
         return conduct_study(InProcessTransport(nodes, faults or {}), terms, place, progress=progress)

@@ -66,6 +66,8 @@ class ClientNode:
         Threads that share the work on a summary; None for as many as processors and memory allow.
     complete : bool
         Describe in the profile, as in the summary, only rows without missing values.
+    order_by : str, optional
+        Column with the time of each row, see `fedcdh.summaries.profile`. By default rows keep their order.
     gate : ReleaseGate, optional
         The ledger of everything that leaves the site. Adaptive rounds need one, unless disclosure control is off.
     memory : Path, optional
@@ -95,6 +97,7 @@ class ClientNode:
     memory: Path | None = None
     masked_only: bool = False
     peers: Mapping[str, str] | None = None
+    order_by: str | None = None
 
     def answer(self, request: bytes) -> bytes:
         """Return the reply to a request.
@@ -144,6 +147,7 @@ class ClientNode:
             kinds=request.kinds,
             key=self.key,
             complete=self.complete,
+            order_by=self.order_by,
         )
         return profile_to_json(message).encode()
 

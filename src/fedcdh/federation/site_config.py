@@ -9,6 +9,7 @@ Example::
     key = "site.key"
     max_plans = 2              # plans that the client answers without a person (default 1)
     complete = true            # describe only complete rows in the profile, as in the summary
+    order_by = "time"          # column with the time of each row, where rows depend on each other
     masked_only = true         # let no summary leave except in a secure sum
 """
 
@@ -38,7 +39,7 @@ _REMOVED_KEYS = {"answered": "The release ledger now holds what this file held."
 _CSV_KEYS = ("delimiter", "decimal", "encoding", "missing")
 _SECURE_SUM_KEYS = ("masking", "masked_only", "peers")
 _KEYS = ("client", "data", "variables", "column_map", "policy", "key", "max_missing_share", "complete", "max_plans")
-_ALLOWED_KEYS = (*_KEYS, "ledger", "workers", *_SECURE_SUM_KEYS, *_CSV_KEYS)
+_ALLOWED_KEYS = (*_KEYS, "order_by", "ledger", "workers", *_SECURE_SUM_KEYS, *_CSV_KEYS)
 
 
 def read_site_config(path: str | Path) -> ClientNode:
@@ -91,6 +92,7 @@ def read_site_config(path: str | Path) -> ClientNode:
         memory=here / _parse_text(found, "masking", "masking"),
         masked_only=_parse_bool(found, "masked_only"),
         peers=_read_peers(here / _parse_text(found, "peers")) if "peers" in found else None,
+        order_by=_parse_text(found, "order_by") if "order_by" in found else None,
     )
 
 

@@ -9,7 +9,7 @@ remaining columns is the number of degrees of freedom.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -19,7 +19,9 @@ import numpy.typing as npt
 from fedcdh._runtime.array_types import Array, Indices
 from fedcdh.errors import SettingsError
 from fedcdh.inference.batched_regression import Matrices, add_jitter, pillai_test, solve_regularized
+from fedcdh.inference.counted_rows import common_shares
 from fedcdh.summaries.aggregation import Aggregate, Cohort
+from fedcdh.summaries.row_dependence import ALL_ROWS, RowShares
 from fedcdh.summaries.summary import MAX_CONSTANT_VARIANCE
 from fedcdh.summaries.variables import Categorical
 
@@ -134,8 +136,30 @@ class Basis:
         apart = cohort.means - cohort.total.means
         means = np.concatenate([apart[:, block.features] @ block.weights.T for block in blocks.values()], axis=1)
         basis = cls(spans, targets, {}, squares, sizes, scatter, means, levels, level_squares, blocks)
-        basis.predictors.update(_select_predictors(basis.within, spans, targets, basis.total_rows - len(sizes)))
+        freedom = common_shares(cohort.plan).product * basis.total_rows - len(sizes)
+        basis.predictors.update(_select_predictors(basis.within, spans, targets, freedom))
         return basis
+
+    def scaled(self, shares: RowShares) -> Basis:
+        """Return the moments as if there were a share of the rows.
+
+        The means of clients vary more than those of as many independent rows. They are drawn together, so that they
+        differ as much from each other as chance would let those of the remaining rows.
+
+        Parameters
+        ----------
+        shares : RowShares
+            The shares that count for products, and for means.
+
+        Returns
+        -------
+        Basis
+            The same columns and coordinates, with other rows, scatter and means.
+        """
+        if shares == ALL_ROWS:
+            return self
+        rows, scatter = shares.product * self.rows, shares.product * self.scatter
+        return replace(self, rows=rows, scatter=scatter, means=shares.mean_factor * self.means)
 
     def can_regress(self, conditions: int) -> Chosen:
         """Return which clients have enough rows for a regression of their own.

@@ -149,7 +149,7 @@ def _format_error(reason: str, advice: str = _ADVICE) -> DataError:
 
 
 def _column_to_json(column: ColumnProfile) -> dict[str, object]:
-    shared = {"kind": column.kind, "count": column.count, "missing": column.missing}
+    shared = {"kind": column.kind, "count": column.count, "missing": column.missing, **column.shares_below_one}
     if column.kind == "categorical":
         return {**shared, "levels": list(column.levels), "counts": list(column.counts)}
     return {**shared, "mean": column.mean, "squares": column.squares, "quantiles": list(column.quantiles)}
@@ -190,6 +190,9 @@ def _column_problems(column: ColumnProfile, rows: int) -> Iterator[str]:
     if not _is_count(column.count) or not _is_count(column.missing) or column.count + column.missing != rows:
         counts = f"count {abbreviate(column.count)} and missing {abbreviate(column.missing)}"
         yield f"{counts} should add up to the {rows} rows"
+    elif not all(map(_is_share, (column.product_share, column.mean_share))):
+        shares = f"{abbreviate(column.product_share)} and {abbreviate(column.mean_share)}"
+        yield f"product_share and mean_share should be above 0 and at most 1, with two digits, found {shares}"
     elif column.kind == "categorical":
         yield from _categorical_problems(column)
     elif column.kind == "continuous":
@@ -231,6 +234,10 @@ def _continuous_problems(column: ColumnProfile) -> Iterator[str]:
         )  # squares may vanish
         if max(abs(one - column.mean) for one in column.quantiles) > reach:
             yield f"no values with mean {column.mean} and squares {column.squares} have these quantiles"
+
+
+def _is_share(found: object) -> bool:
+    return isinstance(found, float) and 0 < found <= 1 and found == float(f"{found:.2g}")
 
 
 def _is_count(found: object) -> bool:

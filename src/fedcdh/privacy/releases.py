@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcdh.data.ordered_source import with_order_column
 from fedcdh.data.sources import (
     ColumnKind,
     CompleteCaseSource,
@@ -66,6 +67,7 @@ def release_profile(
     kinds: Mapping[str, ColumnKind] | None = None,
     draft: str | None = None,
     complete: bool = False,
+    order_by: str | None = None,
     key: SigningKey | None = None,
 ) -> ProfileMessage:
     """Make the profile of a client's rows, if policy and ledger let it leave.
@@ -84,6 +86,8 @@ def release_profile(
         Fingerprint of the plan whose variables the profile follows.
     complete : bool, default False
         Whether to describe complete rows only. A summary of the same variables is then of the same rows.
+    order_by : str, optional
+        Column with the time of each row, see `fedcdh.summaries.profile`. It stays at the site.
     key : SigningKey, optional
         Key of the client; the message names its public key.
 
@@ -107,11 +111,12 @@ def release_profile(
     """
     policy, gate = context.policy, context.gate
     if complete:
-        source = to_source(rows, context.label, only=variables)
+        wanted = with_order_column(variables, order_by)
+        source = to_source(rows, context.label, only=wanted)
         present = source.kinds()
-        chosen = present if variables is None else {name: present[name] for name in variables if name in present}
+        chosen = present if wanted is None else {name: present[name] for name in wanted if name in present}
         rows = CompleteCaseSource(source, {**chosen, **{n: kind for n, kind in (kinds or {}).items() if n in chosen}})
-    found = profile(rows, context.client, variables=variables, kinds=kinds)
+    found = profile(rows, context.client, variables=variables, kinds=kinds, order_by=order_by)
     policy.check_profile(found, context.local_names)
     if gate is not None and policy.disclosure_control:
         policy.check_partial_rows(_count_values_in_partial_rows(rows, found))

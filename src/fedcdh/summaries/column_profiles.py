@@ -1,7 +1,7 @@
 """The profile of one column, computed from rows that come in batches.
 
-Sums are exactly rounded and quantiles are exact, so a profile does not depend on the order of the rows or on how they
-are cut into batches.
+Sums are exactly rounded and quantiles are exact, so they do not depend on the order of the rows or on how these are cut
+into batches. The shares of rows that count are filled in later (`row_dependence`), and do depend on the order.
 """
 
 from __future__ import annotations
@@ -49,6 +49,10 @@ class ColumnProfile:
         Levels of a categorical column, sorted.
     counts : tuple of int, default ()
         Number of rows with each level.
+    product_share : float, default 1.0
+        Share of the rows that counts for correlations with other columns, where rows depend on each other.
+    mean_share : float, default 1.0
+        The same for means.
 
     Examples
     --------
@@ -65,6 +69,14 @@ class ColumnProfile:
     quantiles: tuple[float, ...] = ()
     levels: tuple[str, ...] = ()
     counts: tuple[int, ...] = ()
+    product_share: float = 1.0
+    mean_share: float = 1.0
+
+    @property
+    def shares_below_one(self) -> dict[str, float]:
+        """Return the shares of rows that a message has to state; 1 is left out."""
+        shares = {"product_share": self.product_share, "mean_share": self.mean_share}
+        return {name: share for name, share in shares.items() if share != 1.0}
 
     @property
     def location(self) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -33,6 +33,7 @@ MAX_LIMIT = 1 << 40
 """Largest number of rounds, bytes or rows that a plan may name."""
 _FAMILIES: dict[str, type[Hermite] | type[Fourier]] = {"hermite": Hermite, "fourier": Fourier}
 _ADVICE = "ask the coordinator for the file again"
+_SHARES = ("product_share", "mean_share")
 _LIMITS = ("max_rounds", "max_bytes", "max_rows_per_client")
 
 
@@ -199,7 +200,7 @@ class StudyPlan:
                 **asdict(self.family),
                 "bandwidth": float(self.family.bandwidth),
             },
-            "variables": [{"kind": type(v).__name__.lower(), **asdict(v)} for v in self.variables],
+            "variables": [_variable_to_json(v) for v in self.variables],
             **({"study": self.study} if self.study else {}),
             **{limit: found for limit in _LIMITS if (found := getattr(self, limit))},
             **({"noise": asdict(self.noise)} if self.noise else {}),
@@ -259,6 +260,8 @@ class StudyPlan:
         *,
         kinds: Mapping[str, ColumnKind] | None = None,
         family: FeatureFamily = DEFAULT_FAMILY,
+        variables: Sequence[str] | None = None,
+        order_by: str | None = None,
     ) -> StudyPlan:
         """Make the plan of the clients' tables, by way of their profiles.
 
@@ -271,6 +274,10 @@ class StudyPlan:
             texts and truth values are categorical.
         family : Fourier or Hermite, default Hermite()
             Feature family of continuous variables.
+        variables : sequence of str, optional
+            Columns to use. Default: all columns.
+        order_by : str, optional
+            Column by which the rows of each client are sorted, such as a time; see `profile`.
 
         Returns
         -------
@@ -284,7 +291,10 @@ class StudyPlan:
         PlanError
             If clients have different columns or kinds, or a variable has no value.
         """
-        profiles = [profile(table, client, kinds=kinds) for client, table in tables.items()]
+        profiles = [
+            profile(table, client, variables=variables, kinds=kinds, order_by=order_by)
+            for client, table in tables.items()
+        ]
         return cls.from_profiles(profiles, family=family)
 
     @classmethod
@@ -319,9 +329,17 @@ class StudyPlan:
         profiles = sorted(profiles, key=lambda one: one.client)
         pooled = merge_profiles(profiles)
         variables: list[Variable] = [
-            Categorical(name, column.levels)
+            Categorical(name, column.levels, column.product_share, column.mean_share)
             if (column := pooled[name]).kind == "categorical"
-            else Continuous(name, column.location, column.scale, column.centre, column.spread)
+            else Continuous(
+                name,
+                column.location,
+                column.scale,
+                column.centre,
+                column.spread,
+                column.product_share,
+                column.mean_share,
+            )
             for name in pooled
         ]
         return cls(tuple(variables), tuple(one.client for one in profiles), family, clip)
@@ -332,6 +350,12 @@ def _reject_strings(*lists: object) -> None:
     for found in lists:
         if isinstance(found, str):
             raise TypeError(f"expected a list, found {cut_repr(found)}")
+
+
+def _variable_to_json(variable: Variable) -> dict[str, Any]:
+    """Return the fields of a variable; shares of rows only where rows depend on each other."""
+    fields = {"kind": type(variable).__name__.lower(), **asdict(variable)}
+    return {name: value for name, value in fields.items() if name not in _SHARES or value != 1.0}
 
 
 def _variable_from_json(document: Mapping[str, Any]) -> Variable:

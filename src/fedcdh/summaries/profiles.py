@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import numpy as np
 
 from fedcdh._runtime.array_types import Array
-from fedcdh.data.sources import ColumnKind, to_source
+from fedcdh.data.ordered_source import OrderedSource, with_order_column
+from fedcdh.data.sources import ColumnKind, TableSource, to_source
 from fedcdh.data.table import missing_column_error
 from fedcdh.errors import DataError, PlanError
 from fedcdh.summaries.column_profiles import (
@@ -20,6 +21,7 @@ from fedcdh.summaries.column_profiles import (
     ContinuousProfiler,
     check_level_count,
 )
+from fedcdh.summaries.row_dependence import ALL_ROWS, RowShares, row_shares
 
 _SHARE_TOLERANCE = 1e-12  # of the rows: rounding must not decide between the ends of a flat stretch
 MAX_VALUES_PER_PASS = 4096
@@ -52,7 +54,12 @@ class Profile:
 
 
 def profile(
-    table: Any, client: str, *, variables: Sequence[str] | None = None, kinds: Mapping[str, ColumnKind] | None = None
+    table: Any,
+    client: str,
+    *,
+    variables: Sequence[str] | None = None,
+    kinds: Mapping[str, ColumnKind] | None = None,
+    order_by: str | None = None,
 ) -> Profile:
     """Compute the profile of one client's table.
 
@@ -66,16 +73,22 @@ def profile(
         Columns to use. Default: all columns.
     kinds : mapping from str to {"continuous", "categorical"}, optional
         Kinds of columns. By default, numbers are continuous and texts are categorical.
+    order_by : str, optional
+        Column by which rows are sorted, such as a time: numbers, or texts such as dates like 2024-01-31. It is no
+        variable unless `variables` names it. The rows of all columns are then in memory. Default: the order of the
+        rows as they are, if the table is not sorted by one of its columns.
 
     Returns
     -------
     Profile
-        Counts, means, sums of squares and quantiles of continuous columns; levels and their counts of categorical ones.
+        Counts, means, sums of squares and quantiles of continuous columns; levels and their counts of categorical ones;
+        and for every column the shares of rows that count, 1 unless neighbouring rows depend on each other.
 
     Raises
     ------
     DataError
-        If a column is missing, cannot be read as its kind, or has too many levels.
+        If a column is missing, cannot be read as its kind, or has too many levels; or if `order_by` is missing in
+        some row.
 
     See Also
     --------
@@ -87,8 +100,9 @@ def profile(
     >>> profile({"age": [30, 40], "sex": ["f", "m"]}, "north").columns["age"].mean
     35.0
     """
-    source = to_source(table, f"client {client!r}", only=variables)
-    chosen = _select_columns(source.kinds(), client, variables, kinds or {})
+    source = _order_source(table, f"client {client!r}", variables, order_by)
+    present = {name: kind for name, kind in source.kinds().items() if name in (variables or ()) or name != order_by}
+    chosen = _select_columns(present, client, variables, kinds or {})
     columns: dict[str, CategoricalProfiler | ContinuousProfiler] = {
         name: (CategoricalProfiler if kind == "categorical" else ContinuousProfiler)(name, client)
         for name, kind in chosen.items()
@@ -104,7 +118,20 @@ def profile(
         for name in unfinished:
             if (done := columns[name].finish()) is not None:
                 finished[name] = done
-    return Profile(client, rows, {name: finished[name] for name in chosen})
+    shares = row_shares(source, finished, in_time_order=order_by is not None)
+    described = {
+        name: replace(finished[name], product_share=shares[name].product, mean_share=shares[name].mean)
+        for name in chosen
+    }
+    return Profile(client, rows, described)
+
+
+def _order_source(table: Any, owner: str, variables: Sequence[str] | None, order_by: str | None) -> TableSource:
+    """Return the rows in their order, or in that of a column."""
+    if order_by is None:
+        return to_source(table, owner, only=variables)
+    source = to_source(table, owner, only=with_order_column(variables, order_by))
+    return OrderedSource(source, order_by, owner)
 
 
 def _select_columns(
@@ -187,6 +214,7 @@ def _merge_column(name: str, profiles: Sequence[Profile]) -> ColumnProfile:
     count, missing = sum(column.count for column in columns), sum(column.missing for column in columns)
     if not count:
         raise PlanError(f"variable {name!r} has no value at any client; leave it out", parameter="variables")
+    shares = pool_shares(columns)
     if "categorical" in by_kind:
         levels = tuple(sorted({level for column in columns for level in column.levels}))
         check_level_count(name, "all clients together", levels)
@@ -194,10 +222,44 @@ def _merge_column(name: str, profiles: Sequence[Profile]) -> ColumnProfile:
         for column in columns:
             for level, number in zip(column.levels, column.counts, strict=True):
                 totals[level] += number
-        return ColumnProfile("categorical", count, missing, levels=levels, counts=tuple(totals.values()))
+        return ColumnProfile(
+            "categorical",
+            count,
+            missing,
+            levels=levels,
+            counts=tuple(totals.values()),
+            product_share=shares.product,
+            mean_share=shares.mean,
+        )
     mean = math.fsum(column.count * column.mean for column in columns) / count
     squares = math.fsum(column.squares + column.count * (column.mean - mean) ** 2 for column in columns)
-    return ColumnProfile("continuous", count, missing, mean, squares, _pool_quantiles(columns))
+    quantiles = _pool_quantiles(columns)
+    return ColumnProfile("continuous", count, missing, mean, squares, quantiles, (), (), shares.product, shares.mean)
+
+
+def pool_shares(columns: Sequence[ColumnProfile]) -> RowShares:
+    """Return the shares of rows that count over all clients: means weighted by rows, with three digits.
+
+    Parameters
+    ----------
+    columns : sequence of ColumnProfile
+        The profiles of one column, one per client.
+
+    Returns
+    -------
+    RowShares
+        The shares; 1 without values.
+
+    Examples
+    --------
+    >>> pool_shares([ColumnProfile("continuous", 300, 0, mean_share=0.2), ColumnProfile("continuous", 100, 0)])
+    RowShares(product=1.0, mean=0.4)
+    """
+    count = sum(column.count for column in columns)
+    if not count:
+        return ALL_ROWS
+    product = math.fsum(column.count * column.product_share for column in columns) / count
+    return RowShares(round(product, 3), round(math.fsum(one.count * one.mean_share for one in columns) / count, 3))
 
 
 def _pool_quantiles(columns: Sequence[ColumnProfile]) -> tuple[float, ...]:

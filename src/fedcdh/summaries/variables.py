@@ -32,6 +32,10 @@ class Continuous:
     spread : float, optional
         Spread of the bulk of the values, usually from the quartiles. Default: `scale`. Nonlinear features resolve
         values within a few spreads of the centre.
+    product_share : float, default 1.0
+        Share of the rows that counts for correlations with other variables, where rows depend on each other.
+    mean_share : float, default 1.0
+        The same for means.
 
     Examples
     --------
@@ -44,9 +48,12 @@ class Continuous:
     scale: float = 1.0
     centre: float | None = None
     spread: float | None = None
+    product_share: float = 1.0
+    mean_share: float = 1.0
 
     def __post_init__(self) -> None:
         check_name(self.name, "the name of a variable")
+        _check_shares(self)
         numbers = (self.location, self.scale, *self.centre_and_spread)
         if not (all(abs(number) < MAX_MAGNITUDE for number in numbers) and min(numbers[1], numbers[3]) > 0):
             raise PlanError(
@@ -79,6 +86,8 @@ class Categorical:
         Name of the column.
     levels : tuple of str
         All levels of the variable, each once. Their order is part of the plan.
+    product_share, mean_share : float, default 1.0
+        As those of a continuous variable.
 
     Examples
     --------
@@ -88,9 +97,12 @@ class Categorical:
 
     name: str
     levels: tuple[str, ...]
+    product_share: float = 1.0
+    mean_share: float = 1.0
 
     def __post_init__(self) -> None:
         check_name(self.name, "the name of a variable")
+        _check_shares(self)
         object.__setattr__(self, "levels", tuple(self.levels))
         if len(self.levels) > MAX_LEVELS:
             raise PlanError(
@@ -106,6 +118,19 @@ class Categorical:
 
 
 Variable = Continuous | Categorical
+
+
+def _check_shares(variable: Variable) -> None:
+    """Raise a PlanError if a share of rows is no number above 0 and at most 1; 1 and 1.0 give one fingerprint."""
+    for name in ("product_share", "mean_share"):
+        found = getattr(variable, name)
+        if isinstance(found, bool) or not isinstance(found, (int, float)) or not 0 < found <= 1:
+            raise PlanError(
+                f"variable {variable.name!r} has the {name} {cut_repr(found)}; expected a number above 0 and at most "
+                "1; correct the plan",
+                parameter=name,
+            )
+        object.__setattr__(variable, name, float(found))
 
 
 def check_name(text: object, whose: str) -> None:

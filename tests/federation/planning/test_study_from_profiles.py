@@ -8,6 +8,7 @@ import hashlib
 import numpy as np
 import pytest
 import studies
+from time_series import unrelated
 
 from fedcdh.errors import FedCDHError, PlanError
 from fedcdh.federation.planning.declaration import Declaration
@@ -149,3 +150,24 @@ def test_labels_can_be_settled_by_declaring_levels():
 def test_accepting_names_a_variable():
     with pytest.raises(PlanError, match=r"'agee' are accepted, but .* did you mean 'age'"):
         plan_study(messages(TABLES), accept_differences=["agee"])
+
+
+def test_shares_of_rows_are_those_of_the_profiles_also_for_declared_variables():
+    tables = unrelated(6, clients=3)
+    profiles, declared = (
+        messages(tables),
+        Declaration.from_toml("""
+[variables.v0]
+mean = 0
+sd = 1
+[variables.v1]
+[variables.v2]
+[variables.v3]
+"""),
+    )
+    shares = [
+        [(one.product_share, one.mean_share) for one in plan.variables]
+        for plan in (plan_study(profiles).plan, plan_study(profiles, declaration=declared).plan)
+    ]
+    assert shares[0] == shares[1]
+    assert max(shares[0]) < (1.0, 1.0)

@@ -263,3 +263,48 @@ def test_millions_of_rows_of_which_much_is_measured_once_at_each_client(seed):
     result = discover_from(many, few.plan)
     assert {"v0", "v1"} in result.graph.skeleton
     assert result.changing & {"site0", "site1", "site2"}  # three clients: some of them follow from the others
+
+
+def counted(cohort: Cohort, product: float, mean: float) -> Cohort:
+    """Return the same sums with a plan in which a share of the rows counts."""
+    variables = tuple(replace(one, product_share=product, mean_share=mean) for one in cohort.plan.variables)
+    plan = replace(cohort.plan, variables=variables)
+    parts = [replace(one, plan=plan.fingerprint) for one in cohort.summaries]
+    return add_up(parts, plan)
+
+
+def test_rows_that_come_twice_and_count_half_are_those_rows():
+    """Twins of all rows, of which half count, give the scores of the rows without twins: numbers and labels alike."""
+    once = studies.mixed(3)
+    twice = {client: {name: np.repeat(column, 2) for name, column in table.items()} for client, table in once.items()}
+    plan = studies.plan_of(once)
+    alone = add_up([summarize(table, plan, client) for client, table in once.items()], plan)
+    twins = counted(add_up([summarize(table, plan, client) for client, table in twice.items()], plan), 0.5, 0.5)
+    families = every_family(alone.plan.names)[::7]
+    expected = FamilyScore.of(alone, Basis.of(alone))(families)
+    assert FamilyScore.of(twins, Basis.of(twins))(families) == pytest.approx(expected, rel=1e-6, abs=1e-4)
+
+
+def test_means_that_count_less_say_less_about_changes():
+    cohort = studies.cohort_of({f"c{k}": {"x": np.arange(50.0) + 8 * k, "y": np.arange(50.0) % 7} for k in range(4)})
+    gains = []
+    for mean in (1.0, 0.5, 0.1):
+        some = counted(cohort, 1.0, mean)
+        same, differing = FamilyScore.of(some, Basis.of(some))([Family("x"), Family("x", frozenset({DOMAIN}))])
+        gains.append(differing - same)
+    assert gains[0] > gains[1] > gains[2]
+
+
+def test_both_directions_of_a_line_have_the_same_score_where_few_rows_count():
+    """With a share per variable, this would fail: the arrow would point to the variable with more rows."""
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=600)
+    cohort = studies.cohort_of({"a": {"x": x, "y": x + rng.normal(size=600)}})
+    shares = {"x": 0.3, "y": 0.9}
+    variables = tuple(replace(one, product_share=shares[one.name]) for one in cohort.plan.variables)
+    plan = replace(cohort.plan, variables=variables)
+    some = add_up([replace(one, plan=plan.fingerprint) for one in cohort.summaries], plan)
+    score = FamilyScore.of(some, Basis.of(some), curved=False)
+    x_first = score([Family("x"), Family("y", frozenset({"x"}))])
+    y_first = score([Family("y"), Family("x", frozenset({"y"}))])
+    assert sum(x_first) == pytest.approx(sum(y_first), abs=1e-6)

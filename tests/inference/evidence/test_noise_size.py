@@ -78,3 +78,8 @@ def test_products_of_terms_are_those_of_the_rows(squares, seed):
     for (b, c), place in zip(squares, places, strict=True):
         terms += [stacked[place], b * stacked[place] + c * stacked[place + 1]]
     assert found == pytest.approx(np.array(terms) @ np.array(terms).T)
+
+
+def test_rows_that_count_half_gain_what_half_of_the_rows_gain():
+    whole, half = SizeFit((0.0, 0.4, 0.1), 80.0), SizeFit((0.0, 0.4, 0.1), 40.0)
+    assert whole.expected_gain(5.0, 200, 0.5) == half.expected_gain(5.0, 100)

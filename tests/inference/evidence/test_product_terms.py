@@ -36,3 +36,10 @@ def test_the_sign_of_a_sum_changes_that_of_the_weight_only(total, rows):
 
 def test_no_dependence_does_not_pay():
     assert fit_product(np.zeros(3), dict.fromkeys(PAIRS, ALONE), 1000).gain < -PRODUCT_PRICE
+
+
+def test_rows_that_count_half_gain_what_half_of_the_rows_gain():
+    regression = {("a", "b"): ProductRegression(0.0, (0.0, 0.0), 1.0)}
+    whole, half = fit_product(np.array([30.0]), regression, 200, 0.5), fit_product(np.array([15.0]), regression, 100)
+    assert whole.gain == pytest.approx(half.gain)
+    assert whole.weights == half.weights

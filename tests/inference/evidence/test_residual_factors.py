@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from residual_studies import interacting_causes, score_of, split_rows, varying_size_pair
@@ -55,3 +57,14 @@ def test_a_product_is_weighed_by_the_residuals_that_it_leaves():
     factors = {form.plain: 0.0, form.with_product: 50.0}
     assert noise_factors([form], factors) == pytest.approx([50.0 - PRODUCT_PRICE])
     assert noise_factors([form], {form.with_product: 50.0}) == [NOT_ASKED]
+
+
+def test_rows_that_come_twice_and_count_half_weigh_as_once():
+    score = score_of(split_rows(varying_size_pair(0), 2))
+    score([X_TO_Y])
+    form = score.record.families[X_TO_Y][0]
+    for query in (form.plain, form.sized):
+        answer = add_clients(score.record.answers[query])
+        twice = replace(answer, sums=2 * answer.sums, rows=2 * answer.rows)
+        assert shape_factors([twice], 0.5) == pytest.approx(shape_factors([answer]), abs=1e-6)
+        assert shape_factors([twice]) != pytest.approx(shape_factors([answer]), abs=1)

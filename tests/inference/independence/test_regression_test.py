@@ -11,12 +11,15 @@ import studies
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from query_studies import QueryStudy, assert_p_values
+from time_series import unrelated
 
+from fedcdh.inference.counted_rows import variable_shares
 from fedcdh.inference.independence.kernel_test import KernelTest
 from fedcdh.inference.independence.query_batch import JointColumns
 from fedcdh.inference.independence.regression_test import RegressionTest
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.protocols import DOMAIN, Query
+from fedcdh.summaries.row_dependence import ALL_ROWS, RowShares
 
 
 @pytest.fixture(scope="module")
@@ -108,3 +111,28 @@ def test_what_is_there_is_seen(test_of):
     test = test_of(studies.cohort_of(studies.mixed(0, sizes=(200, 200, 200))))
     seen = [("age", "score"), ("dose", "group"), ("group", "score"), (DOMAIN, "dose")]
     assert max(answer.p_value for answer in test([Query(x, y) for x, y in seen])) < 1e-4
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=10, deadline=None)
+def test_answers_about_dependent_rows_are_calibrated(seed):
+    """Series without any link: with the shares of their tables, p-values are not too small."""
+    tables = unrelated(seed, clients=4, rows=250)
+    cohort = studies.cohort_of(tables)
+    basis, names = Basis.of(cohort), cohort.plan.names
+    queries = [Query(a, b) for a, b in combinations(names, 2)] + [Query(DOMAIN, name) for name in names]
+    naive, counted = RegressionTest(basis)(queries), RegressionTest(basis, shares=variable_shares(cohort.plan))(queries)
+    assert min(answer.p_value for answer in counted) > 1e-6
+    assert min(answer.p_value for answer in counted) > min(answer.p_value for answer in naive)
+    assert [answer.rows for answer in counted] == [answer.rows for answer in naive]
+
+
+def test_shares_of_one_and_the_order_of_queries_change_nothing():
+    cohort = studies.cohort_of(studies.mixed(2))
+    basis, names = Basis.of(cohort), cohort.plan.names
+    queries = [Query(a, b) for a, b in combinations(names, 2)] + [Query(DOMAIN, name) for name in names]
+    all_rows = RegressionTest(basis, shares=dict.fromkeys(names, ALL_ROWS))
+    assert all_rows(queries) == RegressionTest(basis)(queries)
+    some = RegressionTest(basis, shares={names[0]: RowShares(0.5, 0.2), names[1]: RowShares(0.7, 0.6)})
+    turned = [answer.p_value for answer in some(queries[::-1])][::-1]
+    assert turned == pytest.approx([answer.p_value for answer in some(queries)])

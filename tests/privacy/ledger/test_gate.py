@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from ledger_studies import CLIENTS, NEEDED, PLAN, ROWS, Columns, at, count, gate_in, sent, table, told_by
+from time_series import series
 
 from fedcdh.data.sources import to_source
 from fedcdh.data.table import Table, to_table
@@ -123,3 +124,16 @@ def test_a_table_in_batches_makes_the_same_entry(tmp_path):
     assert not sent(iter(batches), gate)
     assert count(gate) == 1
     assert summarize(batches, PLAN, "north").rows == ROWS
+
+
+def test_shares_of_rows_are_counted_and_another_order_is_another_profile(tmp_path):
+    gate, rng = gate_in(tmp_path), np.random.default_rng(3)
+    rows = {"t": np.arange(ROWS), "a": series(rng, ROWS, 0.8), "b": series(rng, ROWS, 0.8)}
+    context = ReleaseContext("north", gate=gate)
+    plain = release_profile(rows, context, variables=["a", "b"], order_by="t").profile
+    assert all(len(column.shares_below_one) == 2 for column in plain.columns.values())
+    mixed = release_profile(at(rows, rng.permutation(ROWS)), context, variables=["a", "b"]).profile
+    assert not any(column.shares_below_one for column in mixed.columns.values())
+    first, second = (entry.release for entry in gate.ledger.entries())
+    assert first.numbers == second.numbers + 4
+    assert release_profile(rows, context, variables=["a", "b"], order_by="t", complete=True).profile == plain

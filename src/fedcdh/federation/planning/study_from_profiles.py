@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from fedcdh._io.strict_toml import suggest_name
 from fedcdh.data.labels import looks_like_number, strip_zero_decimals
@@ -20,7 +21,7 @@ from fedcdh.messages.study_file import Study
 from fedcdh.summaries.column_profiles import ColumnProfile
 from fedcdh.summaries.features import FeatureFamily
 from fedcdh.summaries.plan import DEFAULT_CLIP, DEFAULT_FAMILY, StudyPlan
-from fedcdh.summaries.profiles import Profile
+from fedcdh.summaries.profiles import Profile, pool_shares
 from fedcdh.summaries.variables import Categorical, Variable
 
 EMPTY_DECLARATION = Declaration()
@@ -158,7 +159,13 @@ def _resolve_variables(
     ]
     pooled = StudyPlan.from_profiles(reduced).variables if open_names else ()
     found = {variable.name: variable for variable in pooled} | {name: v for name, v in given.items() if v is not None}
-    return tuple(found[name] for name in names)
+    return tuple(_with_shares(found[name], [one.columns[name] for one in profiles.values()]) for name in names)
+
+
+def _with_shares(variable: Variable, columns: Sequence[ColumnProfile]) -> Variable:
+    """Return a variable with the shares of rows that the profiles name, also where it was declared."""
+    shares = pool_shares(columns)
+    return replace(variable, product_share=shares.product, mean_share=shares.mean)
 
 
 def _check_columns(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import log
 
 from fedcdh._runtime.array_types import Array
+from fedcdh.inference.counted_rows import common_shares
 from fedcdh.inference.evidence._gaussian_moments import StackedMoments
 from fedcdh.inference.evidence.gaussian import GaussianScore
 from fedcdh.inference.evidence.multinomial import MultinomialScore
@@ -88,8 +89,10 @@ class FamilyScore:
         """
         counted = frozenset(v.name for v in cohort.plan.variables if isinstance(v, Categorical))
         arrow = -log(max(2, len(cohort.plan.names)))
+        counts = common_shares(cohort.plan)
+        basis = basis.scaled(counts)
         moments = StackedMoments(basis, scores or {})
-        categorical = MultinomialScore.of(cohort, GaussianScore(basis, curved, noisy=False, shared=moments))
+        categorical = MultinomialScore.of(cohort, GaussianScore(basis, curved, noisy=False, shared=moments), counts)
         return cls(GaussianScore(basis, curved, shared=moments), categorical, counted, arrow)
 
     @property

@@ -42,6 +42,7 @@ from fedcdh.inference.evidence._table_completion import complete_tables
 from fedcdh.inference.evidence.gaussian import GaussianScore
 from fedcdh.protocols import Family
 from fedcdh.summaries.aggregation import Aggregate, Cohort
+from fedcdh.summaries.row_dependence import ALL_ROWS, RowShares
 from fedcdh.summaries.variables import Categorical
 
 Key: TypeAlias = tuple[str, ...]  # a node and its categorical parents
@@ -83,6 +84,8 @@ class MultinomialScore:
         The columns of each categorical variable's levels that occur.
     regression : GaussianScore
         Scores continuous parents.
+    shares : RowShares
+        Shares of the rows that count, where rows depend on each other. Default all.
 
     Examples
     --------
@@ -99,9 +102,12 @@ class MultinomialScore:
     counts: Array
     levels: dict[str, Indices]
     regression: GaussianScore
+    shares: RowShares = ALL_ROWS
 
     @classmethod
-    def of(cls, cohort: Cohort | Aggregate, regression: GaussianScore) -> MultinomialScore:
+    def of(
+        cls, cohort: Cohort | Aggregate, regression: GaussianScore, shares: RowShares = ALL_ROWS
+    ) -> MultinomialScore:
         """Make the score of a study.
 
         Parameters
@@ -110,6 +116,8 @@ class MultinomialScore:
             The summaries, or their sum.
         regression : GaussianScore
             Scores continuous parents.
+        shares : RowShares
+            Shares of the rows that count. Default all.
 
         Returns
         -------
@@ -118,10 +126,10 @@ class MultinomialScore:
         """
         categorical = [variable.name for variable in cohort.plan.variables if isinstance(variable, Categorical)]
         if not categorical:
-            return cls(np.zeros((1, 0, 0)), {}, regression)
+            return cls(np.zeros((1, 0, 0)), {}, regression, shares)
         seen, spans = cohort.total.moments.diagonal() > 0, cohort.plan.layout.spans
         levels = {name: spans[name].start + np.flatnonzero(seen[spans[name]]) for name in categorical}
-        return cls(cohort.moments, levels, regression)
+        return cls(cohort.moments, levels, regression, shares)
 
     def __call__(self, families: Sequence[Family], /) -> list[tuple[float, float]]:
         """Return (log evidence of a shared mechanism, log evidence of one that differs) for each family."""
@@ -211,7 +219,7 @@ class MultinomialScore:
             )  # a level occurs with no other level of its variable
         else:
             tables = complete_tables({(i, j): pair(i, j) for i, j in combinations(range(len(shape)), 2)})
-        return tables.reshape(*shape, len(sets), len(self.counts))
+        return _count_share(tables.reshape(*shape, len(sets), len(self.counts)), self.shares)
 
     def _gains(self, families: Sequence[Family]) -> dict[Family, _Gains]:
         """Return what all parents, and what the categorical ones among them, add to a regression without parents."""
@@ -223,6 +231,15 @@ class MultinomialScore:
             family: (known[family] - known[none][0], known[some] - known[none][0])
             for family, some, none in zip(families, categorical, alone, strict=True)
         }
+
+
+def _count_share(tables: Array, shares: RowShares) -> Array:
+    """Return tables (*levels, tables, clients) of a share of the rows; clients are as close as their means are."""
+    if shares == ALL_ROWS:
+        return tables
+    pooled, rows = tables.sum(axis=-1, keepdims=True), tables.sum(axis=tuple(range(tables.ndim - 2)), keepdims=True)
+    alike = pooled * (rows / np.maximum(rows.sum(axis=-1, keepdims=True), _TINY_COUNT))
+    return np.asarray(shares.product * (alike + shares.mean_factor * (tables - alike)))
 
 
 def _score_tables(tables: Array) -> list[_TableEvidence]:

@@ -36,7 +36,7 @@ class SizeFit(NamedTuple):
     coefficients: tuple[float, ...]
     chi_square: float
 
-    def expected_gain(self, price: float, rows: float) -> float:
+    def expected_gain(self, price: float, rows: float, share: float = 1.0) -> float:
         """Return how much the log likelihood rises by this size, less the price and that of the coefficients.
 
         The likelihood of normal noise uses half the variance of log z² times as much information as the regression. A
@@ -48,14 +48,16 @@ class SizeFit(NamedTuple):
             Log prior odds against a size that varies.
         rows : float
             Number of rows.
+        share : float, default 1.0
+            Share of the rows that counts, where rows depend on each other.
 
         Returns
         -------
         float
             A rough figure.
         """
-        cost = price + (len(self.coefficients) - 1) / 2 * np.log(rows)
-        return float(1.2 * LOG_SQUARE_VARIANCE / 4 * self.chi_square - cost)
+        cost = price + (len(self.coefficients) - 1) / 2 * np.log(share * rows)
+        return float(1.2 * LOG_SQUARE_VARIANCE / 4 * share * self.chi_square - cost)
 
 
 def fit_size(sums: Array, products: Array, rows: float) -> SizeFit:

@@ -45,7 +45,9 @@ class ProductFit(NamedTuple):
     gain: float
 
 
-def fit_product(sums: Array, regressions: Mapping[tuple[str, str], ProductRegression], rows: float) -> ProductFit:
+def fit_product(
+    sums: Array, regressions: Mapping[tuple[str, str], ProductRegression], rows: float, share: float = 1.0
+) -> ProductFit:
     """Return the product that explains most of the residuals.
 
     Parameters
@@ -56,6 +58,8 @@ def fit_product(sums: Array, regressions: Mapping[tuple[str, str], ProductRegres
         The regression of each product on its parents, in the same order.
     rows : float
         Number of rows.
+    share : float, default 1.0
+        Share of the rows that counts, where rows depend on each other.
 
     Returns
     -------
@@ -71,14 +75,16 @@ def fit_product(sums: Array, regressions: Mapping[tuple[str, str], ProductRegres
     (('a', 'b'), 0.3)
     """
     found = [
-        _fit_pair(pair, regression, float(total), rows)
+        _fit_pair(pair, regression, float(total), rows, share)
         for (pair, regression), total in zip(regressions.items(), sums, strict=True)
     ]
     return max(found, key=lambda fit: fit.gain)
 
 
-def _fit_pair(pair: tuple[str, str], regression: ProductRegression, total: float, rows: float) -> ProductFit:
+def _fit_pair(
+    pair: tuple[str, str], regression: ProductRegression, total: float, rows: float, share: float
+) -> ProductFit:
     left = rows * regression.variance
     explained = min(total**2 / left / rows, 1 - MIN_UNEXPLAINED)
-    gain = -rows / 2 * log(1 - explained) - log(rows) / 2 - PRODUCT_PRICE
+    gain = -share * rows / 2 * log(1 - explained) - log(share * rows) / 2 - PRODUCT_PRICE
     return ProductFit(pair, (total / left, regression.mean, *regression.slopes), gain)

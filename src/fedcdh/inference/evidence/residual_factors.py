@@ -57,13 +57,15 @@ def noise_factors(forms: Sequence[AskedForm], factors: Mapping[ResidualQuery, fl
     return found
 
 
-def shape_factors(answers: Sequence[ResidualSums]) -> list[float]:
+def shape_factors(answers: Sequence[ResidualSums], share: float = 1.0) -> list[float]:
     """Return the log Bayes factors of shape, size and product in these answers against normal noise of constant size.
 
     Parameters
     ----------
     answers : sequence of ResidualSums
         Answers of all clients together, about shapes.
+    share : float, default 1.0
+        Share of the rows that counts, where rows depend on each other.
 
     Returns
     -------
@@ -76,22 +78,23 @@ def shape_factors(answers: Sequence[ResidualSums]) -> list[float]:
     means = np.array([one.sums[:SHAPE_FUNCTIONS] for one in answers]) / (GRID * rows[:, None]) * shape_bounds()
     squares = np.array([1.0 if one.mean_square is None else one.mean_square for one in answers])
     gains, coarseness = np.zeros(len(answers)), np.array([one.coarseness for one in answers])
+    counted = share * rows
     for number, one in enumerate(answers):
         if one.deviation is not None:  # residuals of other weights than the best: their variance is larger
             growth = max(squares[number], _MIN_VARIANCE) * (one.deviation / one.query.deviation) ** 2
-            gains[number] = min(0.0, -one.rows / 2 * np.log(growth))
+            gains[number] = min(0.0, -counted[number] / 2 * np.log(growth))
         if one.query.size:
             log_size = one.sums[SHAPE_FUNCTIONS + 1] / (GRID * one.rows)
             constant, squares[number] = max(squares[number], _MIN_VARIANCE), _large_square(one)
             variance = max(squares[number] - means[number, 0] ** 2, _MIN_VARIANCE)
-            gains[number] -= one.rows / 2 * (np.log(variance / constant) + log_size * MAX_LOG_SIZE)
-            gains[number] -= (len(one.query.size) - 1) / 2 * np.log(one.rows)
-            gains[number] -= SIZE_CAUTION * _size_gain_error(one, variance)
+            gains[number] -= counted[number] / 2 * (np.log(variance / constant) + log_size * MAX_LOG_SIZE)
+            gains[number] -= (len(one.query.size) - 1) / 2 * np.log(counted[number])
+            gains[number] -= SIZE_CAUTION * share * _size_gain_error(one, variance)
         if one.query.product:
             constant, squares[number] = max(squares[number], _MIN_VARIANCE), _large_square(one)
             variance = max(squares[number] - means[number, 0] ** 2, _MIN_VARIANCE)
-            gains[number] -= one.rows / 2 * np.log(variance / constant) + np.log(one.rows) / 2
-    return [float(value) for value in shape_evidence(ShapeMoments(means, squares, rows, coarseness)) + gains]
+            gains[number] -= counted[number] / 2 * np.log(variance / constant) + np.log(counted[number]) / 2
+    return [float(value) for value in shape_evidence(ShapeMoments(means, squares, counted, coarseness)) + gains]
 
 
 def _size_gain_error(answer: ResidualSums, variance: float) -> float:

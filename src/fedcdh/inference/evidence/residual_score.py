@@ -18,6 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from fedcdh._runtime.array_types import Array
+from fedcdh.inference.counted_rows import common_shares
 from fedcdh.inference.evidence.family_forms import FamilyForm, FamilyForms, shorten
 from fedcdh.inference.evidence.family_score import FamilyScore
 from fedcdh.inference.evidence.noise_size import SizeFit, fit_size, term_products
@@ -212,7 +213,7 @@ class ResidualScore:
         """Compute the log Bayes factors of shape and size for answered queries, in one batch."""
         new = [query for query in dict.fromkeys(queries) if query in self._answers and query not in self._factors]
         answers = [add_clients(self._answers[query]) for query in new]
-        self._factors.update(zip(new, shape_factors(answers), strict=True))
+        self._factors.update(zip(new, shape_factors(answers, self._share), strict=True))
 
     def _asked_forms(self, family: Family) -> tuple[AskedForm, ...]:
         """Return the forms of a family that were asked about; its value if none was."""
@@ -275,14 +276,19 @@ class ResidualScore:
     def _size_gain(self, family: Family, form: FamilyForm) -> float:
         """Return the expected gain in evidence by a varying size of the noise."""
         rows = add_clients(self._answers[self._query(family, form, SIZE)]).rows
-        return self._size_fit(family, form).expected_gain(SIZE_PRICE, rows)
+        return self._size_fit(family, form).expected_gain(SIZE_PRICE, rows, self._share)
 
     def _product_fit(self, family: Family, form: FamilyForm) -> ProductFit:
         """Return the product of two parents that explains most, by the answers."""
         answer = add_clients(self._answers[self._query(family, form, PRODUCTS)])
         pairs = answer.query.pairs(self.known.plan)
         regressions = {pair: self.forms.regress_product(pair, answer.query.differs) for pair in pairs}
-        return fit_product(answer.sums / GRID * PRODUCT_BOUND, regressions, answer.rows)
+        return fit_product(answer.sums / GRID * PRODUCT_BOUND, regressions, answer.rows, self._share)
+
+    @cached_property
+    def _share(self) -> float:
+        """Return the share of the rows that counts."""
+        return common_shares(self.known.plan).product
 
     @cached_property
     def linear(self) -> FamilyScore:

@@ -6,8 +6,8 @@ time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -15,10 +15,12 @@ import numpy as np
 from fedcdh._runtime.array_types import Array, Indices
 from fedcdh._runtime.worker_pool import WorkerPool, run_serially
 from fedcdh.inference.batched_regression import group_by_shape
+from fedcdh.inference.counted_rows import query_shares
 from fedcdh.inference.independence import mechanism_tests, partial_f_tests
 from fedcdh.inference.independence.query_batch import NO_JOINT_COLUMNS, ColumnIndex, JointColumns, QueryBatch, Shape
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.protocols import Answer, Query
+from fedcdh.summaries.row_dependence import RowShares
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +35,8 @@ class RegressionTest:
         Columns that describe how conditioning variables act jointly. Default none.
     pool : WorkerPool, optional
         Answers the parts of a batch. Default: one after the other.
+    shares : mapping from str to RowShares
+        Shares of the rows that count, for variables whose rows depend on each other. Default none.
 
     Examples
     --------
@@ -48,9 +52,34 @@ class RegressionTest:
     basis: Basis
     joint: JointColumns = NO_JOINT_COLUMNS
     pool: WorkerPool | None = None
+    shares: Mapping[str, RowShares] = field(default_factory=dict)
 
     def __call__(self, queries: Sequence[Query], /) -> list[Answer]:
         """Answer the queries, in their order."""
+        if not self.shares:
+            return self._answer(queries)
+        counted = [query_shares(query, self.shares) for query in queries]
+        found: dict[int, Answer] = {}
+        for shares in dict.fromkeys(counted):
+            places = [place for place, one in enumerate(counted) if one == shares]
+            answers = self._with_shares(shares)._answer([queries[place] for place in places])
+            found.update(zip(places, answers, strict=True))
+        rows = int(self.basis.rows.sum())
+        return [replace(found[place], rows=rows) for place in range(len(queries))]
+
+    def _with_shares(self, shares: RowShares) -> RegressionTest:
+        """Return the test in which this share of the rows counts."""
+        if shares not in self._scaled:
+            self._scaled[shares] = RegressionTest(self.basis.scaled(shares), self.joint, self.pool)
+        return self._scaled[shares]
+
+    @cached_property
+    def _scaled(self) -> dict[RowShares, RegressionTest]:
+        """Return the cache of `_with_shares`."""
+        return {}
+
+    def _answer(self, queries: Sequence[Query]) -> list[Answer]:
+        """Answer queries in which all rows count."""
         batch, rows = QueryBatch.of(queries, self.basis.spans), int(self.basis.rows.sum())
         places, parts = zip(*self._parts(batch), strict=True) if len(batch) else ((), ())
         statistics, p_values = np.zeros(len(batch)), np.ones(len(batch))

@@ -32,6 +32,7 @@ from fedcdh.privacy.ledger.ledger_file import ReleaseLedger, find_active_entries
 from fedcdh.privacy.ledger.record import CELLS_KEY, DESCRIPTIONS_KEY, MASKED_KEY, LedgerEntry, Release
 from fedcdh.privacy.ledger.row_sketches import RowSketcher, sketch_values
 from fedcdh.privacy.ledger.unattended import check_same_content, check_unattended
+from fedcdh.summaries.column_profiles import ColumnProfile
 from fedcdh.summaries.dp_parameters import DPParameters
 from fedcdh.summaries.joint import JointSummary, RoundBudget
 from fedcdh.summaries.joint.round_budget import FurtherRequest
@@ -144,14 +145,16 @@ class ReleaseGate:
         source = to_source(rows, f"client {profile.client!r}", only=list(kinds))
         sketches = sketch_values(source, kinds, self.ledger.secret())
         continuous = [column for column in profile.columns.values() if column.kind == "continuous"]
-        described = [(local_names.get(name, name), asdict(profile.columns[name])) for name in sorted(profile.columns)]
+        columns = sorted(profile.columns.items())
+        described = [(local_names.get(name, name), _describe(column)) for name, column in columns]
         release = Release(
             "profile",
             profile.client,
             "",
             hash_document(described),
             profile.rows,
-            sum(2 + len(column.quantiles) for column in continuous),
+            sum(2 + len(column.quantiles) for column in continuous)
+            + sum(len(column.shares_below_one) for column in profile.columns.values()),
             released_columns(
                 sketches, local_names, {}, {name for name, kind in kinds.items() if kind == "categorical"}
             ),
@@ -464,3 +467,9 @@ def _check_unchanged_budget(plan: StudyPlan, before: RoundBudget, earlier: Seque
             "The ledger has a new answer by this plan. Expected none since this one was begun: two requests were "
             "answered at the same time. Run this again"
         )
+
+
+def _describe(column: ColumnProfile) -> dict[str, Any]:
+    """Return the fields of a column's profile; shares of rows only where rows depend on each other."""
+    plain = {name: value for name, value in asdict(column).items() if name not in ("product_share", "mean_share")}
+    return plain | column.shares_below_one
