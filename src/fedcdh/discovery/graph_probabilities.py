@@ -6,7 +6,7 @@ returns the posterior over DAGs. `draw_likely_graph` draws what exceeds a stated
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -19,8 +19,12 @@ from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph, sort_pair
 from fedcdh.inference.evidence.family_score import LOG_PRIOR_CHANGE, FamilyScore
 from fedcdh.inference.evidence.residual_score import ResidualScore
 from fedcdh.inference.evidence.tempered_scores import (
+    CAUTIOUS_POWERS,
+    MAX_COARSE_SHARE,
+    MIN_DIRECTING_CLIENTS,
     RESIDUAL_POWERS,
     SUMMARY_POWERS,
+    Power,
     ScoredFamilies,
     complete_scores,
     parameter_costs,
@@ -98,11 +102,15 @@ def compute_posterior(
     """
     families = _list_families(graphs, knowledge, max_parents)
     scored = _score_families(families, score, residual)
-    undirected, doubtful = _find_doubts(graphs.best, residual)
+    undirected, doubtful = _find_doubts(graphs.best, score, residual)
     gains = undirected_gains(scored, sorted(graphs.best.arrows))
-    of_numbers = len(score.level_counts) < len(graphs.best.nodes) - (DOMAIN in graphs.best.nodes)
-    powers = SUMMARY_POWERS if residual is None and of_numbers else RESIDUAL_POWERS
-    parts = [(part.share, FamilyTable.of(families, scored.weigh(part, gains, undirected, doubtful))) for part in powers]
+    parents = {node: graphs.best.parents(node) for node in graphs.best.nodes if node != DOMAIN}
+    parts = []
+    for part in _choose_powers(parents.keys(), undirected, score, residual):
+        weights = scored.weigh(part, gains, undirected, doubtful)
+        if part.directed != "all" or score.clients < MIN_DIRECTING_CLIENTS:
+            weights = scored.neutralize_changes(weights, parents)
+        parts.append((part.share, FamilyTable.of(families, weights)))
     return GraphPosterior.of(graphs.best.nodes, parts, [graphs.best, *graphs.others[:1]], seed=seed)
 
 
@@ -124,8 +132,25 @@ def _score_families(families: tuple[Family, ...], score: FamilyScore, residual: 
     )
 
 
-def _find_doubts(best: PartialGraph, residual: ResidualScore | None) -> tuple[frozenset[str], frozenset[str]]:
-    """Return variables whose noise and curvature never direct, and those whose do so in part; with their neighbours."""
+def _choose_powers(
+    variables: Collection[str], undirected: frozenset[str], score: FamilyScore, residual: ResidualScore | None
+) -> tuple[Power, ...]:
+    """Return how much of the evidence counts."""
+    of_numbers = len(score.level_counts) < len(variables)
+    if residual is None:
+        return SUMMARY_POWERS if of_numbers else RESIDUAL_POWERS
+    return CAUTIOUS_POWERS if len(undirected) > MAX_COARSE_SHARE * len(variables) else RESIDUAL_POWERS
+
+
+def _find_doubts(
+    best: PartialGraph, score: FamilyScore, residual: ResidualScore | None
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Return variables whose noise and curvature never direct, and those whose do so in part; with their neighbours.
+
+    The first are numbers of which many rows share one value, and labels among numbers: no density compares them. The
+    second are neighbours of such numbers, and numbers that are explained better by normal scores than by values: their
+    mechanism is not additive.
+    """
     if residual is None:
         return frozenset(), frozenset()
     tied = residual.without_density
@@ -134,7 +159,7 @@ def _find_doubts(best: PartialGraph, residual: ResidualScore | None) -> tuple[fr
         for node in best.nodes
         if node != DOMAIN and residual.prefers_normal_score(Family(node, best.parents(node)))
     )
-    return _with_neighbours(best, tied), _with_neighbours(best, scored)
+    return tied | score.level_counts.keys(), _with_neighbours(best, tied | scored)
 
 
 def _with_neighbours(graph: PartialGraph, nodes: frozenset[str]) -> frozenset[str]:

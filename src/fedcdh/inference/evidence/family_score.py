@@ -101,6 +101,11 @@ class FamilyScore:
         return self.continuous.basis.total_rows
 
     @property
+    def clients(self) -> int:
+        """Return the number of clients that are known apart."""
+        return len(self.continuous.basis.rows)
+
+    @property
     def level_counts(self) -> dict[str, int]:
         """Return the number of levels of every categorical variable."""
         return {name: len(columns) for name, columns in self.categorical.levels.items()}

@@ -1,13 +1,16 @@
 """Log weights of families for a posterior over graphs that allows for a model that is not quite true.
 
 The evidence counts every row as new and the model as true. On data that follow no model exactly, it is right far less
-often than it says. Three remedies are combined:
+often than it says. Four remedies are combined:
 
 - **Powers.** Only a share of the evidence counts (a power posterior), while the cost of parameters stays whole:
   otherwise edges that are not there would become likely. The posterior is a mean over several powers.
 - **Undirected gains.** Noise and curvature say much about directions, and are wrong together where the model fails. In
   a part of the mean they count for the presence of an edge only: an edge gains as much in either direction, and the
   linear evidence decides.
+- **Undirected changes.** With few clients, which mechanisms differ says little about directions. In the same part of
+  the mean, and in all of it with few clients, every family allows for differences, and a change costs or gains as much
+  as with the parents of the best graph.
 - **Doubt.** Where a variable shows that the model does not hold for it, it and its neighbours have undirected gains in
   a larger part of the mean, or in all of it.
 
@@ -32,6 +35,8 @@ from fedcdh._runtime.array_types import Array
 from fedcdh.graphs.partial_graph import Pair
 from fedcdh.protocols import DOMAIN, Family
 
+MIN_DIRECTING_CLIENTS = 5
+"""With fewer clients, changes direct nothing."""
 CHANGE_COST = 3.0
 """Log cost of a mechanism that differs between clients, besides its prior, where evidence counts in part."""
 
@@ -71,6 +76,16 @@ SUMMARY_POWERS = (
     Power(0.45, 1 / 8, "none"),
 )
 """Powers where only summaries are known: Gaussian noise is assumed, and curvature directs little."""
+
+
+CAUTIOUS_POWERS = (
+    Power(0.3, 1 / 4, "clear", 0.5),
+    Power(0.7, 1 / 12, "none", 0.3),
+)
+"""Powers where many variables have few values, or are labels among numbers. They hold for all variables: powers of
+their own would turn arrows towards variables whose evidence counts more."""
+MAX_COARSE_SHARE = 0.3
+"""Share of variables with few values, or of labels among numbers, above which `CAUTIOUS_POWERS` hold."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,13 +143,46 @@ class ScoredFamilies:
         array
             Log weights.
         """
-        base = self.prior + (1 - part.power) * part.cost * self.cost
-        directed = base + part.power * (self.full - self.prior)
-        neutral = base + part.power * (self.linear - self.prior + self._sum_gains(gains))
+        neutral = self._temper(self.linear - self.prior + self._sum_gains(gains), part)
         if part.directed == "none":
-            return np.asarray(neutral)
+            return neutral
         left_out = undirected | doubtful if part.directed == "clear" else undirected
+        directed = self._temper(self.full - self.prior, part)
         return np.where([family.node in left_out for family in self.families], neutral, directed)
+
+    def neutralize_changes(self, weights: Array, parents: Mapping[str, frozenset[str]]) -> Array:
+        """Return log weights in which a change gains or costs as much with any parents of a node.
+
+        Parameters
+        ----------
+        weights : array
+            Log weights.
+        parents : mapping from str to frozenset of str
+            The parents of every variable in the best graph; the domain may be among them.
+
+        Returns
+        -------
+        array
+            Log weights. All families of a node allow for differences between clients; those without the domain have
+            the weight of that with it, less the gain by a change with the parents of the best graph.
+        """
+        known = dict(zip(self.families, weights.tolist(), strict=True))
+        gains = {}
+        for node, several in parents.items():
+            same, differs = Family(node, several - {DOMAIN}), Family(node, several | {DOMAIN})
+            if same in known and differs in known:
+                gains[node] = known[differs] - known[same]
+        return np.array(
+            [
+                known[Family(one.node, one.parents | {DOMAIN})] - gains[one.node]
+                if DOMAIN not in one.parents and one.node in gains and Family(one.node, one.parents | {DOMAIN}) in known
+                else known[one]
+                for one in self.families
+            ]
+        )
+
+    def _temper(self, evidence: Array, part: Power) -> Array:
+        return np.asarray(self.prior + (1 - part.power) * part.cost * self.cost + part.power * evidence)
 
     def _sum_gains(self, gains: Mapping[Pair, float]) -> Array:
         return np.array(
