@@ -107,11 +107,23 @@ def compute_posterior(
     parents = {node: graphs.best.parents(node) for node in graphs.best.nodes if node != DOMAIN}
     parts = []
     for part in _choose_powers(parents.keys(), undirected, score, residual):
+        if part.directed == "pairs":
+            parts.append((part.share, FamilyTable.of(families, scored.weigh_pairs(part, _edge_factors(graphs)))))
+            continue
         weights = scored.weigh(part, gains, undirected, doubtful)
         if part.directed != "all" or score.clients < MIN_DIRECTING_CLIENTS:
             weights = scored.neutralize_changes(weights, parents)
         parts.append((part.share, FamilyTable.of(families, weights)))
     return GraphPosterior.of(graphs.best.nodes, parts, [graphs.best, *graphs.others[:1]], seed=seed)
+
+
+def _edge_factors(graphs: BestGraphs) -> dict[Pair, float]:
+    """Return the log Bayes factor of every edge against no edge, whatever the best graph has."""
+    return {
+        pair: support.presence if graphs.best.is_adjacent(*pair) else -support.presence
+        for pair, support in graphs.supports.items()
+        if np.isfinite(support.presence)
+    }
 
 
 def _score_families(families: tuple[Family, ...], score: FamilyScore, residual: ResidualScore | None) -> ScoredFamilies:

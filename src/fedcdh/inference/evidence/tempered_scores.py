@@ -50,8 +50,9 @@ class Power(NamedTuple):
         Its share of the mean.
     power : float
         The share of the evidence that counts.
-    directed : {"all", "clear", "none"}
+    directed : {"all", "clear", "none", "pairs"}
         The variables whose noise and curvature direct: all but those with no density, those without doubts, or none.
+        With "pairs", nothing directs: every pair counts for itself.
     cost : float
         The share of the cost of parameters that replaces evidence that does not count.
     """
@@ -79,8 +80,8 @@ SUMMARY_POWERS = (
 
 
 CAUTIOUS_POWERS = (
-    Power(0.3, 1 / 4, "clear", 0.5),
-    Power(0.7, 1 / 12, "none", 0.3),
+    Power(0.4, 1 / 4, "clear", 0.5),
+    Power(0.6, 1 / 4, "pairs", 0.5),
 )
 """Powers where many variables have few values, or are labels among numbers. They hold for all variables: powers of
 their own would turn arrows towards variables whose evidence counts more."""
@@ -149,6 +150,29 @@ class ScoredFamilies:
         left_out = undirected | doubtful if part.directed == "clear" else undirected
         directed = self._temper(self.full - self.prior, part)
         return np.where([family.node in left_out for family in self.families], neutral, directed)
+
+    def weigh_pairs(self, part: Power, factors: Mapping[Pair, float]) -> Array:
+        """Return log weights by which every edge is as likely as its own Bayes factor makes it, in either direction.
+
+        Parameters
+        ----------
+        part : Power
+            The part of the mean.
+        factors : mapping from pair to float
+            Log Bayes factors of edges against no edge, with the prior; pairs that are not named are never adjacent.
+
+        Returns
+        -------
+        array
+            Log weights.
+        """
+        beyond = np.array(
+            [
+                sum(factors.get(frozenset((family.node, one)), -np.inf) for one in family.parents)
+                for family in self.families
+            ]
+        )
+        return self._temper(beyond - self.prior, part)
 
     def neutralize_changes(self, weights: Array, parents: Mapping[str, frozenset[str]]) -> Array:
         """Return log weights in which a change gains or costs as much with any parents of a node.
