@@ -105,13 +105,10 @@ def compute_posterior(
     undirected, doubtful = _find_doubts(graphs.best, score, residual)
     gains = undirected_gains(scored, sorted(graphs.best.arrows))
     parents = {node: graphs.best.parents(node) for node in graphs.best.nodes if node != DOMAIN}
-    parts = []
+    parts, factors = [], _edge_factors(graphs)
     for part in _choose_powers(parents.keys(), undirected, score, residual):
-        if part.directed == "pairs":
-            parts.append((part.share, FamilyTable.of(families, scored.weigh_pairs(part, _edge_factors(graphs)))))
-            continue
-        weights = scored.weigh(part, gains, undirected, doubtful)
-        if part.directed != "all" or score.clients < MIN_DIRECTING_CLIENTS:
+        weights = scored.weigh(part, gains, factors, undirected, doubtful)
+        if score.clients < MIN_DIRECTING_CLIENTS:
             weights = scored.neutralize_changes(weights, parents)
         parts.append((part.share, FamilyTable.of(families, weights)))
     return GraphPosterior.of(graphs.best.nodes, parts, [graphs.best, *graphs.others[:1]], seed=seed)

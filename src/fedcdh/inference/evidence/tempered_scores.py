@@ -8,11 +8,10 @@ often than it says. Four remedies are combined:
 - **Undirected gains.** Noise and curvature say much about directions, and are wrong together where the model fails. In
   a part of the mean they count for the presence of an edge only: an edge gains as much in either direction, and the
   linear evidence decides.
-- **Undirected changes.** With few clients, which mechanisms differ says little about directions. In the same part of
-  the mean, and in all of it with few clients, every family allows for differences, and a change costs or gains as much
-  as with the parents of the best graph.
+- **Undirected changes.** With few clients, which mechanisms differ says little about directions. Every family then
+  allows for differences, and a change costs or gains as much as with the parents of the best graph.
 - **Doubt.** Where a variable shows that the model does not hold for it, it and its neighbours have undirected gains in
-  a larger part of the mean, or in all of it.
+  a larger part of the mean. Where many variables have few values, less of the evidence counts for all directions.
 
 Powers and shares were chosen on seeds 100 to 105 of the grid of noise shapes and its special cases
 (`benchmarks.bench_probabilities` prints how well they do on others).
@@ -50,17 +49,19 @@ class Power(NamedTuple):
         Its share of the mean.
     power : float
         The share of the evidence that counts.
-    directed : {"all", "clear", "none", "pairs"}
+    directed : {"all", "clear", "none"}
         The variables whose noise and curvature direct: all but those with no density, those without doubts, or none.
-        With "pairs", nothing directs: every pair counts for itself.
     cost : float
         The share of the cost of parameters that replaces evidence that does not count.
+    direction : float, optional
+        The share of the evidence that counts for directions, where that is less than for the presence of edges.
     """
 
     share: float
     power: float
     directed: str
     cost: float = 1.0
+    direction: float | None = None
 
 
 RESIDUAL_POWERS = (
@@ -80,8 +81,8 @@ SUMMARY_POWERS = (
 
 
 CAUTIOUS_POWERS = (
-    Power(0.4, 1 / 4, "clear", 0.5),
-    Power(0.6, 1 / 4, "pairs", 0.5),
+    Power(0.7, 1 / 4, "clear", 0.5, direction=1 / 8),
+    Power(0.3, 1 / 4, "none", 0.5, direction=0.0),
 )
 """Powers where many variables have few values, or are labels among numbers. They hold for all variables: powers of
 their own would turn arrows towards variables whose evidence counts more."""
@@ -109,7 +110,7 @@ class ScoredFamilies:
     Examples
     --------
     >>> one = np.zeros(1)
-    >>> ScoredFamilies((Family("x"),), one, one, one, one).weigh(Power(1.0, 0.5, "all"), {}).tolist()
+    >>> ScoredFamilies((Family("x"),), one, one, one, one).weigh(Power(1.0, 0.5, "all"), {}, {}).tolist()
     [0.0]
     """
 
@@ -123,6 +124,7 @@ class ScoredFamilies:
         self,
         part: Power,
         gains: Mapping[Pair, float],
+        factors: Mapping[Pair, float],
         undirected: frozenset[str] = frozenset(),
         doubtful: frozenset[str] = frozenset(),
     ) -> Array:
@@ -134,6 +136,8 @@ class ScoredFamilies:
             The part.
         gains : mapping from pair to float
             What noise and curvature add to the presence of edges, see `undirected_gains`.
+        factors : mapping from pair to float
+            Log Bayes factors of edges against no edge, with the prior, for parts in which directions count less.
         undirected : frozenset of str
             Variables whose noise and curvature never direct.
         doubtful : frozenset of str
@@ -144,35 +148,23 @@ class ScoredFamilies:
         array
             Log weights.
         """
-        neutral = self._temper(self.linear - self.prior + self._sum_gains(gains), part)
+        evidence = self._count_evidence(part, gains, undirected, doubtful)
+        base = self.prior + (1 - part.power) * part.cost * self.cost
+        if part.direction is None:
+            return np.asarray(base + part.power * evidence)
+        presence = self._sum_over_pairs(factors) - self.prior
+        presence = np.where(np.isfinite(presence), presence, evidence)
+        return np.asarray(base + part.power * presence + part.direction * (evidence - presence))
+
+    def _count_evidence(
+        self, part: Power, gains: Mapping[Pair, float], undirected: frozenset[str], doubtful: frozenset[str]
+    ) -> Array:
+        """Return the evidence of each family, without its prior; some or all nodes have undirected gains."""
+        neutral = self.linear - self.prior + self._sum_over_pairs(gains, 0.0)
         if part.directed == "none":
-            return neutral
+            return np.asarray(neutral)
         left_out = undirected | doubtful if part.directed == "clear" else undirected
-        directed = self._temper(self.full - self.prior, part)
-        return np.where([family.node in left_out for family in self.families], neutral, directed)
-
-    def weigh_pairs(self, part: Power, factors: Mapping[Pair, float]) -> Array:
-        """Return log weights by which every edge is as likely as its own Bayes factor makes it, in either direction.
-
-        Parameters
-        ----------
-        part : Power
-            The part of the mean.
-        factors : mapping from pair to float
-            Log Bayes factors of edges against no edge, with the prior; pairs that are not named are never adjacent.
-
-        Returns
-        -------
-        array
-            Log weights.
-        """
-        beyond = np.array(
-            [
-                sum(factors.get(frozenset((family.node, one)), -np.inf) for one in family.parents)
-                for family in self.families
-            ]
-        )
-        return self._temper(beyond - self.prior, part)
+        return np.where([family.node in left_out for family in self.families], neutral, self.full - self.prior)
 
     def neutralize_changes(self, weights: Array, parents: Mapping[str, frozenset[str]]) -> Array:
         """Return log weights in which a change gains or costs as much with any parents of a node.
@@ -205,12 +197,13 @@ class ScoredFamilies:
             ]
         )
 
-    def _temper(self, evidence: Array, part: Power) -> Array:
-        return np.asarray(self.prior + (1 - part.power) * part.cost * self.cost + part.power * evidence)
-
-    def _sum_gains(self, gains: Mapping[Pair, float]) -> Array:
+    def _sum_over_pairs(self, values: Mapping[Pair, float], otherwise: float = np.nan) -> Array:
+        """Return for each family the sum over the pairs of its node and a parent."""
         return np.array(
-            [sum(gains.get(frozenset((family.node, one)), 0.0) for one in family.parents) for family in self.families]
+            [
+                sum(values.get(frozenset((family.node, one)), otherwise) for one in family.parents)
+                for family in self.families
+            ]
         )
 
 
