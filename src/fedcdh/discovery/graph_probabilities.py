@@ -31,7 +31,7 @@ from fedcdh.inference.evidence.tempered_scores import (
     undirected_gains,
 )
 from fedcdh.protocols import DOMAIN, Family
-from fedcdh.search.edge_support import EdgeSupport, orient_like
+from fedcdh.search.edge_support import EdgeSupport
 from fedcdh.search.orientation import Orientation, Reason
 from fedcdh.search.parent_sets import ParentSpace, iterate_members
 from fedcdh.search.posterior.exact_posterior import MAX_EXACT_VARIABLES
@@ -255,9 +255,7 @@ def draw_likely_graph(
 
 
 def direct_lines(graph: PartialGraph, guide: PartialGraph, knowledge: Knowledge) -> PartialGraph:
-    """Return a DAG with the edges of a graph: its arrows, and its lines as in a guide.
-
-    No collider is added if that can be avoided, and no cycle.
+    """Return a DAG with the edges of a graph: its arrows, and its lines as in a guide as far as cycles allow.
 
     Parameters
     ----------
@@ -273,9 +271,6 @@ def direct_lines(graph: PartialGraph, guide: PartialGraph, knowledge: Knowledge)
     PartialGraph
         A graph with arrows only, but for lines that knowledge does not let direct.
     """
-    closed = orient_like(graph, guide, knowledge)
-    if closed.is_dag() and graph.arrows <= closed.arrows:
-        return closed
     for line in sorted(graph.lines, key=sort_pair):
         one, other = sort_pair(line)
         both = ((other, one), (one, other)) if (other, one) in guide.arrows else ((one, other), (other, one))

@@ -18,7 +18,8 @@ def measure_strengths(dag: PartialGraph, basis: Basis, arrows: Iterable[Arrow] |
     """Return the share of the variance left by the other causes that each arrow of a DAG explains.
 
     Effects may be nonlinear, as far as the summaries show. Where the mechanism of the effect differs between clients,
-    only variation within clients counts. The share is corrected for the number of columns, as an adjusted R² is.
+    each client has effects of its own, and only variation within clients counts. The share is corrected for the number
+    of columns, as an adjusted R² is.
 
     Parameters
     ----------
@@ -49,22 +50,22 @@ def measure_strengths(dag: PartialGraph, basis: Basis, arrows: Iterable[Arrow] |
 def _measure(dag: PartialGraph, basis: Basis, tail: str, head: str) -> float:
     others = sorted(dag.parents(head) - {DOMAIN, tail})
     differs = DOMAIN in dag.nodes and head in dag.children(DOMAIN)
-    scatter, clients = (basis.within, len(basis.rows)) if differs else (basis.total, 1)
     before = [column for name in others for column in basis.predictors[name]]
     more = [*before, *basis.predictors[tail]]
-    without, with_tail = (
-        _residual(scatter, basis.targets[head].tolist(), columns, basis.total_rows) for columns in (before, more)
-    )
-    freedom = max(basis.total_rows - clients - len(more), 1.0)
-    explained = 1 - with_tail / max(without, np.finfo(float).tiny)
-    return float(np.clip(1 - (1 - explained) * (basis.total_rows - clients - len(before)) / freedom, 0.0, 1.0))
+    scatters, clients = (basis.scatter, len(basis.rows)) if differs else (basis.total[None], 1)
+    rows = basis.rows if differs and basis.has_client_scatter else np.array([basis.total_rows])
+    targets = basis.targets[head].tolist()
+    without, with_tail = (_residual(scatters, targets, columns, rows) for columns in (before, more))
+    free = [basis.total_rows - clients - len(rows) * len(columns) for columns in (before, more)]
+    left = with_tail / max(without, np.finfo(float).tiny)
+    return float(np.clip(1 - left * max(free[0], 1.0) / max(free[1], 1.0), 0.0, 1.0))
 
 
-def _residual(scatter: Array, targets: list[int], columns: list[int], rows: float) -> float:
-    """Return the sum of squares of the targets that these columns leave."""
-    left = float(scatter[targets, targets].sum())
-    if not columns:
-        return left
-    inner, cross = scatter[np.ix_(columns, columns)], scatter[np.ix_(columns, targets)]
-    inner = inner + _RIDGE * rows * np.eye(len(columns))
-    return max(left - float((cross * np.linalg.solve(inner, cross)).sum()), 0.0)
+def _residual(scatters: Array, targets: list[int], columns: list[int], rows: Array) -> float:
+    """Return the sum of squares of the targets that regressions on these columns leave, one for each scatter matrix."""
+    left = scatters[:, targets, targets].sum(axis=1)
+    if columns:
+        inner = scatters[:, np.array(columns)[:, None], columns] + _RIDGE * rows[:, None, None] * np.eye(len(columns))
+        cross = scatters[:, np.array(columns)[:, None], targets]
+        left = left - (cross * np.linalg.solve(inner, cross)).sum(axis=(1, 2))
+    return float(np.maximum(left, 0.0).sum())
