@@ -18,9 +18,9 @@ DEFAULT_MIN_PROBABILITY = 0.5
 """Probability from which "evidence" draws an edge or a change: more likely than not."""
 DEFAULT_MIN_ARROW_PROBABILITY = 0.8
 """Probability from which an edge is drawn as an arrow; other edges are lines (`benchmarks.bench_probabilities`)."""
-DEFAULT_MIN_EFFECT = 0.005
-"""Share of variance from which "evidence" draws an edge: with very many rows, every misfit of the model looks like an
-effect of this size (`benchmarks.bench_probabilities`)."""
+DEFAULT_MIN_EFFECT = 0.02
+"""Share of variance from which "evidence" draws an edge: Cohen's small effect. With very many rows, every misfit of the
+model looks like a cause that explains less (on fMRI simulations nearly all false edges do)."""
 
 ROUNDS = ("one", "residuals", "adaptive")
 """One message; further messages about residuals; or also about joint features of conditioning sets."""
@@ -170,7 +170,7 @@ class Settings:
         if not isinstance(self.min_effect, (int, float)) or not 0 <= self.min_effect < 1:
             raise SettingsError(
                 f"min_effect is {self.min_effect!r}; expected a share of variance of at least 0 and below 1, such as "
-                "0.005",
+                "0.02",
                 parameter="min_effect",
             )
         if not isinstance(self.workers, int) or (self.workers < 1 and self.workers != -1):
