@@ -16,12 +16,14 @@ from fedcdh._io.text import abbreviate_list
 from fedcdh.graphs.admissible_arrows import find_obstacles
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph, sort_pair
+from fedcdh.inference.counted_rows import common_shares
 from fedcdh.inference.evidence.family_score import LOG_PRIOR_CHANGE, FamilyScore
 from fedcdh.inference.evidence.residual_score import ResidualScore
 from fedcdh.inference.evidence.tempered_scores import (
     CAUTIOUS_POWERS,
     MAX_COARSE_SHARE,
     MIN_DIRECTING_CLIENTS,
+    MIN_INDEPENDENT_SHARE,
     RESIDUAL_POWERS,
     SUMMARY_POWERS,
     Power,
@@ -148,7 +150,9 @@ def _choose_powers(
     of_numbers = len(score.level_counts) < len(variables)
     if residual is None:
         return SUMMARY_POWERS if of_numbers else RESIDUAL_POWERS
-    return CAUTIOUS_POWERS if len(undirected) > MAX_COARSE_SHARE * len(variables) else RESIDUAL_POWERS
+    independent = common_shares(residual.known.plan).product
+    coarse = len(undirected) > MAX_COARSE_SHARE * len(variables)
+    return CAUTIOUS_POWERS if coarse or independent < MIN_INDEPENDENT_SHARE else RESIDUAL_POWERS
 
 
 def _find_doubts(

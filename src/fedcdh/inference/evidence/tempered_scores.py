@@ -81,11 +81,13 @@ SUMMARY_POWERS = (
 
 
 CAUTIOUS_POWERS = (
-    Power(0.7, 1 / 4, "clear", 0.5, direction=1 / 8),
-    Power(0.3, 1 / 4, "none", 0.5, direction=0.0),
+    Power(0.65, 1 / 4, "clear", 0.5, direction=1 / 12),
+    Power(0.35, 1 / 4, "none", 0.5, direction=0.0),
 )
-"""Powers where many variables have few values, or are labels among numbers. They hold for all variables: powers of
-their own would turn arrows towards variables whose evidence counts more."""
+"""Powers where many variables have few values or are labels among numbers, and where rows depend on each other. They
+hold for all variables: powers of their own would turn arrows towards variables whose evidence counts more."""
+MIN_INDEPENDENT_SHARE = 0.9
+"""Share of rows that count for links below which `CAUTIOUS_POWERS` hold."""
 MAX_COARSE_SHARE = 0.3
 """Share of variables with few values, or of labels among numbers, above which `CAUTIOUS_POWERS` hold."""
 

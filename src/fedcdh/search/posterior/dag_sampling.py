@@ -6,8 +6,8 @@ distribution, and so leave the posterior unchanged; there is no bias towards DAG
 
 The distributions of which a posterior is the mean are sampled side by side, one chain for each, and chains exchange
 their DAGs (parallel tempering): where less of the evidence counts, a chain moves more easily, and finds DAGs for the
-others. Groups of chains start from different DAGs. How far their probabilities are apart shows whether they have
-converged.
+others. Groups of chains start from different DAGs. A group that stays at DAGs of far lower weight is stuck, and counts
+less. How far the probabilities of the others are apart shows whether they have converged.
 
 References
 ----------
@@ -28,6 +28,8 @@ from fedcdh.protocols import DOMAIN
 from fedcdh.search.posterior.exact_posterior import ArrowProbabilities
 from fedcdh.search.posterior.family_table import FamilyTable
 
+MIN_TRUST = 0.1
+"""A group of chains that counts less than this is stuck, and says nothing about convergence."""
 BURN_IN_SHARE = 0.2
 """Share of the sweeps at the start of a chain that do not count."""
 
@@ -103,6 +105,11 @@ class DagChain:
         if np.log(1 - self._random.random()) < gain:
             self._chosen, other._chosen = other._chosen, self._chosen
             self._children, other._children = other._children, self._children
+
+    @property
+    def log_weight(self) -> float:
+        """Return the log weight of the present DAG."""
+        return self._log_weight(self._chosen)
 
     def _log_weight(self, chosen: Sequence[int]) -> float:
         return float(sum(weights[row] for weights, row in zip(self._weights, chosen, strict=True)))
@@ -210,17 +217,18 @@ def estimate_arrows(
     Returns
     -------
     probabilities : list of ArrowProbabilities
-        For each table the mean over the groups.
+        For each table the mean over the groups, weighted by the weights of their DAGs.
     largest_difference : float
-        The largest difference between the probabilities of an arrow in two groups; 0 for a single group.
+        The largest difference between the probability of an arrow in one group and the mean; 0 for a single group.
     """
     together, skipped = [tuple(pair) for pair in pairs], int(BURN_IN_SHARE * sweeps)
-    means = np.array(
-        [_run_group(tables, start, together, sweeps, skipped, [seed, n]) for n, start in enumerate(starts)]
-    )
-    found = means.mean(axis=0)
-    apart = float(np.ptp(means.mean(axis=1), axis=0).max(initial=0.0))
-    return [ArrowProbabilities(one[:, :-1].T.copy(), one[:, -1].copy()) for one in found], apart
+    groups = [_run_group(tables, start, together, sweeps, skipped, [seed, n]) for n, start in enumerate(starts)]
+    means, levels = (np.array(several) for several in zip(*groups, strict=True))
+    trust = np.exp(levels - levels.max(axis=0))
+    trust /= trust.sum(axis=0)
+    found = (trust[..., None, None] * means).sum(axis=0)
+    apart = np.where(trust[..., None, None] > MIN_TRUST, np.abs(means - found), 0.0).max(initial=0.0)
+    return [ArrowProbabilities(one[:, :-1].T.copy(), one[:, -1].copy()) for one in found], float(apart)
 
 
 def _run_group(
@@ -230,17 +238,19 @@ def _run_group(
     sweeps: int,
     skipped: int,
     seed: Sequence[int],
-) -> Array:
-    """Return the mean probability of every parent in each chain of a group: (tables, variables, nodes)."""
+) -> tuple[Array, Array]:
+    """Return the mean probability of every parent in each chain, and the mean log weight of its DAGs."""
     chains = [DagChain(table, start, [*seed, number], pairs) for number, table in enumerate(tables)]
     total = np.zeros((len(tables), len(tables[0].variables), len(tables[0].places)))
+    level = np.zeros(len(tables))
     for sweep in range(sweeps):
         found = np.stack([chain.sweep() for chain in chains])
         if sweep >= skipped:
             total += found
+            level += [chain.log_weight for chain in chains]
         for one, other in pairwise(chains):
             one.exchange(other)
-    return total / (sweeps - skipped)
+    return total / (sweeps - skipped), level / (sweeps - skipped)
 
 
 def _to_bits(table: FamilyTable, name: str) -> list[int]:
