@@ -10,6 +10,7 @@ import typer
 from fedcdh.cli._console import Output
 from fedcdh.cli._errors import report_errors
 from fedcdh.cli._options import AsJson, KeyFile, Method, PlanFile, PlanKey, Quiet, Rounds
+from fedcdh.discovery.settings import DEFAULT_MIN_ARROW_PROBABILITY, DEFAULT_MIN_EFFECT, DEFAULT_MIN_PROBABILITY
 from fedcdh.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -51,6 +52,15 @@ def discover_command(
     max_conditioning_size: Annotated[
         int | None, typer.Option(help="Largest number of conditioning variables, or of causes.", metavar="N")
     ] = None,
+    min_probability: Annotated[
+        float, typer.Option(help="Smallest probability of an edge or difference that is drawn.", metavar="P")
+    ] = DEFAULT_MIN_PROBABILITY,
+    min_arrow_probability: Annotated[
+        float, typer.Option(help="Smallest probability of an arrow; other edges are lines.", metavar="P")
+    ] = DEFAULT_MIN_ARROW_PROBABILITY,
+    min_effect: Annotated[
+        float, typer.Option(help="Smallest share of variance that a drawn edge explains.", metavar="SHARE")
+    ] = DEFAULT_MIN_EFFECT,
     seed: Annotated[int, typer.Option(help="Random seed of features and starting points.", metavar="N")] = 0,
     workers: Annotated[
         int, typer.Option(help="Number of threads for the tests; -1 for one per core.", metavar="N")
@@ -123,6 +133,9 @@ def discover_command(
             source=source,
             rounds=rounds,
             workers=workers,
+            min_probability=min_probability,
+            min_arrow_probability=min_arrow_probability,
+            min_effect=min_effect,
         )
     out.say(str(result), "")
     if source is None:

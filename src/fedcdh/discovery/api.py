@@ -11,7 +11,13 @@ from fedcdh.data.sources import ColumnKind
 from fedcdh.data.table import split_by_client
 from fedcdh.discovery.methods import Method, check_rounds, get_method, resolve_rounds
 from fedcdh.discovery.result import Discovery
-from fedcdh.discovery.settings import Settings, default_alpha
+from fedcdh.discovery.settings import (
+    DEFAULT_MIN_ARROW_PROBABILITY,
+    DEFAULT_MIN_EFFECT,
+    DEFAULT_MIN_PROBABILITY,
+    Settings,
+    default_alpha,
+)
 from fedcdh.errors import PlanMismatchError, SettingsError, SummaryError
 from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
 from fedcdh.protocols import Progress
@@ -42,6 +48,9 @@ def discover(
     rounds: str = "auto",
     max_rounds: int = MAX_ROUNDS,
     workers: int = 1,
+    min_probability: float = DEFAULT_MIN_PROBABILITY,
+    min_arrow_probability: float = DEFAULT_MIN_ARROW_PROBABILITY,
+    min_effect: float = DEFAULT_MIN_EFFECT,
 ) -> Discovery:
     """Find the causal graph of several clients' tables.
 
@@ -95,6 +104,13 @@ def discover(
         How many threads answer the queries of "constraint", -1 for one per processor. Inside
         ``joblib.parallel_config`` they run on that cluster instead. The result does not depend on it;
         adaptive rounds use one worker.
+    min_probability : float, default 0.5
+        The smallest probability of an edge, or of a difference between clients, that "evidence" draws.
+    min_arrow_probability : float, default 0.8
+        The smallest probability of an arrow. Edges whose likelier direction has less are lines ("evidence").
+    min_effect : float, default 0.005
+        The smallest share of variance that an edge explains, if "evidence" is to draw it. The notes name edges that
+        are left out for this reason.
 
     Returns
     -------
@@ -151,6 +167,9 @@ def discover(
         seed,
         rounds,
         workers,
+        min_probability,
+        min_arrow_probability,
+        min_effect,
     )
     plan = StudyPlan.from_tables(tables, kinds=kinds, family=choice.family(seed))
     settings.knowledge.check(plan.names)
@@ -178,6 +197,9 @@ def discover_from(
     source: AnswerSource | None = None,
     rounds: str = "auto",
     workers: int = 1,
+    min_probability: float = DEFAULT_MIN_PROBABILITY,
+    min_arrow_probability: float = DEFAULT_MIN_ARROW_PROBABILITY,
+    min_effect: float = DEFAULT_MIN_EFFECT,
 ) -> Discovery:
     """Find the causal graph from the clients' summaries.
 
@@ -214,6 +236,13 @@ def discover_from(
     workers : int, default 1
         How many threads answer the queries of "constraint", -1 for one per processor. The result does not
         depend on it.
+    min_probability : float, default 0.5
+        The smallest probability of an edge, or of a difference between clients, that "evidence" draws.
+    min_arrow_probability : float, default 0.8
+        The smallest probability of an arrow. Edges whose likelier direction has less are lines ("evidence").
+    min_effect : float, default 0.005
+        The smallest share of variance that an edge explains, if "evidence" is to draw it. The notes name edges that
+        are left out for this reason.
 
     Returns
     -------
@@ -264,6 +293,9 @@ def discover_from(
         seed,
         rounds,
         workers,
+        min_probability,
+        min_arrow_probability,
+        min_effect,
     )
     choice.check_family(plan.family)
     settings.knowledge.check(plan.names)
