@@ -104,6 +104,7 @@ def discover_command(
     from fedcdh.cli._answers_folder import AnswersFolder
     from fedcdh.cli._inputs import expand_paths, read_trusted_study
     from fedcdh.cli._keys import load_signing_key
+    from fedcdh.cli._single_sites import say_hinges
     from fedcdh.cli._summaries import SUMMARY_PATTERN
     from fedcdh.discovery.api import discover_from
     from fedcdh.messages.aggregate_file import AggregateMessage
@@ -114,7 +115,7 @@ def discover_command(
     received, replicates, uncontrolled = _read_received(expand_paths(summaries, SUMMARY_PATTERN), study, out)
     source: AnswerSource | None = None
     if answers is not None:
-        _refuse_stability(resampled=replicates is not None, stability=stability)
+        _refuse_stability(resampled=replicates is not None, stability=stability and rounds == "adaptive")
         signing, silent = load_signing_key(key, out), frozenset(without_answers or ())
         if isinstance(received, AggregateMessage):
             source = _open_masked_answers(answers, study, received, signing, silent)
@@ -138,9 +139,10 @@ def discover_command(
             min_effect=min_effect,
         )
     out.say(str(result), "")
+    without_sites, resampled = _assess_stability(result, replicates, out, without_sites=stability)
+    say_hinges(out, result, without_sites)
     if source is None:
         _suggest_rounds(out, plan, study, result)
-    without_sites, resampled = _assess_stability(result, replicates, out, without_sites=stability)
     written = write_result(result, output, without_sites, resampled, without_disclosure_control=uncontrolled)
     out.say(f"Wrote {', '.join(map(str, written))}")
     out.result(
@@ -165,7 +167,7 @@ def _suggest_rounds(out: Output, plan: Path, study: Study, result: Discovery) ->
 
 
 def _refuse_stability(*, resampled: bool, stability: bool) -> None:
-    """Refuse to assess stability with answers."""
+    """Refuse to assess stability where answers of the sites cannot be used again."""
     if resampled or stability:
         leave_out = "--stability" if stability else 'the bootstrap replicates (files with "boot" in their names)'
         raise SettingsError(
