@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from typing import Any
 
+from fedcdh.discovery.result_text import MIN_POSSIBLE_PROBABILITY, format_probability
 from fedcdh.protocols import DOMAIN
 
 ORIENTATION_REASONS = {
@@ -25,8 +26,8 @@ ORIENTATION_REASONS = {
         "independences.",
     ),
     "evidence": (
-        "shape of the mechanism",
-        "The curvature of the relation is explained clearly better in this direction than in the reverse.",
+        "all evidence together",
+        "Graphs with this direction explain the data better than graphs with the reverse.",
     ),
     "noise": (
         "shape of the noise",
@@ -56,6 +57,23 @@ ORIENTATION_REASONS = {
     ),
 }
 """For each way of orienting an edge, its name and its explanation."""
+PROBABILITY_WORDS = (
+    (0.99, "almost certain"),
+    (0.95, "very likely"),
+    (0.8, "likely"),
+    (0.5, "more likely than not"),
+    (MIN_POSSIBLE_PROBABILITY, "possible"),
+)
+"""Probabilities, and the words that are used from them up; below all of them, a statement is unlikely."""
+PROBABILITY_NOTE = (
+    "A probability says how sure the data make a statement. It assumes that all common causes of the variables were "
+    "measured or depend on the site only, that effects are additive, and that nothing causes itself in a circle. A "
+    "common cause that nobody measured can make a false arrow look almost certain. The page docs/probabilities.md of "
+    "fedcdh says how well the numbers hold."
+)
+NO_PROBABILITY_NOTE = (
+    "This result comes from a search by tests. Searches by tests give no probabilities; the table shows p-values."
+)
 BAYES_FACTOR_SCALE = "Above 3 is strong, around 0 is undecided, below 0 is evidence against."
 BAYES_FACTOR_NOTE = (
     "Evidence is given as the natural logarithm of a Bayes factor: above 3 is strong, around 0 is undecided, below 0 "
@@ -144,6 +162,35 @@ def format_percent(value: float) -> str:
     return f"{100 * value:.0f}\N{NO-BREAK SPACE}%"
 
 
+def format_share(value: float) -> str:
+    """Return a share of variance as a percentage, with a decimal below 10 %."""
+    return f"{100 * value:.{0 if value >= 0.0995 else 1}f}\N{NO-BREAK SPACE}%"
+
+
+def describe_probability(probability: float) -> str:
+    """Return a probability in words.
+
+    >>> [describe_probability(value) for value in (0.999, 0.96, 0.8, 0.6, 0.2, 0.01)]
+    ['almost certain', 'very likely', 'likely', 'more likely than not', 'possible', 'unlikely']
+    """
+    return next((words for least, words in PROBABILITY_WORDS if probability >= least), "unlikely")
+
+
+def shown_probability(edge: Mapping[str, Any]) -> float | None:
+    """Return the probability of the arrow, or that of the edge where no arrow is drawn; None if there is none."""
+    found = edge.get("probability_forward" if edge.get("mark") == "→" else "probability")
+    return None if found is None else min(1.0, max(0.0, float(found)))
+
+
+def likelier_direction(edge: Mapping[str, Any]) -> tuple[str, float] | None:
+    """Return the likelier direction of a pair, → or ←, and its probability."""
+    probability, forward = edge.get("probability"), edge.get("probability_forward")
+    if probability is None or forward is None:
+        return None
+    backward = max(0.0, float(probability) - float(forward))
+    return ("→", float(forward)) if forward >= backward else ("←", backward)
+
+
 def describe_strength(factor: float) -> str:
     """Return the strength of a log Bayes factor in words."""
     if factor < -1:
@@ -172,6 +219,14 @@ def format_evidence(edge: Mapping[str, Any]) -> str:
     return format_p_value(edge["p_value"]) if edge.get("p_value") is not None else ""
 
 
+def format_certainty(edge: Mapping[str, Any]) -> str:
+    """Return how sure an edge is, as a sentence; its evidence where there are no probabilities."""
+    probability = shown_probability(edge)
+    if probability is None:
+        return format_evidence(edge)
+    return f"Probability {format_probability(probability)}, {describe_probability(probability)}."
+
+
 def name_orientation(reason: str | None) -> str:
     """Return the name of what gave an edge its direction; "open" if nothing did."""
     return ORIENTATION_REASONS.get(reason or "", (clean_text(reason or "open"), ""))[0]
@@ -179,8 +234,30 @@ def name_orientation(reason: str | None) -> str:
 
 def edge_facts(edge: Mapping[str, Any]) -> Iterator[Fact]:
     """Yield everything that is known about one edge."""
+    yield from _probability_facts(edge)
     yield from _presence_facts(edge)
     yield from _direction_facts(edge)
+
+
+def _probability_facts(edge: Mapping[str, Any]) -> Iterator[Fact]:
+    probability, direction, strength = edge.get("probability"), likelier_direction(edge), edge.get("strength")
+    if probability is None or direction is None:
+        return
+    what = "difference" if edge["source"] == DOMAIN else "link"
+    yield (f"Probability of a {what}", _format_in_words(probability), "")
+    source, target = to_plain_name(edge["source"]), to_plain_name(edge["target"])
+    if edge["source"] != DOMAIN and edge["mark"] == "→":
+        yield ("Probability of this direction", _format_in_words(shown_probability(edge) or 0.0), "")
+    elif edge["source"] != DOMAIN:
+        arrow = f"{source} → {target}" if direction[0] == "→" else f"{target} → {source}"
+        yield ("Likelier direction", f"{arrow} ({format_probability(direction[1])})", "")
+    if strength is not None:
+        meaning = f"Of the variance of {target} that its other causes leave."
+        yield ("Strength", f"explains {format_share(strength)} of the variance", meaning)
+
+
+def _format_in_words(probability: float) -> str:
+    return f"{format_probability(probability)} ({describe_probability(probability)})"
 
 
 def _presence_facts(edge: Mapping[str, Any]) -> Iterator[Fact]:

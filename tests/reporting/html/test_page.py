@@ -46,7 +46,11 @@ def test_a_report_shows_everything(found):
     assert len(ids) == len(set(ids))
     data = json.loads(page.scripts[0])
     assert len(data["edges"]) == len(found.graph.arrows) + len(found.graph.lines)
-    assert {next(iter(fact)) for edge in data["edges"] for fact in edge["facts"]} >= {"Evidence for the link"}
+    facts = {next(iter(fact)) for edge in data["edges"] for fact in edge["facts"]}
+    assert facts >= {"Evidence for the link", "Probability of a link", "Strength"}
+    assert "Links are drawn from a probability of 0.5, arrows from 0.8." in page.text
+    assert "A common cause that nobody measured can make a false arrow look almost certain." in page.text
+    assert "Searches by tests" not in page.text
 
 
 def test_a_report_can_be_made_of_an_aggregate(found):
