@@ -26,7 +26,17 @@ def edge(source, target, mark, probability, forward):
 
 
 @pytest.mark.parametrize(
-    ("probability", "shown"), [(0.0, "<0.01"), (0.0051, "0.01"), (0.5, "0.50"), (0.9949, "0.99"), (1.0, ">0.99")]
+    ("probability", "shown"),
+    [
+        (0.0, "<0.01"),
+        (0.0099, "<0.01"),
+        (0.01, "0.01"),
+        (0.29, "0.29"),
+        (0.7999, "0.79"),
+        (0.5, "0.50"),
+        (0.9949, "0.99"),
+        (1.0, ">0.99"),
+    ],
 )
 def test_nothing_is_quite_certain(probability, shown):
     assert format_probability(probability) == shown

@@ -83,6 +83,7 @@ def test_facts_about_probabilities_come_first():
         ("Probability of this direction", "0.86 (likely)"),
         ("Strength", "explains 12\N{NO-BREAK SPACE}% of the variance"),
     ]
+    assert known[3] == ("Evidence for the link", "log Bayes factor +4.0")  # one word for certainty is enough
     line = {**arrow, "mark": "—", "probability_forward": 0.3}
     assert ("Likelier direction", "b → a (0.67)") in [fact[:2] for fact in edge_facts(line)]
     assert format_certainty(arrow) == "Probability 0.86, likely."

@@ -91,9 +91,8 @@ def _edge(source: str, target: str, mark: str, random: Random) -> dict[str, Any]
 def _probabilities(source: str, target: str, mark: str) -> dict[str, float | None]:
     """Probabilities that fit the mark: arrows from 0.8, lines from 0.5, other pairs below."""
     random = Random(f"{source} {target}")
-    probability = (
-        random.uniform(0.8, 1) if mark == "→" else random.uniform(0.5, 1) if mark else 4 * random.uniform(0, 0.5) ** 3
-    )
+    least = {"→": 0.8, "—": 0.5}.get(mark)
+    probability = 0.5 * random.random() ** 20 if least is None else random.uniform(least, 1)
     forward = probability if mark == "→" else probability * random.uniform(0.3, 0.7)
     if source == DOMAIN:
         forward = probability

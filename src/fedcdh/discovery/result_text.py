@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from math import floor
 from typing import TYPE_CHECKING
 
 from fedcdh._io.text import abbreviate_list
@@ -16,11 +17,12 @@ MIN_POSSIBLE_PROBABILITY = 0.1
 """Probability from which a pair or a difference that is not drawn is listed as possible."""
 MAX_POSSIBLE_PRINTED = 10
 """Number of possible findings that are printed; result.edges() has all of them."""
+_ROUNDING = 1e-9
 _MAX_PADDED_WIDTH = 60  # characters of an edge up to which probabilities stand in one column
 
 
 def format_probability(probability: float) -> str:
-    """Return a probability with two digits, never as 0 or 1.
+    """Return a probability with two digits, rounded down, so that limits hold for what is shown; never as 0 or 1.
 
     Parameters
     ----------
@@ -34,12 +36,12 @@ def format_probability(probability: float) -> str:
 
     Examples
     --------
-    >>> [format_probability(value) for value in (0.864, 0.999, 0.001, 1.0)]
-    ['0.86', '>0.99', '<0.01', '>0.99']
+    >>> [format_probability(value) for value in (0.864, 0.799, 0.999, 0.001, 1.0)]
+    ['0.86', '0.79', '>0.99', '<0.01', '>0.99']
     """
     if probability >= 0.995:
         return ">0.99"
-    return f"{probability:.2f}" if probability >= 0.005 else "<0.01"
+    return f"{floor(100 * probability + _ROUNDING) / 100:.2f}" if probability >= 0.01 - _ROUNDING else "<0.01"
 
 
 def describe_edge_probability(edge: Edge) -> str:

@@ -75,6 +75,11 @@ NO_PROBABILITY_NOTE = (
     "This result comes from a search by tests. Searches by tests give no probabilities; the table shows p-values."
 )
 BAYES_FACTOR_SCALE = "Above 3 is strong, around 0 is undecided, below 0 is evidence against."
+PARTIAL_EVIDENCE_NOTE = "As if the model were quite true. The probability counts only a part of it, since no model is."
+BAYES_FACTORS_IN_DETAILS_NOTE = (
+    "The details of a link also have natural logarithms of Bayes factors. They take the model at its word and are "
+    "therefore far larger than the probabilities suggest: read them as an order of magnitude."
+)
 BAYES_FACTOR_NOTE = (
     "Evidence is given as the natural logarithm of a Bayes factor: above 3 is strong, around 0 is undecided, below 0 "
     "is evidence against. It assumes the model, so read it as strong or weak, not as exact odds."
@@ -265,7 +270,7 @@ def _presence_facts(edge: Mapping[str, Any]) -> Iterator[Fact]:
     if factor is not None:
         what = "difference" if edge["source"] == DOMAIN else "link"
         title = f"Evidence for the {what}" if edge["mark"] else f"Evidence against a {what}"
-        yield (title, _format_factor(factor), BAYES_FACTOR_SCALE)
+        yield (title, *_describe_factor(edge, factor, BAYES_FACTOR_SCALE))
     if p_value is not None:
         meaning = "the strongest evidence against the link" if edge["mark"] else "the test that separates the two"
         yield ("p-value", f"p = {format_p_value(p_value)}".replace("= <", "<"), f"Largest accepted p-value: {meaning}.")
@@ -283,7 +288,7 @@ def _direction_facts(edge: Mapping[str, Any]) -> Iterator[Fact]:
     if edge.get("log_bayes_direction") is not None and edge["mark"]:
         arrow = f"{to_plain_name(edge['source'])} → {to_plain_name(edge['target'])}"
         meaning = f"For {arrow} against the reverse, with the rest of the best graph unchanged."
-        yield ("Evidence for direction", _format_factor(edge["log_bayes_direction"]), meaning)
+        yield ("Evidence for direction", *_describe_factor(edge, edge["log_bayes_direction"], meaning))
     if edge.get("change_forward") is not None and edge.get("change_backward") is not None:
         forward, backward = format_short(edge["change_forward"]), format_short(edge["change_backward"])
         meaning = (
@@ -293,5 +298,8 @@ def _direction_facts(edge: Mapping[str, Any]) -> Iterator[Fact]:
         yield ("Independent change", f"{forward} forward, {backward} backward", meaning)
 
 
-def _format_factor(factor: float) -> str:
-    return f"log Bayes factor {format_signed(factor)} ({describe_strength(factor)})"
+def _describe_factor(edge: Mapping[str, Any], factor: float, meaning: str) -> tuple[str, str]:
+    """Return a log Bayes factor and its meaning; beside a probability, it has no word of its own."""
+    if edge.get("probability") is not None:
+        return f"log Bayes factor {format_signed(factor)}", PARTIAL_EVIDENCE_NOTE
+    return f"log Bayes factor {format_signed(factor)} ({describe_strength(factor)})", meaning

@@ -36,6 +36,7 @@ from fedcdh.reporting.html.tables import (
 )
 from fedcdh.reporting.phrases import (
     BAYES_FACTOR_NOTE,
+    BAYES_FACTORS_IN_DETAILS_NOTE,
     BOOTSTRAP_NOTE,
     INFLUENCE_NOTE,
     NO_PROBABILITY_NOTE,
@@ -289,7 +290,7 @@ def _page_sections(document: Mapping[str, Any], drawing: GraphDrawing) -> dict[s
         "settings_table": settings_table(document),
         "notes": _notes_list(document["notes"]),
         "reasons": "".join(f"<dt>{escape(name)}</dt><dd>{escape(meaning)}</dd>" for name, meaning in reasons),
-        "factor": escape(BAYES_FACTOR_NOTE),
+        "factor": escape(BAYES_FACTORS_IN_DETAILS_NOTE if has_probabilities(document["edges"]) else BAYES_FACTOR_NOTE),
         "probability": _probability_paragraphs() if has_probabilities(document["edges"]) else "",
     }
 
