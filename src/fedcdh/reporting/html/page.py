@@ -51,6 +51,7 @@ from fedcdh.reporting.phrases import (
     format_percent,
     format_share,
     format_signed,
+    shown_probability,
     to_html_name,
     to_plain_name,
 )
@@ -241,11 +242,21 @@ def _page_texts(document: Mapping[str, Any]) -> dict[str, str]:
         "heading": f"Causal graph of {variables} at {format_count(sites, 'site')}",
         "about": f"{format_count(rows, 'row')} · method “{escape(clean_text(document['settings']['method']))}” · "
         f"{escape(clean_text(document['software']))} · plan <code>{plan}</code>",
-        "lead": f"Found: {format_count(arrows, 'arrow')} from cause to effect{open_links}. "
+        "lead": f"Found: {format_count(arrows, 'arrow')} from cause to effect{open_links}{_count_certain(document)}. "
         f"{_differences_sentence(document)}",
         "disclosure_warning": _disclosure_warning(document),
         "methods": escape(methods_paragraph(document)),
     }
+
+
+def _count_certain(document: Mapping[str, Any]) -> str:
+    """Return how many links are almost certain, where there are probabilities."""
+    least, words = PROBABILITY_WORDS[0]
+    drawn = [edge for edge in document["edges"] if edge["mark"] and DOMAIN not in (edge["source"], edge["target"])]
+    if not has_probabilities(drawn):
+        return ""
+    sure = sum((shown_probability(edge) or 0.0) >= least for edge in drawn)
+    return f"; {sure or 'none'} of them {'is' if sure == 1 else 'are'} {words}"
 
 
 def _differences_sentence(document: Mapping[str, Any]) -> str:
@@ -314,6 +325,8 @@ def _certainty_paragraph(document: Mapping[str, Any]) -> str:
 
 def _possible_section(absent: Sequence[Mapping[str, Any]]) -> str:
     table = possible_edge_table(absent)
+    if not table and has_probabilities(absent):
+        return "<p>No other link has a probability of 0.1 or more.</p>"
     return table and f"<h3>Possible, not drawn</h3>\n<p>Pairs with a probability of at least 0.1.</p>\n{table}"
 
 
