@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 
 import pytest
 from cli_study import SITES, plan_of, run, summaries
@@ -19,9 +20,9 @@ def test_a_sum_gives_the_result_of_its_summaries(study, here, capsys):
     assert f"The sum has 3 clients with {sum(SITES.values())} rows." in said
     run("discover", plan_of(study), "study.aggregate", "-o", "sum", "-q")
     run("discover", plan_of(study), *summaries(study), "-o", "all", "-q")
-    texts = [(here / name / "graph.txt").read_text(encoding="utf-8") for name in ("sum", "all")]
-    arrows = [{line for line in text.splitlines() if "→" in line} for text in texts]
-    assert arrows[0] == arrows[1] != set()
+    documents = [json.loads((here / name / "result.json").read_text(encoding="utf-8")) for name in ("sum", "all")]
+    arrows = [document["graph"]["arrows"] for document in documents]
+    assert arrows[0] == arrows[1] != []
     assert not (here / "study.aggregate.adding").exists()
 
 

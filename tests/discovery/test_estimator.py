@@ -60,6 +60,14 @@ def test_it_finds_what_discover_finds(data, domain):
     assert found.result_.notes == expected.notes
 
 
+def test_the_limits_of_what_is_drawn_are_those_of_discover():
+    limits = {"min_probability": 0.9, "min_arrow_probability": 0.95, "min_effect": 0.3}
+    found = FedCDH(**limits).fit(CLIENTS)
+    assert found.edges_ == discover(CLIENTS, **limits).edges()
+    assert found.result_.settings.min_effect == 0.3
+    assert len(found.graph_.skeleton) < len(discover(CLIENTS, min_effect=0).graph.skeleton)
+
+
 def test_one_table_is_one_client():
     found = FedCDH().fit(np.column_stack([POOLED["age"], POOLED["dose"], POOLED["score"]]))
     assert found.graph_.nodes == ("x1", "x2", "x3")

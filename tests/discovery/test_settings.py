@@ -22,7 +22,18 @@ def test_the_default_level_expects_as_many_false_pairs_among_many_variables_as_a
 
 @pytest.mark.parametrize(
     "values",
-    [{"alpha": 0}, {"alpha": 0.999}, {"max_conditioning_size": 0}, {"seed": 0}, {"workers": 1}, {"workers": -1}],
+    [
+        {"alpha": 0},
+        {"alpha": 0.999},
+        {"max_conditioning_size": 0},
+        {"seed": 0},
+        {"workers": 1},
+        {"workers": -1},
+        {"min_probability": 0.5},
+        {"min_arrow_probability": 0.999},
+        {"min_effect": 0},
+        {"min_effect": 0.999},
+    ],
     ids=str,
 )
 def test_values_at_the_limit_are_accepted(values):
@@ -39,6 +50,12 @@ def test_values_at_the_limit_are_accepted(values):
         {"max_conditioning_size": 1.5},
         {"seed": -1},
         {"rounds": "two"},
+        {"min_probability": 0.499},
+        {"min_probability": "0.5"},
+        {"min_arrow_probability": 1},
+        {"min_arrow_probability": 0.3},
+        {"min_effect": -0.001},
+        {"min_effect": 1},
         {"workers": 0},
         {"workers": -2},
         {"knowledge": {"required": []}},

@@ -42,6 +42,17 @@ def test_settings_are_those_of_discover():
     )
 
 
+def test_the_limits_of_what_is_drawn_are_those_of_discover():
+    tables = numbers()
+    given = {"min_probability": 0.9, "min_arrow_probability": 0.95, "min_effect": 0.1}
+    outcome = simulate_federation(tables, **given)
+    assert render_result_json(outcome.result) == render_result_json(discover(tables, **given))
+    assert outcome.result.settings.min_effect == 0.1
+    with pytest.raises(SettingsError, match="min_effect is 1") as refusal:
+        simulate_federation(tables, min_effect=1)
+    assert refusal.value.parameter == "min_effect"
+
+
 def test_unknown_faults_are_refused():
     for wrong in (("nobody", "summary"), ("site0", "answer 0"), ("site0", "request")):
         with pytest.raises(SettingsError, match="Expected one of the clients site0"):

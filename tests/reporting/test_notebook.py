@@ -16,6 +16,7 @@ def test_what_a_notebook_shows():
         shown = result._repr_html_()
         page = ParsedPage(shown)  # every tag is closed
         assert "<b>" not in shown
+        assert ("probability" in page.text) == (method == "evidence")
         for edge in result.edges():
             if edge.mark and edge.source != fedcdh.DOMAIN:
                 assert "".join((edge.source, edge.mark, edge.target)) in page.text.replace("\n", "")

@@ -11,10 +11,13 @@ from fedcdh.reporting.phrases import (
     ORIENTATION_REASONS,
     clean_text,
     describe_edge,
+    describe_probability,
     describe_strength,
     edge_facts,
+    format_certainty,
     format_count,
     format_p_value,
+    format_share,
     format_signed,
     name_orientation,
     to_html_name,
@@ -58,6 +61,40 @@ def test_a_sentence_for_every_kind_of_edge():
     assert describe_edge({**edge, "mark": "—"}) == "a and b are directly linked; the direction is open."
     assert describe_edge({**edge, "mark": ""}) == "No direct link between a and b."
     assert describe_edge({"source": DOMAIN, "target": "b", "mark": "→"}) == "The mechanism of b differs between sites."
+
+
+def test_probabilities_have_words():
+    words = [describe_probability(value) for value in (1.0, 0.99, 0.989, 0.95, 0.949, 0.8, 0.79, 0.5, 0.49, 0.1, 0.09)]
+    assert words == [
+        *["almost certain"] * 2,
+        *["very likely"] * 2,
+        *["likely"] * 2,
+        *["more likely than not"] * 2,
+        *["possible"] * 2,
+        "unlikely",
+    ]
+
+
+def test_facts_about_probabilities_come_first():
+    arrow = {"source": "a", "target": "b", "mark": "→", "probability": 0.97, "probability_forward": 0.86}
+    known = [fact[:2] for fact in edge_facts({**arrow, "strength": 0.123, "log_bayes_presence": 4.0})]
+    assert known[:3] == [
+        ("Probability of a link", "0.97 (very likely)"),
+        ("Probability of this direction", "0.86 (likely)"),
+        ("Strength", "explains 12\N{NO-BREAK SPACE}% of the variance"),
+    ]
+    assert known[3] == ("Evidence for the link", "log Bayes factor +4.0")  # one word for certainty is enough
+    line = {**arrow, "mark": "—", "probability_forward": 0.3}
+    assert ("Likelier direction", "b → a (0.67)") in [fact[:2] for fact in edge_facts(line)]
+    assert format_certainty(arrow) == "Probability 0.86, likely."
+    assert format_certainty(line) == "Probability 0.97, very likely."
+    change = {"source": DOMAIN, "target": "b", "mark": "", "probability": 0.15, "probability_forward": 0.15}
+    assert [fact[:2] for fact in edge_facts(change)] == [("Probability of a difference", "0.15 (possible)")]
+
+
+def test_small_shares_keep_a_digit():
+    assert format_share(0.005) == "0.5\N{NO-BREAK SPACE}%"
+    assert format_share(0.241) == "24\N{NO-BREAK SPACE}%"
 
 
 def test_facts_depend_on_what_was_computed():

@@ -46,12 +46,32 @@ def test_stability_is_there_when_handed_in(runs, tmp_path):
     assert read_graph_claims(tmp_path).arrows == RESULT.graph.arrows
 
 
-def test_keys_of_version_two():
+def test_keys_of_settings_and_disclosure_control():
     document = json.loads(render_result_json(RESULT, without_disclosure_control=["b", "a"]))
-    assert document["format"] == FORMAT == "fedcdh-result-2"
+    assert document["format"] == FORMAT == "fedcdh-result-3"
     assert document["without_disclosure_control"] == ["a", "b"]
     assert "max_conditioning_size" in document["settings"]
     assert "without_disclosure_control" not in json.loads(render_result_json(RESULT))
+
+
+def test_probabilities_are_in_both_files():
+    result = discover_from(RESULT.cohort, RESULT.cohort.plan, min_effect=0.01)
+    document = json.loads(render_result_json(result))
+    assert document["probability_of_change"] == result.probability_of_change
+    assert document["settings"]["min_effect"] == 0.01
+    rows = list(csv.DictReader(render_edges_csv(result).splitlines()))
+    for edge, record, row in zip(result.edges(), document["edges"], rows, strict=True):
+        assert edge.probability == record["probability"] == float(row["probability"])
+        assert edge.probability_forward == record["probability_forward"] == float(row["probability_forward"])
+        assert edge.strength == record["strength"] == (float(row["strength"]) if row["strength"] else None)
+
+
+def test_searches_by_tests_have_no_probabilities():
+    result = discover_from(RESULT.cohort, RESULT.cohort.plan, method="constraint")
+    document = json.loads(render_result_json(result))
+    assert document["probability_of_change"] is None
+    assert {edge["probability"] for edge in document["edges"]} == {None}
+    assert {row["probability"] for row in csv.DictReader(render_edges_csv(result).splitlines())} == {""}
 
 
 def test_the_csv_has_a_row_for_every_pair():

@@ -42,8 +42,12 @@ def steps(block: str) -> Iterator[tuple[str, str]]:
 
 
 def as_pattern(shown: str) -> str:
-    """What was printed; "..." stands for anything up to the end of the line."""
-    return "".join("[^\n]*" if piece == "..." else re.escape(piece) for piece in re.split(r"(\.\.\.)", shown))
+    """What was printed; "..." stands for anything up to the end of the line, a probability for any probability."""
+    probability = r" *[<>]?0\.\d\d"
+    return "".join(
+        "[^\n]*" if piece == "..." else probability if re.fullmatch(probability, piece) else re.escape(piece)
+        for piece in re.split(rf"(\.\.\.|{probability})", shown)
+    )
 
 
 def run_command(line: str) -> str:

@@ -42,6 +42,7 @@ def document(names: Sequence[str], seed: int = 0, **more: Any) -> dict[str, Any]
     marks |= {(DOMAIN, name): "→" if name in changing else "" for name in names}
     joined = {frozenset(pair) for pair in marks}
     marks |= {pair: "" for pair in combinations(names, 2) if frozenset(pair) not in joined}
+    edges = [_edge(*pair, mark, random) for pair, mark in marks.items()]
     return {
         "format": FORMAT,
         "software": "fedcdh 0.1.0",
@@ -52,6 +53,9 @@ def document(names: Sequence[str], seed: int = 0, **more: Any) -> dict[str, Any]
             "knowledge": {"required": [], "forbidden": [], "tiers": [], "forbid_within_tier": []},
             "max_conditioning_size": None,
             "seed": 0,
+            "min_probability": 0.5,
+            "min_arrow_probability": 0.8,
+            "min_effect": 0.005,
         },
         "clients": [
             {"client": site, "rows": 90, "rows_read": 100, "missing": {names[0]: 10}} for site in ("north", "south")
@@ -60,7 +64,8 @@ def document(names: Sequence[str], seed: int = 0, **more: Any) -> dict[str, Any]
         "graph": {"arrows": sorted(arrows - lines), "lines": sorted(map(sorted, lines))},
         "changing": changing,
         "dag": sorted(arrows),
-        "edges": [_edge(*pair, mark, random) for pair, mark in marks.items()],
+        "probability_of_change": {edge["target"]: edge["probability"] for edge in edges if edge["source"] == DOMAIN},
+        "edges": edges,
         "notes": ["a note"],
         **more,
     }
@@ -79,7 +84,20 @@ def _edge(source: str, target: str, mark: str, random: Random) -> dict[str, Any]
         "change_backward": None,
         "log_bayes_presence": 3 + random.expovariate(1 / 50),
         "log_bayes_direction": random.gauss(0, 20) if mark else None,
+        **_probabilities(source, target, mark),
     }
+
+
+def _probabilities(source: str, target: str, mark: str) -> dict[str, float | None]:
+    """Probabilities that fit the mark: arrows from 0.8, lines from 0.5, other pairs below."""
+    random = Random(f"{source} {target}")
+    least = {"→": 0.8, "—": 0.5}.get(mark)
+    probability = 0.5 * random.random() ** 20 if least is None else random.uniform(least, 1)
+    forward = probability if mark == "→" else probability * random.uniform(0.3, 0.7)
+    if source == DOMAIN:
+        forward = probability
+    strength = random.uniform(0.01, 0.6) if mark and source != DOMAIN else None
+    return {"probability": probability, "probability_forward": forward, "strength": strength}
 
 
 def by_tests(made: Mapping[str, Any]) -> dict[str, Any]:
@@ -91,6 +109,9 @@ def by_tests(made: Mapping[str, Any]) -> dict[str, Any]:
             **edge,
             "log_bayes_presence": None,
             "log_bayes_direction": None,
+            "probability": None,
+            "probability_forward": None,
+            "strength": None,
             "p_value": 0.0 if at == 0 else 1e-9 if edge["mark"] else 0.4,
             "separating_set": None if edge["mark"] else [first] if first not in edge.values() else [],
             "change_forward": 0.125 if edge["mark"] else None,
@@ -98,7 +119,7 @@ def by_tests(made: Mapping[str, Any]) -> dict[str, Any]:
         }
         for at, edge in enumerate(made["edges"])
     ]
-    return {**made, "settings": settings, "edges": edges}
+    return {**made, "settings": settings, "edges": edges, "probability_of_change": None}
 
 
 def drift(made: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -35,6 +35,7 @@ def demo_command(
 
       fedcdh demo
     """
+    from fedcdh.cli._single_sites import say_hinges
     from fedcdh.discovery.api import discover
     from fedcdh.evaluation.demo import hospital_study
     from fedcdh.graphs.metrics import compare, compare_changing
@@ -45,6 +46,7 @@ def demo_command(
     out.say(textwrap.fill(study.description, 100), "")
     result = discover(study.columns(), domain="hospital")
     out.say(str(result), "")
+    say_hinges(out, result)
     score = compare(result.graph.arrows, study.arrows, result.graph.lines).skeleton
     changing = compare_changing(result.changing, study.changing)
     out.say(

@@ -10,6 +10,7 @@ import typer
 from fedcdh.cli._console import Output
 from fedcdh.cli._errors import report_errors
 from fedcdh.cli._options import AsJson, KeyFile, Method, PlanFile, PlanKey, Quiet, Rounds
+from fedcdh.discovery.settings import DEFAULT_MIN_ARROW_PROBABILITY, DEFAULT_MIN_EFFECT, DEFAULT_MIN_PROBABILITY
 from fedcdh.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -51,6 +52,15 @@ def discover_command(
     max_conditioning_size: Annotated[
         int | None, typer.Option(help="Largest number of conditioning variables, or of causes.", metavar="N")
     ] = None,
+    min_probability: Annotated[
+        float, typer.Option(help="Smallest probability of an edge or difference that is drawn.", metavar="P")
+    ] = DEFAULT_MIN_PROBABILITY,
+    min_arrow_probability: Annotated[
+        float, typer.Option(help="Smallest probability of an arrow; other edges are lines.", metavar="P")
+    ] = DEFAULT_MIN_ARROW_PROBABILITY,
+    min_effect: Annotated[
+        float, typer.Option(help="Smallest share of variance that a drawn edge explains.", metavar="SHARE")
+    ] = DEFAULT_MIN_EFFECT,
     seed: Annotated[int, typer.Option(help="Random seed of features and starting points.", metavar="N")] = 0,
     workers: Annotated[
         int, typer.Option(help="Number of threads for the tests; -1 for one per core.", metavar="N")
@@ -94,6 +104,7 @@ def discover_command(
     from fedcdh.cli._answers_folder import AnswersFolder
     from fedcdh.cli._inputs import expand_paths, read_trusted_study
     from fedcdh.cli._keys import load_signing_key
+    from fedcdh.cli._single_sites import say_hinges
     from fedcdh.cli._summaries import SUMMARY_PATTERN
     from fedcdh.discovery.api import discover_from
     from fedcdh.messages.aggregate_file import AggregateMessage
@@ -104,7 +115,7 @@ def discover_command(
     received, replicates, uncontrolled = _read_received(expand_paths(summaries, SUMMARY_PATTERN), study, out)
     source: AnswerSource | None = None
     if answers is not None:
-        _refuse_stability(resampled=replicates is not None, stability=stability)
+        _refuse_stability(resampled=replicates is not None, stability=stability and rounds == "adaptive")
         signing, silent = load_signing_key(key, out), frozenset(without_answers or ())
         if isinstance(received, AggregateMessage):
             source = _open_masked_answers(answers, study, received, signing, silent)
@@ -123,11 +134,15 @@ def discover_command(
             source=source,
             rounds=rounds,
             workers=workers,
+            min_probability=min_probability,
+            min_arrow_probability=min_arrow_probability,
+            min_effect=min_effect,
         )
     out.say(str(result), "")
+    without_sites, resampled = _assess_stability(result, replicates, out, without_sites=stability)
+    say_hinges(out, result, without_sites)
     if source is None:
         _suggest_rounds(out, plan, study, result)
-    without_sites, resampled = _assess_stability(result, replicates, out, without_sites=stability)
     written = write_result(result, output, without_sites, resampled, without_disclosure_control=uncontrolled)
     out.say(f"Wrote {', '.join(map(str, written))}")
     out.result(
@@ -152,7 +167,7 @@ def _suggest_rounds(out: Output, plan: Path, study: Study, result: Discovery) ->
 
 
 def _refuse_stability(*, resampled: bool, stability: bool) -> None:
-    """Refuse to assess stability with answers."""
+    """Refuse to assess stability where answers of the sites cannot be used again."""
     if resampled or stability:
         leave_out = "--stability" if stability else 'the bootstrap replicates (files with "boot" in their names)'
         raise SettingsError(

@@ -13,7 +13,13 @@ from fedcdh.data.table import split_by_client
 from fedcdh.discovery.degenerate_search import DegenerateSearch
 from fedcdh.discovery.methods import Method, check_rounds, get_method, resolve_rounds
 from fedcdh.discovery.result import Discovery
-from fedcdh.discovery.settings import Settings, default_alpha
+from fedcdh.discovery.settings import (
+    DEFAULT_MIN_ARROW_PROBABILITY,
+    DEFAULT_MIN_EFFECT,
+    DEFAULT_MIN_PROBABILITY,
+    Settings,
+    default_alpha,
+)
 from fedcdh.errors import PlanMismatchError, SettingsError, SummaryError
 from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
 from fedcdh.protocols import Progress
@@ -45,6 +51,9 @@ def discover(
     max_rounds: int = MAX_ROUNDS,
     workers: int = 1,
     order_by: str | None = None,
+    min_probability: float = DEFAULT_MIN_PROBABILITY,
+    min_arrow_probability: float = DEFAULT_MIN_ARROW_PROBABILITY,
+    min_effect: float = DEFAULT_MIN_EFFECT,
 ) -> Discovery:
     """Find the causal graph of several clients' tables.
 
@@ -102,6 +111,13 @@ def discover(
         Column with the time of each row: numbers, or texts such as dates like 2024-01-31. It is no variable unless
         `variables` names it. Rows that depend on the rows before them count as fewer rows, and the notes say so.
         Default: the order of the rows as they are, if a client's table is not sorted by one of its variables.
+    min_probability : float, default 0.5
+        The smallest probability of an edge, or of a difference between clients, that "evidence" draws.
+    min_arrow_probability : float, default 0.8
+        The smallest probability of an arrow. Edges whose likelier direction has less are lines ("evidence").
+    min_effect : float, default 0.005
+        The smallest share of variance that an edge explains, if "evidence" is to draw it. The notes name edges that
+        are left out for this reason.
 
     Returns
     -------
@@ -158,6 +174,9 @@ def discover(
         seed,
         rounds,
         workers,
+        min_probability,
+        min_arrow_probability,
+        min_effect,
     )
     plan = StudyPlan.from_tables(
         tables, kinds=kinds, family=choice.family(seed), variables=variables, order_by=order_by
@@ -187,6 +206,9 @@ def discover_from(
     source: AnswerSource | None = None,
     rounds: str = "auto",
     workers: int = 1,
+    min_probability: float = DEFAULT_MIN_PROBABILITY,
+    min_arrow_probability: float = DEFAULT_MIN_ARROW_PROBABILITY,
+    min_effect: float = DEFAULT_MIN_EFFECT,
 ) -> Discovery:
     """Find the causal graph from the clients' summaries.
 
@@ -223,6 +245,13 @@ def discover_from(
     workers : int, default 1
         How many threads answer the queries of "constraint", -1 for one per processor. The result does not
         depend on it.
+    min_probability : float, default 0.5
+        The smallest probability of an edge, or of a difference between clients, that "evidence" draws.
+    min_arrow_probability : float, default 0.8
+        The smallest probability of an arrow. Edges whose likelier direction has less are lines ("evidence").
+    min_effect : float, default 0.005
+        The smallest share of variance that an edge explains, if "evidence" is to draw it. The notes name edges that
+        are left out for this reason.
 
     Returns
     -------
@@ -273,6 +302,9 @@ def discover_from(
         seed,
         rounds,
         workers,
+        min_probability,
+        min_arrow_probability,
+        min_effect,
     )
     choice.check_family(plan.family)
     settings.knowledge.check(plan.names)

@@ -12,6 +12,11 @@ from fedcdh._runtime.optional_imports import optional_import
 from fedcdh.data.sources import ColumnKind
 from fedcdh.data.table import Table, to_table
 from fedcdh.discovery.api import discover
+from fedcdh.discovery.settings import (
+    DEFAULT_MIN_ARROW_PROBABILITY,
+    DEFAULT_MIN_EFFECT,
+    DEFAULT_MIN_PROBABILITY,
+)
 from fedcdh.errors import DataError, MissingDependencyError
 from fedcdh.graphs.convert.adjacency_matrix import to_adjacency
 from fedcdh.graphs.knowledge import Knowledge
@@ -59,6 +64,13 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
         Seed of the random features of "paper", and of the search of "evidence" where there are many variables.
     n_jobs : int, optional
         How many workers answer the queries of "constraint", -1 for one per processor. Default 1.
+    min_probability : float, default 0.5
+        The smallest probability of an edge, or of a difference between clients, that "evidence" draws.
+    min_arrow_probability : float, default 0.8
+        The smallest probability of an arrow. Edges whose likelier direction has less are lines ("evidence").
+    min_effect : float, default 0.005
+        The smallest share of variance that an edge explains, if "evidence" is to draw it. The notes name edges that
+        are left out for this reason.
 
     Attributes
     ----------
@@ -101,6 +113,9 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
         max_missing_share: float = 0.5,
         seed: int = 0,
         n_jobs: int | None = None,
+        min_probability: float = DEFAULT_MIN_PROBABILITY,
+        min_arrow_probability: float = DEFAULT_MIN_ARROW_PROBABILITY,
+        min_effect: float = DEFAULT_MIN_EFFECT,
     ) -> None:
         self.method = method
         self.alpha = alpha
@@ -110,6 +125,9 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
         self.max_missing_share = max_missing_share
         self.seed = seed
         self.n_jobs = n_jobs
+        self.min_probability = min_probability
+        self.min_arrow_probability = min_arrow_probability
+        self.min_effect = min_effect
 
     def fit(self, X: Any, y: None = None, *, domain: Any = None) -> FedCDH:
         """Find the causal graph.
@@ -148,6 +166,9 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
             max_missing_share=self.max_missing_share,
             seed=self.seed,
             workers=1 if self.n_jobs is None else self.n_jobs,
+            min_probability=self.min_probability,
+            min_arrow_probability=self.min_arrow_probability,
+            min_effect=self.min_effect,
         )
         self.result_ = result
         self.graph_, self.augmented_, self.changing_ = result.graph, result.augmented, result.changing

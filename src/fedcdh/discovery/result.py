@@ -13,6 +13,7 @@ from fedcdh._io.text import abbreviate_list
 from fedcdh.discovery.algorithm import SearchResult
 from fedcdh.discovery.drift import Drift, estimate_drift
 from fedcdh.discovery.graph_probabilities import direct_lines
+from fedcdh.discovery.result_text import format_changes, format_graph, format_possible
 from fedcdh.discovery.settings import Settings
 from fedcdh.discovery.stability import Replicate, Stability, assess_stability
 from fedcdh.errors import KnowledgeError, MissingDependencyError, NoConsistentExtensionError, SettingsError
@@ -28,6 +29,7 @@ from fedcdh.summaries.aggregation import Aggregate, Cohort
 
 MIN_INFORMATIVE_ROWS = 7
 """A client with fewer rows has no reliable mean and slope of its own."""
+_DIFFERENCES = "mechanisms that differ between clients: "
 _MAX_NAMED_DROPOUTS = 20  # clients that dropped out are noted one by one up to this number
 
 
@@ -488,18 +490,27 @@ class Discovery:
         return f"<Discovery of {len(self.graph.arrows)} arrows and {len(self.graph.lines)} lines; print it to see them>"
 
     def __str__(self) -> str:
-        level = f", alpha {self.settings.alpha:g}" if self.search_result.best is None else ""  # scores have no level
+        numbers = f", alpha {self.settings.alpha:g}" if self.posterior is None else "; numbers are probabilities"
+        method = f"method {self.settings.method}{numbers}"
         counts = (
             _count_noun(len(self.cohort.plan.names), "variable"),
             _count_noun(len(self.cohort.clients), self._whom),
             _count_noun(self.cohort.total.rows, "row"),
         )
-        lines = [
-            f"{', '.join(counts)} (method {self.settings.method}{level})",
-            str(self.graph),
-            "mechanisms that differ between clients: " + (", ".join(sorted(self.changing)) or self.no_change_reason),
-        ]
-        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+        found = self._found_with_probabilities() if self.posterior is not None else self._found()
+        return "\n".join([f"{', '.join(counts)} ({method})", *found, *(f"note: {note}" for note in self.notes)])
+
+    def _found(self) -> Iterator[str]:
+        """Yield the rows of a search by tests: the graph, and what differs between clients."""
+        yield str(self.graph)
+        yield _DIFFERENCES + (", ".join(sorted(self.changing)) or self.no_change_reason)
+
+    def _found_with_probabilities(self) -> Iterator[str]:
+        """Yield the same rows with probabilities, and what is possible but not drawn."""
+        edges = self.edges()
+        yield format_graph(self.graph, edges)
+        yield _DIFFERENCES + (format_changes(self.changing, self.probability_of_change) or self.no_change_reason)
+        yield from format_possible(edges)
 
 
 def _count_noun(number: int, thing: str) -> str:

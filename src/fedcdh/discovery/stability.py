@@ -36,6 +36,7 @@ from fedcdh.discovery.influence import Influence, measure_influence
 from fedcdh.discovery.methods import Method, get_method
 from fedcdh.discovery.settings import Settings
 from fedcdh.discovery.stability_run import StabilityRun, make_run
+from fedcdh.discovery.stability_text import format_stability
 from fedcdh.errors import SettingsError
 from fedcdh.graphs.partial_graph import sort_pair
 from fedcdh.inference.evidence.recorded_answers import RecordedAnswers
@@ -177,6 +178,10 @@ class Stability:
                 how = "does not change" if change.changing else "changes"
                 found.setdefault(client, []).append(f"mechanism of {change.variable} {how}")
         return {client: tuple(found[client]) for client in sorted(found)}
+
+    def __str__(self) -> str:
+        """Return the shares of runs as a table, and what hangs on one client."""
+        return format_stability(self)
 
 
 class _Repetition(NamedTuple):

@@ -163,6 +163,9 @@ class _Coordinator:
                     progress=progress,
                     source=source,
                     rounds=self.terms.rounds,
+                    min_probability=self.terms.min_probability,
+                    min_arrow_probability=self.terms.min_arrow_probability,
+                    min_effect=self.terms.min_effect,
                 )
             except ClientsDroppedError as dropped:
                 assert isinstance(source, AdaptiveRounds)

@@ -187,7 +187,8 @@ def simulate_federation(
     progress : callable, optional
         Called with the progress of the search.
     **search
-        Settings of the search: method, alpha, max_conditioning_size, seed, rounds, max_rounds.
+        Settings of the search, as for `discover`: method, alpha, max_conditioning_size, seed, rounds, max_rounds,
+        min_probability, min_arrow_probability, min_effect.
 
     Returns
     -------

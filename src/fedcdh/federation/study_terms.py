@@ -9,7 +9,13 @@ from fedcdh.data.sources import ColumnKind
 from fedcdh.discovery.api import MAX_BYTES, MAX_ROUNDS
 from fedcdh.discovery.methods import check_rounds, get_method, resolve_rounds
 from fedcdh.discovery.result import Discovery
-from fedcdh.discovery.settings import DEFAULT_ALPHA, Settings
+from fedcdh.discovery.settings import (
+    DEFAULT_ALPHA,
+    DEFAULT_MIN_ARROW_PROBABILITY,
+    DEFAULT_MIN_EFFECT,
+    DEFAULT_MIN_PROBABILITY,
+    Settings,
+)
 from fedcdh.errors import SettingsError
 from fedcdh.federation.participation import Participation
 from fedcdh.federation.planning.declaration import Declaration
@@ -61,6 +67,10 @@ class StudyTerms:
         rounds, the first request holds all questions that may matter, the second what the answers call for.
     secure_sum : SecureSumOptions, optional
         Add the summaries, and answers about residuals, by secure aggregation, so that only their sums are seen.
+    min_probability, min_arrow_probability : float
+        The smallest probability of an edge or a difference that is drawn, and that of an arrow.
+    min_effect : float
+        The smallest share of variance that a drawn edge explains.
 
     Raises
     ------
@@ -91,13 +101,26 @@ class StudyTerms:
     max_rounds: int = MAX_ROUNDS
     max_bytes: int = MAX_BYTES
     secure_sum: SecureSumOptions | None = None
+    min_probability: float = DEFAULT_MIN_PROBABILITY
+    min_arrow_probability: float = DEFAULT_MIN_ARROW_PROBABILITY
+    min_effect: float = DEFAULT_MIN_EFFECT
 
     def __post_init__(self) -> None:
         alpha = DEFAULT_ALPHA if self.alpha is None else self.alpha
         knowledge = self.declaration.knowledge
         method = get_method(self.method)
         rounds = resolve_rounds(self.rounds, method.name)
-        Settings(self.method, alpha, knowledge, self.max_conditioning_size, self.seed, rounds)
+        Settings(
+            self.method,
+            alpha,
+            knowledge,
+            self.max_conditioning_size,
+            self.seed,
+            rounds,
+            min_probability=self.min_probability,
+            min_arrow_probability=self.min_arrow_probability,
+            min_effect=self.min_effect,
+        )
         check_rounds(method.name, rounds)
         if self.minimum < 1 or not self.timeout > 0:
             raise SettingsError(

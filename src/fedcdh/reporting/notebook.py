@@ -7,10 +7,11 @@ from dataclasses import asdict
 from html import escape
 
 from fedcdh.discovery.result import Discovery, Edge
+from fedcdh.discovery.result_text import describe_edge_probability, format_possible, format_probability
 from fedcdh.errors import MissingDependencyError
 from fedcdh.protocols import DOMAIN
 from fedcdh.reporting.graph_drawing.svg import render_svg
-from fedcdh.reporting.phrases import clean_text, format_evidence, name_orientation, to_html_name
+from fedcdh.reporting.phrases import clean_text, format_evidence, format_share, name_orientation, to_html_name
 
 MAX_EDGES_SHOWN = 40
 
@@ -47,8 +48,14 @@ def _html_parts(result: Discovery) -> Iterator[str]:
     except MissingDependencyError as missing:
         yield f"<p>The graph cannot be drawn. {escape(str(missing))}</p>"
     yield from _edge_table([edge for edge in result.edges() if edge.mark and edge.source != DOMAIN])
-    changing = ", ".join(map(to_html_name, sorted(result.changing)))
+    probabilities = result.probability_of_change
+    changing = ", ".join(
+        to_html_name(name) + (f" ({escape(format_probability(probabilities[name]))})" if probabilities else "")
+        for name in sorted(result.changing)
+    )
     yield f"<p>Mechanisms that differ between clients: {changing or result.no_change_reason}.</p>"
+    for possible in format_possible(result.edges()):
+        yield f"<p>{escape(clean_text(possible)).replace('possible', 'Possible', 1)}.</p>"
     if result.notes:
         yield "<ul>" + "".join(f"<li>{escape(clean_text(note))}</li>" for note in result.notes) + "</ul>"
     yield "</div>"
@@ -58,18 +65,24 @@ def _edge_table(edges: list[Edge]) -> Iterator[str]:
     if not edges:
         yield "<p>No edges were found.</p>"
         return
-    evidence = "p-value" if edges[0].log_bayes_presence is None else "log Bayes factor"
-    yield "<table><thead><tr><th>cause</th><th></th><th>effect</th>"
-    yield f"<th>{evidence}</th><th>direction from</th></tr></thead><tbody>"
+    known = edges[0].probability is not None
+    heads = ["cause", "", "effect", *(["probability", "explains"] if known else ["p-value"]), "direction from"]
+    yield f"<table><thead><tr>{''.join(f'<th>{head}</th>' for head in heads)}</tr></thead><tbody>"
     for edge in edges[:MAX_EDGES_SHOWN]:
         cells = [
             to_html_name(edge.source),
             edge.mark,
             to_html_name(edge.target),
-            escape(format_evidence(asdict(edge))),
+            *(_describe_certainty(edge) if known else [escape(format_evidence(asdict(edge)))]),
             escape(name_orientation(edge.oriented_by)),
         ]
         yield "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
     yield "</tbody></table>"
     if (more := len(edges) - MAX_EDGES_SHOWN) > 0:
         yield f"<p>{more} more edges are in <code>result.edges()</code>.</p>"
+
+
+def _describe_certainty(edge: Edge) -> list[str]:
+    """Return the probability of an edge and the share of variance that it explains, as HTML."""
+    share = "" if edge.strength is None else format_share(edge.strength)
+    return [escape(describe_edge_probability(edge)), share]

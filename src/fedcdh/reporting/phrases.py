@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from typing import Any
 
+from fedcdh.discovery.result_text import MIN_POSSIBLE_PROBABILITY, format_probability
 from fedcdh.protocols import DOMAIN
 
 ORIENTATION_REASONS = {
@@ -25,8 +26,8 @@ ORIENTATION_REASONS = {
         "independences.",
     ),
     "evidence": (
-        "shape of the mechanism",
-        "The curvature of the relation is explained clearly better in this direction than in the reverse.",
+        "all evidence together",
+        "Graphs with this direction explain the data better than graphs with the reverse.",
     ),
     "noise": (
         "shape of the noise",
@@ -56,7 +57,29 @@ ORIENTATION_REASONS = {
     ),
 }
 """For each way of orienting an edge, its name and its explanation."""
+PROBABILITY_WORDS = (
+    (0.99, "almost certain"),
+    (0.95, "very likely"),
+    (0.8, "likely"),
+    (0.5, "more likely than not"),
+    (MIN_POSSIBLE_PROBABILITY, "possible"),
+)
+"""Probabilities, and the words that are used from them up; below all of them, a statement is unlikely."""
+PROBABILITY_NOTE = (
+    "A probability says how sure the data make a statement. It assumes that all common causes of the variables were "
+    "measured or depend on the site only, that effects are additive, and that nothing causes itself in a circle. A "
+    "common cause that nobody measured can make a false arrow look almost certain. The page docs/probabilities.md of "
+    "fedcdh says how well the numbers hold."
+)
+NO_PROBABILITY_NOTE = (
+    "This result comes from a search by tests. Searches by tests give no probabilities; the table shows p-values."
+)
 BAYES_FACTOR_SCALE = "Above 3 is strong, around 0 is undecided, below 0 is evidence against."
+PARTIAL_EVIDENCE_NOTE = "As if the model were quite true. The probability counts only a part of it, since no model is."
+BAYES_FACTORS_IN_DETAILS_NOTE = (
+    "The details of a link also have natural logarithms of Bayes factors. They take the model at its word and are "
+    "therefore far larger than the probabilities suggest: read them as an order of magnitude."
+)
 BAYES_FACTOR_NOTE = (
     "Evidence is given as the natural logarithm of a Bayes factor: above 3 is strong, around 0 is undecided, below 0 "
     "is evidence against. It assumes the model, so read it as strong or weak, not as exact odds."
@@ -144,6 +167,35 @@ def format_percent(value: float) -> str:
     return f"{100 * value:.0f}\N{NO-BREAK SPACE}%"
 
 
+def format_share(value: float) -> str:
+    """Return a share of variance as a percentage, with a decimal below 10 %."""
+    return f"{100 * value:.{0 if value >= 0.0995 else 1}f}\N{NO-BREAK SPACE}%"
+
+
+def describe_probability(probability: float) -> str:
+    """Return a probability in words.
+
+    >>> [describe_probability(value) for value in (0.999, 0.96, 0.8, 0.6, 0.2, 0.01)]
+    ['almost certain', 'very likely', 'likely', 'more likely than not', 'possible', 'unlikely']
+    """
+    return next((words for least, words in PROBABILITY_WORDS if probability >= least), "unlikely")
+
+
+def shown_probability(edge: Mapping[str, Any]) -> float | None:
+    """Return the probability of the arrow, or that of the edge where no arrow is drawn; None if there is none."""
+    found = edge.get("probability_forward" if edge.get("mark") == "→" else "probability")
+    return None if found is None else min(1.0, max(0.0, float(found)))
+
+
+def likelier_direction(edge: Mapping[str, Any]) -> tuple[str, float] | None:
+    """Return the likelier direction of a pair, → or ←, and its probability."""
+    probability, forward = edge.get("probability"), edge.get("probability_forward")
+    if probability is None or forward is None:
+        return None
+    backward = max(0.0, float(probability) - float(forward))
+    return ("→", float(forward)) if forward >= backward else ("←", backward)
+
+
 def describe_strength(factor: float) -> str:
     """Return the strength of a log Bayes factor in words."""
     if factor < -1:
@@ -172,6 +224,14 @@ def format_evidence(edge: Mapping[str, Any]) -> str:
     return format_p_value(edge["p_value"]) if edge.get("p_value") is not None else ""
 
 
+def format_certainty(edge: Mapping[str, Any]) -> str:
+    """Return how sure an edge is, as a sentence; its evidence where there are no probabilities."""
+    probability = shown_probability(edge)
+    if probability is None:
+        return format_evidence(edge)
+    return f"Probability {format_probability(probability)}, {describe_probability(probability)}."
+
+
 def name_orientation(reason: str | None) -> str:
     """Return the name of what gave an edge its direction; "open" if nothing did."""
     return ORIENTATION_REASONS.get(reason or "", (clean_text(reason or "open"), ""))[0]
@@ -179,8 +239,30 @@ def name_orientation(reason: str | None) -> str:
 
 def edge_facts(edge: Mapping[str, Any]) -> Iterator[Fact]:
     """Yield everything that is known about one edge."""
+    yield from _probability_facts(edge)
     yield from _presence_facts(edge)
     yield from _direction_facts(edge)
+
+
+def _probability_facts(edge: Mapping[str, Any]) -> Iterator[Fact]:
+    probability, direction, strength = edge.get("probability"), likelier_direction(edge), edge.get("strength")
+    if probability is None or direction is None:
+        return
+    what = "difference" if edge["source"] == DOMAIN else "link"
+    yield (f"Probability of a {what}", _format_in_words(probability), "")
+    source, target = to_plain_name(edge["source"]), to_plain_name(edge["target"])
+    if edge["source"] != DOMAIN and edge["mark"] == "→":
+        yield ("Probability of this direction", _format_in_words(shown_probability(edge) or 0.0), "")
+    elif edge["source"] != DOMAIN:
+        arrow = f"{source} → {target}" if direction[0] == "→" else f"{target} → {source}"
+        yield ("Likelier direction", f"{arrow} ({format_probability(direction[1])})", "")
+    if strength is not None:
+        meaning = f"Of the variance of {target} that its other causes leave."
+        yield ("Strength", f"explains {format_share(strength)} of the variance", meaning)
+
+
+def _format_in_words(probability: float) -> str:
+    return f"{format_probability(probability)} ({describe_probability(probability)})"
 
 
 def _presence_facts(edge: Mapping[str, Any]) -> Iterator[Fact]:
@@ -188,7 +270,7 @@ def _presence_facts(edge: Mapping[str, Any]) -> Iterator[Fact]:
     if factor is not None:
         what = "difference" if edge["source"] == DOMAIN else "link"
         title = f"Evidence for the {what}" if edge["mark"] else f"Evidence against a {what}"
-        yield (title, _format_factor(factor), BAYES_FACTOR_SCALE)
+        yield (title, *_describe_factor(edge, factor, BAYES_FACTOR_SCALE))
     if p_value is not None:
         meaning = "the strongest evidence against the link" if edge["mark"] else "the test that separates the two"
         yield ("p-value", f"p = {format_p_value(p_value)}".replace("= <", "<"), f"Largest accepted p-value: {meaning}.")
@@ -206,7 +288,7 @@ def _direction_facts(edge: Mapping[str, Any]) -> Iterator[Fact]:
     if edge.get("log_bayes_direction") is not None and edge["mark"]:
         arrow = f"{to_plain_name(edge['source'])} → {to_plain_name(edge['target'])}"
         meaning = f"For {arrow} against the reverse, with the rest of the best graph unchanged."
-        yield ("Evidence for direction", _format_factor(edge["log_bayes_direction"]), meaning)
+        yield ("Evidence for direction", *_describe_factor(edge, edge["log_bayes_direction"], meaning))
     if edge.get("change_forward") is not None and edge.get("change_backward") is not None:
         forward, backward = format_short(edge["change_forward"]), format_short(edge["change_backward"])
         meaning = (
@@ -216,5 +298,8 @@ def _direction_facts(edge: Mapping[str, Any]) -> Iterator[Fact]:
         yield ("Independent change", f"{forward} forward, {backward} backward", meaning)
 
 
-def _format_factor(factor: float) -> str:
-    return f"log Bayes factor {format_signed(factor)} ({describe_strength(factor)})"
+def _describe_factor(edge: Mapping[str, Any], factor: float, meaning: str) -> tuple[str, str]:
+    """Return a log Bayes factor and its meaning; beside a probability, it has no word of its own."""
+    if edge.get("probability") is not None:
+        return f"log Bayes factor {format_signed(factor)}", PARTIAL_EVIDENCE_NOTE
+    return f"log Bayes factor {format_signed(factor)} ({describe_strength(factor)})", meaning

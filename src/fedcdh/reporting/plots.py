@@ -60,7 +60,8 @@ def plot(
     """Draw the graph of a result, or a graph, with matplotlib.
 
     Causes stand to the left of their effects. Lines without arrowheads have an open direction. Boxes with cut corners
-    belong to variables whose mechanism differs between sites.
+    belong to variables whose mechanism differs between sites. Edges of a result with probabilities are thicker and
+    darker where they are likelier.
 
     Parameters
     ----------
@@ -190,12 +191,13 @@ def _draw_curve(ax: Any, curve: EdgeCurve, scale: float) -> None:
 
     points = [curve.start, *(point for piece in curve.pieces for point in piece)]
     codes = [BezierPath.MOVETO, *[BezierPath.CURVE4] * (len(points) - 1)]
+    width, alpha = EDGE_WIDTH * curve.relative_width, curve.opacity
     # matplotlib measures dashes in widths of the line
-    dashes = "-" if curve.directed else (0.0, tuple(length / EDGE_WIDTH for length in OPEN_EDGE_DASHES))
-    style = {"edgecolor": INK_COLOUR if curve.directed else OPEN_EDGE_COLOUR, "linestyle": dashes}
-    ax.add_patch(PathPatch(BezierPath(points, codes), fill=False, linewidth=EDGE_WIDTH * scale, zorder=1, **style))
+    dashes = "-" if curve.directed else (0.0, tuple(length / width for length in OPEN_EDGE_DASHES))
+    style = {"edgecolor": INK_COLOUR if curve.directed else OPEN_EDGE_COLOUR, "linestyle": dashes, "alpha": alpha}
+    ax.add_patch(PathPatch(BezierPath(points, codes), fill=False, linewidth=width * scale, zorder=1, **style))
     if curve.arrowhead:
-        ax.add_patch(Polygon(curve.arrowhead, facecolor=INK_COLOUR, edgecolor="none", zorder=2))
+        ax.add_patch(Polygon(curve.arrowhead, facecolor=INK_COLOUR, edgecolor="none", alpha=alpha, zorder=2))
 
 
 def _draw_node(ax: Any, node: NodeBox, scale: float) -> None:

@@ -23,9 +23,10 @@ from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.messages._software import SOFTWARE
 from fedcdh.summaries.aggregation import Cohort
 
-FORMAT = "fedcdh-result-2"
-"""Version 2 renamed keys: `max_conditioning_size`, `without_disclosure_control`, and those of stability."""
-OLD_FORMATS = ("fedcdh-result-1",)
+FORMAT = "fedcdh-result-3"
+"""Version 2 renamed keys: `max_conditioning_size`, `without_disclosure_control`, and those of stability. Version 3 has
+probabilities and strengths of edges, probabilities of differences, and the limits of what is drawn."""
+OLD_FORMATS = ("fedcdh-result-1", "fedcdh-result-2")
 MAX_RESULT_BYTES = 1 << 28
 """Size of the largest result.json that is read; a thousand variables have half a million pairs."""
 
@@ -123,6 +124,7 @@ def render_result_json(
         "variables": result.cohort.plan.names,
         "graph": _graph_to_dict(result.graph),
         "changing": sorted(result.changing),
+        "probability_of_change": result.probability_of_change or None,
         "dag": _dag_arrows(result),
         "edges": [_finite_or_none(asdict(edge)) for edge in result.edges()],
         "drift": _drift_records(result),

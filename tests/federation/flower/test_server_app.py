@@ -87,9 +87,12 @@ def test_a_secure_sum_over_flower_is_the_open_one(folder, tmp_path):
 def test_the_app_writes_to_its_output(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(server_app.time, "sleep", lambda seconds: None)
     config = {"output": str(tmp_path), "expected-sites": 3, "timeout": 30.0, "method": "constraint", "alpha": 0.01}
+    config |= {"min-probability": 0.6, "min-arrow-probability": 0.9, "min-effect": 0}
     server_app.main(FakeGrid(nodes(folder)), Context(1, 0, {}, RecordDict(), config))
     settings = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))["settings"]
     assert (settings["method"], settings["alpha"]) == ("constraint", 0.01)
+    assert (settings["min_probability"], settings["min_arrow_probability"]) == (0.6, 0.9)
+    assert settings["min_effect"] == 0
 
 
 @pytest.mark.parametrize("odd", ODD)

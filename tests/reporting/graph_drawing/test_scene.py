@@ -92,6 +92,24 @@ def test_an_open_edge_is_drawn_from_the_given_end_along_the_dag():
     assert forward.arrowhead is backward.arrowhead is None
 
 
+def test_the_less_likely_an_edge_the_thinner_and_fainter_it_is():
+    pairs = [("a", "b"), ("b", "c"), ("c", "d")]
+    known = {frozenset("ab"): 0.5, frozenset("bc"): 0.9}
+    curves = build_scene("abcd", pairs, [], probabilities=known).curves
+    assert curves[0].opacity < curves[1].opacity < curves[2].opacity == 1
+    assert curves[0].relative_width < 1 < curves[1].relative_width
+    assert curves[2].relative_width == 1  # not known
+
+
+def test_a_result_by_tests_is_drawn_without_grades():
+    study = fedcdh.simulate("linear", variables=4, clients=3, rows=200, seed=3)
+    by_tests = fedcdh.discover(dict(study.tables), names=study.names, method="constraint")
+    assert {curve.probability for curve in scene_of(by_tests).curves} == {None}
+    found = fedcdh.discover(dict(study.tables), names=study.names)
+    for curve in scene_of(found).curves:
+        assert curve.probability == pytest.approx(found.posterior.arrows[curve.tail, curve.head]) or not curve.directed
+
+
 def test_the_arrowhead_touches_the_box_of_the_effect():
     scene = build_scene(["cause", "effect"], [("cause", "effect")], [])
     (curve,), effect = scene.curves, scene.nodes[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import combinations
 
 from reports import document
@@ -44,3 +45,19 @@ def test_the_strength_of_an_edge_is_its_evidence():
     assert edge_strength({"p_value": 0.0}) == MAX_NEG_LOG10_P
     assert edge_strength({"p_value": None}) is None
     assert edge_strength({"log_bayes_presence": -4.5, "p_value": 0.5}) == 4.5
+    likely = {"log_bayes_presence": 4.5, "probability": 0.9, "probability_forward": 0.85}
+    assert edge_strength({**likely, "mark": "→"}) == 0.85
+    assert edge_strength({**likely, "mark": "—"}) == 0.9
+
+
+def test_likely_edges_are_thicker_and_darker():
+    drawn = []
+    for probability in (0.55, 0.8, 0.999):
+        made = document(["a", "b", "c"])
+        made["graph"], made["dag"] = {"arrows": [["a", "b"]], "lines": []}, [["a", "b"]]
+        edge = {"source": "a", "target": "b", "mark": "→", "probability": 1.0, "probability_forward": probability}
+        svg = draw_graph({**made, "edges": [edge]}).svg
+        (width,), opacity = re.findall(r' stroke-width="([\d.]+)"', svg), re.findall(r' stroke-opacity="([\d.]+)"', svg)
+        drawn.append((float(width), float(opacity[0]) if opacity else 1.0))
+    assert drawn == sorted(set(drawn))
+    assert drawn[-1][1] == 1

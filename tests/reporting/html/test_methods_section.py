@@ -21,6 +21,14 @@ def test_the_paragraph_follows_the_settings():
     assert "1 required arrow, an order in time (v0; then v1, v2)" in methods_paragraph(known)
 
 
+def test_the_paragraph_states_from_which_probability_links_are_reported():
+    strict = {**FIVE, "settings": {**FIVE["settings"], "min_probability": 0.7, "min_effect": 0.02}}
+    paragraph = methods_paragraph(strict)
+    assert "a probability of at least 0.7, and arrows with at least 0.8" in paragraph
+    assert "less than 2.0\N{NO-BREAK SPACE}% of the variance" in paragraph
+    assert "probabilit" not in methods_paragraph(by_tests(FIVE)).lower()
+
+
 def test_rows_left_out_and_missing_disclosure_control_are_stated():
     paragraph = methods_paragraph({**FIVE, "without_disclosure_control": ["north"]})
     assert "20 of 200 rows (10.0%) had missing values" in paragraph

@@ -18,6 +18,7 @@ from fedcdh import discover, discover_from
 from fedcdh.cli import main
 from fedcdh.errors import FedCDHError
 from fedcdh.evaluation.demo import hospital_study
+from fedcdh.protocols import DOMAIN
 from fedcdh.reporting.html import render_report, write_report
 from fedcdh.reporting.result_files import render_result_json, write_result
 from fedcdh.summaries.aggregation import Aggregate
@@ -46,7 +47,35 @@ def test_a_report_shows_everything(found):
     assert len(ids) == len(set(ids))
     data = json.loads(page.scripts[0])
     assert len(data["edges"]) == len(found.graph.arrows) + len(found.graph.lines)
-    assert {next(iter(fact)) for edge in data["edges"] for fact in edge["facts"]} >= {"Evidence for the link"}
+    facts = {next(iter(fact)) for edge in data["edges"] for fact in edge["facts"]}
+    assert facts >= {"Evidence for the link", "Probability of a link", "Strength"}
+    assert "Links are drawn from a probability of 0.5, arrows from 0.8." in page.text
+    assert "A common cause that nobody measured can make a false arrow look almost certain." in page.text
+    assert "Searches by tests" not in page.text
+
+
+def test_the_lead_counts_links_that_are_almost_certain():
+    for probability, said in ((0.95, "none of them are"), (0.995, "1 of them is")):
+        made = copy.deepcopy(FIVE)
+        drawn = [edge for edge in made["edges"] if edge["mark"] and edge["source"] != DOMAIN]
+        for edge in drawn:
+            edge.update(probability=0.9, probability_forward=0.9)
+        drawn[0].update(probability=probability, probability_forward=probability)
+        assert f"; {said} almost certain." in ParsedPage(render_report(made)).text
+    assert "almost certain." not in ParsedPage(render_report(reports.by_tests(FIVE))).text
+
+
+def test_it_says_that_nothing_else_is_possible():
+    made = copy.deepcopy(FIVE)
+    for edge in made["edges"]:
+        if not edge["mark"]:
+            edge.update(probability=0.05, probability_forward=0.05)
+    assert "No other link has a probability of 0.1 or more." in ParsedPage(render_report(made)).text
+    (pair, *_) = (edge for edge in made["edges"] if not edge["mark"] and edge["source"] != DOMAIN)
+    pair.update(probability=0.3)
+    text = ParsedPage(render_report(made)).text
+    assert "Possible, not drawn" in text
+    assert "No other link" not in text
 
 
 def test_a_report_can_be_made_of_an_aggregate(found):

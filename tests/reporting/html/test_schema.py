@@ -19,7 +19,7 @@ from fedcdh.reporting.result_files import FORMAT, OLD_FORMATS
 FIVE = document([f"v{at}" for at in range(5)])
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", "null", '{"format": "fedcdh-result-2"}', "{", '{"a":1,"a":2}'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", "null", '{"format": "fedcdh-result-3"}', "{", '{"a":1,"a":2}'])
 def test_a_file_that_is_not_a_result_is_refused(text, tmp_path, capsys):
     (tmp_path / "result.json").write_text(text, encoding="utf-8")
     assert main(["report", str(tmp_path), "-o", str(tmp_path / "r.html")]) == 3
@@ -82,6 +82,11 @@ def test_a_result_of_an_older_version_is_refused_with_its_version():
         ({"changing": ["stranger"]}, "a changing variable is not among the variables"),
         ({"edges": [*FIVE["edges"], FIVE["edges"][0]]}, "occurs twice among the edges"),
         ({"notes": [3]}, r"result.notes\[0\] is not a text"),
+        ({"probability_of_change": {"stranger": 0.5}}, "a probability of change is not that of one of the variables"),
+        ({"probability_of_change": {"v0": 1.5}}, "is not a number from 0 to 1"),
+        ({"settings": {**FIVE["settings"], "min_probability": 2}}, "min_probability is not a number from 0 to 1"),
+        ({"edges": [{**FIVE["edges"][0], "probability": -0.1}]}, "probability is not a number from 0 to 1"),
+        ({"edges": [{**FIVE["edges"][0], "probability": 0.1, "probability_forward": 0.2}]}, "more probable than the"),
     ],
 )
 def test_the_problem_is_named(change, problem):

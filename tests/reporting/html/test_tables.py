@@ -10,7 +10,16 @@ from reports import ParsedPage, document
 from fedcdh import discover
 from fedcdh.evaluation.demo import hospital_study
 from fedcdh.reporting.html import render_report
-from fedcdh.reporting.html.tables import MAX_PAIRS_LISTED, NO_DIRECTION_NOTE, absent_edge_table, edge_table, site_table
+from fedcdh.reporting.html.tables import (
+    MAX_PAIRS_LISTED,
+    MAX_POSSIBLE_LISTED,
+    NO_DIRECTION_NOTE,
+    absent_edge_table,
+    changing_table,
+    edge_table,
+    possible_edge_table,
+    site_table,
+)
 from fedcdh.reporting.result_files import render_result_json
 
 FIVE = document([f"v{at}" for at in range(5)])
@@ -29,12 +38,47 @@ def test_the_evidence_of_tests_is_p_values_and_separating_sets(method):
     assert "p-value" in page.text
     assert "significance level 0.05" in page.text
     assert "Bayes factor)" not in page.text
+    assert "Searches by tests give no probabilities" in page.text
+    assert "Possible, not drawn" not in page.text
 
 
 @pytest.mark.parametrize(("direction", "noted"), [(None, True), (12.0, False)])
 def test_a_note_explains_links_without_evidence_for_their_direction(direction, noted):
     edge = {"source": "a", "target": "b", "mark": "→", "log_bayes_presence": 9.0, "log_bayes_direction": direction}
     assert (NO_DIRECTION_NOTE in edge_table([edge], {frozenset("ab"): 0})) is noted
+
+
+def test_links_with_probabilities_show_no_bayes_factors():
+    edge = {"source": "a", "target": "b", "mark": "→", "log_bayes_presence": 9.5, "log_bayes_direction": None}
+    edge |= {"probability": 0.97, "probability_forward": 0.86, "strength": 0.123}
+    line = {**edge, "target": "c", "mark": "—", "probability_forward": 0.3, "strength": None}
+    page = ParsedPage(edge_table([line, edge], {frozenset("ab"): 0, frozenset("ac"): 1}))
+    for shown in ("0.97", "0.86", "likely", "12\N{NO-BREAK SPACE}%", "← 0.67", "very likely"):
+        assert shown in page.text
+    assert page.text.index("0.86") < page.text.index("0.67")  # arrows first
+    assert "9.5" not in page.text
+    assert NO_DIRECTION_NOTE not in page.text
+
+
+def test_possible_pairs_are_listed_from_one_in_ten():
+    pair = {"source": "a", "target": "b", "mark": "", "probability": 0.1, "probability_forward": 0.07}
+    likelier = {**pair, "target": "c", "probability": 0.45}
+    text = ParsedPage(possible_edge_table([pair, {**pair, "target": "d", "probability": 0.099}, likelier])).text
+    assert "0.10" in text
+    assert text.index("0.45") < text.index("0.10")
+    assert "→ 0.07" in text
+    assert "d" not in text.split()
+    assert possible_edge_table([{**pair, "probability": 0.05}]) == ""
+    many = possible_edge_table([pair] * (MAX_POSSIBLE_LISTED + 1))
+    assert f"{MAX_POSSIBLE_LISTED} likeliest of {MAX_POSSIBLE_LISTED + 1}" in many
+
+
+def test_differences_have_probabilities():
+    made = {**FIVE, "changing": ["v1"], "probability_of_change": {"v0": 0.02, "v1": 0.97, "v2": 0.3}}
+    text = ParsedPage(changing_table(made)).text
+    assert "v1differsvery likely0.97" in text.replace("\n", "")
+    assert text.index("0.97") < text.index("0.30") < text.index("0.02")
+    assert "Bayes" not in text
 
 
 def test_tests_have_no_evidence_for_directions_to_explain():

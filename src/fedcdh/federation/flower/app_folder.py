@@ -6,6 +6,7 @@ from pathlib import Path
 
 from fedcdh._io.storage import write_atomically
 from fedcdh.discovery.api import MAX_BYTES, MAX_ROUNDS
+from fedcdh.discovery.settings import DEFAULT_MIN_ARROW_PROBABILITY, DEFAULT_MIN_EFFECT, DEFAULT_MIN_PROBABILITY
 from fedcdh.errors import SettingsError
 
 DEFAULTS: dict[str, str | int | float] = {
@@ -14,6 +15,9 @@ DEFAULTS: dict[str, str | int | float] = {
     "method": "auto",
     "alpha": -1.0,
     "max-conditioning-size": -1,
+    "min-probability": DEFAULT_MIN_PROBABILITY,
+    "min-arrow-probability": DEFAULT_MIN_ARROW_PROBABILITY,
+    "min-effect": DEFAULT_MIN_EFFECT,
     "seed": 0,
     "rounds": "auto",
     "max-rounds": MAX_ROUNDS,
@@ -37,6 +41,9 @@ _COMMENTS = {
     "method": "auto, evidence, constraint or paper",
     "alpha": "significance level of the tests of constraint and paper; -1: the default",
     "max-conditioning-size": "largest number of variables to condition on, or of causes; -1: no limit",
+    "min-probability": "smallest probability of an edge or a difference that evidence draws",
+    "min-arrow-probability": "smallest probability of an arrow; other edges are lines",
+    "min-effect": "smallest share of variance that an edge of evidence explains",
     "rounds": "auto, one, residuals or adaptive: what sites are asked after their summaries (docs/rounds.md)",
     "max-rounds": "largest number of further rounds that a site answers; the plan states it",
     "max-bytes": "with adaptive: largest number of bytes that a site sends in them",

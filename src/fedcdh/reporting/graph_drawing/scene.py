@@ -7,8 +7,8 @@ effects. Positions are in pixels, y runs downwards, and text is 13 pixels high.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 
 from fedcdh.discovery.result import Discovery
@@ -25,7 +25,7 @@ from fedcdh.reporting.graph_drawing.edge_routing import (
     text_width,
 )
 from fedcdh.reporting.graph_drawing.layered_layout import BoxSize, NamePair, compute_layout
-from fedcdh.reporting.phrases import clean_text
+from fedcdh.reporting.phrases import clean_text, shown_probability
 
 FONT_SIZE = 13.0
 CHARACTER_WIDTH = 8.0
@@ -46,6 +46,10 @@ CHANGING_NOTE = "differs by site"
 NAME_BASELINE, CHANGING_NAME_BASELINE, NOTE_BASELINE = 4.5, -3.0, 14.0
 """Baselines of the texts in a box, in pixels below its centre."""
 NOTE_FONT_SIZE = 11.0
+MIN_CERTAINTY_OPACITY = 0.45
+"""Opacity of an edge that is as likely as not; that of a certain edge is 1."""
+MIN_CERTAINTY_WIDTH, MAX_CERTAINTY_WIDTH = 0.7, 1.7
+"""Widths of edges that are as likely as not, and of certain ones, in parts of the usual width."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +114,8 @@ class EdgeCurve:
         1 if the edge arrives from the left, −1 if it arrives from the right.
     ports : tuple of float
         Distances of the two ends below the middle of their boxes.
+    probability : float, optional
+        Probability of the arrow, or of the line; None where it is not known.
 
     Examples
     --------
@@ -126,6 +132,24 @@ class EdgeCurve:
     pieces: tuple[tuple[Point, Point, Point], ...]
     facing: int = 1
     ports: tuple[float, float] = (0.0, 0.0)
+    probability: float | None = None
+
+    @property
+    def certainty(self) -> float:
+        """Return 0 for an edge that is as likely as not, 1 for a certain one and where no probability is known."""
+        return 1.0 if self.probability is None else min(1.0, max(0.0, 2 * self.probability - 1))
+
+    @property
+    def opacity(self) -> float:
+        """Return how dark the edge is drawn: likely edges are darker."""
+        return round(MIN_CERTAINTY_OPACITY + (1 - MIN_CERTAINTY_OPACITY) * self.certainty, 2)
+
+    @property
+    def relative_width(self) -> float:
+        """Return the width of the edge in parts of the usual width: likely edges are thicker."""
+        if self.probability is None:
+            return 1.0
+        return round(MIN_CERTAINTY_WIDTH + (MAX_CERTAINTY_WIDTH - MIN_CERTAINTY_WIDTH) * self.certainty, 2)
 
     @property
     def arrowhead(self) -> tuple[Point, Point, Point] | None:
@@ -169,6 +193,7 @@ def build_scene(
     *,
     changing: Collection[str] = (),
     dag: Collection[NamePair] = (),
+    probabilities: Mapping[frozenset[str], float] | None = None,
 ) -> Scene:
     """Lay out a graph and return its boxes and curves.
 
@@ -184,6 +209,8 @@ def build_scene(
         Variables whose mechanism differs between sites.
     dag : collection of pairs of str
         Arrows of a DAG in the equivalence class. They decide which end of a line stands on the left.
+    probabilities : mapping from pair to float, optional
+        Probabilities of arrows and lines, which decide how thick and dark they are drawn.
 
     Returns
     -------
@@ -211,7 +238,8 @@ def build_scene(
     for position, pair in enumerate(edges):
         along = directions[frozenset(pair)]
         route = routes[along] if along == pair else routes[along].reverse()
-        curves.append(_trace_curve(pair, route, directed=position < len(arrows)))
+        curve = _trace_curve(pair, route, directed=position < len(arrows))
+        curves.append(replace(curve, probability=(probabilities or {}).get(frozenset(pair))))
     return Scene(tuple(nodes), tuple(curves), layout.width, layout.height)
 
 
@@ -244,7 +272,16 @@ def scene_of(drawn: Discovery | PartialGraph, changing: Collection[str] | None =
     """
     graph, marked = _resolve_graph(drawn, changing)
     lines = sorted(map(sort_pair, graph.lines))
-    return build_scene(graph.nodes, sorted(graph.arrows), lines, changing=marked, dag=_dag_arrows(drawn, graph))
+    known = _edge_probabilities(drawn) if isinstance(drawn, Discovery) else None
+    dag = _dag_arrows(drawn, graph)
+    return build_scene(graph.nodes, sorted(graph.arrows), lines, changing=marked, dag=dag, probabilities=known)
+
+
+def _edge_probabilities(result: Discovery) -> dict[frozenset[str], float]:
+    """Return the probabilities of arrows and lines; none for searches by tests."""
+    drawn = [asdict(edge) for edge in result.edges() if edge.mark] if result.posterior is not None else []
+    found = {frozenset((edge["source"], edge["target"])): shown_probability(edge) for edge in drawn}
+    return {pair: probability for pair, probability in found.items() if probability is not None}
 
 
 def fit_label(name: str, max_characters: float = MAX_LABEL_CHARACTERS) -> str:

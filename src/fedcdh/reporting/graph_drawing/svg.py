@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from html import escape
 
 from fedcdh.discovery.result import Discovery
+from fedcdh.discovery.result_text import format_probability
 from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.reporting.graph_drawing.edge_routing import Point
 from fedcdh.reporting.graph_drawing.scene import (
@@ -83,12 +84,15 @@ def _describe_scene(scene: Scene) -> str:
 def _edge_svg(curve: EdgeCurve) -> str:
     path = f"M{_format_points([curve.start])}" + "".join(f"C{_format_points(piece)}" for piece in curve.pieces)
     title = f"{curve.tail} → {curve.head}" if curve.directed else f"{curve.tail} — {curve.head}"
+    faint = "" if curve.opacity == 1 else f' opacity="{curve.opacity:g}"'
+    if curve.probability is not None:
+        title += f" ({format_probability(curve.probability)})"
     head = f'<path d="M{_format_points(curve.arrowhead)}Z" fill="{INK_COLOUR}"/>' if curve.arrowhead else ""
     colour = INK_COLOUR if curve.directed else OPEN_EDGE_COLOUR
     dashes = "" if curve.directed else f' stroke-dasharray="{" ".join(f"{length:g}" for length in OPEN_EDGE_DASHES)}"'
     return (
-        f'<g><title>{escape(title)}</title><path d="{path}" fill="none" stroke="{colour}" '
-        f'stroke-width="{EDGE_WIDTH:g}"{dashes}/>{head}</g>'
+        f'<g{faint}><title>{escape(title)}</title><path d="{path}" fill="none" stroke="{colour}" '
+        f'stroke-width="{EDGE_WIDTH * curve.relative_width:.2g}"{dashes}/>{head}</g>'
     )
 
 

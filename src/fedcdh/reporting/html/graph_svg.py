@@ -22,7 +22,7 @@ from fedcdh.reporting.graph_drawing.scene import (
     Scene,
     build_scene,
 )
-from fedcdh.reporting.phrases import describe_edge, format_evidence, to_plain_name
+from fedcdh.reporting.phrases import describe_edge, format_certainty, shown_probability, to_plain_name
 
 MARGIN = 24.0
 MIN_PICTURE_WIDTH = 820.0
@@ -32,6 +32,7 @@ FULL_WIDTH_FROM = 1100.0
 MAX_NEG_LOG10_P = 320.0
 """−log10 of the smallest positive number, used for a p-value of 0."""
 _MIN_STROKE, _STROKE_RANGE = 1.2, 1.8
+_USUAL_STROKE = 1.8
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def draw_graph(document: Mapping[str, Any]) -> GraphDrawing:
 
 
 def edge_strength(edge: Mapping[str, Any]) -> float | None:
-    """Return the evidence for an edge, or for its absence, as one number.
+    """Return the certainty of an edge, or of its absence, as one number.
 
     Parameters
     ----------
@@ -99,13 +100,16 @@ def edge_strength(edge: Mapping[str, Any]) -> float | None:
     Returns
     -------
     float or None
-        The absolute log Bayes factor, or −log10 p; None if neither was computed.
+        The probability of the arrow or line; without probabilities the absolute log Bayes factor, or −log10 p; None
+        if none of them was computed.
 
     Examples
     --------
     >>> edge_strength({"p_value": 0.001})
     3.0
     """
+    if (probability := shown_probability(edge)) is not None:
+        return probability
     if edge.get("log_bayes_presence") is not None:
         return abs(float(edge["log_bayes_presence"]))
     if edge.get("p_value") is None:
@@ -122,6 +126,11 @@ def _scene_of_document(document: Mapping[str, Any], edges: Sequence[Mapping[str,
         [pair for pair, edge in zip(pairs, edges, strict=True) if edge["mark"] != "→"],
         changing=changing,
         dag=[(arrow[0], arrow[1]) for arrow in document["dag"] or ()],
+        probabilities={
+            frozenset(pair): probability
+            for pair, edge in zip(pairs, edges, strict=True)
+            if (probability := shown_probability(edge)) is not None
+        },
     )
 
 
@@ -142,7 +151,7 @@ def _edge_record(number: int, edge: Mapping[str, Any], curve: EdgeCurve) -> dict
         "id": f"e{number}",
         "source": edge["source"],
         "target": edge["target"],
-        "strength": None if value is None else _round(value),
+        "strength": None if value is None else round(value, 4),
         "leave": _round(curve.ports[0]),
         "arrive": _round(curve.ports[1]),
     }
@@ -170,21 +179,31 @@ def _svg_elements(scene: Scene, edges: Sequence[str], nodes: Sequence[str]) -> I
 
 
 def _edge_svg(record: Mapping[str, Any], edge: Mapping[str, Any], curve: EdgeCurve, strongest: float) -> str:
-    value = edge_strength(edge)
-    stroke = _MIN_STROKE + _STROKE_RANGE * (math.sqrt(value / strongest) if value and strongest else 0.0)
-    description = escape(f"{describe_edge(edge)} {format_evidence(edge)}".strip())
+    stroke, faint = _stroke_width(edge, curve, strongest), ""
+    description = escape(f"{describe_edge(edge)} {format_certainty(edge)}".strip())
     path, head = _format_path(curve), ""
+    if curve.opacity < 1:
+        faint = f' stroke-opacity="{curve.opacity:g}" fill-opacity="{curve.opacity:g}"'
     if curve.directed:
         x, y = curve.stop
         head = (
-            f'<path class="head" d="M0 0L-{ARROWHEAD_LENGTH:g} -{ARROWHEAD_HALF_WIDTH:g}V{ARROWHEAD_HALF_WIDTH:g}Z" '
+            f'<path class="head"{faint} '
+            f'd="M0 0L-{ARROWHEAD_LENGTH:g} -{ARROWHEAD_HALF_WIDTH:g}V{ARROWHEAD_HALF_WIDTH:g}Z" '
             f'transform="translate({_round(x):g} {_round(y):g}) rotate({0 if curve.facing > 0 else 180})"/>'
         )
     return (
         f'<g class="edge {"arrow" if curve.directed else "line"}" id="{record["id"]}" role="button" '
         f'aria-label="{description}"><title>{description}</title><path class="hit" d="{path}"/>'
-        f'<path class="curve" d="{path}" stroke-width="{_round(stroke):g}"/>{head}</g>'
+        f'<path class="curve" d="{path}" stroke-width="{_round(stroke):g}"{faint}/>{head}</g>'
     )
+
+
+def _stroke_width(edge: Mapping[str, Any], curve: EdgeCurve, strongest: float) -> float:
+    """Return the width of an edge: by its probability, or else by its evidence beside the strongest."""
+    if curve.probability is not None:
+        return _USUAL_STROKE * curve.relative_width
+    value = edge_strength(edge)
+    return _MIN_STROKE + _STROKE_RANGE * (math.sqrt(value / strongest) if value and strongest else 0.0)
 
 
 def _format_path(curve: EdgeCurve) -> str:

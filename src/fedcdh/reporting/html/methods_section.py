@@ -5,24 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fedcdh.reporting.phrases import format_count, join_names, to_plain_name
+from fedcdh.discovery.settings import DEFAULT_MIN_ARROW_PROBABILITY, DEFAULT_MIN_EFFECT, DEFAULT_MIN_PROBABILITY
+from fedcdh.reporting.phrases import format_count, format_share, join_names, to_plain_name
 
 _METHOD_TEXTS = {
     "evidence": (
         "From these sums, the marginal likelihood of every variable given candidate causes was computed, with "
-        "mechanisms that are the same at all sites and mechanisms that differ between sites as competing models. The "
-        "directed acyclic graphs with the highest marginal likelihood under Gaussian noise were sought, with linear "
-        "and with nonlinear mechanisms, and the graph of conditional independence tests. Reported are the links that "
-        "two of the three have, and the directions on which they do not contradict each other; all other links are "
-        "reported without direction."
+        "mechanisms that are the same at all sites and mechanisms that differ between sites as competing models, "
+        "under Gaussian noise, with linear and with nonlinear mechanisms. {posterior}"
     ),
     "evidence with residuals": (
         "From these sums, the marginal likelihood of every variable given candidate causes was computed, with "
         "mechanisms that are the same at all sites and mechanisms that differ between sites as competing models, and "
-        "with noise of any shape and size. The directed acyclic graph with the highest marginal likelihood was sought. "
-        "Reported are the arrows that all graphs of its Markov equivalence class share, and those whose direction "
-        "follows from the noise, from the shape of mechanisms or from their independent change across sites; all "
-        "other links are reported without direction."
+        "with noise of any shape and size. {posterior}"
     ),
     "constraint": (
         "Conditional independence given the site was tested by regressions computed from these sums, at significance "
@@ -35,6 +30,12 @@ _METHOD_TEXTS = {
         "from colliders, from Meek's rules and from the independent change of mechanisms across sites."
     ),
 }
+_POSTERIOR_TEXT = (
+    "Probabilities of links, of directions and of differences between sites are those of a posterior over directed "
+    "acyclic graphs, in which the evidence counts in part only, since no model is quite true. Reported are links and "
+    "differences with a probability of at least {link:g}, and arrows with at least {arrow:g}; all other links are "
+    "reported without direction. Links that explain less than {effect} of the variance are left out."
+)
 _ASSUMPTIONS = (
     "The analysis assumes that all common causes of the variables were measured or are functions of the site, that "
     "effects are additive, and that there are no causal cycles."
@@ -63,7 +64,7 @@ def methods_paragraph(document: Mapping[str, Any]) -> str:
         _missing_rows_sentence(clients),
         _message_sentence(settings),
         _disclosure_sentence(document.get("without_disclosure_control", ())),
-        _METHOD_TEXTS.get(_method_name(settings), "").format(alpha=f"{settings['alpha']:g}"),
+        _method_sentences(settings),
         _limit_sentence(settings),
         _knowledge_sentence(settings["knowledge"]),
         _result_sentence(document),
@@ -71,6 +72,15 @@ def methods_paragraph(document: Mapping[str, Any]) -> str:
         f"The study plan that all sites followed has the fingerprint {to_plain_name(document['plan'])[:16]}.",
     ]
     return " ".join(filter(None, sentences))
+
+
+def _method_sentences(settings: Mapping[str, Any]) -> str:
+    posterior = _POSTERIOR_TEXT.format(
+        link=settings.get("min_probability", DEFAULT_MIN_PROBABILITY),
+        arrow=settings.get("min_arrow_probability", DEFAULT_MIN_ARROW_PROBABILITY),
+        effect=format_share(settings.get("min_effect", DEFAULT_MIN_EFFECT)),
+    )
+    return _METHOD_TEXTS.get(_method_name(settings), "").format(alpha=f"{settings['alpha']:g}", posterior=posterior)
 
 
 def describe_sites(clients: Sequence[Mapping[str, Any]]) -> str:

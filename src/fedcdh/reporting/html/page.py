@@ -14,6 +14,7 @@ from string import Template
 from typing import Any
 
 from fedcdh._io.storage import write_atomically
+from fedcdh.discovery.settings import DEFAULT_MIN_ARROW_PROBABILITY, DEFAULT_MIN_EFFECT, DEFAULT_MIN_PROBABILITY
 from fedcdh.protocols import DOMAIN
 from fedcdh.reporting.graph_drawing.scene import CHANGING_NOTE
 from fedcdh.reporting.html.graph_svg import GraphDrawing, draw_graph
@@ -26,23 +27,31 @@ from fedcdh.reporting.html.tables import (
     changing_table,
     drift_table,
     edge_table,
+    has_probabilities,
     influence_table,
+    possible_edge_table,
     settings_table,
     site_table,
     stability_table,
 )
 from fedcdh.reporting.phrases import (
     BAYES_FACTOR_NOTE,
+    BAYES_FACTORS_IN_DETAILS_NOTE,
     BOOTSTRAP_NOTE,
     INFLUENCE_NOTE,
+    NO_PROBABILITY_NOTE,
     ORIENTATION_REASONS,
+    PROBABILITY_NOTE,
+    PROBABILITY_WORDS,
     Fact,
     clean_text,
     describe_edge,
     edge_facts,
     format_count,
     format_percent,
+    format_share,
     format_signed,
+    shown_probability,
     to_html_name,
     to_plain_name,
 )
@@ -157,10 +166,11 @@ def _script_data(document: Mapping[str, Any], drawing: GraphDrawing) -> dict[str
     """Return everything that the script shows of nodes and edges, sentences included."""
     evidence = {frozenset((edge["source"], edge["target"])): edge for edge in document["edges"]}
     by_presence = any(edge.get("log_bayes_presence") is not None for edge in document["edges"])
+    known = has_probabilities(document["edges"])
     return {
         "edges": _edge_data(document, drawing, evidence),
         "nodes": _node_data(document, drawing, evidence),
-        "measure": "log Bayes factor" if by_presence else "−log₁₀ p",
+        "measure": "probability" if known else "log Bayes factor" if by_presence else "−log₁₀ p",
     }
 
 
@@ -232,11 +242,21 @@ def _page_texts(document: Mapping[str, Any]) -> dict[str, str]:
         "heading": f"Causal graph of {variables} at {format_count(sites, 'site')}",
         "about": f"{format_count(rows, 'row')} · method “{escape(clean_text(document['settings']['method']))}” · "
         f"{escape(clean_text(document['software']))} · plan <code>{plan}</code>",
-        "lead": f"Found: {format_count(arrows, 'arrow')} from cause to effect{open_links}. "
+        "lead": f"Found: {format_count(arrows, 'arrow')} from cause to effect{open_links}{_count_certain(document)}. "
         f"{_differences_sentence(document)}",
         "disclosure_warning": _disclosure_warning(document),
         "methods": escape(methods_paragraph(document)),
     }
+
+
+def _count_certain(document: Mapping[str, Any]) -> str:
+    """Return how many links are almost certain, where there are probabilities."""
+    least, words = PROBABILITY_WORDS[0]
+    drawn = [edge for edge in document["edges"] if edge["mark"] and DOMAIN not in (edge["source"], edge["target"])]
+    if not has_probabilities(drawn):
+        return ""
+    sure = sum((shown_probability(edge) or 0.0) >= least for edge in drawn)
+    return f"; {sure or 'none'} of them {'is' if sure == 1 else 'are'} {words}"
 
 
 def _differences_sentence(document: Mapping[str, Any]) -> str:
@@ -268,7 +288,11 @@ def _page_sections(document: Mapping[str, Any], drawing: GraphDrawing) -> dict[s
     absent_title = f"{format_count(len(absent), 'pair')} without a link"
     reasons = ORIENTATION_REASONS.values()
     return {
+        "certainty": _certainty_paragraph(document),
+        "slider": "Show links from probability" if has_probabilities(inner) else "Show links from strength",
+        "weight": "thin and faint: less likely" if has_probabilities(inner) else "thicker: more evidence",
         "edge_table": edge_table(linked, numbers) if linked else "<p>No links were found.</p>",
+        "possible": _possible_section(absent),
         "absent_edges": _details_element(absent_title, absent_edge_table(absent)) if absent else "",
         "changing_table": changing_table(document) if len(document["clients"]) > 1 else "",
         "drift": _drift_section(document.get("drift") or []),
@@ -277,8 +301,38 @@ def _page_sections(document: Mapping[str, Any], drawing: GraphDrawing) -> dict[s
         "settings_table": settings_table(document),
         "notes": _notes_list(document["notes"]),
         "reasons": "".join(f"<dt>{escape(name)}</dt><dd>{escape(meaning)}</dd>" for name, meaning in reasons),
-        "factor": escape(BAYES_FACTOR_NOTE),
+        "factor": escape(BAYES_FACTORS_IN_DETAILS_NOTE if has_probabilities(document["edges"]) else BAYES_FACTOR_NOTE),
+        "probability": _probability_paragraphs() if has_probabilities(document["edges"]) else "",
     }
+
+
+def _certainty_paragraph(document: Mapping[str, Any]) -> str:
+    """Return what the numbers of the links are, and from which probability links are drawn."""
+    settings = document["settings"]
+    if not has_probabilities(document["edges"]):
+        return "" if settings["method"] == "evidence" else f"<p>{NO_PROBABILITY_NOTE}</p>"
+    least = settings.get("min_probability", DEFAULT_MIN_PROBABILITY)
+    arrow = settings.get("min_arrow_probability", DEFAULT_MIN_ARROW_PROBABILITY)
+    effect = format_share(settings.get("min_effect", DEFAULT_MIN_EFFECT))
+    return (
+        f"<p>Links are drawn from a probability of {least:g}, arrows from {arrow:g}. Links that explain less than "
+        f'{effect} of the variance are left out. The numbers rest on <a href="#reading">assumptions</a>.</p>\n'
+        "<p>“Link” is the probability that the two are directly linked. “Direction” is the probability of the arrow, "
+        "or of the likelier direction of an open link. “Variance explained” is the cause's share of the variance "
+        "that the other causes leave.</p>"
+    )
+
+
+def _possible_section(absent: Sequence[Mapping[str, Any]]) -> str:
+    table = possible_edge_table(absent)
+    if not table and has_probabilities(absent):
+        return "<p>No other link has a probability of 0.1 or more.</p>"
+    return table and f"<h3>Possible, not drawn</h3>\n<p>Pairs with a probability of at least 0.1.</p>\n{table}"
+
+
+def _probability_paragraphs() -> str:
+    words = "; ".join(f"“{words}” from {least:g}" for least, words in PROBABILITY_WORDS)
+    return f"<p>{escape(PROBABILITY_NOTE)}</p>\n<p>Probabilities in words: {words}; “unlikely” below.</p>"
 
 
 def _details_element(summary: str, content: str) -> str:

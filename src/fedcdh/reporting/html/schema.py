@@ -16,6 +16,7 @@ from fedcdh.protocols import DOMAIN
 from fedcdh.reporting.result_files import FORMAT, MAX_RESULT_BYTES, OLD_FORMATS
 
 _EXPECTED = f'Expected a result.json with "format": "{FORMAT}". Run `fedcdh discover` again to make one.'
+_ROUNDING = 1e-6  # sums of probabilities may exceed 1 by rounding
 EDGE_MARKS = {"→", "—", ""}
 Shape: TypeAlias = Callable[[Any, str], Iterator[str]]
 """Check a value and yield its problems; the text names the place in the document."""
@@ -80,7 +81,7 @@ def parse_document(text: str | bytes) -> dict[str, Any]:
     >>> from fedcdh.reporting import render_result_json
     >>> result = fedcdh.discover(fedcdh.demo.hospital_study().columns(), domain="hospital")
     >>> parse_document(render_result_json(result))["format"]
-    'fedcdh-result-2'
+    'fedcdh-result-3'
     """
     document = parse_json(text, refuse=lambda reason: DataError(f"The text is not a result: {reason}"))
     check_document(document)
@@ -102,10 +103,10 @@ def check_document(document: Any) -> None:
 
     Examples
     --------
-    >>> check_document({"format": "fedcdh-result-1"})  # doctest: +ELLIPSIS
+    >>> check_document({"format": "fedcdh-result-2"})  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    fedcdh.errors.DataError: The result has the format 'fedcdh-result-1' of an older version. Expected ...
+    fedcdh.errors.DataError: The result has the format 'fedcdh-result-2' of an older version. Expected ...
     """
     if not isinstance(document, Mapping):
         raise DataError(f"Found no JSON object. {_EXPECTED}")
@@ -131,6 +132,11 @@ def _count(value: Any, where: str) -> Iterator[str]:
 def _number(value: Any, where: str) -> Iterator[str]:
     if type(value) not in (int, float) or not abs(value) < 1e300:
         yield f"{where} is not a number"
+
+
+def _probability(value: Any, where: str) -> Iterator[str]:
+    if type(value) not in (int, float) or not -_ROUNDING <= value <= 1 + _ROUNDING:
+        yield f"{where} is not a number from 0 to 1"
 
 
 def _any_value(value: Any, where: str) -> Iterator[str]:
@@ -199,6 +205,7 @@ _edge = _record(
         "separating_set": _optional(_list_of(_text)),
         **dict.fromkeys(("p_value", "change_forward", "change_backward"), _optional_number),
         **dict.fromkeys(("log_bayes_presence", "log_bayes_direction"), _optional_number),
+        **dict.fromkeys(("probability", "probability_forward", "strength"), _optional(_probability)),
     },
 )
 _edge_stability = _record(
@@ -246,7 +253,11 @@ _result = _record(
                     {"forbid_within_tier": _list_of(_count)},
                 ),
             },
-            {"max_conditioning_size": _optional(_count), "seed": _count},
+            {
+                "max_conditioning_size": _optional(_count),
+                "seed": _count,
+                **dict.fromkeys(("min_probability", "min_arrow_probability", "min_effect"), _probability),
+            },
         ),
         "clients": _list_of(
             _record(
@@ -276,6 +287,7 @@ _result = _record(
         "stability": _optional(_stability),
         "row_stability": _optional(_stability),
         "without_disclosure_control": _list_of(_text),
+        "probability_of_change": _optional(_mapping_of(_probability)),
     },
 )
 
@@ -312,9 +324,13 @@ def _find_contradictions(document: Mapping[str, Any]) -> Iterator[str]:
             yield f"{str(pair[0])[:40]!r} and {str(pair[1])[:40]!r} are not two of the variables"
     if not set(document["changing"]) <= names:
         yield "a changing variable is not among the variables"
+    if not set(document.get("probability_of_change") or ()) <= names:
+        yield "a probability of change is not that of one of the variables"
     for edge in document["edges"]:
         if edge["mark"] not in EDGE_MARKS:
             yield f"an edge is marked {edge['mark'][:10]!r}, expected one of {sorted(EDGE_MARKS)}"
         if (pair := frozenset((edge["source"], edge["target"]))) in seen:
             yield f"the pair {' and '.join(sorted(pair))[:80]} occurs twice among the edges"
+        if (edge.get("probability_forward") or 0.0) > (edge.get("probability") or 0.0) + _ROUNDING:
+            yield f"an arrow between {' and '.join(sorted(pair))[:80]} is more probable than the edge"
         seen.add(pair)

@@ -204,10 +204,12 @@
   // Search and strength: what does not fit is dimmed, hidden or left out of the tables.
   const strongest = Math.max(0, ...data.edges.map((edge) => edge.strength || 0));
   const filter = () => {
-    const least = Math.expm1(slider.value / 100 * Math.log1p(strongest)), wanted = search.value.trim().toLowerCase();
+    const likely = data.measure === "probability";
+    const least = likely ? 0.5 + slider.value * 0.0049 : Math.expm1(slider.value / 100 * Math.log1p(strongest));
+    const slack = likely ? 0.0005 : 1e-9 * strongest + 0.05, wanted = search.value.trim().toLowerCase();
     let shown = 0;
     for (const edge of edges.values()) {
-      const weak = slider.value > 0 && edge.strength !== null && edge.strength < least - 1e-9 * strongest - 0.05;
+      const weak = slider.value > 0 && edge.strength !== null && edge.strength < least - slack;
       edge.element.classList.toggle("weak", weak);
       if (!weak) shown += 1;
     }
@@ -218,7 +220,7 @@
       const edge = edges.get(row.dataset.edge);
       row.hidden = (wanted !== "" && !row.dataset.names.includes(wanted)) || Boolean(edge && edge.element.classList.contains("weak"));
     }
-    const text = slider.value > 0 ? `${shown} of ${edges.size} links, ${data.measure} ≥ ${least.toPrecision(3)}` : `all ${edges.size} links`;
+    const text = slider.value > 0 ? `${shown} of ${edges.size} links, ${data.measure} ≥ ${likely ? least.toFixed(2) : least.toPrecision(3)}` : `all ${edges.size} links`;
     byId("strength-text").textContent = text;
     slider.setAttribute("aria-valuetext", text);
     if (chosen && edges.has(chosen) && edges.get(chosen).element.classList.contains("weak")) choose(null);

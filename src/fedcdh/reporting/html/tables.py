@@ -6,23 +6,32 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from fedcdh.discovery.result_text import MIN_POSSIBLE_PROBABILITY, format_probability
+from fedcdh.discovery.settings import DEFAULT_MIN_ARROW_PROBABILITY, DEFAULT_MIN_EFFECT, DEFAULT_MIN_PROBABILITY
 from fedcdh.protocols import DOMAIN
 from fedcdh.reporting.html.graph_svg import edge_strength
 from fedcdh.reporting.phrases import (
     clean_text,
+    describe_probability,
     describe_strength,
     format_evidence,
     format_p_value,
     format_percent,
+    format_share,
     format_short,
     format_signed,
+    likelier_direction,
     name_orientation,
+    shown_probability,
     to_html_name,
 )
 
 _MARKS = {"→": "→", "—": "—", "": "no link", None: ""}
 MAX_PAIRS_LISTED = 3000
 """Number of pairs listed without a link. More would be slow in a browser; edges.csv has all of them."""
+
+MAX_POSSIBLE_LISTED = 100
+"""Number of pairs listed as possible; edges.csv has all of them."""
 
 NO_DIRECTION_NOTE = (
     "<p>A link without evidence for its direction cannot be reversed alone, since that closes a cycle, or its reverse "
@@ -67,8 +76,88 @@ def _filter_text(edge: Record) -> str:
     return escape(" ".join(clean_text(edge[end]).lower() for end in ("source", "target")))
 
 
+def has_probabilities(edges: Iterable[Record]) -> bool:
+    """Return whether edges have probabilities; those of searches by tests have none."""
+    return any(edge.get("probability") is not None for edge in edges)
+
+
 def edge_table(edges: Sequence[Record], numbers: Mapping[frozenset[str], int]) -> str:
-    """Return the links between variables with the evidence for each."""
+    """Return the links between variables with the certainty of each."""
+    return _likely_edges(edges, numbers) if has_probabilities(edges) else _tested_edges(edges, numbers)
+
+
+def _likely_edges(edges: Sequence[Record], numbers: Mapping[frozenset[str], int]) -> str:
+    """Return links with probabilities, the surest first."""
+    heads = ["From", "", "To", "#Link", "#Direction", "In words", "#Variance explained", "Direction from"]
+    ranked = sorted(edges, key=lambda edge: (edge["mark"] != "→", -(shown_probability(edge) or 0.0)))
+    rows = []
+    for edge in ranked:
+        words = describe_probability(shown_probability(edge) or 0.0)
+        strength = edge.get("strength")
+        cells = [
+            *_pair_cells(edge),
+            _probability_cell(edge.get("probability")),
+            _direction_cell(edge),
+            f'<td class="word">{words}</td>',
+            _number_cell("" if strength is None else format_share(strength), strength),
+            _cell(escape(name_orientation(edge.get("oriented_by")))),
+        ]
+        number = numbers[frozenset((edge["source"], edge["target"]))]
+        rows.append(_row(cells, f' data-edge="e{number}" data-names="{_filter_text(edge)}"'))
+    return render_table(heads, rows, "Links between variables", "sortable")
+
+
+def _pair_cells(edge: Record) -> list[str]:
+    mark = "→" if edge["mark"] == "→" else "—"
+    means = "causes" if mark == "→" else "linked, direction open"
+    return [
+        _cell(to_html_name(edge["source"])),
+        f'<td class="mark"><span title="{means}">{mark}</span></td>',
+        _cell(to_html_name(edge["target"])),
+    ]
+
+
+def _probability_cell(value: float | None) -> str:
+    return _number_cell("", None) if value is None else _number_cell(escape(format_probability(value)), value)
+
+
+def _direction_cell(edge: Record) -> str:
+    """Return the probability of an arrow, or of the likelier direction of another pair."""
+    if edge["mark"] == "→":
+        return _probability_cell(shown_probability(edge))
+    found = likelier_direction(edge)
+    return (
+        _number_cell("", None)
+        if found is None
+        else _number_cell(f"{found[0]} {escape(format_probability(found[1]))}", found[1])
+    )
+
+
+def possible_edge_table(edges: Sequence[Record]) -> str:
+    """Return the pairs that are not drawn but possible, the likeliest first; empty if there are none."""
+    possible = [edge for edge in edges if (edge.get("probability") or 0.0) >= MIN_POSSIBLE_PROBABILITY]
+    possible.sort(key=_doubt)
+    if not possible:
+        return ""
+    rows = [
+        _row(
+            [
+                _cell(to_html_name(edge["source"])),
+                _cell(to_html_name(edge["target"])),
+                _probability_cell(edge["probability"]),
+                _direction_cell(edge),
+            ],
+            f' data-names="{_filter_text(edge)}"',
+        )
+        for edge in possible[:MAX_POSSIBLE_LISTED]
+    ]
+    more = len(possible) - len(rows)
+    note = f"<p>The {len(rows)} likeliest of {len(possible)}; edges.csv has all of them.</p>" if more else ""
+    return render_table(["One", "Other", "#Link", "#Direction"], rows, "Possible, not drawn", "sortable") + note
+
+
+def _tested_edges(edges: Sequence[Record], numbers: Mapping[frozenset[str], int]) -> str:
+    """Return links without probabilities, with p-values or log Bayes factors."""
     by_evidence = any(edge.get("log_bayes_presence") is not None for edge in edges)
     evidence = "#Evidence (log Bayes factor)" if by_evidence else "#p-value"
     changes = any(edge.get("change_forward") is not None for edge in edges)
@@ -79,13 +168,9 @@ def edge_table(edges: Sequence[Record], numbers: Mapping[frozenset[str], int]) -
     for edge in edges:
         number = numbers[frozenset((edge["source"], edge["target"]))]
         factor, turn = edge.get("log_bayes_presence"), edge.get("log_bayes_direction")
-        mark = "→" if edge["mark"] == "→" else "—"
-        means = "causes" if mark == "→" else "linked, direction open"
         reason = name_orientation(edge.get("oriented_by"))
         cells = [
-            _cell(to_html_name(edge["source"])),
-            f'<td class="mark"><span title="{means}">{mark}</span></td>',
-            _cell(to_html_name(edge["target"])),
+            *_pair_cells(edge),
             _number_cell(format_evidence(edge), edge_strength(edge)),
             *([f'<td class="word">{"" if factor is None else describe_strength(factor)}</td>'] if by_evidence else []),
             _cell(escape(reason)),
@@ -104,16 +189,19 @@ def _short_cell(value: float | None) -> str:
 def absent_edge_table(edges: Sequence[Record]) -> str:
     """Return the pairs without a link, the least certain first, with what separates them."""
     by_evidence = any(edge.get("log_bayes_presence") is not None for edge in edges)
-    listed = sorted(edges, key=_evidence_value)[:MAX_PAIRS_LISTED]
+    known = has_probabilities(edges)
+    listed = sorted(edges, key=_doubt if known else _evidence_value)[:MAX_PAIRS_LISTED]
     given = any(edge.get("separating_set") is not None for edge in listed)
-    heads = ["One", "Other", "#Evidence against a link" if by_evidence else "#p-value"]
+    heads = ["One", "Other", "#Probability" if known else "#Evidence against a link" if by_evidence else "#p-value"]
     heads += ["Independent given"] if given else []
     rows = [
         _row(
             [
                 _cell(to_html_name(edge["source"])),
                 _cell(to_html_name(edge["target"])),
-                _number_cell(format_evidence(edge), edge.get("log_bayes_presence" if by_evidence else "p_value")),
+                _probability_cell(edge.get("probability"))
+                if known
+                else _number_cell(format_evidence(edge), edge.get("log_bayes_presence" if by_evidence else "p_value")),
                 *([_cell(_format_names(edge.get("separating_set")))] if given else []),
             ],
             f' data-names="{_filter_text(edge)}"',
@@ -123,6 +211,10 @@ def absent_edge_table(edges: Sequence[Record]) -> str:
     more = len(edges) - len(listed)
     note = f"<p>The {len(listed)} least certain of {len(edges)}; edges.csv has all of them.</p>" if more else ""
     return render_table(heads, rows, "Pairs without a link, the least certain first", "sortable") + note
+
+
+def _doubt(edge: Record) -> float:
+    return -(edge.get("probability") or 0.0)
 
 
 def _evidence_value(edge: Record) -> float:
@@ -136,7 +228,9 @@ def _format_names(names: Sequence[str] | None) -> str:
 
 
 def changing_table(document: Record) -> str:
-    """Return all variables with the evidence for a difference of their mechanism between sites."""
+    """Return all variables with the probability of, or the evidence for, a difference of their mechanism."""
+    if document.get("probability_of_change"):
+        return _likely_changes(document)
     edges = {edge["target"]: edge for edge in document["edges"] if edge["source"] == DOMAIN}
     edges |= {edge["source"]: edge for edge in document["edges"] if edge["target"] == DOMAIN}
     changing = set(document["changing"])
@@ -150,6 +244,19 @@ def changing_table(document: Record) -> str:
         rows.append(_row([*cells, *([] if by_evidence else [_cell(_format_names(edge.get("separating_set")))])]))
     evidence = "#Evidence for this finding (log Bayes factor)" if by_evidence else "#p-value"
     heads = ["Mechanism of", "Between sites", evidence, *([] if by_evidence else ["Independent of the site given"])]
+    return render_table(heads, rows, "Mechanisms and their differences between sites", "sortable")
+
+
+def _likely_changes(document: Record) -> str:
+    """Return all variables with the probability of a difference, the likeliest first."""
+    found, changing = document["probability_of_change"], set(document["changing"])
+    rows = []
+    for name in sorted(document["variables"], key=lambda name: (name not in changing, -found.get(name, 0.0), name)):
+        value = found.get(name, 0.0)
+        differs = "differs" if name in changing else "no clear difference"
+        cells = [_cell(to_html_name(name)), _cell(differs), _cell(describe_probability(value))]
+        rows.append(_row([*cells, _probability_cell(value)]))
+    heads = ["Mechanism of", "Between sites", "A difference is", "#Probability"]
     return render_table(heads, rows, "Mechanisms and their differences between sites", "sortable")
 
 
@@ -272,6 +379,7 @@ def settings_table(document: Record) -> str:
         "Method": escape(clean_text(settings["method"])),
         "Significance level": "not used" if settings["method"] == "evidence" else f"{settings['alpha']:g}",
         "Largest conditioning set, or number of causes": "no limit" if limit is None else str(limit),
+        **_limits(settings),
         "Seed": str(settings.get("seed", "")),
         "Required arrows": _format_arrows(knowledge["required"]),
         "Forbidden arrows": _format_arrows(knowledge["forbidden"]),
@@ -282,6 +390,17 @@ def settings_table(document: Record) -> str:
     }
     rows = [f'<tr><th scope="row">{escape(what)}</th><td>{value}</td></tr>' for what, value in pairs.items()]
     return f'<div class="scroll"><table class="pairs"><tbody>{"".join(rows)}</tbody></table></div>'
+
+
+def _limits(settings: Record) -> dict[str, str]:
+    """Return the limits of what is drawn, where a result has probabilities."""
+    if settings["method"] != "evidence":
+        return {}
+    return {
+        "Smallest probability of a link or difference": f"{settings.get('min_probability', DEFAULT_MIN_PROBABILITY):g}",
+        "Smallest probability of an arrow": f"{settings.get('min_arrow_probability', DEFAULT_MIN_ARROW_PROBABILITY):g}",
+        "Smallest share of variance of a link": format_share(settings.get("min_effect", DEFAULT_MIN_EFFECT)),
+    }
 
 
 def _format_arrows(arrows: Sequence[Sequence[str]]) -> str:
