@@ -115,7 +115,7 @@ def discover(
         The smallest probability of an edge, or of a difference between clients, that "evidence" draws.
     min_arrow_probability : float, default 0.8
         The smallest probability of an arrow. Edges whose likelier direction has less are lines ("evidence").
-    min_effect : float, default 0.005
+    min_effect : float, default 0.02
         The smallest share of variance that an edge explains, if "evidence" is to draw it. The notes name edges that
         are left out for this reason.
 
@@ -249,7 +249,7 @@ def discover_from(
         The smallest probability of an edge, or of a difference between clients, that "evidence" draws.
     min_arrow_probability : float, default 0.8
         The smallest probability of an arrow. Edges whose likelier direction has less are lines ("evidence").
-    min_effect : float, default 0.005
+    min_effect : float, default 0.02
         The smallest share of variance that an edge explains, if "evidence" is to draw it. The notes name edges that
         are left out for this reason.
 
