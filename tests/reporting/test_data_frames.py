@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*:DeprecationWarning", "ignore:
 
 @pytest.fixture(scope="module")
 def result():
-    return fedcdh.discover(mixed())
+    return fedcdh.discover(mixed(0, (300, 200, 150, 100, 60)))
 
 
 FRAMES = {"pandas": to_pandas, "polars": to_polars}

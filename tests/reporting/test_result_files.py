@@ -14,7 +14,7 @@ from fedcdh.errors import DataError
 from fedcdh.reporting.result_files import FORMAT, read_graph_claims, render_edges_csv, render_result_json, write_result
 from fedcdh.summaries.aggregation import Aggregate
 
-RESULT = discover(studies.mixed(0, (60, 45, 30, 14, 5)))
+RESULT = discover(studies.mixed(0, (300, 200, 150, 100, 60)))
 
 
 def test_drift_is_there_record_by_record():

@@ -47,6 +47,9 @@ from fedcdh.summaries.aggregation import Aggregate, Cohort
 from fedcdh.summaries.joint import AnswerSource
 from fedcdh.summaries.variables import Continuous
 
+UNWITNESSED_SHARE = 0.55
+"""From one message, what is left of the difference between both directions where the vote does not have the arrow."""
+
 
 @dataclass(frozen=True)
 class ScoreSearch:
@@ -216,6 +219,8 @@ class _ScoredStudy:
                 max_parents=settings.max_conditioning_size,
                 seed=settings.seed,
             )
+            if score is None and self.has_numbers:
+                posterior = posterior.with_witness(orientation.graph, UNWITNESSED_SHARE)
             drawn = draw_likely_graph(
                 posterior, orientation, knowledge, settings.min_probability, settings.min_arrow_probability
             )

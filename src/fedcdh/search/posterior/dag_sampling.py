@@ -53,7 +53,8 @@ class DagChain:
     >>> from fedcdh.protocols import Family
     >>> table = FamilyTable.of([Family("x"), Family("y"), Family("y", frozenset("x"))], [0.0, 0.0, 50.0])
     >>> chain = DagChain(table, {}, [0])
-    >>> chain.sweep()
+    >>> chain.sweep().shape
+    (2, 3)
     >>> print(chain.dag(("x", "y")))
     x → y
     """

@@ -137,6 +137,29 @@ class GraphPosterior:
         halves = {arrow: edge / 2 for pair, edge in pairs.items() for arrow in (sort_pair(pair), sort_pair(pair)[::-1])}
         return replace(self, arrows={**self.arrows, **halves})
 
+    def with_witness(self, graph: PartialGraph, share: float) -> GraphPosterior:
+        """Return the posterior with directions moved towards equal ones where another graph does not have the arrow.
+
+        Parameters
+        ----------
+        graph : PartialGraph
+            The other graph, found by other means.
+        share : float
+            What is left of the difference between both directions.
+
+        Returns
+        -------
+        GraphPosterior
+            The posterior with other probabilities; those of edges and samples stay as they are.
+        """
+        moved = {}
+        for (tail, head), forward in self.arrows.items():
+            backward = self.arrows.get((head, tail), 0.0)
+            likelier = (tail, head) if forward >= backward else (head, tail)
+            if DOMAIN not in (tail, head) and likelier not in graph.arrows:
+                moved[tail, head] = (forward + backward) / 2 + share * (forward - backward) / 2
+        return replace(self, arrows={**self.arrows, **moved})
+
     def sample(self, n: int, seed: int = 0) -> list[PartialGraph]:
         """Draw DAGs from the posterior.
 
