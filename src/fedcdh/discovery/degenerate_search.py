@@ -19,6 +19,7 @@ from fedcdh.discovery.settings import Settings
 from fedcdh.graphs.admissible_arrows import find_obstacles
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph
+from fedcdh.inference.balanced_variables import find_balanced
 from fedcdh.inference.degenerate_variables import (
     CopyGroup,
     DeterministicSet,
@@ -62,7 +63,9 @@ class DegenerateSearch:
         knowledge = settings.knowledge
         required = {name for arrow in knowledge.required for name in arrow}
         outside = {**follow_copies(copies), **choose_redundant(known, functions, required)}
-        found = self.search(known, replace(settings, knowledge=isolate(knowledge, outside, known.plan.names)), progress)
+        balanced = [name for name in find_balanced(known) if name not in outside]
+        extended = without_causes(isolate(knowledge, outside, known.plan.names), balanced, known.plan.names)
+        found = self.search(known, replace(settings, knowledge=extended), progress)
         drawn = join_outside(open_directions(found, functions, knowledge), outside, knowledge)
         constant = find_mostly_constant(known)
         described = {*outside, *(one.name for one in constant if not one.varies_at)}
@@ -71,6 +74,7 @@ class DegenerateSearch:
             *describe_functions(functions, outside),
             *describe_few_valued([one for one in find_few_valued(known, found.residuals) if one.name not in described]),
             *describe_mostly_constant(constant),
+            *describe_balanced(balanced),
         )
         return replace(drawn, notes=(*_revise_open_lines(found, drawn), *notes))
 
@@ -130,6 +134,63 @@ def isolate(knowledge: Knowledge, outside: Collection[str], names: Iterable[str]
         if arrow[1] != DOMAIN
     }
     return replace(knowledge, forbidden=knowledge.forbidden | forbidden) if forbidden else knowledge
+
+
+def without_causes(knowledge: Knowledge, balanced: Iterable[str], names: Iterable[str]) -> Knowledge:
+    """Return the knowledge that forbids arrows into variables that were assigned by design, except required ones.
+
+    Parameters
+    ----------
+    knowledge : Knowledge
+        Background knowledge.
+    balanced : iterable of str
+        The assigned variables.
+    names : iterable of str
+        All variables.
+
+    Returns
+    -------
+    Knowledge
+        Knowledge for the search.
+
+    Examples
+    --------
+    >>> without_causes(Knowledge(), ["arm"], ["arm", "age"]).forbids("age", "arm")
+    True
+    """
+    forbidden = {
+        (other, name)
+        for name in balanced
+        for other in (DOMAIN, *names)
+        if other != name and not knowledge.requires(other, name)
+    }
+    return replace(knowledge, forbidden=knowledge.forbidden | forbidden) if forbidden else knowledge
+
+
+def describe_balanced(balanced: Sequence[str]) -> Iterator[str]:
+    """Yield a sentence about variables that were assigned by design.
+
+    Parameters
+    ----------
+    balanced : sequence of str
+        The variables.
+
+    Yields
+    ------
+    str
+        A sentence.
+
+    Examples
+    --------
+    >>> next(describe_balanced(["arm"]))
+    'balanced at all clients more exactly than by chance: arm; taken as assigned by design, so nothing causes it'
+    """
+    if balanced:
+        whose = "it" if len(balanced) == 1 else "them"
+        yield (
+            f"balanced at all clients more exactly than by chance: {abbreviate_list(balanced)}; taken as assigned by "
+            f"design, so nothing causes {whose}"
+        )
 
 
 def join_outside(found: SearchResult, outside: Mapping[str, Sequence[str]], knowledge: Knowledge) -> SearchResult:

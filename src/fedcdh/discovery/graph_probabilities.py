@@ -108,7 +108,8 @@ def compute_posterior(
     gains = undirected_gains(scored, sorted(graphs.best.arrows))
     parents = {node: graphs.best.parents(node) for node in graphs.best.nodes if node != DOMAIN}
     parts, factors = [], _edge_factors(graphs)
-    for part in _choose_powers(parents.keys(), undirected, score, residual):
+    active = frozenset(name for one in families if one.parents - {DOMAIN} for name in (one.node, *one.parents))
+    for part in _choose_powers(active - {DOMAIN}, undirected & active, score, residual):
         weights = scored.weigh(part, gains, factors, undirected, doubtful)
         if score.clients < MIN_DIRECTING_CLIENTS:
             weights = scored.neutralize_changes(weights, parents)
@@ -147,7 +148,7 @@ def _choose_powers(
     variables: Collection[str], undirected: frozenset[str], score: FamilyScore, residual: ResidualScore | None
 ) -> tuple[Power, ...]:
     """Return how much of the evidence counts."""
-    of_numbers = len(score.level_counts) < len(variables)
+    of_numbers = not score.level_counts.keys() >= {*variables}
     if residual is None:
         return SUMMARY_POWERS if of_numbers else RESIDUAL_POWERS
     independent = common_shares(residual.known.plan).product
