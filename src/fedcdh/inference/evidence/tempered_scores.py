@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import fsum
 from typing import NamedTuple
 
 import numpy as np
@@ -198,10 +199,10 @@ class ScoredFamilies:
         )
 
     def _sum_over_pairs(self, values: Mapping[Pair, float], otherwise: float = np.nan) -> Array:
-        """Return for each family the sum over the pairs of its node and a parent."""
+        """Return for each family the sum over the pairs of its node and a parent, whose order does not matter."""
         return np.array(
             [
-                sum(values.get(frozenset((family.node, one)), otherwise) for one in family.parents)
+                fsum(values.get(frozenset((family.node, one)), otherwise) for one in family.parents)
                 for family in self.families
             ]
         )
