@@ -68,7 +68,7 @@ def tables_of(seed: int, model: str = "general", **settings) -> studies.Tables:
 
 
 def test_binary_columns_have_only_the_arrows_of_their_class():
-    """A number with two values has no curvature."""
+    """A number with two values has no curvature. What the class of the best graph directs need not be likely enough."""
     arrows = 0
     for seed in range(4):
         tables = {
@@ -77,7 +77,9 @@ def test_binary_columns_have_only_the_arrows_of_their_class():
         }
         kinds = dict.fromkeys(tables["client01"], "continuous")
         result = discover(tables, method="evidence", kinds=kinds)
-        assert result.augmented == to_cpdag(result.search_result.best)
+        known = to_cpdag(result.search_result.climbed)
+        assert result.augmented.arrows <= known.arrows
+        assert result.augmented.skeleton <= known.skeleton
         assert reasons(result) <= {"collider", "meek-1", "meek-2", "meek-3"}
         arrows += len(result.augmented.skeleton)
     assert arrows > 10

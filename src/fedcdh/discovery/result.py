@@ -212,7 +212,7 @@ class Discovery:
         best, knowledge = self.search_result.best, self.settings.knowledge
         graph = self.augmented.orient_all(self.search_result.assumed)
         if best is not None and self.posterior is not None:
-            dag = direct_lines(graph, best, knowledge)
+            dag = direct_lines(graph, best, knowledge, self.posterior.arrows)
         else:
             dag = extend_to_dag(graph if best is None else orient_like(graph, best, knowledge))
         if wrong := sorted(arrow for arrow in dag.arrows if knowledge.forbids(*arrow)):

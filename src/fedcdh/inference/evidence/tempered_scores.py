@@ -274,6 +274,42 @@ def undirected_gains(scored: ScoredFamilies, arrows: Sequence[tuple[str, str]]) 
     }
 
 
+def add_changed_families(
+    families: Sequence[Family], known: Mapping[Family, float], curved: Array
+) -> dict[Family, float]:
+    """Return known scores, also of families that differ from a known one by the domain only.
+
+    Both have nearly the same noise, so both gain as much by its shape. Families with and without a change can then be
+    compared, whichever of them the clients were asked about.
+
+    Parameters
+    ----------
+    families : sequence of Family
+        Nodes with their parents.
+    known : mapping from Family to float
+        Scores of the families that were asked about.
+    curved : array
+        Gaussian scores of all families.
+
+    Returns
+    -------
+    dict from Family to float
+        Known scores, and those that follow from them.
+
+    Examples
+    --------
+    >>> both = [Family("x"), Family("x", frozenset({DOMAIN}))]
+    >>> [*add_changed_families(both, {both[0]: 5.0}, np.array([1.0, -2.0])).values()]
+    [5.0, 2.0]
+    """
+    gaussian, found = dict(zip(families, curved.tolist(), strict=True)), dict(known)
+    for family in families:
+        other = Family(family.node, family.parents ^ {DOMAIN})
+        if family not in known and other in known and other in gaussian:
+            found[family] = known[other] + gaussian[family] - gaussian[other]
+    return found
+
+
 def complete_scores(families: Sequence[Family], known: Mapping[Family, float], linear: Array, curved: Array) -> Array:
     """Return the scores of all families, given those about which the clients were asked.
 
