@@ -111,6 +111,13 @@ def test_open_pairs_are_as_likely_either_way_and_all_else_stays():
     assert opened.sample(3) == posterior.sample(3)
 
 
+def test_an_arrow_that_is_known_is_certain_and_all_else_stays():
+    posterior = posterior_of(NODES, (1.0, random_weights(NODES, 6, 3.0)))
+    known = posterior.with_certain_arrow(("b", "a"))
+    assert (known.arrows["b", "a"], known.arrows["a", "b"], known.probability_of_edge("a", "b")) == (1.0, 0.0, 1.0)
+    assert all(known.arrows[arrow] == value for arrow, value in posterior.arrows.items() if {*arrow} != {"a", "b"})
+
+
 def test_chains_that_cannot_meet_show_it():
     """Two complete orders of 8 variables, and nothing between them is likely: each chain stays at its start."""
     names = [f"v{number}" for number in range(8)]

@@ -137,6 +137,21 @@ class GraphPosterior:
         halves = {arrow: edge / 2 for pair, edge in pairs.items() for arrow in (sort_pair(pair), sort_pair(pair)[::-1])}
         return replace(self, arrows={**self.arrows, **halves})
 
+    def with_certain_arrow(self, arrow: Arrow) -> GraphPosterior:
+        """Return the posterior with an arrow that is known.
+
+        Parameters
+        ----------
+        arrow : (str, str)
+            The arrow.
+
+        Returns
+        -------
+        GraphPosterior
+            The posterior with other probabilities; samples stay as they are.
+        """
+        return replace(self, arrows={**self.arrows, arrow: 1.0, arrow[::-1]: 0.0})
+
     def sample(self, n: int, seed: int = 0) -> list[PartialGraph]:
         """Draw DAGs from the posterior.
 
