@@ -154,6 +154,15 @@ def test_a_change_gains_as_much_with_any_parents_where_changes_direct_nothing(se
                 assert after[Family(node, one.parents | {DOMAIN})] - after[one] == pytest.approx(gain)
 
 
+def test_the_order_of_parents_changes_no_digit():
+    """Sets are read in an order that differs between processes: only an exact sum is the same in all of them."""
+    family, zero = Family("a", frozenset("bcd")), np.zeros(1)
+    gains = {frozenset("ab"): 1e16, frozenset("ac"): 1.0, frozenset("ad"): -1e16}
+    one = ScoredFamilies((family,), zero, zero, zero, zero)
+    assert one.weigh(Power(1.0, 1.0, "none"), gains, {}).tolist() == [1.0]
+    assert one.weigh(Power(1.0, 1.0, "none", direction=0.0), {}, gains).tolist() == [1.0]
+
+
 def test_nodes_whose_families_are_missing_keep_their_weights():
     few = [Family("a"), Family("a", frozenset("b")), Family("b"), Family("b", frozenset({DOMAIN}))]
     zeros, weights = np.zeros(4), np.array([1.0, 2.0, 3.0, 5.0])

@@ -234,14 +234,11 @@ def parameter_costs(families: Sequence[Family], rows: float, levels: Mapping[str
     def freedom(name: str) -> int:
         return max(1, levels.get(name, 2) - 1)
 
+    def count(family: Family) -> int:
+        return freedom(family.node) * sum(freedom(name) for name in family.parents if name != DOMAIN)
+
     each = np.log(max(rows, 1.0)) / 2
-    return np.array(
-        [
-            -each * freedom(family.node) * sum(freedom(name) for name in family.parents if name != DOMAIN)
-            - CHANGE_COST * (DOMAIN in family.parents)
-            for family in families
-        ]
-    )
+    return np.array([0.0 - each * count(one) - CHANGE_COST * (DOMAIN in one.parents) for one in families])
 
 
 def undirected_gains(scored: ScoredFamilies, arrows: Sequence[tuple[str, str]]) -> dict[Pair, float]:

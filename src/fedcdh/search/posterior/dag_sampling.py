@@ -52,7 +52,8 @@ class DagChain:
     >>> from fedcdh.protocols import Family
     >>> table = FamilyTable.of([Family("x"), Family("y"), Family("y", frozenset("x"))], [0.0, 0.0, 50.0])
     >>> chain = DagChain(table, {}, [0])
-    >>> chain.sweep()
+    >>> chain.sweep().tolist()  # the parents of x and of y: x, y and the domain
+    [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
     >>> print(chain.dag(("x", "y")))
     x → y
     """
