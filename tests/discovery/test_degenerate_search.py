@@ -233,3 +233,16 @@ class TestNotes:
         assert any(note.startswith("few values: few (3 values)") for note in notes)
         assert any(note.startswith("constant at most clients: rare (at 2 of 3)") for note in notes)
         assert any(note.startswith("constant at every client: height") for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("known", "forward"), [({}, 0.5), ({"forbidden": [("copy", "v1")]}, 1.0), ({"forbidden": [("v1", "copy")]}, 0.0)]
+)
+def test_the_edge_of_a_copy_is_certain_and_directed_by_knowledge_only(known, forward):
+    columns = fedcdh.simulate(seed=1).columns("site")
+    columns["copy"] = [100 * value + 3 for value in columns["v1"]]
+    result = fedcdh.discover(columns, domain="site", knowledge=Knowledge(**known))
+    assert result.graph.neighbours("copy") == {"v1"}
+    assert result.posterior.probability_of_edge("copy", "v1") == 1.0
+    assert result.posterior.arrows["v1", "copy"] == forward
+    assert result.posterior.arrows["copy", "v1"] == 1 - forward

@@ -12,7 +12,7 @@ from time_series import unrelated
 
 from fedcdh.discovery.api import discover
 from fedcdh.discovery.methods import METHODS
-from fedcdh.errors import KnowledgeError
+from fedcdh.errors import KnowledgeError, SettingsError
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.protocols import DOMAIN
 
@@ -126,3 +126,64 @@ def test_the_note_on_dependent_rows_is_about_methods_that_use_it():
     tables = unrelated(8, clients=2)
     assert any("rows depend on each other" in note for note in discover(tables, method="constraint").notes)
     assert not any("rows depend on each other" in note for note in discover(tables, method="paper").notes)
+
+
+# Probabilities
+
+
+def test_probabilities_of_edges_agree_with_each_other_and_with_what_is_drawn():
+    result = EXPECTED["evidence"]
+    limits = result.settings
+    for edge in result.edges():
+        assert 0 <= edge.probability_forward <= edge.probability <= 1
+        backward = edge.probability - edge.probability_forward
+        assert edge.probability_open == pytest.approx(2 * min(edge.probability_forward, backward))
+        assert (edge.probability >= limits.min_probability) == bool(edge.mark)
+        if edge.mark == "→" and edge.source != DOMAIN:
+            assert edge.probability_forward >= limits.min_arrow_probability
+        if not edge.mark:
+            assert edge.probability_forward >= backward  # the likelier direction
+        if edge.mark and edge.source != DOMAIN:
+            assert limits.min_effect <= edge.strength <= 1
+
+
+def test_the_probability_of_change_names_every_variable_and_no_other():
+    result = EXPECTED["evidence"]
+    assert result.probability_of_change.keys() == {*TABLES["clinic a"]}
+    assert {name for name, value in result.probability_of_change.items() if value >= 0.5} == result.changing
+    assert studies.found({"alone": TABLES["clinic a"]}).probability_of_change == {}
+
+
+def test_sampled_dags_have_arrows_as_often_as_they_are_likely():
+    result, count = EXPECTED["evidence"], 200
+    dags = result.sample_dags(count, seed=1)
+    assert len(dags) == count
+    assert all(dag.is_dag() and dag.nodes == result.graph.nodes for dag in dags)
+    for arrow, probability in result.posterior.arrows.items():
+        if DOMAIN not in arrow:
+            error = np.sqrt(max(probability * (1 - probability), 1 / count) / count)
+            share = sum(arrow in dag.arrows for dag in dags) / count
+            assert share == pytest.approx(probability, abs=6 * error), arrow
+    assert result.sample_dags(3, seed=2) == result.sample_dags(3, seed=2)
+    with pytest.raises(SettingsError, match="number of DAGs"):
+        result.sample_dags(-1)
+
+
+@pytest.mark.parametrize("method", ["constraint", "paper"])
+def test_searches_by_tests_have_no_probabilities(method):
+    result = EXPECTED[method]
+    assert result.posterior is None
+    assert result.probability_of_change == {}
+    for edge in result.edges():
+        assert edge.probability is edge.probability_forward is edge.probability_open is edge.strength is None
+    with pytest.raises(SettingsError, match="has no probabilities") as refusal:
+        result.sample_dags(2)
+    assert refusal.value.parameter == "method"
+
+
+def test_the_order_of_clients_changes_no_probability():
+    turned = discover(dict(reversed(TABLES.items())))
+    assert turned.posterior.arrows == EXPECTED["evidence"].posterior.arrows
+    assert turned.search_result.strengths == EXPECTED["evidence"].search_result.strengths
+    pooled = discover(studies.pooled_table(TABLES), domain="site")
+    assert pooled.posterior.arrows == turned.posterior.arrows

@@ -9,6 +9,8 @@ import pytest
 from fedcdh.discovery.settings import DEFAULT_ALPHA, MAX_VARIABLES_AT_DEFAULT_ALPHA, Settings, default_alpha
 from fedcdh.errors import SettingsError
 
+PROBABILITIES = ("min_probability", "min_arrow_probability")
+
 
 def test_the_default_level_expects_as_many_false_pairs_among_many_variables_as_among_thirty():
     most = MAX_VARIABLES_AT_DEFAULT_ALPHA
@@ -22,18 +24,9 @@ def test_the_default_level_expects_as_many_false_pairs_among_many_variables_as_a
 
 @pytest.mark.parametrize(
     "values",
-    [
-        {"alpha": 0},
-        {"alpha": 0.999},
-        {"max_conditioning_size": 0},
-        {"seed": 0},
-        {"workers": 1},
-        {"workers": -1},
-        {"min_probability": 0.5},
-        {"min_arrow_probability": 0.999},
-        {"min_effect": 0},
-        {"min_effect": 0.999},
-    ],
+    [{"alpha": 0}, {"alpha": 0.999}, {"max_conditioning_size": 0}, {"seed": 0}, {"workers": 1}, {"workers": -1}]
+    + [{name: value} for name in PROBABILITIES for value in (0.5, 0.999)]
+    + [{"min_effect": 0}, {"min_effect": 0.999}],
     ids=str,
 )
 def test_values_at_the_limit_are_accepted(values):
@@ -59,6 +52,11 @@ def test_values_at_the_limit_are_accepted(values):
         {"workers": 0},
         {"workers": -2},
         {"knowledge": {"required": []}},
+        {"min_effect": -1e-9},
+        {"min_effect": 1},
+        {"min_effect": "0.1"},
+        {"min_effect": float("nan")},
+        *({name: value} for name in PROBABILITIES for value in (0.499, 1, 1.5, "0.8", None, float("nan"))),
     ],
     ids=str,
 )

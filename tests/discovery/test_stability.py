@@ -182,12 +182,16 @@ def test_without_a_client_the_sums_are_those_of_the_others(method, monkeypatch):
 
 
 def test_without_a_client_the_graph_is_that_of_the_others():
-    """The last client has an x four times as large; the record has sums of residuals of all clients together."""
+    """The last client has an x four times as large; the record has sums of residuals of all clients together.
+
+    Without that client the record lacks families that the others would be asked about: the direction is left open.
+    """
     tables = skewed()
     stability = discover(tables).stability()
     for run in stability.runs:
         rest = discover({client: table for client, table in tables.items() if client not in run.left_out})
-        assert run.arrows == rest.graph.arrows == {("x", "y")}, run.left_out
+        assert rest.graph.arrows == {("x", "y")}, run.left_out
+        assert run.arrows == (set() if run.left_out == ("site3",) else {("x", "y")}), run.left_out
         (edge,) = (edge for edge in rest.edges() if {edge.source, edge.target} == {"x", "y"})
         # The record may lack the family without the edge, and then summaries alone tell the weight.
         assert min(run.weights[frozenset("xy")], edge.log_bayes_presence) > 200, run.left_out

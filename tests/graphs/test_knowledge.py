@@ -42,6 +42,18 @@ def test_arrows_speak_about_both_directions():
     assert not knowledge.excludes(frozenset("cd"))
 
 
+def test_pairs_are_forbidden_both_ways_and_all_else_stays():
+    knowledge = Knowledge(required=[("a", "b")], forbidden=[("c", "d")], tiers=[["a"], ["e"]])
+    more = knowledge.forbid_pairs([("b", "c"), frozenset("de")])
+    assert more.excludes(frozenset("bc"))
+    assert more.excludes(frozenset("de"))
+    assert not more.excludes(frozenset("cd"))
+    assert (more.required, more.tiers) == (knowledge.required, knowledge.tiers)
+    assert more.forbidden >= knowledge.forbidden
+    assert knowledge.forbid_pairs([]) == knowledge
+    assert more.forbid_pairs([("c", "b")]) == more
+
+
 def test_tiers_forbid_going_back_in_time():
     knowledge = Knowledge(tiers=[["a", "b"], ["c", "d"]], forbid_within_tier=[1])
     knowledge.check(NAMES)

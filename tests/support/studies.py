@@ -90,6 +90,9 @@ def same_findings(first: Discovery, second: Discovery, within: float = 1e-9) -> 
         assert p_value is None or abs(p_value - other) <= within, (sorted(pair), p_value, other)
     assert weights(first) == pytest.approx(weights(second), rel=100 * within, abs=100 * within)
     assert first.augmented == second.augmented
+    assert (first.posterior is None) == (second.posterior is None)
+    if first.posterior is not None and second.posterior is not None:
+        assert first.posterior.arrows == pytest.approx(second.posterior.arrows, abs=1000 * within)
     return True
 
 
@@ -99,6 +102,9 @@ def sound(result: Discovery) -> bool:
     assert result.to_dag().is_dag()
     for edge in result.edges():
         assert edge.p_value is None or 0.0 <= edge.p_value <= 1.0
+        if edge.probability is not None and edge.probability_forward is not None:
+            assert 0.0 <= edge.probability_forward <= edge.probability <= 1.0
+            assert not edge.mark or edge.probability >= result.settings.min_probability
     for answer in [*result.skeleton.separators.values(), *result.skeleton.strongest.values()]:
         assert np.isfinite(answer.statistic)
     assert str(result)

@@ -15,6 +15,7 @@ from fedcdh.discovery.settings import Settings
 from fedcdh.errors import SettingsError
 from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph
 from fedcdh.inference.evidence.residual_record import ResidualRecord
+from fedcdh.inference.posterior.graph_posterior import GraphPosterior
 from fedcdh.protocols import DOMAIN, IndependenceTest, IndependentChange, Progress
 from fedcdh.search.colliders import ColliderRule
 from fedcdh.search.conditioning_sets import CachedTest, with_progress
@@ -29,7 +30,6 @@ from fedcdh.search.orientation import (
     orient_domain_edges,
     record_open_demands,
 )
-from fedcdh.search.posterior.graph_posterior import GraphPosterior
 from fedcdh.search.skeleton import MAX_BATCH_QUERIES, Skeleton, SkeletonRules, find_skeleton
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 from fedcdh.summaries.joint import Spent

@@ -30,9 +30,9 @@ from fedcdh.inference.degenerate_variables import (
     find_few_valued,
     find_mostly_constant,
 )
+from fedcdh.inference.posterior.graph_posterior import GraphPosterior
 from fedcdh.protocols import DOMAIN, Progress
 from fedcdh.search.orientation import Reason
-from fedcdh.search.posterior.graph_posterior import GraphPosterior
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 
 
@@ -263,14 +263,20 @@ def _join(found: SearchResult, pair: Arrow, knowledge: Knowledge) -> SearchResul
     known = [arrow for arrow in possible if knowledge.directs(*arrow)]
     reason: Reason = "knowledge"
     reasons = {**found.orientation.reasons, **dict.fromkeys(known, reason)}
-    posterior = found.posterior
     return replace(
         found,
         skeleton=replace(found.skeleton, graph=_add_line(found.skeleton.graph, frozenset(pair))),
         orientation=replace(found.orientation, graph=graph.orient_all(known), reasons=reasons),
         assumed=found.assumed.union([] if known else possible[:1]),
-        posterior=posterior.with_open_pairs({frozenset(pair): 1.0}) if posterior and not known else posterior,
+        posterior=_join_posterior(found.posterior, pair, known),
     )
+
+
+def _join_posterior(posterior: GraphPosterior | None, pair: Arrow, known: Sequence[Arrow]) -> GraphPosterior | None:
+    """Return the posterior with a certain edge, whose direction is open unless it is known."""
+    if posterior is None:
+        return None
+    return posterior.with_certain_arrow(known[0]) if known else posterior.with_open_pairs({frozenset(pair): 1.0})
 
 
 def _add_line(graph: PartialGraph, pair: Pair) -> PartialGraph:

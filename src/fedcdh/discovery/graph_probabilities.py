@@ -28,17 +28,18 @@ from fedcdh.inference.evidence.tempered_scores import (
     SUMMARY_POWERS,
     Power,
     ScoredFamilies,
+    add_changed_families,
     complete_scores,
     parameter_costs,
     undirected_gains,
 )
+from fedcdh.inference.posterior.exact_posterior import MAX_EXACT_VARIABLES
+from fedcdh.inference.posterior.family_table import FamilyTable
+from fedcdh.inference.posterior.graph_posterior import GraphPosterior
 from fedcdh.protocols import DOMAIN, Family
 from fedcdh.search.edge_support import EdgeSupport
 from fedcdh.search.orientation import Orientation, Reason
 from fedcdh.search.parent_sets import ParentSpace, iterate_members
-from fedcdh.search.posterior.exact_posterior import MAX_EXACT_VARIABLES
-from fedcdh.search.posterior.family_table import FamilyTable
-from fedcdh.search.posterior.graph_posterior import GraphPosterior
 
 MAX_CANDIDATES = 8
 """Beyond `MAX_EXACT_VARIABLES`, a variable has at most this number of possible parents: those of the best graphs, and
@@ -135,6 +136,8 @@ def _score_families(families: tuple[Family, ...], score: FamilyScore, residual: 
             for family, value in zip(families, residual.known_only(families), strict=True)
             if np.isfinite(value)
         }
+    if score.clients < MIN_DIRECTING_CLIENTS:
+        known = add_changed_families(families, known, curved)
     full = complete_scores(families, known, linear, curved) if residual is not None else curved
     prior = np.array(
         [score.arrow * len(one.parents - {DOMAIN}) + LOG_PRIOR_CHANGE * (DOMAIN in one.parents) for one in families]
@@ -195,12 +198,17 @@ def _list_families(graphs: BestGraphs, knowledge: Knowledge, max_parents: int | 
     for number in space.variables:
         name = space.nodes[number]
         several = few or space.possible[number].bit_count() - 1 <= MAX_ALL_SUBSETS
-        near = None if several else [one.parents(name) for one in (graphs.best, *graphs.others)]
+        possible = _name_members(space, space.possible[number])
+        near = None if several else [one.parents(name) & possible for one in (graphs.best, *graphs.others)]
         for members in space.parent_sets(number, space.possible[number]):
-            parents = frozenset(space.nodes[one.bit_length() - 1] for one in iterate_members(members))
+            parents = _name_members(space, members)
             if near is None or any(len(parents ^ one) <= 2 for one in near):
                 found.append(Family(name, parents))
     return tuple(found)
+
+
+def _name_members(space: ParentSpace, members: int) -> frozenset[str]:
+    return frozenset(space.nodes[one.bit_length() - 1] for one in iterate_members(members))
 
 
 def _possible_parents(name: str, graphs: BestGraphs) -> frozenset[str]:
@@ -259,7 +267,9 @@ def draw_likely_graph(
     return replace(orientation, graph=graph, reasons=reasons, conflicts=())
 
 
-def direct_lines(graph: PartialGraph, guide: PartialGraph, knowledge: Knowledge) -> PartialGraph:
+def direct_lines(
+    graph: PartialGraph, guide: PartialGraph, knowledge: Knowledge, probabilities: Mapping[Arrow, float] | None = None
+) -> PartialGraph:
     """Return a DAG with the edges of a graph: its arrows, and its lines as in a guide as far as cycles allow.
 
     Parameters
@@ -270,18 +280,19 @@ def direct_lines(graph: PartialGraph, guide: PartialGraph, knowledge: Knowledge)
         A DAG on the same nodes.
     knowledge : Knowledge
         Background knowledge.
+    probabilities : mapping from (str, str) to float, optional
+        Probabilities of arrows. The likeliest goes first, and lines that the guide lacks get the likelier direction.
 
     Returns
     -------
     PartialGraph
         A graph with arrows only, but for lines that knowledge does not let direct.
     """
-    for line in sorted(graph.lines, key=sort_pair):
-        one, other = sort_pair(line)
-        both = ((other, one), (one, other)) if (other, one) in guide.arrows else ((one, other), (other, one))
-        for arrow in both:
-            if line in graph.lines and not find_obstacles(graph, [(arrow,)], knowledge):
-                graph = graph.orient(*arrow)
+    likely = probabilities or {}
+    both = [arrow for line in graph.lines for arrow in (sort_pair(line), sort_pair(line)[::-1])]
+    for arrow in sorted(both, key=lambda arrow: (arrow not in guide.arrows, -likely.get(arrow, 0.0), arrow)):
+        if frozenset(arrow) in graph.lines and not find_obstacles(graph, [(arrow,)], knowledge):
+            graph = graph.orient(*arrow)
     return graph
 
 

@@ -20,10 +20,10 @@ from fedcdh.errors import KnowledgeError, MissingDependencyError, NoConsistentEx
 from fedcdh.graphs.equivalence import extend_to_dag, find_consistent_extension
 from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph, sort_pair
 from fedcdh.inference.counted_rows import describe_dependence
+from fedcdh.inference.posterior.graph_posterior import GraphPosterior
 from fedcdh.protocols import DOMAIN, Progress
 from fedcdh.search.edge_support import orient_like
 from fedcdh.search.orientation import Orientation
-from fedcdh.search.posterior.graph_posterior import GraphPosterior
 from fedcdh.search.skeleton import Skeleton
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 
@@ -214,7 +214,7 @@ class Discovery:
         best, knowledge = self.search_result.best, self.settings.knowledge
         graph = self.augmented.orient_all(self.search_result.assumed)
         if best is not None and self.posterior is not None:
-            dag = direct_lines(graph, best, knowledge)
+            dag = direct_lines(graph, best, knowledge, self.posterior.arrows)
         else:
             dag = extend_to_dag(graph if best is None else orient_like(graph, best, knowledge))
         if wrong := sorted(arrow for arrow in dag.arrows if knowledge.forbids(*arrow)):

@@ -208,7 +208,6 @@ class _ScoredStudy:
     ) -> SearchResult:
         """Return the graph of what is likely and large enough, with all probabilities."""
         settings, left_out = self.settings, dict[Arrow, float]()
-        guide = direct_lines(orientation.graph, graphs.guide, settings.knowledge)
         while True:
             knowledge = settings.knowledge.forbid_pairs(left_out)
             posterior = compute_posterior(
@@ -224,7 +223,8 @@ class _ScoredStudy:
             drawn = draw_likely_graph(
                 posterior, orientation, knowledge, settings.min_probability, settings.min_arrow_probability
             )
-            dag = direct_lines(drawn.graph, guide, knowledge)
+            guide = direct_lines(orientation.graph, graphs.guide, settings.knowledge, posterior.arrows)
+            dag = direct_lines(drawn.graph, guide, knowledge, posterior.arrows)
             strengths = measure_strengths(dag, self.basis)
             small = {
                 arrow: strength

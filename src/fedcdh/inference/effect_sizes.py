@@ -12,6 +12,7 @@ from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.protocols import DOMAIN
 
 _RIDGE = 1e-6  # of the rows: keeps collinear columns solvable
+_MIN_VARIANCE = 1e-9  # of the variance of all rows: less is left by rounding
 
 
 def measure_strengths(dag: PartialGraph, basis: Basis, arrows: Iterable[Arrow] | None = None) -> dict[Arrow, float]:
@@ -56,9 +57,10 @@ def _measure(dag: PartialGraph, basis: Basis, tail: str, head: str) -> float:
     rows = basis.rows if differs and basis.has_client_scatter else np.array([basis.total_rows])
     targets = basis.targets[head].tolist()
     without, with_tail = (_residual(scatters, targets, columns, rows) for columns in (before, more))
+    if without <= _MIN_VARIANCE * basis.total_rows:
+        return 0.0  # there is nothing to explain
     free = [basis.total_rows - clients - len(rows) * len(columns) for columns in (before, more)]
-    left = with_tail / max(without, np.finfo(float).tiny)
-    return float(np.clip(1 - left * max(free[0], 1.0) / max(free[1], 1.0), 0.0, 1.0))
+    return float(np.clip(1 - with_tail / without * max(free[0], 1.0) / max(free[1], 1.0), 0.0, 1.0))
 
 
 def _residual(scatters: Array, targets: list[int], columns: list[int], rows: Array) -> float:

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import fsum
 from typing import NamedTuple
 
 import numpy as np
@@ -200,10 +201,10 @@ class ScoredFamilies:
         )
 
     def _sum_over_pairs(self, values: Mapping[Pair, float], otherwise: float = np.nan) -> Array:
-        """Return for each family the sum over the pairs of its node and a parent."""
+        """Return for each family the sum over the pairs of its node and a parent, whose order does not matter."""
         return np.array(
             [
-                sum(values.get(frozenset((family.node, one)), otherwise) for one in family.parents)
+                fsum(values.get(frozenset((family.node, one)), otherwise) for one in family.parents)
                 for family in self.families
             ]
         )
@@ -235,16 +236,11 @@ def parameter_costs(families: Sequence[Family], rows: float, levels: Mapping[str
     def freedom(name: str) -> int:
         return max(1, levels.get(name, 2) - 1)
 
+    def count(family: Family) -> int:
+        return freedom(family.node) * sum(freedom(name) for name in family.parents if name != DOMAIN)
+
     each = np.log(max(rows, 1.0)) / 2
-    return np.array(
-        [
-            -(
-                each * freedom(family.node) * sum(freedom(name) for name in family.parents if name != DOMAIN)
-                + CHANGE_COST * (DOMAIN in family.parents)
-            )
-            for family in families
-        ]
-    )
+    return np.array([0.0 - each * count(one) - CHANGE_COST * (DOMAIN in one.parents) for one in families])
 
 
 def undirected_gains(scored: ScoredFamilies, arrows: Sequence[tuple[str, str]]) -> dict[Pair, float]:
@@ -275,6 +271,42 @@ def undirected_gains(scored: ScoredFamilies, arrows: Sequence[tuple[str, str]]) 
     return {
         frozenset((tail, head)): max(0.0, gain(tail, head), gain(head, tail)) for tail, head in arrows if tail != DOMAIN
     }
+
+
+def add_changed_families(
+    families: Sequence[Family], known: Mapping[Family, float], curved: Array
+) -> dict[Family, float]:
+    """Return known scores, also of families that differ from a known one by the domain only.
+
+    Both have nearly the same noise, so both gain as much by its shape. Families with and without a change can then be
+    compared, whichever of them the clients were asked about.
+
+    Parameters
+    ----------
+    families : sequence of Family
+        Nodes with their parents.
+    known : mapping from Family to float
+        Scores of the families that were asked about.
+    curved : array
+        Gaussian scores of all families.
+
+    Returns
+    -------
+    dict from Family to float
+        Known scores, and those that follow from them.
+
+    Examples
+    --------
+    >>> both = [Family("x"), Family("x", frozenset({DOMAIN}))]
+    >>> [*add_changed_families(both, {both[0]: 5.0}, np.array([1.0, -2.0])).values()]
+    [5.0, 2.0]
+    """
+    gaussian, found = dict(zip(families, curved.tolist(), strict=True)), dict(known)
+    for family in families:
+        other = Family(family.node, family.parents ^ {DOMAIN})
+        if family not in known and other in known and other in gaussian:
+            found[family] = known[other] + gaussian[family] - gaussian[other]
+    return found
 
 
 def complete_scores(families: Sequence[Family], known: Mapping[Family, float], linear: Array, curved: Array) -> Array:

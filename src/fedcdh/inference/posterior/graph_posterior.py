@@ -9,10 +9,10 @@ import numpy as np
 
 from fedcdh.errors import SettingsError
 from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph, sort_pair
+from fedcdh.inference.posterior.dag_sampling import DagChain, estimate_arrows
+from fedcdh.inference.posterior.exact_posterior import MAX_EXACT_VARIABLES, sum_over_dags
+from fedcdh.inference.posterior.family_table import FamilyTable
 from fedcdh.protocols import DOMAIN
-from fedcdh.search.posterior.dag_sampling import DagChain, estimate_arrows
-from fedcdh.search.posterior.exact_posterior import MAX_EXACT_VARIABLES, sum_over_dags
-from fedcdh.search.posterior.family_table import FamilyTable
 
 SWEEPS = 80
 """Sweeps of each chain where probabilities are sampled. A sweep draws every variable and every possible pair."""
@@ -136,6 +136,21 @@ class GraphPosterior:
         """
         halves = {arrow: edge / 2 for pair, edge in pairs.items() for arrow in (sort_pair(pair), sort_pair(pair)[::-1])}
         return replace(self, arrows={**self.arrows, **halves})
+
+    def with_certain_arrow(self, arrow: Arrow) -> GraphPosterior:
+        """Return the posterior with an arrow that is known.
+
+        Parameters
+        ----------
+        arrow : (str, str)
+            The arrow.
+
+        Returns
+        -------
+        GraphPosterior
+            The posterior with other probabilities; samples stay as they are.
+        """
+        return replace(self, arrows={**self.arrows, arrow: 1.0, arrow[::-1]: 0.0})
 
     def with_witness(self, graph: PartialGraph, share: float) -> GraphPosterior:
         """Return the posterior with directions moved towards equal ones where another graph does not have the arrow.

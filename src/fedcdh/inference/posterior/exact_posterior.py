@@ -23,8 +23,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fedcdh._runtime.array_types import Array, Indices
+from fedcdh.inference.posterior.family_table import MIN_LOG_WEIGHT, FamilyTable
 from fedcdh.protocols import DOMAIN
-from fedcdh.search.posterior.family_table import MIN_LOG_WEIGHT, FamilyTable
 
 MAX_EXACT_VARIABLES = 10
 """Number of variables up to which all DAGs are summed up: with 10 this takes a tenth of a second."""

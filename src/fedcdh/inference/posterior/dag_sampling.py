@@ -24,9 +24,9 @@ import numpy as np
 
 from fedcdh._runtime.array_types import Array
 from fedcdh.graphs.partial_graph import PartialGraph
+from fedcdh.inference.posterior.exact_posterior import ArrowProbabilities
+from fedcdh.inference.posterior.family_table import FamilyTable
 from fedcdh.protocols import DOMAIN
-from fedcdh.search.posterior.exact_posterior import ArrowProbabilities
-from fedcdh.search.posterior.family_table import FamilyTable
 
 MIN_TRUST = 0.1
 """A group of chains that counts less than this is stuck, and says nothing about convergence."""
@@ -42,7 +42,8 @@ class DagChain:
     table : FamilyTable
         Parent sets with log weights.
     start : mapping from str to frozenset of str
-        Parents of every variable in the first DAG; sets that are not in the table are replaced by the smallest one.
+        Parents of every variable in the first DAG; a set that is not in the table is replaced by its largest part
+        that is.
     seed : sequence of int
         Seed of the chain.
     pairs : iterable of pairs of str, optional
@@ -53,8 +54,8 @@ class DagChain:
     >>> from fedcdh.protocols import Family
     >>> table = FamilyTable.of([Family("x"), Family("y"), Family("y", frozenset("x"))], [0.0, 0.0, 50.0])
     >>> chain = DagChain(table, {}, [0])
-    >>> chain.sweep().shape
-    (2, 3)
+    >>> chain.sweep().tolist()  # the parents of x and of y: x, y and the domain
+    [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
     >>> print(chain.dag(("x", "y")))
     x → y
     """
@@ -284,10 +285,13 @@ def _number_pairs(table: FamilyTable, pairs: Iterable[Iterable[str]]) -> list[tu
 
 
 def _find_start(table: FamilyTable, name: str, start: Mapping[str, frozenset[str]]) -> int:
-    """Return the row of the parent set that a start has; the smallest set if it is not in the table."""
-    sets = table.parent_sets[name]
-    wanted = start.get(name, sets[0])
-    return sets.index(wanted) if wanted in sets else 0
+    """Return the row of the largest part of a start's parent set that is in the table; the first row if none is.
+
+    Parts of the parent sets of a DAG close no cycle.
+    """
+    sets, wanted = table.parent_sets[name], start.get(name, frozenset())
+    listed = [row for row, parents in enumerate(sets) if parents <= wanted]
+    return max(listed, key=lambda row: len(sets[row]), default=0)
 
 
 def _iterate_bits(members: int) -> Iterator[int]:

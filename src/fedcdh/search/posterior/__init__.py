@@ -1,1 +1,0 @@
-"""Posterior distributions over DAGs from the scores of families: exact sums, and samples."""
