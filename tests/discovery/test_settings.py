@@ -53,7 +53,6 @@ def test_values_at_the_limit_are_accepted(values):
         {"workers": -2},
         {"knowledge": {"required": []}},
         {"min_effect": -1e-9},
-        {"min_effect": 1},
         {"min_effect": "0.1"},
         {"min_effect": float("nan")},
         *({name: value} for name in PROBABILITIES for value in (0.499, 1, 1.5, "0.8", None, float("nan"))),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
@@ -252,7 +252,10 @@ class Discovery:
                 "method 'evidence'",
                 parameter="method",
             )
-        found = self.posterior.sample(n, seed)
+        joined = [
+            arrow for arrow in self.search_result.assumed if not self.posterior.start.is_adjacent(*arrow)
+        ]  # edges of copies and totals, which took no part in the search
+        found = [replace(dag, arrows=dag.arrows.union(joined)) for dag in self.posterior.sample(n, seed)]
         return [dag.drop(DOMAIN) if DOMAIN in dag.nodes else dag for dag in found]
 
     def edges(self) -> tuple[Edge, ...]:

@@ -70,7 +70,7 @@ def test_a_chain_without_exchange_stays_where_it_is_and_one_with_it_does_not():
     sets = [{Family(head, frozenset(t for t, h in dag if h == head)) for head in names} for dag in good]
     weights = {one: strong * (one in sets[0] or one in sets[1]) for one in all_families(names)}
     table = table_of(weights)
-    flat = table.temper({name: weights / strong for name, weights in table.weights.items()})
+    flat = FamilyTable(table.parent_sets, {name: weights / strong for name, weights in table.weights.items()})
     exact = to_array(sum_over_dags(table))
     assert_mean_is(estimates([table, flat], 120)[:, :1], exact[None])
 

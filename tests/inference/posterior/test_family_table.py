@@ -55,10 +55,3 @@ def test_a_family_that_cannot_be_has_a_weight_that_is_finite():
 def test_every_family_needs_one_weight():
     with pytest.raises(ValueError, match="shorter"):
         FamilyTable.of([Family("x"), Family("y")], [0.0])
-
-
-def test_other_weights_keep_the_parent_sets():
-    table = FamilyTable.of([Family("x"), Family("y"), Family("y", frozenset("x"))], [0.0, 0.0, 2.0])
-    cooler = table.temper({name: weights / 2 for name, weights in table.weights.items()})
-    assert cooler.parent_sets == table.parent_sets
-    assert cooler.weights["y"].tolist() == [0.0, 1.0]

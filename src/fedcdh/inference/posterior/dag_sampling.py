@@ -117,7 +117,18 @@ class DagChain:
         return float(sum(weights[row] for weights, row in zip(self._weights, chosen, strict=True)))
 
     def dag(self, nodes: Sequence[str]) -> PartialGraph:
-        """Return the present DAG, with its nodes in this order."""
+        """Return the present DAG.
+
+        Parameters
+        ----------
+        nodes : sequence of str
+            The nodes in the order that the graph gets.
+
+        Returns
+        -------
+        PartialGraph
+            A graph with arrows only.
+        """
         names, sets = self._table.variables, self._table.parent_sets
         arrows = [(tail, head) for head, row in zip(names, self._chosen, strict=True) for tail in sets[head][row]]
         return PartialGraph.from_dag(nodes, arrows)
@@ -222,6 +233,14 @@ def estimate_arrows(
         For each table the mean over the groups, weighted by the weights of their DAGs.
     largest_difference : float
         The largest difference between the probability of an arrow in one group and the mean; 0 for a single group.
+
+    Examples
+    --------
+    >>> from fedcdh.protocols import Family
+    >>> table = FamilyTable.of([Family("x"), Family("y"), Family("y", frozenset("x"))], [0.0, 0.0, 50.0])
+    >>> (found,), apart = estimate_arrows([table], [{}, {}], [("x", "y")], sweeps=10, seed=0)
+    >>> found.arrows.round(2).tolist(), apart < 0.01
+    ([[0.0, 1.0], [0.0, 0.0]], True)
     """
     together, skipped = [tuple(pair) for pair in pairs], int(BURN_IN_SHARE * sweeps)
     groups = [_run_group(tables, start, together, sweeps, skipped, [seed, n]) for n, start in enumerate(starts)]

@@ -40,6 +40,11 @@ class ArrowProbabilities(NamedTuple):
         (variables, variables): the probability of an arrow from the first to the second.
     changes : array
         (variables,): the probability of an arrow from the domain.
+
+    Examples
+    --------
+    >>> ArrowProbabilities(np.zeros((2, 2)), np.ones(2)).changes.tolist()
+    [1.0, 1.0]
     """
 
     arrows: Array

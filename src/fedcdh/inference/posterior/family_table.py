@@ -89,7 +89,3 @@ class FamilyTable:
                     bits[row, word] |= np.uint64(1 << bit)
             found[name] = bits
         return found
-
-    def temper(self, weights: Mapping[str, Array]) -> FamilyTable:
-        """Return the same parent sets with other log weights."""
-        return FamilyTable(self.parent_sets, weights)
