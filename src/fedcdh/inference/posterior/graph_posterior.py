@@ -152,15 +152,17 @@ class GraphPosterior:
         """
         return replace(self, arrows={**self.arrows, arrow: 1.0, arrow[::-1]: 0.0})
 
-    def with_witness(self, graph: PartialGraph, share: float) -> GraphPosterior:
-        """Return the posterior with directions moved towards equal ones where another graph does not have the arrow.
+    def with_witness(self, graph: PartialGraph, reliability: float, weight: float) -> GraphPosterior:
+        """Return the posterior averaged with what another graph says about directions and changes.
 
         Parameters
         ----------
         graph : PartialGraph
-            The other graph, found by other means.
-        share : float
-            What is left of the difference between both directions.
+            The other graph, found by other means. It says nothing about the direction of pairs without an arrow.
+        reliability : float
+            The share of its arrows that are right.
+        weight : float
+            The weight of the other graph in the mean.
 
         Returns
         -------
@@ -169,10 +171,14 @@ class GraphPosterior:
         """
         moved = {}
         for (tail, head), forward in self.arrows.items():
-            backward = self.arrows.get((head, tail), 0.0)
-            likelier = (tail, head) if forward >= backward else (head, tail)
-            if DOMAIN not in (tail, head) and likelier not in graph.arrows:
-                moved[tail, head] = (forward + backward) / 2 + share * (forward - backward) / 2
+            if tail == DOMAIN:
+                said = reliability if (tail, head) in graph.arrows else 1 - reliability
+                moved[tail, head] = (1 - weight) * forward + weight * said
+                continue
+            edge = forward + self.arrows.get((head, tail), 0.0)
+            arrows = [arrow in graph.arrows for arrow in ((tail, head), (head, tail))]
+            said = reliability if arrows[0] else 1 - reliability if arrows[1] else 0.5
+            moved[tail, head] = (1 - weight) * forward + weight * said * edge
         return replace(self, arrows={**self.arrows, **moved})
 
     def sample(self, n: int, seed: int = 0) -> list[PartialGraph]:
