@@ -8,6 +8,10 @@
 - `parent_screening`: the pairs that can be cause and effect at all
 - `normal_scores`: normal scores of variables, from the summaries alone
 - `degenerate_variables`: copies, exact functions, few values, constants at most clients
+- `balanced_variables`: variables that were assigned by design
+- `counted_rows`: the rows that count where rows depend on each other
+- `posterior`: distributions over graphs, from the weights of families
+- `effect_sizes`: the share of variance that an edge explains
 - `heterogeneity`: differences between clients in one mechanism
 """
 

@@ -7,6 +7,7 @@
 - `family_forms`: the linear or nonlinear form of a family, of values or of normal scores
 - `residual_record`, `residual_factors`: what the clients answered, and the log Bayes factors of it
 - `noise_shape`, `noise_size`: the evidence of a free density, and of a size that depends on the parents
+- `tempered_scores`: weights of families that allow for a model that is not quite true
 - `recorded_answers`: answers about residuals that are used again
 """
 
