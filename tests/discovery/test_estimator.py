@@ -65,7 +65,7 @@ def test_the_limits_of_what_is_drawn_are_those_of_discover():
     found = FedCDH(**limits).fit(CLIENTS)
     assert found.edges_ == discover(CLIENTS, **limits).edges()
     assert found.result_.settings.min_effect == 0.3
-    assert len(found.graph_.skeleton) < len(discover(CLIENTS, min_effect=0).graph.skeleton)
+    assert len(found.graph_.arrows) < len(discover(CLIENTS, min_effect=0).graph.arrows)
 
 
 def test_one_table_is_one_client():

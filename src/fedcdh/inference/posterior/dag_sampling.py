@@ -232,7 +232,7 @@ def estimate_arrows(
     probabilities : list of ArrowProbabilities
         For each table the mean over the groups, weighted by the weights of their DAGs.
     largest_difference : float
-        The largest difference between the probability of an arrow in one group and the mean; 0 for a single group.
+        The largest difference between the probabilities of an arrow in two groups; 0 for a single group.
 
     Examples
     --------
@@ -248,7 +248,9 @@ def estimate_arrows(
     trust = np.exp(levels - levels.max(axis=0))
     trust /= trust.sum(axis=0)
     found = (trust[..., None, None] * means).sum(axis=0)
-    apart = np.where(trust[..., None, None] > MIN_TRUST, np.abs(means - found), 0.0).max(initial=0.0)
+    trusted = trust[..., None, None] > MIN_TRUST
+    highest = np.where(trusted, means, -np.inf).max(axis=0)
+    apart = (highest - np.where(trusted, means, np.inf).min(axis=0)).max(initial=0.0)
     return [ArrowProbabilities(one[:, :-1].T.copy(), one[:, -1].copy()) for one in found], float(apart)
 
 
