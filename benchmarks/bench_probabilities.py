@@ -1,4 +1,4 @@
-"""Whether probabilities are calibrated: python -m benchmarks.bench_probabilities --help
+"""Calibration of probabilities: python -m benchmarks.bench_probabilities --help
 
 Of the edges that a result calls 80 % likely, 80 % should be there. The benchmark collects what results say about the
 presence of edges, their direction and the change of mechanisms. Reliability tables, a diagram and the expected
@@ -45,7 +45,7 @@ METHODS: Mapping[str, Mapping[str, Any]] = {
 
 
 class Outcome(NamedTuple):
-    """What one method says about one study."""
+    """The statements of one method about one study."""
 
     title: str
     method: str

@@ -57,7 +57,7 @@ SPECIAL_CASES = (
 FURTHER_CASES = ("three levels", "more labels", "missing 10 %")
 """As in the grid, only pooled rows are standardised. `special_cells` leaves these out: its figures are published."""
 LABEL_SCORES = np.array([-1.3, -0.2, 0.5, 1.2])
-"""What a label adds to its effects: in "more labels" the label acts, not a number behind it."""
+"""The size of the effect of a label: in "more labels" the label acts, not a number behind it."""
 
 
 def _standardised(values: Array, mean: float, sigma: float) -> Array:

@@ -1,1 +1,1 @@
-"""Whether the probabilities of a result are calibrated: cells, statements with their truth, reliability, diagram."""
+"""Calibration of the probabilities of a result: cells, statements with their truth, reliability, diagram."""

@@ -1,4 +1,4 @@
-"""What is printed: a line per cell, reliability tables, totals and goals."""
+"""The printed output: a line per cell, reliability tables, totals and goals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WHAT = {
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """What one method says about the studies of one cell."""
+    """The statements of one method about the studies of one cell."""
 
     title: str
     group: str

@@ -1,4 +1,4 @@
-"""What a result says about pairs and mechanisms, beside the truth."""
+"""Statements of a result about pairs and mechanisms, beside the truth."""
 
 from __future__ import annotations
 
