@@ -97,7 +97,7 @@ def test_no_single_edge_improves_the_end_if_no_expectation_is_wrong_by_more_than
         everything = Recorded(truth)
         climb([start_of(seed)], everything, all_pairs(NODES), max_steps=100)
         saved += len(everything.families) - sum(map(len, score.requests))
-    assert saved > 250  # about 300: ties make it depend a little on the order of sets
+    assert saved > 250  # 299 to 331 over six hash seeds
 
 
 def test_known_families_lead_on_without_a_request():

@@ -130,17 +130,17 @@ def active(browser) -> str:
 def test_clicking_an_edge_shows_its_evidence(opened):
     browser = opened("demo")
     click_edge(browser, edge_between(browser, "bmi", "cholesterol"))
-    told = text(browser, "#details")
-    assert "bmi is a direct cause of cholesterol." in told
-    assert re.search(r"log Bayes factor \+\d+\n", told)
+    shown = text(browser, "#details")
+    assert "bmi is a direct cause of cholesterol." in shown
+    assert re.search(r"log Bayes factor \+\d+\n", shown)
     row = next(line for line in text(browser, "#edges-table").splitlines() if line.startswith("bmi → cholesterol"))
-    link, direction = re.findall(r"([<>]?0\.\d\d) \(", told)
+    link, direction = re.findall(r"([<>]?0\.\d\d) \(", shown)
     assert row.split()[3:5] == [link, direction]
-    assert re.search(r"explains \d+\s% of the variance", told)
+    assert re.search(r"explains \d+\s% of the variance", shown)
     assert "Bayes" not in row
-    assert "collider" in told
-    assert "Only this direction explains" in told
-    assert "link in 75 % of 4 runs" in told
+    assert "collider" in shown
+    assert "Only this direction explains" in shown
+    assert "link in 75 % of 4 runs" in shown
     assert browser.find_elements(By.CSS_SELECTOR, "tr.chosen")
     click_edge(browser, edge_between(browser, "age", "exercise"))
     assert "age is a direct cause of exercise." in text(browser, "#details")
@@ -152,9 +152,9 @@ def test_clicking_an_edge_shows_its_evidence(opened):
 def test_clicking_a_node_shows_its_mechanism_and_leads_to_its_edges(opened):
     browser = opened("demo")
     browser.find_element(By.CSS_SELECTOR, '.node[aria-label^="medication"]').click()
-    told = text(browser, "#details")
-    assert "differs between sites" in told
-    assert "Causes" in told
+    shown = text(browser, "#details")
+    assert "differs between sites" in shown
+    assert "Causes" in shown
     browser.find_element(By.CSS_SELECTOR, "#details li button").click()
     assert "cholesterol is a direct cause of medication" in text(browser, "#details")
     assert active(browser) == edge_between(browser, "cholesterol", "medication")
