@@ -243,3 +243,44 @@ def test_higher_limits_draw_less():
     assert few.orientation.graph.arrows <= many.orientation.graph.arrows
     for pair in few.orientation.graph.skeleton:
         assert few.posterior.probability_of_edge(*pair) >= 0.95
+
+
+def feedback_in_time(seed, clients=8, rows=400):
+    """Return b → c ⇄ d ← a over time: no DAG over values of one time is right, and the best one has further edges."""
+    tables = {}
+    for client in range(clients):
+        random = np.random.default_rng([seed, client])
+        values, now = np.empty((rows, 4)), np.zeros(4)
+        effects = 0.7 * np.eye(4)
+        effects[2, 1], effects[2, 3], effects[3, 2], effects[3, 0] = 0.35, 0.3, 0.3, 0.35
+        for row in range(rows):
+            now = effects @ now * 0.9 + random.standard_normal(4)
+            values[row] = now
+        tables[f"c{client}"] = dict(zip("abcd", values.T, strict=True))
+    return tables
+
+
+def test_feedback_in_time_makes_no_false_edges():
+    true = {frozenset("ad"), frozenset("cd"), frozenset("bc")}
+    for seed in range(3):
+        found = discover(feedback_in_time(seed)).graph.skeleton
+        assert found <= true
+        assert len(found) >= 2
+
+
+def test_clients_that_disagree_leave_a_direction_open():
+    """Half of the clients have x → y, half y → x: their sum decides by chance, their disagreement does not."""
+
+    def pair(seed, turned):
+        x, noise = np.random.default_rng(seed).exponential(size=(2, 300)) - 1
+        y = 0.8 * x + 0.6 * noise
+        return {"x": y, "y": x} if turned else {"x": x, "y": y}
+
+    for seed in range(4):
+        turned = [0, 0, 0, 0, 1, 1, 1]
+        tables = {f"c{k}": pair([seed, k], bool(turn)) for k, turn in enumerate(turned)}
+        (edge,) = (edge for edge in discover(tables).edges() if DOMAIN not in (edge.source, edge.target))
+        agreed = {name: pair([seed, k], turned=False) for k, name in enumerate(tables)}
+        (sure,) = (edge for edge in discover(agreed).edges() if DOMAIN not in (edge.source, edge.target))
+        likelier = max(edge.probability_forward, edge.probability - edge.probability_forward)
+        assert likelier < max(sure.probability_forward, sure.probability - sure.probability_forward)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedcdh.graphs.partial_graph import PartialGraph
-from fedcdh.inference.effect_sizes import measure_strengths
+from fedcdh.inference.effect_sizes import measure_strengths, smallest_strengths
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.protocols import DOMAIN
 from fedcdh.summaries.aggregation import Aggregate
@@ -152,3 +152,41 @@ def test_a_client_with_fewer_rows_than_columns_breaks_nothing():
     dag = PartialGraph.from_dag((DOMAIN, *"xyz"), [*COLLIDER.arrows, (DOMAIN, "z")])
     found = measure_strengths(dag, basis_of(tables, linear=False))
     assert found["x", "z"] == pytest.approx(measure_strengths(dag, basis_of(linear_tables(4)))["x", "z"], abs=0.05)
+
+
+def chain_tables(seed, rows=400):
+    """Return x → y → z at three clients."""
+    tables = {}
+    for client in range(3):
+        x, e, f = np.random.default_rng([seed, client]).standard_normal((3, rows))
+        y = 0.9 * x + e
+        tables[f"c{client}"] = {"x": x, "y": y, "z": 0.9 * y + f}
+    return tables
+
+
+@settings(max_examples=10)
+@given(seed=st.integers(0, 10**6))
+def test_the_smallest_strength_is_that_of_some_set_of_neighbours(seed):
+    tables = linear_tables(seed)
+    found = smallest_strengths(COLLIDER, basis_of(tables))
+    rows = pool(tables)
+    for cause, other in (("x", "y"), ("y", "x")):
+        expected = min(
+            adjusted_share([rows], target, given_names, tail)
+            for target, tail in (("z", cause), (cause, "z"))
+            for given_names in ([], [other])
+        )
+        assert found[cause, "z"] == pytest.approx(expected, abs=2e-3)
+    assert all(
+        found[arrow] <= strength + 1e-12 for arrow, strength in measure_strengths(COLLIDER, basis_of(tables)).items()
+    )
+
+
+def test_an_edge_that_another_variable_explains_has_no_smallest_strength():
+    """The edge x → z is false: given x alone it is large, given y it is nothing."""
+    dag = PartialGraph.from_dag("xyz", [("x", "z"), ("z", "y"), ("x", "y")])
+    for seed in range(5):
+        basis = basis_of(chain_tables(seed))
+        assert measure_strengths(dag, basis)["x", "z"] > 0.2
+        assert smallest_strengths(dag, basis)["x", "z"] < 0.01
+        assert smallest_strengths(dag, basis)["x", "y"] > 0.1

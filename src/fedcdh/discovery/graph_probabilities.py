@@ -9,19 +9,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
 from fedcdh._io.text import abbreviate_list
+from fedcdh._runtime.array_types import Array
 from fedcdh.graphs.admissible_arrows import find_obstacles
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph, sort_pair
 from fedcdh.inference.counted_rows import common_shares
+from fedcdh.inference.evidence.client_deviations import ClientDeviations, draw_client_weights, measure_deviations
 from fedcdh.inference.evidence.family_score import LOG_PRIOR_CHANGE, FamilyScore
 from fedcdh.inference.evidence.residual_score import ResidualScore
 from fedcdh.inference.evidence.tempered_scores import (
     CAUTIOUS_POWERS,
     MAX_COARSE_SHARE,
+    MEASURED_POWERS,
     MIN_DIRECTING_CLIENTS,
     MIN_INDEPENDENT_SHARE,
     RESIDUAL_POWERS,
@@ -48,6 +52,10 @@ MAX_ALL_SUBSETS = 6
 """Up to this number of possible parents, all sets of them are families; beyond, those near the sets of best graphs."""
 MAX_ABSENCE_LOG_BAYES = 8.0
 """A pair with more evidence against an edge is not adjacent in any family, beyond `MAX_EXACT_VARIABLES`."""
+DRAW_PAIRS = 4
+"""Pairs of draws of clients, each in every part of the mean; one pair where probabilities are sampled."""
+MAX_MEASURED_CLIENTS = 500
+"""With more clients, the spread of the evidence over them is not measured: it takes time in proportion to them."""
 
 
 @dataclass(frozen=True)
@@ -108,14 +116,38 @@ def compute_posterior(
     undirected, doubtful = _find_doubts(graphs.best, score, residual)
     gains = undirected_gains(scored, sorted(graphs.best.arrows))
     parents = {node: graphs.best.parents(node) for node in graphs.best.nodes if node != DOMAIN}
-    parts, factors = [], _edge_factors(graphs)
+    factors, part_tables = _edge_factors(graphs), list[tuple[float, FamilyTable]]()
     active = frozenset(name for one in families if one.parents - {DOMAIN} for name in (one.node, *one.parents))
-    for part in _choose_powers(active - {DOMAIN}, undirected & active, score, residual):
+    spread = _spread_over_clients(families, score, residual, seed)
+    for part in _choose_powers(active - {DOMAIN}, undirected & active, score, residual, spread is not None):
         weights = scored.weigh(part, gains, factors, undirected, doubtful)
         if score.clients < MIN_DIRECTING_CLIENTS:
             weights = scored.neutralize_changes(weights, parents)
-        parts.append((part.share, FamilyTable.of(families, weights)))
-    return GraphPosterior.of(graphs.best.nodes, parts, [graphs.best, *graphs.others[:1]], seed=seed)
+        moves = [np.zeros(len(families))]
+        if spread is not None:
+            moves = list(spread.draws @ scored.choose_deviations(part, *spread.deviations, undirected, doubtful).T)
+        part_tables += [(part.share / len(moves), FamilyTable.of(families, weights + move)) for move in moves]
+    return GraphPosterior.of(graphs.best.nodes, part_tables, [graphs.best, *graphs.others[:1]], seed=seed)
+
+
+class _ClientSpread(NamedTuple):
+    """How much the clients disagree about families, and draws of clients."""
+
+    deviations: ClientDeviations
+    draws: Array
+
+
+def _spread_over_clients(
+    families: tuple[Family, ...], score: FamilyScore, residual: ResidualScore | None, seed: int
+) -> _ClientSpread | None:
+    """Return how much the clients disagree, if they are known apart, and neither too few nor too many."""
+    basis = score.continuous.basis
+    measured = MIN_DIRECTING_CLIENTS <= score.clients <= MAX_MEASURED_CLIENTS and basis.has_client_scatter
+    if residual is None or not measured:
+        return None
+    few = len(basis.targets) <= MAX_EXACT_VARIABLES
+    draws = draw_client_weights(basis, DRAW_PAIRS if few else 1, [seed])
+    return _ClientSpread(measure_deviations(families, score, residual), draws)
 
 
 def _edge_factors(graphs: BestGraphs) -> dict[Pair, float]:
@@ -148,7 +180,11 @@ def _score_families(families: tuple[Family, ...], score: FamilyScore, residual: 
 
 
 def _choose_powers(
-    variables: Collection[str], undirected: frozenset[str], score: FamilyScore, residual: ResidualScore | None
+    variables: Collection[str],
+    undirected: frozenset[str],
+    score: FamilyScore,
+    residual: ResidualScore | None,
+    measured: bool,
 ) -> tuple[Power, ...]:
     """Return how much of the evidence counts."""
     of_numbers = not score.level_counts.keys() >= {*variables}
@@ -156,7 +192,9 @@ def _choose_powers(
         return SUMMARY_POWERS if of_numbers else RESIDUAL_POWERS
     independent = common_shares(residual.known.plan).product
     coarse = len(undirected) > MAX_COARSE_SHARE * len(variables)
-    return CAUTIOUS_POWERS if coarse or independent < MIN_INDEPENDENT_SHARE else RESIDUAL_POWERS
+    if coarse or independent < MIN_INDEPENDENT_SHARE:
+        return CAUTIOUS_POWERS
+    return MEASURED_POWERS if measured else RESIDUAL_POWERS
 
 
 def _find_doubts(

@@ -27,9 +27,11 @@ from fedcdh.discovery.residual_rounds import (
 from fedcdh.discovery.settings import Settings, default_alpha
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph
-from fedcdh.inference.effect_sizes import measure_strengths
+from fedcdh.inference.counted_rows import common_shares
+from fedcdh.inference.effect_sizes import measure_strengths, smallest_strengths
 from fedcdh.inference.evidence.family_score import FamilyScore
 from fedcdh.inference.evidence.residual_score import ResidualScore
+from fedcdh.inference.evidence.tempered_scores import MIN_INDEPENDENT_SHARE
 from fedcdh.inference.independent_change import OperatorChange
 from fedcdh.inference.normal_scores import find_normal_scores
 from fedcdh.inference.orthonormal_basis import Basis
@@ -228,7 +230,7 @@ class _ScoredStudy:
             strengths = measure_strengths(dag, self.basis)
             small = {
                 arrow: strength
-                for arrow, strength in strengths.items()
+                for arrow, strength in (strengths | self._strengths_in_time(dag)).items()
                 if strength < settings.min_effect and not settings.knowledge.requires(*arrow)
             }
             if not small:
@@ -240,6 +242,11 @@ class _ScoredStudy:
         return SearchResult(
             skeleton, drawn, graphs.supports, best, notes, posterior=posterior, strengths=strengths | left_out
         )
+
+    def _strengths_in_time(self, dag: PartialGraph) -> dict[Arrow, float]:
+        """Return the smallest strengths of edges where rows depend on each other: effects may then take time."""
+        dependent = common_shares(self.known.plan).product < MIN_INDEPENDENT_SHARE
+        return smallest_strengths(dag, self.basis) if dependent else {}
 
     def _supports(self, best: PartialGraph) -> dict[Pair, EdgeSupport]:
         pairs = _candidate_pairs(self.nodes, self.candidates, self.settings.knowledge)

@@ -1,8 +1,14 @@
-"""The strength of an edge: the share of variance that a cause explains, given the other causes of its effect."""
+"""The strength of an edge: the share of variance that a cause explains, given the other causes of its effect.
+
+Where effects take time or go both ways, no DAG over values of one time is quite right, and the best DAG has edges that
+no effect has. Their strength given the parents of that DAG may be large. Given some other set of neighbours, it is
+next to nothing, which `smallest_strengths` finds.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain, combinations
 
 import numpy as np
 
@@ -11,6 +17,8 @@ from fedcdh.graphs.partial_graph import Arrow, PartialGraph
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.protocols import DOMAIN
 
+MAX_SET_SIZE = 4
+"""Largest number of neighbours given which the smallest strength of an edge is looked for."""
 _RIDGE = 1e-6  # of the rows: keeps collinear columns solvable
 _MIN_VARIANCE = 1e-9  # of the variance of all rows: less is left by rounding
 
@@ -48,8 +56,53 @@ def measure_strengths(dag: PartialGraph, basis: Basis, arrows: Iterable[Arrow] |
     return {(tail, head): _measure(dag, basis, tail, head) for tail, head in wanted if tail != DOMAIN}
 
 
+def smallest_strengths(dag: PartialGraph, basis: Basis) -> dict[Arrow, float]:
+    """Return the smallest share of variance that one end of an edge explains of the other, given any set of neighbours.
+
+    Parameters
+    ----------
+    dag : PartialGraph
+        A DAG on the variables, or with the domain.
+    basis : Basis
+        The moments in orthonormal coordinates.
+
+    Returns
+    -------
+    dict from (str, str) to float
+        Shares between 0 and 1, for every arrow between variables.
+
+    Examples
+    --------
+    >>> import fedcdh
+    >>> result = fedcdh.discover(fedcdh.demo.hospital_study().columns(), domain="hospital")
+    >>> dag, basis = result.to_dag(), Basis.of(result.cohort)
+    >>> whole, smallest = measure_strengths(dag, basis), smallest_strengths(dag, basis)
+    >>> all(smallest[arrow] <= whole[arrow] for arrow in whole)
+    True
+    """
+    found = {}
+    for tail, head in sorted(arrow for arrow in dag.arrows if arrow[0] != DOMAIN):
+        near = sorted(
+            name
+            for name in basis.targets
+            if name not in (tail, head) and (dag.is_adjacent(name, tail) or dag.is_adjacent(name, head))
+        )
+        sizes = range(min(len(near), MAX_SET_SIZE) + 1)
+        sets = [dag.parents(head) - {tail, DOMAIN}, *chain.from_iterable(combinations(near, size) for size in sizes)]
+        found[tail, head] = min(
+            _measure_given(dag, basis, one, other, sorted(given))
+            for given in sets
+            for one, other in ((tail, head), (head, tail))
+        )
+    return found
+
+
 def _measure(dag: PartialGraph, basis: Basis, tail: str, head: str) -> float:
-    others = sorted(dag.parents(head) - {DOMAIN, tail})
+    return _measure_given(dag, basis, tail, head, sorted(dag.parents(head) - {DOMAIN, tail}))
+
+
+def _measure_given(dag: PartialGraph, basis: Basis, tail: str, head: str, others: list[str]) -> float:
+    """Return the share of the variance of one variable left by others that another one explains."""
     differs = DOMAIN in dag.nodes and head in dag.children(DOMAIN)
     before = [column for name in others for column in basis.predictors[name]]
     more = [*before, *basis.predictors[tail]]

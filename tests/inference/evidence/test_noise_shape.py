@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from fedcdh.inference.evidence.noise_shape import ShapeMoments, shape_evidence
+from fedcdh.inference.evidence.noise_shape import ShapeMoments, density_weights, shape_evidence
 from fedcdh.summaries.residuals.functions import SHAPE_FUNCTIONS, shape_functions
 
 ROWS, SAMPLES = 1000, 20
@@ -124,3 +124,21 @@ def test_degenerate_residuals_have_finite_evidence(name):
 @given(arrays(np.float64, st.tuples(st.just(1), st.integers(1, 30)), elements=st.floats(-100, 100)))
 def test_any_residuals_have_finite_evidence(z):
     assert np.isfinite(evidence(z)).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_density_weights_are_the_log_ratio_to_the_normal_density(seed):
+    """Mean over rows of the log ratio, up to its constant, beside that of the true density: exponential noise."""
+    z = np.random.default_rng(seed).exponential(size=4000) - 1
+    z /= z.std()
+    functions = shape_functions(z)
+    (weights,) = density_weights(ShapeMoments(functions.mean(1)[None], np.ones(1), np.full(1, 4000.0)))
+    fitted, true = weights @ functions, -(z + 1) + z**2 / 2
+    assert np.corrcoef(fitted, true)[0, 1] > 0.9
+
+
+def test_density_weights_of_normal_noise_are_zero():
+    z = np.random.default_rng(0).standard_normal(4000)
+    functions = shape_functions((z - z.mean()) / z.std())
+    (weights,) = density_weights(ShapeMoments(functions.mean(1)[None], np.ones(1), np.full(1, 4000.0)))
+    assert not weights.any()

@@ -90,6 +90,38 @@ def shape_evidence(moments: ShapeMoments) -> Array:
     return np.concatenate([np.zeros(0), *found])
 
 
+def density_weights(moments: ShapeMoments) -> Array:
+    """Return the log ratio of the fitted density to the normal one, as weights of the shape functions.
+
+    Parameters
+    ----------
+    moments : ShapeMoments
+        Means of the shape functions.
+
+    Returns
+    -------
+    array
+        (regressions, functions): weights in the family and with the prior that fit best; zeros where none fits better
+        than the normal density.
+
+    Examples
+    --------
+    >>> z = np.random.default_rng(0).exponential(size=500) - 1
+    >>> means = shape_functions(z / z.std()).mean(1)
+    >>> (weights,) = density_weights(ShapeMoments(means[None], np.ones(1), np.full(1, 500.0)))
+    >>> near, far = weights @ shape_functions(np.array([-0.9, -2.0])).reshape(-1, 2)
+    >>> bool(near > far)
+    True
+    """
+    found = [np.zeros((0, moments.means.shape[1]))]
+    for part in _split(moments):
+        fits = [(fit, family) for family in _FAMILIES for fit in _fit_family(part, family)]
+        factors = np.array([np.zeros(len(part.rows)), *(fit.factor for fit, _ in fits)])
+        weights = np.array([np.zeros_like(part.means), *(fit.change @ family.combine for fit, family in fits)])
+        found.append(weights[factors.argmax(axis=0), np.arange(len(part.rows))])
+    return np.concatenate(found)
+
+
 def _split(moments: ShapeMoments) -> list[ShapeMoments]:
     starts = range(0, len(moments.means), _FAMILIES_AT_A_TIME)
     parts = (slice(start, start + _FAMILIES_AT_A_TIME) for start in starts)
@@ -137,6 +169,20 @@ _FAMILIES = (
 
 def _family_evidence(moments: ShapeMoments, family: _DensityFamily) -> Array:
     """Return the log Bayes factor of one family, with half the prior probability on normal noise."""
+    found = [fit.factor for fit in _fit_family(moments, family)]
+    factor = logsumexp(found, axis=0) - np.log(len(found))
+    return np.asarray(np.logaddexp(0.0, factor) - np.log(2))
+
+
+class _DensityFit(NamedTuple):
+    """Densities of one family and one prior."""
+
+    factor: Array  # (regressions,): log Bayes factors against the normal density
+    change: Array  # (regressions, functions): parameters, less those of the normal density
+
+
+def _fit_family(moments: ShapeMoments, family: _DensityFamily) -> list[_DensityFit]:
+    """Return the densities of one family, with each of its priors."""
     target = moments.means @ family.combine.T - family.shift
     mean = target[:, 0]
     variance = np.maximum(moments.squares - mean**2, 1e-6)
@@ -144,9 +190,7 @@ def _family_evidence(moments: ShapeMoments, family: _DensityFamily) -> Array:
     start[:, 0], start[:, 1] = mean / variance, -0.5 / variance
     normal = -0.5 * np.log(2 * np.pi * variance) - 0.5
     rounding = np.minimum(np.square(moments.coarseness)[:, None] * family.rounding, MAX_ERROR_COST)
-    found = [_laplace(target, start, normal, family, moments.rows, rounding, spread) for spread in family.spreads]
-    factor = logsumexp(found, axis=0) - np.log(len(found))
-    return np.asarray(np.logaddexp(0.0, factor) - np.log(2))
+    return [_laplace(target, start, normal, family, moments.rows, rounding, spread) for spread in family.spreads]
 
 
 def _laplace(
@@ -157,8 +201,8 @@ def _laplace(
     rows: Array,
     rounding: Array,
     spread: float,
-) -> Array:
-    """Return log ∫ exp(n(θ · target − log Z(θ))) p(θ) dθ − n · normal, by Newton's method and Laplace's."""
+) -> _DensityFit:
+    """Compute log ∫ exp(n(θ · target − log Z(θ))) p(θ) dθ − n · normal, by Newton's method and Laplace's."""
     widths = np.full(target.shape[1], spread)
     widths[:2] = NORMAL_SPREAD
     prior = 1 / (rows[:, None] * widths**2)
@@ -180,7 +224,7 @@ def _laplace(
     hessian = _expectations(theta, family, precision)[1]
     # The parameters of z and z² are those of the normal density too, so their volume is not paid for here.
     volume = 0.5 * np.linalg.slogdet(hessian[:, 2:, 2:] / prior[:, 2:, None])[1]
-    return np.asarray(rows * (value - normal) - volume)
+    return _DensityFit(np.asarray(rows * (value - normal) - volume), theta - start)
 
 
 def _expectations(theta: Array, family: _DensityFamily, precision: Array) -> tuple[Array, Array]:

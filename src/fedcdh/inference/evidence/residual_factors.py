@@ -7,7 +7,8 @@ from math import hypot, sqrt
 
 import numpy as np
 
-from fedcdh.inference.evidence.noise_shape import ShapeMoments, shape_evidence
+from fedcdh._runtime.array_types import Array
+from fedcdh.inference.evidence.noise_shape import ShapeMoments, density_weights, shape_evidence
 from fedcdh.inference.evidence.product_terms import PRODUCT_PRICE
 from fedcdh.inference.evidence.residual_record import AskedForm
 from fedcdh.summaries.encoder import GRID
@@ -74,11 +75,8 @@ def shape_factors(answers: Sequence[ResidualSums], share: float = 1.0) -> list[f
     """
     if not answers:
         return []
-    rows = np.array([one.rows for one in answers], dtype=np.float64)
-    means = np.array([one.sums[:SHAPE_FUNCTIONS] for one in answers]) / (GRID * rows[:, None]) * shape_bounds()
-    squares = np.array([1.0 if one.mean_square is None else one.mean_square for one in answers])
-    gains, coarseness = np.zeros(len(answers)), np.array([one.coarseness for one in answers])
-    counted = share * rows
+    means, squares, counted, coarseness = _shape_moments(answers, share)
+    gains = np.zeros(len(answers))
     for number, one in enumerate(answers):
         if one.deviation is not None:  # residuals of other weights than the best: their variance is larger
             growth = max(squares[number], _MIN_VARIANCE) * (one.deviation / one.query.deviation) ** 2
@@ -95,6 +93,38 @@ def shape_factors(answers: Sequence[ResidualSums], share: float = 1.0) -> list[f
             variance = max(squares[number] - means[number, 0] ** 2, _MIN_VARIANCE)
             gains[number] -= counted[number] / 2 * np.log(variance / constant) + np.log(counted[number]) / 2
     return [float(value) for value in shape_evidence(ShapeMoments(means, squares, counted, coarseness)) + gains]
+
+
+def fit_densities(answers: Sequence[ResidualSums], share: float = 1.0) -> Array:
+    """Return the log ratios of fitted densities to normal ones, as weights of the shape functions.
+
+    Parameters
+    ----------
+    answers : sequence of ResidualSums
+        Answers of all clients together, about shapes.
+    share : float, default 1.0
+        Share of the rows that counts, where rows depend on each other.
+
+    Returns
+    -------
+    array
+        (answers, functions), see `density_weights`.
+    """
+    if not answers:
+        return np.zeros((0, SHAPE_FUNCTIONS))
+    means, squares, counted, coarseness = _shape_moments(answers, share)
+    for number, one in enumerate(answers):
+        if one.query.size or one.query.product:
+            squares[number] = _large_square(one)
+    return density_weights(ShapeMoments(means, squares, counted, coarseness))
+
+
+def _shape_moments(answers: Sequence[ResidualSums], share: float) -> tuple[Array, Array, Array, Array]:
+    """Return the means of the shape functions, the mean squares, the rows that count and the coarseness."""
+    rows = np.array([one.rows for one in answers], dtype=np.float64)
+    means = np.array([one.sums[:SHAPE_FUNCTIONS] for one in answers]) / (GRID * rows[:, None]) * shape_bounds()
+    squares = np.array([1.0 if one.mean_square is None else one.mean_square for one in answers])
+    return means, squares, share * rows, np.array([one.coarseness for one in answers])
 
 
 def _size_gain_error(answer: ResidualSums, variance: float) -> float:

@@ -165,6 +165,47 @@ class ResidualScore:
         }
         return value[True] > value[False]
 
+    def best_form(self, family: Family) -> tuple[FamilyForm, ResidualQuery] | None:
+        """Return the form of a family with the highest score, and the query about the noise that scores highest.
+
+        Parameters
+        ----------
+        family : Family
+            A node with its parents.
+
+        Returns
+        -------
+        tuple of FamilyForm and ResidualQuery, or None
+            None where the clients were not asked about the noise of the family.
+        """
+        known = self._scores.get(family)
+        if known is None or not known.factors:
+            return None
+        forms = {form.scored: form for form in self._found[family]}
+        asked = max(known.forms, key=lambda one: forms[one.scored].evidence + known.factors[one.scored])
+        queries = [query for query in asked[2:] if query is not None and query in self._factors]
+        return forms[asked.scored], max(queries, key=lambda query: self._factors[query])
+
+    def answers(self, query: ResidualQuery) -> Mapping[str, ResidualSums]:
+        """Return the answers to a query by client.
+
+        Parameters
+        ----------
+        query : ResidualQuery
+            A query that was answered.
+
+        Returns
+        -------
+        mapping from str to ResidualSums
+            The answers.
+        """
+        return self._answers[query]
+
+    @property
+    def counted_share(self) -> float:
+        """Return the share of the rows that counts, where rows depend on each other."""
+        return self._share
+
     @property
     def record(self) -> ResidualRecord:
         """Return what was asked and answered so far."""

@@ -1,0 +1,109 @@
+"""Deviations of the log likelihood by client, against what the rows give, and draws of clients."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import studies
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from residual_studies import linear_pair, score_of, split_rows
+
+from fedcdh.inference.evidence.client_deviations import CLIENTS_PER_CLIENT, draw_client_weights, measure_deviations
+from fedcdh.inference.orthonormal_basis import Basis
+from fedcdh.protocols import DOMAIN, Family
+
+FAMILIES = [
+    Family(node, frozenset(parents) | domain)
+    for node, parents in (("x", ""), ("y", ""), ("y", "x"), ("x", "y"))
+    for domain in (frozenset[str](), frozenset({DOMAIN}))
+]
+
+
+def deviations_of(score, families=FAMILIES):
+    return measure_deviations(families, score.score, score)
+
+
+def from_rows(tables, target, columns, differs):
+    """Return each client's Gaussian log likelihood in a pooled regression, less its share of the whole."""
+
+    def centre(values):
+        return values - values.mean() if differs else values
+
+    def stack(name):
+        return np.concatenate([centre(table[name]) for table in tables.values()])
+
+    sizes = [len(table[target]) for table in tables.values()]
+    y = stack(target) if differs else stack(target) - stack(target).mean()
+    design = np.column_stack([stack(name) - stack(name).mean() for name in columns] or [np.zeros(len(y))])
+    residual = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
+    squares = np.array([(part**2).sum() for part in np.split(residual, np.cumsum(sizes)[:-1])])
+    rows = np.array(sizes, dtype=float)
+    parts = -rows / 2 * np.log(squares / rows) if differs else -squares / (squares.sum() / rows.sum()) / 2
+    return parts - rows / rows.sum() * parts.sum()
+
+
+@settings(max_examples=10)
+@given(seed=st.integers(0, 10**6), sizes=st.lists(st.integers(40, 120), min_size=2, max_size=6))
+def test_gaussian_deviations_are_those_of_the_rows(seed, sizes):
+    tables = studies.numbers(seed, sizes, count=3)
+    names = [*next(iter(tables.values()))]
+    families = [
+        Family(names[0], frozenset(names[1 : 1 + count]) | domain)
+        for count in range(3)
+        for domain in (frozenset[str](), frozenset({DOMAIN}))
+    ]
+    found = deviations_of(score_of(tables), families).linear
+    for family, row in zip(families, found, strict=True):
+        expected = from_rows(tables, names[0], sorted(family.parents - {DOMAIN}), DOMAIN in family.parents)
+        assert row == pytest.approx(expected, abs=0.05 + 0.02 * abs(expected).max())
+
+
+@settings(max_examples=8)
+@given(seed=st.integers(0, 10**6), noise=st.sampled_from(["normal", "exponential", "uniform", "two bumps"]))
+def test_deviations_of_all_clients_cancel(seed, noise):
+    score = score_of(split_rows(linear_pair(noise, seed, 600), 5))
+    score(FAMILIES)
+    for part in deviations_of(score):
+        assert abs(part.sum(axis=1)).max() < 1e-6 * (1 + abs(part).max())
+
+
+def test_clients_with_the_same_rows_do_not_disagree():
+    table = linear_pair("exponential", 0, 300)
+    score = score_of({f"site{number}": table for number in range(5)})
+    score(FAMILIES)
+    assert max(abs(part).max() for part in deviations_of(score)) < 1e-6 * 300
+
+
+def test_the_shape_of_the_noise_counts():
+    """At one of five clients y causes x: it disagrees about the direction, which only the noise tells."""
+    tables = split_rows(linear_pair("exponential", 1, 2000), 5)
+    tables["site3"] = {"x": tables["site3"]["y"], "y": tables["site3"]["x"]}
+    score = score_of(tables)
+    score(FAMILIES)
+    full = dict(zip(FAMILIES, deviations_of(score).full, strict=True))
+    forward = full[Family("x")] + full[Family("y", frozenset("x"))]
+    backward = full[Family("y")] + full[Family("x", frozenset("y"))]
+    lead = forward - backward
+    assert lead.argmin() == 3
+    assert lead[3] < -10
+    assert np.delete(lead, 3).min() > 0
+
+
+def test_draws_cancel_and_depend_on_content_only():
+    tables = studies.numbers(3, (60, 50, 40, 60, 50))
+    weights = draw_client_weights(Basis.of(studies.cohort_of(tables)), 3, [0])
+    assert weights.shape == (6, 5)
+    assert abs(weights.sum(axis=0)).max() == 0
+    assert abs(weights.sum(axis=1)).max() < 1e-12
+    assert weights.min() < 0 < weights.max()
+    order = [*reversed(tables)]
+    renamed = {f"c{number}": tables[name] for number, name in enumerate(order)}
+    again = draw_client_weights(Basis.of(studies.cohort_of(renamed)), 3, [0])
+    assert np.array_equal(again, weights[:, ::-1])
+
+
+def test_draws_have_the_variance_of_the_clients_drawn():
+    basis = Basis.of(studies.cohort_of(studies.numbers(3, (60, 50, 40, 60, 50))))
+    weights = draw_client_weights(basis, 4000, [1])
+    assert weights.var() == pytest.approx((1 - 1 / 5) / CLIENTS_PER_CLIENT, rel=0.05)
