@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import studies
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from residual_studies import linear_pair, score_of, split_rows
+from residual_studies import linear_pair, plan_of, score_of, split_rows
 
 from fedcdh.inference.evidence.client_deviations import CLIENTS_PER_CLIENT, draw_client_weights, measure_deviations
 from fedcdh.inference.orthonormal_basis import Basis
@@ -107,3 +109,40 @@ def test_draws_have_the_variance_of_the_clients_drawn():
     basis = Basis.of(studies.cohort_of(studies.numbers(3, (60, 50, 40, 60, 50))))
     weights = draw_client_weights(basis, 4000, [1])
     assert weights.var() == pytest.approx((1 - 1 / 5) / CLIENTS_PER_CLIENT, rel=0.05)
+
+
+def spread_beside_rows(draw, clients=20, rows=60, seeds=40):
+    """Return the variance of an evidence by its spread over clients, relative to Vuong's by rows, over many studies."""
+    found, by_rows = [], []
+    for seed in range(seeds):
+        tables = {f"c{client:02}": draw(np.random.default_rng([seed, client]), rows) for client in range(clients)}
+        pooled = studies.pooled_table(tables)
+        x, y = (pooled[name] - pooled[name].mean() for name in "xy")
+        left = y - x * (x @ y) / (x @ x)
+        gains = (y / y.std()) ** 2 / 2 - (left / left.std()) ** 2 / 2  # of each row, up to a constant
+        by_rows.append(len(y) * gains.var())
+        plan = plan_of(tables)
+        counted = tuple(replace(variable, product_share=1.0, mean_share=1.0) for variable in plan.variables)
+        score = score_of(tables, plan=replace(plan, variables=counted))  # as if nobody knew that rows depend
+        without, with_x = deviations_of(score, [Family("y"), Family("y", frozenset("x"))]).linear
+        found.append(((with_x - without) ** 2).sum() * clients / (clients - 1))
+    return np.mean(found) / np.mean(by_rows)
+
+
+def independent_rows(random, rows):
+    x, noise = random.standard_normal((2, rows))
+    return {"x": x, "y": 0.5 * x + noise}
+
+
+def rows_in_time(random, rows):
+    x, noise = random.standard_normal((2, rows + 50))
+    for row in range(1, rows + 50):
+        x[row] += 0.8 * x[row - 1]
+        noise[row] += 0.8 * noise[row - 1]
+    return {"x": x[50:], "y": 0.5 * x[50:] + noise[50:]}
+
+
+def test_the_spread_over_clients_is_the_variance_of_rows_where_these_are_independent():
+    """Vuong's variance needs a sum of squares over rows; clients give the same, and see that rows depend as well."""
+    assert spread_beside_rows(independent_rows) == pytest.approx(1.0, abs=0.15)
+    assert spread_beside_rows(rows_in_time) > 1.8
