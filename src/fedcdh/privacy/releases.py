@@ -248,7 +248,7 @@ def _release_noisy_summary(rows: Any, plan: StudyPlan, noise: DPParameters, cont
     check_rereadable(rows, context.label, "a summary with noise")
     plain = replace(plan, noise=None)
     scan = scan_rows(rows, plain, context.client, _scan_options(context), workers=context.workers)
-    _check_scan(scan, plain, context, noise=noise)
+    context.policy.check_noise(noise, _check_scan(scan, plain, context, noise=noise).rows)
     exact = summarize(rows, plan, context.client, max_missing_share=context.max_missing_share, workers=context.workers)
     summary = add_noise(exact, plan) if not noise.distributed else add_noise_share(exact, plan)
     if not noise.distributed:

@@ -73,31 +73,6 @@ def check_differencing(new: Release, earlier: Sequence[LedgerEntry], limits: Dif
         )
 
 
-def spent_epsilon(new: Release, earlier: Sequence[LedgerEntry]) -> float:
-    """Return the privacy budget that earlier releases spent on rows of this release: the sum of their epsilons.
-
-    Parameters
-    ----------
-    new : Release
-        What is to leave.
-    earlier : sequence of LedgerEntry
-        Active entries of the ledger.
-
-    Returns
-    -------
-    float
-        The sum, by basic composition.
-
-    Examples
-    --------
-    >>> spent_epsilon(Release("noisy", "north", "", "0" * 64, rows=500, numbers=0, epsilon=0.5), [])
-    0
-    """
-    return sum(
-        entry.release.epsilon for entry in earlier if entry.release.epsilon and ReleasePair.of(new, entry).shares_rows
-    )
-
-
 @dataclass(frozen=True)
 class ReleasePair:
     """A new release beside an earlier one: their common columns, and how many values changed in each.

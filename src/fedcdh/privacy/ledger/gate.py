@@ -27,8 +27,9 @@ from fedcdh.privacy.ledger._release_content import (
     hash_summary,
     released_columns,
 )
-from fedcdh.privacy.ledger.differencing import check_differencing, spent_epsilon
+from fedcdh.privacy.ledger.differencing import check_differencing
 from fedcdh.privacy.ledger.ledger_file import ReleaseLedger, find_active_entries
+from fedcdh.privacy.ledger.privacy_budget import check_privacy_budget
 from fedcdh.privacy.ledger.record import CELLS_KEY, DESCRIPTIONS_KEY, MASKED_KEY, LedgerEntry, Release
 from fedcdh.privacy.ledger.row_sketches import RowSketcher, sketch_values
 from fedcdh.privacy.ledger.unattended import check_same_content, check_unattended
@@ -262,7 +263,7 @@ class ReleaseGate:
             delta=noise.delta,
             disclosure_control=policy.disclosure_control,
         )
-        self.record(release, policy.differencing_limits(plan), partial(_check_epsilon_budget, release, policy))
+        self.record(release, policy.differencing_limits(plan), partial(check_privacy_budget, release, policy=policy))
 
     def record_answer(
         self,
@@ -448,17 +449,6 @@ def spent_round_budget(earlier: Iterable[LedgerEntry], plan: StudyPlan) -> Round
             for digest, names, entries, question, places, *coarse in answer.get("queries", ())
         ),
     )
-
-
-def _check_epsilon_budget(release: Release, policy: Policy, earlier: Sequence[LedgerEntry]) -> None:
-    before = spent_epsilon(release, earlier)
-    if before + release.epsilon > policy.epsilon_budget and policy.disclosure_control:
-        raise DisclosureError(
-            f"This noisy summary must not leave. It spends an epsilon of {release.epsilon:g}, and earlier releases of "
-            f"the same rows have spent {before:g}. Expected at most {policy.epsilon_budget:g} in total. Send the file "
-            "of the earlier release again, which adds nothing; or raise epsilon_budget in policy.toml, after asking "
-            "the person responsible for data protection"
-        )
 
 
 def _check_unchanged_budget(plan: StudyPlan, before: RoundBudget, earlier: Sequence[LedgerEntry]) -> None:
