@@ -22,6 +22,7 @@ from benchmarks.attacks import (
     residual_sums,
     residuals,
     surrogate,
+    two_plans,
 )
 from benchmarks.attacks.common import (
     Attacker,
@@ -146,6 +147,15 @@ def test_a_row_of_high_leverage_by_several_variables_is_refused():
 
 
 # Several messages
+
+
+@pytest.mark.parametrize(("name", "seed"), [("thresholds", 0), ("roundings", 1)])
+def test_two_plans_read_a_person_off_and_the_second_summary_is_refused(name, seed):
+    apart, together = (two_plans.attack(name, 1000, 4, seed, ledgers) for ledgers in (2, 1))
+    assert not together.succeeded
+    assert together.left < 2
+    if apart.left == 2:  # a policy that refuses such a plan by itself refuses it before that
+        assert np.abs(apart.errors).max() < 1e-3
 
 
 @pytest.mark.parametrize("more", [1, 4])

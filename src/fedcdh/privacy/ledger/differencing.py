@@ -126,6 +126,14 @@ class ReleasePair:
         return not self.min_changed or any(one.shares(other) for one, other in pairs)
 
     @property
+    def may_share_rows(self) -> bool:
+        """False if a column of nearly distinct values shows that the two releases have hardly a row in common.
+
+        Without such a column in both, nothing is known.
+        """
+        return self.shares_rows or not self.changed_distinct
+
+    @property
     def is_masked_alike(self) -> bool:
         """True if both leave under the masks of one plan, so that only sums over its clients are seen."""
         return self.new.is_masked and self.entry.release.is_masked and self.new.plan == self.entry.release.plan

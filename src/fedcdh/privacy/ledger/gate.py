@@ -22,6 +22,7 @@ from fedcdh.privacy.ledger._release_content import (
     LocalNames,
     categorical_names,
     count_level_pairs,
+    describe_encoding,
     hash_answer,
     hash_document,
     hash_summary,
@@ -30,7 +31,14 @@ from fedcdh.privacy.ledger._release_content import (
 from fedcdh.privacy.ledger.differencing import check_differencing
 from fedcdh.privacy.ledger.ledger_file import ReleaseLedger, find_active_entries
 from fedcdh.privacy.ledger.privacy_budget import check_privacy_budget
-from fedcdh.privacy.ledger.record import CELLS_KEY, DESCRIPTIONS_KEY, MASKED_KEY, LedgerEntry, Release
+from fedcdh.privacy.ledger.record import (
+    CELLS_KEY,
+    DESCRIPTIONS_KEY,
+    ENCODING_KEY,
+    MASKED_KEY,
+    LedgerEntry,
+    Release,
+)
 from fedcdh.privacy.ledger.row_sketches import RowSketcher, sketch_values
 from fedcdh.privacy.ledger.unattended import check_same_content, check_unattended
 from fedcdh.summaries.column_profiles import ColumnProfile
@@ -41,6 +49,9 @@ from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.profiles import Profile
 from fedcdh.summaries.residuals import AskedQuery, ResidualRequest, ResidualSums
 from fedcdh.summaries.summary import Summary
+
+PlanCheck = Callable[[Release, Sequence[LedgerEntry]], None]
+"""Called with a release and the active entries of a ledger; raises an error to refuse the release."""
 
 
 @dataclass(frozen=True)
@@ -110,9 +121,9 @@ class ReleaseGate:
         """
 
         def check(earlier: Sequence[LedgerEntry]) -> None:
-            check_more(earlier)
             if release.disclosure_control:
                 check_differencing(release, earlier, limits)
+            check_more(earlier)
 
         def check_repeats(earlier: Sequence[LedgerEntry]) -> None:
             if self.max_plans is not None and release.disclosure_control:
@@ -176,6 +187,7 @@ class ReleaseGate:
         *,
         replicates: int = 0,
         masked: bool = False,
+        check_plans: PlanCheck = lambda new, earlier: None,
     ) -> None:
         """Record a summary with its bootstrap replicates, or a summary that leaves under masks.
 
@@ -195,6 +207,8 @@ class ReleaseGate:
             Number of bootstrap replicates that leave with the summary.
         masked : bool, default False
             Whether the summary leaves under the masks of secure aggregation.
+        check_plans : callable, optional
+            Called with the release and the active entries; refuses the release by raising. See `check_plan_union`.
 
         Raises
         ------
@@ -213,9 +227,12 @@ class ReleaseGate:
             complete_rows=sketcher.rows,
             replicates=replicates,
             disclosure_control=policy.disclosure_control,
-            details={CELLS_KEY: count_level_pairs(summary, plan, sketcher, local_names)},
+            details={
+                CELLS_KEY: count_level_pairs(summary, plan, sketcher, local_names),
+                ENCODING_KEY: describe_encoding(plan, sketcher, local_names),
+            },
         )
-        self.record(release, policy.differencing_limits(plan))
+        self.record(release, policy.differencing_limits(plan), partial(check_plans, release))
 
     def record_noisy_summary(
         self,

@@ -40,8 +40,8 @@ from fedcdh.privacy.ledger._ledger_lines import (
 )
 from fedcdh.privacy.ledger.record import WITHDRAWN, LedgerEntry, Release
 
-FORMAT = "fedcdh-releases-2"
-EARLIER_FORMATS = ("fedcdh-releases-1",)
+FORMAT = "fedcdh-releases-3"
+EARLIER_FORMATS = ("fedcdh-releases-1", "fedcdh-releases-2")
 LEDGER_FILE_NAME = "releases.jsonl"
 MAX_LEDGER_BYTES = 1 << 28
 """Room for about eight thousand releases of ten variables."""
