@@ -15,6 +15,7 @@ from benchmarks.attacks import (
     hostile_questions,
     insider,
     membership,
+    noisy_plans,
     outlier,
     poisoning,
     rare_level,
@@ -147,6 +148,12 @@ def test_a_row_of_high_leverage_by_several_variables_is_refused():
 
 
 # Several messages
+
+
+@pytest.mark.parametrize("name", noisy_plans.QUESTIONS)
+def test_noisy_summaries_stay_within_the_budget_whatever_their_columns_are(name):
+    assert noisy_plans.collect(name, 600, 3.0, 1e-6, 0)[:2] == (2, 6.0)
+    assert noisy_plans.collect(name, 600, 0.5, 0.01, 0)[0] == 0
 
 
 @pytest.mark.parametrize(("name", "seed"), [("thresholds", 0), ("roundings", 1)])

@@ -414,7 +414,7 @@ def _triangle_of_source(source: TableSource, *, plans: Sequence[PlanColumns], cl
 def _merge(one: Array | None, other: Array | None) -> Array | None:
     """Return the triangular factor of the rows of both."""
     parts = [part for part in (one, other) if part is not None]
-    return np.linalg.qr(np.concatenate(parts), mode="r") if parts else None
+    return np.asarray(np.linalg.qr(np.concatenate(parts), mode="r")) if parts else None
 
 
 def _largest_in_source(

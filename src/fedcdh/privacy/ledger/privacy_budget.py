@@ -21,7 +21,7 @@ _ROUNDING = 1e-9  # relative: three times 0.1 may exceed 0.3 in float64
 
 @dataclass(frozen=True)
 class PrivacySpending:
-    """What noisy releases spend together, by basic composition.
+    """Privacy budget that noisy releases have spent together, by basic composition.
 
     Parameters
     ----------
