@@ -35,12 +35,23 @@ def write_atomically(path: Path, content: str | bytes, *, private: bool = False)
     owner only. A link at the path is replaced, not followed.
     """
     data = content.encode("utf-8") if isinstance(content, str) else content
-    path.parent.mkdir(parents=True, exist_ok=True)
-    remove_stale_drafts(path)
-    mode = 0o600 if private else _permissions_of(path)
-    while not _write_draft(path, data, mode):
-        pass
-    _sync_folder(path.parent)
+    with naming_target(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        remove_stale_drafts(path)
+        mode = 0o600 if private else _permissions_of(path)
+        while not _write_draft(path, data, mode):
+            pass
+        _sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def naming_target(path: Path) -> Iterator[None]:
+    """Name this file in an OSError: the system names none on a full disk, and a temporary one elsewhere."""
+    try:
+        yield
+    except OSError as problem:
+        problem.filename = str(path)
+        raise
 
 
 def write_files_atomically(contents: Sequence[tuple[Path, bytes]], replacing: Iterable[Path] = ()) -> None:
@@ -57,7 +68,8 @@ def write_files_atomically(contents: Sequence[tuple[Path, bytes]], replacing: It
         older.mkdir()
         for path, content in contents:
             mode = _permissions_of(path)
-            write_atomically(newer / path.name, content)
+            with naming_target(path):
+                write_atomically(newer / path.name, content)
             (newer / path.name).chmod(stat.S_IMODE((newer / path.name).lstat().st_mode) & mode)
         gone = dict.fromkeys([*replacing, *(path for path, _ in contents)])
         moves = [(path, older / path.name) for path in gone if os.path.lexists(path)]

@@ -283,8 +283,8 @@ class ReleaseLedger:
         except OSError as problem:
             raise LedgerError(
                 f"The ledger {self.path} cannot be read or written ({problem.strerror or problem}), so nothing "
-                "leaves. Expected a folder that this user may write to. Change its permissions, or name another place "
-                "with --ledger or FEDCDH_LEDGER"
+                "leaves. Expected a folder with room that this user may write to. Delete other files there, change its "
+                "permissions, or name another place with --ledger or FEDCDH_LEDGER"
             ) from None
 
     def _read(self) -> LedgerContent:
