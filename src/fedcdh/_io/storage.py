@@ -19,12 +19,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from fedcdh._io.file_locks import LOCKS
 from fedcdh.errors import DataError
 
 if sys.platform != "win32":
     import fcntl
 
-_STALE_DRAFT_SECONDS = 3600.0  # only on Windows, which has no such locks
+_STALE_DRAFT_SECONDS = 3600.0  # only on Windows, where drafts are not locked
 _UNSUPPORTED_SYNC_ERRNOS = {errno.EINVAL, errno.ENOTSUP}  # network file systems that synchronise by themselves
 
 
@@ -50,7 +51,8 @@ def naming_target(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        problem.filename = str(path)
+        if problem.errno is not None:
+            problem.filename = str(path)
         raise
 
 
@@ -100,14 +102,12 @@ def hold_lock(path: Path, *, if_locked: Callable[[], Exception] | None = None) -
     path.parent.mkdir(parents=True, exist_ok=True)
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
     with os.fdopen(os.open(path, flags, 0o666), "r+b", buffering=0) as lock:
-        if sys.platform != "win32":
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | (fcntl.LOCK_NB if if_locked else 0))
-            except BlockingIOError:
-                if if_locked is None:
-                    raise
-                raise if_locked() from None
-        yield
+        if not LOCKS.lock(lock.fileno(), wait=if_locked is None) and if_locked is not None:
+            raise if_locked()
+        try:
+            yield
+        finally:
+            LOCKS.unlock(lock.fileno())
 
 
 def remove_stale_drafts(path: Path) -> None:
