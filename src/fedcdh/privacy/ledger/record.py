@@ -9,9 +9,10 @@ from typing import Any, Literal, get_args
 
 from fedcdh.privacy.ledger.row_sketches import ValueSketch
 
-ReleaseKind = Literal["profile", "summary", "answer", "masked", "noisy", "withdrawn"]
+ReleaseKind = Literal["profile", "summary", "answer", "masked", "noisy", "round", "withdrawn"]
 """A profile, a summary (with its bootstrap replicates), an answer in an adaptive round, a summary under the masks of
-secure aggregation, or a summary with noise. "withdrawn" marks an earlier release that was never sent."""
+secure aggregation, a summary with noise, or a message of a round of secure aggregation. "withdrawn" marks an earlier
+release that was never sent."""
 WITHDRAWN: ReleaseKind = "withdrawn"
 RELEASE_KINDS: tuple[str, ...] = get_args(ReleaseKind)
 SUMMARY_KINDS = ("summary", "masked", "noisy")
@@ -59,7 +60,7 @@ class Release:
 
     Parameters
     ----------
-    kind : {"profile", "summary", "answer", "masked", "noisy", "withdrawn"}
+    kind : {"profile", "summary", "answer", "masked", "noisy", "round", "withdrawn"}
         What leaves.
     client : str
         Name of the client.
