@@ -22,6 +22,7 @@ from benchmarks.attacks import (
     red_team,
     residual_sums,
     residuals,
+    set_back,
     surrogate,
     two_plans,
 )
@@ -148,6 +149,13 @@ def test_a_row_of_high_leverage_by_several_variables_is_refused():
 
 
 # Several messages
+
+
+@pytest.mark.parametrize(
+    ("part", "back", "opened"), [("state files", 1, False), ("whole disks", 1, True), ("whole disks", 0, False)]
+)
+def test_a_site_that_was_set_back_opens_a_summary_only_with_its_whole_disk(part, back, opened):
+    assert set_back.open_victim(5, 3, back, part, 0) == opened
 
 
 @pytest.mark.parametrize("name", noisy_plans.QUESTIONS)

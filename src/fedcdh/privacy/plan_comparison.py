@@ -19,7 +19,8 @@ from typing import Any
 from fedcdh._io.strict_json import to_canonical_json
 from fedcdh.data.sources import check_rereadable
 from fedcdh.errors import DisclosureError, PlanError
-from fedcdh.privacy.disclosure.plan_union import PlanColumns, UnionLimits, column_names, measure_union
+from fedcdh.privacy.disclosure.plan_union import PlanColumns, column_names, measure_union
+from fedcdh.privacy.disclosure.separated_groups import UnionLimits
 from fedcdh.privacy.ledger._release_content import canonical_plan
 from fedcdh.privacy.ledger.differencing import ReleasePair
 from fedcdh.privacy.ledger.record import ENCODING_KEY, LedgerEntry, Release
