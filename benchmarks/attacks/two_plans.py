@@ -6,9 +6,9 @@ writes both plans chooses these rows:
 
 - "thresholds": the scale of x is so large that rounding leaves only whether x exceeds a threshold. The thresholds of
   the two plans lie above and below one person.
-- "roundings": the two plans are alike, but for the location of x in the ninth digit. A few values of x lie so near the
-  middle between two steps of the grid that they are rounded up by one plan, and down by the other. In about a third of
-  all attempts that is one person.
+- "roundings": the two plans are alike, but for the location of x, by 1e-7 of its scale at 1000 rows. A few values of x
+  lie so near the middle between two steps of the grid that they are rounded up by one plan, and down by the other. In
+  about a third of all attempts that is one person.
 
 Each summary passes the policy by itself. The site is asked for both, with its default policy and one ledger; with
 --ledgers two, each goes through a ledger of its own, so that nothing compares the plans. The script fails (exit code 1)

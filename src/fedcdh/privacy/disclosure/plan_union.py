@@ -5,7 +5,7 @@ weights may be combined from the columns of both, and the leverage of a row in a
 (`leverage` has the formulas). It may be 1 although it is small in each plan: where one plan singles out three people,
 and another plan two of them, the difference singles out the third.
 
-Columns are integers, and sums are exact. Two plans whose locations differ in the ninth digit round a few values
+Columns are integers, and sums are exact. Two plans whose locations differ by 1e-7 of the scale round a few values
 differently; the difference of their columns is then zero in all but a few rows. The eigenvalue of such a direction is
 some 1e-13 of the largest, below what a matrix of moments in float64 can resolve. So columns are not multiplied here.
 The triangular factor of their QR decomposition is computed block by block, and its singular values are the square roots

@@ -1,9 +1,9 @@
 """Small groups that the columns of several plans separate from all other rows.
 
 Where two plans encode two or three people differently, the sums over these people are disclosed, and with the sums of
-squares their values. Whitened rows z have Σ zzᵀ = 1, so for a unit vector u the numbers (uᵀz)² are the shares of the rows
-in that direction, and add up to 1. A group of k people is separated if nearly all of this is theirs. Two kinds of weights
-are examined:
+squares their values. Whitened rows z have the identity as the sum of zzᵀ. So for a unit vector u, the numbers (uᵀz)²
+are the shares of the rows in that direction, and add up to 1. A group of k people is separated if nearly all of this is
+theirs. Two kinds of weights are examined:
 
 - equal weights, up to their signs, as where a threshold or a rounding separates the group;
 - free weights. These are often concentrated on one or two people in honest tables, so their limit is closer to 1, by a
