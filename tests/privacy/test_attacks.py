@@ -15,13 +15,16 @@ from benchmarks.attacks import (
     hostile_questions,
     insider,
     membership,
+    noisy_plans,
     outlier,
     poisoning,
     rare_level,
     red_team,
     residual_sums,
     residuals,
+    set_back,
     surrogate,
+    two_plans,
 )
 from benchmarks.attacks.common import (
     Attacker,
@@ -146,6 +149,28 @@ def test_a_row_of_high_leverage_by_several_variables_is_refused():
 
 
 # Several messages
+
+
+@pytest.mark.parametrize(
+    ("part", "back", "opened"), [("state files", 1, False), ("whole disks", 1, True), ("whole disks", 0, False)]
+)
+def test_a_site_that_was_set_back_opens_a_summary_only_with_its_whole_disk(part, back, opened):
+    assert set_back.open_victim(5, 3, back, part, 0) == opened
+
+
+@pytest.mark.parametrize("name", noisy_plans.QUESTIONS)
+def test_noisy_summaries_stay_within_the_budget_whatever_their_columns_are(name):
+    assert noisy_plans.collect(name, 600, 3.0, 1e-6, 0)[:2] == (2, 6.0)
+    assert noisy_plans.collect(name, 600, 0.5, 0.01, 0)[0] == 0
+
+
+@pytest.mark.parametrize(("name", "seed"), [("thresholds", 0), ("roundings", 1)])
+def test_two_plans_read_a_person_off_and_the_second_summary_is_refused(name, seed):
+    apart, together = (two_plans.attack(name, 1000, 4, seed, ledgers) for ledgers in (2, 1))
+    assert not together.succeeded
+    assert together.left < 2
+    if apart.left == 2:  # a policy that refuses such a plan by itself refuses it before that
+        assert np.abs(apart.errors).max() < 1e-3
 
 
 @pytest.mark.parametrize("more", [1, 4])

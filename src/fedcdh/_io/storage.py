@@ -19,12 +19,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from fedcdh._io.file_locks import LOCKS
 from fedcdh.errors import DataError
 
 if sys.platform != "win32":
     import fcntl
 
-_STALE_DRAFT_SECONDS = 3600.0  # only on Windows, which has no such locks
+_STALE_DRAFT_SECONDS = 3600.0  # only on Windows, where drafts are not locked
 _UNSUPPORTED_SYNC_ERRNOS = {errno.EINVAL, errno.ENOTSUP}  # network file systems that synchronise by themselves
 
 
@@ -35,12 +36,24 @@ def write_atomically(path: Path, content: str | bytes, *, private: bool = False)
     owner only. A link at the path is replaced, not followed.
     """
     data = content.encode("utf-8") if isinstance(content, str) else content
-    path.parent.mkdir(parents=True, exist_ok=True)
-    remove_stale_drafts(path)
-    mode = 0o600 if private else _permissions_of(path)
-    while not _write_draft(path, data, mode):
-        pass
-    _sync_folder(path.parent)
+    with naming_target(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        remove_stale_drafts(path)
+        mode = 0o600 if private else _permissions_of(path)
+        while not _write_draft(path, data, mode):
+            pass
+        _sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def naming_target(path: Path) -> Iterator[None]:
+    """Name this file in an OSError: the system names none on a full disk, and a temporary one elsewhere."""
+    try:
+        yield
+    except OSError as problem:
+        if problem.errno is not None:
+            problem.filename = str(path)
+        raise
 
 
 def write_files_atomically(contents: Sequence[tuple[Path, bytes]], replacing: Iterable[Path] = ()) -> None:
@@ -57,7 +70,8 @@ def write_files_atomically(contents: Sequence[tuple[Path, bytes]], replacing: It
         older.mkdir()
         for path, content in contents:
             mode = _permissions_of(path)
-            write_atomically(newer / path.name, content)
+            with naming_target(path):
+                write_atomically(newer / path.name, content)
             (newer / path.name).chmod(stat.S_IMODE((newer / path.name).lstat().st_mode) & mode)
         gone = dict.fromkeys([*replacing, *(path for path, _ in contents)])
         moves = [(path, older / path.name) for path in gone if os.path.lexists(path)]
@@ -88,14 +102,12 @@ def hold_lock(path: Path, *, if_locked: Callable[[], Exception] | None = None) -
     path.parent.mkdir(parents=True, exist_ok=True)
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
     with os.fdopen(os.open(path, flags, 0o666), "r+b", buffering=0) as lock:
-        if sys.platform != "win32":
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | (fcntl.LOCK_NB if if_locked else 0))
-            except BlockingIOError:
-                if if_locked is None:
-                    raise
-                raise if_locked() from None
-        yield
+        if not LOCKS.lock(lock.fileno(), wait=if_locked is None) and if_locked is not None:
+            raise if_locked()
+        try:
+            yield
+        finally:
+            LOCKS.unlock(lock.fileno())
 
 
 def remove_stale_drafts(path: Path) -> None:

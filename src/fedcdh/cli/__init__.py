@@ -7,17 +7,17 @@ rest of the package only when it runs. `_registry` lists the commands, `_lazy_gr
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
-from fedcdh.cli._console import tolerate_encoding_errors
-from fedcdh.cli._errors import EXIT_CODES
+from fedcdh.cli._console import OutputError, discard_stream, tolerate_encoding_errors, write_error
+from fedcdh.cli._errors import EXIT_CODES, describe_file_error
 from fedcdh.cli._lazy_group import CONTEXT_SETTINGS, LazyGroup
 from fedcdh.cli._registry import COMMANDS
+from fedcdh.errors import ExitCode
 
 __all__ = ["EXIT_CODES", "app", "main"]
 
@@ -91,5 +91,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as stopped:
         return stopped.code if isinstance(stopped.code, int) else int(stopped.code is not None)
     except BrokenPipeError:  # the reader of --help, such as head, has closed the pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_stream(sys.stdout)
+    except OSError as problem:  # --help or --version on a full disk
+        discard_stream(sys.stdout)
+        write_error(describe_file_error(OutputError(problem.errno, problem.strerror)))
+        return int(ExitCode.FILES)
     return 0

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedcdh._io.storage import write_files_atomically
+from fedcdh._io.storage import naming_target, write_files_atomically
 from fedcdh._io.text import abbreviate_list
 from fedcdh.cli._console import Output
 from fedcdh.cli._inputs import naming_file
 from fedcdh.cli._keys import signature_path
-from fedcdh.cli._outputs import check_replaceable, naming_output
+from fedcdh.cli._outputs import check_replaceable
 from fedcdh.cli._summaries import ReplicateFile, SummaryReader
 from fedcdh.errors import SettingsError, SummaryError
 from fedcdh.messages.signing import SigningKey, sign
@@ -68,7 +68,7 @@ def write_with_replicates(
     gone = [place for path in (target, *older) for place in (path, signature_path(path))]
     contents = [*zip(replicate_paths(target, len(replicates)), replicates, strict=True), (target, content)]
     signed = [pair for path, each in contents for pair in _add_signature(path, each, key)]
-    with naming_output(target):
+    with naming_target(target):
         write_files_atomically(signed, gone)
     written = [path for path, _ in signed]
     own = len(_add_signature(target, content, key))

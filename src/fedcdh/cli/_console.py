@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
-from typing import Any
+from typing import Any, TextIO
 
 SECONDS_BETWEEN_LINES = 10.0
 """Interval of progress lines where there is no terminal."""
@@ -140,13 +140,34 @@ def _format_cell(cell: object) -> str:
     return to_printable(f"{cell:.4g}" if isinstance(cell, float) else "" if cell is None else str(cell))
 
 
+class OutputError(OSError):
+    """Standard output cannot be written, for example because the disk is full."""
+
+
 def _write(text: str) -> None:
     """Write to standard output; go on with the command if its reader, such as `head`, has closed the pipe."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_stream(sys.stdout)
+    except OSError as problem:
+        discard_stream(sys.stdout)
+        raise OutputError(problem.errno, problem.strerror) from None
+
+
+def write_error(sentence: str) -> None:
+    """Write a sentence to standard error. If that fails as well, only the exit code is left to report the error."""
+    try:
+        sys.stderr.write(f"fedcdh: {to_printable(sentence)}\n")
+        sys.stderr.flush()
+    except OSError:
+        discard_stream(sys.stderr)
+
+
+def discard_stream(stream: TextIO) -> None:
+    """Let a stream that cannot be written lead nowhere: Python writes the rest at its end, and would fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def tolerate_encoding_errors() -> None:

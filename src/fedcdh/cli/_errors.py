@@ -6,19 +6,19 @@ import errno
 import functools
 import inspect
 import os
-import sys
 from collections.abc import Callable, Collection
 from typing import ParamSpec
 
 import typer
 
-from fedcdh.cli._console import to_printable
+from fedcdh.cli._console import OutputError, write_error
 from fedcdh.errors import ExitCode, FedCDHError
 
 Parameters = ParamSpec("Parameters")
 
 EXIT_CODES = {code.value: code.meaning for code in ExitCode}
 """Exit codes and their meanings."""
+_NO_ROOM_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _COMMAND_PARAMETERS = {
     "distributed": "distributed_noise",
     "family": "method",
@@ -64,7 +64,7 @@ def report_errors(command: Callable[Parameters, None]) -> Callable[Parameters, N
         except KeyboardInterrupt:
             _exit_with("Interrupted. No partial file is left. Run the command again.", ExitCode.INTERRUPTED)
         except OSError as problem:
-            _exit_with(_describe_file_error(problem), ExitCode.FILES)
+            _exit_with(describe_file_error(problem), ExitCode.FILES)
         except MemoryError:
             _exit_with(
                 "There is not enough memory. Use a machine with more, or fewer variables or --workers.", ExitCode.FILES
@@ -81,16 +81,26 @@ def report_errors(command: Callable[Parameters, None]) -> Callable[Parameters, N
     return guarded
 
 
-def _describe_file_error(problem: OSError) -> str:
+def describe_file_error(problem: OSError) -> str:
+    """Return what was found, what was expected and what to do.
+
+    >>> describe_file_error(OSError(errno.ENOSPC, "No space left on device", "a.summary"))  # doctest: +ELLIPSIS
+    'The file a.summary cannot be read or written (No space left on device). Expected a place with room for it. ...'
+    """
+    if isinstance(problem, OutputError):
+        return (
+            f"Standard output cannot be written ({problem.strerror or problem}). Expected room for all that the "
+            "command prints. Send its output to another place, or delete other files there, and run it again."
+        )
     where = f" {problem.filename}" if problem.filename else ""
     advice = "Choose another place."
     if isinstance(problem, PermissionError):
         advice = "Choose another place, or change the permissions."
-    elif problem.errno in (errno.ENOSPC, errno.EDQUOT):
-        advice = "Choose another place, or delete other files there."
+    elif problem.errno in _NO_ROOM_ERRNOS:
+        advice = "Expected a place with room for it. Choose another place, or delete other files there."
     return f"The file{where} cannot be read or written ({problem.strerror or problem}). {advice}"
 
 
 def _exit_with(sentence: str, code: ExitCode) -> None:
-    sys.stderr.write(f"fedcdh: {to_printable(sentence)}\n")
+    write_error(sentence)
     raise typer.Exit(int(code))

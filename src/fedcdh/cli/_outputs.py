@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 
-from fedcdh._io.storage import write_atomically
+from fedcdh._io.storage import naming_target, write_atomically
 from fedcdh.cli._keys import signature_path
 from fedcdh.errors import SettingsError
 from fedcdh.messages.signing import SigningKey, sign
@@ -64,20 +63,10 @@ def write_signed(path: Path, content: bytes, kind: str, key: SigningKey | None) 
     An older signature is removed first, so that a stop never leaves a file with the signature of another.
     """
     beside = signature_path(path)
-    with naming_output(path):
+    with naming_target(path):
         beside.unlink(missing_ok=True)
         write_atomically(path, content)
         if key is None:
             return [path]
         write_atomically(beside, sign(key, kind, content))
         return [path, beside]
-
-
-@contextmanager
-def naming_output(path: Path) -> Iterator[None]:
-    """Name this file in an OSError: the system names none on a full disk, and a temporary one elsewhere."""
-    try:
-        yield
-    except OSError as problem:
-        problem.filename = str(path)
-        raise

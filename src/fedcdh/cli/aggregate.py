@@ -74,9 +74,10 @@ def aggregate_command(
 
       fedcdh discover study.plan.json study.aggregate
     """
+    from fedcdh._io.storage import naming_target
     from fedcdh.cli._inputs import expand_paths, read_trusted_study
     from fedcdh.cli._keys import load_signing_key
-    from fedcdh.cli._outputs import check_replaceable, naming_output, refuse_input_as_output, write_signed
+    from fedcdh.cli._outputs import check_replaceable, refuse_input_as_output, write_signed
     from fedcdh.cli._summaries import SUMMARY_PATTERN, SummaryReader
     from fedcdh.federation.streaming.aggregate_files import StreamingAggregation
     from fedcdh.messages.aggregate_file import pack_aggregate
@@ -91,7 +92,7 @@ def aggregate_command(
     reader = SummaryReader(study)
     with _interrupt_on_sigterm(), adding.lock():
         _remove_old_list(listed := output.with_name(output.name + REFUSALS_SUFFIX))
-        with out.file_progress("adding summaries", len(paths)) as progress, naming_output(adding.journal):
+        with out.file_progress("adding summaries", len(paths)) as progress, naming_target(adding.journal):
             outcome = adding.add_files(paths, max_summary_bytes(study.plan), reader.unpack, progress)
         reader.warn(out)
         _say_progress(out, outcome, adding.journal)
@@ -243,12 +244,11 @@ def _to_document(outcome: AggregationReport, refused: Sequence[FileRefusal] = ()
 
 
 def _write_refusals(path: Path, refused: Sequence[FileRefusal]) -> None:
-    from fedcdh._io.storage import write_atomically
-    from fedcdh.cli._outputs import naming_output
+    from fedcdh._io.storage import naming_target, write_atomically
 
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([FileRefusal._fields, *refused])
-    with naming_output(path):
+    with naming_target(path):
         write_atomically(path, text.getvalue())
 
 

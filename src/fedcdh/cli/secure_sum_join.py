@@ -213,7 +213,7 @@ def _answer_round(
 
     assert site.signing is not None
     member = SecAggClient(site.study, client, site.signing, residuals=residuals)
-    reply = memory.answer(member, asked, summarize)
+    reply = memory.answer(member, asked, summarize, site.gate)
     write_atomically(target, reply.to_bytes())
     _explain_round(out, asked, hash_study(site.study))
     out.say(f"Wrote {target} ({len(reply.to_bytes())} bytes). Send it to the coordinator.")

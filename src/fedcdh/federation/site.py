@@ -218,7 +218,8 @@ class ClientNode:
 
         residuals = ResidualPart(states.of_summaries.read(study, self.client), provide_answers)
         member = SecAggClient(study, self.client, self.key, residuals=residuals)
-        return states.find(study, self.client, request).answer(member, request, provide_summary).to_bytes()
+        state = states.find(study, self.client, request)
+        return state.answer(member, request, provide_summary, self.gate).to_bytes()
 
     def _check_peers(self, study: Study) -> None:
         """Check the keys in the plan, which the coordinator might have replaced by its own."""

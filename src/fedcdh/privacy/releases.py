@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ from fedcdh.privacy.disclosure.residual_risk import assess_residual_risk, check_
 from fedcdh.privacy.disclosure.row_scan import RowScan, ScanOptions, scan_rows
 from fedcdh.privacy.ledger.gate import ReleaseGate, RoundSpending
 from fedcdh.privacy.ledger.ledger_file import ReleaseLedger, default_ledger
+from fedcdh.privacy.plan_comparison import check_plan_union
 from fedcdh.privacy.release_context import ReleaseContext, check_invitation, invert_renames
 from fedcdh.summaries.accumulator import check_summary_arguments, summarize
 from fedcdh.summaries.bootstrap import bootstrap_summaries, check_replicate_count, validate_replicate
@@ -203,7 +205,14 @@ def release_summary(
     validate_summary(summary, plan)
     if gate is not None and scan.sketcher is not None:
         gate.record_summary(
-            summary, plan, scan.sketcher, policy, context.local_names, replicates=replicates, masked=masked
+            summary,
+            plan,
+            scan.sketcher,
+            policy,
+            context.local_names,
+            replicates=replicates,
+            masked=masked,
+            check_plans=partial(check_plan_union, rows, plan, context, scan.sketcher.hash_text),
         )
     return summary, resampled
 
@@ -248,7 +257,7 @@ def _release_noisy_summary(rows: Any, plan: StudyPlan, noise: DPParameters, cont
     check_rereadable(rows, context.label, "a summary with noise")
     plain = replace(plan, noise=None)
     scan = scan_rows(rows, plain, context.client, _scan_options(context), workers=context.workers)
-    _check_scan(scan, plain, context, noise=noise)
+    context.policy.check_noise(noise, _check_scan(scan, plain, context, noise=noise).rows)
     exact = summarize(rows, plan, context.client, max_missing_share=context.max_missing_share, workers=context.workers)
     summary = add_noise(exact, plan) if not noise.distributed else add_noise_share(exact, plan)
     if not noise.distributed:

@@ -171,6 +171,8 @@ def test_noise_waives_counts_up_to_the_epsilon_of_the_policy():
         ("waive_counts_below_epsilon", 2.0, beyond(2.0)),
         ("waive_counts_below_epsilon", 0.0, below(0.0)),
         ("epsilon_budget", beyond(0.0), 0.0),
+        ("max_delta", beyond(0.0), 0.0),
+        ("delta_budget", beyond(0.0), 0.0),
         ("max_rms_distance", beyond(0.0), 0.0),
     ],
 )

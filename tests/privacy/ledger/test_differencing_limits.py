@@ -8,7 +8,7 @@ import pytest
 from fedcdh.data.table import to_table
 from fedcdh.errors import DisclosureError
 from fedcdh.privacy.disclosure.thresholds import DifferencingLimits
-from fedcdh.privacy.ledger.differencing import ReleasePair, _list_numbers, check_differencing, spent_epsilon
+from fedcdh.privacy.ledger.differencing import ReleasePair, _list_numbers, check_differencing
 from fedcdh.privacy.ledger.record import LedgerEntry, Release, ReleasedColumn
 from fedcdh.privacy.ledger.row_sketches import RowSketcher, ValueSketch
 
@@ -95,14 +95,6 @@ def test_loads_of_all_releases_add_up_to_at_most_one(load, refused):
 def test_a_stricter_policy_allows_a_smaller_load(strictness, refused):
     values, limits = np.arange(50.0), DifferencingLimits(5, 4, 3, strictness)
     assert is_refused(release(load=0.5, a=values), release(load=0.5, a=values), limits=limits) == refused
-
-
-def test_epsilon_counts_where_rows_are_shared():
-    values = np.arange(400.0)
-    spent = [Release("noisy", "north", "", "0" * 64, 400, 0, {"a": ReleasedColumn(sketch(values))}, epsilon=0.5)]
-    entries = [LedgerEntry(1, "", one) for one in spent]
-    assert spent_epsilon(release("noisy", a=values), entries) == 0.5
-    assert spent_epsilon(release("noisy", a=values + 1000), entries) == 0
 
 
 def test_the_load_of_a_single_release_is_for_the_policy():

@@ -28,6 +28,8 @@ _NUMBER_KEYS = (
     "max_leverage",
     "waive_counts_below_epsilon",
     "epsilon_budget",
+    "max_delta",
+    "delta_budget",
     "max_sums_per_row_and_column",
     "max_coarse_sums_per_number",
     "max_residual_rms",

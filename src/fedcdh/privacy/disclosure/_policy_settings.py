@@ -24,8 +24,12 @@ from fedcdh.summaries.plan import StudyPlan
 
 MAX_WAIVER_EPSILON = 2.0
 """With a larger epsilon, noise never replaces the limits on counts, whatever a policy says."""
+_ASK_FIRST = "after asking the person responsible for data protection"
+_ROWS_PER_DELTA = 10
+"""By default, all deltas together times the rows are at most the inverse of this."""
 _POSITIVE_SETTINGS = (
     "epsilon_budget",
+    "max_delta",
     "max_rms_distance",
     "max_sums_per_row_and_column",
     "max_coarse_sums_per_number",
@@ -52,6 +56,8 @@ class PolicySettings:
     max_feature_columns: int = 16
     waive_counts_below_epsilon: float = 0.0
     epsilon_budget: float = 8.0
+    max_delta: float = 1e-5
+    delta_budget: float | None = None
     max_sums_per_row_and_column: float = MAX_SUMS_PER_ROW_AND_COLUMN
     max_coarse_sums_per_number: float = MAX_COARSE_SUMS_PER_NUMBER
     max_residual_rms: float = MAX_RESIDUAL_RMS
@@ -84,6 +90,8 @@ class PolicySettings:
         for name in _POSITIVE_SETTINGS:
             if not getattr(self, name) > 0:
                 raise policy_error(f"{name} is {abbreviate(getattr(self, name))}, expected a positive number")
+        if self.delta_budget is not None and not self.delta_budget > 0:
+            raise policy_error(f"delta_budget is {abbreviate(self.delta_budget)}, expected a positive number")
 
     def leverage_limit(self, replicates: int = 0) -> float:
         """Return the largest leverage of a row where bootstrap replicates leave with the summary.
@@ -108,6 +116,29 @@ class PolicySettings:
         if not replicates:
             return self.max_leverage
         return self.max_leverage / (self.max_leverage + (replicates + 1) * (1 - self.max_leverage))
+
+    def delta_limit(self, rows: int) -> float:
+        """Return the largest sum of the deltas of all noisy summaries.
+
+        Delta is the probability with which a mechanism may fail to protect a row. So among n rows, delta times n rows
+        may be expected to be unprotected. By default that is at most a tenth of a row.
+
+        Parameters
+        ----------
+        rows : int
+            Largest number of rows of a noisy summary.
+
+        Returns
+        -------
+        float
+            The `delta_budget`, or 1/(10 n).
+
+        Examples
+        --------
+        >>> PolicySettings().delta_limit(2000)
+        5e-05
+        """
+        return 1 / (_ROWS_PER_DELTA * max(rows, 1)) if self.delta_budget is None else self.delta_budget
 
     def differencing_limits(self, plan: StudyPlan | None = None) -> DifferencingLimits:
         """Return the limits for a release beside earlier ones.
@@ -141,6 +172,30 @@ class PolicySettings:
         if self.min_cell_count is not None:
             return self.min_cell_count
         return MIN_CELL_COUNT if plan is None else required_cell_count(plan)
+
+    def _check_noise_of_rows(self, noise: DPParameters, rows: int) -> Iterator[str]:
+        yield from self._check_noise(noise)
+        if noise.delta > self.delta_limit(rows):
+            yield (
+                f"the noise has a delta of {noise.delta:g}, expected at most {self.delta_limit(rows):g} for {rows} "
+                "rows: the noise may fail to protect as many people as delta times the rows; ask the coordinator for a "
+                f"smaller delta, or set delta_budget in policy.toml, {_ASK_FIRST}"
+            )
+        if noise.epsilon > self.epsilon_budget:
+            yield (
+                f"the noise has an epsilon of {noise.epsilon:g}, expected at most {self.epsilon_budget:g} for all "
+                f"noisy summaries together; ask the coordinator for a smaller one, or raise epsilon_budget in "
+                f"policy.toml, {_ASK_FIRST}"
+            )
+
+    def _check_noise(self, noise: DPParameters | None) -> Iterator[str]:
+        if noise is not None and noise.delta > self.max_delta:
+            yield (
+                f"the plan has noise with a delta of {noise.delta:g}, expected at most {self.max_delta:g}: with that "
+                "probability the noise may fail to protect a person; ask the coordinator for a smaller delta (1e-6 is "
+                "usual), or "
+                f"raise max_delta in policy.toml, {_ASK_FIRST}"
+            )
 
     def _check_lists(self, names: Iterable[str], local_names: Mapping[str, str]) -> Iterator[str]:
         """Check the site's own column names, so that renaming a column does not evade the lists."""

@@ -96,7 +96,11 @@ class Policy(PolicySettings):
     waive_counts_below_epsilon : float, default 0.0
         Up to this epsilon, noise replaces the limits on rows, cells and leverage; 0 for never.
     epsilon_budget : float, default 8.0
-        Largest sum of epsilons of all noisy summaries that share rows.
+        Largest sum of epsilons of all noisy summaries in the ledger.
+    max_delta : float, default 1e-5
+        Largest delta of a noisy summary.
+    delta_budget : float, optional
+        Largest sum of deltas of all noisy summaries in the ledger. Default: a tenth of one over the number of rows.
     max_sums_per_row_and_column : float, default 0.65
         Largest number of sums about one column in all messages, per row.
     max_coarse_sums_per_number : float, default 3.0
@@ -179,8 +183,27 @@ class Policy(PolicySettings):
             With one line for each finding.
         """
         always = [*self._check_lists(plan.names, local_names), *self._check_origin(plan, signed_by)]
-        findings = check_feature_resolution(plan, self.max_feature_columns)
+        findings = chain(check_feature_resolution(plan, self.max_feature_columns), self._check_noise(plan.noise))
         raise_findings("This plan is not followed here", always, findings, self.disclosure_control)
+
+    def check_noise(self, noise: DPParameters, rows: int) -> None:
+        """Refuse noise that protects too little by itself, whatever left before.
+
+        Parameters
+        ----------
+        noise : DPParameters
+            Noise that the plan asks for.
+        rows : int
+            Exact number of rows.
+
+        Raises
+        ------
+        DisclosureError
+            If delta, or epsilon, is too large for these rows.
+        """
+        raise_findings(
+            "This noisy summary must not leave", (), self._check_noise_of_rows(noise, rows), self.disclosure_control
+        )
 
     def check_request(self, signed_by: str | None) -> None:
         """Refuse a request that comes before the plan, unless it is signed by somebody who may sign a plan.

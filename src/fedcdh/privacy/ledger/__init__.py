@@ -4,6 +4,7 @@
 - `ledger_file`: the ledger as an append-only file;
 - `row_sketches`: sketches of rows, which show whether two releases are about the same rows;
 - `differencing`: whether a release may leave after earlier ones;
+- `privacy_budget`: what all noisy releases spend together;
 - `unattended`: rules for a client that answers without a person;
 - `gate`: records profiles, summaries and answers, or refuses them.
 
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 from fedcdh._runtime.lazy_exports import attach
 
 if TYPE_CHECKING:
-    from fedcdh.privacy.ledger.differencing import check_differencing, spent_epsilon
+    from fedcdh.privacy.ledger.differencing import check_differencing
     from fedcdh.privacy.ledger.gate import ReleaseGate, spent_round_budget
     from fedcdh.privacy.ledger.ledger_file import (
         LEDGER_FILE_NAME,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         default_ledger,
         find_active_entries,
     )
+    from fedcdh.privacy.ledger.privacy_budget import PrivacySpending, check_privacy_budget, spent_privacy
     from fedcdh.privacy.ledger.record import WITHDRAWN, LedgerEntry, Release, ReleasedColumn
     from fedcdh.privacy.ledger.row_sketches import RowSketcher, ValueSketch
     from fedcdh.privacy.ledger.unattended import check_unattended
@@ -33,6 +35,7 @@ __all__ = [
     "LEDGER_FILE_NAME",
     "WITHDRAWN",
     "LedgerEntry",
+    "PrivacySpending",
     "Release",
     "ReleaseGate",
     "ReleaseLedger",
@@ -40,10 +43,11 @@ __all__ = [
     "RowSketcher",
     "ValueSketch",
     "check_differencing",
+    "check_privacy_budget",
     "check_unattended",
     "default_ledger",
     "find_active_entries",
-    "spent_epsilon",
+    "spent_privacy",
     "spent_round_budget",
 ]
 
@@ -51,6 +55,7 @@ _EXPORTS = {
     "LEDGER_FILE_NAME": "fedcdh.privacy.ledger.ledger_file",
     "WITHDRAWN": "fedcdh.privacy.ledger.record",
     "LedgerEntry": "fedcdh.privacy.ledger.record",
+    "PrivacySpending": "fedcdh.privacy.ledger.privacy_budget",
     "Release": "fedcdh.privacy.ledger.record",
     "ReleaseGate": "fedcdh.privacy.ledger.gate",
     "ReleaseLedger": "fedcdh.privacy.ledger.ledger_file",
@@ -58,10 +63,11 @@ _EXPORTS = {
     "RowSketcher": "fedcdh.privacy.ledger.row_sketches",
     "ValueSketch": "fedcdh.privacy.ledger.row_sketches",
     "check_differencing": "fedcdh.privacy.ledger.differencing",
+    "check_privacy_budget": "fedcdh.privacy.ledger.privacy_budget",
     "check_unattended": "fedcdh.privacy.ledger.unattended",
     "default_ledger": "fedcdh.privacy.ledger.ledger_file",
     "find_active_entries": "fedcdh.privacy.ledger.ledger_file",
-    "spent_epsilon": "fedcdh.privacy.ledger.differencing",
+    "spent_privacy": "fedcdh.privacy.ledger.privacy_budget",
     "spent_round_budget": "fedcdh.privacy.ledger.gate",
 }
 __getattr__, __dir__ = attach(__name__, _EXPORTS)

@@ -51,6 +51,25 @@ def count_level_pairs(
     return found
 
 
+def describe_encoding(plan: StudyPlan, sketcher: RowSketcher, local_names: LocalNames) -> dict[str, Any]:
+    """Return what is needed to encode rows by this plan again, with the site's own columns and hashes of the levels."""
+    variables = tuple(
+        replace(variable, levels=tuple(map(sketcher.hash_text, variable.levels)))
+        if isinstance(variable, Categorical)
+        else variable
+        for variable in plan.variables
+    )
+    return {
+        "plan": replace(canonical_plan(plan), variables=variables).to_json(),
+        "columns": {name: local_names.get(name, name) for name in plan.names},
+    }
+
+
+def canonical_plan(plan: StudyPlan) -> StudyPlan:
+    """Return the plan with nothing but what decides the features of a row."""
+    return replace(plan, clients=("one",), study="", max_rounds=0, max_bytes=0)
+
+
 def categorical_names(plan: StudyPlan) -> frozenset[str]:
     """Return the names of the categorical variables."""
     return frozenset(name for name, kind in plan.kinds.items() if kind == "categorical")
@@ -63,8 +82,7 @@ def hash_document(document: Any) -> str:
 
 def hash_summary(summary: Summary, plan: StudyPlan) -> str:
     """Return a digest that is the same for all plans that look at rows in the same way."""
-    canonical_plan = replace(plan, clients=("one",), study="", max_rounds=0, max_bytes=0).fingerprint
-    return replace(summary, plan=canonical_plan).digest
+    return replace(summary, plan=canonical_plan(plan).fingerprint).digest
 
 
 def hash_answer(answer: JointSummary | ResidualSums) -> str:

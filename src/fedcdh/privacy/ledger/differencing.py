@@ -73,31 +73,6 @@ def check_differencing(new: Release, earlier: Sequence[LedgerEntry], limits: Dif
         )
 
 
-def spent_epsilon(new: Release, earlier: Sequence[LedgerEntry]) -> float:
-    """Return the privacy budget that earlier releases spent on rows of this release: the sum of their epsilons.
-
-    Parameters
-    ----------
-    new : Release
-        What is to leave.
-    earlier : sequence of LedgerEntry
-        Active entries of the ledger.
-
-    Returns
-    -------
-    float
-        The sum, by basic composition.
-
-    Examples
-    --------
-    >>> spent_epsilon(Release("noisy", "north", "", "0" * 64, rows=500, numbers=0, epsilon=0.5), [])
-    0
-    """
-    return sum(
-        entry.release.epsilon for entry in earlier if entry.release.epsilon and ReleasePair.of(new, entry).shares_rows
-    )
-
-
 @dataclass(frozen=True)
 class ReleasePair:
     """A new release beside an earlier one: their common columns, and how many values changed in each.
@@ -149,6 +124,14 @@ class ReleasePair:
         columns = self.entry.release.columns
         pairs = ((self.new.columns[a].sketch, columns[b].sketch) for a, b in self.changed)
         return not self.min_changed or any(one.shares(other) for one, other in pairs)
+
+    @property
+    def may_share_rows(self) -> bool:
+        """False if a column of nearly distinct values shows that the two releases have hardly a row in common.
+
+        Without such a column in both, nothing is known.
+        """
+        return self.shares_rows or not self.changed_distinct
 
     @property
     def is_masked_alike(self) -> bool:

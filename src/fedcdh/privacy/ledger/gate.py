@@ -22,14 +22,23 @@ from fedcdh.privacy.ledger._release_content import (
     LocalNames,
     categorical_names,
     count_level_pairs,
+    describe_encoding,
     hash_answer,
     hash_document,
     hash_summary,
     released_columns,
 )
-from fedcdh.privacy.ledger.differencing import check_differencing, spent_epsilon
+from fedcdh.privacy.ledger.differencing import check_differencing
 from fedcdh.privacy.ledger.ledger_file import ReleaseLedger, find_active_entries
-from fedcdh.privacy.ledger.record import CELLS_KEY, DESCRIPTIONS_KEY, MASKED_KEY, LedgerEntry, Release
+from fedcdh.privacy.ledger.privacy_budget import check_privacy_budget
+from fedcdh.privacy.ledger.record import (
+    CELLS_KEY,
+    DESCRIPTIONS_KEY,
+    ENCODING_KEY,
+    MASKED_KEY,
+    LedgerEntry,
+    Release,
+)
 from fedcdh.privacy.ledger.row_sketches import RowSketcher, sketch_values
 from fedcdh.privacy.ledger.unattended import check_same_content, check_unattended
 from fedcdh.summaries.column_profiles import ColumnProfile
@@ -40,6 +49,9 @@ from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.profiles import Profile
 from fedcdh.summaries.residuals import AskedQuery, ResidualRequest, ResidualSums
 from fedcdh.summaries.summary import Summary
+
+PlanCheck = Callable[[Release, Sequence[LedgerEntry]], None]
+"""Called with a release and the active entries of a ledger; raises an error to refuse the release."""
 
 
 @dataclass(frozen=True)
@@ -109,9 +121,9 @@ class ReleaseGate:
         """
 
         def check(earlier: Sequence[LedgerEntry]) -> None:
-            check_more(earlier)
             if release.disclosure_control:
                 check_differencing(release, earlier, limits)
+            check_more(earlier)
 
         def check_repeats(earlier: Sequence[LedgerEntry]) -> None:
             if self.max_plans is not None and release.disclosure_control:
@@ -175,6 +187,7 @@ class ReleaseGate:
         *,
         replicates: int = 0,
         masked: bool = False,
+        check_plans: PlanCheck = lambda new, earlier: None,
     ) -> None:
         """Record a summary with its bootstrap replicates, or a summary that leaves under masks.
 
@@ -194,6 +207,8 @@ class ReleaseGate:
             Number of bootstrap replicates that leave with the summary.
         masked : bool, default False
             Whether the summary leaves under the masks of secure aggregation.
+        check_plans : callable, optional
+            Called with the release and the active entries; refuses the release by raising. See `check_plan_union`.
 
         Raises
         ------
@@ -212,9 +227,12 @@ class ReleaseGate:
             complete_rows=sketcher.rows,
             replicates=replicates,
             disclosure_control=policy.disclosure_control,
-            details={CELLS_KEY: count_level_pairs(summary, plan, sketcher, local_names)},
+            details={
+                CELLS_KEY: count_level_pairs(summary, plan, sketcher, local_names),
+                ENCODING_KEY: describe_encoding(plan, sketcher, local_names),
+            },
         )
-        self.record(release, policy.differencing_limits(plan))
+        self.record(release, policy.differencing_limits(plan), partial(check_plans, release))
 
     def record_noisy_summary(
         self,
@@ -262,7 +280,7 @@ class ReleaseGate:
             delta=noise.delta,
             disclosure_control=policy.disclosure_control,
         )
-        self.record(release, policy.differencing_limits(plan), partial(_check_epsilon_budget, release, policy))
+        self.record(release, policy.differencing_limits(plan), partial(check_privacy_budget, release, policy=policy))
 
     def record_answer(
         self,
@@ -391,6 +409,139 @@ class ReleaseGate:
                     "it with --state. If it is lost, ask for a plan of another name (fedcdh plan --study)"
                 )
 
+    def check_attempt(self, plan: StudyPlan, client: str, terms: str, request: str) -> None:
+        """Refuse to begin another attempt at a sum that this client has helped to unmask.
+
+        Parameters
+        ----------
+        plan : StudyPlan
+            The plan of the sum.
+        client : str
+            Name of the client.
+        terms : str
+            Digest of the terms of this attempt.
+        request : str
+            Text of the request whose answers are added; empty where summaries are.
+
+        Raises
+        ------
+        SecureAggregationError
+            If the ledger has shares of this client in another attempt at the same sum.
+        """
+        place = "round", client, plan.fingerprint
+        for entry in self.ledger.entries():
+            release, details = entry.release, entry.release.details
+            if (release.kind, release.client, release.plan) != place or details["message"] != "opened":
+                continue
+            if details["sum"] == hash_document(request) and details["terms"] != terms:
+                raise SecureAggregationError(
+                    f"By release {entry.number} of the ledger this client has already helped to unmask this sum. "
+                    "Expected one sum per plan and request: the sums over two sets of clients differ by single "
+                    "clients. The state of this client was set back, for instance by a backup. If there has to be "
+                    "another sum, make a new plan, after asking the person responsible for data protection"
+                )
+
+    def check_round(self, message: RoundMessage) -> None:
+        """Refuse a message of secure aggregation if another one left in its place.
+
+        The state of a client may be set back, for instance by a backup. The ledger is another file, in another folder.
+
+        Parameters
+        ----------
+        message : RoundMessage
+            The message that is to leave.
+
+        Raises
+        ------
+        SecureAggregationError
+            If the ledger has another message of the same client in this round.
+        """
+        self.ledger.check(message.release, message.check)
+
+    def record_round(self, message: RoundMessage) -> None:
+        """Record a message of secure aggregation, once its state is on disk and before it leaves.
+
+        Parameters
+        ----------
+        message : RoundMessage
+            The message that is to leave.
+
+        Raises
+        ------
+        SecureAggregationError
+            If the ledger has another message of the same client in this round.
+        """
+        self.ledger.record(message.release, message.check, self.key)
+
+
+@dataclass(frozen=True)
+class RoundMessage:
+    """A message of a client in one round of secure aggregation, of which no second one may leave.
+
+    Parameters
+    ----------
+    client : str
+        Name of the client.
+    plan : str
+        Fingerprint of the plan.
+    terms : str
+        Digest of the terms, which name the attempt.
+    kind : str
+        What the client sends in this round.
+    content : str
+        SHA-256 of the message.
+    request : str, default ""
+        Text of the request whose answers are added; empty where summaries are.
+
+    Examples
+    --------
+    >>> RoundMessage("north", "a" * 64, "b" * 64, "confirmed", "c" * 64).release.kind
+    'round'
+    """
+
+    client: str
+    plan: str
+    terms: str
+    kind: str
+    content: str
+    request: str = ""
+
+    @property
+    def release(self) -> Release:
+        """The message as an entry of the ledger."""
+        details = {
+            "terms": self.terms,
+            "message": self.kind,
+            "content": self.content,
+            "sum": hash_document(self.request),
+        }
+        digest = hash_document([self.client, details])
+        return Release("round", self.client, self.plan, digest, 0, 0, details=details)
+
+    def check(self, earlier: Sequence[LedgerEntry]) -> None:
+        """Refuse this message if another one left in its place.
+
+        Parameters
+        ----------
+        earlier : sequence of LedgerEntry
+            Active entries of the ledger.
+
+        Raises
+        ------
+        SecureAggregationError
+            If there is such an entry.
+        """
+        for entry in earlier:
+            release = entry.release
+            place = release.client, release.details.get("terms"), release.details.get("message")
+            if release.kind == "round" and place == (self.client, self.terms, self.kind):
+                raise SecureAggregationError(
+                    f"By release {entry.number} of the ledger this client has sent another message of this round "
+                    f"({self.kind!r}). Expected the same message: from two of them, masks can be taken off. The state "
+                    "of this client was set back, for instance by a backup, or its rows or the request have changed. "
+                    "Restore the latest state; if it is lost, do not go on, and ask for another attempt"
+                )
+
 
 @dataclass(frozen=True)
 class RoundSpending:
@@ -448,17 +599,6 @@ def spent_round_budget(earlier: Iterable[LedgerEntry], plan: StudyPlan) -> Round
             for digest, names, entries, question, places, *coarse in answer.get("queries", ())
         ),
     )
-
-
-def _check_epsilon_budget(release: Release, policy: Policy, earlier: Sequence[LedgerEntry]) -> None:
-    before = spent_epsilon(release, earlier)
-    if before + release.epsilon > policy.epsilon_budget and policy.disclosure_control:
-        raise DisclosureError(
-            f"This noisy summary must not leave. It spends an epsilon of {release.epsilon:g}, and earlier releases of "
-            f"the same rows have spent {before:g}. Expected at most {policy.epsilon_budget:g} in total. Send the file "
-            "of the earlier release again, which adds nothing; or raise epsilon_budget in policy.toml, after asking "
-            "the person responsible for data protection"
-        )
 
 
 def _check_unchanged_budget(plan: StudyPlan, before: RoundBudget, earlier: Sequence[LedgerEntry]) -> None:

@@ -40,8 +40,8 @@ from fedcdh.privacy.ledger._ledger_lines import (
 )
 from fedcdh.privacy.ledger.record import WITHDRAWN, LedgerEntry, Release
 
-FORMAT = "fedcdh-releases-2"
-EARLIER_FORMATS = ("fedcdh-releases-1",)
+FORMAT = "fedcdh-releases-3"
+EARLIER_FORMATS = ("fedcdh-releases-1", "fedcdh-releases-2")
 LEDGER_FILE_NAME = "releases.jsonl"
 MAX_LEDGER_BYTES = 1 << 28
 """Room for about eight thousand releases of ten variables."""
@@ -283,8 +283,8 @@ class ReleaseLedger:
         except OSError as problem:
             raise LedgerError(
                 f"The ledger {self.path} cannot be read or written ({problem.strerror or problem}), so nothing "
-                "leaves. Expected a folder that this user may write to. Change its permissions, or name another place "
-                "with --ledger or FEDCDH_LEDGER"
+                "leaves. Expected a folder with room that this user may write to. Delete other files there, change its "
+                "permissions, or name another place with --ledger or FEDCDH_LEDGER"
             ) from None
 
     def _read(self) -> LedgerContent:

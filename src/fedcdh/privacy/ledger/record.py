@@ -9,9 +9,10 @@ from typing import Any, Literal, get_args
 
 from fedcdh.privacy.ledger.row_sketches import ValueSketch
 
-ReleaseKind = Literal["profile", "summary", "answer", "masked", "noisy", "withdrawn"]
+ReleaseKind = Literal["profile", "summary", "answer", "masked", "noisy", "round", "withdrawn"]
 """A profile, a summary (with its bootstrap replicates), an answer in an adaptive round, a summary under the masks of
-secure aggregation, or a summary with noise. "withdrawn" marks an earlier release that was never sent."""
+secure aggregation, a summary with noise, or a message of a round of secure aggregation. "withdrawn" marks an earlier
+release that was never sent."""
 WITHDRAWN: ReleaseKind = "withdrawn"
 RELEASE_KINDS: tuple[str, ...] = get_args(ReleaseKind)
 SUMMARY_KINDS = ("summary", "masked", "noisy")
@@ -21,6 +22,8 @@ CELLS_KEY = "cells"
 """Key of `Release.details` under which a summary keeps the number of people with each pair of levels."""
 DESCRIPTIONS_KEY = "descriptions"
 """Key of `Release.details` under which a profile keeps one digest for each column that it describes."""
+ENCODING_KEY = "encoding"
+"""Key of `Release.details` under which a summary keeps its plan, and the site's columns of the plan's variables."""
 MASKED_KEY = "masked"
 """Key of `Release.details` under which an answer says that it left under the masks of secure aggregation."""
 
@@ -57,7 +60,7 @@ class Release:
 
     Parameters
     ----------
-    kind : {"profile", "summary", "answer", "masked", "noisy", "withdrawn"}
+    kind : {"profile", "summary", "answer", "masked", "noisy", "round", "withdrawn"}
         What leaves.
     client : str
         Name of the client.

@@ -7,6 +7,7 @@ client has revealed its shares, the file holds none of them, but stays, so that 
 from __future__ import annotations
 
 import base64
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from fedcdh._io.text import to_readable_json
 from fedcdh.errors import SecureAggregationError
 from fedcdh.messages.signing import is_private_file
 from fedcdh.messages.study_file import Study
+from fedcdh.privacy.ledger.gate import ReleaseGate, RoundMessage
 from fedcdh.privacy.secure_aggregation.client import ClientSecrets, SecAggClient, SecAggMember, SummaryProvider
 from fedcdh.privacy.secure_aggregation.codec import max_message_bytes, read_message
 from fedcdh.privacy.secure_aggregation.messages import (
@@ -27,6 +29,7 @@ from fedcdh.privacy.secure_aggregation.messages import (
     SecAggReply,
     SecAggRequest,
     SecAggTerms,
+    SurvivorConfirmation,
     SurvivorList,
     UnmaskingShares,
     hash_study,
@@ -61,8 +64,17 @@ class ClientStateFile:
 
     path: Path
 
-    def answer(self, client: SecAggClient, request: SecAggRequest, provide: SummaryProvider) -> SecAggReply:
+    def answer(
+        self,
+        client: SecAggClient,
+        request: SecAggRequest,
+        provide: SummaryProvider,
+        gate: ReleaseGate | None = None,
+    ) -> SecAggReply:
         """Answer a request, and write the state before the answer leaves.
+
+        The ledger records which vector was masked and which list of survivors was signed, so that a state that was set
+        back does not lead to a second one.
 
         Parameters
         ----------
@@ -72,6 +84,8 @@ class ClientStateFile:
             The request of the server.
         provide : callable
             Returns the summary, and whether disclosure control was on.
+        gate : ReleaseGate, optional
+            The gate of the client. Default: nothing notices a state that was set back.
 
         Returns
         -------
@@ -86,8 +100,13 @@ class ClientStateFile:
         with hold_lock(self.path.with_name(f"{self.path.name}.lock")):
             before = self.read(client.study, client.client)
             after, reply = client.answer(request, before, provide)
+            message = _describe_message(after, reply) if gate is not None else None
+            if gate is not None and message is not None:
+                gate.check_round(message)  # before the state is replaced
             if after != before:
                 write_atomically(self.path, write_state(after), private=True)
+            if gate is not None and message is not None:
+                gate.record_round(message)
             return reply
 
     def read(self, study: Study, client: str) -> SecAggMember | None:
@@ -130,6 +149,14 @@ class ClientStateFile:
 
     def _refuse(self, reason: str) -> SecureAggregationError:
         return SecureAggregationError(f"The file {self.path} cannot be used: {reason}")
+
+
+def _describe_message(state: SecAggMember, reply: SecAggReply) -> RoundMessage | None:
+    """Return what the ledger keeps of a reply; None if a second one would disclose nothing."""
+    if not isinstance(reply, MaskedVector | SurvivorConfirmation | UnmaskingShares):
+        return None
+    terms, content = state.terms, hashlib.sha256(reply.to_bytes()).hexdigest()
+    return RoundMessage(state.client, terms.plan, terms.digest, reply.kind, content, terms.request)
 
 
 def write_state(state: SecAggMember) -> str:

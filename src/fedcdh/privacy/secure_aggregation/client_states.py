@@ -104,6 +104,7 @@ class ClientStates:
         terms.check(study)
         if gate is not None:
             gate.check_secure_sum_state(study.plan, client, self.find(study, client, terms).path, terms.residuals)
+            gate.check_attempt(study.plan, client, terms.digest, terms.request)
         if terms.residuals is not None:
             self._check_new_questions(study, client, terms.residuals)
 
