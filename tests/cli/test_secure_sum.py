@@ -89,7 +89,8 @@ def test_by_file_the_policy_of_a_site_holds(by_file, capsys):
     for request in ("1-terms.json", "2-roster.json", "3-delivery.json"):
         for client in by_file.tables:
             refused = client == "site1" and request == "3-delivery.json"
-            by_file.site(client, request, code=7 if refused else 0)
+            own = ["--policy", "policy.toml"] if client == "site1" else []
+            by_file.site(client, request, *own, code=7 if refused else 0)
         by_file.coordinator()
     assert "161" in capsys.readouterr().err
     assert not (by_file.root / "site1" / "site1.masked").exists()

@@ -14,6 +14,7 @@ from benchmarks.attacks import (
     differencing,
     hostile_questions,
     insider,
+    mailed_folder,
     membership,
     outlier,
     poisoning,
@@ -21,6 +22,7 @@ from benchmarks.attacks import (
     red_team,
     residual_sums,
     residuals,
+    secure_sum_terms,
     surrogate,
 )
 from benchmarks.attacks.common import (
@@ -373,3 +375,24 @@ def test_online_no_value_of_a_row_is_in_a_message_or_a_file(policy, tmp_path, ca
     assert set(outcome.missing) == {"west"}
     assert holding(tmp_path) == []
     assert not any(song in (caplog.text + str(outcome.missing)).encode() for song in canaries())
+
+
+# What comes with a folder, and terms that a server proposes
+
+
+@pytest.mark.parametrize("text", mailed_folder.POLICIES)
+def test_a_policy_in_a_mailed_folder_lets_nothing_leave(text):
+    assert not mailed_folder.try_policy(text)
+
+
+def test_a_key_in_a_mailed_folder_signs_nothing():
+    assert not mailed_folder.try_key()
+
+
+def test_a_low_threshold_gives_a_summary_away_and_sites_refuse_it():
+    """Of seven sites one helper is enough with the threshold 4, and three are needed with the least of the policy."""
+    own = Policy().secure_sum_limits()
+    assert secure_sum_terms.try_terms(7, 4, secure_sum_terms.ANY_TERMS, helpers=1) == "read"
+    assert secure_sum_terms.try_terms(7, 4, own, helpers=1) == "refused"
+    assert secure_sum_terms.try_terms(7, 5, own, helpers=2) == "hidden"
+    assert secure_sum_terms.try_terms(7, 5, own, helpers=3) == "read"  # as docs/masking.md says

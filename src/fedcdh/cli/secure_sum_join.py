@@ -212,7 +212,8 @@ def _answer_round(
     from fedcdh.privacy.secure_aggregation.messages import UnmaskingShares, hash_study
 
     assert site.signing is not None
-    member = SecAggClient(site.study, client, site.signing, residuals=residuals)
+    limits = site.policy.secure_sum_limits()
+    member = SecAggClient(site.study, client, site.signing, residuals=residuals, limits=limits)
     reply = memory.answer(member, asked, summarize)
     write_atomically(target, reply.to_bytes())
     _explain_round(out, asked, hash_study(site.study))
