@@ -75,7 +75,7 @@ class Federation:
 
 
 def attack_threshold(sites: int, threshold: int, limits: SecureSumLimits, helpers: int, seed: int = 0) -> bool:
-    """Return whether the server reads the summary of an honest site; raise DisclosureError if sites refuse its terms."""
+    """Return whether the server reads the summary of an honest site; DisclosureError if sites refuse its terms."""
     room = Federation(sites, limits, seed)
     terms = SecAggTerms.of(room.study, threshold=threshold)
     roster = room.server.build_roster(terms, room.ask_all(terms))  # type: ignore[arg-type]

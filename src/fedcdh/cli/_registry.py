@@ -32,7 +32,7 @@ LEDGER = {
 }
 POLICY = {
     "show": CommandEntry("fedcdh.cli.policy:show_command", "Show the policy in force at this site."),
-    "init": CommandEntry("fedcdh.cli.policy:init_command", "Write a policy with every rule and its default, to change."),
+    "init": CommandEntry("fedcdh.cli.policy:init_command", "Write a policy with every rule at its default, to edit."),
 }
 FLOWER = {
     "init": CommandEntry("fedcdh.cli.flower:init_command", "Write the Flower app of a study."),
@@ -48,7 +48,7 @@ COMMANDS = {
     "ledger": CommandEntry(
         "fedcdh.cli._registry:LEDGER", "Show and check the list of all that has left this site.", SITE
     ),
-    "policy": CommandEntry("fedcdh.cli._registry:POLICY", "Show or begin the rules for what may leave this site.", SITE),
+    "policy": CommandEntry("fedcdh.cli._registry:POLICY", "Show the rules for what may leave this site.", SITE),
     "plan": CommandEntry("fedcdh.cli.plan:plan_command", "Make the plan that all sites follow.", COORDINATOR),
     "discover": CommandEntry(
         "fedcdh.cli.discover:discover_command", "Find the causal graph and the mechanisms that differ.", COORDINATOR

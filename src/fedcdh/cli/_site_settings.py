@@ -13,7 +13,7 @@ from fedcdh.cli._console import Output
 from fedcdh.errors import SettingsError
 from fedcdh.messages.signing import SigningKey
 from fedcdh.privacy.disclosure.policy import Policy
-from fedcdh.privacy.disclosure.policy_rules import PolicyRule, find_looser_rules
+from fedcdh.privacy.disclosure.policy_rules import find_looser_rules
 from fedcdh.privacy.ledger.gate import ReleaseGate
 from fedcdh.privacy.ledger.ledger_file import ReleaseLedger, default_ledger, settings_folder
 
@@ -73,18 +73,14 @@ def find_policy(given: Path | None, output: Output) -> PolicyInForce:
     if near is None:
         return PolicyInForce(Policy(), None, "default")
     policy = Policy.from_file(near)
-    if looser := find_looser_rules(policy):
+    if looser := [f"{rule.setting}: {rule.comparison}" for rule in find_looser_rules(policy)]:
         raise SettingsError(
-            f"{near} in this folder would let more leave than the default ({', '.join(map(_describe_looser, looser))}). "
+            f"{near} in this folder would let more leave than the default ({', '.join(looser)}). "
             "Expected a policy that is nowhere looser: files in a folder may have come from somebody else. If it is "
             f"yours, move it to {settings_folder() / POLICY_FILE_NAME}, or name it with --policy {near}; otherwise "
             "delete it."
         )
     return PolicyInForce(policy, near, "current folder, nowhere looser than the default")
-
-
-def _describe_looser(rule: PolicyRule) -> str:
-    return f"{rule.setting}: {rule.comparison}"
 
 
 def load_policy(given: Path | None, no_disclosure_control: bool, output: Output) -> Policy:

@@ -243,11 +243,13 @@ def _to_document(outcome: AggregationReport, refused: Sequence[FileRefusal] = ()
 
 
 def _write_refusals(path: Path, refused: Sequence[FileRefusal]) -> None:
+    from fedcdh._io.csv_cells import escape_cell
     from fedcdh._io.storage import write_atomically
     from fedcdh.cli._outputs import naming_output
 
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([FileRefusal._fields, *refused])
+    cells = (tuple(map(escape_cell, one)) for one in refused)
+    csv.writer(text, lineterminator="\n").writerows([FileRefusal._fields, *cells])
     with naming_output(path):
         write_atomically(path, text.getvalue())
 

@@ -63,7 +63,7 @@ def init_command(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a policy with every rule and its default, to change.
+    """Write a policy with every rule at its default, to edit.
 
     An existing file is never overwritten.
 

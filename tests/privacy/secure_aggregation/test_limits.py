@@ -69,7 +69,9 @@ def test_a_client_makes_no_key_for_terms_that_its_policy_does_not_admit():
 @pytest.mark.parametrize("round_", ["shares", "masked", "confirmed"])
 def test_a_client_stops_where_too_few_others_are_left(round_):
     """Terms that all six sign, then one or two are silent; the client that wants six does not go on."""
-    room = Room.of(6, threshold=4, gone={"site5": {"shares": "keys", "masked": "shares", "confirmed": "masked"}[round_]})
+    room = Room.of(
+        6, threshold=4, gone={"site5": {"shares": "keys", "masked": "shares", "confirmed": "masked"}[round_]}
+    )
     strict = SecureSumLimits(min_sum_sites=6)
     request = room.roster()
     if round_ != "shares":

@@ -22,7 +22,14 @@ RENAMED_KEYS: Mapping[str, str] = {
     "research": "disclosure_control",
 }
 """Keys of earlier versions of policy.toml, and what they are called now."""
-_INTEGER_KEYS = ("min_rows", "min_cell_count", "max_discrete_values", "max_feature_columns", "min_sum_sites", "min_group_sites")
+_INTEGER_KEYS = (
+    "min_rows",
+    "min_cell_count",
+    "max_discrete_values",
+    "max_feature_columns",
+    "min_sum_sites",
+    "min_group_sites",
+)
 _NUMBER_KEYS = (
     "max_rms_distance",
     "max_leverage",

@@ -116,7 +116,7 @@ def _compare_with_default(policy: Policy, name: str) -> Comparison:
     if value == default:
         return "default"
     if name in _FLOOR_OF_PLANS:
-        # A plan may need more than any number, so a number instead of "what the plan needs" is never certainly stricter.
+        # A plan may need more than any number, so a number is never certainly stricter than "what the plan needs".
         return "looser" if value <= _FLOOR_OF_PLANS[name] else "depends on the plan"
     if name == "unsigned_plans":
         return "looser" if value == "accept" and policy.coordinator_keys else "default"

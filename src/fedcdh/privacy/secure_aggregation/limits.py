@@ -1,8 +1,8 @@
 """What a client asks of the terms of a secure sum, whatever the coordinator proposes.
 
-A server that does not keep to the rounds learns the summaries of single clients if 2t − n of the n clients help it, with
-the threshold t (docs/masking.md). With t just above n/2, one or two helpers suffice. The threshold is therefore not for
-the server alone to choose: every client has a minimum of its own, from its policy.
+With n clients and the threshold t, a server that does not keep to the rounds learns the summaries of single clients if
+2t − n of them help it (docs/masking.md). With t just above n/2, one or two helpers suffice. The threshold is therefore
+not for the server alone to choose: every client has a minimum of its own, from its policy.
 """
 
 from __future__ import annotations
