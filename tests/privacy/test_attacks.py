@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pages import DOCS
 
 from benchmarks.attacks import (
     differencing,
@@ -45,6 +46,7 @@ from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.disclosure.thresholds import required_rows
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Aggregate, Cohort
+from fedcdh.summaries.opened_by_sums import HIDDEN, OPENED, describe_hidden, describe_opened
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.validation import admit_summaries
 from fedcdh.summaries.variables import Continuous
@@ -174,6 +176,32 @@ def test_a_sum_over_sites_tells_their_means_unless_they_are_grouped():
     cohort = surrogate.make_clients(6, 0)
     assert surrogate.attack_surrogate(cohort, 1) == (0, 0, 0)
     assert surrogate.attack_surrogate(cohort, 3)[1] > 0.2
+
+
+def test_what_is_said_of_sums_is_tried():
+    """All that is said to be known can be computed, and what is said to be hidden can only be guessed."""
+    errors = surrogate.error_of_opened(surrogate.draw_unlike_tables(6, 0, "unrelated"))
+    assert errors.keys() == OPENED.keys()
+    assert max(errors.values()) < surrogate.MAX_ERROR
+    assert HIDDEN.keys() == {"correlations"}
+    guessed, unaided = surrogate.guess_correlations(
+        surrogate.add_up_tables(surrogate.draw_unlike_tables(6, 0, "unrelated"))
+    )
+    assert guessed > surrogate.MIN_GUESS * unaided > 0.2
+
+
+@pytest.mark.parametrize("page", ["masking.md", "what-the-server-learns.md"])
+def test_pages_say_of_sums_what_the_attack_finds(page):
+    text = " ".join((DOCS / page).read_text(encoding="utf-8").split())
+    assert describe_opened() in text
+    assert describe_hidden() in text
+
+
+def test_result_and_terms_say_of_sums_what_the_attack_finds():
+    cohort = surrogate.make_clients(3, 0)
+    notes = " ".join(discover_from(Aggregate.of(cohort), cohort.plan).notes)
+    assert describe_opened() in notes
+    assert f"{describe_hidden()} is known of all rows together only" in notes
 
 
 # Sums of residuals

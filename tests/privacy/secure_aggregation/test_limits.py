@@ -49,11 +49,11 @@ def test_the_size_of_a_group_at_its_limit():
     clients = study.plan.clients
     limits = SecureSumLimits(min_group_sites=3)
     limits.check(grouped, clients[0], clients, clients)
-    with pytest.raises(DisclosureError, match="rows and means of 1 clients"):
+    with pytest.raises(DisclosureError, match="sums of features of 1 clients"):
         limits.check(alone, clients[0], clients, clients)
-    with pytest.raises(DisclosureError, match="rows and means of 2 clients"):
+    with pytest.raises(DisclosureError, match="sums of features of 2 clients"):
         limits.check(grouped, clients[0], clients, clients[:4])
-    with pytest.raises(DisclosureError, match="rows and means of 3 clients"):
+    with pytest.raises(DisclosureError, match="sums of features of 3 clients"):
         replace(limits, min_group_sites=4).check(grouped, clients[0], clients, clients)
 
 

@@ -110,7 +110,7 @@ class Policy(PolicySettings):
     min_sum_sites : int, default 3
         Fewest clients in a secure sum, this one included.
     min_group_sites : int, default 1
-        Fewest clients whose rows and means a secure sum opens together.
+        Fewest clients whose rows, means and standard deviations a secure sum opens together.
 
     Raises
     ------

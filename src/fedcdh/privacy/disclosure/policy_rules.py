@@ -181,8 +181,8 @@ def _describe_waiver(value: float) -> str:
 
 def _describe_group(value: int) -> str:
     if value <= 1:
-        return "A secure sum may open the rows and means of this site by itself."
-    return f"A secure sum opens rows and means only of groups of at least {value} sites."
+        return "A secure sum may open the rows, means and standard deviations of this site by itself."
+    return f"A secure sum opens rows, means and standard deviations only of groups of at least {value} sites."
 
 
 _SENTENCES: Mapping[str, Callable[[Any], str]] = {

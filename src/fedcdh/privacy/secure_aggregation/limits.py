@@ -18,7 +18,7 @@ MIN_THRESHOLD_SHARE = 0.66
 MIN_SUM_SITES = 3
 """The least that terms admit: from a sum over two clients, each knows the other's summand."""
 MIN_GROUP_SITES = 1
-"""The method compares clients by their own rows and means, so by default they may be opened."""
+"""The method compares clients by their own sums of features, so by default they may be opened."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class SecureSumLimits:
     min_sum_sites : int, default 3
         Fewest clients in a sum, this one included.
     min_group_sites : int, default 1
-        Fewest clients whose rows and means are opened together with this client's.
+        Fewest clients whose sums of features (rows, means, standard deviations) are opened together with this client's.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class SecureSumLimits:
         size = self._group_size(terms, client, present)
         if size < self.min_group_sites:
             raise DisclosureError(
-                f"The rows and means of {size} clients are opened together with those of this site. Expected at least "
+                f"The sums of features of {size} clients, this one included, are opened together. Expected at least "
                 f"{self.min_group_sites} (min_group_sites in the policy of this site). Ask the coordinator for larger "
                 "groups"
             )
