@@ -424,3 +424,14 @@ def test_a_low_threshold_gives_a_summary_away_and_sites_refuse_it():
     assert secure_sum_terms.try_terms(7, 4, own, helpers=1) == "refused"
     assert secure_sum_terms.try_terms(7, 5, own, helpers=2) == "hidden"
     assert secure_sum_terms.try_terms(7, 5, own, helpers=3) == "read"  # as docs/masking.md says
+
+
+def test_a_swap_of_columns_and_rows_far_out_are_named():
+    tried = [poisoning.try_swap("linear", seed, (10, 100, 6), search=False) for seed in range(8)]
+    assert sum(one.named for one in tried) >= 4
+    assert not any(one.honest for one in tried)
+    forged, by_tails, left_out, blamed = poisoning.try_tails(0, 100, 10.0)
+    assert forged
+    assert by_tails
+    assert left_out
+    assert not blamed
