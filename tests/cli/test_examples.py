@@ -21,7 +21,7 @@ from fedcdh.cli._registry import COMMANDS
 
 def examples() -> list[str]:
     found: list[str] = []
-    groups = [getattr(_registry, name) for name in ("ROUNDS", "SECURE_SUM", "KEYS", "LEDGER", "FLOWER")]
+    groups = [getattr(_registry, name) for name in ("ROUNDS", "SECURE_SUM", "KEYS", "LEDGER", "POLICY", "FLOWER")]
     for entries in (COMMANDS, *groups):
         for entry in entries.values():
             module, _, attribute = entry.target.partition(":")
@@ -61,7 +61,8 @@ def prepared(tmp_path_factory) -> Path:
             patch.setenv("FEDCDH_LEDGER", str(folder / "ledgers" / site / "releases.jsonl"))
             run("keys", "new", "-o", f"{site}.key", "-q")
             run("profile", data_of(folder / "study", site), "--client", site, "--key", f"{site}.key", "-q")
-        shutil.copy("north.key", "site.key")
+        (folder / "home" / "fedcdh").mkdir(parents=True, exist_ok=True)
+        shutil.copy("north.key", folder / "home" / "fedcdh" / "site.key")
         shutil.copy("north.pub", "site.pub")
         run("plan", *(f"{site}.profile.json" for site in SITES), "--max-rounds", 3, "-q")
         (folder / "inbox").mkdir()
@@ -94,8 +95,10 @@ def prepare(folder: Path, words: list[str], monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setenv("FEDCDH_LEDGER", str(folder / "ledgers" / "north" / "releases.jsonl"))
     elif words[:2] == ["keys", "new"]:
         monkeypatch.setattr("fedcdh.cli.keys.getpass", lambda prompt: "secret")
-        for name in ("site.key", "site.pub"):
+        for name in ("home/fedcdh/site.key", "site.pub", "north.key", "north.pub"):
             (folder / name).unlink()
+    elif words[:2] == ["policy", "show"]:
+        (folder / "policy.toml").write_text("max_leverage = 0.9\n")
     elif words[:2] == ["keys", "verify"]:
         run("keys", "sign", "study.plan.json", "-q")
     elif words[:2] == ["secure-sum", "join"]:
@@ -117,9 +120,8 @@ def test_an_example_runs(line, prepared, tmp_path, monkeypatch, capsys):
     shutil.copytree(prepared, folder)
     monkeypatch.chdir(folder)
     monkeypatch.setenv("FEDCDH_LEDGER", str(tmp_path / "releases.jsonl"))
-    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "home"))
     prepare(folder, words, monkeypatch)
-    words = [word.replace("~", str(tmp_path)) for word in words]
     waiting = int(words[0] == "discover" and "--ask" in words)  # for answers to the request that it writes
     assert main(words) == waiting, capsys.readouterr()
     assert not waiting or (folder / "rounds" / "request-001.json").exists()

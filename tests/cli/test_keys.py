@@ -7,13 +7,15 @@ import json
 from cli_study import SITES
 
 from fedcdh.cli import main
+from fedcdh.privacy.ledger.ledger_file import settings_folder
 
 
 def test_a_signed_study(study, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     data, here = str(study / "north" / "data.csv"), {"client": "north"}
     assert main(["keys", "new", "--json"]) == 0
-    assert (tmp_path / "site.key").stat().st_mode & 0o077 == 0
+    assert (settings_folder() / "site.key").stat().st_mode & 0o077 == 0
+    assert not (tmp_path / "site.key").exists()  # only what is sent is written into the folder
     public = json.loads(capsys.readouterr().out)["public"]
     assert main(["keys", "new"]) == 2  # a key is never overwritten
     assert main(["profile", data, "--client", here["client"], "-q"]) == 0

@@ -12,9 +12,8 @@ from ledger_studies import CLIENTS, PLAN, Columns, at, table
 
 from fedcdh.cli import main
 from fedcdh.messages.study_file import Study
-from fedcdh.privacy.ledger import (
-    default_ledger,
-)
+from fedcdh.privacy.ledger import default_ledger
+from fedcdh.privacy.ledger.ledger_file import settings_folder
 from fedcdh.summaries.plan import StudyPlan
 
 
@@ -59,7 +58,7 @@ def test_a_ledger_can_be_named_and_is_signed(files, capsys):
     assert main([*SUMMARIZE, "data.csv", "--client", "north", "--ledger", "my.jsonl", "-q"]) == 0
     assert main(["ledger", "verify", "--ledger", "my.jsonl", "--key", "site.pub"]) == 0
     assert "1 of them signed by" in capsys.readouterr().out
-    Path("site.key").unlink()
+    (settings_folder() / "site.key").unlink()
     assert main([*SUMMARIZE, "data.csv", "--client", "north", "--bootstrap", "1", "--ledger", "my.jsonl", "-q"]) == 0
     assert main(["ledger", "verify", "--ledger", "my.jsonl", "--key", "site.pub"]) == 6
     assert "release 2 is not signed" in capsys.readouterr().err

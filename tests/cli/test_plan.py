@@ -65,7 +65,7 @@ def test_keys_of_sites_may_be_named(here, profiles):
     assert document["keys"] == {"south": (here / "south.pub").read_text(encoding="utf-8").strip()}
 
 
-def test_a_key_in_the_folder_signs_the_plan(here, profiles, capsys):
+def test_the_key_in_the_settings_folder_signs_the_plan(here, profiles, capsys):
     run("keys", "new", "-q")
     run("plan", *profiles)
     assert "signed by" in capsys.readouterr().out

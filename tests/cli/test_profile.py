@@ -25,8 +25,8 @@ def test_a_dry_run_writes_and_records_nothing(study, here, monkeypatch, capsys):
     assert not (here / "north.profile.json").exists()
     run("ledger", "show")
     assert "0 releases in" in capsys.readouterr().out
-    (here / "policy.toml").write_text("min_rows = 301\n", encoding="utf-8")
-    assert main(["profile", data_of(study), "--client", "north", "--dry-run"]) == 7
+    (here / "own.toml").write_text("min_rows = 301\n", encoding="utf-8")
+    assert main(["profile", data_of(study), "--client", "north", "--dry-run", "--policy", "own.toml"]) == 7
 
 
 def test_variables_and_kinds_are_those_that_were_named(study, here, capsys):

@@ -20,6 +20,7 @@ from fedcdh.privacy.secure_aggregation.messages import (
 from fedcdh.reporting.result_files import render_result_json
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Aggregate, add_up
+from fedcdh.summaries.opened_by_sums import describe_opened
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def test_by_file_the_sum_and_the_result_are_the_plain_ones(by_file, capsys):
     assert same(found, Aggregate.of(cohort))
     assert main(["discover", "study.plan.json", "study.aggregate", "-o", "masked"]) == 0
     said = capsys.readouterr().out
-    assert "rows and the means of every client" in said
+    assert f"for every client, {describe_opened()}" in " ".join(said.split())
     assert Path("masked/result.json").read_text() == render_result_json(
         discover_from(Aggregate.of(cohort), cohort.plan)
     )
@@ -89,7 +90,8 @@ def test_by_file_the_policy_of_a_site_holds(by_file, capsys):
     for request in ("1-terms.json", "2-roster.json", "3-delivery.json"):
         for client in by_file.tables:
             refused = client == "site1" and request == "3-delivery.json"
-            by_file.site(client, request, code=7 if refused else 0)
+            own = ["--policy", "policy.toml"] if client == "site1" else []
+            by_file.site(client, request, *own, code=7 if refused else 0)
         by_file.coordinator()
     assert "161" in capsys.readouterr().err
     assert not (by_file.root / "site1" / "site1.masked").exists()

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fedcdh.cli import main
+from fedcdh.privacy.ledger.ledger_file import settings_folder
 
 
 @pytest.mark.parametrize("parts", [[1], [100, 250], [1, 2, 3, 299]])
@@ -77,6 +78,8 @@ def test_names_of_columns_and_ways_of_writing_numbers_do_not_matter(study, tmp_p
 
 def test_the_policy_of_a_site_is_kept(study, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    settings = settings_folder()
+    settings.mkdir()
     plan = json.loads((study / "study.plan.json").read_text(encoding="utf-8"))
     arguments = ["summarize", str(study / "study.plan.json"), str(study / "north" / "data.csv"), "--client", "north"]
     cases = {
@@ -87,18 +90,18 @@ def test_the_policy_of_a_site_is_kept(study, tmp_path, capsys, monkeypatch):
         f'coordinator_keys = ["ed25519:{"A" * 42}E="]': "is not signed",
     }
     for text, complaint in cases.items():
-        (tmp_path / "policy.toml").write_text(text, encoding="utf-8")
+        (settings / "policy.toml").write_text(text, encoding="utf-8")
         assert main(arguments) == 7, text
         assert complaint in capsys.readouterr().err
         assert not (tmp_path / "north.summary").exists()
-    (tmp_path / "policy.toml").write_text(f'plans = ["{plan["fingerprint"]}"]', encoding="utf-8")
+    (settings / "policy.toml").write_text(f'plans = ["{plan["fingerprint"]}"]', encoding="utf-8")
     assert main(arguments) == 0
-    (tmp_path / "policy.toml").write_text("min_rows = 301", encoding="utf-8")
+    (settings / "policy.toml").write_text("min_rows = 301", encoding="utf-8")
     assert main([*arguments, "--no-disclosure-control"]) == 0
     assert "disclosure control is off" in capsys.readouterr().err
     assert main(["inspect", "north.summary", "--plan", str(study / "study.plan.json"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["disclosure_control"] is False
-    (tmp_path / "policy.toml").write_text("min_row = 3", encoding="utf-8")
+    (settings / "policy.toml").write_text("min_row = 3", encoding="utf-8")
     assert main(arguments) == 2
     assert "did you mean 'min_rows'" in capsys.readouterr().err
 

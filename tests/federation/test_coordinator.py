@@ -99,6 +99,20 @@ def test_a_client_outside_the_plan_is_named_after_a_restart(tmp_path):
         assert outcome.result.cohort.clients == ("site0", "site2")
 
 
+def test_the_record_says_whether_this_run_has_a_result(tmp_path):
+    """A result of an earlier run stays in the folder; the record is always of the last run."""
+
+    def record() -> dict:
+        return json.loads((tmp_path / "participation.json").read_text())
+
+    conduct_study(InProcessTransport(make_nodes(numbers())), StudyTerms(study="first"), tmp_path)
+    assert record()["has_result"] is True
+    with pytest.raises(SettingsError):
+        conduct_study(InProcessTransport(make_nodes(numbers())), StudyTerms(study="second"), tmp_path)
+    assert record()["has_result"] is False
+    assert (tmp_path / "result.json").exists()
+
+
 def test_the_journal_of_another_study_is_not_continued(tmp_path):
     conduct_study(InProcessTransport(make_nodes(numbers())), StudyTerms(study="first"), tmp_path)
     with pytest.raises(SettingsError, match=r"holds the study 'first'\. Expected 'second'"):

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pages import DOCS
 
 from benchmarks.attacks import (
     differencing,
     hostile_questions,
     insider,
+    mailed_folder,
     membership,
     noisy_plans,
     outlier,
@@ -22,6 +24,7 @@ from benchmarks.attacks import (
     red_team,
     residual_sums,
     residuals,
+    secure_sum_terms,
     set_back,
     surrogate,
     two_plans,
@@ -46,6 +49,7 @@ from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.disclosure.thresholds import required_rows
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Aggregate, Cohort
+from fedcdh.summaries.opened_by_sums import HIDDEN, OPENED, describe_hidden, describe_opened
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.validation import admit_summaries
 from fedcdh.summaries.variables import Continuous
@@ -197,6 +201,32 @@ def test_a_sum_over_sites_tells_their_means_unless_they_are_grouped():
     cohort = surrogate.make_clients(6, 0)
     assert surrogate.attack_surrogate(cohort, 1) == (0, 0, 0)
     assert surrogate.attack_surrogate(cohort, 3)[1] > 0.2
+
+
+def test_what_is_said_of_sums_is_tried():
+    """All that is said to be known can be computed, and what is said to be hidden can only be guessed."""
+    errors = surrogate.error_of_opened(surrogate.draw_unlike_tables(6, 0, "unrelated"))
+    assert errors.keys() == OPENED.keys()
+    assert max(errors.values()) < surrogate.MAX_ERROR
+    assert HIDDEN.keys() == {"correlations"}
+    guessed, unaided = surrogate.guess_correlations(
+        surrogate.add_up_tables(surrogate.draw_unlike_tables(6, 0, "unrelated"))
+    )
+    assert guessed > surrogate.MIN_GUESS * unaided > 0.2
+
+
+@pytest.mark.parametrize("page", ["masking.md", "what-the-server-learns.md"])
+def test_pages_say_of_sums_what_the_attack_finds(page):
+    text = " ".join((DOCS / page).read_text(encoding="utf-8").split())
+    assert describe_opened() in text
+    assert describe_hidden() in text
+
+
+def test_result_and_terms_say_of_sums_what_the_attack_finds():
+    cohort = surrogate.make_clients(3, 0)
+    notes = " ".join(discover_from(Aggregate.of(cohort), cohort.plan).notes)
+    assert describe_opened() in notes
+    assert f"{describe_hidden()} is known of all rows together only" in notes
 
 
 # Sums of residuals
@@ -398,3 +428,35 @@ def test_online_no_value_of_a_row_is_in_a_message_or_a_file(policy, tmp_path, ca
     assert set(outcome.missing) == {"west"}
     assert holding(tmp_path) == []
     assert not any(song in (caplog.text + str(outcome.missing)).encode() for song in canaries())
+
+
+# What comes with a folder, and terms that a server proposes
+
+
+@pytest.mark.parametrize("text", mailed_folder.POLICIES)
+def test_a_policy_in_a_mailed_folder_lets_nothing_leave(text):
+    assert not mailed_folder.try_policy(text)
+
+
+def test_a_key_in_a_mailed_folder_signs_nothing():
+    assert not mailed_folder.try_key()
+
+
+def test_a_low_threshold_gives_a_summary_away_and_sites_refuse_it():
+    """Of seven sites one helper is enough with the threshold 4, and three are needed with the least of the policy."""
+    own = Policy().secure_sum_limits()
+    assert secure_sum_terms.try_terms(7, 4, secure_sum_terms.ANY_TERMS, helpers=1) == "read"
+    assert secure_sum_terms.try_terms(7, 4, own, helpers=1) == "refused"
+    assert secure_sum_terms.try_terms(7, 5, own, helpers=2) == "hidden"
+    assert secure_sum_terms.try_terms(7, 5, own, helpers=3) == "read"  # as docs/masking.md says
+
+
+def test_a_swap_of_columns_and_rows_far_out_are_named():
+    tried = [poisoning.try_swap("linear", seed, (10, 100, 6), search=False) for seed in range(8)]
+    assert sum(one.named for one in tried) >= 4
+    assert not any(one.honest for one in tried)
+    forged, by_tails, left_out, blamed = poisoning.try_tails(0, 100, 10.0)
+    assert forged
+    assert by_tails
+    assert left_out
+    assert not blamed

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from dataclasses import asdict
 
+import numpy as np
 import pytest
 import studies
 
+from fedcdh._io.csv_cells import unescape_cell
 from fedcdh.discovery.api import discover, discover_from
 from fedcdh.errors import DataError
 from fedcdh.reporting.result_files import FORMAT, read_graph_claims, render_edges_csv, render_result_json, write_result
@@ -86,3 +89,19 @@ def test_a_file_without_claims_is_refused(text, tmp_path):
     (tmp_path / "truth.json").write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match="is not a result or a truth"):
         read_graph_claims(tmp_path / "truth.json")
+
+
+def test_no_cell_of_the_csv_is_a_formula_and_names_can_be_read_back():
+    rng = np.random.default_rng(5)
+    names = ("=1+1", "-log p", "@x", "'quoted", "a;=2")
+    columns = rng.standard_normal((5, 60)).cumsum(axis=0)
+    tables = {client: dict(zip(names, columns[:, part], strict=True)) for client, part in HALVES.items()}
+    result = discover(tables)
+    rows = list(csv.DictReader(io.StringIO(render_edges_csv(result), newline="")))
+    for edge, row in zip(result.edges(), rows, strict=True):
+        assert not {row["source"][0], row["target"][0]} & set("=+-@")
+        assert (unescape_cell(row["source"]), unescape_cell(row["target"])) == (edge.source, edge.target)
+        assert unescape_cell(row["separating_set"]) == "; ".join(edge.separating_set or ())
+
+
+HALVES = {"north": slice(0, 30), "south": slice(30, 60)}

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 import studies
 
+from fedcdh._io.csv_cells import unescape_cell
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.descriptives import descriptive_statistics, level_counts, summary_to_csv
-from fedcdh.summaries.variables import Categorical
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.variables import Categorical, Continuous
 
 TABLES = studies.mixed(0, (120, 90))
 PLAN = studies.plan_of(TABLES)
@@ -45,3 +47,11 @@ def test_the_csv_has_every_sum_once():
     assert len({(row["feature"], row["times"]) for row in rows}) == len(rows)
     assert (rows[0]["feature"], rows[0]["times"], float(rows[0]["sum"])) == ("1", "1", SUMMARY.rows)
     assert [int(row["sum_as_sent"]) for row in rows[:columns]] == SUMMARY.moments[0].tolist()
+
+
+def test_no_name_in_the_csv_is_a_formula():
+    plan = StudyPlan((Categorical("=1+1", ("-a", "+b")), Continuous("@x")), ("north",))
+    summary = summarize({"=1+1": ["-a", "+b"], "@x": [0.5, 1.0]}, plan, "north")
+    names = {row["feature"] for row in csv.DictReader(io.StringIO(summary_to_csv(summary, plan)))}
+    assert not [name for name in names if name.startswith(("=", "+", "-", "@"))]
+    assert any(unescape_cell(name).startswith("=1+1") and name.startswith("'") for name in names)

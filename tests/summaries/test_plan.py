@@ -244,3 +244,12 @@ def test_the_plan_of_tables_takes_the_order_of_a_column():
     assert StudyPlan.from_tables(backwards, order_by="t") == plan
     chosen = StudyPlan.from_tables(backwards, variables=["t", "v1"], order_by="t")
     assert chosen.names == ("t", "v1")
+
+
+@pytest.mark.parametrize("alike", ["n\u043erth", "North", "north ", "nor\u200cth"])
+def test_clients_whose_names_look_alike_are_refused(alike):
+    """Both are shown with their escapes, so that people see what differs."""
+    with pytest.raises(PlanError, match="look alike") as refused:
+        StudyPlan((Continuous("x"),), ("north", "south", alike))
+    assert ascii("north") in str(refused.value)
+    assert ascii(alike) in str(refused.value)

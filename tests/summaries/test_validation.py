@@ -173,3 +173,10 @@ def test_every_client_counts_once():
 def test_equal_sums_are_admitted_where_they_can_be_chance(table):
     plan = plan_for()
     assert len(admit_summaries([summarize(table, plan, client) for client in plan.clients], plan).summaries) == 2
+
+
+def test_a_name_that_looks_like_one_of_the_plan_is_shown_with_its_escapes():
+    plan = plan_for()
+    summary = replace(summarize(sample(), plan, "north"), clients=("n\u043erth",))
+    with pytest.raises(UnknownClientError, match=r"looks like 'north', but is written 'n.u043erth'"):
+        validate_summary(summary, plan)

@@ -19,7 +19,7 @@ from fedcdh.privacy.secure_aggregation.session import REQUEST_FILE_NAMES
 from fedcdh.summaries.aggregation import Aggregate
 from fedcdh.summaries.plan import StudyPlan
 
-OWN = ("--ledger", "releases.jsonl")
+OWN = ("--ledger", "releases.jsonl", "--key", "site.key")
 
 
 @dataclass

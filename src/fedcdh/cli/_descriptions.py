@@ -24,6 +24,7 @@ from fedcdh.summaries.column_profiles import ColumnProfile
 from fedcdh.summaries.descriptives import descriptive_statistics, level_counts, summary_to_csv
 from fedcdh.summaries.dp_parameters import CONSTANT_VARIANCE_RATIO, PRODUCT_STEPS
 from fedcdh.summaries.joint import JointRequest
+from fedcdh.summaries.opened_by_sums import describe_opened
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.profiles import Profile
 from fedcdh.summaries.residuals import ResidualQuery
@@ -215,7 +216,7 @@ def _show_aggregate(out: Output, file: Path, message: AggregateMessage, length: 
         out.say(f"{message.threshold} sites had to help to open it, in the session {message.session[:12]}.")
     if message.without_disclosure_control:
         out.say(f"Made without disclosure control at {abbreviate_list(message.without_disclosure_control)}.")
-    out.say(f"It reveals the number of rows and the means of each of these {len(groups)}:")
+    out.say(f"It reveals, for each of these {len(groups)}, {describe_opened()}:")
     rows = [(name, len(group), rows) for (name, group), rows in zip(groups, message.aggregate.client_rows, strict=True)]
     out.table(("client, or group of clients", "clients", "rows"), rows[:MAX_SHOWN])
     if len(rows) > MAX_SHOWN:

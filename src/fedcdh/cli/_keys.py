@@ -9,17 +9,27 @@ from pathlib import Path
 
 from fedcdh._io.storage import read_regular_file
 from fedcdh.cli._console import Output, to_single_line
-from fedcdh.cli._site_settings import find_settings_file
+from fedcdh.cli._site_settings import KEY_FILE_NAME, find_in_current_folder, find_settings_file
 from fedcdh.errors import SignatureError
 from fedcdh.messages.signing import MAX_SIGNATURE_BYTES, SigningKey, is_private_file, key_fingerprint, verify
+from fedcdh.privacy.ledger.ledger_file import settings_folder
 
 MAX_KEY_BYTES = 1 << 20
 
 
 def load_signing_key(given: Path | None, output: Output) -> SigningKey | None:
-    """Return the key to sign with, if there is one."""
-    path = find_settings_file(given, "FEDCDH_KEY", "site.key")
-    return None if path is None else read_private_key(path, output)
+    """Return the key to sign with, if there is one.
+
+    A key in the current folder is not used: whoever put it there may sign in this site's name.
+    """
+    found = find_settings_file(given, "--key", "FEDCDH_KEY", KEY_FILE_NAME)
+    if (near := find_in_current_folder(KEY_FILE_NAME, found)) is not None:
+        output.warn(
+            f"{near} in this folder is not used, since files in a folder may have come from somebody else; if it is "
+            f"yours, move it to {settings_folder() / KEY_FILE_NAME}, or name it with --key {near}",
+            always=True,
+        )
+    return None if found is None else read_private_key(found.path, output)
 
 
 def read_private_key(path: Path, output: Output) -> SigningKey:

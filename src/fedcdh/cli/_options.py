@@ -36,7 +36,7 @@ KeyFile = Annotated[
         "--key",
         help="Private key to sign with.",
         metavar="FILE",
-        show_default="$FEDCDH_KEY or site.key",
+        show_default="$FEDCDH_KEY or site.key in ~/.config/fedcdh",
     ),
 ]
 PolicyFile = Annotated[
@@ -45,7 +45,7 @@ PolicyFile = Annotated[
         "--policy",
         help="Disclosure policy of this site.",
         metavar="FILE",
-        show_default="$FEDCDH_POLICY or policy.toml",
+        show_default="$FEDCDH_POLICY or policy.toml in ~/.config/fedcdh",
     ),
 ]
 LedgerFile = Annotated[

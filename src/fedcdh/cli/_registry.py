@@ -30,6 +30,10 @@ LEDGER = {
     "verify": CommandEntry("fedcdh.cli.ledger:verify_command", "Check that the ledger is complete and unchanged."),
     "withdraw": CommandEntry("fedcdh.cli.ledger:withdraw_command", "Record that a release was never sent."),
 }
+POLICY = {
+    "show": CommandEntry("fedcdh.cli.policy:show_command", "Show the policy in force at this site."),
+    "init": CommandEntry("fedcdh.cli.policy:init_command", "Write a policy with every rule at its default, to edit."),
+}
 FLOWER = {
     "init": CommandEntry("fedcdh.cli.flower:init_command", "Write the Flower app of a study."),
     "trial": CommandEntry("fedcdh.cli.flower:trial_command", "Run a complete Flower study on this machine."),
@@ -44,6 +48,7 @@ COMMANDS = {
     "ledger": CommandEntry(
         "fedcdh.cli._registry:LEDGER", "Show and check the list of all that has left this site.", SITE
     ),
+    "policy": CommandEntry("fedcdh.cli._registry:POLICY", "Show the rules for what may leave this site.", SITE),
     "plan": CommandEntry("fedcdh.cli.plan:plan_command", "Make the plan that all sites follow.", COORDINATOR),
     "discover": CommandEntry(
         "fedcdh.cli.discover:discover_command", "Find the causal graph and the mechanisms that differ.", COORDINATOR

@@ -7,33 +7,86 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from fedcdh.cli._console import Output
+from fedcdh.errors import SettingsError
 from fedcdh.messages.signing import SigningKey
 from fedcdh.privacy.disclosure.policy import Policy
+from fedcdh.privacy.disclosure.policy_rules import find_looser_rules
 from fedcdh.privacy.ledger.gate import ReleaseGate
 from fedcdh.privacy.ledger.ledger_file import ReleaseLedger, default_ledger, settings_folder
 
+POLICY_FILE_NAME = "policy.toml"
+KEY_FILE_NAME = "site.key"
 
-def find_settings_file(given: Path | None, variable: str, name: str) -> Path | None:
-    """Return the file that was named, or the first usual place where there is one.
 
-    The settings folder comes before the current folder, whose content may have come with somebody's files. A broken
-    link counts as present, so that it is reported and not passed over.
+class SettingsFile(NamedTuple):
+    """A file that holds a setting of this site, and the reason why it counts."""
+
+    path: Path
+    origin: str
+
+
+def find_settings_file(given: Path | None, option: str, variable: str, name: str) -> SettingsFile | None:
+    """Return the file that an option or the environment names, or the one in the settings folder.
+
+    The current folder is no such place: its content may have come with somebody's files. A broken link counts as
+    present, so that it is reported and not passed over.
     """
     if given is not None:
-        return given
+        return SettingsFile(given, f"option {option}")
     if os.environ.get(variable):
-        return Path(os.environ[variable])
-    return next((path for path in (settings_folder() / name, Path(name)) if os.path.lexists(path)), None)
+        return SettingsFile(Path(os.environ[variable]), f"environment variable {variable}")
+    path = settings_folder() / name
+    return SettingsFile(path, "settings folder") if os.path.lexists(path) else None
+
+
+def find_in_current_folder(name: str, used: SettingsFile | None) -> Path | None:
+    """Return the file of this name in the current folder, unless it is the one that is used anyway."""
+    path = Path(name)
+    if not os.path.lexists(path) or (used is not None and used.path.absolute() == path.absolute()):
+        return None
+    return path
+
+
+class PolicyInForce(NamedTuple):
+    """The policy that the commands of a site follow, and where it comes from."""
+
+    policy: Policy
+    path: Path | None
+    origin: str
+
+
+def find_policy(given: Path | None, output: Output) -> PolicyInForce:
+    """Return the policy in force; without a file, the defaults.
+
+    A policy in the current folder counts where nothing else is set up, and only if no rule of it is looser than the
+    default.
+    """
+    found = find_settings_file(given, "--policy", "FEDCDH_POLICY", POLICY_FILE_NAME)
+    near = find_in_current_folder(POLICY_FILE_NAME, found)
+    if found is not None:
+        if near is not None:
+            output.warn(f"{near} in this folder is not used; the policy of this site is {found.path}", always=True)
+        return PolicyInForce(Policy.from_file(found.path), *found)
+    if near is None:
+        return PolicyInForce(Policy(), None, "default")
+    policy = Policy.from_file(near)
+    if looser := [f"{rule.setting}: {rule.comparison}" for rule in find_looser_rules(policy)]:
+        raise SettingsError(
+            f"{near} in this folder would let more leave than the default ({', '.join(looser)}). "
+            "Expected a policy that is nowhere looser: files in a folder may have come from somebody else. If it is "
+            f"yours, move it to {settings_folder() / POLICY_FILE_NAME}, or name it with --policy {near}; otherwise "
+            "delete it."
+        )
+    return PolicyInForce(policy, near, "current folder, nowhere looser than the default")
 
 
 def load_policy(given: Path | None, no_disclosure_control: bool, output: Output) -> Policy:
     """Return the site's policy; without a file, the defaults."""
-    path = find_settings_file(given, "FEDCDH_POLICY", "policy.toml")
-    policy = Policy()
+    policy, path, _ = find_policy(given, output)
     if path is not None:
-        policy = Policy.from_file(path)
         output.say(f"Policy: {path}")
     if no_disclosure_control:
         policy = replace(policy, disclosure_control=False)

@@ -244,10 +244,12 @@ def _to_document(outcome: AggregationReport, refused: Sequence[FileRefusal] = ()
 
 
 def _write_refusals(path: Path, refused: Sequence[FileRefusal]) -> None:
+    from fedcdh._io.csv_cells import escape_cell
     from fedcdh._io.storage import naming_target, write_atomically
 
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([FileRefusal._fields, *refused])
+    cells = (tuple(map(escape_cell, one)) for one in refused)
+    csv.writer(text, lineterminator="\n").writerows([FileRefusal._fields, *cells])
     with naming_target(path):
         write_atomically(path, text.getvalue())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from getpass import getpass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -36,8 +37,15 @@ _KINDS_BY_SUFFIX: dict[str, FileKind] = {
 @report_errors
 def new_command(
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="File of the private key; it stays with you.", metavar="FILE")
-    ] = Path("site.key"),
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            help="File of the private key; it stays with you. The public key is written beside it.",
+            metavar="FILE",
+            show_default="site.key in ~/.config/fedcdh, with site.pub in this folder",
+        ),
+    ] = None,
     passphrase: Annotated[
         bool, typer.Option("--passphrase", help="Ask for a passphrase that protects the private key.")
     ] = False,
@@ -52,25 +60,28 @@ def new_command(
 
       fedcdh keys new
 
-      fedcdh keys new -o ~/.config/fedcdh/site.key --passphrase
+      fedcdh keys new -o north.key --passphrase
     """
     from fedcdh._io.storage import write_atomically
     from fedcdh.messages.signing import SigningKey, key_fingerprint
 
-    out, public = Output(quiet, as_json), output.with_name(output.name.removesuffix(".key") + ".pub")
-    for path in (output, public):
-        if path.exists():
+    out = Output(quiet, as_json)
+    private, public = _key_files(output)
+    for path in (private, public):
+        if os.path.lexists(path):
             raise SettingsError(f"{path} exists already and is not overwritten. Choose another name with -o.")
     secret = _ask_passphrase_twice() if passphrase else None
     key = SigningKey.generate()
-    write_atomically(output, key.to_pem(secret), private=True)
+    write_atomically(private, key.to_pem(secret), private=True)
     write_atomically(public, f"{key.public}\n")
     out.say(
-        f"Wrote the private key {output} and the public key {public}.",
+        f"Wrote the private key {private} and the public key {public}.",
         f"Fingerprint: {key_fingerprint(key.public)}",
-        "From now on, profiles and summaries that are made here are signed with it.",
+        "From now on, profiles and summaries that are made here are signed with it."
+        if output is None
+        else f"Name it with --key {private} where files are to be signed with it.",
     )
-    out.result({"public": key.public, "fingerprint": key_fingerprint(key.public), "files": [str(output), str(public)]})
+    out.result({"public": key.public, "fingerprint": key_fingerprint(key.public), "files": [str(private), str(public)]})
 
 
 @report_errors
@@ -140,6 +151,16 @@ def verify_command(
     if by is None:
         out.say("Compare this fingerprint with the one that the owner gave you, or name the expected key with --by.")
     out.result({"signed_by": signer, "fingerprint": key_fingerprint(signer)})
+
+
+def _key_files(output: Path | None) -> tuple[Path, Path]:
+    """Return where the private and the public key are written; by default only the one to send is in this folder."""
+    if output is None:
+        from fedcdh.cli._site_settings import KEY_FILE_NAME
+        from fedcdh.privacy.ledger.ledger_file import settings_folder
+
+        return settings_folder() / KEY_FILE_NAME, Path(KEY_FILE_NAME).with_suffix(".pub")
+    return output, output.with_name(output.name.removesuffix(".key") + ".pub")
 
 
 def _find_kind(file: Path) -> FileKind:

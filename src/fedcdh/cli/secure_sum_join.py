@@ -212,7 +212,8 @@ def _answer_round(
     from fedcdh.privacy.secure_aggregation.messages import UnmaskingShares, hash_study
 
     assert site.signing is not None
-    member = SecAggClient(site.study, client, site.signing, residuals=residuals)
+    limits = site.policy.secure_sum_limits()
+    member = SecAggClient(site.study, client, site.signing, residuals=residuals, limits=limits)
     reply = memory.answer(member, asked, summarize, site.gate)
     write_atomically(target, reply.to_bytes())
     _explain_round(out, asked, hash_study(site.study))
@@ -227,6 +228,7 @@ def _answer_round(
 def _explain_round(out: Output, asked: Any, plan_file: str) -> None:
     """Say what this round is about, and what people should compare over another channel than the coordinator's."""
     from fedcdh.privacy.secure_aggregation.messages import Roster, SecAggTerms, SurvivorList
+    from fedcdh.summaries.opened_by_sums import describe_opened
 
     if isinstance(asked, SecAggTerms) and asked.residuals is not None:
         out.say(
@@ -238,7 +240,7 @@ def _explain_round(out: Output, asked: Any, plan_file: str) -> None:
         known = f"every group ({', '.join(groups)})" if groups else "every site"
         out.say(
             f"This site agrees to a secure sum that {asked.threshold} sites must help to open. The coordinator will "
-            f"learn the sum, and the number of rows and the means of {known}.",
+            f"learn the sum, and for {known} {describe_opened()}.",
             f"Compare this plan file with the other sites, for example by telephone: {format_digest(plan_file)}. "
             "If all have the same, all know the same keys.",
         )

@@ -16,6 +16,7 @@ from fedcdh.discovery.graph_probabilities import direct_lines
 from fedcdh.discovery.result_text import format_changes, format_graph, format_possible
 from fedcdh.discovery.settings import Settings
 from fedcdh.discovery.stability import Replicate, Stability, assess_stability
+from fedcdh.discovery.unlike_clients_text import describe_unlike_clients
 from fedcdh.errors import KnowledgeError, MissingDependencyError, NoConsistentExtensionError, SettingsError
 from fedcdh.graphs.equivalence import extend_to_dag, find_consistent_extension
 from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph, sort_pair
@@ -187,8 +188,16 @@ class Discovery:
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """Sentences that a reader of the graph should know: rows left out, constants, contradictions."""
-        return tuple(self._notes())
+        """Sentences that a reader of the graph should know: rows left out, constants, contradictions.
+
+        The first ones name clients whose columns look swapped, or that have far longer tails than others.
+        """
+        return (*self._warnings, *self._notes())
+
+    @cached_property
+    def _warnings(self) -> tuple[str, ...]:
+        """What to ask of single clients before the graph is believed; printed before it."""
+        return describe_unlike_clients(self.cohort)
 
     def to_dag(self) -> PartialGraph:
         """Return a DAG over the variables that extends the graph.
@@ -501,7 +510,9 @@ class Discovery:
             _count_noun(self.cohort.total.rows, "row"),
         )
         found = self._found_with_probabilities() if self.posterior is not None else self._found()
-        return "\n".join([f"{', '.join(counts)} ({method})", *found, *(f"note: {note}" for note in self.notes)])
+        before, after = self._warnings, self.notes[len(self._warnings) :]
+        warnings, notes = ([f"note: {note}" for note in some] for some in (before, after))
+        return "\n".join([f"{', '.join(counts)} ({method})", *warnings, *found, *notes])
 
     def _found(self) -> Iterator[str]:
         """Yield the rows of a search by tests: the graph, and what differs between clients."""

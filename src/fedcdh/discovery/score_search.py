@@ -47,6 +47,7 @@ from fedcdh.search.order_search import best_dag
 from fedcdh.search.orientation import Orientation, orient_skeleton
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 from fedcdh.summaries.joint import AnswerSource
+from fedcdh.summaries.opened_by_sums import describe_hidden, describe_opened
 from fedcdh.summaries.variables import Continuous
 
 VOTE_RELIABILITY, VOTE_WEIGHT = 0.95, 0.6
@@ -272,8 +273,10 @@ def _aggregate_limits(known: Cohort | Aggregate) -> tuple[str, ...]:
     grouped = known.clients != known.total.clients
     whom, between = ("group of clients", "groups of clients") if grouped else ("client", "clients")
     members = "; ".join(f"{name}: {abbreviate_list(clients)}" for name, clients in known.groups)
-    learned = f"anyone with these sums knows the number of rows and the means of every {whom}" + (
-        f" ({members})" if grouped else ", but nothing else about a single one"
+    named = f" ({members})" if grouped else ""
+    learned = (
+        f"anyone with these sums knows, for every {whom}{named}, {describe_opened()}; {describe_hidden()} is known of "
+        "all rows together only"
     )
     if len(known.clients) == 1:
         return (learned,)

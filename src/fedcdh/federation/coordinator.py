@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from fedcdh._io.look_alikes import describe_look_alike
 from fedcdh._io.storage import hold_lock, write_atomically
 from fedcdh._runtime.blas_threads import single_blas_thread
 from fedcdh.discovery.api import discover_from
@@ -100,6 +101,7 @@ def conduct_study(
     participation = Participation()
     folder = Path(folder)
     with hold_lock(folder / LOCK_FILE, if_locked=lambda: _locked_error(folder)):
+        (folder / PARTICIPATION_FILE).unlink(missing_ok=True)  # that of an earlier run must not pass for this one's
         try:
             with single_blas_thread():
                 coordinator = _Coordinator(transport, terms, Journal(folder / JOURNAL_FOLDER), participation)
@@ -132,6 +134,7 @@ class _Coordinator:
         result = self._discover(study, known, progress)
         uncontrolled = self.uncontrolled & {*result.cohort.total.clients}
         write_result(result, folder, without_disclosure_control=uncontrolled)
+        self.participation.has_result = True
         return StudyOutcome(result, study, self.participation)
 
     def _collect_sum(self, study: Study, options: SecureSumOptions) -> Aggregate:
@@ -239,8 +242,9 @@ class _Coordinator:
         client = message.profile.client
         if (declared := self.terms.declaration.clients) and client not in declared:
             raise UnknownClientError(
-                f"There is a profile of {client!r}. Expected one of {', '.join(declared)}, which the declaration "
-                "names. Add the client to the declaration, or ask the site for the name it uses."
+                f"There is a profile of {client!r}{describe_look_alike(client, declared)}. Expected one of "
+                f"{', '.join(declared)}, which the declaration names. Add the client to the declaration, or ask "
+                "the site for the name it uses."
             )
         known = self.terms.site_keys.get(client, message.key)
         if message.key != known:

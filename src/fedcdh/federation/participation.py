@@ -12,7 +12,8 @@ from typing import Literal
 
 from fedcdh._io.text import to_readable_json
 
-FORMAT = "fedcdh-participation-1"
+FORMAT = "fedcdh-participation-2"
+"""Version 2 says whether there is a result, for scripts: `flwr run` ends with 0 also if there is none."""
 EventKind = Literal["sent", "accepted", "ignored", "refused", "missing", "stored"]
 
 
@@ -62,6 +63,8 @@ class Participation:
         All events so far.
     clients : dict of str
         Names of clients by address.
+    has_result : bool, default False
+        Whether the run ended with a result, which is in the same folder.
 
     Examples
     --------
@@ -73,6 +76,7 @@ class Participation:
 
     events: list[Event] = field(default_factory=list)
     clients: dict[str, str] = field(default_factory=dict)
+    has_result: bool = False
 
     def add(self, round_: str, address: str, what: EventKind, size: int = 0, reason: str = "") -> None:
         """Add an event with the present time.
@@ -122,8 +126,13 @@ class Participation:
         Returns
         -------
         str
-            The missing clients and all events.
+            Whether there is a result, the missing clients, and all events.
         """
         return to_readable_json(
-            {"format": FORMAT, "missing": dict(self.missing), "events": [asdict(event) for event in self.events]}
+            {
+                "format": FORMAT,
+                "has_result": self.has_result,
+                "missing": dict(self.missing),
+                "events": [asdict(event) for event in self.events],
+            }
         )

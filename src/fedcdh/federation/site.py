@@ -217,7 +217,8 @@ class ClientNode:
             return self._answer(study, terms.residuals, terms.threshold - 1), self.policy.disclosure_control
 
         residuals = ResidualPart(states.of_summaries.read(study, self.client), provide_answers)
-        member = SecAggClient(study, self.client, self.key, residuals=residuals)
+        limits = self.policy.secure_sum_limits()
+        member = SecAggClient(study, self.client, self.key, residuals=residuals, limits=limits)
         state = states.find(study, self.client, request)
         return state.answer(member, request, provide_summary, self.gate).to_bytes()
 

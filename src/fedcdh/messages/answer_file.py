@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 
+from fedcdh._io.look_alikes import describe_look_alike
 from fedcdh.errors import PlanMismatchError, SummaryError, SummaryFormatError, UnknownClientError
 from fedcdh.messages._software import SOFTWARE
 from fedcdh.messages.container import parse_container_header, render_container
@@ -171,8 +172,8 @@ def unpack_answer(blob: bytes, plan: StudyPlan, request: FurtherRequest) -> Any:
         )
     if description["client"] not in plan.clients:
         raise UnknownClientError(
-            f"there is an answer of {description['client'][:80]!r}, which the plan does not name; correct the name at "
-            "the site"
+            f"there is an answer of {description['client'][:80]!r}, which the plan does not name"
+            f"{describe_look_alike(description['client'][:80], plan.clients)}; correct the name at the site"
         )
     if len(blob) != start + width * count or _render_answer(description, blob[start:], width) != blob:
         raise _format_error("it was damaged on the way, or is not written in the one way it can be")

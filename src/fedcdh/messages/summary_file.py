@@ -13,6 +13,7 @@ from math import isqrt
 
 import numpy as np
 
+from fedcdh._io.look_alikes import describe_look_alike
 from fedcdh._io.text import abbreviate_list
 from fedcdh.errors import (
     MomentBoundsError,
@@ -307,7 +308,8 @@ def _check_with_plan(header: SummaryHeader, plan: StudyPlan) -> None:
         )
     if header.client not in plan.client_set:
         raise UnknownClientError(
-            f"there is a summary of {header.client[:80]!r}, but the plan names {abbreviate_list(plan.clients)}; "
+            f"there is a summary of {header.client[:80]!r}{describe_look_alike(header.client[:80], plan.clients)}, but "
+            f"the plan names {abbreviate_list(plan.clients)}; "
             "correct the name at the site, or make a plan with it for all"
         )
     if header.noise != (0 if plan.noise is None else plan.noise.deviation) or (

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from fedcdh._io.csv_cells import escape_cell
 from fedcdh._io.storage import read_regular_file, write_atomically
 from fedcdh._io.strict_json import parse_json
 from fedcdh.discovery.result import Discovery, Edge
@@ -229,7 +230,8 @@ def render_edges_csv(result: Discovery) -> str:
     Returns
     -------
     str
-        The columns are the fields of `Edge`. A cell is empty where there is no value.
+        The columns are the fields of `Edge`. A cell is empty where there is no value. A text that a spreadsheet program
+        would take for a formula has an apostrophe before it.
 
     Examples
     --------
@@ -249,8 +251,8 @@ def render_edges_csv(result: Discovery) -> str:
 
 def _to_cell(value: object) -> object:
     if isinstance(value, tuple):
-        return "; ".join(value)
-    return "" if value is None else value
+        return escape_cell("; ".join(value))
+    return "" if value is None else escape_cell(value)
 
 
 @dataclass(frozen=True)

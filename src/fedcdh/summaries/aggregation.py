@@ -124,9 +124,9 @@ class Cohort:
 class Aggregate:
     """The sum of all summaries, and the first moments of each client: the aggregate mode of trust.
 
-    The first moments are those of φ with indicators of the clients, so rows and means of every client are known;
-    whether spreads and dependences differ between clients is not. Where clients form groups, rows and means of every
-    group are known, and groups are compared: they are its `clients`.
+    The first moments are those of φ with indicators of the clients, so the means of all features of every client are
+    known, and with those of the squares its standard deviations; how variables go together at one client is not. Where
+    clients form groups, the same is known of every group, and groups are compared: they are its `clients`.
 
     Attributes
     ----------

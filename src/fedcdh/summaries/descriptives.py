@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Iterator
 
+from fedcdh._io.csv_cells import escape_cell
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.features import bounded
 from fedcdh.summaries.plan import StudyPlan
@@ -104,7 +105,7 @@ def summary_to_csv(summary: Summary, plan: StudyPlan) -> str:
     writer.writerow(("feature", "times", "sum", "sum_as_sent"))
     for i, first in enumerate(names):
         for second, whole in zip(names[i:], summary.moments[i, i:].tolist(), strict=True):
-            writer.writerow((first, second, whole / GRID**2, whole))
+            writer.writerow((escape_cell(first), escape_cell(second), whole / GRID**2, whole))
     return out.getvalue()
 
 

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from fedcdh._io.format_version import find_format_mismatch
+from fedcdh._io.look_alikes import find_look_alikes
 from fedcdh._io.text import cut_repr
 from fedcdh.data.sources import ColumnKind
 from fedcdh.errors import PlanError
@@ -120,6 +121,11 @@ class StudyPlan:
                 )
         for client in self.clients:
             check_name(client, "the name of a client")
+        if (alike := find_look_alikes(self.clients)) is not None:
+            raise PlanError(
+                f"the plan names the clients {alike[0]!a} and {alike[1]!a}, which look alike; expected names "
+                "that people can tell apart; rename one of them, or keep the one that is meant"
+            )
         check_name(self.study, "the name of the study")
         if DOMAIN in self.names:
             raise PlanError(f"a variable is called {DOMAIN!r}, which is the name of the client index; rename it")

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from fedcdh._io.look_alikes import describe_look_alike
 from fedcdh._io.text import abbreviate_list
 from fedcdh._runtime.blas_threads import single_blas_thread
 from fedcdh.errors import DuplicateClientError, PlanMismatchError, RowCountError, SummaryError, UnknownClientError
@@ -147,8 +148,9 @@ def _check_plan(summary: Summary, plan: StudyPlan) -> None:
         )
     if not summary.clients or (strangers := sorted(set(summary.clients) - plan.client_set)):
         raise UnknownClientError(
-            f"a summary came from {abbreviate_list(strangers) if summary.clients else 'nobody'}, but the plan names "
-            f"only {abbreviate_list(plan.clients)}; correct the name, or make a plan with this client for all"
+            f"a summary came from {abbreviate_list(strangers) if summary.clients else 'nobody'}"
+            f"{describe_look_alike(strangers[0], plan.clients) if summary.clients else ''}, but the plan names only "
+            f"{abbreviate_list(plan.clients)}; correct the name, or make a plan with this client for all"
         )
 
 

@@ -35,6 +35,7 @@ from streams import (
     write,
 )
 
+from fedcdh._io.csv_cells import unescape_cell
 from fedcdh.cli import _console, main
 from fedcdh.cli._summaries import SummaryReader
 from fedcdh.discovery.api import discover_from
@@ -310,6 +311,18 @@ def test_a_file_name_cannot_add_lines_to_the_list(inbox, tmp_path, capsys):
     assert said.count("new\\nfedcdh: note: all is well\\nline") >= 6
     assert not any(line.startswith(("fedcdh: note: all", "line")) for line in said.splitlines())
     assert "all is well\\nline" in (tmp_path / "total.refused.csv").read_text(encoding="utf-8").splitlines()[1]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such names there")
+def test_a_file_name_is_no_formula_in_the_list(inbox, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = "=HYPERLINK(1).summary"
+    (tmp_path / name).write_bytes(b"damaged")
+    assert add(inbox, tmp_path / "total", Path(name)) == 5
+    with (tmp_path / "total.refused.csv").open(encoding="utf-8", newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert row["file"] == f"'{name}"
+    assert unescape_cell(row["file"]) == name
 
 
 def test_missing_clients_are_waited_for_or_left_out(inbox, tmp_path, capsys):

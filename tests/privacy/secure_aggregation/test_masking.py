@@ -20,6 +20,7 @@ from fedcdh.privacy.secure_aggregation.masking import (
     derive_public_key,
     derive_self_mask_key,
     expand_mask,
+    is_low_order,
     seal,
     unseal,
 )
@@ -53,10 +54,20 @@ def test_public_keys_are_those_of_rfc_7748():
     assert derive_public_key(private).hex() == "de9edb7d7b7dc1b4d35b61c2ece435373f8343c85b78674dadfc7e146f882b4f"
 
 
-@pytest.mark.parametrize("point", [bytes(32), bytes([1]) + bytes(31)])
+_FIELD = 2**255 - 19
+LOW_ORDER = [number.to_bytes(32, "little") for number in (0, 1, _FIELD - 1, _FIELD, _FIELD + 1)]
+
+
+@pytest.mark.parametrize("point", LOW_ORDER)
 def test_keys_that_nobody_can_own_are_refused(point):
+    assert is_low_order(point)
     with pytest.raises(SecureAggregationError, match="public key"):
         agree_secret(b"k" * 32, point)
+
+
+@given(st.binary(min_size=32, max_size=32))
+def test_keys_that_somebody_made_are_not_of_low_order(private):
+    assert not is_low_order(derive_public_key(private))
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from secure_sum_studies import CLIENTS, PEER, VICTIM, Course
 from fedcdh.errors import SecureAggregationError, SignatureError, SummaryError
 from fedcdh.messages.signing import SigningKey
 from fedcdh.messages.study_file import Study
+from fedcdh.privacy.secure_aggregation.messages import Roster
 from fedcdh.privacy.secure_aggregation.server import index_by_client
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Aggregate, Cohort
@@ -55,6 +56,21 @@ def test_whoever_leaves_when_the_sum_is_that_of_the_others(stage, client):
     room = Room.of(10, gone={client: stage})
     there = set(CLIENTS) - ({client} if ROUNDS.index(stage) < 3 else set())
     assert same(room.run(), room.plain(there))
+
+
+def test_a_key_of_low_order_is_refused_and_its_sender_named():
+    """Where it arrives, at the server and in a roster; the others go on without that site."""
+    room = Room.of(4)
+    terms = room.terms()
+    keys = {client: room.ask(client, terms) for client in room.study.plan.clients}
+    three = [keys[client] for client in ("site0", "site1", "site2")]
+    for field in ("sealing", "masking"):
+        bad = replace(keys["site3"], **{field: bytes(32)}).signed(room.keys["site3"])
+        with pytest.raises(SecureAggregationError, match="site3 sent a public key of low order"):
+            room.server.check_keys(terms, bad)
+        with pytest.raises(SecureAggregationError, match="site3 sent a public key of low order"):
+            room.ask("site0", Roster(terms, (*three, bad)))
+    room.ask("site0", room.server.build_roster(terms, three))
 
 
 @pytest.mark.parametrize("stage", ROUNDS)

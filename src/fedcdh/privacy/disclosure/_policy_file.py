@@ -22,7 +22,14 @@ RENAMED_KEYS: Mapping[str, str] = {
     "research": "disclosure_control",
 }
 """Keys of earlier versions of policy.toml, and what they are called now."""
-_INTEGER_KEYS = ("min_rows", "min_cell_count", "max_discrete_values", "max_feature_columns")
+_INTEGER_KEYS = (
+    "min_rows",
+    "min_cell_count",
+    "max_discrete_values",
+    "max_feature_columns",
+    "min_sum_sites",
+    "min_group_sites",
+)
 _NUMBER_KEYS = (
     "max_rms_distance",
     "max_leverage",
@@ -34,6 +41,7 @@ _NUMBER_KEYS = (
     "max_coarse_sums_per_number",
     "max_residual_rms",
     "max_coordinate_rms",
+    "min_threshold_share",
 )
 
 

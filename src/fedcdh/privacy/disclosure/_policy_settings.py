@@ -19,6 +19,12 @@ from fedcdh.privacy.disclosure.thresholds import (
     required_cell_count,
     required_rows,
 )
+from fedcdh.privacy.secure_aggregation.limits import (
+    MIN_GROUP_SITES,
+    MIN_SUM_SITES,
+    MIN_THRESHOLD_SHARE,
+    SecureSumLimits,
+)
 from fedcdh.summaries.dp_parameters import DPParameters
 from fedcdh.summaries.plan import StudyPlan
 
@@ -35,6 +41,8 @@ _POSITIVE_SETTINGS = (
     "max_coarse_sums_per_number",
     "max_residual_rms",
     "max_coordinate_rms",
+    "min_sum_sites",
+    "min_group_sites",
 )
 
 
@@ -62,6 +70,9 @@ class PolicySettings:
     max_coarse_sums_per_number: float = MAX_COARSE_SUMS_PER_NUMBER
     max_residual_rms: float = MAX_RESIDUAL_RMS
     max_coordinate_rms: float = MAX_COORDINATE_RMS
+    min_threshold_share: float = MIN_THRESHOLD_SHARE
+    min_sum_sites: int = MIN_SUM_SITES
+    min_group_sites: int = MIN_GROUP_SITES
 
     def __post_init__(self) -> None:
         for key in sorted(self.coordinator_keys):
@@ -87,6 +98,9 @@ class PolicySettings:
             raise policy_error(
                 f"waive_counts_below_epsilon is {found}, expected an epsilon from 0 to {MAX_WAIVER_EPSILON:g}"
             )
+        if not 0.5 <= self.min_threshold_share <= 1:
+            found = abbreviate(self.min_threshold_share)
+            raise policy_error(f"min_threshold_share is {found}, expected a share from 0.5 to 1")
         for name in _POSITIVE_SETTINGS:
             if not getattr(self, name) > 0:
                 raise policy_error(f"{name} is {abbreviate(getattr(self, name))}, expected a positive number")
@@ -158,6 +172,16 @@ class PolicySettings:
             strictness = self.min_rows / required_rows(plan)
         cell_count, profile_rows = self._min_cell_count(plan), self._min_cell_count(None)
         return DifferencingLimits(self._min_rows(plan), cell_count, profile_rows, strictness)
+
+    def secure_sum_limits(self) -> SecureSumLimits:
+        """Return what the site asks of the terms of a secure sum.
+
+        Returns
+        -------
+        SecureSumLimits
+            The limits.
+        """
+        return SecureSumLimits(self.min_threshold_share, self.min_sum_sites, self.min_group_sites)
 
     def _is_waived(self, noise: DPParameters | None) -> bool:
         """Return whether the policy lets this noise replace its limits on counts and leverage."""

@@ -109,6 +109,12 @@ class Policy(PolicySettings):
         Largest root mean square of the standardised residuals that sums are asked for.
     max_coordinate_rms : float, default 10.0
         Largest root mean square of the coordinates in a request about residuals.
+    min_threshold_share : float, default 0.66
+        Smallest threshold of a secure sum, as a share of all clients.
+    min_sum_sites : int, default 3
+        Fewest clients in a secure sum, this one included.
+    min_group_sites : int, default 1
+        Fewest clients whose rows, means and standard deviations a secure sum opens together.
 
     Raises
     ------

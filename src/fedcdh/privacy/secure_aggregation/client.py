@@ -24,6 +24,7 @@ from fedcdh.errors import SecureAggregationError, SignatureError
 from fedcdh.messages.signing import SigningKey
 from fedcdh.messages.study_file import Study
 from fedcdh.privacy.differential.mechanism import add_noise, add_noise_share
+from fedcdh.privacy.secure_aggregation.limits import SecureSumLimits
 from fedcdh.privacy.secure_aggregation.masking import (
     KEY_BYTES,
     NONCE_BYTES,
@@ -174,6 +175,8 @@ class SecAggClient:
         Returns the given number of random bytes; for tests only. Default: the operating system's generator.
     residuals : ResidualPart, optional
         Its part in sums of answers about residuals. Default: it takes part in none.
+    limits : SecureSumLimits, optional
+        What it asks of the terms. Default: the default limits.
 
     Examples
     --------
@@ -192,6 +195,7 @@ class SecAggClient:
     key: SigningKey
     random: RandomBytes = field(default_factory=lambda: system_random.token_bytes, repr=False)
     residuals: ResidualPart | None = None
+    limits: SecureSumLimits = field(default_factory=SecureSumLimits)
 
     def answer(
         self, request: SecAggRequest, state: SecAggMember | None, provide: SummaryProvider
@@ -221,6 +225,8 @@ class SecAggClient:
             If the request does not follow the protocol.
         SignatureError
             If a signature is missing or false.
+        DisclosureError
+            If the limits of this client are not kept.
         """
         if isinstance(request, SecAggTerms):
             return self._send_keys(request, state)
@@ -257,6 +263,7 @@ class SecAggClient:
                 "over two sets of clients differ by single clients. If there has to be another, make a new plan, after "
                 "asking the person responsible for data protection"
             )
+        self._check_limits(terms, self.study.plan.clients)
         secrets = ClientSecrets.new(self.random)
         public = derive_public_key(secrets.sealing), derive_public_key(secrets.masking)
         keys = PublicKeys(self.client, terms.digest, *public).signed(self.key)
@@ -281,6 +288,10 @@ class SecAggClient:
                 f"The threshold is {terms.threshold}. Expected at least {self.residuals.min_threshold}, that of the "
                 "sum of summaries. Propose that threshold"
             )
+
+    def _check_limits(self, terms: SecAggTerms, present: ClientNames) -> None:
+        """Refuse terms and clients that this client's own policy does not admit."""
+        self.limits.check(terms, self.client, self.study.plan.clients, present)
 
     def _check_complete(self, terms: SecAggTerms, clients: ClientNames, what: str) -> None:
         """Refuse a sum of answers over other clients than the sum of summaries."""
@@ -308,6 +319,7 @@ class SecAggClient:
                 "The roster is of another attempt, or has other keys for this client. Expected the keys that it sent. "
                 "Do not go on, and ask the coordinator"
             )
+        self._check_limits(roster.terms, roster.clients)
         self._check_complete(roster.terms, roster.clients, "roster")
         secrets = _require_secrets(state)
         parts = self._split_secrets(roster, secrets)
@@ -350,6 +362,7 @@ class SecAggClient:
                 "clients of the roster, this one included. Do not go on, and ask the coordinator"
             )
         roster.terms.check_present(clients, "sent shares")
+        self._check_limits(roster.terms, clients)
         self._check_complete(roster.terms, clients, "delivery")
         held = {
             sender: self._unseal_share(roster, secrets, sender, delivery) for sender in clients if sender != self.client
@@ -418,6 +431,7 @@ class SecAggClient:
                 "Expected clients that masked together, this one included. Do not go on, and ask the coordinator"
             )
         roster.terms.check_present(survivors.clients, "sent masked vectors")
+        self._check_limits(roster.terms, survivors.clients)
         self._check_complete(roster.terms, survivors.clients, "list of survivors")
         confirmation = SurvivorConfirmation(self.client, roster.digest, survivors.digest).signed(self.key)
         return replace(state, present=survivors), confirmation

@@ -29,6 +29,18 @@ def derive_public_key(private: bytes) -> bytes:
     return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
 
 
+def is_low_order(public: bytes) -> bool:
+    """Return whether a public X25519 key is one of the few points with which every secret is zero.
+
+    Any private key shows it: multiplication by a private key, a multiple of 8, takes exactly these points to zero.
+    """
+    try:
+        X25519PrivateKey.from_private_bytes(bytes(KEY_BYTES)).exchange(X25519PublicKey.from_public_bytes(public))
+    except ValueError:
+        return True
+    return False
+
+
 def agree_secret(private: bytes, public: bytes) -> bytes:
     """Return the secret that only the owners of these two keys can compute (X25519).
 

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 from fedcdh.errors import SecureAggregationError
 from fedcdh.messages.study_file import Study
 from fedcdh.privacy.secure_aggregation._signed_message import FORMAT, SecAggMessage, SignedMessage
+from fedcdh.privacy.secure_aggregation.masking import is_low_order
 from fedcdh.privacy.secure_aggregation.terms import (
     MAX_ATTEMPTS,
     MAX_CLIENTS,
@@ -82,6 +83,20 @@ class PublicKeys(SignedMessage):
     masking: bytes
     signature: bytes = b""
 
+    def check_points(self) -> None:
+        """Refuse keys with which every agreed secret is zero.
+
+        Raises
+        ------
+        SecureAggregationError
+            If one of the keys is such a point.
+        """
+        if is_low_order(self.sealing) or is_low_order(self.masking):
+            raise SecureAggregationError(
+                f"{self.client} sent a public key of low order, with which every secret is known to all. Expected keys "
+                f"that {self.client} made for this session. Leave {self.client} out, and ask it which program it runs"
+            )
+
 
 @dataclass(frozen=True)
 class Roster(SecAggMessage):
@@ -132,6 +147,7 @@ class Roster(SecAggMessage):
             )
         for one in self.keys:
             one.check_signature(study)
+            one.check_points()
             if one.terms != self.terms.digest:
                 raise SecureAggregationError(
                     f"{one.client} signed other terms than those of the roster (another threshold, other groups or an "

@@ -68,7 +68,7 @@ class SecAggServer:
     # Round 1: keys
 
     def check_keys(self, terms: SecAggTerms, keys: PublicKeys) -> None:
-        """Refuse keys that were not signed for these terms.
+        """Refuse keys that were not signed for these terms, or that no client can have made.
 
         Parameters
         ----------
@@ -80,9 +80,10 @@ class SecAggServer:
         Raises
         ------
         SecureAggregationError, SignatureError
-            If the answer is of other terms, or its signature is false.
+            If the answer is of other terms, a key is of low order, or the signature is false.
         """
         keys.check_signature(self.study)
+        keys.check_points()
         if keys.terms != terms.digest:
             raise SecureAggregationError(
                 f"The keys of {keys.client} are for other terms. Expected those of this session. Ask the client to "
