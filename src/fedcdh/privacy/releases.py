@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 
 from fedcdh.data.ordered_source import with_order_column
+from fedcdh.data.prepared_source import source_kinds
+from fedcdh.data.recipe_file import NO_RECIPES, Recipes
 from fedcdh.data.sources import (
     ColumnKind,
     CompleteCaseSource,
@@ -36,6 +38,7 @@ from fedcdh.privacy.disclosure.residual_risk import assess_residual_risk, check_
 from fedcdh.privacy.disclosure.row_scan import RowScan, ScanOptions, scan_rows
 from fedcdh.privacy.ledger.gate import ReleaseGate, RoundSpending
 from fedcdh.privacy.ledger.ledger_file import ReleaseLedger, default_ledger
+from fedcdh.privacy.recipe_changes import check_plan_recipes, check_profile_recipes
 from fedcdh.privacy.release_context import ReleaseContext, check_invitation, invert_renames
 from fedcdh.summaries.accumulator import check_summary_arguments, summarize
 from fedcdh.summaries.bootstrap import bootstrap_summaries, check_replicate_count, validate_replicate
@@ -43,7 +46,7 @@ from fedcdh.summaries.dp_parameters import DPParameters
 from fedcdh.summaries.joint import JointRequest, JointSummary, RoundBudget, answer_request
 from fedcdh.summaries.joint.round_budget import FurtherRequest
 from fedcdh.summaries.plan import StudyPlan
-from fedcdh.summaries.profiles import Profile, profile
+from fedcdh.summaries.profiles import Profile, profile, profiled_kinds
 from fedcdh.summaries.residuals import ResidualRequest, ResidualSums, answer_residuals
 from fedcdh.summaries.summary import Summary
 from fedcdh.summaries.validation import validate_summary
@@ -69,6 +72,7 @@ def release_profile(
     complete: bool = False,
     order_by: str | None = None,
     key: SigningKey | None = None,
+    recipes: Recipes = NO_RECIPES,
 ) -> ProfileMessage:
     """Make the profile of a client's rows, if policy and ledger let it leave.
 
@@ -90,6 +94,8 @@ def release_profile(
         Column with the time of each row, see `fedcdh.summaries.profile`. It stays at the site.
     key : SigningKey, optional
         Key of the client; the message names its public key.
+    recipes : Recipes, optional
+        What is done with columns before they are described.
 
     Returns
     -------
@@ -111,13 +117,10 @@ def release_profile(
     """
     policy, gate = context.policy, context.gate
     if complete:
-        wanted = with_order_column(variables, order_by)
-        source = to_source(rows, context.label, only=wanted)
-        present = source.kinds()
-        chosen = present if wanted is None else {name: present[name] for name in wanted if name in present}
-        rows = CompleteCaseSource(source, {**chosen, **{n: kind for n, kind in (kinds or {}).items() if n in chosen}})
-    found = profile(rows, context.client, variables=variables, kinds=kinds, order_by=order_by)
+        rows = _complete_cases(rows, context, with_order_column(variables, order_by), kinds or {}, recipes)
+    found = profile(rows, context.client, variables=variables, kinds=kinds, order_by=order_by, recipes=recipes)
     policy.check_profile(found, context.local_names)
+    check_profile_recipes(rows, found, context)
     if gate is not None and policy.disclosure_control:
         policy.check_partial_rows(_count_values_in_partial_rows(rows, found))
     if gate is not None:
@@ -125,12 +128,27 @@ def release_profile(
     return ProfileMessage(found, draft, key.public if key else None)
 
 
+def _complete_cases(
+    rows: Any,
+    context: ReleaseContext,
+    wanted: Sequence[str] | None,
+    kinds: Mapping[str, ColumnKind],
+    recipes: Recipes,
+) -> CompleteCaseSource:
+    """Return the rows that lack none of the columns that are described."""
+    source = to_source(rows, context.label, only=wanted)
+    present = {name: kind for name, kind in source.kinds().items() if name not in recipes.excluded}
+    chosen = present if wanted is None else {name: present[name] for name in wanted if name in present}
+    declared = {name: kind for name, kind in kinds.items() if name in chosen}
+    return CompleteCaseSource(source, source_kinds({**chosen, **declared}, recipes.by_variable))
+
+
 def _count_values_in_partial_rows(rows: Any, found: Profile) -> dict[str, int]:
     """Return, for every column, its number of values in rows that lack another value."""
     values = dict.fromkeys(found.columns, 0)
     if not any(column.missing for column in found.columns.values()):
         return values
-    kinds = {name: column.kind for name, column in found.columns.items()}
+    kinds = profiled_kinds(found)
     for table in to_source(rows, f"client {found.client!r}", only=list(kinds)).batches(kinds):
         partial_rows = np.logical_or.reduce([column.missing for column in table.columns.values()])
         for name, column in table.columns.items():
@@ -199,11 +217,19 @@ def release_summary(
     options = _scan_options(context, replicates)
     scan = scan_rows(rows, plan, context.client, options, workers=context.workers)
     summary = _check_scan(scan, plan, context, replicates=replicates)
+    check_plan_recipes(rows, plan, context)
     resampled = _draw_replicates(rows, plan, summary, context, replicates)
     validate_summary(summary, plan)
     if gate is not None and scan.sketcher is not None:
         gate.record_summary(
-            summary, plan, scan.sketcher, policy, context.local_names, replicates=replicates, masked=masked
+            summary,
+            plan,
+            scan.sketcher,
+            policy,
+            context.local_names,
+            replicates=replicates,
+            masked=masked,
+            values=scan.cells.counts_by_value,
         )
     return summary, resampled
 
@@ -249,6 +275,7 @@ def _release_noisy_summary(rows: Any, plan: StudyPlan, noise: DPParameters, cont
     plain = replace(plan, noise=None)
     scan = scan_rows(rows, plain, context.client, _scan_options(context), workers=context.workers)
     _check_scan(scan, plain, context, noise=noise)
+    check_plan_recipes(rows, plan, context)
     exact = summarize(rows, plan, context.client, max_missing_share=context.max_missing_share, workers=context.workers)
     summary = add_noise(exact, plan) if not noise.distributed else add_noise_share(exact, plan)
     if not noise.distributed:

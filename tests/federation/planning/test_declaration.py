@@ -93,7 +93,7 @@ def test_a_range_is_that_of_even_values(low, high):
     ("text", "reason"),
     [
         ("client = ['a']", "unknown key 'client', did you mean 'clients'?"),
-        ("x = 1", "known are clients, variables, knowledge, features"),
+        ("x = 1", "known are clients, variables, recipes, knowledge, features"),
         ("clients = 'north'", "list of texts"),
         ("clients = ['a', 'a']", "different names"),
         ("clients = ['']", "not empty"),

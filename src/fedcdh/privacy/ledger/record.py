@@ -21,6 +21,8 @@ CELLS_KEY = "cells"
 """Key of `Release.details` under which a summary keeps the number of people with each pair of levels."""
 DESCRIPTIONS_KEY = "descriptions"
 """Key of `Release.details` under which a profile keeps one digest for each column that it describes."""
+RECIPES_KEY = "recipes"
+"""Key of `Release.details` under which a release keeps the recipes of its columns."""
 MASKED_KEY = "masked"
 """Key of `Release.details` under which an answer says that it left under the masks of secure aggregation."""
 
