@@ -1,7 +1,7 @@
 """Recipes that single people out: python -m benchmarks.attacks.hostile_recipes --help
 
 A coordinator chooses what every site does with its columns before it sums them. Each attack here is one or more plans
-about two people who lie beyond three standard deviations of `x`: a threshold, a group or a rounding that only they pass,
+about two people beyond three standard deviations of `x`: a threshold, a group or a rounding that only they pass,
 or two recipes that many people pass and that differ by these two. What the attacker computes is the mean of another
 column among them, from the messages alone, up to rounding. A site with the default policy and an empty ledger has to
 keep the last message at least. The script fails where all messages of an attack leave.

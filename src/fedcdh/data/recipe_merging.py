@@ -13,7 +13,8 @@ def merge_recipes(parts: Iterable[Recipes]) -> Recipes:
     """Merge the recipes that several sites ask for into recipes that all sites carry out.
 
     A variable that one site cannot send is excluded. Groups that share a label or a name become one group, the
-    narrowest clip and the coarsest rounding hold, and log1p replaces log where one site has zeros.
+    narrowest clip and the coarsest rounding hold, log1p replaces log where one site has zeros, and a threshold
+    replaces a logarithm.
 
     Parameters
     ----------
@@ -72,6 +73,7 @@ def _merge_numbers(name: str, one: NumberRecipe, other: NumberRecipe) -> NumberR
     low, high = max((clip[0] for clip in clips), default=0.0), min((clip[1] for clip in clips), default=0.0)
     if clips and not low < high:
         raise _contradiction(name, "their clips have no value in common")
+    threshold = one.threshold or other.threshold
     logs: list[Logarithm] = [one.logarithm, other.logarithm]
     return NumberRecipe(
         one.units or other.units,
@@ -79,8 +81,8 @@ def _merge_numbers(name: str, one: NumberRecipe, other: NumberRecipe) -> NumberR
         tuple({**dict(one.client_conversions), **dict(other.client_conversions)}.items()),
         (low, high) if clips else None,
         max((step for step in (one.step, other.step) if step is not None), default=None),
-        "log1p" if "log1p" in logs else "log" if "log" in logs else "none",
-        one.threshold or other.threshold,
+        "none" if threshold else "log1p" if "log1p" in logs else "log" if "log" in logs else "none",
+        threshold,
     )
 
 

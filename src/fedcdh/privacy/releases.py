@@ -26,7 +26,7 @@ from fedcdh.data.sources import (
     is_partitioned,
     to_source,
 )
-from fedcdh.errors import SettingsError
+from fedcdh.errors import DisclosureError, SettingsError
 from fedcdh.messages.profile_file import ProfileMessage
 from fedcdh.messages.signing import SigningKey
 from fedcdh.messages.summary_file import SummaryMessage, pack_summary
@@ -59,6 +59,7 @@ __all__ = [
     "release_answer",
     "release_profile",
     "release_summary",
+    "try_summary",
 ]
 
 
@@ -232,6 +233,44 @@ def release_summary(
             values=scan.cells.counts_by_value,
         )
     return summary, resampled
+
+
+def try_summary(rows: Any, plan: StudyPlan, context: ReleaseContext) -> tuple[str, ...]:
+    """Return what the policy of the site finds against the summary of these rows. Nothing is recorded, nothing leaves.
+
+    Parameters
+    ----------
+    rows : table or source of rows
+        The rows.
+    plan : StudyPlan
+        The plan to follow.
+    context : ReleaseContext
+        The client and its rules; its ledger is not asked.
+
+    Returns
+    -------
+    tuple of str
+        One sentence for each finding. They hold counts, and are for the site only.
+
+    Raises
+    ------
+    DataError
+        If the rows cannot be summarised by this plan.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import Continuous
+    >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south"))
+    >>> try_summary({"age": range(30, 80)}, plan, ReleaseContext("north"))[0][:45]
+    'there are 50 rows, expected at least 100: fro'
+    """
+    plain, alone = replace(plan, noise=None), replace(context, gate=None)
+    scan = scan_rows(rows, plain, context.client, _scan_options(alone), workers=context.workers)
+    try:
+        _check_scan(scan, plain, alone, noise=plan.noise)
+    except DisclosureError as refused:
+        return refused.findings or (str(refused),)
+    return ()
 
 
 def _scan_options(context: ReleaseContext, replicates: int = 0) -> ScanOptions:
