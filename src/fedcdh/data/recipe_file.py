@@ -326,7 +326,7 @@ def _conversion_to_document(conversion: UnitConversion) -> dict[str, Any]:
 
 def _to_toml(value: Any) -> str:
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_quote(str(key))} = {_to_toml(one)}" for key, one in value.items()) + " }"
+        return "{ " + ", ".join(f"{_key(str(key))} = {_to_toml(one)}" for key, one in value.items()) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(map(_to_toml, value)) + "]"
     if isinstance(value, bool):

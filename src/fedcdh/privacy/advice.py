@@ -4,8 +4,9 @@ Recipes are tried against the policy of the site, with its own rows. Steps are t
 neighbour, to take a logarithm, to clip the tails, to replace a number by a threshold, and as the last resort to exclude
 a variable. Of all steps for the variables that the findings name, the one is taken that removes the most findings for
 each bit of information lost; a variable that is changed already is preferred. At the end every variable that can have
-its earlier recipe back gets it back, and excluded ones that can stay with a recipe stay. Nothing is recorded, and nothing leaves. The findings hold counts and are for the
-site only; the recipes hold none.
+its earlier recipe back gets it back, and an excluded one that can stay with a recipe stays.
+
+Nothing is recorded, and nothing leaves. The findings hold counts and are for the site only; the recipes hold none.
 """
 
 from __future__ import annotations
