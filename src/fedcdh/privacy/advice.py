@@ -192,7 +192,7 @@ class _Search:
         state, first = start, self._try(start)
         trial = first
         for _ in range(MAX_STEPS):
-            if not trial.findings or len(state.excluded) + 1 >= len(self._variables):
+            if not trial.findings:
                 break
             tried = [(step, self._try(state.after(step))) for step in self._steps(state, trial)]
             gains = [(self._gain(step, state, trial, after), step, after) for step, after in tried]
@@ -292,8 +292,11 @@ class _Search:
         return rows, lost, max(missing, key=lambda name: missing[name])
 
     def _steps(self, state: _State, trial: _Trial) -> Iterator[_Step]:
-        """Yield steps for the variables that the findings name most often; for all, if they name none."""
+        """Yield steps for the variables that the findings name most often; one variable is always left."""
         present = [name for name in self._variables if name not in state.excluded]
+        return (step for step in self._all_steps(state, trial, present) if step.recipe or len(present) > 1)
+
+    def _all_steps(self, state: _State, trial: _Trial, present: Sequence[str]) -> Iterator[_Step]:
         blamed = {name: sum(repr(name) in text for text in trial.findings) for name in present}
         lacks_rows = trial.weight > len(trial.findings)
         named = present if lacks_rows else [name for name in present if blamed[name]] or present
