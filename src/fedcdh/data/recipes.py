@@ -86,7 +86,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class NumberRecipe:
-    """What is done with a column of numbers, in the order of the attributes.
+    """A recipe for a column of numbers, carried out in the order of the attributes.
 
     Attributes
     ----------
@@ -242,7 +242,7 @@ class NumberRecipe:
 
 @dataclass(frozen=True)
 class LabelRecipe:
-    """What is done with a column of labels.
+    """A recipe for a column of labels.
 
     Attributes
     ----------

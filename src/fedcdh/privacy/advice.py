@@ -11,7 +11,6 @@ Nothing is recorded, and nothing leaves. The findings hold counts and are for th
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,11 +21,20 @@ from fedcdh._runtime.array_types import Array
 from fedcdh.data.columns import NumericColumn
 from fedcdh.data.prepared_source import prepare_rows, source_kinds
 from fedcdh.data.recipe_file import Recipes
-from fedcdh.data.recipe_merging import name_group
-from fedcdh.data.recipes import NO, YES, LabelRecipe, NumberRecipe, Recipe, Threshold
+from fedcdh.data.recipes import NO, YES, LabelRecipe, NumberRecipe, Recipe
 from fedcdh.data.sources import TableSource, to_source
 from fedcdh.data.table import Table
 from fedcdh.errors import DataError
+from fedcdh.privacy._advice_steps import (
+    Step,
+    count_levels,
+    exclude_labels,
+    exclude_number,
+    map_levels,
+    merging_steps,
+    number_steps,
+    plain_number,
+)
 from fedcdh.privacy.disclosure._findings import group_findings
 from fedcdh.privacy.release_context import ReleaseContext
 from fedcdh.privacy.releases import try_summary
@@ -40,15 +48,13 @@ MAX_STEPS = 60
 MAX_BLAMED = 6
 """Variables, most often named first, for which steps are tried at a time."""
 _NEW_VARIABLE_BITS = 0.5  # for touching a variable that was untouched so far
-_LOGARITHM_BITS, _CLIP_BITS, _THRESHOLD_BITS = 0.05, 0.2, 2.5
-_EXCLUDED_NUMBER_BITS, _EXCLUDED_LABEL_BITS = 4.0, 1.0  # the latter on top of the variable's entropy
 _UNREADABLE = 1e9  # findings that rows count for of which too many would be lost
 _LACKING_ROWS = 10.0  # findings that a table of half the rows counts for
 
 
 @dataclass(frozen=True)
 class Advice:
-    """What a site would have to change so that its summary may leave.
+    """Changes after which the summary of a site may leave.
 
     Attributes
     ----------
@@ -167,15 +173,6 @@ def plan_from_profile(found: Profile) -> StudyPlan:
     return StudyPlan.from_profiles([Profile(found.client, found.rows, present)])
 
 
-@dataclass(frozen=True)
-class _Step:
-    """A change of one variable; None excludes it."""
-
-    name: str
-    recipe: Recipe | None
-    bits: float
-
-
 class _Search:
     """The search for recipes at one site."""
 
@@ -207,7 +204,7 @@ class _Search:
         found, remaining = group_findings(first.findings), group_findings(trial.findings)
         return Advice(tuple(found), state.changes_since(start), tuple(remaining), names)
 
-    def _gain(self, step: _Step, state: _State, before: _Trial, after: _Trial) -> float:
+    def _gain(self, step: Step, state: _State, before: _Trial, after: _Trial) -> float:
         """Return the findings that a step removes for each bit of information lost."""
         untouched = state.recipes.get(step.name) == self._plan.recipes.get(step.name)
         return (before.weight - after.weight) / (step.bits + _NEW_VARIABLE_BITS * untouched)
@@ -233,8 +230,8 @@ class _Search:
             for step in sorted(self._number_steps(name, variable.recipe), key=lambda step: step.bits):
                 yield kept.after(step)
         while isinstance(variable, Categorical) and not isinstance(variable.recipe, NumberRecipe):
-            counts = _count_levels(self._prepared(name, variable.recipe))
-            steps = sorted(_merging_steps(name, variable, counts), key=lambda step: step.bits)
+            counts = count_levels(self._prepared(name, variable.recipe))
+            steps = sorted(merging_steps(name, variable, counts), key=lambda step: step.bits)
             if not steps:
                 return
             kept = kept.after(steps[0])
@@ -268,7 +265,7 @@ class _Search:
             return variable
         if isinstance(recipe, LabelRecipe):
             levels = variable.levels if isinstance(variable, Categorical) else ()
-            return Categorical(variable.name, _map_levels(levels, variable.recipe, recipe), recipe=recipe)
+            return Categorical(variable.name, map_levels(levels, variable.recipe, recipe), recipe=recipe)
         if recipe.threshold is not None:
             return Categorical(variable.name, (NO, YES), recipe=recipe)
         found = self._profile(variable.name, recipe)
@@ -291,12 +288,12 @@ class _Search:
                 missing[name] += int(gap.sum())
         return rows, lost, max(missing, key=lambda name: missing[name])
 
-    def _steps(self, state: _State, trial: _Trial) -> Iterator[_Step]:
+    def _steps(self, state: _State, trial: _Trial) -> Iterator[Step]:
         """Yield steps for the variables that the findings name most often; one variable is always left."""
         present = [name for name in self._variables if name not in state.excluded]
         return (step for step in self._all_steps(state, trial, present) if step.recipe or len(present) > 1)
 
-    def _all_steps(self, state: _State, trial: _Trial, present: Sequence[str]) -> Iterator[_Step]:
+    def _all_steps(self, state: _State, trial: _Trial, present: Sequence[str]) -> Iterator[Step]:
         blamed = {name: sum(repr(name) in text for text in trial.findings) for name in present}
         lacks_rows = trial.weight > len(trial.findings)
         named = present if lacks_rows else [name for name in present if blamed[name]] or present
@@ -304,44 +301,31 @@ class _Search:
             variable = self._revise_variable(self._variables[name], state.recipes.get(name))
             column = self._prepared(name, variable.recipe)
             if isinstance(variable, Categorical):
-                counts = _count_levels(column)
-                yield _Step(name, None, _EXCLUDED_LABEL_BITS + _entropy(counts.values()))
+                counts = count_levels(column)
+                yield exclude_labels(name, counts)
                 if not trial.missing and not isinstance(variable.recipe, NumberRecipe):
-                    yield from _merging_steps(name, variable, counts)
+                    yield from merging_steps(name, variable, counts)
             else:
-                yield _Step(name, None, _EXCLUDED_NUMBER_BITS)
+                yield exclude_number(name)
                 if not trial.missing:
                     yield from self._number_steps(name, variable.recipe)
+
+    def _number_steps(self, name: str, recipe: Recipe | None) -> Iterator[Step]:
+        """Return the steps for a number, found from its values in the study's units."""
+        plain = plain_number(recipe)
+        values = [_values(table, name) for table in self._prepared(name, plain)]
+        fewest = self._context.policy.differencing_limits(self._plan).cell_count
+        return number_steps(name, recipe, np.sort(np.concatenate([*values, np.zeros(0)])), fewest)
 
     def _prepared(self, name: str, recipe: Recipe | None) -> Sequence[Table]:
         batches = self._batches if self._batches is not None else ()
         recipes = {} if recipe is None else {name: recipe}
         return [prepare_rows(Table({name: batch.columns[name]}), recipes, self._context.client) for batch in batches]
 
-    def _number_steps(self, name: str, recipe: Recipe | None) -> Iterator[_Step]:
-        base = recipe if isinstance(recipe, NumberRecipe) else NumberRecipe()
-        plain = replace(base, clip=None, step=None, logarithm="none")
-        values = np.sort(
-            np.concatenate([_values(table, name) for table in self._prepared(name, plain)] or [np.zeros(0)])
-        )
-        if len(values) < 2 or values[0] == values[-1]:
-            return
-        if base.logarithm == "none" and (values[0] > 0 or (base.clip is not None and base.clip[0] > 0)):
-            yield _Step(name, replace(base, logarithm="log"), _LOGARITHM_BITS)
-        elif base.logarithm == "none" and values[0] >= 0:
-            yield _Step(name, replace(base, logarithm="log1p"), _LOGARITHM_BITS)
-        fewest = self._context.policy.differencing_limits(self._plan).cell_count
-        for people in (fewest, 2 * fewest):
-            clip = _tail_clip(values, people)
-            if clip is not None and clip != base.clip:
-                yield _Step(name, replace(base, clip=clip), _CLIP_BITS * people / fewest)
-        if values[0] == 0.0:  # any other threshold would contradict that of another site
-            yield _Step(name, replace(plain, threshold=Threshold(0.0)), _THRESHOLD_BITS)
-
 
 @dataclass(frozen=True)
 class _Trial:
-    """What is found against a summary, and how much that is: findings, and rows that are lacking."""
+    """The findings against a summary, and a weight for them and for lacking rows."""
 
     findings: tuple[str, ...]
     weight: float
@@ -355,7 +339,7 @@ class _State:
     recipes: Mapping[str, Recipe]
     excluded: frozenset[str]
 
-    def after(self, step: _Step) -> _State:
+    def after(self, step: Step) -> _State:
         """Return the state after a step."""
         if step.recipe is None:
             return _State(self.recipes, self.excluded | {step.name})
@@ -389,103 +373,8 @@ def _load(rows: Any, plan: StudyPlan, context: ReleaseContext) -> list[Table] | 
     return list(source.batches(source_kinds(plan.kinds, plan.recipes)))
 
 
-def _count_levels(tables: Sequence[Table]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for table in tables:
-        (column,) = table.columns.values()
-        texts = column.to_categorical()
-        found = np.bincount(texts.codes[texts.codes >= 0], minlength=len(texts.levels)).tolist()
-        for level, count in zip(texts.levels, found, strict=True):
-            counts[level] = counts.get(level, 0) + count
-    return {level: count for level, count in counts.items() if count}
-
-
 def _values(table: Table, name: str) -> Array:
     column = table.columns[name]
     if not isinstance(column, NumericColumn):
         raise DataError(f"column {name!r} holds text, but the plan says continuous; turn the texts into numbers")
     return column.values[~column.missing]
-
-
-def _entropy(counts: Any) -> float:
-    shares = np.array([count for count in counts if count], dtype=np.float64)
-    shares /= max(shares.sum(), 1.0)
-    return float(-(shares * np.log2(shares)).sum())
-
-
-def _merging_steps(name: str, variable: Categorical, counts: Mapping[str, int]) -> Iterator[_Step]:
-    """Yield steps that merge the rarest level with its neighbours, or with the next rarest where there is no order."""
-    if len(counts) < 3:
-        return
-    rarest = min(counts, key=lambda level: (counts[level], level))
-    for other in _neighbours(rarest, variable.levels, counts):
-        recipe = _merge_levels(variable.recipe, (rarest, other))
-        merged = {level: count for level, count in counts.items() if level not in (rarest, other)}
-        yield _Step(
-            name,
-            recipe,
-            _entropy(counts.values()) - _entropy([*merged.values(), counts[rarest] + counts[other]]),
-        )
-
-
-def _neighbours(level: str, levels: Sequence[str], counts: Mapping[str, int]) -> list[str]:
-    """Return the levels with which a level may be merged: those next to it in their order, else the next rarest."""
-    places = {one: _place(one) for one in counts}
-    if None in places.values():
-        return sorted((one for one in counts if one != level), key=lambda one: (counts[one], one))[:1]
-    order = sorted(counts, key=lambda one: (places[one], one))
-    at = order.index(level)
-    return [order[place] for place in (at - 1, at + 1) if 0 <= place < len(order)]
-
-
-_ROMAN = {"I": 1.0, "II": 2.0, "III": 3.0, "IV": 4.0, "V": 5.0, "VI": 6.0}
-
-
-def _place(level: str) -> float | None:
-    """Return the place of a level in an order: a number, or a grade such as III; of a group, its first label."""
-    first = level.split("/")[0]
-    try:
-        return _ROMAN.get(first, math.nan) if first in _ROMAN else float(first)
-    except ValueError:
-        return None
-
-
-def _merge_levels(recipe: Recipe | None, levels: Sequence[str]) -> LabelRecipe:
-    """Return the recipe of the site's labels that also merges these levels."""
-    known = recipe if isinstance(recipe, LabelRecipe) else None
-    groups = dict(known.groups) if known else {}
-    if known and known.other in levels:
-        rest = {name: labels for name, labels in groups.items() if name not in levels}
-        return LabelRecipe(tuple(rest.items()), tuple(one for one in known.keep if one not in levels), known.other)
-    labels = [label for level in levels for label in groups.pop(level, (level,))]
-    keep = tuple(one for one in known.keep if one not in labels) if known else ()
-    return LabelRecipe((*groups.items(), (name_group(labels), tuple(labels))), keep, known.other if known else "")
-
-
-def _map_levels(levels: Sequence[str], earlier: Recipe | None, recipe: LabelRecipe) -> tuple[str, ...]:
-    """Return the levels of the plan after another recipe of the site's labels."""
-    if recipe.levels is not None:
-        return recipe.levels
-    members = dict(earlier.groups) if isinstance(earlier, LabelRecipe) else {}
-    return tuple(dict.fromkeys(recipe.level_of(members.get(level, (level,))[0]) for level in levels))
-
-
-def _tail_clip(values: Array, people: int) -> tuple[float, float] | None:
-    """Return limits with at least so many people at or beyond each that is not the end; None where nothing is left.
-
-    They are rounded inwards to three digits, so that they are nobody's own value.
-    """
-    if len(values) < 4 * people:
-        return None
-    low, high = float(values[people - 1]), float(values[-people])
-    low = low if low == values[0] else _round_to(low, math.ceil)
-    high = high if high == values[-1] else _round_to(high, math.floor)
-    return (low, high) if low < high else None
-
-
-def _round_to(value: float, towards: Any) -> float:
-    """Return a value rounded to three digits, upwards or downwards."""
-    if not value:
-        return 0.0
-    step = 10.0 ** (math.floor(math.log10(abs(value))) - 2)
-    return float(f"{towards(value / step) * step:.12g}")

@@ -190,9 +190,10 @@ def check_leverage(leverages: Mapping[str, float], max_leverage: float, n_messag
                 f"one row has a high leverage by its value of {name!r} ({leverage:.4f}, expected at most "
                 f"{max_leverage:.4g}): its other values could be computed to within {error:.2g} standard deviations; "
                 + advice,
-                f"of {name!r} ({leverage:.4f}, to within {error:.2g})",
+                f"of {name!r} ({leverage:.4f} and {error:.2g})",
                 f"single rows have a high leverage by their values {{items}}, expected at most {max_leverage:.4g}: "
-                f"their other values could be computed to within so many standard deviations; {advice}",
+                "the second number is the error, in standard deviations, with which their other values could be "
+                f"computed; {advice}",
             )
 
 
