@@ -46,33 +46,40 @@ def show_advice(out: Output, advice: Advice) -> None:
     out.say("By the policy of this site, the summary must not leave as it is (for this site only, do not forward):")
     out.say(*(f"- {line}" for line in advice.findings), "")
     if not advice.changes:
-        out.say("No recipe was found that changes this.")
+        out.say("No recipes were found with which it may leave.")
         return
-    if advice.remaining:
-        out.say("Even with the following lines in the declaration it must not leave:")
-        out.say(*(f"- {line}" for line in advice.remaining))
-    else:
-        kept = f"{len(advice.variables)} variable{'s' * (len(advice.variables) != 1)}"
-        out.say(f"With these lines in the declaration it may leave, with {kept}. They hold no counts:")
+    kept = f"{len(advice.variables)} variable{'s' * (len(advice.variables) != 1)}"
+    out.say(f"With these lines in the declaration it may leave, with {kept}. They hold no counts:")
     out.say("", *advice.changes.to_toml().splitlines())
 
 
 def foretell(out: Output, rows: Any, found: Profile, context: ReleaseContext) -> None:
     """Print, after a profile, what `fedcdh summarize` would refuse by the policy of the site."""
+    if (advice := _try_summary(out, rows, found, context)) is not None:
+        out.say("", "Before there is a plan, a summary was tried with this site's own locations, scales and levels.")
+        show_advice(out, advice)
+
+
+def suggest_recipes(out: Output, rows: Any, found: Profile, context: ReleaseContext) -> None:
+    """Print, where a profile is refused, the recipes with which profile and summary may leave, if there are any."""
+    advice = _try_summary(out, rows, found, context)
+    if advice is not None and advice.changes:
+        show_advice(out, advice)
+
+
+def _try_summary(out: Output, rows: Any, found: Profile, context: ReleaseContext) -> Advice | None:
+    """Return the advice for a summary; None if nobody reads it, or the table is large."""
     from fedcdh.errors import FedCDHError
     from fedcdh.privacy.advice import advise_from_profile
 
-    if out.quiet or out.as_json or not context.policy.disclosure_control:
-        return
-    if found.rows * len(found.columns) > MAX_FORETOLD_CELLS:
-        return
+    unread = out.quiet or out.as_json or not context.policy.disclosure_control
+    if unread or found.rows * len(found.columns) > MAX_FORETOLD_CELLS:
+        return None
     try:
-        advice = advise_from_profile(rows, found, context)
+        return advise_from_profile(rows, found, context)
     except FedCDHError as problem:  # the profile itself is not affected
         out.say("", f"A summary of these rows cannot be made: {problem.message}")
-        return
-    out.say("", "Before there is a plan, a summary was tried with this site's own locations, scales and levels.")
-    show_advice(out, advice)
+        return None
 
 
 def describe_advice(advice: Advice) -> dict[str, object]:

@@ -70,7 +70,7 @@ def advise_command(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Find the smallest change that lets the summary of this site leave.
+    """Find the smallest change that lets the summary leave.
 
     Recipes are tried against the policy of this site: groups of rare levels, logarithms, clips, and as the last resort
     the exclusion of a variable. Nothing leaves and nothing is recorded; earlier releases are not looked at. The lines
@@ -79,7 +79,7 @@ def advise_command(
 
     For example:
 
-      fedcdh advise data.csv --client north --kind nyha=categorical
+      fedcdh advise data.csv --client north
 
       fedcdh advise study.plan.json data.csv --client north -o north.recipes.toml
     """

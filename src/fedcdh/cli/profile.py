@@ -105,7 +105,7 @@ def profile_command(
 
       fedcdh profile data.parquet --client north --dry-run
     """
-    from fedcdh.cli._advice import foretell, read_declaration
+    from fedcdh.cli._advice import foretell, read_declaration, suggest_recipes
     from fedcdh.cli._keys import load_signing_key
     from fedcdh.cli._outputs import check_replaceable, default_file_name, refuse_input_as_output, write_signed
     from fedcdh.cli._site_settings import announcing_ledger, load_policy, open_gate
@@ -140,7 +140,7 @@ def profile_command(
             )
         except DisclosureError:
             found = profile(source, client, variables=names, kinds=kinds, order_by=order_by, recipes=chosen)
-            foretell(out, source, found, context)
+            suggest_recipes(out, source, found, context)
             raise
     content, found = profile_to_json(message).encode("utf-8"), message.profile
     _show_profile(out, found)

@@ -118,7 +118,8 @@ def summarize_command(
             summary, replicates = release_summary(source, found, context, replicates=bootstrap)
         except DisclosureError as refusal:
             there = f"\n{target} is an older file; do not send it instead." if target.exists() else ""
-            advice = f"\nTo find the smallest change: fedcdh advise {plan} {' '.join(files)} --client {client}"
+            command = f"fedcdh advise {plan} {' '.join(files)} --client {client}"
+            advice = f"\nTo find the smallest change: {command}" if refusal.findings else ""  # none for the ledger's
             raise DisclosureError(f"{refusal}{advice}{there}") from None
     _show_missing(out, summary)
     if dry_run:

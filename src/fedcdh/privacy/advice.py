@@ -61,9 +61,9 @@ class Advice:
     findings : tuple of str
         What the policy finds as things are, one line for each cause. For the site only: it holds counts.
     changes : Recipes
-        Recipes to add to the declaration; empty if the summary may leave as it is.
+        Recipes to add to the declaration; empty if the summary may leave as it is, and if none were found.
     remaining : tuple of str
-        What the policy finds after these changes. For the site only.
+        What the policy finds after all that was tried. For the site only. Empty if recipes were found.
     variables : tuple of str
         Variables of the study after these changes.
 
@@ -201,8 +201,9 @@ class _Search:
             state = state.after(step)
         state, trial = self._restore(state, start, trial)
         names = tuple(name for name in self._variables if name not in state.excluded)
-        found, remaining = group_findings(first.findings), group_findings(trial.findings)
-        return Advice(tuple(found), state.changes_since(start), tuple(remaining), names)
+        found, remaining = tuple(group_findings(first.findings)), tuple(group_findings(trial.findings))
+        changes = Recipes() if remaining else state.changes_since(start)
+        return Advice(found, changes, remaining, names)
 
     def _gain(self, step: Step, state: _State, before: _Trial, after: _Trial) -> float:
         """Return the findings that a step removes for each bit of information lost."""

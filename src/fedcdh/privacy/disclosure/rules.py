@@ -158,8 +158,7 @@ def check_discrete_values(cells: Mapping[str, int], min_cell_count: int) -> Iter
                 "a categorical one does; group values, declare it categorical, leave the variable out, or set "
                 f"min_cell_count or max_discrete_values in policy.toml, {_ASK_FIRST}"
             )
-            together = f"few people share {{items}}, {rest}"
-            yield Finding(f"{cell} has {count} people, {rest}", f"{cell} ({count} people)", together)
+            yield Finding(f"{cell} has {count} people, {rest}", f"{cell} has {count} people", f"{{items}}, {rest}")
 
 
 def check_leverage(leverages: Mapping[str, float], max_leverage: float, n_messages: int) -> Iterator[str]:
@@ -244,6 +243,4 @@ def describe_small_cell(what: str, found: int, min_cell_count: int) -> str:
         f"expected none or at least {min_cell_count}; group levels, leave the variable out, or set min_cell_count in "
         f"policy.toml, {_ASK_FIRST}"
     )
-    return Finding(
-        f"{what} has {found} people, {rest}", f"{what} ({found} people)", f"few people share {{items}}, {rest}"
-    )
+    return Finding(f"{what} has {found} people, {rest}", f"{what} has {found} people", f"{{items}}, {rest}")
