@@ -237,9 +237,14 @@ class SignatureError(FedCDHError):
 
 
 class DisclosureError(FedCDHError):
-    """The policy of the site does not allow the release."""
+    """The policy of the site does not allow the release.
+
+    `findings` has one sentence for each thing that must not leave, where the error has them; the message groups them
+    by cause.
+    """
 
     exit_code = ExitCode.POLICY
+    findings: tuple[str, ...] = ()
 
 
 class LedgerError(DisclosureError):

@@ -57,6 +57,8 @@ def prepared(tmp_path_factory) -> Path:
         run("simulate", "-o", "study", "--sites", ",".join(SITES), "--rows", "700,750,800", "--seed", 3, "-q")
         write_tables(folder)
         (folder / "variables.toml").write_text(DECLARATION)
+        for site in ("north", "south"):
+            (folder / f"{site}.recipes.toml").write_text("[recipes.v1]\nround = 0.01\n")
         for site in SITES:
             patch.setenv("FEDCDH_LEDGER", str(folder / "ledgers" / site / "releases.jsonl"))
             run("keys", "new", "-o", f"{site}.key", "-q")

@@ -11,6 +11,7 @@ from fedcdh._io.text import abbreviate_list
 from fedcdh.cli._console import Output
 from fedcdh.cli._inputs import read_study
 from fedcdh.cli._keys import describe_signature, find_signer
+from fedcdh.data.recipes import describe_recipe
 from fedcdh.errors import FedCDHError, PlanMismatchError, SettingsError
 from fedcdh.messages.aggregate_file import AggregateMessage, read_plan_fingerprint, unpack_aggregate
 from fedcdh.messages.answer_file import RESIDUAL_ANSWER_FORMAT, read_answer_header
@@ -54,6 +55,7 @@ def show_plan(out: Output, study: Study) -> None:
         for variable in study.plan.variables
     ]
     out.table(("variable", "kind", "location", "scale", "levels"), rows)
+    show_recipes(out, study.plan)
     keys = {client: f" (key {key_fingerprint(key)})" for client, key in study.keys.items()}
     out.say("", f"Clients: {abbreviate_list(client + keys.get(client, '') for client in study.plan.clients)}.")
     known = study.knowledge
@@ -73,6 +75,15 @@ def show_plan(out: Output, study: Study) -> None:
     out.say(f"Plan {study.plan.fingerprint}" + (f", study {study.plan.study}" if study.plan.study else ""))
 
 
+def show_recipes(out: Output, plan: StudyPlan) -> None:
+    """Print what every site does with its columns first."""
+    if plan.recipes:
+        out.say("", "Every site first changes these columns:")
+        out.say(*(f"  {name}: {describe_recipe(recipe)}" for name, recipe in plan.recipes.items()))
+    if plan.excluded:
+        out.say(f"Excluded: {', '.join(plan.excluded)}.")
+
+
 def describe_profile(out: Output, file: Path, content: bytes) -> None:
     """Describe the profile in a file."""
     message, signer = profile_from_json(content), find_signer(file, content, "profile")
@@ -83,6 +94,9 @@ def describe_profile(out: Output, file: Path, content: bytes) -> None:
     out.table(heads, rows)
     for line in describe_shares(found):
         out.say(line)
+    for name, column in found.columns.items():
+        if column.recipe is not None:
+            out.say(f"{name} was changed before: {describe_recipe(column.recipe)}.")
     out.say(_sentence(describe_signature(signer)))
     out.result({"kind": "profile", "client": found.client, "rows": found.rows, "signed_by": signer})
 
@@ -277,6 +291,7 @@ def _find_study(file: Path, fingerprint: str, given: Path | None) -> Study | Non
 
 
 def _show_statistics(out: Output, summary: Summary, plan: StudyPlan, whom: str) -> None:
+    show_recipes(out, plan)
     moments = descriptive_statistics(summary, plan)
     shown = {name: f"{mean:.5g} ± {deviation:.4g}" for name, (mean, deviation) in moments.items()}
     counts = level_counts(summary, plan)

@@ -87,6 +87,10 @@ Workers = Annotated[
         show_default="one per processor",
     ),
 ]
+RecipeFiles = Annotated[
+    list[Path] | None,
+    typer.Option("--recipes", help="Recipes that a site asks for (fedcdh advise -o); may be repeated.", metavar="FILE"),
+]
 Delimiter = Annotated[
     str | None,
     typer.Option(

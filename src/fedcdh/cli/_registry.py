@@ -44,6 +44,9 @@ COMMANDS = {
     "summarize": CommandEntry(
         "fedcdh.cli.summarize:summarize_command", "Compute the summary of this site, the one file it sends.", SITE
     ),
+    "advise": CommandEntry(
+        "fedcdh.cli.advise:advise_command", "Find the smallest change that lets the summary leave.", SITE
+    ),
     "inspect": CommandEntry("fedcdh.cli.inspect:inspect_command", "Show what a file reveals.", SITE),
     "ledger": CommandEntry(
         "fedcdh.cli._registry:LEDGER", "Show and check the list of all that has left this site.", SITE

@@ -10,10 +10,11 @@ import typer
 
 from fedcdh.cli._console import Output
 from fedcdh.cli._errors import report_errors
-from fedcdh.cli._options import AsJson, KeyFile, Quiet, parse_pairs
+from fedcdh.cli._options import AsJson, KeyFile, Quiet, RecipeFiles, parse_pairs
 from fedcdh.errors import PlanError, SettingsError
 
 if TYPE_CHECKING:
+    from fedcdh.federation.planning.declaration import Declaration
     from fedcdh.messages.signing import SigningKey
     from fedcdh.messages.study_file import Study
     from fedcdh.summaries.dp_parameters import DPParameters
@@ -36,6 +37,7 @@ def plan_command(
     declare: Annotated[
         Path | None, typer.Option(help="Declaration of variables and of prior knowledge (TOML).", metavar="FILE")
     ] = None,
+    recipes: RecipeFiles = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="Plan file to write.", metavar="FILE")] = Path(
         "study.plan.json"
     ),
@@ -124,8 +126,11 @@ def plan_command(
 
       fedcdh plan --declare variables.toml
 
+      fedcdh plan *.profile.json --recipes north.recipes.toml --recipes south.recipes.toml
+
       fedcdh plan --declare variables.toml --epsilon 1 --expected-rows 20000 -o noisy.plan.json
     """
+    from fedcdh.cli._advice import read_declaration
     from fedcdh.cli._inputs import expand_paths
     from fedcdh.cli._keys import load_signing_key, read_public_key
     from fedcdh.cli._outputs import check_replaceable, refuse_input_as_output
@@ -143,9 +148,10 @@ def plan_command(
             "Profiles were given together with --epsilon. Profiles are exact numbers about the rows, which the noise "
             "does not cover. Describe all variables in a declaration (--declare) instead."
         )
-    refuse_input_as_output(output, [*paths, *([declare] if declare else [])])
+    refuse_input_as_output(output, [*paths, *([declare] if declare else []), *(recipes or ())])
     check_replaceable(output, "plan")
-    study = _make_study(paths, declare, method, accept_differences or [], out, noisy=noise is not None)
+    declaration = read_declaration(declare, recipes)
+    study = _make_study(paths, declaration, method, accept_differences or [], out, noisy=noise is not None)
     given = {
         client: read_public_key(text) for client, text in parse_pairs(site_key, "--site-key", "CLIENT=KEY").items()
     }
@@ -171,13 +177,17 @@ def _round_limits(plan: StudyPlan, max_rounds: int | None, max_bytes: int | None
 
 
 def _make_study(
-    paths: list[Path], declare: Path | None, method: str | None, accepted: list[str], out: Output, *, noisy: bool
+    paths: list[Path],
+    declaration: Declaration | None,
+    method: str | None,
+    accepted: list[str],
+    out: Output,
+    *,
+    noisy: bool,
 ) -> Study:
     """Plan the study that profiles and declaration describe."""
-    from fedcdh._io.storage import read_regular_file
-    from fedcdh.cli._inputs import MAX_SMALL_FILE_BYTES, read_profile
+    from fedcdh.cli._inputs import read_profile
     from fedcdh.discovery.methods import get_method
-    from fedcdh.federation.planning.declaration import Declaration
     from fedcdh.federation.planning.study_from_profiles import plan_study
     from fedcdh.summaries.features import bounded
     from fedcdh.summaries.plan import DEFAULT_CLIP
@@ -187,10 +197,6 @@ def _make_study(
         for number, path in enumerate(paths, start=1):
             messages.append(read_profile(path))
             progress(number)
-    declaration = None
-    if declare is not None:
-        text = read_regular_file(declare, MAX_SMALL_FILE_BYTES, "a declaration", refuse=PlanError)
-        declaration = Declaration.from_toml(text)
     family = get_method(method).family(0) if method is not None else None
     clip = bounded.BOUNDED_CLIP if noisy else DEFAULT_CLIP
     return plan_study(messages, declaration, family=family, clip=clip, accept_differences=accepted)

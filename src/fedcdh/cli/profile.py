@@ -24,15 +24,18 @@ from fedcdh.cli._options import (
     NoDisclosureControl,
     PolicyFile,
     Quiet,
+    RecipeFiles,
     build_csv_style,
     open_data,
     parse_pairs,
     split_names,
 )
-from fedcdh.errors import SettingsError
+from fedcdh.errors import DisclosureError, SettingsError
 
 if TYPE_CHECKING:
+    from fedcdh.data.recipe_file import Recipes
     from fedcdh.data.sources import ColumnKind
+    from fedcdh.federation.planning.declaration import Declaration
     from fedcdh.privacy.disclosure.policy import Policy
     from fedcdh.summaries.column_profiles import ColumnProfile
     from fedcdh.summaries.profiles import Profile
@@ -61,6 +64,11 @@ def profile_command(
     plan: Annotated[
         Path | None, typer.Option(help="Draft plan whose variables and kinds are followed.", metavar="FILE")
     ] = None,
+    declare: Annotated[
+        Path | None,
+        typer.Option(help="Declaration whose variables, kinds and recipes are followed (TOML).", metavar="FILE"),
+    ] = None,
+    recipes: RecipeFiles = None,
     complete: Annotated[
         bool, typer.Option("--complete", help="Use only rows without missing values, as a summary does.")
     ] = False,
@@ -86,7 +94,8 @@ def profile_command(
     """Describe the columns of this site.
 
     The profile holds counts, means, standard deviations, five quantiles and levels. It holds no rows and no extremes.
-    Where neighbouring rows depend on each other, it also holds which share of the rows counts.
+    Where neighbouring rows depend on each other, it also holds which share of the rows counts. What a summary would be
+    refused for is shown here, and to nobody else.
 
     For example:
 
@@ -96,6 +105,7 @@ def profile_command(
 
       fedcdh profile data.parquet --client north --dry-run
     """
+    from fedcdh.cli._advice import foretell, read_declaration, suggest_recipes
     from fedcdh.cli._keys import load_signing_key
     from fedcdh.cli._outputs import check_replaceable, default_file_name, refuse_input_as_output, write_signed
     from fedcdh.cli._site_settings import announcing_ledger, load_policy, open_gate
@@ -103,56 +113,94 @@ def profile_command(
     from fedcdh.messages.profile_file import profile_to_json
     from fedcdh.messages.signing import key_fingerprint
     from fedcdh.privacy.releases import ReleaseContext, release_profile
+    from fedcdh.summaries.profiles import profile
 
     out = Output(quiet, as_json)
     target = output or default_file_name(client, ".profile.json")
     rules, signing = load_policy(policy, no_disclosure_control, out), load_signing_key(key, out)
     gate = open_gate(ledger, signing, dry_run=dry_run)
     own = read_own_columns(column_map)
-    names, kinds, draft = _choose_columns(variables, kind, plan, rules, own)
+    names, kinds, chosen, draft = _choose_columns(variables, kind, plan, read_declaration(declare, recipes), rules, own)
     with announcing_ledger(gate, out), out.progress("profile") as advance:
         source = open_data(files, column_map, build_csv_style(delimiter, decimal, encoding, missing), advance)
         refuse_input_as_output(target, [file.path for file in source.files])
         check_replaceable(target, "profile")
-        message = release_profile(
-            source,
-            ReleaseContext(client, rules, own, gate),
-            variables=names,
-            kinds=kinds,
-            draft=draft,
-            complete=complete,
-            order_by=order_by,
-            key=signing,
-        )
+        context = ReleaseContext(client, rules, own, gate)
+        try:
+            message = release_profile(
+                source,
+                context,
+                variables=names,
+                kinds=kinds,
+                draft=draft,
+                complete=complete,
+                order_by=order_by,
+                key=signing,
+                recipes=chosen,
+            )
+        except DisclosureError:
+            found = profile(source, client, variables=names, kinds=kinds, order_by=order_by, recipes=chosen)
+            suggest_recipes(out, source, found, context)
+            raise
     content, found = profile_to_json(message).encode("utf-8"), message.profile
     _show_profile(out, found)
     if dry_run:
         say_may_leave(out, "profile", found.client, found.rows)
+        foretell(out, source, found, context)
         return
     out.say("", f"{found.rows} rows were read. The profile has {len(content)} bytes; nothing else leaves this site.")
     written = write_signed(target, content, "profile", signing)
     out.say_written(written, f", signed by {key_fingerprint(signing.public)}" if signing else "")
+    foretell(out, source, found, context)
     out.result({"client": client, "rows": found.rows, "bytes": len(content), "files": list(map(str, written))})
 
 
 def _choose_columns(
-    variables: str | None, kind: list[str] | None, plan: Path | None, policy: Policy, own: dict[str, str]
-) -> tuple[list[str] | None, dict[str, ColumnKind], str | None]:
-    """Return the columns of the profile, their kinds, and the fingerprint of the draft plan that was followed."""
+    variables: str | None,
+    kind: list[str] | None,
+    plan: Path | None,
+    declared: Declaration | None,
+    policy: Policy,
+    own: dict[str, str],
+) -> tuple[list[str] | None, dict[str, ColumnKind], Recipes, str | None]:
+    """Return the columns of the profile, their kinds and recipes, and the fingerprint of the plan that was followed."""
     from fedcdh.cli._inputs import read_study
+    from fedcdh.data.recipe_file import NO_RECIPES, Recipes
 
     names = split_names(variables)
-    kinds = {name: _parse_kind(name, text) for name, text in parse_pairs(kind, "--kind", "NAME=KIND").items()}
+    kinds = {name: parse_kind(name, text) for name, text in parse_pairs(kind, "--kind", "NAME=KIND").items()}
+    if plan is not None and declared is not None:
+        raise SettingsError(
+            "A draft plan was given beside a declaration or recipes. The plan has both. Leave one of them out."
+        )
+    if declared is not None:
+        return (*declared_columns(declared, names, kinds), None)
     if plan is None:
-        return names, kinds, None
+        return names, kinds, NO_RECIPES, None
     study, signer = read_study(plan)
     policy.check_plan(study.plan, signer, own)
     names = list(study.plan.names) if names is None else names
     kinds = {name: found for name, found in study.plan.kinds.items() if name in names} | kinds
-    return names, kinds, study.plan.fingerprint
+    recipes = Recipes({name: one for name, one in study.plan.recipes.items() if name in names})
+    return names, kinds, recipes, study.plan.fingerprint
 
 
-def _parse_kind(name: str, text: str) -> ColumnKind:
+def declared_columns(
+    declared: Declaration, names: list[str] | None, kinds: dict[str, ColumnKind]
+) -> tuple[list[str] | None, dict[str, ColumnKind], Recipes]:
+    """Return the columns that a declaration names, their kinds and recipes; options take precedence."""
+    from fedcdh.data.recipe_file import Recipes
+
+    listed = names if names is not None else [one.name for one in declared.variables] or None
+    known = {one.name: one.kind for one in declared.variables if one.kind is not None}
+    kinds = {name: found for name, found in {**known, **kinds}.items() if listed is None or name in listed}
+    recipes = declared.recipes
+    chosen = {name: one for name, one in recipes.by_variable.items() if listed is None or name in listed}
+    return listed, kinds, Recipes(chosen, recipes.excluded)
+
+
+def parse_kind(name: str, text: str) -> ColumnKind:
+    """Return the kind of a column that an option names."""
     if text not in KIND_NAMES:
         raise SettingsError(f"--kind gives {name!r} the kind {text!r}. Choose one of {', '.join(KIND_NAMES)}.")
     return KIND_NAMES[text]

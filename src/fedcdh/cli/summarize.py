@@ -118,7 +118,9 @@ def summarize_command(
             summary, replicates = release_summary(source, found, context, replicates=bootstrap)
         except DisclosureError as refusal:
             there = f"\n{target} is an older file; do not send it instead." if target.exists() else ""
-            raise DisclosureError(f"{refusal}{there}") from None
+            command = f"fedcdh advise {plan} {' '.join(files)} --client {client}"
+            advice = f"\nTo find the smallest change: {command}" if refusal.findings else ""  # none for the ledger's
+            raise DisclosureError(f"{refusal}{advice}{there}") from None
     _show_missing(out, summary)
     if dry_run:
         say_may_leave(out, "summary", client, summary.rows)

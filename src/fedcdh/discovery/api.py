@@ -8,6 +8,7 @@ from typing import Any
 
 from fedcdh._runtime.blas_threads import single_blas_thread
 from fedcdh.data.ordered_source import with_order_column
+from fedcdh.data.recipe_file import NO_RECIPES, Recipes
 from fedcdh.data.sources import ColumnKind
 from fedcdh.data.table import split_by_client
 from fedcdh.discovery.degenerate_search import DegenerateSearch
@@ -54,6 +55,7 @@ def discover(
     min_probability: float = DEFAULT_MIN_PROBABILITY,
     min_arrow_probability: float = DEFAULT_MIN_ARROW_PROBABILITY,
     min_effect: float = DEFAULT_MIN_EFFECT,
+    recipes: Recipes = NO_RECIPES,
 ) -> Discovery:
     """Find the causal graph of several clients' tables.
 
@@ -118,6 +120,9 @@ def discover(
     min_effect : float, default 0.02
         The smallest share of variance that an edge explains, if "evidence" is to draw it. The notes name edges that
         are left out for this reason.
+    recipes : Recipes, optional
+        What every client does with its columns first, such as logarithms and groups of levels; see
+        `fedcdh.data.Recipes`.
 
     Returns
     -------
@@ -163,7 +168,7 @@ def discover(
     """
     choice = get_method(method)
     tables = split_by_client(data, domain, names, with_order_column(variables, order_by))
-    n_variables = len(variables or next(iter(tables.values())).columns.keys() - {order_by})
+    n_variables = len(set(variables or next(iter(tables.values())).columns.keys() - {order_by}) - recipes.excluded)
     rounds = resolve_rounds(rounds, choice.name, variables=n_variables)
     check_rounds(choice.name, rounds)
     settings = Settings(
@@ -179,7 +184,7 @@ def discover(
         min_effect,
     )
     plan = StudyPlan.from_tables(
-        tables, kinds=kinds, family=choice.family(seed), variables=variables, order_by=order_by
+        tables, kinds=kinds, family=choice.family(seed), variables=variables, order_by=order_by, recipes=recipes
     )
     settings.knowledge.check(plan.names)
     if rounds != "one":

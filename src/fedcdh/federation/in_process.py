@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, Unpack, get_args
 
 from fedcdh.data.ordered_source import with_order_column
+from fedcdh.data.recipe_file import NO_RECIPES, Recipes
 from fedcdh.data.sources import ColumnKind
 from fedcdh.data.table import Table, split_by_client
 from fedcdh.discovery.settings import SearchOptions
@@ -143,6 +144,7 @@ def simulate_federation(
     secure_sum: SecureSumOptions | None = None,
     folder: Path | str | None = None,
     progress: Progress | None = None,
+    recipes: Recipes = NO_RECIPES,
     **search: Unpack[SearchOptions],
 ) -> StudyOutcome:
     """Run a federated study in this process, with all its messages.
@@ -186,6 +188,8 @@ def simulate_federation(
         By default nothing is kept.
     progress : callable, optional
         Called with the progress of the search.
+    recipes : Recipes, optional
+        What every client does with its columns first, as for `fedcdh.discover`.
     **search
         Settings of the search, as for `discover`: method, alpha, max_conditioning_size, seed, rounds, max_rounds,
         min_probability, min_arrow_probability, min_effect.
@@ -217,7 +221,7 @@ def simulate_federation(
     ['city', 'north', 'south', 'valley']
     """
     terms = StudyTerms(
-        declaration=Declaration(knowledge=knowledge or NO_KNOWLEDGE),
+        declaration=Declaration(knowledge=knowledge or NO_KNOWLEDGE, recipes=recipes),
         kinds=kinds or {},
         accept_differences=accept_differences,
         minimum=minimum,

@@ -145,6 +145,7 @@ class ClientNode:
             self._context(),
             variables=self.variables if request.variables is None else request.variables,
             kinds=request.kinds,
+            recipes=request.recipes,
             key=self.key,
             complete=self.complete,
             order_by=self.order_by,

@@ -153,7 +153,8 @@ class StudyTerms:
         """Return the request for profiles: the variables and their kinds."""
         declared = self.declaration.variables
         names = self.variables or tuple(one.name for one in declared) or None
-        return ProfileRequest(names, {**{one.name: one.kind for one in declared if one.kind is not None}, **self.kinds})
+        kinds = {**{one.name: one.kind for one in declared if one.kind is not None}, **self.kinds}
+        return ProfileRequest(names, kinds, self.declaration.recipes)
 
 
 @dataclass(frozen=True)

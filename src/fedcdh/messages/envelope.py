@@ -18,6 +18,7 @@ from fedcdh._io.format_version import find_format_mismatch
 from fedcdh._io.strict_json import parse_json, to_canonical_json
 from fedcdh._io.strict_toml import abbreviate
 from fedcdh._io.text import describe_text_problem
+from fedcdh.data.recipe_file import NO_RECIPES, Recipes, parse_recipes
 from fedcdh.data.sources import ColumnKind
 from fedcdh.errors import MessageFormatError
 from fedcdh.messages.signing import MAX_SIGNATURE_BYTES
@@ -123,7 +124,7 @@ def sha256_hex(blob: bytes) -> str:
 
 @dataclass(frozen=True)
 class ProfileRequest:
-    """A coordinator's request for a profile: which variables, and their kinds.
+    """A coordinator's request for a profile: which variables, their kinds, and what is done with them first.
 
     >>> ProfileRequest.from_bytes(ProfileRequest(("age", "sex"), {"sex": "categorical"}).to_bytes()).variables
     ('age', 'sex')
@@ -131,20 +132,22 @@ class ProfileRequest:
 
     variables: tuple[str, ...] | None = None
     kinds: Mapping[str, ColumnKind] = field(default_factory=dict)
+    recipes: Recipes = NO_RECIPES
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kinds", MappingProxyType(dict(self.kinds)))
 
     def to_bytes(self) -> bytes:
         """Write the request as canonical JSON."""
-        return to_canonical_json({"variables": self.variables, "kinds": dict(self.kinds)}).encode()
+        recipes = {"recipes": self.recipes.to_document()} if self.recipes else {}
+        return to_canonical_json({"variables": self.variables, "kinds": dict(self.kinds), **recipes}).encode()
 
     @classmethod
     def from_bytes(cls, content: bytes) -> ProfileRequest:
         """Read a request that `to_bytes` wrote; raise a MessageFormatError for anything else."""
         found = parse_json(content, refuse=_format_error)
-        if not isinstance(found, dict) or found.keys() != {"variables", "kinds"}:
-            raise _format_error("a request for a profile names variables and kinds, and nothing else")
+        if not isinstance(found, dict) or found.keys() - {"recipes"} != {"variables", "kinds"}:
+            raise _format_error("a request for a profile names variables, kinds and recipes, and nothing else")
         names, kinds = found["variables"], found["kinds"]
         if names is not None and (not isinstance(names, list) or any(map(describe_text_problem, names))):
             raise _format_error(f"variables should be a list of names, found {abbreviate(names)}")
@@ -152,7 +155,8 @@ class ProfileRequest:
             raise _format_error(
                 f"kinds should be one of {', '.join(get_args(ColumnKind))} each, found {abbreviate(kinds)}"
             )
-        return cls(None if names is None else tuple(names), kinds)
+        recipes = parse_recipes(found.get("recipes", {}), {}, refuse=_format_error)
+        return cls(None if names is None else tuple(names), kinds, recipes)
 
 
 @dataclass(frozen=True)

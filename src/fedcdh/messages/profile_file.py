@@ -15,12 +15,13 @@ from fedcdh._io.format_version import find_format_mismatch
 from fedcdh._io.strict_json import parse_json
 from fedcdh._io.strict_toml import abbreviate
 from fedcdh._io.text import MAX_NAME_LENGTH, describe_text_problem, is_digest, is_key, is_name, to_readable_json
+from fedcdh.data.recipe_file import parse_recipe, recipe_to_document
 from fedcdh.errors import DataError
 from fedcdh.messages._software import SOFTWARE
 from fedcdh.summaries.column_profiles import MAX_LEVELS, QUANTILES, ColumnProfile
 from fedcdh.summaries.profiles import Profile
 
-FORMAT = "fedcdh-profile-2"
+FORMAT = "fedcdh-profile-3"
 MAX_PROFILE_BYTES = 16_000_000
 MAX_PROFILE_COLUMNS = 10_000
 MAX_COUNT = 1 << 53
@@ -149,7 +150,9 @@ def _format_error(reason: str, advice: str = _ADVICE) -> DataError:
 
 
 def _column_to_json(column: ColumnProfile) -> dict[str, object]:
-    shared = {"kind": column.kind, "count": column.count, "missing": column.missing, **column.shares_below_one}
+    counts = {"kind": column.kind, "count": column.count, "missing": column.missing}
+    recipe = {} if column.recipe is None else {"recipe": recipe_to_document(column.recipe)}
+    shared = {**counts, **column.shares_below_one, **recipe}
     if column.kind == "categorical":
         return {**shared, "levels": list(column.levels), "counts": list(column.counts)}
     return {**shared, "mean": column.mean, "squares": column.squares, "quantiles": list(column.quantiles)}
@@ -157,7 +160,8 @@ def _column_to_json(column: ColumnProfile) -> dict[str, object]:
 
 def _column_from_json(fields: Mapping[str, Any]) -> ColumnProfile:
     lists = {name: tuple(_require_list(fields[name])) for name in ("quantiles", "levels", "counts") if name in fields}
-    return ColumnProfile(**{**fields, **lists})
+    recipe = parse_recipe(fields["recipe"], "the recipe", refuse=DataError) if "recipe" in fields else None
+    return ColumnProfile(**{**fields, **lists, "recipe": recipe})
 
 
 def _require_list(found: object) -> list[Any]:
@@ -193,6 +197,8 @@ def _column_problems(column: ColumnProfile, rows: int) -> Iterator[str]:
     elif not all(map(_is_share, (column.product_share, column.mean_share))):
         shares = f"{abbreviate(column.product_share)} and {abbreviate(column.mean_share)}"
         yield f"product_share and mean_share should be above 0 and at most 1, with two digits, found {shares}"
+    elif column.recipe is not None and column.recipe.kind != column.kind:
+        yield f"its recipe gives a {column.recipe.kind} variable, but kind is {abbreviate(column.kind)}"
     elif column.kind == "categorical":
         yield from _categorical_problems(column)
     elif column.kind == "continuous":

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 
 from fedcdh.data.ordered_source import with_order_column
+from fedcdh.data.prepared_source import source_kinds
+from fedcdh.data.recipe_file import NO_RECIPES, Recipes
 from fedcdh.data.sources import (
     ColumnKind,
     CompleteCaseSource,
@@ -25,7 +27,7 @@ from fedcdh.data.sources import (
     is_partitioned,
     to_source,
 )
-from fedcdh.errors import SettingsError
+from fedcdh.errors import DisclosureError, SettingsError
 from fedcdh.messages.profile_file import ProfileMessage
 from fedcdh.messages.signing import SigningKey
 from fedcdh.messages.summary_file import SummaryMessage, pack_summary
@@ -38,6 +40,7 @@ from fedcdh.privacy.disclosure.row_scan import RowScan, ScanOptions, scan_rows
 from fedcdh.privacy.ledger.gate import ReleaseGate, RoundSpending
 from fedcdh.privacy.ledger.ledger_file import ReleaseLedger, default_ledger
 from fedcdh.privacy.plan_comparison import check_plan_union
+from fedcdh.privacy.recipe_changes import check_plan_recipes, check_profile_recipes
 from fedcdh.privacy.release_context import ReleaseContext, check_invitation, invert_renames
 from fedcdh.summaries.accumulator import check_summary_arguments, summarize
 from fedcdh.summaries.bootstrap import bootstrap_summaries, check_replicate_count, validate_replicate
@@ -45,7 +48,7 @@ from fedcdh.summaries.dp_parameters import DPParameters
 from fedcdh.summaries.joint import JointRequest, JointSummary, RoundBudget, answer_request
 from fedcdh.summaries.joint.round_budget import FurtherRequest
 from fedcdh.summaries.plan import StudyPlan
-from fedcdh.summaries.profiles import Profile, profile
+from fedcdh.summaries.profiles import Profile, profile, profiled_kinds
 from fedcdh.summaries.residuals import ResidualRequest, ResidualSums, answer_residuals
 from fedcdh.summaries.summary import Summary
 from fedcdh.summaries.validation import validate_summary
@@ -58,6 +61,7 @@ __all__ = [
     "release_answer",
     "release_profile",
     "release_summary",
+    "try_summary",
 ]
 
 
@@ -71,6 +75,7 @@ def release_profile(
     complete: bool = False,
     order_by: str | None = None,
     key: SigningKey | None = None,
+    recipes: Recipes = NO_RECIPES,
 ) -> ProfileMessage:
     """Make the profile of a client's rows, if policy and ledger let it leave.
 
@@ -92,6 +97,8 @@ def release_profile(
         Column with the time of each row, see `fedcdh.summaries.profile`. It stays at the site.
     key : SigningKey, optional
         Key of the client; the message names its public key.
+    recipes : Recipes, optional
+        What is done with columns before they are described.
 
     Returns
     -------
@@ -113,13 +120,10 @@ def release_profile(
     """
     policy, gate = context.policy, context.gate
     if complete:
-        wanted = with_order_column(variables, order_by)
-        source = to_source(rows, context.label, only=wanted)
-        present = source.kinds()
-        chosen = present if wanted is None else {name: present[name] for name in wanted if name in present}
-        rows = CompleteCaseSource(source, {**chosen, **{n: kind for n, kind in (kinds or {}).items() if n in chosen}})
-    found = profile(rows, context.client, variables=variables, kinds=kinds, order_by=order_by)
+        rows = _complete_cases(rows, context, with_order_column(variables, order_by), kinds or {}, recipes)
+    found = profile(rows, context.client, variables=variables, kinds=kinds, order_by=order_by, recipes=recipes)
     policy.check_profile(found, context.local_names)
+    check_profile_recipes(rows, found, context)
     if gate is not None and policy.disclosure_control:
         policy.check_partial_rows(_count_values_in_partial_rows(rows, found))
     if gate is not None:
@@ -127,12 +131,27 @@ def release_profile(
     return ProfileMessage(found, draft, key.public if key else None)
 
 
+def _complete_cases(
+    rows: Any,
+    context: ReleaseContext,
+    wanted: Sequence[str] | None,
+    kinds: Mapping[str, ColumnKind],
+    recipes: Recipes,
+) -> CompleteCaseSource:
+    """Return the rows that lack none of the columns that are described."""
+    source = to_source(rows, context.label, only=wanted)
+    present = {name: kind for name, kind in source.kinds().items() if name not in recipes.excluded}
+    chosen = present if wanted is None else {name: present[name] for name in wanted if name in present}
+    declared = {name: kind for name, kind in kinds.items() if name in chosen}
+    return CompleteCaseSource(source, source_kinds({**chosen, **declared}, recipes.by_variable))
+
+
 def _count_values_in_partial_rows(rows: Any, found: Profile) -> dict[str, int]:
     """Return, for every column, its number of values in rows that lack another value."""
     values = dict.fromkeys(found.columns, 0)
     if not any(column.missing for column in found.columns.values()):
         return values
-    kinds = {name: column.kind for name, column in found.columns.items()}
+    kinds = profiled_kinds(found)
     for table in to_source(rows, f"client {found.client!r}", only=list(kinds)).batches(kinds):
         partial_rows = np.logical_or.reduce([column.missing for column in table.columns.values()])
         for name, column in table.columns.items():
@@ -201,6 +220,7 @@ def release_summary(
     options = _scan_options(context, replicates)
     scan = scan_rows(rows, plan, context.client, options, workers=context.workers)
     summary = _check_scan(scan, plan, context, replicates=replicates)
+    check_plan_recipes(rows, plan, context)
     resampled = _draw_replicates(rows, plan, summary, context, replicates)
     validate_summary(summary, plan)
     if gate is not None and scan.sketcher is not None:
@@ -213,8 +233,47 @@ def release_summary(
             replicates=replicates,
             masked=masked,
             check_plans=partial(check_plan_union, rows, plan, context, scan.sketcher.hash_text),
+            values=scan.cells.counts_by_value,
         )
     return summary, resampled
+
+
+def try_summary(rows: Any, plan: StudyPlan, context: ReleaseContext) -> tuple[str, ...]:
+    """Return what the policy of the site finds against the summary of these rows. Nothing is recorded, nothing leaves.
+
+    Parameters
+    ----------
+    rows : table or source of rows
+        The rows.
+    plan : StudyPlan
+        The plan to follow.
+    context : ReleaseContext
+        The client and its rules; its ledger is not asked.
+
+    Returns
+    -------
+    tuple of str
+        One sentence for each finding. They hold counts, and are for the site only.
+
+    Raises
+    ------
+    DataError
+        If the rows cannot be summarised by this plan.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import Continuous
+    >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north", "south"))
+    >>> try_summary({"age": range(30, 80)}, plan, ReleaseContext("north"))[0][:45]
+    'there are 50 rows, expected at least 100: fro'
+    """
+    plain, alone = replace(plan, noise=None), replace(context, gate=None)
+    scan = scan_rows(rows, plain, context.client, _scan_options(alone), workers=context.workers)
+    try:
+        _check_scan(scan, plain, alone, noise=plan.noise)
+    except DisclosureError as refused:
+        return refused.findings or (str(refused),)
+    return ()
 
 
 def _scan_options(context: ReleaseContext, replicates: int = 0) -> ScanOptions:
@@ -258,6 +317,7 @@ def _release_noisy_summary(rows: Any, plan: StudyPlan, noise: DPParameters, cont
     plain = replace(plan, noise=None)
     scan = scan_rows(rows, plain, context.client, _scan_options(context), workers=context.workers)
     context.policy.check_noise(noise, _check_scan(scan, plain, context, noise=noise).rows)
+    check_plan_recipes(rows, plan, context)
     exact = summarize(rows, plan, context.client, max_missing_share=context.max_missing_share, workers=context.workers)
     summary = add_noise(exact, plan) if not noise.distributed else add_noise_share(exact, plan)
     if not noise.distributed:

@@ -14,6 +14,7 @@ from typing import Any
 from fedcdh._io.csv_cells import escape_cell
 from fedcdh._io.storage import read_regular_file, write_atomically
 from fedcdh._io.strict_json import parse_json
+from fedcdh.data.recipes import describe_recipe
 from fedcdh.discovery.result import Discovery, Edge
 from fedcdh.discovery.settings import Settings
 from fedcdh.discovery.stability import Stability
@@ -23,6 +24,7 @@ from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.messages._software import SOFTWARE
 from fedcdh.summaries.aggregation import Cohort
+from fedcdh.summaries.plan import StudyPlan
 
 FORMAT = "fedcdh-result-3"
 """Version 2 renamed keys: `max_conditioning_size`, `without_disclosure_control`, and those of stability. Version 3 has
@@ -123,6 +125,7 @@ def render_result_json(
         "settings": _settings_to_dict(result.settings),
         "clients": list(_client_records(result)),
         "variables": result.cohort.plan.names,
+        **_recipe_records(result.cohort.plan),
         "graph": _graph_to_dict(result.graph),
         "changing": sorted(result.changing),
         "probability_of_change": result.probability_of_change or None,
@@ -135,6 +138,13 @@ def render_result_json(
         **({"without_disclosure_control": sorted(without_disclosure_control)} if without_disclosure_control else {}),
     }
     return json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _recipe_records(plan: StudyPlan) -> dict[str, Any]:
+    """Return in words what every site did with its columns first, and which columns were excluded."""
+    recipes = {name: describe_recipe(recipe) for name, recipe in plan.recipes.items()}
+    excluded = list(plan.excluded)
+    return {**({"recipes": recipes} if recipes else {}), **({"excluded": excluded} if excluded else {})}
 
 
 def _settings_to_dict(settings: Settings) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from fedcdh._io.text import abbreviate_list
 from fedcdh._runtime.array_types import Array
+from fedcdh.data.prepared_source import prepare_source
 from fedcdh.data.sources import TableSource
 from fedcdh.data.table import Table
 from fedcdh.data.threaded_source import partition
@@ -97,7 +98,7 @@ def check_summary_arguments(plan: StudyPlan, client: str, max_missing_share: flo
 def accumulate(source: TableSource, *, plan: StudyPlan, client: str) -> MomentAccumulator:
     """Return the sums over all rows of a source."""
     sums, encode = MomentAccumulator(plan), Encoder(plan, client)
-    for rows in source.batches(plan.kinds):
+    for rows in prepare_source(source, plan.recipes, client).batches(plan.kinds):
         sums.add(rows, encode)
     return sums
 

@@ -25,6 +25,7 @@ from scipy import stats
 from fedcdh._io.text import abbreviate_list
 from fedcdh._runtime.array_types import Array
 from fedcdh._runtime.blas_threads import single_blas_thread
+from fedcdh.data.prepared_source import prepare_source
 from fedcdh.data.sources import to_source
 from fedcdh.data.table import Table
 from fedcdh.errors import DataError, SettingsError, SummaryError
@@ -95,6 +96,7 @@ def bootstrap_summaries(
             "the plan"
         )
     source = to_source(table, f"client {client!r}", names=plan.names, only=plan.names)
+    source = prepare_source(source, plan.recipes, client)
     encode, whole = Encoder(plan, client), _ReplicateSums(plan, client, seed, 0)
     drawn = [_ReplicateSums(plan, client, seed, number) for number in range(1, replicates + 1)]
     with single_blas_thread():

@@ -16,6 +16,7 @@ import numpy as np
 from fedcdh._runtime.array_types import Array
 from fedcdh.data.columns import Column, NumericColumn
 from fedcdh.data.labels import looks_like_number, strip_zero_decimals
+from fedcdh.data.recipes import Recipe
 from fedcdh.data.sources import ColumnKind
 from fedcdh.errors import DataError
 from fedcdh.summaries._exact_sum import ExactSum
@@ -53,6 +54,8 @@ class ColumnProfile:
         Share of the rows that counts for correlations with other columns, where rows depend on each other.
     mean_share : float, default 1.0
         The same for means.
+    recipe : NumberRecipe or LabelRecipe, optional
+        What was done with the column before it was described.
 
     Examples
     --------
@@ -71,6 +74,7 @@ class ColumnProfile:
     counts: tuple[int, ...] = ()
     product_share: float = 1.0
     mean_share: float = 1.0
+    recipe: Recipe | None = None
 
     @property
     def shares_below_one(self) -> dict[str, float]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcdh.data.prepared_source import prepare_source
 from fedcdh.data.sources import to_source
 from fedcdh.data.table import Table
 from fedcdh.summaries.plan import StudyPlan
@@ -39,7 +40,8 @@ def complete_blocks(table: Any, plan: StudyPlan, client: str) -> Iterator[Table]
     >>> [block.rows for block in complete_blocks({"age": [50.0, float("nan"), 61.0]}, plan, "north")]
     [2]
     """
-    for batch in to_source(table, f"client {client!r}", names=plan.names, only=plan.names).batches(plan.kinds):
+    source = to_source(table, f"client {client!r}", names=plan.names, only=plan.names)
+    for batch in prepare_source(source, plan.recipes, client).batches(plan.kinds):
         for start in range(0, batch.rows, BLOCK_ROWS):
             block = batch.slice_rows(start, BLOCK_ROWS)
             complete = ~np.logical_or.reduce([column.missing for column in block.columns.values()])

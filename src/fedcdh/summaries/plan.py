@@ -6,13 +6,15 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from fedcdh._io.format_version import find_format_mismatch
 from fedcdh._io.look_alikes import find_look_alikes
 from fedcdh._io.text import cut_repr
+from fedcdh.data.recipe_file import NO_RECIPES, Recipes, parse_recipe, recipe_to_document
+from fedcdh.data.recipes import Recipe
 from fedcdh.data.sources import ColumnKind
 from fedcdh.errors import PlanError
 from fedcdh.protocols import DOMAIN
@@ -22,7 +24,7 @@ from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite, bounded
 from fedcdh.summaries.profiles import Profile, merge_profiles, profile
 from fedcdh.summaries.variables import Categorical, Continuous, Variable, check_name
 
-FORMAT = "fedcdh-plan-3"
+FORMAT = "fedcdh-plan-4"
 DEFAULT_FAMILY = Hermite()
 DEFAULT_CLIP = 30.0
 """Scales at which values are clipped: far out, because a clipped effect no longer follows from its causes."""
@@ -63,6 +65,8 @@ class StudyPlan:
         Number of rows that one client may have, so that none outweighs all others. 0: no limit.
     noise : DPParameters, optional
         Differential privacy of the summaries. Features are then those of `fedcdh.summaries.features.bounded`.
+    excluded : tuple of str, default ()
+        Columns that a recipe excludes from the study, for people who read the plan; sorted.
 
     Raises
     ------
@@ -91,10 +95,12 @@ class StudyPlan:
     max_bytes: int = 0
     max_rows_per_client: int = 0
     noise: DPParameters | None = None
+    excluded: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variables", tuple(self.variables))
         object.__setattr__(self, "clients", tuple(sorted(self.clients)))
+        object.__setattr__(self, "excluded", tuple(sorted(self.excluded)))
         self._check_names()
         self._check_features()
         for limit in _LIMITS:
@@ -127,6 +133,12 @@ class StudyPlan:
                 "that people can tell apart; rename one of them, or keep the one that is meant"
             )
         check_name(self.study, "the name of the study")
+        for name in self.excluded:
+            check_name(name, "the name of an excluded column")
+        if both := sorted(set(self.names) & set(self.excluded)):
+            raise PlanError(
+                f"{both[0]!r} is a variable of the plan and excluded from it; correct the plan", parameter="recipes"
+            )
         if DOMAIN in self.names:
             raise PlanError(f"a variable is called {DOMAIN!r}, which is the name of the client index; rename it")
 
@@ -176,6 +188,11 @@ class StudyPlan:
         return {v.name: "categorical" if isinstance(v, Categorical) else "continuous" for v in self.variables}
 
     @cached_property
+    def recipes(self) -> dict[str, Recipe]:
+        """Return the recipes of those variables that have one, in the order of the variables."""
+        return {v.name: v.recipe for v in self.variables if v.recipe is not None}
+
+    @cached_property
     def layout(self) -> FeatureLayout:
         """Return where the features of each variable stand in the moment matrix."""
         return FeatureLayout.of(self.variables, self.family, self.clip, self.noise)
@@ -210,6 +227,7 @@ class StudyPlan:
             **({"study": self.study} if self.study else {}),
             **{limit: found for limit in _LIMITS if (found := getattr(self, limit))},
             **({"noise": asdict(self.noise)} if self.noise else {}),
+            **({"excluded": self.excluded} if self.excluded else {}),
         }
         return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
@@ -237,7 +255,8 @@ class StudyPlan:
             if mismatch := find_format_mismatch(document.pop("format"), FORMAT):
                 reason, advice = (*mismatch, _ADVICE)[:2]
                 raise PlanError(f"this plan cannot be read: {reason}; {advice}")
-            _reject_strings(document["clients"], *(v.get("levels") for v in document["variables"]))
+            levels = (v.get("levels") for v in document["variables"])
+            _reject_strings(document["clients"], document.get("excluded"), *levels)
             family = dict(document.pop("family"))
             if "noise" in document:
                 document["noise"] = DPParameters(**document["noise"])
@@ -268,6 +287,7 @@ class StudyPlan:
         family: FeatureFamily = DEFAULT_FAMILY,
         variables: Sequence[str] | None = None,
         order_by: str | None = None,
+        recipes: Recipes = NO_RECIPES,
     ) -> StudyPlan:
         """Make the plan of the clients' tables, by way of their profiles.
 
@@ -284,6 +304,8 @@ class StudyPlan:
             Columns to use. Default: all columns.
         order_by : str, optional
             Column by which the rows of each client are sorted, such as a time; see `profile`.
+        recipes : Recipes, optional
+            What every client does with its columns first.
 
         Returns
         -------
@@ -298,10 +320,10 @@ class StudyPlan:
             If clients have different columns or kinds, or a variable has no value.
         """
         profiles = [
-            profile(table, client, variables=variables, kinds=kinds, order_by=order_by)
+            profile(table, client, variables=variables, kinds=kinds, order_by=order_by, recipes=recipes)
             for client, table in tables.items()
         ]
-        return cls.from_profiles(profiles, family=family)
+        return replace(cls.from_profiles(profiles, family=family), excluded=tuple(recipes.excluded))
 
     @classmethod
     def from_profiles(
@@ -335,7 +357,7 @@ class StudyPlan:
         profiles = sorted(profiles, key=lambda one: one.client)
         pooled = merge_profiles(profiles)
         variables: list[Variable] = [
-            Categorical(name, column.levels, column.product_share, column.mean_share)
+            Categorical(name, column.levels, column.product_share, column.mean_share, column.recipe)
             if (column := pooled[name]).kind == "categorical"
             else Continuous(
                 name,
@@ -345,6 +367,7 @@ class StudyPlan:
                 column.spread,
                 column.product_share,
                 column.mean_share,
+                column.recipe,
             )
             for name in pooled
         ]
@@ -359,12 +382,16 @@ def _reject_strings(*lists: object) -> None:
 
 
 def _variable_to_json(variable: Variable) -> dict[str, Any]:
-    """Return the fields of a variable; shares of rows only where rows depend on each other."""
-    fields = {"kind": type(variable).__name__.lower(), **asdict(variable)}
-    return {name: value for name, value in fields.items() if name not in _SHARES or value != 1.0}
+    """Return the fields of a variable; shares of rows and a recipe only where there are any."""
+    fields = {"kind": type(variable).__name__.lower(), **asdict(replace(variable, recipe=None))}
+    shown = {name: value for name, value in fields.items() if name not in _SHARES or value != 1.0}
+    del shown["recipe"]
+    return shown if variable.recipe is None else {**shown, "recipe": recipe_to_document(variable.recipe)}
 
 
 def _variable_from_json(document: Mapping[str, Any]) -> Variable:
     fields = dict(document)
     kinds: dict[str, type[Variable]] = {"continuous": Continuous, "categorical": Categorical}
+    if "recipe" in fields:
+        fields["recipe"] = parse_recipe(fields["recipe"], f"the recipe of {cut_repr(fields['name'])}", refuse=PlanError)
     return kinds[fields.pop("kind")](**fields)

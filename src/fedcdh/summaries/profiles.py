@@ -11,6 +11,8 @@ import numpy as np
 
 from fedcdh._runtime.array_types import Array
 from fedcdh.data.ordered_source import OrderedSource, with_order_column
+from fedcdh.data.prepared_source import prepare_source
+from fedcdh.data.recipe_file import NO_RECIPES, Recipes
 from fedcdh.data.sources import ColumnKind, TableSource, to_source
 from fedcdh.data.table import missing_column_error
 from fedcdh.errors import DataError, PlanError
@@ -60,6 +62,7 @@ def profile(
     variables: Sequence[str] | None = None,
     kinds: Mapping[str, ColumnKind] | None = None,
     order_by: str | None = None,
+    recipes: Recipes = NO_RECIPES,
 ) -> Profile:
     """Compute the profile of one client's table.
 
@@ -77,6 +80,8 @@ def profile(
         Column by which rows are sorted, such as a time: numbers, or texts such as dates like 2024-01-31. It is no
         variable unless `variables` names it. The rows of all columns are then in memory. Default: the order of the
         rows as they are, if the table is not sorted by one of its columns.
+    recipes : Recipes, optional
+        What is done with columns before they are described. Excluded columns are left out.
 
     Returns
     -------
@@ -100,9 +105,12 @@ def profile(
     >>> profile({"age": [30, 40], "sex": ["f", "m"]}, "north").columns["age"].mean
     35.0
     """
+    variables = None if variables is None else [name for name in variables if name not in recipes.excluded]
     source = _order_source(table, f"client {client!r}", variables, order_by)
+    source = prepare_source(source, recipes.by_variable, client)
     present = {name: kind for name, kind in source.kinds().items() if name in (variables or ()) or name != order_by}
-    chosen = _select_columns(present, client, variables, kinds or {})
+    present = {name: kind for name, kind in present.items() if name not in recipes.excluded}
+    chosen = _select_columns(present, client, variables, _kinds_after(kinds or {}, recipes))
     columns: dict[str, CategoricalProfiler | ContinuousProfiler] = {
         name: (CategoricalProfiler if kind == "categorical" else ContinuousProfiler)(name, client)
         for name, kind in chosen.items()
@@ -120,10 +128,48 @@ def profile(
                 finished[name] = done
     shares = row_shares(source, finished, in_time_order=order_by is not None)
     described = {
-        name: replace(finished[name], product_share=shares[name].product, mean_share=shares[name].mean)
+        name: replace(
+            finished[name],
+            product_share=shares[name].product,
+            mean_share=shares[name].mean,
+            recipe=recipes.by_variable.get(name),
+        )
         for name in chosen
     }
     return Profile(client, rows, described)
+
+
+def _kinds_after(kinds: Mapping[str, ColumnKind], recipes: Recipes) -> dict[str, ColumnKind]:
+    """Return the declared kinds of columns that are described; the kind of a column with a recipe is the recipe's."""
+    return {
+        name: recipes.by_variable[name].kind if name in recipes.by_variable else kind
+        for name, kind in kinds.items()
+        if name not in recipes.excluded
+    }
+
+
+def profiled_kinds(found: Profile) -> dict[str, ColumnKind]:
+    """Return how the columns of a profile were read, before their recipes.
+
+    Parameters
+    ----------
+    found : Profile
+        A profile.
+
+    Returns
+    -------
+    dict from str to {"continuous", "categorical"}
+        Kinds of the site's columns.
+
+    Examples
+    --------
+    >>> profiled_kinds(profile({"age": [30, 40]}, "north"))
+    {'age': 'continuous'}
+    """
+    return {
+        name: column.kind if column.recipe is None else column.recipe.source_kind
+        for name, column in found.columns.items()
+    }
 
 
 def _order_source(table: Any, owner: str, variables: Sequence[str] | None, order_by: str | None) -> TableSource:
@@ -214,7 +260,13 @@ def _merge_column(name: str, profiles: Sequence[Profile]) -> ColumnProfile:
     count, missing = sum(column.count for column in columns), sum(column.missing for column in columns)
     if not count:
         raise PlanError(f"variable {name!r} has no value at any client; leave it out", parameter="variables")
-    shares = pool_shares(columns)
+    if any(column.recipe != columns[0].recipe for column in columns):
+        raise PlanError(
+            f"variable {name!r} was prepared with different recipes before it was described; expected one recipe at "
+            "all clients; make the profiles again with the same declaration",
+            parameter="recipes",
+        )
+    shares, recipe = pool_shares(columns), columns[0].recipe
     if "categorical" in by_kind:
         levels = tuple(sorted({level for column in columns for level in column.levels}))
         check_level_count(name, "all clients together", levels)
@@ -230,11 +282,14 @@ def _merge_column(name: str, profiles: Sequence[Profile]) -> ColumnProfile:
             counts=tuple(totals.values()),
             product_share=shares.product,
             mean_share=shares.mean,
+            recipe=recipe,
         )
     mean = math.fsum(column.count * column.mean for column in columns) / count
     squares = math.fsum(column.squares + column.count * (column.mean - mean) ** 2 for column in columns)
     quantiles = _pool_quantiles(columns)
-    return ColumnProfile("continuous", count, missing, mean, squares, quantiles, (), (), shares.product, shares.mean)
+    return ColumnProfile(
+        "continuous", count, missing, mean, squares, quantiles, (), (), shares.product, shares.mean, recipe
+    )
 
 
 def pool_shares(columns: Sequence[ColumnProfile]) -> RowShares:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fedcdh._io.text import cut_repr, describe_text_problem
+from fedcdh.data.recipes import Recipe
 from fedcdh.errors import PlanError
 from fedcdh.summaries.column_profiles import MAX_LEVELS
 
@@ -36,6 +37,8 @@ class Continuous:
         Share of the rows that counts for correlations with other variables, where rows depend on each other.
     mean_share : float, default 1.0
         The same for means.
+    recipe : NumberRecipe, optional
+        What every site does with its column first. Location and scale are those of the result.
 
     Examples
     --------
@@ -50,10 +53,12 @@ class Continuous:
     spread: float | None = None
     product_share: float = 1.0
     mean_share: float = 1.0
+    recipe: Recipe | None = None
 
     def __post_init__(self) -> None:
         check_name(self.name, "the name of a variable")
         _check_shares(self)
+        _check_recipe(self)
         numbers = (self.location, self.scale, *self.centre_and_spread)
         if not (all(abs(number) < MAX_MAGNITUDE for number in numbers) and min(numbers[1], numbers[3]) > 0):
             raise PlanError(
@@ -88,6 +93,8 @@ class Categorical:
         All levels of the variable, each once. Their order is part of the plan.
     product_share, mean_share : float, default 1.0
         As those of a continuous variable.
+    recipe : LabelRecipe or NumberRecipe, optional
+        What every site does with its column first. The levels are those of the result.
 
     Examples
     --------
@@ -99,10 +106,12 @@ class Categorical:
     levels: tuple[str, ...]
     product_share: float = 1.0
     mean_share: float = 1.0
+    recipe: Recipe | None = None
 
     def __post_init__(self) -> None:
         check_name(self.name, "the name of a variable")
         _check_shares(self)
+        _check_recipe(self)
         object.__setattr__(self, "levels", tuple(self.levels))
         if len(self.levels) > MAX_LEVELS:
             raise PlanError(
@@ -131,6 +140,17 @@ def _check_shares(variable: Variable) -> None:
                 parameter=name,
             )
         object.__setattr__(variable, name, float(found))
+
+
+def _check_recipe(variable: Variable) -> None:
+    """Raise a PlanError if the recipe gives another kind of variable."""
+    kind = "categorical" if isinstance(variable, Categorical) else "continuous"
+    if variable.recipe is not None and variable.recipe.kind != kind:
+        raise PlanError(
+            f"variable {variable.name!r} is {kind}, but its recipe gives a {variable.recipe.kind} variable; correct "
+            "the recipe, or the kind",
+            parameter="recipes",
+        )
 
 
 def check_name(text: object, whose: str) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedcdh.errors import FedCDHError, PlanError
 from fedcdh.federation.planning.declaration import Declaration, VariableDeclaration
+from fedcdh.federation.planning.study_from_profiles import plan_study
 from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
 from fedcdh.protocols import DOMAIN
 from fedcdh.summaries.features import Fourier, Hermite
@@ -93,7 +95,7 @@ def test_a_range_is_that_of_even_values(low, high):
     ("text", "reason"),
     [
         ("client = ['a']", "unknown key 'client', did you mean 'clients'?"),
-        ("x = 1", "known are clients, variables, knowledge, features"),
+        ("x = 1", "known are clients, variables, recipes, knowledge, features"),
         ("clients = 'north'", "list of texts"),
         ("clients = ['a', 'a']", "different names"),
         ("clients = ['']", "not empty"),
@@ -161,3 +163,51 @@ def test_a_slip_of_the_pen_never_crashes():
             Declaration.from_toml(TEXT[:at] + letters + TEXT[at + rng.randint(0, 3) :])
         except FedCDHError:
             continue
+
+
+def test_levels_and_ranges_are_declared_before_or_after_a_recipe():
+    made = Declaration.from_toml(
+        """
+        clients = ["north"]
+        [variables.nyha]
+        levels = ["I", "II", "III", "IV"]
+        [variables.ward]
+        levels = ["a", "b"]
+        [variables.crp]
+        range = [1, 100]
+        [variables.ef]
+        [recipes.nyha]
+        groups = { "III/IV" = ["III", "IV"] }
+        [recipes.ward]
+        other = true
+        [recipes.crp]
+        clip = [0.1, 50]
+        log = true
+        [recipes.ef]
+        binary = { above = 40 }
+        """
+    )
+    plan = plan_study((), made).plan
+    assert [variable.levels for variable in plan.variables if isinstance(variable, Categorical)] == [
+        ("I", "II", "III/IV"),
+        ("a", "b", "other"),
+        ("no", "yes"),
+    ]
+    crp = plan.variables[2]
+    assert crp.location == pytest.approx(np.log(50) / 2)
+    assert crp.scale == pytest.approx(np.log(50) / np.sqrt(12))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[variables.a]\nmean = 1\nsd = 1\n[recipes.a]\nlog = true", "Declare its range"),
+        ("[variables.a]\nrange = [0, 9]\n[recipes.a]\nlog = true", "above 0 for a logarithm"),
+        ("[variables.age]\nrange = [0, 9]\n[recipes.agee]\nlog = true", "did you mean 'age'"),
+        ("[variables.a]\nrange = [0, 9]\n[recipes.a.clients.nort]\nfactor = 2", "did you mean 'north'"),
+        ("[variables.a]\nrange = [0, 9]\n[recipes.a]\ngroups = {x = ['y']}", "recipe gives a categorical"),
+    ],
+)
+def test_recipes_that_do_not_fit_the_declaration_are_refused(text, reason):
+    with pytest.raises(PlanError, match=reason):
+        plan_study((), Declaration.from_toml('clients = ["north"]\n' + text))

@@ -40,3 +40,11 @@ def test_sites_are_counted_within_groups():
     assert describe_sites(FIVE["clients"]) == "2 sites"
     assert describe_sites(FIVE["clients"][:1]) == "1 site"
     assert describe_sites([{"client": "all", "rows": 9, "members": ["a", "b", "c"]}]) == "3 sites in 1 group"
+
+
+def test_what_every_site_did_with_its_columns_is_stated():
+    changed = {**FIVE, "recipes": {"v0": "natural logarithm", "v1": "a and b grouped as 'a/b'"}, "excluded": ["v9"]}
+    paragraph = methods_paragraph(changed)
+    assert "in the same way (v0: natural logarithm; v1: a and b grouped as 'a/b')." in paragraph
+    assert "The planning excluded v9." in paragraph
+    assert "in the same way" not in methods_paragraph(FIVE)

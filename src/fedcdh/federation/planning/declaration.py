@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from fedcdh._io import strict_toml
 from fedcdh._io.strict_toml import abbreviate, expect_integer, expect_number, expect_strings, expect_table
+from fedcdh.data.recipe_file import NO_RECIPES, Recipes, parse_recipes
+from fedcdh.data.recipes import NO, YES, LabelRecipe, NumberRecipe, Recipe
 from fedcdh.data.sources import ColumnKind
 from fedcdh.errors import PlanError
 from fedcdh.graphs.convert.knowledge import parse_knowledge
@@ -20,6 +24,7 @@ from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
 from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite
 from fedcdh.summaries.variables import Categorical, Continuous, Variable
 
+_KEYS = ("clients", "variables", "recipes", "knowledge", "features")
 _FAMILIES: dict[str, type[Hermite] | type[Fourier]] = {"hermite": Hermite, "fourier": Fourier}
 
 
@@ -37,6 +42,8 @@ class VariableDeclaration:
         The levels of a categorical variable.
     location, scale : float, optional
         Location and scale of a continuous variable.
+    range : tuple of float, optional
+        The range that location and scale were computed from, if one was declared.
 
     Examples
     --------
@@ -49,15 +56,62 @@ class VariableDeclaration:
     levels: tuple[str, ...] | None = None
     location: float | None = None
     scale: float | None = None
+    range: tuple[float, float] | None = None
 
     @property
     def variable(self) -> Variable | None:
         """Return the variable; None if its declaration is incomplete."""
+        return self.prepare(None)
+
+    def prepare(self, recipe: Recipe | None) -> Variable | None:
+        """Return the variable after a recipe.
+
+        Parameters
+        ----------
+        recipe : NumberRecipe or LabelRecipe, optional
+            The recipe of the variable. Declared levels may be those before or after it; a range is that of the
+            numbers in the study's units, before a clip and a logarithm.
+
+        Returns
+        -------
+        Continuous, Categorical or None
+            None if the declaration is incomplete.
+
+        Raises
+        ------
+        PlanError
+            If declaration and recipe contradict each other.
+        """
+        if isinstance(recipe, NumberRecipe) and recipe.threshold is not None:
+            return Categorical(self.name, (NO, YES), recipe=recipe)
+        if isinstance(recipe, LabelRecipe) and recipe.levels is not None:
+            return Categorical(self.name, recipe.levels, recipe=recipe)
         if self.levels is not None:
-            return Categorical(self.name, self.levels)
-        if self.location is not None and self.scale is not None:
-            return Continuous(self.name, self.location, self.scale)
-        return None
+            levels = map(recipe.level_of, self.levels) if isinstance(recipe, LabelRecipe) else self.levels
+            return Categorical(self.name, tuple(dict.fromkeys(levels)), recipe=recipe)
+        if self.location is None or self.scale is None:
+            return None
+        location, scale = self.location, self.scale
+        if isinstance(recipe, NumberRecipe) and (recipe.clip is not None or recipe.logarithm != "none"):
+            location, scale = self._prepare_range(recipe)
+        return Continuous(self.name, location, scale, recipe=recipe)
+
+    def _prepare_range(self, recipe: NumberRecipe) -> tuple[float, float]:
+        """Return location and scale of a uniform distribution over the declared range, after clip and logarithm."""
+        if self.range is None:
+            raise PlanError(
+                f"The variable {self.name!r} is declared with mean and sd, and its recipe changes both. Declare its "
+                "range instead, in the study's units."
+            )
+        plain = replace(recipe, conversion=None, client_conversions=(), step=None)
+        ends = plain.transform(np.array(self.range), "")
+        if np.isnan(ends).any() or not ends[0] < ends[1]:
+            raise PlanError(
+                f"The variable {self.name!r} has the declared range {self.range[0]:g} to {self.range[1]:g}, which its "
+                "recipe cannot be carried out on. Expected a range within the clip, and above 0 for a logarithm. "
+                "Correct the range or the recipe."
+            )
+        return _uniform_moments(*ends.tolist())
 
 
 @dataclass(frozen=True)
@@ -74,6 +128,8 @@ class Declaration:
         Background knowledge.
     family : FeatureFamily, optional
         The family of features.
+    recipes : Recipes, optional
+        What every site does with its columns first, and the columns that are excluded.
 
     Examples
     --------
@@ -85,6 +141,7 @@ class Declaration:
     variables: tuple[VariableDeclaration, ...] = ()
     knowledge: Knowledge = NO_KNOWLEDGE
     family: FeatureFamily | None = None
+    recipes: Recipes = NO_RECIPES
 
     @classmethod
     def from_toml(cls, text: str | bytes) -> Declaration:
@@ -93,7 +150,7 @@ class Declaration:
         Parameters
         ----------
         text : str or bytes
-            TOML with the keys clients, variables, knowledge and features.
+            TOML with the keys clients, variables, recipes, knowledge and features.
 
         Returns
         -------
@@ -112,13 +169,14 @@ class Declaration:
         'categorical'
         """
         found = strict_toml.parse_toml(text, refuse=_declaration_error)
-        expect_table(
-            found, ("clients", "variables", "knowledge", "features"), "the declaration", refuse=_declaration_error
-        )
-        variables = expect_table(found.get("variables", {}), None, "[variables]", refuse=_declaration_error)
+        expect_table(found, _KEYS, "the declaration", refuse=_declaration_error)
+        tables = expect_table(found.get("variables", {}), None, "[variables]", refuse=_declaration_error)
+        variables = tuple(_parse_variable(name, fields) for name, fields in tables.items())
+        levels = {one.name: one.levels for one in variables if one.levels is not None}
         return cls(
             clients=_parse_names(found.get("clients", []), "clients"),
-            variables=tuple(_parse_variable(name, fields) for name, fields in variables.items()),
+            variables=variables,
+            recipes=parse_recipes(found.get("recipes", {}), levels, refuse=_declaration_error),
             knowledge=parse_knowledge(found.get("knowledge", {}), refuse=_declaration_error),
             family=_parse_family(found["features"]) if "features" in found else None,
         )
@@ -150,8 +208,11 @@ def _parse_variable(name: str, fields: Any) -> VariableDeclaration:
         )
     if "levels" in fields:
         return VariableDeclaration(name, kind, levels=_parse_levels(fields["levels"], where))
-    location, scale = _parse_location_scale(fields, where) if numeric else (None, None)
-    return VariableDeclaration(name, kind, location=location, scale=scale)
+    if not numeric:
+        return VariableDeclaration(name, kind)
+    location, scale = _parse_location_scale(fields, where)
+    ends = (float(fields["range"][0]), float(fields["range"][1])) if "range" in fields else None
+    return VariableDeclaration(name, kind, location=location, scale=scale, range=ends)
 
 
 def _parse_levels(found: Any, where: str) -> tuple[str, ...]:
@@ -187,12 +248,16 @@ def _parse_location_scale(fields: Mapping[str, Any], where: str) -> tuple[float,
     if not isinstance(found, list) or len(found) != 2:
         raise _declaration_error(f"range in {where} should be two numbers such as [18, 100], found {abbreviate(found)}")
     low, high = (expect_number(end, f"range in {where}", refuse=_declaration_error) for end in found)
-    location, scale = low / 2 + high / 2, (high / 2 - low / 2) / math.sqrt(3)
+    location, scale = _uniform_moments(low, high)
     if not low < high or not 0 < scale < math.inf:
         raise _declaration_error(
             f"range in {where} should go from a smaller to a larger number, found {abbreviate(found)}"
         )
     return location, scale
+
+
+def _uniform_moments(low: float, high: float) -> tuple[float, float]:
+    return low / 2 + high / 2, (high / 2 - low / 2) / math.sqrt(3)
 
 
 def _parse_family(found: Any) -> FeatureFamily:

@@ -12,6 +12,8 @@ from dataclasses import replace
 
 from fedcdh._io.strict_toml import suggest_name
 from fedcdh.data.labels import looks_like_number, strip_zero_decimals
+from fedcdh.data.recipe_file import Recipes
+from fedcdh.data.recipes import NumberRecipe, Recipe
 from fedcdh.errors import PlanError
 from fedcdh.federation.planning.declaration import Declaration, VariableDeclaration
 from fedcdh.federation.planning.label_consistency import find_disjoint_labels, find_spelling_variants
@@ -22,6 +24,7 @@ from fedcdh.summaries.column_profiles import ColumnProfile
 from fedcdh.summaries.features import FeatureFamily
 from fedcdh.summaries.plan import DEFAULT_CLIP, DEFAULT_FAMILY, StudyPlan
 from fedcdh.summaries.profiles import Profile, pool_shares
+from fedcdh.summaries.recipe_profiles import prepare_profile
 from fedcdh.summaries.variables import Categorical, Variable
 
 EMPTY_DECLARATION = Declaration()
@@ -68,11 +71,15 @@ def plan_study(
     >>> plan_study(profiles).plan.clients
     ('north', 'south')
     """
-    declared = declaration or EMPTY_DECLARATION
     profiles = _profiles_by_client(messages)
+    declared = _with_profiled_recipes(declaration or EMPTY_DECLARATION, profiles)
+    recipes = declared.recipes
     _check_same_draft(messages)
     clients = _resolve_clients(profiles, declared)
     names = [one.name for one in declared.variables] or list(next(iter(profiles.values())).columns if profiles else ())
+    _check_recipe_names(recipes, names, clients)
+    names = [name for name in names if name not in recipes.excluded]
+    profiles = _prepare_profiles(profiles, declared, names)
     variables = _resolve_variables(names, profiles, declared)
     if unknown := [name for name in accept_differences if name not in names]:
         raise PlanError(
@@ -81,16 +88,80 @@ def plan_study(
             parameter="accept_differences",
         )
     listed = {one.name for one in declared.variables if one.levels is not None}
+    listed |= {name for name, one in recipes.by_variable.items() if VariableDeclaration(name).prepare(one) is not None}
     _check_consistency(
         [variable for variable in variables if variable.name not in listed], profiles, set(accept_differences)
     )
-    plan = StudyPlan(variables, clients, family or declared.family or DEFAULT_FAMILY, clip)
+    chosen = family or declared.family or DEFAULT_FAMILY
+    plan = StudyPlan(variables, clients, chosen, clip, excluded=tuple(recipes.excluded))
     return Study(
         plan,
         declared.knowledge,
         keys={one.profile.client: one.key for _, one in messages if one.key is not None},
         profiles={one.profile.client: _profile_digest(one) for _, one in messages},
     )
+
+
+def _with_profiled_recipes(declared: Declaration, profiles: Mapping[str, Profile]) -> Declaration:
+    """Return the declaration with the recipes of the profiles, for variables of which it has none."""
+    found = {name: one.recipe for profile in profiles.values() for name, one in profile.columns.items() if one.recipe}
+    recipes = Recipes({**found, **declared.recipes.by_variable}, declared.recipes.excluded)
+    return replace(declared, recipes=recipes)
+
+
+def _check_recipe_names(recipes: Recipes, names: Sequence[str], clients: Sequence[str]) -> None:
+    """Check that every recipe is one of a variable of the study, and every conversion one of a client."""
+    for name, recipe in recipes.by_variable.items():
+        if name not in names:
+            raise PlanError(
+                f"There is a recipe of {name!r}, but the study has no such variable{_suggest_name(name, names)}. "
+                "Correct the name, or leave the recipe out.",
+                parameter="recipes",
+            )
+        for client in dict(recipe.client_conversions) if isinstance(recipe, NumberRecipe) else ():
+            if client not in clients:
+                raise PlanError(
+                    f"The recipe of {name!r} converts the units of client {client!r}, but the study has no such client"
+                    f"{_suggest_name(client, clients)}. Correct the name.",
+                    parameter="recipes",
+                )
+
+
+def _prepare_profiles(
+    profiles: Mapping[str, Profile], declared: Declaration, names: Sequence[str]
+) -> dict[str, Profile]:
+    """Return the profiles as they are after the recipes; variables that the declaration describes need none."""
+    by_name = {one.name: one for one in declared.variables}
+    found = {}
+    for client, profile in profiles.items():
+        columns = {}
+        for name, column in profile.columns.items():
+            recipe = declared.recipes.by_variable.get(name)
+            if name in declared.recipes.excluded:
+                continue
+            if name not in names or recipe is None:
+                columns[name] = column
+            elif by_name.get(name, VariableDeclaration(name)).prepare(recipe) is not None:
+                columns[name] = _prepare_if_possible(column, recipe, name, client)
+            else:
+                columns[name] = prepare_profile(column, recipe, name, client)
+        found[client] = Profile(client, profile.rows, columns)
+    return found
+
+
+def _prepare_if_possible(column: ColumnProfile, recipe: Recipe, name: str, client: str) -> ColumnProfile:
+    """Return the profile after the recipe, or, where its values do not follow and are not needed, one without them."""
+    try:
+        return prepare_profile(column, recipe, name, client)
+    except PlanError:
+        return ColumnProfile(
+            recipe.kind,
+            column.count,
+            column.missing,
+            product_share=column.product_share,
+            mean_share=column.mean_share,
+            recipe=recipe,
+        )
 
 
 def _profiles_by_client(messages: Sequence[tuple[str, ProfileMessage]]) -> dict[str, Profile]:
@@ -144,10 +215,12 @@ def _resolve_variables(
     by_name = {one.name: one for one in declared.variables}
     for client, profile in profiles.items():
         _check_columns(client, profile, names, profiles, bool(by_name))
-    given = {name: by_name[name].variable if name in by_name else None for name in names}
+    recipes = declared.recipes.by_variable
+    given = {name: by_name.get(name, VariableDeclaration(name)).prepare(recipes.get(name)) for name in names}
     for name in names:
         columns = {client: profile.columns[name] for client, profile in profiles.items()}
-        _check_kinds(name, columns, by_name.get(name, VariableDeclaration(name)))
+        if name not in recipes:
+            _check_kinds(name, columns, by_name.get(name, VariableDeclaration(name)))
         if given[name] is None and not profiles:
             raise PlanError(
                 f"The variable {name!r} is declared without values, and there are no profiles. Declare its levels, its "

@@ -98,7 +98,8 @@ class UnitMismatch:
             f"The variable {self.variable!r} has a median of about {self.low_median:.4g} at {_join_names(self.low)} "
             f"and of about {self.high_median:.4g}{ratio} at {_join_names(self.high)}, and their ranges do not overlap. "
             f"Expected the same unit at all sites; these look like {self.conversion.units} (about "
-            f"{self.conversion.factor:g} times). Convert the column at the site and make its profile again. If the "
+            f"{self.conversion.factor:g} times). Convert the column at the site and make its profile again, or "
+            "write the factor into a recipe (docs/command-line.md). If the "
             f"values really differ, accept the difference with --accept-differences {self.variable}"
         )
 

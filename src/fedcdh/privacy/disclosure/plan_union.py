@@ -32,6 +32,7 @@ import numpy.typing as npt
 from fedcdh._runtime.array_types import Array
 from fedcdh.data.columns import CategoricalColumn, Column, NumericColumn
 from fedcdh.data.labels import strip_zero_decimals
+from fedcdh.data.prepared_source import source_kinds
 from fedcdh.data.sources import ColumnKind, TableSource, is_partitioned, to_source
 from fedcdh.data.table import Table
 from fedcdh.privacy.disclosure.separated_groups import UnionLimits, find_separated_group
@@ -70,8 +71,9 @@ class PlanColumns:
 
     @property
     def kinds(self) -> dict[str, ColumnKind]:
-        """How the plan reads each column of the table."""
-        return {self.columns[name]: kind for name, kind in self.plan.kinds.items()}
+        """How the plan reads each column of the table, before its recipes."""
+        read = source_kinds(self.plan.kinds, self.plan.recipes)
+        return {self.columns[name]: kind for name, kind in read.items()}
 
     def encode(self, table: Table, client: str) -> Array:
         """Return the features of every row, columns × rows; zero for a row that the plan leaves out.
@@ -88,15 +90,17 @@ class PlanColumns:
         array
             Features in steps of the grid.
         """
-        own = Table({variable.name: self._read_column(variable, table) for variable in self.plan.variables})
+        own = Table({variable.name: self._read_column(variable, table, client) for variable in self.plan.variables})
         used = self._find_used_rows(own)
         features = np.zeros((self.plan.layout.n_columns, table.rows))
         features[:, used] = Encoder(self.plan, client)(own.select_rows(used))
         return features
 
-    def _read_column(self, variable: Variable, table: Table) -> Column:
-        """Return a column with the levels that the plan has for it."""
+    def _read_column(self, variable: Variable, table: Table, client: str) -> Column:
+        """Return a column after its recipe, with the levels that the plan has for it."""
         column = table.columns[self.columns[variable.name]]
+        if variable.recipe is not None:
+            column = variable.recipe.apply(column, f"column {variable.name!r} at client {client!r}", client)
         if not isinstance(variable, Categorical):
             return column
         texts = column.to_categorical(f"column {variable.name!r}")

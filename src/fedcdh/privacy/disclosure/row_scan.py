@@ -11,7 +11,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from fedcdh._runtime.array_types import Array
+from fedcdh.data.prepared_source import prepare_rows, source_kinds
 from fedcdh.data.sources import TableSource
 from fedcdh.data.table import Table
 from fedcdh.data.threaded_source import partition
@@ -102,14 +105,15 @@ class RowScan:
         Parameters
         ----------
         rows : Table
-            Rows, which may have missing values.
+            Rows of the site, before the recipes of the plan. They may have missing values.
         encode : Encoder
             Encoder of the plan.
         """
-        complete = self.sums.add(rows, encode, self)
+        recipes = self._plan.recipes
+        complete = self.sums.add(prepare_rows(rows, recipes, self._client), encode, self)
         self.cells(complete)
-        if self.sketcher is not None:
-            self.sketcher(complete)
+        if self.sketcher is not None:  # of the site's own values: another recipe of a column is about the same people
+            self.sketcher(complete if not recipes else _select_complete(rows))
 
     def observe_values(self, values: Array) -> None:
         """Receive the continuous values of a block of complete rows.
@@ -200,6 +204,11 @@ def scan_rows(table: Any, plan: StudyPlan, client: str, options: ScanOptions, *,
 
 def _scan_source(source: TableSource, *, plan: StudyPlan, client: str, options: ScanOptions) -> RowScan:
     scan, encode = RowScan(plan, client, options), Encoder(plan, client)
-    for rows in source.batches(plan.kinds):
+    for rows in source.batches(source_kinds(plan.kinds, plan.recipes)):
         scan.add(rows, encode)
     return scan
+
+
+def _select_complete(rows: Table) -> Table:
+    missing = np.logical_or.reduce([column.missing for column in rows.columns.values()])
+    return rows.select_rows(~missing) if missing.any() else rows

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
+from fedcdh.privacy.disclosure._findings import Finding
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.features import Fourier
 from fedcdh.summaries.plan import StudyPlan
@@ -152,11 +153,12 @@ def check_discrete_values(cells: Mapping[str, int], min_cell_count: int) -> Iter
     """
     for cell, count in cells.items():
         if 0 < count < min_cell_count:
-            yield (
-                f"{cell} has {count} people, expected none or at least {min_cell_count}: a variable with few different "
-                "values discloses people as a categorical one does; group values, declare it categorical, leave the "
-                f"variable out, or set min_cell_count or max_discrete_values in policy.toml, {_ASK_FIRST}"
+            rest = (
+                f"expected none or at least {min_cell_count}: a variable with few different values discloses people as "
+                "a categorical one does; group values, declare it categorical, leave the variable out, or set "
+                f"min_cell_count or max_discrete_values in policy.toml, {_ASK_FIRST}"
             )
+            yield Finding(f"{cell} has {count} people, {rest}", f"{cell} has {count} people", f"{{items}}, {rest}")
 
 
 def check_leverage(leverages: Mapping[str, float], max_leverage: float, n_messages: int) -> Iterator[str]:
@@ -179,11 +181,18 @@ def check_leverage(leverages: Mapping[str, float], max_leverage: float, n_messag
     for name, leverage in leverages.items():
         if leverage > max_leverage:
             error = math.sqrt(max(1 - leverage, 0.0) / (n_messages * leverage))
-            yield (
-                f"one row has a high leverage by its value of {name!r} ({leverage:.4f}, expected at most "
-                f"{max_leverage:.4g}): its other values could be computed to within {error:.2g} standard deviations; "
+            advice = (
                 "take logarithms, cut extreme values, or leave the variable out (or ask the coordinator why the plan "
                 "resolves it so finely there)"
+            )
+            yield Finding(
+                f"one row has a high leverage by its value of {name!r} ({leverage:.4f}, expected at most "
+                f"{max_leverage:.4g}): its other values could be computed to within {error:.2g} standard deviations; "
+                + advice,
+                f"of {name!r} ({leverage:.4f} and {error:.2g})",
+                f"single rows have a high leverage by their values {{items}}, expected at most {max_leverage:.4g}: "
+                "the second number is the error, in standard deviations, with which their other values could be "
+                f"computed; {advice}",
             )
 
 
@@ -230,7 +239,8 @@ def describe_too_few_rows(found: int, min_rows: int) -> str:
 
 def describe_small_cell(what: str, found: int, min_cell_count: int) -> str:
     """Return the finding that a cell has too few people."""
-    return (
-        f"{what} has {found} people, expected none or at least {min_cell_count}; group levels, leave the variable out, "
-        f"or set min_cell_count in policy.toml, {_ASK_FIRST}"
+    rest = (
+        f"expected none or at least {min_cell_count}; group levels, leave the variable out, or set min_cell_count in "
+        f"policy.toml, {_ASK_FIRST}"
     )
+    return Finding(f"{what} has {found} people, {rest}", f"{what} has {found} people", f"{{items}}, {rest}")

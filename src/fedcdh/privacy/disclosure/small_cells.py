@@ -153,6 +153,14 @@ class CellCounter:
         return {**alone, **together, **beside}
 
     @property
+    def counts_by_value(self) -> dict[str, dict[str, int]]:
+        """People with each value of the discrete variables."""
+        return {
+            name: {_format_value(value): count for value, count in sorted(self._counts[name].items())}
+            for name in self._discrete_names
+        }
+
+    @property
     def _discrete_names(self) -> list[str]:
         """Names of the continuous variables that have had few values so far."""
         return [name for name in self._continuous_names if name not in self._non_discrete]

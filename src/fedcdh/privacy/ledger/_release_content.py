@@ -9,7 +9,9 @@ from itertools import combinations
 from typing import Any
 
 from fedcdh._io.strict_json import to_canonical_json
-from fedcdh.privacy.ledger.record import ReleasedColumn
+from fedcdh.data.recipe_file import recipe_to_document
+from fedcdh.data.recipes import Recipe
+from fedcdh.privacy.ledger.record import RECIPES_KEY, ReleasedColumn
 from fedcdh.privacy.ledger.row_sketches import RowSketcher, ValueSketch
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.joint import JointSummary
@@ -67,7 +69,37 @@ def describe_encoding(plan: StudyPlan, sketcher: RowSketcher, local_names: Local
 
 def canonical_plan(plan: StudyPlan) -> StudyPlan:
     """Return the plan with nothing but what decides the features of a row."""
-    return replace(plan, clients=("one",), study="", max_rounds=0, max_bytes=0)
+    return replace(plan, clients=("one",), study="", max_rounds=0, max_bytes=0, excluded=())
+
+
+def count_prepared_levels(
+    summary: Summary,
+    plan: StudyPlan,
+    sketcher: RowSketcher,
+    local_names: LocalNames,
+    values: Mapping[str, Mapping[str, int]],
+) -> dict[str, dict[str, int]]:
+    """Count the people with each level, or each of few values, of variables that a recipe made.
+
+    Sketches are of the site's own values, so these counts alone show how many people have a level of the study.
+    """
+    found = {}
+    for variable in plan.variables:
+        if variable.recipe is None:
+            continue
+        counts = dict(values.get(variable.name, {}))
+        if isinstance(variable, Categorical):
+            sums = summary.moments[0, plan.layout.spans[variable.name]] // GRID**2
+            counts = dict(zip(variable.levels, sums.tolist(), strict=True))
+        own = local_names.get(variable.name, variable.name)
+        found[repr(own)] = {sketcher.hash_text(level): count for level, count in counts.items() if count}
+    return found
+
+
+def recorded_recipes(recipes: Mapping[str, Recipe | None], local_names: LocalNames) -> dict[str, dict[str, Any]]:
+    """Return the part of a release's details that holds the recipes of its columns, under the site's own names."""
+    documents = {local_names.get(name, name): recipe_to_document(one) for name, one in recipes.items() if one}
+    return {RECIPES_KEY: documents} if documents else {}
 
 
 def categorical_names(plan: StudyPlan) -> frozenset[str]:

@@ -22,7 +22,7 @@ from itertools import combinations
 
 from fedcdh.errors import DisclosureError
 from fedcdh.privacy.disclosure.thresholds import DifferencingLimits
-from fedcdh.privacy.ledger.record import CELLS_KEY, LedgerEntry, Release
+from fedcdh.privacy.ledger.record import CELLS_KEY, RECIPES_KEY, LedgerEntry, Release
 from fedcdh.privacy.ledger.row_sketches import match_columns
 
 _ASK_FIRST = "after asking the person responsible for data protection"
@@ -229,7 +229,10 @@ def _find_small_cell_changes(pair: ReleasePair, limits: DifferencingLimits) -> I
 
 def _smallest_level_changes(pair: ReleasePair) -> Iterator[tuple[str, int]]:
     """Yield the smallest change in how many people have a level, or a value of a discrete variable."""
+    new, old = pair.new.details.get(RECIPES_KEY, {}), pair.entry.release.details.get(RECIPES_KEY, {})
     for name, other in pair.changed:
+        if name in new and new[name] == old.get(other):  # counted by the levels that the recipe makes
+            continue
         one, two = pair.new.columns[name], pair.entry.release.columns[other]
         net = one.sketch.net_changes(two.sketch)
         if len(net) and ((one.categorical and two.categorical) or (one.sketch.discrete and two.sketch.discrete)):

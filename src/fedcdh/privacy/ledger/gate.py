@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from fedcdh.data.sources import to_source
@@ -22,10 +23,12 @@ from fedcdh.privacy.ledger._release_content import (
     LocalNames,
     categorical_names,
     count_level_pairs,
+    count_prepared_levels,
     describe_encoding,
     hash_answer,
     hash_document,
     hash_summary,
+    recorded_recipes,
     released_columns,
 )
 from fedcdh.privacy.ledger.differencing import check_differencing
@@ -46,7 +49,7 @@ from fedcdh.summaries.dp_parameters import DPParameters
 from fedcdh.summaries.joint import JointSummary, RoundBudget
 from fedcdh.summaries.joint.round_budget import FurtherRequest
 from fedcdh.summaries.plan import StudyPlan
-from fedcdh.summaries.profiles import Profile
+from fedcdh.summaries.profiles import Profile, profiled_kinds
 from fedcdh.summaries.residuals import AskedQuery, ResidualRequest, ResidualSums
 from fedcdh.summaries.summary import Summary
 
@@ -153,7 +156,7 @@ class ReleaseGate:
         DisclosureError
             If the profile must not leave after earlier releases.
         """
-        kinds = {name: column.kind for name, column in profile.columns.items()}
+        kinds = profiled_kinds(profile)  # sketches are of the site's own values, whatever the recipes
         source = to_source(rows, f"client {profile.client!r}", only=list(kinds))
         sketches = sketch_values(source, kinds, self.ledger.secret())
         continuous = [column for column in profile.columns.values() if column.kind == "continuous"]
@@ -172,7 +175,8 @@ class ReleaseGate:
             ),
             disclosure_control=policy.disclosure_control,
             details={
-                DESCRIPTIONS_KEY: {f"{name} as {column['kind']}": hash_document(column) for name, column in described}
+                DESCRIPTIONS_KEY: {f"{name} as {column['kind']}": hash_document(column) for name, column in described},
+                **recorded_recipes({name: column.recipe for name, column in columns}, local_names),
             },
         )
         self.record(release, policy.differencing_limits())
@@ -188,6 +192,7 @@ class ReleaseGate:
         replicates: int = 0,
         masked: bool = False,
         check_plans: PlanCheck = lambda new, earlier: None,
+        values: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
     ) -> None:
         """Record a summary with its bootstrap replicates, or a summary that leaves under masks.
 
@@ -209,6 +214,8 @@ class ReleaseGate:
             Whether the summary leaves under the masks of secure aggregation.
         check_plans : callable, optional
             Called with the release and the active entries; refuses the release by raising. See `check_plan_union`.
+        values : mapping from str to mapping from str to int, optional
+            People with each value of continuous variables that have few values, after the recipes.
 
         Raises
         ------
@@ -228,8 +235,12 @@ class ReleaseGate:
             replicates=replicates,
             disclosure_control=policy.disclosure_control,
             details={
-                CELLS_KEY: count_level_pairs(summary, plan, sketcher, local_names),
+                CELLS_KEY: {
+                    **count_level_pairs(summary, plan, sketcher, local_names),
+                    **count_prepared_levels(summary, plan, sketcher, local_names, values),
+                },
                 ENCODING_KEY: describe_encoding(plan, sketcher, local_names),
+                **recorded_recipes(plan.recipes, local_names),
             },
         )
         self.record(release, policy.differencing_limits(plan), partial(check_plans, release))
@@ -279,6 +290,7 @@ class ReleaseGate:
             epsilon=noise.epsilon,
             delta=noise.delta,
             disclosure_control=policy.disclosure_control,
+            details=recorded_recipes(plan.recipes, local_names),
         )
         self.record(release, policy.differencing_limits(plan), partial(check_privacy_budget, release, policy=policy))
 
@@ -611,5 +623,6 @@ def _check_unchanged_budget(plan: StudyPlan, before: RoundBudget, earlier: Seque
 
 def _describe(column: ColumnProfile) -> dict[str, Any]:
     """Return the fields of a column's profile; shares of rows only where rows depend on each other."""
-    plain = {name: value for name, value in asdict(column).items() if name not in ("product_share", "mean_share")}
+    left_out = ("product_share", "mean_share", "recipe")
+    plain = {name: value for name, value in asdict(column).items() if name not in left_out}
     return plain | column.shares_below_one

@@ -24,6 +24,8 @@ DESCRIPTIONS_KEY = "descriptions"
 """Key of `Release.details` under which a profile keeps one digest for each column that it describes."""
 ENCODING_KEY = "encoding"
 """Key of `Release.details` under which a summary keeps its plan, and the site's columns of the plan's variables."""
+RECIPES_KEY = "recipes"
+"""Key of `Release.details` under which a release keeps the recipes of its columns."""
 MASKED_KEY = "masked"
 """Key of `Release.details` under which an answer says that it left under the masks of secure aggregation."""
 

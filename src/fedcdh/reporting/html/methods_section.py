@@ -61,6 +61,7 @@ def methods_paragraph(document: Mapping[str, Any]) -> str:
         f"Causal relations among {len(document['variables'])} variables were sought in data of "
         f"{describe_sites(clients)} ({rows:,} complete rows) with {to_plain_name(document['software'])}, method "
         f"“{to_plain_name(settings['method'])}”.",
+        _recipe_sentences(document.get("recipes", {}), document.get("excluded", ())),
         _missing_rows_sentence(clients),
         _message_sentence(settings),
         _disclosure_sentence(document.get("without_disclosure_control", ())),
@@ -72,6 +73,15 @@ def methods_paragraph(document: Mapping[str, Any]) -> str:
         f"The study plan that all sites followed has the fingerprint {to_plain_name(document['plan'])[:16]}.",
     ]
     return " ".join(filter(None, sentences))
+
+
+def _recipe_sentences(recipes: Mapping[str, str], excluded: Sequence[str]) -> str:
+    """Return what every site did with its columns before it computed its sums."""
+    changed = "; ".join(f"{to_plain_name(name)}: {to_plain_name(words)}" for name, words in recipes.items())
+    sentences = [f"Every site first changed its columns in the same way ({changed})."] if recipes else []
+    if excluded:
+        sentences.append(f"The planning excluded {join_names(excluded)}.")
+    return " ".join(sentences)
 
 
 def _method_sentences(settings: Mapping[str, Any]) -> str:

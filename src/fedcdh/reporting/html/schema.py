@@ -287,6 +287,8 @@ _result = _record(
         "stability": _optional(_stability),
         "row_stability": _optional(_stability),
         "without_disclosure_control": _list_of(_text),
+        "recipes": _mapping_of(_text),
+        "excluded": _list_of(_text),
         "probability_of_change": _optional(_mapping_of(_probability)),
     },
 )
