@@ -29,6 +29,7 @@ from fedcdh.messages.profile_file import ProfileMessage
 from fedcdh.messages.signing import SigningKey
 from fedcdh.messages.summary_file import SummaryMessage, pack_summary
 from fedcdh.privacy.differential.mechanism import add_noise, add_noise_share
+from fedcdh.privacy.disclosure.group_leverage import measure_groups
 from fedcdh.privacy.disclosure.joint_risk import assess_joint_risk
 from fedcdh.privacy.disclosure.leverage import ReplicateLeverage
 from fedcdh.privacy.disclosure.policy import Policy
@@ -196,7 +197,7 @@ def release_summary(
     if plan.noise is not None:
         return _release_noisy_summary(rows, plan, plan.noise, context), ()
     policy, gate = context.policy, context.gate
-    options = _scan_options(context, replicates)
+    options = _scan_options(plan, context, replicates)
     scan = scan_rows(rows, plan, context.client, options, workers=context.workers)
     summary = _check_scan(scan, plan, context, replicates=replicates)
     resampled = _draw_replicates(rows, plan, summary, context, replicates)
@@ -208,12 +209,13 @@ def release_summary(
     return summary, resampled
 
 
-def _scan_options(context: ReleaseContext, replicates: int = 0) -> ScanOptions:
+def _scan_options(plan: StudyPlan, context: ReleaseContext, replicates: int = 0) -> ScanOptions:
     """Return what policy and ledger have to know about the rows."""
     policy, secret = context.policy, None if context.gate is None else context.gate.ledger.secret()
     if not policy.disclosure_control:
         return ScanOptions(secret=secret)
-    return ScanOptions(policy.max_discrete_values, policy.leverage_limit(replicates), secret)
+    people = policy.group_limits(plan, replicates).max_people
+    return ScanOptions(policy.max_discrete_values, policy.leverage_limit(replicates), secret, max(people, 1))
 
 
 def _check_scan(
@@ -226,6 +228,9 @@ def _check_scan(
 ) -> Summary:
     """Return the summary of scanned rows, if the policy lets it leave."""
     policy, summary = context.policy, scan.summary(context.max_missing_share)
+    high = scan.high_leverage
+    people = policy.group_limits(plan, replicates).max_people
+    groups = {} if high is None else measure_groups(high.rows(summary), summary, plan, people)
     policy.check_summary(
         summary,
         plan,
@@ -233,10 +238,11 @@ def _check_scan(
         context.local_names,
         replicates=replicates,
         cells=scan.cells.cells,
+        groups=groups,
         noise=noise,
     )
-    if scan.high_leverage is not None:
-        policy.check_row_leverage(scan.high_leverage.largest(summary), replicates, noise)
+    if high is not None:
+        policy.check_row_leverage(high.largest(summary), replicates, noise)
     return summary
 
 
@@ -247,7 +253,7 @@ def _release_noisy_summary(rows: Any, plan: StudyPlan, noise: DPParameters, cont
     """
     check_rereadable(rows, context.label, "a summary with noise")
     plain = replace(plan, noise=None)
-    scan = scan_rows(rows, plain, context.client, _scan_options(context), workers=context.workers)
+    scan = scan_rows(rows, plain, context.client, _scan_options(plain, context), workers=context.workers)
     _check_scan(scan, plain, context, noise=noise)
     exact = summarize(rows, plan, context.client, max_missing_share=context.max_missing_share, workers=context.workers)
     summary = add_noise(exact, plan) if not noise.distributed else add_noise_share(exact, plan)
