@@ -196,7 +196,7 @@ def test_a_variable_is_discrete_up_to_the_limit(parts):
 
 @pytest.mark.parametrize(("common", "found"), [(15, True), (14, False)])
 def test_a_value_is_common_from_15_percent_of_the_rows_on(common, found):
-    plan = StudyPlan((Continuous("x"), Categorical("g", ("a", "b"))), ("north",))
+    plan = StudyPlan((Continuous("x", 50, 30), Categorical("g", ("a", "b"))), ("north",))
     counter = CellCounter(plan, 3)
     values = [0.0] * common + [float(k) for k in range(1, 101 - common)]
     counter(to_table({"x": values, "g": ["a", "b"] * 50}))

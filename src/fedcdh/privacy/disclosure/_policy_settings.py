@@ -79,7 +79,9 @@ class PolicySettings:
             raise policy_error("it refuses unsigned plans, but names no coordinator_keys that could sign one")
         for name in ("max_leverage", "max_group_leverage"):
             if not 0 < getattr(self, name) <= 1:
-                raise policy_error(f"{name} is {abbreviate(getattr(self, name))}, expected a number above 0 and up to 1")
+                raise policy_error(
+                    f"{name} is {abbreviate(getattr(self, name))}, expected a number above 0 and up to 1"
+                )
         if not 0 <= self.waive_counts_below_epsilon <= MAX_WAIVER_EPSILON:
             found = abbreviate(self.waive_counts_below_epsilon)
             raise policy_error(

@@ -109,7 +109,7 @@ class Policy(PolicySettings):
         Largest root mean square of the coordinates in a request about residuals.
     max_group_leverage : float, default 0.98
         Largest leverage of a group of fewer people than the minimum cell count; 1 for no limit.
-    max_scale_ratio : float, default 100.0
+    max_scale_ratio : float, default 1000.0
         Largest ratio of the plan's scale, or spread, to the standard deviation of a variable at the site.
 
     Raises

@@ -19,7 +19,7 @@ from fedcdh.summaries.plan import DEFAULT_CLIP, StudyPlan
 from fedcdh.summaries.summary import Summary
 from fedcdh.summaries.variables import Continuous
 
-MAX_SCALE_RATIO = 100.0
+MAX_SCALE_RATIO = 1000.0
 """Largest ratio of a plan's scale, or spread, to the standard deviation at the site."""
 
 
