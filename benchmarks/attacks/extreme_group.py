@@ -1,9 +1,9 @@
 """The values of people who share an extreme value: python -m benchmarks.attacks.extreme_group --help
 
 A few people have the same extreme value x of one number, for instance 999, a code for missing values. The weights
-φ(x)ᵀ M⁻¹ φᵢ are then nearly 1/k for these k people and 0 for all others. So the products of the columns give the sums of
-every column of every other number over them, and from the sums of m columns up to m values can be computed. The attacker
-knows x and k. A value counts as found if it is within 0.1 standard deviations of the one at its place in the order; the
+φ(x)ᵀ M⁻¹ φᵢ are then nearly 1/k for these k people and 0 for all others. So the products of the columns give the sums
+of every column of every other number over them, and from the sums of m columns up to m values can be computed. The
+attacker knows x and k. A value counts as found if it is within 0.1 standard deviations of the one at its place in the order; the
 guess is the quantiles of all other people's values.
 
 `attack` prints what is found, and what the default policy does; the exit code is 1 if more than half of the values are

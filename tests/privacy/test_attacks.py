@@ -116,7 +116,7 @@ def test_the_few_with_a_label_whose_number_is_no_spike_are_read_off_and_refused(
         )
         found.append(np.abs(guess - true).max() < 0.01)
         assert "that few people share, with 'yes' of 'label'" in refusal_of(table, plan, Policy(max_leverage=1.0))
-        assert not refusal_of(table, plan, Policy(max_discrete_values=0, max_leverage=1.0))
+        assert not refusal_of(table, plan, Policy(max_discrete_values=0, max_leverage=1.0, max_group_leverage=1.0))
     assert any(found)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.data.ordered_source import with_order_column
 from fedcdh.data.sources import (
     ColumnKind,
@@ -24,16 +25,18 @@ from fedcdh.data.sources import (
     is_partitioned,
     to_source,
 )
+from fedcdh.data.table import Table
 from fedcdh.errors import SettingsError
 from fedcdh.messages.profile_file import ProfileMessage
 from fedcdh.messages.signing import SigningKey
 from fedcdh.messages.summary_file import SummaryMessage, pack_summary
 from fedcdh.privacy.differential.mechanism import add_noise, add_noise_share
-from fedcdh.privacy.disclosure.group_leverage import measure_groups
+from fedcdh.privacy.disclosure.group_leverage import ReplicateGroups, measure_groups
 from fedcdh.privacy.disclosure.joint_risk import assess_joint_risk
 from fedcdh.privacy.disclosure.leverage import ReplicateLeverage
 from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.disclosure.residual_risk import assess_residual_risk, check_coordinates, check_residual_risks
+from fedcdh.privacy.disclosure.row_count import count_rows_of_wide_plan
 from fedcdh.privacy.disclosure.row_scan import RowScan, ScanOptions, scan_rows
 from fedcdh.privacy.ledger.gate import ReleaseGate, RoundSpending
 from fedcdh.privacy.ledger.ledger_file import ReleaseLedger, default_ledger
@@ -194,6 +197,7 @@ def release_summary(
         check_replicate_count(plan, replicates)
         check_rereadable(rows, context.label, "a summary with bootstrap replicates")
     check_summary_arguments(plan, context.client, context.max_missing_share)
+    _check_rows_of_wide_plan(rows, plan, context, replicates)
     if plan.noise is not None:
         return _release_noisy_summary(rows, plan, plan.noise, context), ()
     policy, gate = context.policy, context.gate
@@ -207,6 +211,13 @@ def release_summary(
             summary, plan, scan.sketcher, policy, context.local_names, replicates=replicates, masked=masked
         )
     return summary, resampled
+
+
+def _check_rows_of_wide_plan(rows: Any, plan: StudyPlan, context: ReleaseContext, replicates: int = 0) -> None:
+    """Refuse too few rows for a plan with very many columns before memory is taken for these."""
+    found = count_rows_of_wide_plan(rows, plan, context.label, workers=context.workers)
+    if found is not None:
+        context.policy.check_row_count(found, replace(plan, noise=None), replicates, plan.noise)
 
 
 def _scan_options(plan: StudyPlan, context: ReleaseContext, replicates: int = 0) -> ScanOptions:
@@ -396,6 +407,7 @@ def release_answer(
     policy, gate, what = context.policy, context.gate, "an answer in a further round"
     check_rereadable(rows, context.label, what)
     source = _sequential_source(rows, plan, context.label, what)
+    _check_rows_of_wide_plan(source, plan, context)
     scan = scan_rows(source, plan, context.client, ScanOptions(secret=gate.ledger.secret() if gate else None))
     summary = scan.summary(1.0)
     required = require_summary or isinstance(request, ResidualRequest)
@@ -463,11 +475,18 @@ def _draw_replicates(
     if not replicates:
         return ()
     source = _sequential_source(rows, plan, context.label, "a bootstrap replicate")
-    observer = ReplicateLeverage(plan, summary)
-    drawn = bootstrap_summaries(source, plan, context.client, replicates, secrets.randbits(128), observer=observer)
-    context.policy.check_replicates(observer.joint)
+    policy, single = context.policy, ReplicateLeverage(plan, summary)
+    groups = ReplicateGroups(plan, summary, policy.group_limits(plan))
+
+    def observe(block: Table, times: Array) -> None:
+        single(block, times)
+        groups(block, times)
+
+    drawn = bootstrap_summaries(source, plan, context.client, replicates, secrets.randbits(128), observer=observe)
+    policy.check_replicates(single.joint)
     for one in drawn:
-        context.policy.check_replicate(one, plan, observer.extremes[one.replicate], observer.weights[one.replicate])
+        extremes, weights = single.extremes[one.replicate], single.weights[one.replicate]
+        policy.check_replicate(one, plan, extremes, weights, groups.measure(one))
         validate_summary(one, plan)
         validate_replicate(one, summary)  # also finds rows that changed since the summary was made
     return drawn

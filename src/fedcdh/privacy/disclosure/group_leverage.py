@@ -1,9 +1,9 @@
 """Group leverage: how well a summary separates a few people from all others.
 
-The columns φ of one variable (with the constant) have the moments M = Σ φφᵀ, and the rows S of k people have the matrix
-H = Φ M⁻¹ Φᵀ, of which the diagonal holds their leverages (`leverage`). For weights u with |u| = 1, the holder of the
+The columns φ of one variable (with the constant) have the moments M = Σ φφᵀ, and the rows of k people have the matrix H
+= Φ M⁻¹ Φᵀ, of which the diagonal holds their leverages (`leverage`). For weights u with |u| = 1, the holder of the
 summary obtains Σ uᵢ gᵢ over these people, of any other column g, up to √((1 − λ)/λ) standard deviations of g, where λ =
-uᵀHu. There is one such sum for every column of every other variable: m sums, from which up to m people can be solved for.
+uᵀHu. There is one such sum for every column of every other variable: from m sums, up to m people can be solved for.
 
 Two choices of u are examined:
 
@@ -26,7 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcdh._runtime.array_types import Array
+from fedcdh.data.table import Table
 from fedcdh.privacy.disclosure.leverage import inverse_root
+from fedcdh.summaries.encoder import Encoder
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Integers, Summary
 from fedcdh.summaries.variables import Continuous
@@ -176,8 +178,8 @@ def measure_groups(
     Notes
     -----
     Looking at all groups would take too long. Groups are the rows that come first in some order: by each column of
-    features, upwards and downwards, by the distance from the location and from the centre, and by φᵢᵀ M⁻¹ φⱼ for each of
-    the rows j with the highest leverage. Every set of people that a column separates is the beginning of such an order.
+    features, upwards and downwards, by the distance from the location, and by φᵢᵀ M⁻¹ φⱼ for each of the rows j with the
+    highest leverage. Every set of people that a column separates is the beginning of such an order.
 
     Examples
     --------
@@ -242,6 +244,62 @@ def check_groups(
         )
 
 
+class ReplicateGroups:
+    """Keeps the rows that may belong to a group of high leverage in a bootstrap replicate, and how often they count.
+
+    A replicate leaves rows out, so that a group may be separated better there than in the summary. Call it with
+    complete rows and how often each counts in each replicate.
+
+    Parameters
+    ----------
+    plan : StudyPlan
+        The plan of the summary.
+    summary : Summary
+        Summary of the rows.
+    limits : GroupLimits
+        Limits of a single message.
+    """
+
+    def __init__(self, plan: StudyPlan, summary: Summary, limits: GroupLimits) -> None:
+        self._plan, self._encode = plan, Encoder(plan, summary.clients[0])
+        self._max_people = limits.max_people
+        # a replicate leaves out more than half of a row's neighbours too rarely to matter
+        self._threshold = limits.max_group_leverage / max(limits.max_people, 1) / 2
+        spans = [plan.layout.spans[v.name] for v in plan.variables if isinstance(v, Continuous)]
+        self._roots = [(np.r_[0, span], inverse_root(_moments_of(summary, span))) for span in spans]
+        self._rows: list[npt.NDArray[np.int32]] = []
+        self._times: list[Array] = []
+
+    def __call__(self, rows: Table, times: Array) -> None:
+        """Add complete rows, and how often each counts in each replicate."""
+        features = self._encode(rows)
+        largest = np.zeros(rows.rows)
+        for columns, root in self._roots:
+            np.maximum(largest, ((root @ features[columns]) ** 2).sum(axis=0), out=largest)
+        kept = largest > self._threshold
+        self._rows.append(features[:, kept].astype(np.int32))
+        self._times.append(np.asarray(times, dtype=np.float64)[:, kept])
+
+    def measure(self, replicate: Summary) -> dict[str, GroupLeverage]:
+        """Return the largest leverages of groups in a replicate.
+
+        Parameters
+        ----------
+        replicate : Summary
+            One of the replicates.
+
+        Returns
+        -------
+        dict from str to GroupLeverage
+            As from `measure_groups`.
+        """
+        if not self._rows or not self._max_people:
+            return {}
+        rows = np.concatenate(self._rows, axis=1).astype(np.float64)
+        times = np.concatenate(self._times, axis=1)[replicate.replicate - 1]
+        return measure_groups(rows, replicate, self._plan, self._max_people, times)
+
+
 def _present(rows: Array, times: Array | None) -> tuple[Array, Array]:
     """Return the rows that count at least once, and how often they do."""
     if times is None:
@@ -251,7 +309,7 @@ def _present(rows: Array, times: Array | None) -> tuple[Array, Array]:
 
 def _moments_of(summary: Summary, span: slice) -> Integers:
     columns = np.r_[0, span]
-    return summary.moments[np.ix_(columns, columns)]
+    return np.asarray(summary.moments[np.ix_(columns, columns)])
 
 
 def _measure(features: Array, moments: Integers, max_people: int, times: Array) -> GroupLeverage:
@@ -268,7 +326,7 @@ def _measure(features: Array, moments: Integers, max_people: int, times: Array) 
 
 
 def _leverages_of_beginnings(reduced: Array, times: Array, orders: Places) -> tuple[Array, Array]:
-    """Return, for the first 2, 3, ... rows of each order, the largest leverage as a whole and the largest eigenvalue."""
+    """Return the largest leverage as a whole, and eigenvalue, of the first 2, 3, ... rows of any of these orders."""
     counted = times[orders]  # orders × people
     rows = reduced[:, orders]  # directions × orders × people
     sums = np.cumsum(rows * counted, axis=2)

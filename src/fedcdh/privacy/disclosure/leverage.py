@@ -393,7 +393,7 @@ def _rounded_means(moments: Integers) -> Integers:
     """Return the means of the columns in whole steps, and 0 for the constant."""
     means = np.rint(moments[0] / max(int(moments[0, 0]), 1) * GRID).astype(np.int64)
     means[0] = 0
-    return means
+    return np.asarray(means)
 
 
 _Numbers = TypeVar("_Numbers", Array, Integers)
@@ -407,7 +407,7 @@ def _centre(moments: _Numbers, means: _Numbers) -> _Numbers:
     sums = moments[0] // GRID
     rows = sums[0] // GRID
     crossed = np.multiply.outer(means, sums)
-    return moments - crossed - crossed.T + rows * np.multiply.outer(means, means)
+    return np.asarray(moments - crossed - crossed.T + rows * np.multiply.outer(means, means))
 
 
 def _uncentre(root: Array, means: Integers) -> Array:

@@ -51,6 +51,8 @@ from fedcdh.privacy.disclosure.rules import (
     check_location,
     check_profile_counts,
     describe_small_cell,
+    describe_too_few_rows,
+    find_small_variables,
 )
 from fedcdh.privacy.disclosure.scale_bounds import check_scales, scale_ratios
 from fedcdh.summaries.dp_parameters import DPParameters
@@ -109,7 +111,7 @@ class Policy(PolicySettings):
         Largest root mean square of the coordinates in a request about residuals.
     max_group_leverage : float, default 0.98
         Largest leverage of a group of fewer people than the minimum cell count; 1 for no limit.
-    max_scale_ratio : float, default 1000.0
+    max_scale_ratio : float, default 300.0
         Largest ratio of the plan's scale, or spread, to the standard deviation of a variable at the site.
 
     Raises
@@ -249,6 +251,32 @@ class Policy(PolicySettings):
         )
         raise_findings("This profile must not leave", (), iter([finding]), self.disclosure_control)
 
+    def check_row_count(
+        self, rows: int, plan: StudyPlan, replicates: int = 0, noise: DPParameters | None = None
+    ) -> None:
+        """Refuse a table with too few rows, before its summary is computed.
+
+        Parameters
+        ----------
+        rows : int
+            Number of rows, those with missing values included.
+        plan : StudyPlan
+            The plan that the client is asked to follow, without its noise.
+        replicates : int, default 0
+            Number of bootstrap replicates that are to leave.
+        noise : DPParameters, optional
+            Noise that will be added.
+
+        Raises
+        ------
+        DisclosureError
+            If there are too few rows.
+        """
+        least = self._min_rows(plan) * (replicates + 1)
+        findings = iter([describe_too_few_rows(rows, least)] if rows < least else [])
+        enforced = self.disclosure_control and not self._is_waived(noise)
+        raise_findings("This summary must not leave", (), findings, enforced)
+
     def check_summary(
         self,
         summary: Summary,
@@ -303,6 +331,7 @@ class Policy(PolicySettings):
             limit = self.leverage_limit(replicates)
             known = {name for name, leverage in leverages.items() if leverage > limit}
             known |= {name for name, ratio in ratios.items() if ratio > self.max_scale_ratio}
+            known |= find_small_variables(cells if enough else {}, plan.names, cell_count)
             return chain(
                 check_cell_counts(summary, plan, rows, cell_count),
                 check_discrete_values(cells if enough else {}, cell_count),

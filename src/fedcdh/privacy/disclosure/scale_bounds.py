@@ -1,12 +1,12 @@
 """Scale bounds: a plan's scale and spread beside the spread that a variable has at the site.
 
-Features are rounded to a grid of 2¹⁸ steps. If the plan's scale is much larger than the standard deviation of the values,
-they round to a few steps: first the square, then the value itself. A rounded column with two values is a label, and where
-its step lies is the choice of whoever writes the plan. So the scale is bounded from above; `check_feature_resolution` and
-`check_location` bound it from below.
+Features are rounded to a grid of 2¹⁸ steps. If the plan's scale is much larger than the standard deviation of the
+values, they round to a few steps: first the square, then other features, at last the value itself. A rounded column
+with two values is a label, and whoever writes the plan decides where its step lies. So the scale is bounded from above;
+`check_feature_resolution` and `check_location` bound it from below.
 
 Sites differ, so the spread of a site may be much smaller than the scale of the plan; a variable that is constant at the
-site has no spread, and discloses nobody.
+site has no spread, and discloses nobody. Where the square alone is a label of a few people, `group_leverage` finds it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,12 @@ from fedcdh.summaries.plan import DEFAULT_CLIP, StudyPlan
 from fedcdh.summaries.summary import Summary
 from fedcdh.summaries.variables import Continuous
 
-MAX_SCALE_RATIO = 1000.0
-"""Largest ratio of a plan's scale, or spread, to the standard deviation at the site."""
+MAX_SCALE_RATIO = 300.0
+"""Largest ratio of a plan's scale, or spread, to the standard deviation at the site.
+
+Honest sites pass up to it, and from 500 on features other than the square may become labels, by `python -m
+benchmarks.attacks.oversized_scale honest` on seeds below 1000.
+"""
 
 
 def scale_ratios(summary: Summary, plan: StudyPlan) -> dict[str, float]:
