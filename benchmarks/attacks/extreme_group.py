@@ -3,8 +3,8 @@
 A few people have the same extreme value x of one number, for instance 999, a code for missing values. The weights
 φ(x)ᵀ M⁻¹ φᵢ are then nearly 1/k for these k people and 0 for all others. So the products of the columns give the sums
 of every column of every other number over them, and from the sums of m columns up to m values can be computed. The
-attacker knows x and k. A value counts as found if it is within 0.1 standard deviations of the one at its place in the order; the
-guess is the quantiles of all other people's values.
+attacker knows x and k. A value counts as found if it is within 0.1 standard deviations of the one at its place in the
+order; the guess is the quantiles of all other people's values.
 
 `attack` prints what is found, and what the default policy does; the exit code is 1 if more than half of the values are
 found in tables that it lets go. `limits` prints what is found by the leverage of the group as a whole, from which

@@ -2,8 +2,8 @@
 
 Features are rounded to a grid. With a scale that is thousands of times too large, the number becomes 0 or 1, "below T"
 or "above T", and the plan's location decides where T is. If k people lie above T, the summary holds the sums of all
-columns of all other numbers over these k people, exactly, and from the sums of m columns up to m values can be computed.
-The sum of three sites holds them as well, if nobody else lies above T.
+columns of all other numbers over these k people, exactly, and from m sums up to m values can be computed. The sum of
+three sites holds them as well, if nobody else lies above T.
 
 The square of a number is rounded to 0 or 1 much earlier, at less than a hundred standard deviations: "farther from the
 location than T".

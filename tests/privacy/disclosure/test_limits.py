@@ -52,6 +52,8 @@ def test_spread_and_centre_of_a_plan():
 def test_bandwidth_width_and_seed_of_features():
     assert resolution(Continuous("x"), Hermite(bandwidth=rules.MIN_BANDWIDTH)) == 0
     assert resolution(Continuous("x"), Hermite(bandwidth=below(rules.MIN_BANDWIDTH))) == 1
+    assert resolution(Continuous("x"), Hermite(bandwidth=rules.MAX_BANDWIDTH)) == 0
+    assert resolution(Continuous("x"), Hermite(bandwidth=beyond(rules.MAX_BANDWIDTH))) == 1
     assert resolution(Continuous("x"), Hermite(width=8), columns=8) == 0
     assert resolution(Continuous("x"), Hermite(width=8), columns=7) == 1
     assert resolution(Continuous("x"), Fourier(seed=rules.MAX_FEATURE_SEED - 1)) == 0

@@ -40,6 +40,8 @@ MAX_WEIGHTED_PEOPLE = 4
 ALL_VARIABLES = ""
 """Key of the leverages in all columns together; no variable has an empty name."""
 _MAX_SEEDS = 256  # rows around which groups are looked for
+_MAX_CHOSEN = 11  # people of a group who are chosen one by one
+_MAX_OPERATIONS, _MAX_NUMBERS = 1 << 31, 1 << 21  # of one search, and in memory at a time
 _FACTOR_PER_PERSON = 0.1  # of 1 − λ, for each person beyond the first
 
 Places = npt.NDArray[np.intp]
@@ -178,8 +180,9 @@ def measure_groups(
     Notes
     -----
     Looking at all groups would take too long. Groups are the rows that come first in some order: by each column of
-    features, upwards and downwards, by the distance from the location, and by φᵢᵀ M⁻¹ φⱼ for each of the rows j with the
-    highest leverage. Every set of people that a column separates is the beginning of such an order.
+    features, upwards and downwards, by the distance from the location, and, for each of the rows j with the highest
+    leverage, by φᵢᵀ M⁻¹ φⱼ, and by what makes the leverage of the group highest, one row after the other. Every set of
+    people that a column separates is the beginning of such an order.
 
     Examples
     --------
@@ -345,8 +348,29 @@ def _orders(features: Array, reduced: Array, times: Array, max_people: int) -> I
     distances = np.concatenate([columns, -columns, np.abs(columns[:1]), -np.abs(columns[:1])])
     yield np.argsort(distances, axis=1, kind="stable")[:, :people]
     leverage = times * (reduced**2).sum(axis=0)
-    seeds = np.argsort(-leverage, kind="stable")[:_MAX_SEEDS]
-    step = max(1, (1 << 21) // (len(reduced) * people))  # rows at a time, which bounds the memory
+    affordable = _MAX_OPERATIONS // (reduced.size * min(people, _MAX_CHOSEN))
+    seeds = np.argsort(-leverage, kind="stable")[: min(_MAX_SEEDS, max(affordable, 1))]
+    step = max(1, _MAX_NUMBERS // max(len(reduced) * people, reduced.shape[1]))
     for first in range(0, len(seeds), step):
-        shared = reduced[:, seeds[first : first + step]].T @ reduced
-        yield np.argsort(-shared, axis=1, kind="stable")[:, :people]
+        chosen = seeds[first : first + step]
+        yield np.argsort(-(reduced[:, chosen].T @ reduced), axis=1, kind="stable")[:, :people]
+        yield _choose_one_by_one(reduced, times, chosen, min(people, _MAX_CHOSEN))
+
+
+def _choose_one_by_one(reduced: Array, times: Array, seeds: Places, people: int) -> Places:
+    """Return orders that begin with the seeds, each going on with the row that makes the group's leverage highest."""
+    own = times**2 * (reduced**2).sum(axis=0)
+    orders = seeds[:, None]
+    shared = np.zeros((len(seeds), reduced.shape[1]))  # of the sum over a group with every row
+    squares, counts = np.zeros(len(seeds)), np.zeros(len(seeds))
+    groups = np.arange(len(seeds))
+    while True:
+        last = orders[:, -1]
+        squares += 2 * times[last] * shared[groups, last] + own[last]
+        counts += times[last]
+        if orders.shape[1] == people:
+            return orders
+        shared += (reduced[:, last] * times[last]).T @ reduced
+        together = (squares[:, None] + 2 * times * shared + own) / (counts[:, None] + times)
+        np.put_along_axis(together, orders, -1.0, axis=1)
+        orders = np.concatenate([orders, together.argmax(axis=1)[:, None]], axis=1)

@@ -1,8 +1,8 @@
 """The number of rows, counted before a wide summary is computed.
 
 The moments of p columns take 8 p² bytes, and as much again while rows are added: 6 GB for 19,901 columns. A plan may
-name so many columns, but few sites have the rows that such a summary needs. So rows are counted first, which takes no
-memory.
+name that number of columns, but few sites have the rows that such a summary needs. So rows are counted first, which
+takes no memory.
 """
 
 from __future__ import annotations

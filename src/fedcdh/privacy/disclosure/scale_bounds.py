@@ -2,7 +2,7 @@
 
 Features are rounded to a grid of 2¹⁸ steps. If the plan's scale is much larger than the standard deviation of the
 values, they round to a few steps: first the square, then other features, at last the value itself. A rounded column
-with two values is a label, and whoever writes the plan decides where its step lies. So the scale is bounded from above;
+with two values is a label, and the author of the plan decides where its step lies. So the scale is bounded from above;
 `check_feature_resolution` and `check_location` bound it from below.
 
 Sites differ, so the spread of a site may be much smaller than the scale of the plan; a variable that is constant at the
@@ -31,7 +31,8 @@ def scale_ratios(summary: Summary, plan: StudyPlan) -> dict[str, float]:
     """Return, for each continuous variable, how many standard deviations of the site the plan's scale is.
 
     The standard deviation is that of the clipped and rounded values. The ratio is that of the scale or the spread,
-    whichever is larger, and counts a clip above the default as a larger scale. It is 0 for a constant.
+    whichever is larger, and counts a clip above the default as a larger scale. It is 0 for a constant, and infinite if
+    all values round to one while their features differ.
 
     Parameters
     ----------
@@ -53,16 +54,25 @@ def scale_ratios(summary: Summary, plan: StudyPlan) -> dict[str, float]:
     >>> {name: round(ratio) for name, ratio in scale_ratios(summary, plan).items()}
     {'age': 122}
     """
-    ratios = {}
-    for variable in plan.variables:
-        if isinstance(variable, Continuous) and summary.rows:
-            column = plan.layout.spans[variable.name].start
-            total, square = int(summary.moments[0, column]) // GRID, int(summary.moments[column, column])
-            variance = summary.rows * square - total * total  # exact, times the square of the number of rows
-            deviation = math.sqrt(variance) / summary.rows / GRID * plan.clip  # in scales
-            widest = max(plan.clip / DEFAULT_CLIP, variable.centre_and_spread[1] / variable.scale, 1.0)
-            ratios[variable.name] = widest / deviation if deviation else 0.0
-    return ratios
+    return {
+        variable.name: _scale_ratio(summary, plan, variable)
+        for variable in plan.variables
+        if isinstance(variable, Continuous) and summary.rows
+    }
+
+
+def _scale_ratio(summary: Summary, plan: StudyPlan, variable: Continuous) -> float:
+    value, *others = range(summary.moments.shape[0])[plan.layout.spans[variable.name]]
+    deviation = _deviation(summary, value) * plan.clip  # in scales
+    if not deviation:
+        return math.inf if any(_deviation(summary, column) for column in others) else 0.0
+    return max(plan.clip / DEFAULT_CLIP, variable.centre_and_spread[1] / variable.scale, 1.0) / deviation
+
+
+def _deviation(summary: Summary, column: int) -> float:
+    """Return the standard deviation of a column, from exact integers."""
+    total, square = int(summary.moments[0, column]) // GRID, int(summary.moments[column, column])
+    return math.sqrt(summary.rows * square - total * total) / summary.rows / GRID
 
 
 def check_scales(ratios: Mapping[str, float], max_scale_ratio: float) -> Iterator[str]:
@@ -82,7 +92,10 @@ def check_scales(ratios: Mapping[str, float], max_scale_ratio: float) -> Iterato
     """
     wide = {name: ratio for name, ratio in ratios.items() if ratio > max_scale_ratio}
     if wide:
-        named = ", ".join(f"{name!r} ({ratio:.3g} times)" for name, ratio in wide.items())
+        named = ", ".join(
+            f"{name!r} ({ratio:.3g} times)" if ratio < math.inf else f"{name!r} (all values round to one)"
+            for name, ratio in wide.items()
+        )
         yield (
             f"the plan's scale is much larger than the standard deviation here, of {named}, expected at most "
             f"{max_scale_ratio:g} times: rounding would turn the numbers into labels of a few people; ask the "
