@@ -179,7 +179,8 @@ def test_every_beginning_of_a_label_is_no_group():
 
 def test_limits_by_people_and_replicates():
     limits = GroupLimits()
-    assert (limits.of_wholes(10) == 0.98).all()
+    assert limits.of_wholes(10).tolist() == [0.99, *[0.98] * 9]
+    assert GroupLimits(max_leverage=0.9).of_wholes(2) == pytest.approx([1.8 / 1.9, 2.7 / 2.8])
     assert limits.with_any_weights(3) == pytest.approx([0.999, 0.9999, 0.99999])
     more = replace(limits, replicates=20)
     assert (np.diff(more.of_wholes(30)) >= 0).all()
@@ -193,6 +194,9 @@ def test_one_sentence_for_all_variables_and_none_for_known_ones():
     low = GroupLeverage(np.array([0.5, 0.98]), np.array([0.5, 0.99]))
     (sentence,) = check_groups({"a": high, "b": high, "c": low, ALL_VARIABLES: high}, GroupLimits())
     assert "'a' (3 people), 'b' (3 people), expected" in sentence
+    pair = GroupLeverage(np.array([0.99]), np.array([0.99]))
+    assert not list(check_groups({"a": pair}, GroupLimits()))
+    assert list(check_groups({"a": replace(pair, whole=np.nextafter(pair.whole, 1))}, GroupLimits()))
     assert "'c'" not in sentence
     assert not list(check_groups({"c": low, ALL_VARIABLES: low}, GroupLimits()))
     assert not list(check_groups({"a": high, ALL_VARIABLES: high}, GroupLimits(), {"a"}))

@@ -95,9 +95,9 @@ class GroupLimits:
     Parameters
     ----------
     max_group_leverage : float, default 0.98
-        Largest leverage of a group as a whole.
+        Largest leverage of a group of 3 people or more as a whole.
     max_leverage : float, default 0.99
-        Largest leverage of a single row.
+        Largest leverage of a single row, and of 2 people.
     max_people : int, default 11
         Number of people in the largest group that is examined: one fewer than the minimum cell count.
     replicates : int, default 0
@@ -106,7 +106,7 @@ class GroupLimits:
     Examples
     --------
     >>> GroupLimits().of_wholes(2).tolist()
-    [0.98, 0.98]
+    [0.99, 0.98]
     >>> GroupLimits(replicates=20).of_wholes(2).round(3).tolist()
     [0.904, 0.934]
     """
@@ -117,8 +117,9 @@ class GroupLimits:
     replicates: int = 0
 
     def of_wholes(self, number: int) -> Array:
-        """Return the limits of groups as a whole.
+        """Return the limits of groups as a whole: for 2 people, that of a single row.
 
+        Pairs have a high leverage in more honest tables than larger groups do, and disclose less than a single row.
         Replicates weight the people of a group differently, and so separate them from each other. Each of k people has
         a k-th of the group's leverage, of which the replicates multiply the odds. So the odds are at most k/(B + 1)
         times those of a single row.
@@ -133,8 +134,11 @@ class GroupLimits:
         array
             Leverages.
         """
-        row = self.max_leverage * np.arange(2, number + 2)
-        return np.minimum(self.max_group_leverage, row / (row + (self.replicates + 1) * (1 - self.max_leverage)))
+        people = np.arange(2, number + 2)
+        pair = max(self.max_group_leverage, self.max_leverage)
+        single = self.max_leverage * people
+        odds = single / (single + (self.replicates + 1) * (1 - self.max_leverage))
+        return np.minimum(np.where(people == 2, pair, self.max_group_leverage), odds)
 
     def with_any_weights(self, number: int) -> Array:
         """Return the limits of largest eigenvalues: 1 − (1 − h)/10, 1 − (1 − h)/100, ... for a row's limit h.
@@ -231,7 +235,7 @@ def check_groups(
     together = people.pop(ALL_VARIABLES, 0)
     named = ", ".join(f"{name!r} ({count} people)" for name, count in people.items() if name not in known)
     expected = (
-        f"expected a leverage of at most {limits.max_group_leverage:g} for every group of up to {limits.max_people} "
+        f"expected a leverage of at most {limits.max_group_leverage:g} for groups of up to {limits.max_people} "
         "people: from the sums over them, their other values could be computed"
     )
     if named:

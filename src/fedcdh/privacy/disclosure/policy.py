@@ -12,6 +12,10 @@ grows as well: with the weights w_b of a row, the columns w_b φ are further col
 applied to the average before rows are resampled, and by `check_replicates` to the weights that were drawn. Where few
 other rows lie in that direction, a replicate may leave them out, so `check_replicate` checks each replicate as well.
 
+A few people who share an extreme value are separated from all others as well as people with a level are, and so are
+people whom rounding to the grid leaves with a value of their own. Groups of people are therefore held to a limit of
+leverage as single rows are, and the plan's scale to a multiple of the site's own standard deviation.
+
 A continuous variable of few different values (0 and 1, say) is categorical in all but name: its values are counted like
 levels.
 
@@ -110,7 +114,8 @@ class Policy(PolicySettings):
     max_coordinate_rms : float, default 10.0
         Largest root mean square of the coordinates in a request about residuals.
     max_group_leverage : float, default 0.98
-        Largest leverage of a group of fewer people than the minimum cell count; 1 for no limit.
+        Largest leverage of a group of 3 people or more, but fewer than the minimum cell count; 1 for no limit. For 2
+        people it is `max_leverage`.
     max_scale_ratio : float, default 300.0
         Largest ratio of the plan's scale, or spread, to the standard deviation of a variable at the site.
 
