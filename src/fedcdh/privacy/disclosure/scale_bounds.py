@@ -52,7 +52,7 @@ def scale_ratios(summary: Summary, plan: StudyPlan) -> dict[str, float]:
     >>> plan = StudyPlan((Continuous("age", 60, 1500),), ("north",))
     >>> summary = summarize({"age": [45, 60, 75] * 100}, plan, "north")
     >>> {name: round(ratio) for name, ratio in scale_ratios(summary, plan).items()}
-    {'age': 122}
+    {'age': 123}
     """
     return {
         variable.name: _scale_ratio(summary, plan, variable)

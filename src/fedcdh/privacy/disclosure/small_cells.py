@@ -66,7 +66,7 @@ class CellCounter:
     Examples
     --------
     >>> from fedcdh.data.table import to_table
-    >>> counter = CellCounter(StudyPlan((Continuous("dose"), Continuous("age")), ("north",)), max_values=3)
+    >>> counter = CellCounter(StudyPlan((Continuous("dose"), Continuous("age", 60, 15)), ("north",)), 3)
     >>> counter(to_table({"dose": [0, 10, 10, 0], "age": [51, 62, 48, 70]}))
     >>> counter.cells
     {"value 0 of 'dose'": 2, "value 10 of 'dose'": 2}
