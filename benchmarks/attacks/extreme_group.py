@@ -8,7 +8,8 @@ order; the guess is the quantiles of all other people's values.
 
 `attack` prints what is found, and what the default policy does; the exit code is 1 if more than half of the values are
 found in tables that it lets go. `limits` prints what is found by the leverage of the group as a whole, from which
-`max_group_leverage` was chosen. `honest` counts honest tables that the limits refuse.
+`max_group_leverage` was chosen. `honest` counts honest tables that the limits refuse. `uneven` shows why the largest
+eigenvalue of a group says little in honest tables: its direction has most of its weight on one or two people.
 """
 
 from __future__ import annotations
@@ -32,12 +33,13 @@ from benchmarks.attacks.common import (
     refusal_of,
     summary_of,
 )
-from benchmarks.bench_leverage import DISTRIBUTIONS
+from benchmarks.bench_leverage import DISTRIBUTIONS, Draw
+from fedcdh.data.table import to_table
 from fedcdh.privacy.disclosure.group_leverage import ALL_VARIABLES, GroupLeverage, GroupLimits, measure_groups
 from fedcdh.privacy.disclosure.leverage import inverse_root
 from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.disclosure.row_scan import ScanOptions, scan_rows
-from fedcdh.summaries.encoder import GRID
+from fedcdh.summaries.encoder import GRID, Encoder
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary
 
@@ -47,6 +49,7 @@ MAX_FOUND = 0.5
 """The attack succeeds if more values than this share are found in tables that leave."""
 EXTREME = "v0"
 _MAX_PEOPLE = 11
+_SMALLEST_EIGENVALUE = 0.02  # directions with less tell nothing
 _SMALLEST_NOISE = 1e-5  # of a sum, in standard deviations: rounding leaves as much
 
 
@@ -142,6 +145,77 @@ def show_attack(seeds: Sequence[int], sizes: Sequence[int], groups: Sequence[int
     return bool(found > MAX_FOUND)
 
 
+def attack_outermost(draw: Draw, n: int, seed: int) -> tuple[bool, float, Array]:
+    """Attack the eleven people with the largest values of a number, which differ, and are known to the attacker.
+
+    Return whether a single row has a leverage above 0.99, the largest eigenvalue of the eleven, and for each of them
+    the share of other values that is found. Any weights are used, and people are distinguished.
+    """
+    rng = np.random.default_rng([seed, n, 22])
+    table = normal_rows(n, 4, rng)
+    table[EXTREME] = draw(np.random.default_rng([seed, 0]), n)
+    plan = plan_of(table)
+    attacker, summary, spans = Attacker(plan), summary_of(table, plan), plan.layout.spans
+    features = Encoder(plan, SITE)(to_table(table))
+    own = np.r_[0, spans[EXTREME]]
+    reduced = inverse_root(summary.moments[np.ix_(own, own)]) @ features[own]
+    there = np.argsort(-table[EXTREME])[:_MAX_PEOPLE]
+    eigenvalues, directions = np.linalg.eigh(reduced[:, there].T @ reduced[:, there])
+    kept = eigenvalues > _SMALLEST_EIGENVALUE
+    eigenvalues, directions = np.minimum(eigenvalues[kept], 1 - _SMALLEST_NOISE**2), directions[:, kept]
+    scaled, found = attacker.scaled(table), []
+    for j in range(1, len(attacker.numbers)):
+        columns = features[spans[attacker.numbers[j].name]]
+        mean, spread = columns.mean(axis=1), columns.std(axis=1)
+        told = (directions.T @ reduced[:, there].T @ reduced @ ((columns.T - mean) / spread)) / eigenvalues[:, None]
+        solved = _solve_directions(attacker, j, told, eigenvalues, directions, (mean, spread), rng)
+        found.append(np.abs(solved - scaled[there, j]) <= NEAR * scaled[:, j].std())
+    return bool((reduced**2).sum(axis=0).max() > 0.99), float(eigenvalues[-1]), np.mean(found, axis=0)
+
+
+def _solve_directions(
+    attacker: Attacker,
+    number: int,
+    told: Array,
+    eigenvalues: Array,
+    directions: Array,
+    standard: tuple[Array, Array],
+    rng: Rng,
+) -> Array:
+    """The values of a number whose standardised columns have these weighted sums, in every direction."""
+    alone = Attacker(replace(attacker.plan, variables=(attacker.numbers[number],)))
+    precision = np.sqrt(eigenvalues / (1 - eigenvalues))[:, None]
+    people, (mean, spread) = len(directions), standard
+
+    def left(rows: Array) -> Array:
+        columns = (alone.features(rows[..., None])[..., 1:] - mean) / spread
+        rest = (np.einsum("kr,skm->srm", directions, columns) - told) * precision
+        return np.concatenate([rest.reshape(len(rows), -1), rows], axis=1)
+
+    def slope(rows: Array) -> Array:
+        steep = np.einsum("kr,skm->srmk", directions, alone.slopes(rows[..., None])[:, :, 0] / spread)
+        prior = np.broadcast_to(np.eye(people), (len(rows), people, people))
+        return np.concatenate([(steep * precision[..., None]).reshape(len(rows), -1, people), prior], axis=1)
+
+    rows = descend(rng.standard_normal((60, people)), left, slope, steps=40)
+    cost = (left(rows) ** 2).sum(axis=1)
+    weights = np.exp(-0.5 * (cost - cost.min()))
+    return np.asarray(rows.T @ (weights / weights.sum()))
+
+
+def show_uneven(seeds: Sequence[int], n: int = 250) -> None:
+    print(
+        f"the eleven outermost of {n} people in honest tables without a row above 0.99, seeds {seeds[0]}..{seeds[-1]}:"
+    )
+    print(f"1 − the largest eigenvalue, and other values found within {NEAR} sd, from the outermost person inwards")
+    for name in ("normal", "exponential", "lognormal, sigma 0.5", "t, 3 degrees of freedom"):
+        every = [attack_outermost(DISTRIBUTIONS[name], n, seed) for seed in seeds]
+        passing = [(rest, found) for above, rest, found in every if not above]
+        rest = float(np.median([1 - one for one, _ in passing]))
+        shares = "".join(f"{100 * share:4.0f} %" for share in np.mean([found for _, found in passing], axis=0))
+        print(f"{name:26}{rest:10.1g}{shares}", flush=True)
+
+
 def value_for_leverage(n: int, people: int, wanted: float, seed: int) -> float:
     """Return the value that gives the group this leverage as a whole."""
     low, high = 2.0, 200.0
@@ -201,7 +275,7 @@ def show_honest(seeds: Sequence[int]) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("attack", "limits", "honest"), nargs="?", default="attack")
+    parser.add_argument("what", choices=("attack", "limits", "honest", "uneven"), nargs="?", default="attack")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--seeds", type=int, default=20, help="number of seeds (default 20)")
     parser.add_argument("--first-seed", type=int, default=1000, help="below 1000 for choosing limits (default 1000)")
@@ -211,6 +285,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     groups = options.people or ([2, 8] if options.quick else [2, 3, 4, 6, 8, 11])
     if options.what == "honest":
         show_honest(seeds)
+    elif options.what == "uneven":
+        show_uneven(seeds)
     elif options.what == "limits":
         show_limits(seeds, 1000, groups)
     else:
