@@ -13,12 +13,14 @@ from pages import DOCS
 
 from benchmarks.attacks import (
     differencing,
+    extreme_group,
     hostile_questions,
     insider,
     mailed_folder,
     membership,
     noisy_plans,
     outlier,
+    oversized_scale,
     poisoning,
     rare_level,
     red_team,
@@ -123,7 +125,7 @@ def test_the_few_with_a_label_whose_number_is_no_spike_are_read_off_and_refused(
         )
         found.append(np.abs(guess - true).max() < 0.01)
         assert "that few people share, with 'yes' of 'label'" in refusal_of(table, plan, Policy(max_leverage=1.0))
-        assert not refusal_of(table, plan, Policy(max_discrete_values=0, max_leverage=1.0))
+        assert not refusal_of(table, plan, Policy(max_discrete_values=0, max_leverage=1.0, max_group_leverage=1.0))
     assert any(found)
 
 
@@ -175,6 +177,41 @@ def test_two_plans_read_a_person_off_and_the_second_summary_is_refused(name, see
     assert together.left < 2
     if apart.left == 2:  # a policy that refuses such a plan by itself refuses it before that
         assert np.abs(apart.errors).max() < 1e-3
+
+
+def test_people_who_share_an_extreme_value_are_read_off_and_refused(capsys):
+    for people in (2, 3, 6):
+        leverage, found, guessed, refused = extreme_group.measure(300, people, 999.0, seed=0)
+        assert leverage > 0.9999
+        assert found >= 0.9 > 0.4 > guessed
+        assert refused
+    assert extreme_group.main(["--quick"]) == 0
+    assert "in the " in capsys.readouterr().out
+
+
+def test_the_attack_on_groups_fails_where_it_succeeds(monkeypatch, capsys):
+    """Without the rule tables leave, and the script reports it."""
+    monkeypatch.setattr(extreme_group, "refusal_of", lambda *_: "")
+    assert extreme_group.main(["--quick"]) == 1
+    monkeypatch.setattr(oversized_scale, "refusal_of", lambda *_: "")
+    assert oversized_scale.main(["--quick"]) == 1
+    assert "that leave: found 100 %" in capsys.readouterr().out
+
+
+def test_a_group_of_low_leverage_is_not_read_off():
+    value = extreme_group.value_for_leverage(400, 4, 0.9, seed=1)
+    found = [extreme_group.measure(400, 4, value, seed) for seed in range(1, 6)]
+    assert np.mean([one[1] for one in found]) < 0.5
+
+
+@pytest.mark.parametrize("sites", [1, 3])
+@pytest.mark.parametrize("what", oversized_scale.PLANS)
+def test_a_plan_that_rounds_a_number_to_a_label_reads_people_off_and_is_refused(what, sites):
+    for people in (2, 3):
+        found, guessed, error, _, refused = oversized_scale.measure(300, people, what, sites, seed=0)
+        assert (found, refused) == (1.0, True)
+        assert error < 0.01
+        assert guessed < 0.5
 
 
 @pytest.mark.parametrize("more", [1, 4])

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcdh._runtime.array_types import Array
 from fedcdh.data.ordered_source import with_order_column
 from fedcdh.data.prepared_source import source_kinds
 from fedcdh.data.recipe_file import NO_RECIPES, Recipes
@@ -27,15 +28,18 @@ from fedcdh.data.sources import (
     is_partitioned,
     to_source,
 )
+from fedcdh.data.table import Table
 from fedcdh.errors import DisclosureError, SettingsError
 from fedcdh.messages.profile_file import ProfileMessage
 from fedcdh.messages.signing import SigningKey
 from fedcdh.messages.summary_file import SummaryMessage, pack_summary
 from fedcdh.privacy.differential.mechanism import add_noise, add_noise_share
+from fedcdh.privacy.disclosure.group_leverage import ReplicateGroups, measure_groups
 from fedcdh.privacy.disclosure.joint_risk import assess_joint_risk
 from fedcdh.privacy.disclosure.leverage import ReplicateLeverage
 from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.disclosure.residual_risk import assess_residual_risk, check_coordinates, check_residual_risks
+from fedcdh.privacy.disclosure.row_count import count_rows_of_wide_plan
 from fedcdh.privacy.disclosure.row_scan import RowScan, ScanOptions, scan_rows
 from fedcdh.privacy.ledger.gate import ReleaseGate, RoundSpending
 from fedcdh.privacy.ledger.ledger_file import ReleaseLedger, default_ledger
@@ -214,10 +218,11 @@ def release_summary(
         check_replicate_count(plan, replicates)
         check_rereadable(rows, context.label, "a summary with bootstrap replicates")
     check_summary_arguments(plan, context.client, context.max_missing_share)
+    _check_rows_of_wide_plan(rows, plan, context, replicates)
     if plan.noise is not None:
         return _release_noisy_summary(rows, plan, plan.noise, context), ()
     policy, gate = context.policy, context.gate
-    options = _scan_options(context, replicates)
+    options = _scan_options(plan, context, replicates)
     scan = scan_rows(rows, plan, context.client, options, workers=context.workers)
     summary = _check_scan(scan, plan, context, replicates=replicates)
     check_plan_recipes(rows, plan, context)
@@ -268,7 +273,7 @@ def try_summary(rows: Any, plan: StudyPlan, context: ReleaseContext) -> tuple[st
     'there are 50 rows, expected at least 100: fro'
     """
     plain, alone = replace(plan, noise=None), replace(context, gate=None)
-    scan = scan_rows(rows, plain, context.client, _scan_options(alone), workers=context.workers)
+    scan = scan_rows(rows, plain, context.client, _scan_options(plain, alone), workers=context.workers)
     try:
         _check_scan(scan, plain, alone, noise=plan.noise)
     except DisclosureError as refused:
@@ -276,12 +281,20 @@ def try_summary(rows: Any, plan: StudyPlan, context: ReleaseContext) -> tuple[st
     return ()
 
 
-def _scan_options(context: ReleaseContext, replicates: int = 0) -> ScanOptions:
+def _check_rows_of_wide_plan(rows: Any, plan: StudyPlan, context: ReleaseContext, replicates: int = 0) -> None:
+    """Refuse too few rows for a plan with very many columns before memory is taken for these."""
+    found = count_rows_of_wide_plan(rows, plan, context.label, workers=context.workers)
+    if found is not None:
+        context.policy.check_row_count(found, replace(plan, noise=None), replicates, plan.noise)
+
+
+def _scan_options(plan: StudyPlan, context: ReleaseContext, replicates: int = 0) -> ScanOptions:
     """Return what policy and ledger have to know about the rows."""
     policy, secret = context.policy, None if context.gate is None else context.gate.ledger.secret()
     if not policy.disclosure_control:
         return ScanOptions(secret=secret)
-    return ScanOptions(policy.max_discrete_values, policy.leverage_limit(replicates), secret)
+    people = policy.group_limits(plan, replicates).max_people
+    return ScanOptions(policy.max_discrete_values, policy.leverage_limit(replicates), secret, max(people, 1))
 
 
 def _check_scan(
@@ -294,6 +307,9 @@ def _check_scan(
 ) -> Summary:
     """Return the summary of scanned rows, if the policy lets it leave."""
     policy, summary = context.policy, scan.summary(context.max_missing_share)
+    high = scan.high_leverage
+    people = policy.group_limits(plan, replicates).max_people
+    groups = {} if high is None else measure_groups(high.rows(summary), summary, plan, people)
     policy.check_summary(
         summary,
         plan,
@@ -301,10 +317,11 @@ def _check_scan(
         context.local_names,
         replicates=replicates,
         cells=scan.cells.cells,
+        groups=groups,
         noise=noise,
     )
-    if scan.high_leverage is not None:
-        policy.check_row_leverage(scan.high_leverage.largest(summary), replicates, noise)
+    if high is not None:
+        policy.check_row_leverage(high.largest(summary), replicates, noise)
     return summary
 
 
@@ -315,7 +332,7 @@ def _release_noisy_summary(rows: Any, plan: StudyPlan, noise: DPParameters, cont
     """
     check_rereadable(rows, context.label, "a summary with noise")
     plain = replace(plan, noise=None)
-    scan = scan_rows(rows, plain, context.client, _scan_options(context), workers=context.workers)
+    scan = scan_rows(rows, plain, context.client, _scan_options(plain, context), workers=context.workers)
     context.policy.check_noise(noise, _check_scan(scan, plain, context, noise=noise).rows)
     check_plan_recipes(rows, plan, context)
     exact = summarize(rows, plan, context.client, max_missing_share=context.max_missing_share, workers=context.workers)
@@ -459,6 +476,7 @@ def release_answer(
     policy, gate, what = context.policy, context.gate, "an answer in a further round"
     check_rereadable(rows, context.label, what)
     source = _sequential_source(rows, plan, context.label, what)
+    _check_rows_of_wide_plan(source, plan, context)
     scan = scan_rows(source, plan, context.client, ScanOptions(secret=gate.ledger.secret() if gate else None))
     summary = scan.summary(1.0)
     required = require_summary or isinstance(request, ResidualRequest)
@@ -526,11 +544,18 @@ def _draw_replicates(
     if not replicates:
         return ()
     source = _sequential_source(rows, plan, context.label, "a bootstrap replicate")
-    observer = ReplicateLeverage(plan, summary)
-    drawn = bootstrap_summaries(source, plan, context.client, replicates, secrets.randbits(128), observer=observer)
-    context.policy.check_replicates(observer.joint)
+    policy, single = context.policy, ReplicateLeverage(plan, summary)
+    groups = ReplicateGroups(plan, summary, policy.group_limits(plan))
+
+    def observe(block: Table, times: Array) -> None:
+        single(block, times)
+        groups(block, times)
+
+    drawn = bootstrap_summaries(source, plan, context.client, replicates, secrets.randbits(128), observer=observe)
+    policy.check_replicates(single.joint)
     for one in drawn:
-        context.policy.check_replicate(one, plan, observer.extremes[one.replicate], observer.weights[one.replicate])
+        extremes, weights = single.extremes[one.replicate], single.weights[one.replicate]
+        policy.check_replicate(one, plan, extremes, weights, groups.measure(one))
         validate_summary(one, plan)
         validate_replicate(one, summary)  # also finds rows that changed since the summary was made
     return drawn

@@ -165,7 +165,7 @@ class MomentAccumulator:
     def _observed_rows(self) -> int:
         """Return a number of rows so small that together they rarely dominate those so far: see `HighLeverageRows`."""
         columns = len(self.moments)
-        return min(_MAX_EXACT_ROWS, max(_MIN_OBSERVED_ROWS, columns, self.used // (4 * columns)))
+        return min(_MAX_EXACT_ROWS, max(_MIN_OBSERVED_ROWS, columns, self.used // (64 * columns)))
 
     def _multiply(self, features: Array, observer: BlockObserver | None) -> None:
         self.used += features.shape[1]

@@ -52,6 +52,8 @@ def test_spread_and_centre_of_a_plan():
 def test_bandwidth_width_and_seed_of_features():
     assert resolution(Continuous("x"), Hermite(bandwidth=rules.MIN_BANDWIDTH)) == 0
     assert resolution(Continuous("x"), Hermite(bandwidth=below(rules.MIN_BANDWIDTH))) == 1
+    assert resolution(Continuous("x"), Hermite(bandwidth=rules.MAX_BANDWIDTH)) == 0
+    assert resolution(Continuous("x"), Hermite(bandwidth=beyond(rules.MAX_BANDWIDTH))) == 1
     assert resolution(Continuous("x"), Hermite(width=8), columns=8) == 0
     assert resolution(Continuous("x"), Hermite(width=8), columns=7) == 1
     assert resolution(Continuous("x"), Fourier(seed=rules.MAX_FEATURE_SEED - 1)) == 0
@@ -84,7 +86,7 @@ def test_rows_values_and_levels_of_a_profile(rows, values, people, found):
 
 def test_cells_of_discrete_variables():
     assert count(rules.check_discrete_values({"a": 0, "b": 8}, 8)) == 0
-    assert count(rules.check_discrete_values({"a": 1, "b": 7}, 8)) == 2
+    assert count(rules.check_discrete_values({"a": 1, "b": 7}, 8)) == 1  # one sentence for one cause
 
 
 def test_leverage():
@@ -198,7 +200,7 @@ def test_a_variable_is_discrete_up_to_the_limit(parts):
 
 @pytest.mark.parametrize(("common", "found"), [(15, True), (14, False)])
 def test_a_value_is_common_from_15_percent_of_the_rows_on(common, found):
-    plan = StudyPlan((Continuous("x"), Categorical("g", ("a", "b"))), ("north",))
+    plan = StudyPlan((Continuous("x", 50, 30), Categorical("g", ("a", "b"))), ("north",))
     counter = CellCounter(plan, 3)
     values = [0.0] * common + [float(k) for k in range(1, 101 - common)]
     counter(to_table({"x": values, "g": ["a", "b"] * 50}))

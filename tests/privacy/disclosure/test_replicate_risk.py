@@ -9,6 +9,7 @@ import pytest
 import studies
 
 from fedcdh.errors import DisclosureError
+from fedcdh.privacy.disclosure.group_leverage import GroupLimits
 from fedcdh.privacy.disclosure.leverage import ReplicateLeverage, compute_leverages
 from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.disclosure.row_scan import ScanOptions, scan_rows
@@ -148,3 +149,22 @@ def test_the_weights_that_were_drawn_count_and_not_their_average():
         replace(policy, disclosure_control=False).check_replicates(seen.joint)
     assert refused == expected
     assert 0 < len(refused) < 60
+
+
+@pytest.mark.parametrize(("people", "copies"), [(2, 20), (5, 20), (2, 5)])
+def test_replicates_separate_the_people_of_a_group_from_each_other(people, copies):
+    """Each of k people has the odds of the group, times (B + 1)/k, averaged over draws. Seeds 1000 to 1009."""
+    limit, found = GroupLimits(1.0, 0.99, replicates=copies).of_wholes(people - 1)[-1], []
+    for seed in range(1000, 1010):
+        rng = np.random.default_rng(seed)
+        values, low, high = rng.standard_normal(2000), 1.0, 1000.0
+        for _ in range(40):
+            values[:people] = middle = np.sqrt(low * high)
+            features = np.column_stack([np.ones(2000), values, values**2])
+            shared = features[:people] @ np.linalg.solve(features.T @ features, features[:people].T)
+            low, high = (middle, high) if shared.sum() / people < limit else (low, middle)
+        times = np.column_stack([np.ones(2000), rng.poisson(1, (2000, copies))])
+        both = np.einsum("ni,nj->nij", times, features).reshape(2000, -1)
+        inverse = np.linalg.pinv(both.T @ both, rcond=1e-13)
+        found.extend(np.einsum("ip,pq,iq->i", both[:people], inverse, both[:people]))
+    assert 0.98 < np.median(found) < 0.995

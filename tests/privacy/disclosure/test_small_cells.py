@@ -11,9 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedcdh.data.table import to_table
-from fedcdh.privacy.disclosure.small_cells import CellCounter, _format_value
+from fedcdh.privacy.disclosure.small_cells import CellCounter
+from fedcdh.summaries.encoder import Encoder
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.variables import Categorical, Continuous
+
+
+def written(value: float | str) -> str:
+    return repr(value) if isinstance(value, str) or value % 1 else f"{value:.0f}"
 
 
 def test_values_that_are_many_in_one_part_or_in_all_together_are_many():
@@ -80,11 +85,11 @@ def test_cells_are_those_of_the_rows_whoever_counts_which(found, whose):
     v, plain = v + 0.0, {}  # -0.0 is 0.0
     few = {name: column for name, column in (("v", v), ("w", w)) if len(set(column)) <= 3}
     for name, column in few.items():
-        plain |= {f"value {_format_value(x)} of {name!r}": (column == x).sum() for x in set(column.tolist())}
+        plain |= {f"value {written(x)} of {name!r}": (column == x).sum() for x in set(column.tolist())}
         for other, labels in {**few, "g": g}.items():
             if other > name or other == "g":
                 plain |= {
-                    f"value {_format_value(x)} of {name!r} with {_format_value(y)} of {other!r}": both
+                    f"value {written(x)} of {name!r} with {written(y)} of {other!r}": both
                     for x in set(column.tolist())
                     for y in set(labels.tolist())
                     if (both := ((column == x) & (labels == y)).sum())
@@ -94,7 +99,7 @@ def test_cells_are_those_of_the_rows_whoever_counts_which(found, whose):
         often = values[counts >= max(2, 0.15 * len(column))]
         for other, labels in {**few, "g": g}.items() if name not in few and len(often) else ():
             plain |= {
-                f"a value of {name!r} that few people share, with {_format_value(y)} of {other!r}": (
+                f"a value of {name!r} that few people share, with {written(y)} of {other!r}": (
                     (labels == y) & ~np.isin(column, often)
                 ).sum()
                 for y in set(labels.tolist())
@@ -118,3 +123,44 @@ def test_many_values_are_not_counted_and_memory_stays_small():
     for start in range(0, 100, 10):
         few(to_table({"many": np.arange(100.0), "late": np.repeat(np.arange(start, start + 10.0), 10)}))
     assert few.cells == {}
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.floats(-40, 40), min_size=1, max_size=30),
+    st.floats(-3, 3),
+    st.sampled_from([1e-3, 1.0, 1e3, 6e4]),
+    st.integers(0, 3),
+)
+def test_people_are_counted_by_the_value_that_leaves(values, location, scale, cuts):
+    """Clipped and rounded as the encoder does it, whatever the table holds, and in parts as at once."""
+    variable = Continuous("v", location, scale)
+    plan = StudyPlan((variable,), ("north",))
+    encoded = Encoder(plan, "north")(to_table({"v": values}))[1]
+    parts = [CellCounter(plan, 20) for _ in range(cuts + 1)]
+    for part, chunk in zip(parts, np.array_split(np.array(values), cuts + 1), strict=True):
+        if len(chunk):
+            part(to_table({"v": chunk}))
+    found = reduce(CellCounter.__add__, parts).cells
+    steps, counts = np.unique(encoded, return_counts=True)
+    assert list(found.values()) == (counts.tolist() if len(steps) <= 20 else [])
+
+
+def test_numbers_that_rounding_makes_equal_are_one_value():
+    plan = StudyPlan((Continuous("v", 0.0, 1e5),), ("north",))
+    few = CellCounter(plan, 20)
+    few(to_table({"v": [0.1, 0.2, 0.3, 4.0, 12.0]}))  # a step is 30 * 1e5 / 2**18 = 11.4
+    assert few.cells == {"value 0 of 'v'": 4, "value 10 of 'v'": 1}
+
+
+def test_values_beyond_the_clip_are_one_value():
+    few = CellCounter(StudyPlan((Continuous("v", 0.0, 1.0),), ("north",)), 20)
+    few(to_table({"v": [0.0, 999.0, 1500.0, -31.0]}))
+    assert few.cells == {"value -30 or less of 'v'": 1, "value 0 of 'v'": 1, "value 30 or more of 'v'": 2}
+
+
+@pytest.mark.parametrize("value", [0.1, 0.25, 7.0, 130.0, 1e-4, 123.45])
+def test_a_value_is_named_as_it_stands_in_the_table(value):
+    few = CellCounter(StudyPlan((Continuous("v", 0.9 * value, 0.2 * value),), ("north",)), 20)
+    few(to_table({"v": [value, value]}))
+    assert few.cells == {f"value {written(value)} of 'v'": 2}

@@ -6,6 +6,9 @@
 - `row_scan`: one pass over the rows for the summary and for all checks;
 - `small_cells`: people with each value of discrete variables;
 - `leverage`: rows that determine a summary by themselves;
+- `group_leverage`: small groups of rows that a summary separates from all others;
+- `scale_bounds`: the plan's scale beside the spread of the site's values;
+- `row_count`: rows are counted before memory is taken for a wide plan;
 - `joint_risk`: the same for answers about joint features;
 - `residual_counts`: how many sums of residuals a site may answer, and that no question is answered twice;
 - `residual_risk`: whether these sums could single out people.

@@ -10,8 +10,10 @@ from typing import Literal
 from fedcdh._io.strict_toml import abbreviate, suggest_name
 from fedcdh._io.text import is_key
 from fedcdh.privacy.disclosure._policy_file import policy_error
+from fedcdh.privacy.disclosure.group_leverage import MAX_GROUP_LEVERAGE, GroupLimits
 from fedcdh.privacy.disclosure.residual_counts import MAX_COARSE_SUMS_PER_NUMBER, MAX_SUMS_PER_ROW_AND_COLUMN
 from fedcdh.privacy.disclosure.residual_risk import MAX_COORDINATE_RMS, MAX_RESIDUAL_RMS
+from fedcdh.privacy.disclosure.scale_bounds import MAX_SCALE_RATIO
 from fedcdh.privacy.disclosure.thresholds import (
     MIN_CELL_COUNT,
     MIN_ROWS,
@@ -37,6 +39,7 @@ _POSITIVE_SETTINGS = (
     "epsilon_budget",
     "max_delta",
     "max_rms_distance",
+    "max_scale_ratio",
     "max_sums_per_row_and_column",
     "max_coarse_sums_per_number",
     "max_residual_rms",
@@ -73,6 +76,8 @@ class PolicySettings:
     min_threshold_share: float = MIN_THRESHOLD_SHARE
     min_sum_sites: int = MIN_SUM_SITES
     min_group_sites: int = MIN_GROUP_SITES
+    max_group_leverage: float = MAX_GROUP_LEVERAGE
+    max_scale_ratio: float = MAX_SCALE_RATIO
 
     def __post_init__(self) -> None:
         for key in sorted(self.coordinator_keys):
@@ -89,10 +94,11 @@ class PolicySettings:
             raise policy_error(f'unsigned_plans is {abbreviate(self.unsigned_plans)}, expected "accept" or "refuse"')
         if self.unsigned_plans == "refuse" and not self.coordinator_keys:
             raise policy_error("it refuses unsigned plans, but names no coordinator_keys that could sign one")
-        if not 0 < self.max_leverage <= 1:
-            raise policy_error(
-                f"max_leverage is {abbreviate(self.max_leverage)}, expected a number above 0 and up to 1"
-            )
+        for name in ("max_leverage", "max_group_leverage"):
+            if not 0 < getattr(self, name) <= 1:
+                raise policy_error(
+                    f"{name} is {abbreviate(getattr(self, name))}, expected a number above 0 and up to 1"
+                )
         if not 0 <= self.waive_counts_below_epsilon <= MAX_WAIVER_EPSILON:
             found = abbreviate(self.waive_counts_below_epsilon)
             raise policy_error(
@@ -153,6 +159,24 @@ class PolicySettings:
         5e-05
         """
         return 1 / (_ROWS_PER_DELTA * max(rows, 1)) if self.delta_budget is None else self.delta_budget
+
+    def group_limits(self, plan: StudyPlan, replicates: int = 0) -> GroupLimits:
+        """Return the limits for groups of fewer people than the minimum cell count.
+
+        Parameters
+        ----------
+        plan : StudyPlan
+            The plan of the summary.
+        replicates : int, default 0
+            Number of bootstrap replicates that leave with the summary. They raise the minimum cell count.
+
+        Returns
+        -------
+        GroupLimits
+            The limits.
+        """
+        people = self._min_cell_count(plan) * (replicates + 1) - 1
+        return GroupLimits(self.max_group_leverage, self.max_leverage, people, replicates)
 
     def differencing_limits(self, plan: StudyPlan | None = None) -> DifferencingLimits:
         """Return the limits for a release beside earlier ones.

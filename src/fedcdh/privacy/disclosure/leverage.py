@@ -29,6 +29,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +46,7 @@ _EIGENVALUE_TOLERANCE = 1e-12  # share of the largest eigenvalue of the scaled m
 _UNSEEN_EIGENVALUE = 1e-13  # of a direction that no row has had so far: a row in it gets a high leverage
 _RARE_EIGENVALUE = 1e-11  # below it, sums of products may be rounding errors
 _SAFETY_MARGIN = 0.98  # share of the limit that is used while rows are read, where units differ
+_MAX_KEPT_FEATURES = 1 << 23  # of rows above a threshold, at 4 bytes; up to four times as many while rows are read
 
 
 class ExtremeValues:
@@ -114,10 +116,14 @@ class HighLeverageRows:
         Number of columns of the summary.
     limit : float
         Leverage above which a row is to be found.
+    people : int, default 1
+        Rows are kept for groups of up to this many people as well: all with a leverage above `limit`/`people`, or in
+        very wide summaries above what keeps memory bounded.
 
     See Also
     --------
     scan_rows : Reads rows and fills this.
+    fedcdh.privacy.disclosure.group_leverage.measure_groups : Examines groups of the kept rows.
 
     Examples
     --------
@@ -125,8 +131,11 @@ class HighLeverageRows:
     (5, 0)
     """
 
-    def __init__(self, columns: int, limit: float) -> None:
-        self._limit, self._measured = _SAFETY_MARGIN * limit, 0
+    def __init__(self, columns: int, limit: float, people: int = 1) -> None:
+        self._row_limit, self._measured = _SAFETY_MARGIN * limit, 0
+        affordable = min(limit, columns**2 / _MAX_KEPT_FEATURES)
+        self._threshold = max(limit / people, affordable)  # leverage of the rows that are kept
+        self._limit = _SAFETY_MARGIN * self._threshold
         self._kept = np.zeros((columns, 0), dtype=np.int32)  # features are integer multiples of the grid
         self._measure: _LeverageMeasure | None = None
 
@@ -157,7 +166,8 @@ class HighLeverageRows:
         HighLeverageRows
             Has seen the rows of both.
         """
-        both = HighLeverageRows(len(moments), self._limit / _SAFETY_MARGIN)
+        both = copy(self)
+        both._measured, both._measure = 0, None
         both._kept = np.concatenate([self._kept, other._kept], axis=1)
         if both._has_too_many(2):
             both._kept = both._kept[:, _LeverageMeasure.of(moments).each(both._kept) > both._limit]
@@ -184,26 +194,47 @@ class HighLeverageRows:
         float
             A leverage, or 0.
         """
-        measure = _inverse_root(summary.moments.astype(np.float64), _EIGENVALUE_TOLERANCE)
+        measure = inverse_root(summary.moments)
         largest = float(((measure @ self._kept) ** 2).sum(axis=0).max(initial=0.0))
-        return largest if largest > self._limit else 0.0
+        return largest if largest > self._row_limit else 0.0
+
+    def rows(self, summary: Summary) -> Array:
+        """Return the features of the rows that may be in a group of high leverage, columns × rows.
+
+        They are in an order of their own, so that the result does not depend on the order of the rows.
+
+        Parameters
+        ----------
+        summary : Summary
+            Summary of all rows that were added.
+
+        Returns
+        -------
+        array
+            Features in steps of the grid.
+        """
+        kept = self._kept[:, np.lexsort(self._kept)]
+        leverage = ((inverse_root(summary.moments) @ kept) ** 2).sum(axis=0)
+        return np.asarray(kept[:, leverage > self._threshold], dtype=np.float64)
 
 
 @dataclass(frozen=True)
 class _LeverageMeasure:
     """Leverage among the rows of some moments, by a root of M⁻¹."""
 
+    means: Array  # of the columns, in whole steps
     root: Array
     rare: Array  # the part of the root in directions that almost no row has
-    inverse: Array  # M⁻¹ in all other directions
+    inverse: Array  # M⁻¹ of the centred columns in all other directions
 
     @classmethod
     def of(cls, moments: Integers) -> _LeverageMeasure:
         """Return the measure for these moments. A direction that no row has gets a tiny eigenvalue."""
-        eigenvalues, directions = _scaled_eigenvectors(moments.astype(np.float64))
+        means = _rounded_means(moments)
+        eigenvalues, directions = _scaled_eigenvectors(_centre(moments, means))
         root = directions / np.sqrt(np.maximum(eigenvalues, _UNSEEN_EIGENVALUE))[:, None]
         rare, common = np.split(root, [np.searchsorted(eigenvalues, _RARE_EIGENVALUE)])
-        return cls(root, rare, common.T @ common)
+        return cls(means.astype(np.float64), _uncentre(root, means), _uncentre(rare, means), common.T @ common)
 
     def each(self, features: npt.NDArray[np.float64 | np.int32]) -> Array:
         """Return the leverage of every row."""
@@ -212,7 +243,7 @@ class _LeverageMeasure:
     def bound(self, features: Array, products: Array) -> float:
         """Return a bound on every row's leverage: the sum over rows in most directions, the maximum in the others."""
         rare = ((self.rare @ features) ** 2).sum(axis=0).max(initial=0.0)
-        return float(np.vdot(self.inverse, products) + rare)
+        return float(np.vdot(self.inverse, _centre(products, self.means)) + rare)
 
 
 @dataclass(frozen=True)
@@ -333,17 +364,60 @@ def _leverage_of_values(summary: Summary, plan: StudyPlan, variable: Continuous,
 def _inverse_root_of_variable(summary: Summary, span: slice) -> Array:
     """Return a root W of M⁻¹ for the columns of one variable: the leverage of φ is |W φ|²."""
     columns = np.r_[0, span]
-    return _inverse_root(summary.moments[np.ix_(columns, columns)].astype(np.float64), _EIGENVALUE_TOLERANCE)
+    return inverse_root(summary.moments[np.ix_(columns, columns)])
 
 
-def _inverse_root(moments: Array, tolerance: float) -> Array:
-    """Return W with WᵀW = M⁻¹, without directions below this share of the largest eigenvalue."""
-    eigenvalues, directions = _scaled_eigenvectors(moments)
-    kept = eigenvalues > tolerance
-    return np.asarray(directions[kept] / np.sqrt(eigenvalues[kept, None]))
+def inverse_root(moments: Integers) -> Array:
+    """Return W with WᵀW = M⁻¹, so that the leverage of φ is |W φ|². Directions that no row has are left out.
+
+    The columns are centred first, exactly: sums are exact integers, so that a column which differs from its mean by one
+    step of the grid for a few people discloses them, however large the mean is.
+
+    Parameters
+    ----------
+    moments : array of int
+        Moments of the constant and of further columns, with the constant first.
+
+    Returns
+    -------
+    array
+        Directions × columns.
+    """
+    means = _rounded_means(moments)
+    eigenvalues, directions = _scaled_eigenvectors(_centre(moments, means))
+    kept = eigenvalues > _EIGENVALUE_TOLERANCE
+    return _uncentre(directions[kept] / np.sqrt(eigenvalues[kept, None]), means)
 
 
-def _scaled_eigenvectors(moments: Array) -> tuple[Array, Array]:
+def _rounded_means(moments: Integers) -> Integers:
+    """Return the means of the columns in whole steps, and 0 for the constant."""
+    means = np.rint(moments[0] / max(int(moments[0, 0]), 1) * GRID).astype(np.int64)
+    means[0] = 0
+    return np.asarray(means)
+
+
+_Numbers = TypeVar("_Numbers", Array, Integers)
+
+
+def _centre(moments: _Numbers, means: _Numbers) -> _Numbers:
+    """Return the moments of columns from which whole numbers are subtracted: exact, like the moments.
+
+    Terms may exceed 2⁶³ where the result does not; integers then wrap around, and the result is right all the same.
+    """
+    sums = moments[0] // GRID
+    rows = sums[0] // GRID
+    crossed = np.multiply.outer(means, sums)
+    return np.asarray(moments - crossed - crossed.T + rows * np.multiply.outer(means, means))
+
+
+def _uncentre(root: Array, means: Integers) -> Array:
+    """Return a root for the columns as they are, given one for centred columns."""
+    moved = root.copy()
+    moved[:, 0] -= root @ (means / GRID)
+    return moved
+
+
+def _scaled_eigenvectors(moments: Integers) -> tuple[Array, Array]:
     """Return the eigenvalues of the scaled moments, ascending, as shares of the largest, and their vectors.
 
     The vectors have unit length in scaled coordinates, and are divided by the scales and the root of the largest

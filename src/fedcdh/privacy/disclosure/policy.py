@@ -12,6 +12,10 @@ grows as well: with the weights w_b of a row, the columns w_b φ are further col
 applied to the average before rows are resampled, and by `check_replicates` to the weights that were drawn. Where few
 other rows lie in that direction, a replicate may leave them out, so `check_replicate` checks each replicate as well.
 
+A few people who share an extreme value are separated from all others as well as people with a level are, and so are
+people whom rounding to the grid leaves with a value of their own. Groups of people are therefore held to a limit of
+leverage as single rows are, and the plan's scale to a multiple of the site's own standard deviation.
+
 A continuous variable of few different values (0 and 1, say) is categorical in all but name: its values are counted like
 levels.
 
@@ -34,6 +38,7 @@ from fedcdh.errors import DisclosureError, PlanMismatchError
 from fedcdh.privacy.disclosure._findings import feasible_replicates, raise_findings
 from fedcdh.privacy.disclosure._policy_file import parse_policy
 from fedcdh.privacy.disclosure._policy_settings import PolicySettings
+from fedcdh.privacy.disclosure.group_leverage import GroupLeverage, check_groups
 from fedcdh.privacy.disclosure.joint_risk import JointRisk
 from fedcdh.privacy.disclosure.leverage import compute_leverages
 from fedcdh.privacy.disclosure.residual_counts import (
@@ -50,7 +55,10 @@ from fedcdh.privacy.disclosure.rules import (
     check_location,
     check_profile_counts,
     describe_small_cell,
+    describe_too_few_rows,
+    find_small_variables,
 )
+from fedcdh.privacy.disclosure.scale_bounds import check_scales, scale_ratios
 from fedcdh.summaries.dp_parameters import DPParameters
 from fedcdh.summaries.joint import RoundBudget
 from fedcdh.summaries.joint.request import VariableSet
@@ -115,6 +123,11 @@ class Policy(PolicySettings):
         Fewest clients in a secure sum, this one included.
     min_group_sites : int, default 1
         Fewest clients whose rows, means and standard deviations a secure sum opens together.
+    max_group_leverage : float, default 0.98
+        Largest leverage of a group of 3 people or more, but fewer than the minimum cell count; 1 for no limit. For 2
+        people it is `max_leverage`.
+    max_scale_ratio : float, default 300.0
+        Largest ratio of the plan's scale, or spread, to the standard deviation of a variable at the site.
 
     Raises
     ------
@@ -272,6 +285,32 @@ class Policy(PolicySettings):
         )
         raise_findings("This profile must not leave", (), iter([finding]), self.disclosure_control)
 
+    def check_row_count(
+        self, rows: int, plan: StudyPlan, replicates: int = 0, noise: DPParameters | None = None
+    ) -> None:
+        """Refuse a table with too few rows, before its summary is computed.
+
+        Parameters
+        ----------
+        rows : int
+            Number of rows, those with missing values included.
+        plan : StudyPlan
+            The plan that the client is asked to follow, without its noise.
+        replicates : int, default 0
+            Number of bootstrap replicates that are to leave.
+        noise : DPParameters, optional
+            Noise that will be added.
+
+        Raises
+        ------
+        DisclosureError
+            If there are too few rows.
+        """
+        least = self._min_rows(plan) * (replicates + 1)
+        findings = iter([describe_too_few_rows(rows, least)] if rows < least else [])
+        enforced = self.disclosure_control and not self._is_waived(noise)
+        raise_findings("This summary must not leave", (), findings, enforced)
+
     def check_summary(
         self,
         summary: Summary,
@@ -281,9 +320,10 @@ class Policy(PolicySettings):
         *,
         replicates: int = 0,
         cells: Mapping[str, int] = MappingProxyType({}),
+        groups: Mapping[str, GroupLeverage] = MappingProxyType({}),
         noise: DPParameters | None = None,
     ) -> None:
-        """Refuse a summary of too few rows, with small cells, with rows of high leverage, or in other units.
+        """Refuse a summary of too few rows, with small cells, with people of high leverage, or in other units.
 
         Parameters
         ----------
@@ -299,6 +339,8 @@ class Policy(PolicySettings):
             Number of bootstrap replicates that are to leave with it. They raise the limits.
         cells : mapping from str to int, optional
             People in each cell of discrete variables, from `CellCounter`.
+        groups : mapping from str to GroupLeverage, optional
+            Leverage of groups of people, from `measure_groups`.
         noise : DPParameters, optional
             Noise that will be added. The limits hold all the same, unless the policy waives them for this epsilon.
 
@@ -314,15 +356,22 @@ class Policy(PolicySettings):
                 f"This summary follows plan {summary.plan[:12]}, expected {plan.fingerprint[:12]}. Make it again"
             )
         leverages = compute_leverages(summary, plan, extremes) if self.disclosure_control else {}
+        ratios = scale_ratios(summary, plan)
 
         def findings(replicates: int) -> Iterator[str]:
             enough = summary.rows >= self._min_rows(plan)  # else all cells are small, and a refusal would list them
             times = replicates + 1
             rows, cell_count = self._min_rows(plan) * times, self._min_cell_count(plan) * times
+            limit = self.leverage_limit(replicates)
+            known = {name for name, leverage in leverages.items() if leverage > limit}
+            known |= {name for name, ratio in ratios.items() if ratio > self.max_scale_ratio}
+            known |= find_small_variables(cells if enough else {}, plan.names, cell_count)
             return chain(
                 check_cell_counts(summary, plan, rows, cell_count),
                 check_discrete_values(cells if enough else {}, cell_count),
-                check_leverage(leverages, self.leverage_limit(replicates), times),
+                check_scales(ratios, self.max_scale_ratio),
+                check_leverage(leverages, limit, times),
+                check_groups(groups if enough else {}, self.group_limits(plan, replicates), known),
             )
 
         always = [*self._check_lists(plan.names, local_names), *check_location(summary, plan, self.max_rms_distance)]
@@ -373,9 +422,14 @@ class Policy(PolicySettings):
         raise_findings(what, (), check_leverage(leverages, self.max_leverage, 1), self.disclosure_control)
 
     def check_replicate(
-        self, replicate: Summary, plan: StudyPlan, extremes: Mapping[str, Array], weights: Mapping[str, Array]
+        self,
+        replicate: Summary,
+        plan: StudyPlan,
+        extremes: Mapping[str, Array],
+        weights: Mapping[str, Array],
+        groups: Mapping[str, GroupLeverage] = MappingProxyType({}),
     ) -> None:
-        """Refuse a bootstrap replicate in which a row has a high leverage.
+        """Refuse a bootstrap replicate in which a row or a small group of people has a high leverage.
 
         Parameters
         ----------
@@ -387,13 +441,19 @@ class Policy(PolicySettings):
             Extreme values of every continuous variable in this replicate, from `ReplicateLeverage`.
         weights : mapping from str to array
             How often the rows with these values count.
+        groups : mapping from str to GroupLeverage, optional
+            Leverage of groups of people in this replicate, from `ReplicateGroups`.
 
         Raises
         ------
         DisclosureError
             If a leverage exceeds the limit.
         """
-        findings = check_leverage(compute_leverages(replicate, plan, extremes, weights), self.max_leverage, 1)
+        leverages = compute_leverages(replicate, plan, extremes, weights)
+        known = {name for name, leverage in leverages.items() if leverage > self.max_leverage}
+        findings = chain(
+            check_leverage(leverages, self.max_leverage, 1), check_groups(groups, self.group_limits(plan), known)
+        )
         what = f"Bootstrap replicate {replicate.replicate} must not leave ({_DRAW_AGAIN_ADVICE})"
         raise_findings(what, (), findings, self.disclosure_control)
 

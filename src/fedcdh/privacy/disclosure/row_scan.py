@@ -37,18 +37,21 @@ class ScanOptions:
         Continuous variables with at most this many different values are counted like categorical ones.
     max_leverage : float, optional
         Leverage in all columns above which a row is looked for. Default: none is.
+    max_group_people : int, default 1
+        Rows are kept for groups of up to this many people, see `measure_groups`.
     secret : bytes, optional
         Secret of the site's ledger, for sketches of the rows. Default: no sketches. It is not shown in logs.
 
     Examples
     --------
     >>> ScanOptions(max_leverage=0.99, secret=b"of the site")
-    ScanOptions(max_discrete_values=0, max_leverage=0.99)
+    ScanOptions(max_discrete_values=0, max_leverage=0.99, max_group_people=1)
     """
 
     max_discrete_values: int = 0
     max_leverage: float | None = None
     secret: bytes | None = field(default=None, repr=False)
+    max_group_people: int = 1
 
 
 class RowScan:
@@ -96,7 +99,8 @@ class RowScan:
         self.sums, self.extremes = MomentAccumulator(plan), ExtremeValues(plan)
         self.cells = CellCounter(plan, options.max_discrete_values)
         limit = options.max_leverage
-        self.high_leverage = None if limit is None else HighLeverageRows(plan.layout.n_columns, limit)
+        columns, people = plan.layout.n_columns, options.max_group_people
+        self.high_leverage = None if limit is None else HighLeverageRows(columns, limit, people)
         self.sketcher = None if options.secret is None else RowSketcher(options.secret)
 
     def add(self, rows: Table, encode: Encoder) -> None:

@@ -7,7 +7,7 @@ decides what follows from a finding.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 
 from fedcdh.privacy.disclosure._findings import Finding
@@ -22,10 +22,13 @@ MAX_SCALE_TO_SPREAD = 20.0
 """Largest ratio of a variable's scale to its spread; plans made from profiles stay below 10 by construction."""
 MIN_BANDWIDTH = 0.25
 """Smallest bandwidth, in spreads. Below it features isolate values: Hermite ones near the centre, others anywhere."""
+MAX_BANDWIDTH = 50.0
+"""Largest bandwidth, in spreads. Far above it, features are so flat that rounding turns them into labels."""
 MAX_FEATURE_SEED = 100
 """Seeds of random features have to be below this, so that nobody can search for a draw that isolates somebody."""
 MAX_CENTRE_DISTANCE = 3.0
 """Largest distance of a variable's centre from its location, in scales."""
+_MAX_NAMED = 3  # cells that a refusal names; more have the same cause
 _ASK_FIRST = "after asking the person responsible for data protection"
 
 
@@ -58,6 +61,8 @@ def check_feature_resolution(plan: StudyPlan, max_feature_columns: int) -> Itera
         return
     if (bandwidth := plan.family.bandwidth) < MIN_BANDWIDTH:
         yield f"the features have bandwidth {bandwidth:g}, expected at least {MIN_BANDWIDTH:g}; ask the coordinator why"
+    if bandwidth > MAX_BANDWIDTH:
+        yield f"the features have bandwidth {bandwidth:g}, expected at most {MAX_BANDWIDTH:g}; ask the coordinator why"
     if (width := plan.family.width) > max_feature_columns:
         yield (
             f"a continuous variable has {width} feature columns, expected at most {max_feature_columns}: every column "
@@ -137,7 +142,7 @@ def check_cell_counts(summary: Summary, plan: StudyPlan, min_rows: int, min_cell
 
 
 def check_discrete_values(cells: Mapping[str, int], min_cell_count: int) -> Iterator[str]:
-    """Find values of discrete variables that few people have.
+    """Find values of discrete variables that few people have: one sentence for all of them.
 
     Parameters
     ----------
@@ -149,7 +154,7 @@ def check_discrete_values(cells: Mapping[str, int], min_cell_count: int) -> Iter
     Yields
     ------
     str
-        One sentence for each finding.
+        One sentence, if there is such a cell.
     """
     for cell, count in cells.items():
         if 0 < count < min_cell_count:
@@ -161,8 +166,29 @@ def check_discrete_values(cells: Mapping[str, int], min_cell_count: int) -> Iter
             yield Finding(f"{cell} has {count} people, {rest}", f"{cell} has {count} people", f"{{items}}, {rest}")
 
 
+def find_small_variables(cells: Mapping[str, int], names: Iterable[str], min_cell_count: int) -> set[str]:
+    """Return the variables with values that few people have.
+
+    Parameters
+    ----------
+    cells : mapping from str to int
+        Number of people in each cell, from `CellCounter.cells`.
+    names : iterable of str
+        Names of the variables.
+    min_cell_count : int
+        Smallest number of people in a cell.
+
+    Returns
+    -------
+    set of str
+        Names of variables.
+    """
+    small = [cell for cell, count in cells.items() if 0 < count < min_cell_count]
+    return {name for name in names if any(f" of {name!r}" in cell for cell in small)}
+
+
 def check_leverage(leverages: Mapping[str, float], max_leverage: float, n_messages: int) -> Iterator[str]:
-    """Find variables in which one row has a high leverage.
+    """Find variables in which one row has a high leverage: one sentence for all of them.
 
     Parameters
     ----------
@@ -176,7 +202,7 @@ def check_leverage(leverages: Mapping[str, float], max_leverage: float, n_messag
     Yields
     ------
     str
-        One sentence for each finding.
+        One sentence, if there is such a row.
     """
     for name, leverage in leverages.items():
         if leverage > max_leverage:

@@ -7,6 +7,9 @@ values, and each pair of such a value with a level or with another such value, n
 A variable with many different values may still have the same value for most people: 0, say, for all without costs. Then
 sums within a level are sums over the few people who have another value, and these have to be none, or enough.
 
+Values are counted as they are encoded: clipped, and rounded to the grid of the plan. A variable that rounds to few
+values has few values, whatever the table holds.
+
 Rows may be counted in any order and in parts, and the counts added: the result depends on the rows alone. As long as a
 column has few values, all of them are counted. When it has more, values are counted in buckets by a fixed hash, and a
 bucket with many people holds a value that many people have. Another value that falls into the same bucket is taken for
@@ -18,6 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -28,6 +32,7 @@ from fedcdh._runtime.array_types import Array
 from fedcdh.data.columns import Column, NumericColumn
 from fedcdh.data.labels import strip_zero_decimals
 from fedcdh.data.table import Table
+from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.variables import Categorical, Continuous
 
@@ -40,6 +45,7 @@ _MIN_SPIKE_SHARE = 0.15  # smallest share of all rows for a value that many peop
 _MIN_BUCKETS, _MAX_BUCKETS = 256, 2048
 _MAX_BUCKET_COUNTS = 1 << 22  # largest number of counters, or slightly more in very wide tables
 _HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ over the golden ratio spreads nearby values
+_MAX_PLAIN_NUMBER = 1e15  # above, whole numbers are written with an exponent
 _Value = float | str
 _Pair = tuple[str, str]
 
@@ -60,7 +66,7 @@ class CellCounter:
     Examples
     --------
     >>> from fedcdh.data.table import to_table
-    >>> counter = CellCounter(StudyPlan((Continuous("dose"), Continuous("age")), ("north",)), max_values=3)
+    >>> counter = CellCounter(StudyPlan((Continuous("dose"), Continuous("age", 60, 15)), ("north",)), 3)
     >>> counter(to_table({"dose": [0, 10, 10, 0], "age": [51, 62, 48, 70]}))
     >>> counter.cells
     {"value 0 of 'dose'": 2, "value 10 of 'dose'": 2}
@@ -69,6 +75,7 @@ class CellCounter:
     def __init__(self, plan: StudyPlan, max_values: int) -> None:
         self._max_values, self._rows = max_values, 0
         continuous = [v.name for v in plan.variables if isinstance(v, Continuous)]
+        self._steps = {v.name: _Steps(v, plan.clip) for v in plan.variables if isinstance(v, Continuous)}
         self._continuous_names = continuous if max_values > 0 else []
         self._plan_levels = {v.name: frozenset(v.levels) for v in plan.variables if isinstance(v, Categorical)}
         self._categorical_names = list(self._plan_levels)
@@ -106,7 +113,7 @@ class CellCounter:
                 table = self._code_tables.setdefault((one, other), np.zeros(sizes, dtype=np.int64))
                 table += counted.reshape(sizes)
         for one in self._non_discrete:
-            buckets = _hash_to_buckets(_to_values(rows.columns[one]), self._n_buckets)
+            buckets = _hash_to_buckets(self._steps[one].of(rows.columns[one]), self._n_buckets)
             for other, places in codes.items():
                 self._count_buckets(one, other, places, buckets)
 
@@ -135,28 +142,31 @@ class CellCounter:
         """People with each value of discrete variables, and with each pair of it and another value or level."""
         few, pairs = self._discrete_names, self._merge_pair_counts()
         alone = {
-            f"value {_format_value(value)} of {name!r}": count
+            f"value {self._format(name, value)} of {name!r}": count
             for name in few
             for value, count in sorted(self._counts[name].items())
         }
         together = {
-            f"value {_format_value(value)} of {one!r} with {_format_value(label)} of {other!r}": count
+            f"value {self._format(one, value)} of {one!r} with {self._format(other, label)} of {other!r}": count
             for one, other in combinations((*few, *self._categorical_names), 2)
             for (value, label), count in sorted(pairs.get((one, other), Counter()).items())
         }
         beside = {
-            f"a value of {one!r} that few people share, with {_format_value(label)} of {other!r}": count
+            f"a value of {one!r} that few people share, with {self._format(other, label)} of {other!r}": count
             for one in sorted(self._non_discrete)
             for other in (*few, *self._categorical_names)
             for label, count in self._count_without_spikes(one, other)
         }
         return {**alone, **together, **beside}
 
+    def _format(self, name: str, value: _Value) -> str:
+        return repr(value) if isinstance(value, str) else self._steps[name].describe(value)
+
     @property
     def counts_by_value(self) -> dict[str, dict[str, int]]:
         """People with each value of the discrete variables."""
         return {
-            name: {_format_value(value): count for value, count in sorted(self._counts[name].items())}
+            name: {self._format(name, value): count for value, count in sorted(self._counts[name].items())}
             for name in self._discrete_names
         }
 
@@ -173,7 +183,7 @@ class CellCounter:
 
         Return None for a column that gets too many of them: from then on it is not discrete.
         """
-        values, known = _to_values(column), self._values[name]
+        values, known = self._steps[name].of(column), self._values[name]
         codes = _find_positions(values, known)
         if not (new := codes == len(known)).any():
             return codes
@@ -248,16 +258,38 @@ class CellCounter:
             yield label, int(beside[label][~spikes].sum())
 
 
+@dataclass(frozen=True)
+class _Steps:
+    """The values of a continuous variable in whole steps of the grid."""
+
+    variable: Continuous
+    clip: float
+
+    def of(self, column: Column) -> Array:
+        """Return the steps of the rows' values, as the encoder rounds them."""
+        if not isinstance(column, NumericColumn):
+            return np.zeros(0)
+        scaled = np.clip((column.values - self.variable.location) / self.variable.scale, -self.clip, self.clip)
+        return np.rint(scaled / self.clip * GRID) + 0.0  # turns -0.0 into 0.0
+
+    def describe(self, step: float) -> str:
+        """Return the shortest decimal number that rounds to this step."""
+        width = self.variable.scale * self.clip / GRID
+        value = self.variable.location + step * width
+        near = next(
+            (short for digits in range(1, 17) if abs((short := float(f"{value:.{digits}g}")) - value) <= width / 2),
+            value,
+        )
+        text = f"{near:.0f}" if near.is_integer() and abs(near) < _MAX_PLAIN_NUMBER else repr(near)
+        return text if abs(step) < GRID else f"{text} or {'more' if step > 0 else 'less'}"
+
+
 def _choose_bucket_count(plan: StudyPlan, n_continuous: int, max_values: int) -> int:
     """Return a power of two that depends on the plan and the policy only."""
     levels = sum(len(variable.levels) for variable in plan.variables if isinstance(variable, Categorical))
     pairs = n_continuous * levels + (n_continuous**2 // 4) * max_values  # if half of the variables are discrete
     affordable = _MAX_BUCKET_COUNTS // max(1, pairs)
     return 1 << (min(max(affordable, _MIN_BUCKETS), _MAX_BUCKETS).bit_length() - 1)
-
-
-def _to_values(column: Column) -> Array:
-    return column.values + 0.0 if isinstance(column, NumericColumn) else np.zeros(0)  # turns -0.0 into 0.0
 
 
 def _hash_to_buckets(values: Array, count: int) -> Positions:
@@ -275,9 +307,3 @@ def _find_positions(values: Array, known: Array) -> Positions:
 
 def _add_counts(one: Mapping[Any, Any], other: Mapping[Any, Any], nothing: Any) -> dict[Any, Any]:
     return {key: one.get(key, nothing) + other.get(key, nothing) for key in {**one, **other}}
-
-
-def _format_value(value: _Value) -> str:
-    if isinstance(value, str):
-        return repr(value)
-    return f"{value:.0f}" if value.is_integer() else repr(value)
