@@ -32,6 +32,7 @@ from fedcdh.privacy.differential.mechanism import add_noise, add_noise_share
 from fedcdh.privacy.disclosure.joint_risk import assess_joint_risk
 from fedcdh.privacy.disclosure.leverage import ReplicateLeverage
 from fedcdh.privacy.disclosure.policy import Policy
+from fedcdh.privacy.disclosure.recoded_rows import RecodedRows
 from fedcdh.privacy.disclosure.residual_risk import assess_residual_risk, check_coordinates, check_residual_risks
 from fedcdh.privacy.disclosure.row_scan import RowScan, ScanOptions, scan_rows
 from fedcdh.privacy.ledger.gate import ReleaseGate, RoundSpending
@@ -198,12 +199,26 @@ def release_summary(
     policy, gate = context.policy, context.gate
     options = _scan_options(context, replicates)
     scan = scan_rows(rows, plan, context.client, options, workers=context.workers)
-    summary = _check_scan(scan, plan, context, replicates=replicates)
+    exact = scan.summary(context.max_missing_share)
+    summary, merged = policy.coarsen(exact, plan, replicates=replicates)
+    recoded = scan
+    if merged:  # all rules are about the rows as they are sent
+        check_rereadable(rows, context.label, "a summary in which rare levels are merged")
+        again = replace(options, secret=None, merged=merged)
+        recoded = scan_rows(rows, plan, context.client, again, workers=context.workers)
+    _check_scan(recoded, summary, plan, context, replicates=replicates)
     resampled = _draw_replicates(rows, plan, summary, context, replicates)
     validate_summary(summary, plan)
     if gate is not None and scan.sketcher is not None:
         gate.record_summary(
-            summary, plan, scan.sketcher, policy, context.local_names, replicates=replicates, masked=masked
+            summary,
+            plan,
+            scan.sketcher,
+            policy,
+            context.local_names,
+            replicates=replicates,
+            masked=masked,
+            exact=exact,
         )
     return summary, resampled
 
@@ -218,14 +233,15 @@ def _scan_options(context: ReleaseContext, replicates: int = 0) -> ScanOptions:
 
 def _check_scan(
     scan: RowScan,
+    summary: Summary,
     plan: StudyPlan,
     context: ReleaseContext,
     *,
     replicates: int = 0,
     noise: DPParameters | None = None,
-) -> Summary:
-    """Return the summary of scanned rows, if the policy lets it leave."""
-    policy, summary = context.policy, scan.summary(context.max_missing_share)
+) -> None:
+    """Refuse the summary of scanned rows, exact or made coarser, unless the policy lets it leave."""
+    policy = context.policy
     policy.check_summary(
         summary,
         plan,
@@ -236,8 +252,8 @@ def _check_scan(
         noise=noise,
     )
     if scan.high_leverage is not None:
-        policy.check_row_leverage(scan.high_leverage.largest(summary), replicates, noise)
-    return summary
+        exact = scan.summary(context.max_missing_share)
+        policy.check_row_leverage(scan.high_leverage.largest(exact), replicates, noise)
 
 
 def _release_noisy_summary(rows: Any, plan: StudyPlan, noise: DPParameters, context: ReleaseContext) -> Summary:
@@ -248,7 +264,7 @@ def _release_noisy_summary(rows: Any, plan: StudyPlan, noise: DPParameters, cont
     check_rereadable(rows, context.label, "a summary with noise")
     plain = replace(plan, noise=None)
     scan = scan_rows(rows, plain, context.client, _scan_options(context), workers=context.workers)
-    _check_scan(scan, plain, context, noise=noise)
+    _check_scan(scan, scan.summary(context.max_missing_share), plain, context, noise=noise)
     exact = summarize(rows, plan, context.client, max_missing_share=context.max_missing_share, workers=context.workers)
     summary = add_noise(exact, plan) if not noise.distributed else add_noise_share(exact, plan)
     if not noise.distributed:
@@ -391,7 +407,8 @@ def release_answer(
     check_rereadable(rows, context.label, what)
     source = _sequential_source(rows, plan, context.label, what)
     scan = scan_rows(source, plan, context.client, ScanOptions(secret=gate.ledger.secret() if gate else None))
-    summary = scan.summary(1.0)
+    summary, merged = policy.coarsen(scan.summary(1.0), plan)
+    source = RecodedRows(source, merged) if merged else source
     required = require_summary or isinstance(request, ResidualRequest)
     if required and gate is not None and policy.disclosure_control:
         gate.check_summary_released(summary, plan)

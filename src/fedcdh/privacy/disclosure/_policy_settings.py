@@ -14,6 +14,7 @@ from fedcdh.privacy.disclosure.residual_counts import MAX_COARSE_SUMS_PER_NUMBER
 from fedcdh.privacy.disclosure.residual_risk import MAX_COORDINATE_RMS, MAX_RESIDUAL_RMS
 from fedcdh.privacy.disclosure.thresholds import (
     MIN_CELL_COUNT,
+    MIN_PAIR_COUNT,
     MIN_ROWS,
     DifferencingLimits,
     required_cell_count,
@@ -141,6 +142,15 @@ class PolicySettings:
         if self.min_cell_count is not None:
             return self.min_cell_count
         return MIN_CELL_COUNT if plan is None else required_cell_count(plan)
+
+    def _min_pair_count(self, replicates: int = 0, plan: StudyPlan | None = None) -> int:
+        """Return the fewest people with two levels whose number leaves exactly.
+
+        Replicates are further counts of the same people, and are not rounded: the limits of levels hold for pairs then.
+        """
+        if replicates:
+            return self._min_cell_count(plan) * (replicates + 1)
+        return MIN_PAIR_COUNT if self.min_cell_count is None else self.min_cell_count
 
     def _check_lists(self, names: Iterable[str], local_names: Mapping[str, str]) -> Iterator[str]:
         """Check the site's own column names, so that renaming a column does not evade the lists."""

@@ -16,6 +16,8 @@ from fedcdh.data.sources import TableSource
 from fedcdh.data.table import Table
 from fedcdh.data.threaded_source import partition
 from fedcdh.privacy.disclosure.leverage import ExtremeValues, HighLeverageRows
+from fedcdh.privacy.disclosure.rare_cells import RareLevel
+from fedcdh.privacy.disclosure.recoded_rows import RecodedRows
 from fedcdh.privacy.disclosure.small_cells import CellCounter
 from fedcdh.privacy.ledger.row_sketches import RowSketcher
 from fedcdh.summaries.accumulator import MomentAccumulator, check_summary_arguments
@@ -36,16 +38,19 @@ class ScanOptions:
         Leverage in all columns above which a row is looked for. Default: none is.
     secret : bytes, optional
         Secret of the site's ledger, for sketches of the rows. Default: no sketches. It is not shown in logs.
+    merged : tuple of RareLevel, default ()
+        Rare levels that are replaced in the rows before anything is computed.
 
     Examples
     --------
     >>> ScanOptions(max_leverage=0.99, secret=b"of the site")
-    ScanOptions(max_discrete_values=0, max_leverage=0.99)
+    ScanOptions(max_discrete_values=0, max_leverage=0.99, merged=())
     """
 
     max_discrete_values: int = 0
     max_leverage: float | None = None
     secret: bytes | None = field(default=None, repr=False)
+    merged: tuple[RareLevel, ...] = ()
 
 
 class RowScan:
@@ -200,6 +205,6 @@ def scan_rows(table: Any, plan: StudyPlan, client: str, options: ScanOptions, *,
 
 def _scan_source(source: TableSource, *, plan: StudyPlan, client: str, options: ScanOptions) -> RowScan:
     scan, encode = RowScan(plan, client, options), Encoder(plan, client)
-    for rows in source.batches(plan.kinds):
+    for rows in RecodedRows(source, options.merged).batches(plan.kinds):
         scan.add(rows, encode)
     return scan

@@ -25,11 +25,12 @@ from fedcdh.privacy.ledger._release_content import (
     hash_answer,
     hash_document,
     hash_summary,
+    list_coarsened,
     released_columns,
 )
 from fedcdh.privacy.ledger.differencing import check_differencing, spent_epsilon
 from fedcdh.privacy.ledger.ledger_file import ReleaseLedger, find_active_entries
-from fedcdh.privacy.ledger.record import CELLS_KEY, DESCRIPTIONS_KEY, MASKED_KEY, LedgerEntry, Release
+from fedcdh.privacy.ledger.record import CELLS_KEY, COARSENED_KEY, DESCRIPTIONS_KEY, MASKED_KEY, LedgerEntry, Release
 from fedcdh.privacy.ledger.row_sketches import RowSketcher, sketch_values
 from fedcdh.privacy.ledger.unattended import check_same_content, check_unattended
 from fedcdh.summaries.column_profiles import ColumnProfile
@@ -175,6 +176,7 @@ class ReleaseGate:
         *,
         replicates: int = 0,
         masked: bool = False,
+        exact: Summary | None = None,
     ) -> None:
         """Record a summary with its bootstrap replicates, or a summary that leaves under masks.
 
@@ -194,6 +196,8 @@ class ReleaseGate:
             Number of bootstrap replicates that leave with the summary.
         masked : bool, default False
             Whether the summary leaves under the masks of secure aggregation.
+        exact : Summary, optional
+            The summary before it was made coarser. The ledger compares its counts. Default: the summary is exact.
 
         Raises
         ------
@@ -212,7 +216,10 @@ class ReleaseGate:
             complete_rows=sketcher.rows,
             replicates=replicates,
             disclosure_control=policy.disclosure_control,
-            details={CELLS_KEY: count_level_pairs(summary, plan, sketcher, local_names)},
+            details={
+                CELLS_KEY: count_level_pairs(exact or summary, plan, sketcher, local_names),
+                **({COARSENED_KEY: list_coarsened(summary, local_names)} if summary.coarsened else {}),
+            },
         )
         self.record(release, policy.differencing_limits(plan))
 
