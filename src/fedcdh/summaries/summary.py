@@ -117,8 +117,6 @@ class Summary:
         hasher = hashlib.sha256(self.plan.encode("utf-8") + np.array(counts, dtype="<i8").tobytes())
         hasher.update(self.moments.astype("<i8", order="C", copy=False).ravel().data)
         hasher.update(str(self.noise).encode() if self.noise else b"")
-        for names, cells in self.coarsened.items():
-            hasher.update("\0".join(("", *names, str(cells))).encode("utf-8"))
         return hasher.hexdigest()
 
     def constant_variables(self, plan: StudyPlan) -> tuple[str, ...]:
@@ -345,6 +343,32 @@ def describe_summary(summary: Summary) -> str:
     """Describe in words whose summary or bootstrap replicate this is."""
     which = f"bootstrap replicate {summary.replicate}" if summary.replicate else "the summary"
     return f"{which} of {', '.join(summary.clients)}"
+
+
+def describe_coarsened(coarsened: Mapping[tuple[str, ...], int]) -> Iterator[str]:
+    """Say in words what was made coarser before a summary left.
+
+    Parameters
+    ----------
+    coarsened : mapping from tuple of str to int
+        From a variable to the number of its levels that were merged, from a pair to the number of rounded counts.
+
+    Yields
+    ------
+    str
+        Part of a sentence, for each variable and for each pair.
+
+    Examples
+    --------
+    >>> list(describe_coarsened({("sex", "stage"): 2, ("stage",): 1}))
+    ['1 rare level of stage was merged with the most common one', '2 small counts of sex with stage were rounded']
+    """
+    for names, count in sorted(coarsened.items(), key=lambda item: (len(item[0]), item[0])):
+        were, s = ("was", "") if count == 1 else ("were", "s")
+        if len(names) == 1:
+            yield f"{count} rare level{s} of {names[0]} {were} merged with the most common one"
+        else:
+            yield f"{count} small count{s} of {' with '.join(names)} {were} rounded"
 
 
 def check_row_capacity(rows: int) -> None:

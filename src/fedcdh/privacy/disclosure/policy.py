@@ -270,8 +270,7 @@ class Policy(PolicySettings):
         merged : tuple of RareLevel
             The levels that were merged.
         """
-        enough = summary.rows >= self._min_rows(plan)
-        if not self.disclosure_control or replicates or noise is not None or not enough:
+        if not self.disclosure_control or replicates or noise is not None or not summary.rows:
             return summary, ()
         return coarsen_summary(summary, plan, self._min_cell_count(plan), self._min_pair_count())
 

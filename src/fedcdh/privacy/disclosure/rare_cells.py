@@ -16,7 +16,7 @@ whoever knows this rule learns no more than the range from which a count was rou
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -305,32 +305,6 @@ def count_pairs(summary: Summary, plan: StudyPlan, one: str, other: str) -> Inte
     """Return the number of people with each pair of levels of two categorical variables."""
     spans = plan.layout.spans
     return np.asarray(summary.moments[spans[one], spans[other]] // GRID**2)
-
-
-def describe_coarsened(coarsened: Mapping[tuple[str, ...], int]) -> Iterator[str]:
-    """Say in words what was made coarser before a summary left.
-
-    Parameters
-    ----------
-    coarsened : mapping from tuple of str to int
-        From a variable to the number of its levels that were merged, from a pair to the number of rounded counts.
-
-    Yields
-    ------
-    str
-        Part of a sentence, for each variable and for each pair.
-
-    Examples
-    --------
-    >>> list(describe_coarsened({("sex", "stage"): 2, ("stage",): 1}))
-    ['1 rare level of stage was merged with the most common one', '2 small counts of sex with stage were rounded']
-    """
-    for names, count in sorted(coarsened.items(), key=lambda item: (len(item[0]), item[0])):
-        were, s = ("was", "") if count == 1 else ("were", "s")
-        if len(names) == 1:
-            yield f"{count} rare level{s} of {names[0]} {were} merged with the most common one"
-        else:
-            yield f"{count} small count{s} of {' with '.join(names)} {were} rounded"
 
 
 def _rare_tables(summary: Summary, plan: StudyPlan, min_pair_count: int) -> Iterator[tuple[str, str]]:
