@@ -1,9 +1,9 @@
 """Simulated tables of numbers and labels, one of which has a rare level.
 
 The graph and its mechanisms are those of `fedcdh.simulate` ("linear"), with ten variables. Four of them are cut into
-labels at quantiles over all clients: the first into a level that 5 % of the people have and another, the second into
-two levels of similar size, the third and the fourth into three. Labels are thus effects, and causes of what was drawn
-from the values before they were cut.
+labels at quantiles over all clients: the first into a level that 5 % of the people have and another, the second and the
+third into two levels of similar size, the fourth into three. Labels are thus effects, and causes of what was drawn from
+the values before they were cut.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fedcdh.evaluation.simulation import keyed_generator, simulate
 Table = dict[str, npt.NDArray[Any]]
 RARE_SHARE = 0.05
 NUMBERS, LABELS, CLIENTS = 6, 4, 4
-_CUTS = ((1 - RARE_SHARE,), (0.5,), (0.4, 0.7), (0.3, 0.65))
+_CUTS = ((1 - RARE_SHARE,), (0.5,), (0.4,), (0.3, 0.65))
 _LEVELS = np.array(["low", "middle", "high"])
 
 

@@ -225,8 +225,8 @@ def round_table(counts: Integers, min_count: int) -> Integers | None:
 
     Small counts are rounded one after the other, from the smallest on. What a count gains, the largest other count of
     its row and that of its column lose, as far as these have not been rounded before, and the count where these two
-    cross gains it. A small count stays if all other counts of its row or column are small and were rounded before it:
-    it has then made up for them.
+    cross gains it. A small count is not rounded itself if it has made up for others, and none is left to make up for
+    it: all other counts of its row or column are small, or that where these cross is.
 
     Parameters
     ----------
@@ -254,7 +254,8 @@ def round_table(counts: Integers, min_count: int) -> Integers | None:
         if done[i][table[i] > 0].all() or done[:, j][table[:, j] > 0].all():
             continue
         targets = surrounding_multiples(int(table[i, j]), float(expected[i, j]), step)
-        if not any(_move(table, done, i, j, target - int(table[i, j])) for target in targets):
+        moved = any(_move(table, done, i, j, target - int(table[i, j])) for target in targets)
+        if not moved and table[i, j] == counts[i, j]:
             return None
     return table
 
