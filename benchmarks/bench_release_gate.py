@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.attacks import rare_pairs
 from benchmarks.labelled_tables import Table, simulate_labelled
 from fedcdh.discovery.api import discover_from
 from fedcdh.errors import DisclosureError
@@ -120,6 +121,16 @@ def show_heart(path: Path) -> None:
                 print(f"  {site} ({rows} rows): leaves; {levels} levels merged, {counts} counts rounded")
         if len(sent) > 1:
             _compare_with_exact(tables, sent, plan)
+            _attack_rare_pairs({site: tables[site] for site in sent})
+
+
+def _attack_rare_pairs(tables: Mapping[str, Table]) -> None:
+    """Print what `benchmarks.attacks.rare_pairs` finds about people with rare pairs of labels in what left."""
+    total = rare_pairs.add_up(one for table in tables.values() for one in rare_pairs.attack_site(table, certain=True))
+    for attack in rare_pairs.ATTACKS if total else ():
+        (found, of), (guessed, _) = total[attack, "sent"], total[attack, "guess"]
+        p = rare_pairs.p_value(total, attack, "sent")
+        print(f"  rare pairs, {attack}: {found} of {of} found, {guessed} guessed, p = {p:.2g}")
 
 
 def _compare_with_exact(tables: Mapping[str, Table], sent: Mapping[str, Summary], plan: StudyPlan) -> None:

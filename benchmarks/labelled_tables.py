@@ -31,7 +31,15 @@ class LabelledStudy(NamedTuple):
 
 def simulate_labelled(rows: int, seed: int, clients: int = CLIENTS) -> LabelledStudy:
     """Draw a study of six numbers and four labels, with as many rows at every client."""
-    drawn = simulate("linear", variables=NUMBERS + LABELS, clients=clients, rows=rows, edges=10, changing=min(1, clients - 1), seed=seed)
+    drawn = simulate(
+        "linear",
+        variables=NUMBERS + LABELS,
+        clients=clients,
+        rows=rows,
+        edges=10,
+        changing=min(1, clients - 1),
+        seed=seed,
+    )
     chosen = keyed_generator(seed, "labels").permutation(NUMBERS + LABELS)[:LABELS].tolist()
     pooled = np.concatenate(list(drawn.tables.values()))
     tables = {}

@@ -35,14 +35,19 @@ PLAN = StudyPlan(
 )
 
 
-
 def draw_rows(n: int = 600, *, third: int = 5, pair: int = 3, seed: int = 0) -> dict[str, np.ndarray]:
     """Return rows of which `third` have level c of g, and `pair` have b of g and e of h."""
     rng = np.random.default_rng(seed)
     g = np.repeat(["b", "c", "a"], [40, third, n - 40 - third])
     h = np.where(np.arange(n) < pair, "e", "d")
     h[n - 200 :] = "e"
-    rows = {"x": rng.uniform(-2, 2, n), "y": rng.uniform(-2, 2, n), "g": g, "h": h, "k": rng.permutation(np.tile(["l", "m"], n // 2))}
+    rows = {
+        "x": rng.uniform(-2, 2, n),
+        "y": rng.uniform(-2, 2, n),
+        "g": g,
+        "h": h,
+        "k": rng.permutation(np.tile(["l", "m"], n // 2)),
+    }
     order = rng.permutation(n)
     return {name: column[order] for name, column in rows.items()}
 

@@ -282,12 +282,14 @@ def _require_whole(fields: Mapping[str, Any], name: str, most: int) -> int:
 
 def _require_marks(found: Any) -> dict[tuple[str, ...], int]:
     """Return the marks of what is coarser: variables or pairs of these, each with a number of levels or counts."""
-    pairs = [one if type(one) is list and len(one) == 2 else [None, None] for one in (found if type(found) is list else [])]
-    if not pairs or any(type(names) is not list or not 1 <= len(names) <= 2 for names, _ in pairs):
+    marks: list[Any] = found if type(found) is list else []
+    if not marks or not all(type(one) is list and len(one) == 2 and type(one[0]) is list for one in marks):
         raise _header_error("'coarsened' is not a list of variables or pairs of them, each with a number")
+    if not all(1 <= len(names) <= 2 for names, _ in marks):
+        raise _header_error("'coarsened' has an entry about none, or about more than two variables")
     return {
-        tuple(_require_name(name) for name in names): _require_whole({"coarsened": cells}, "coarsened", MAX_COUNT)
-        for names, cells in pairs
+        tuple(map(_require_name, names)): _require_whole({"coarsened": cells}, "coarsened", MAX_COUNT)
+        for names, cells in marks
     }
 
 

@@ -10,8 +10,8 @@ minimum pair count is sent as a multiple of half that minimum. Of the two multip
 the count that the levels would have if they were independent, which the margins show anyway: so the choice says little
 about the count. The other counts of the two variables change so that every level keeps its number of people.
 
-The result depends on the counts of the two variables only. The same rows give the same counts in every plan, and
-whoever knows this rule learns no more than the range from which a count was rounded.
+The result depends on the counts of the two variables only, so the same rows give the same counts in every plan. The
+rule is public: it shows the range from which a count was rounded, and nothing more.
 """
 
 from __future__ import annotations
@@ -333,7 +333,12 @@ def _find_fault(exact: Summary, coarse: Summary, plan: StudyPlan) -> tuple[str, 
         least = np.linalg.eigh(coarse.moments * scale * scale[:, None])[1][:, 0] * scale
     change, spans = (coarse.moments - exact.moments).astype(np.float64), plan.layout.spans
     pairs = [(names[0], names[1]) for names in coarse.coarsened if len(names) == 2]
-    return min(pairs, key=lambda pair: float(least[spans[pair[0]]] @ change[spans[pair[0]], spans[pair[1]]] @ least[spans[pair[1]]]))
+
+    def contribution(pair: tuple[str, str]) -> float:
+        rows, columns = spans[pair[0]], spans[pair[1]]
+        return float(least[rows] @ change[rows, columns] @ least[columns])
+
+    return min(pairs, key=contribution)
 
 
 def _rarest_level(summary: Summary, plan: StudyPlan, names: tuple[str, str]) -> RareLevel:
