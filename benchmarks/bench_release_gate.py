@@ -121,13 +121,13 @@ def show_heart(path: Path) -> None:
                 print(f"  {site} ({rows} rows): leaves; {levels} levels merged, {counts} counts rounded")
         if len(sent) > 1:
             _compare_with_exact(tables, sent, plan)
-            _attack_rare_pairs({site: tables[site] for site in sent})
+            _attack_rare_pairs([tables[site] for site in sent], plan)
 
 
-def _attack_rare_pairs(tables: Mapping[str, Table]) -> None:
+def _attack_rare_pairs(tables: Sequence[Table], plan: StudyPlan) -> None:
     """Print what `benchmarks.attacks.rare_pairs` finds about people with rare pairs of labels in what left."""
-    total = rare_pairs.add_up(one for table in tables.values() for one in rare_pairs.attack_site(table, certain=True))
-    for attack in rare_pairs.ATTACKS if total else ():
+    total = rare_pairs.add_up(one for table in tables for one in rare_pairs.attack_site(table, plan, certain=False))
+    for attack in sorted({attack for attack, _ in total}):
         (found, of), (guessed, _) = total[attack, "sent"], total[attack, "guess"]
         p = rare_pairs.p_value(total, attack, "sent")
         print(f"  rare pairs, {attack}: {found} of {of} found, {guessed} guessed, p = {p:.2g}")

@@ -28,10 +28,11 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.stats import fisher_exact, poisson
 
-from benchmarks.attacks.common import Array, plan_of, summary_of
+from benchmarks.attacks.common import Array, plan_of
 from benchmarks.labelled_tables import Table, simulate_labelled
 from fedcdh.privacy.disclosure.rare_cells import coarsen_summary, count_pairs, surrounding_multiples
 from fedcdh.privacy.disclosure.thresholds import MIN_PAIR_COUNT, required_cell_count
+from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary
@@ -40,7 +41,7 @@ from fedcdh.summaries.variables import Categorical, Continuous
 Total = dict[tuple[str, str], tuple[int, int]]
 NEAR = 0.1
 MAX_WHOLE_CELLS = 50
-"""Cells of the table of all labels up to which whole numbers are searched for; beyond, bounds are those of fractions."""
+"""Cells of the table of all labels up to which whole numbers are searched for; beyond, counts may be fractions."""
 ATTACKS = ("counts", "labels", "certain", "numbers")
 _STEP = -(-MIN_PAIR_COUNT // 2)
 
@@ -192,10 +193,9 @@ def mean_in_pair(seen: LabelTables, cell: RarePair, number: Continuous, *, use_p
 # All of it
 
 
-def attack_site(table: Table, *, certain: bool) -> Iterator[tuple[str, str, int, int]]:
+def attack_site(table: Table, plan: StudyPlan, *, certain: bool) -> Iterator[tuple[str, str, int, int]]:
     """Yield attack, what is seen, hits, and how many could be hit."""
-    plan = plan_of(table)
-    exact = LabelTables(plan, summary_of(table, plan))
+    exact = LabelTables(plan, summarize(table, plan, plan.clients[0]))
     sent = LabelTables(plan, coarsen_summary(exact.summary, plan, required_cell_count(plan), MIN_PAIR_COUNT)[0])
     codes = [np.searchsorted(variable.levels, table[variable.name]) for variable in exact.labels]
     people = list(zip(*(one.tolist() for one in codes), strict=True))
@@ -227,7 +227,7 @@ def attack_site(table: Table, *, certain: bool) -> Iterator[tuple[str, str, int,
 def attack_sites(n: int, seeds: range, *, certain: bool = True) -> Total:
     """Hits and how many could be hit, by attack and by what is seen."""
     tables = (table for seed in seeds for table in simulate_labelled(n, seed, clients=1).tables.values())
-    return add_up(one for table in tables for one in attack_site(table, certain=certain))
+    return add_up(one for table in tables for one in attack_site(table, plan_of(table), certain=certain))
 
 
 def add_up(found: Iterable[tuple[str, str, int, int]]) -> Total:
