@@ -40,6 +40,11 @@ def summary_of(table: Table, plan: StudyPlan) -> Summary:
     return summarize(table, plan, SITE)
 
 
+def sent_summary(table: Table, plan: StudyPlan, policy: Policy = Policy()) -> Summary:  # noqa: B008 (a value)
+    """What leaves a site: rare levels merged, small counts of pairs rounded."""
+    return release_summary(table, plan, ReleaseContext(SITE, policy))[0]
+
+
 def refusal_of(table: Table, plan: StudyPlan, policy: Policy = Policy()) -> str:  # noqa: B008 (a value)
     """The first reason why a site with the default policy keeps this summary; "" if it lets it go."""
     try:

@@ -5,6 +5,7 @@ by itself, from many starts; what is found is the mean of all solutions, sorted.
 0.01 or 0.1 standard deviations of the one at its place in the order. Beside it stand two guesses without these sums: a
 draw of as many other people's values, and the quantiles of other people's values, moved and stretched to the mean and
 the standard deviation of those with the label, which any table of means tells.
+What leaves a site has no such sums where the site merges the level with the other one, as the last column says.
 "Spiked" numbers are 0 for nine people in ten. There the attacker tries how many of those with the label are not.
 """
 
@@ -15,12 +16,23 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.attacks.common import Array, Attacker, Rng, Table, descend, plan_of, refusal_of, summary_of
+from benchmarks.attacks.common import (
+    Array,
+    Attacker,
+    Rng,
+    Table,
+    descend,
+    plan_of,
+    refusal_of,
+    sent_summary,
+    summary_of,
+)
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary
 from fedcdh.summaries.variables import Categorical, Continuous
 
 LABEL = "yes"
+MERGED = "the site merges the level with the other one"
 
 
 def add_rare_level(n: int, people: int, rng: Rng, *, spiked: bool = False) -> Table:
@@ -92,7 +104,9 @@ def count_hits(n: int, people: int, seed: int, *, spiked: bool, starts: int = 10
         counted = true != (0 - variable.location) / variable.scale
         near = [np.abs(guess - true) <= 0.01, *(np.abs(one - true) <= 0.1 for one in (guess, chance, shape))]
         found.extend(np.array(near).T[counted])
-    return np.array(found, dtype=np.float64).reshape(-1, 4), refusal_of(table, plan)
+    refused = refusal_of(table, plan)
+    merged = not refused and ("label",) in sent_summary(table, plan).coarsened
+    return np.array(found, dtype=np.float64).reshape(-1, 4), MERGED if merged else refused
 
 
 def main() -> None:
@@ -109,9 +123,11 @@ def main() -> None:
         for n in (1000,) if options.quick else (1000, 100_000):
             for people in options.people:
                 every = [count_hits(n, people, seed, spiked=spiked) for seed in seeds]
-                found, refused = np.concatenate([one for one, _ in every]), sum(bool(said) for _, said in every)
+                found, merges = np.concatenate([one for one, _ in every]), sum(said == MERGED for _, said in every)
+                refused = sum(bool(said) for _, said in every) - merges
                 cells = "".join(f"{100 * share:8.0f} %" for share in found.mean(axis=0)) if len(found) else ""
-                print(f"{n:8}{people:16}{len(found):8}{cells}   refuses {refused} of {len(every)}", flush=True)
+                done = f"refuses {refused}, merges the level {merges} of {len(every)}"
+                print(f"{n:8}{people:16}{len(found):8}{cells}   {done}", flush=True)
 
 
 if __name__ == "__main__":

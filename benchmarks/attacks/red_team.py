@@ -28,7 +28,7 @@ from benchmarks.attacks.common import (
     plan_of,
     recover_rows_jointly,
     refusal_of,
-    summary_of,
+    sent_summary,
 )
 from fedcdh.privacy.disclosure.thresholds import required_rows
 from fedcdh.summaries.summary import Summary
@@ -55,6 +55,16 @@ def _with_two_levels(n: int, rng: Rng) -> Table:
         "label": np.where(pair == 0, rare_level.LABEL, np.where(pair == 1, "no", "unknown")),
         "other": np.where(pair % 2 == 0, "a", "b"),
     }
+
+
+def _with_rare_pairs(n: int, rng: Rng) -> Table:
+    """Three people with two labels that many have each, and a level of two people, which the site merges."""
+    label = np.where(rng.permutation(n) < 30, rare_level.LABEL, "no")
+    other = np.where(rng.random(n) < 0.4, "a", "b")
+    other[label == rare_level.LABEL] = np.where(np.arange(30) < 3, "a", "b")
+    third = np.array(["common"] * n)
+    third[rng.permutation(n)[:2]] = "rare"
+    return {**normal_rows(n, 3, rng), "label": label, "other": other, "third": third}
 
 
 def _with_spike(n: int, rng: Rng) -> Table:
@@ -96,6 +106,7 @@ FIXTURES: dict[str, Callable[[int, Rng], Table]] = {
     "two far modes": _make_table(lambda n, rng: rng.choice([-5.0, 5.0], n) + rng.standard_normal(n)),
     "a label at the limit": _with_level,
     "pairs of labels at the limit": _with_two_levels,
+    "rare pairs and levels": _with_rare_pairs,
     "spikes, a label at the limit": _with_spike,
     "somebody stands out by 1 number": _with_outlier(1, 0.985),
     "somebody stands out by 5 numbers": _with_outlier(5, 0.93),
@@ -187,13 +198,14 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--seeds", type=int, default=5, help="tables of each kind, from 1000 on (default 5)")
     parser.add_argument("--steps", type=int, default=STEPS, help=f"of the attack on all rows (default {STEPS})")
+    parser.add_argument("--only", nargs="+", choices=FIXTURES, default=list(FIXTURES), metavar="KIND")
     options = parser.parse_args()
     seeds = range(1000, 1000 + (2 if options.quick else options.seeds))
     steps = 10 if options.quick else options.steps
     print(f"found, guessed, of how many, p (* below 0.001); seeds {seeds[0]}..{seeds[-1]}")
     heads = "".join(f"{head:>20}{'':6}" for head in ("rows", "who is outermost", "who has the label"))
     print(f"{'':34}{'n':>5}  {heads}second refused")
-    for name in FIXTURES:
+    for name in options.only:
         total, refused, n = [Hits(), Hits(), Hits()], 0, 0
         for seed in seeds:
             table, other = tables_at_limit(name, seed), tables_at_limit(name, seed + 5000)
@@ -201,7 +213,7 @@ def main() -> None:
                 continue
             rng = np.random.default_rng([seed, 12])
             attacker, n = Attacker(plan_of(table)), len(table["v0"])
-            summary = summary_of(table, attacker.plan)
+            summary = sent_summary(table, attacker.plan)
             found = (
                 rows(table, other, attacker, summary, rng, steps),
                 extreme_people(table, attacker, summary, rng),

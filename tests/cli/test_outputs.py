@@ -33,7 +33,7 @@ def test_a_full_disk_is_told_with_the_name_of_the_file_that_was_asked_for(tmp_pa
 def test_only_an_older_file_of_the_same_kind_is_replaced(tmp_path):
     target = tmp_path / "north.summary"
     check_replaceable(target, "summary")
-    target.write_bytes(b"... fedcdh-summary-2 ...")
+    target.write_bytes(b"... fedcdh-summary-3 ...")
     check_replaceable(target, "summary")
     with pytest.raises(SettingsError, match="is something else"):
         check_replaceable(target, "plan")

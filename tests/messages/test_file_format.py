@@ -95,7 +95,7 @@ def read_summary(blob: bytes) -> tuple[dict, list[list[int]]]:
     w = 5 if rows <= 7 else 6 if rows <= 2047 else 7 if rows <= 524287 else 8
     assert header["moments"] == {"data_offsets": [0, w * count], "dtype": "U8", "shape": [w, count]}
     assert len(blob) == 8 + length + w * count
-    assert metadata["format"] == "fedcdh-summary-2"
+    assert metadata["format"] == "fedcdh-summary-3"
     rest = {key: found for key, found in metadata.items() if key != "digest"}
     said = write_value(rest).encode() + b"\0" + blob[8 + length :]
     assert metadata["digest"] == hashlib.sha256(said).hexdigest()
@@ -162,7 +162,7 @@ def test_a_reader_made_from_the_page_agrees(data):
         "columns": plan.layout.n_columns,
         "replicate": copy,
         "digest": metadata["digest"],  # compared by the reader
-        "format": "fedcdh-summary-2",
+        "format": "fedcdh-summary-3",
         "missing": missing,
         "original": of,
         "plan": hashlib.sha256(plan.to_json().encode()).hexdigest(),

@@ -29,7 +29,7 @@ from fedcdh.summaries.opened_by_sums import describe_opened
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.profiles import Profile
 from fedcdh.summaries.residuals import ResidualQuery
-from fedcdh.summaries.summary import Summary
+from fedcdh.summaries.summary import Summary, describe_coarsened
 from fedcdh.summaries.validation import validate_summary
 from fedcdh.summaries.variables import Categorical
 
@@ -245,7 +245,8 @@ def _write_numbers(path: Path, text: str) -> None:
 
 def _to_document(header: SummaryHeader) -> dict[str, Any]:
     names = ("client", "plan", "rows", "rows_read", "columns", "replicate", "disclosure_control", "software")
-    return {name: getattr(header, name) for name in names} | {"missing": dict(header.missing)}
+    coarsened = [{"variables": names, "cells": cells} for names, cells in header.coarsened.items()]
+    return {name: getattr(header, name) for name in names} | {"missing": dict(header.missing), "coarsened": coarsened}
 
 
 def _show_header(out: Output, file: Path, header: SummaryHeader, length: int, signer: str | None) -> None:
@@ -266,6 +267,9 @@ def _show_header(out: Output, file: Path, header: SummaryHeader, length: int, si
             f"{SUM_NOISE_RATIO:.3g} times that in sums of one, and more in the number of rows, which is not exact "
             "either."
         )
+    if header.coarsened:
+        out.say("Before it left, the site made rare cells coarser, so that they tell less about few people:")
+        out.say(*(f"- {part};" for part in describe_coarsened(header.coarsened)))
     if not header.disclosure_control:
         out.say("It was made without disclosure control: the minimum numbers of rows and people were not enforced.")
 

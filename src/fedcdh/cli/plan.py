@@ -53,6 +53,14 @@ def plan_command(
             show_default="evidence",
         ),
     ] = None,
+    feature_columns: Annotated[
+        int | None,
+        typer.Option(
+            help="Feature columns of a number, besides its value and square; sites of few rows can send fewer.",
+            metavar="N",
+            show_default="4",
+        ),
+    ] = None,
     name: Annotated[
         str,
         typer.Option(
@@ -155,6 +163,7 @@ def plan_command(
     given = {
         client: read_public_key(text) for client, text in parse_pairs(site_key, "--site-key", "CLIENT=KEY").items()
     }
+    study = replace(study, plan=_with_feature_columns(study.plan, feature_columns))
     rounds, most = _round_limits(study.plan, max_rounds, max_bytes, noisy=noise is not None)
     plan = replace(
         study.plan,
@@ -165,6 +174,20 @@ def plan_command(
         max_bytes=most,
     )
     _write_plan(out, output, replace(study, plan=plan, keys={**study.keys, **given}), signing)
+
+
+def _with_feature_columns(plan: StudyPlan, columns: int | None) -> StudyPlan:
+    """Return the plan with this many feature columns of a number."""
+    from fedcdh.summaries.features import Hermite
+
+    if columns is None:
+        return plan
+    if not isinstance(plan.family, Hermite):
+        raise SettingsError(
+            f"--feature-columns {columns} was given for a method with random features. Expected evidence or "
+            "constraint, whose features are in an order of importance. Leave the option out, or choose another method."
+        )
+    return replace(plan, family=replace(plan.family, width=columns))
 
 
 def _round_limits(plan: StudyPlan, max_rounds: int | None, max_bytes: int | None, *, noisy: bool) -> tuple[int, int]:

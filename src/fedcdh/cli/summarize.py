@@ -167,6 +167,8 @@ def _write_messages(
 
 
 def _show_missing(out: Output, summary: Summary) -> None:
+    from fedcdh.summaries.summary import describe_coarsened
+
     if summary.noise:
         out.say(
             f"Noise was added: the summary says {summary.rows} rows, which is not the exact number, and nothing about "
@@ -180,3 +182,5 @@ def _show_missing(out: Output, summary: Summary) -> None:
     )
     if gaps := {name: count for name, count in summary.missing.items() if count}:
         out.table(("missing in", "rows"), list(gaps.items()))
+    for part in describe_coarsened(summary.coarsened):
+        out.say(f"To protect few people, {part}. The summary says so.")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from fedcdh.data.recipes import Recipe
 from fedcdh.data.sources import ColumnKind, TableSource
 from fedcdh.data.table import Table
+
+
+def _keep(rows: Table) -> Table:
+    return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +26,8 @@ class PreparedSource:
         Recipes by column.
     client : str
         Name of the client, for its units and for error messages.
+    then : callable, optional
+        What is done to the rows after the recipes.
 
     Examples
     --------
@@ -36,6 +42,7 @@ class PreparedSource:
     source: TableSource
     recipes: Mapping[str, Recipe]
     client: str
+    then: Callable[[Table], Table] = _keep
 
     def kinds(self) -> Mapping[str, ColumnKind]:
         """Return every column with its kind after its recipe."""
@@ -58,11 +65,13 @@ class PreparedSource:
             The next rows.
         """
         for rows in self.source.batches(source_kinds(kinds, self.recipes)):
-            yield prepare_rows(rows, self.recipes, self.client)
+            yield self.then(prepare_rows(rows, self.recipes, self.client))
 
 
 def prepare_source(source: TableSource, recipes: Mapping[str, Recipe], client: str) -> TableSource:
     """Return a source whose rows are those after the recipes; the source itself where there are none.
+
+    Rows that are prepared already stay as they are.
 
     Parameters
     ----------
@@ -85,7 +94,8 @@ def prepare_source(source: TableSource, recipes: Mapping[str, Recipe], client: s
     >>> prepare_source(rows, {}, "north") is rows
     True
     """
-    return PreparedSource(source, recipes, client) if recipes else source
+    done = not recipes or isinstance(source, PreparedSource)
+    return source if done else PreparedSource(source, recipes, client)
 
 
 def prepare_rows(rows: Table, recipes: Mapping[str, Recipe], client: str) -> Table:

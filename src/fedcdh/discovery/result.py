@@ -27,6 +27,7 @@ from fedcdh.search.edge_support import orient_like
 from fedcdh.search.orientation import Orientation
 from fedcdh.search.skeleton import Skeleton
 from fedcdh.summaries.aggregation import Aggregate, Cohort
+from fedcdh.summaries.summary import describe_coarsened
 
 MIN_INFORMATIVE_ROWS = 7
 """A client with fewer rows has no reliable mean and slope of its own."""
@@ -497,6 +498,9 @@ class Discovery:
                 named = ", ".join(f"{name} {count}" for name, count in summary.missing.items() if count)
                 whose = f"client {summary.clients[0]}" if len(summary.clients) == 1 else "all clients"
                 yield f"{whose}: {dropped} of {summary.rows_read} rows left out (missing: {named})"
+            if summary.coarsened:
+                whose = f"client {summary.clients[0]}" if len(summary.clients) == 1 else "all clients"
+                yield f"{whose}: {abbreviate_list(describe_coarsened(summary.coarsened))}"
 
     def __repr__(self) -> str:
         return f"<Discovery of {len(self.graph.arrows)} arrows and {len(self.graph.lines)} lines; print it to see them>"

@@ -33,6 +33,7 @@ from fedcdh.messages.summary_header import (
     RESEND_ADVICE,
     SOFTWARE_PATTERN,
     SummaryHeader,
+    can_be_coarsened,
     max_header_bytes,
     parse_header,
 )
@@ -164,7 +165,7 @@ def unpack_summary(blob: bytes, plan: StudyPlan) -> SummaryMessage:
             f"make it; {RESEND_ADVICE}"
         )
     in_order = {name: header.missing[name] for name in plan.names}  # the file is sorted by name
-    rest = header.rows_read, in_order, header.replicate, header.original, header.noise**2
+    rest = header.rows_read, in_order, header.replicate, header.original, header.noise**2, header.coarsened
     summary = Summary(header.plan, (header.client,), moments, *rest)
     return SummaryMessage(summary, header.disclosure_control, header.software)
 
@@ -296,6 +297,7 @@ def _build_header(message: SummaryMessage) -> SummaryHeader:
         replicate=int(summary.replicate),
         original=summary.original,
         noise=isqrt(summary.noise),
+        coarsened=summary.coarsened,
     )
 
 
@@ -319,6 +321,11 @@ def _check_with_plan(header: SummaryHeader, plan: StudyPlan) -> None:
             f"the summary of {header.client!r} has other noise than the plan asks of a single summary; no file may "
             "hold it; make a noisy summary with fedcdh.privacy.add_noise, or use a secure sum where noise is "
             "distributed"
+        )
+    if strange := [names for names in header.coarsened if not can_be_coarsened(names, plan)]:
+        raise SummaryFormatError(
+            f"the summary of {header.client!r} says that {' with '.join(strange[0])} was made coarser; expected "
+            f"categorical variables of the plan, in its order; {RESEND_ADVICE}"
         )
     if header.columns != plan.layout.n_columns or header.missing.keys() != set(plan.names):
         raise SummaryFormatError(

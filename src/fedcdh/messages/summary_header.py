@@ -6,8 +6,9 @@ import hashlib
 import re
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
@@ -20,7 +21,8 @@ from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import MAX_ROWS
 
-FORMAT = "fedcdh-summary-2"
+FORMAT = "fedcdh-summary-3"
+"""Version 3 may name variables of which rare levels were merged or small counts rounded."""
 MAX_COUNT = (1 << 53) - 1
 """Readers in other languages may hold JSON numbers as float64; up to here these are exact."""
 MAX_HEADER_BYTES = 1 << 24
@@ -76,6 +78,8 @@ class SummaryHeader:
         Digest of the summary to which a replicate belongs (`Summary.digest`).
     noise : int, default 0
         Standard deviation σ of the noise, in steps of the grid of products; named in the file only if there is some.
+    coarsened : mapping from tuple of str to int, default {}
+        What the site made coarser (`Summary.coarsened`); named in the file only if there is something.
 
     Examples
     --------
@@ -94,9 +98,11 @@ class SummaryHeader:
     replicate: int = 0
     original: str = ""
     noise: int = 0
+    coarsened: Mapping[tuple[str, ...], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "missing", MappingProxyType(dict(self.missing)))
+        object.__setattr__(self, "coarsened", MappingProxyType(dict(sorted(self.coarsened.items()))))
 
     @property
     def width(self) -> int:
@@ -142,6 +148,7 @@ class SummaryHeader:
             "missing": dict(self.missing),
             **named,
             **({"noise": self.noise} if self.noise else {}),
+            **({"coarsened": [[[*names], cells] for names, cells in self.coarsened.items()]} if self.coarsened else {}),
         }
 
     def render(self, digest: str) -> bytes:
@@ -166,6 +173,21 @@ class SummaryHeader:
         return LENGTH_PREFIX.pack(len(text)) + text
 
 
+def can_be_coarsened(names: tuple[str, ...], plan: StudyPlan) -> bool:
+    """Return whether these are one or two categorical variables of the plan, in its order."""
+    place = {name: i for i, (name, kind) in enumerate(plan.kinds.items()) if kind == "categorical"}
+    found = [place.get(name, -1) for name in names]
+    return min(found) >= 0 and all(one < other for one, other in pairwise(found))
+
+
+def _max_mark_bytes(plan: StudyPlan) -> int:
+    """Return a bound on the bytes of all marks: each categorical variable, and each pair of them, with a number."""
+    labels = [name for name, kind in plan.kinds.items() if kind == "categorical"]
+    names, marks = len(labels), len(labels) * (len(labels) + 1) // 2
+    letters = sum(len(to_canonical_json(to_canonical_json(name)).encode("utf-8")) for name in labels)
+    return letters * names + (len(str(MAX_COUNT)) + 16) * marks + 32
+
+
 @lru_cache(maxsize=8)
 def max_header_bytes(plan: StudyPlan) -> int:
     """Return the length of the JSON part with the longest client and the largest counts."""
@@ -184,7 +206,8 @@ def max_header_bytes(plan: StudyPlan) -> int:
         original=PLACEHOLDER_DIGEST,
         noise=0 if plan.noise is None else MAX_COUNT,
     )
-    return min(len(longest.render(PLACEHOLDER_DIGEST)) - LENGTH_PREFIX.size, MAX_HEADER_BYTES)
+    whole = len(longest.render(PLACEHOLDER_DIGEST)) - LENGTH_PREFIX.size + _max_mark_bytes(plan)
+    return min(whole, MAX_HEADER_BYTES)
 
 
 def parse_header(blob: bytes, max_bytes: int) -> tuple[SummaryHeader, int]:
@@ -218,8 +241,8 @@ def _header_from_json(text: bytes) -> tuple[SummaryHeader, str]:
     document = parse_json(inner, refuse=_header_error)
     if mismatch := find_format_mismatch(document.get("format") if type(document) is dict else None, FORMAT):
         raise _header_error(*mismatch)
-    noisy = type(document) is dict and "noise" in document
-    found = _require_object(document, (*_KEYS, "noise") if noisy else _KEYS)
+    further = [name for name in ("noise", "coarsened") if type(document) is dict and name in document]
+    found = _require_object(document, (*_KEYS, *further))
     if type(found["missing"]) is not dict or type(found["disclosure_control"]) is not bool:
         raise _header_error("'missing' is not an object, or 'disclosure_control' neither true nor false")
     number = _require_whole(found, "replicate", MAX_REPLICATES)
@@ -234,7 +257,8 @@ def _header_from_json(text: bytes) -> tuple[SummaryHeader, str]:
         software=_require_text(found, "software", SOFTWARE_PATTERN),
         replicate=number,
         original=_require_text(found, "original", DIGEST_PATTERN if number else _EMPTY_PATTERN),
-        noise=_require_whole(found, "noise", MAX_COUNT) if noisy else 0,
+        noise=_require_whole(found, "noise", MAX_COUNT) if "noise" in further else 0,
+        coarsened=_require_marks(found["coarsened"]) if "coarsened" in further else {},
     )
     return header, _require_text(found, "digest", DIGEST_PATTERN)
 
@@ -254,6 +278,19 @@ def _require_whole(fields: Mapping[str, Any], name: str, most: int) -> int:
     if type(found) is not int or not 0 <= found <= most:  # not isinstance: True is no number here
         raise _header_error(f"{name[:40]!r} is not a whole number from 0 to {most}")
     return found
+
+
+def _require_marks(found: Any) -> dict[tuple[str, ...], int]:
+    """Return the marks of what is coarser: variables or pairs of these, each with a number of levels or counts."""
+    marks: list[Any] = found if type(found) is list else []
+    if not marks or not all(type(one) is list and len(one) == 2 and type(one[0]) is list for one in marks):
+        raise _header_error("'coarsened' is not a list of variables or pairs of them, each with a number")
+    if not all(1 <= len(names) <= 2 for names, _ in marks):
+        raise _header_error("'coarsened' has an entry about none, or about more than two variables")
+    return {
+        tuple(map(_require_name, names)): _require_whole({"coarsened": cells}, "coarsened", MAX_COUNT)
+        for names, cells in marks
+    }
 
 
 def _require_name(found: Any) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 
 from fedcdh._runtime.array_types import Array
 from fedcdh.data.ordered_source import with_order_column
-from fedcdh.data.prepared_source import source_kinds
+from fedcdh.data.prepared_source import PreparedSource, source_kinds
 from fedcdh.data.recipe_file import NO_RECIPES, Recipes
 from fedcdh.data.sources import (
     ColumnKind,
@@ -38,6 +38,7 @@ from fedcdh.privacy.disclosure.group_leverage import ReplicateGroups, measure_gr
 from fedcdh.privacy.disclosure.joint_risk import assess_joint_risk
 from fedcdh.privacy.disclosure.leverage import ReplicateLeverage
 from fedcdh.privacy.disclosure.policy import Policy
+from fedcdh.privacy.disclosure.recoded_rows import recode_rows
 from fedcdh.privacy.disclosure.residual_risk import assess_residual_risk, check_coordinates, check_residual_risks
 from fedcdh.privacy.disclosure.row_count import count_rows_of_wide_plan
 from fedcdh.privacy.disclosure.row_scan import RowScan, ScanOptions, scan_rows
@@ -222,9 +223,7 @@ def release_summary(
     if plan.noise is not None:
         return _release_noisy_summary(rows, plan, plan.noise, context), ()
     policy, gate = context.policy, context.gate
-    options = _scan_options(plan, context, replicates)
-    scan = scan_rows(rows, plan, context.client, options, workers=context.workers)
-    summary = _check_scan(scan, plan, context, replicates=replicates)
+    scan, exact, summary = _scan_and_check(rows, plan, context, replicates=replicates)
     check_plan_recipes(rows, plan, context)
     resampled = _draw_replicates(rows, plan, summary, context, replicates)
     validate_summary(summary, plan)
@@ -239,6 +238,7 @@ def release_summary(
             masked=masked,
             check_plans=partial(check_plan_union, rows, plan, context, scan.sketcher.hash_text),
             values=scan.cells.counts_by_value,
+            exact=exact,
         )
     return summary, resampled
 
@@ -273,9 +273,8 @@ def try_summary(rows: Any, plan: StudyPlan, context: ReleaseContext) -> tuple[st
     'there are 50 rows, expected at least 100: fro'
     """
     plain, alone = replace(plan, noise=None), replace(context, gate=None)
-    scan = scan_rows(rows, plain, context.client, _scan_options(plain, alone), workers=context.workers)
     try:
-        _check_scan(scan, plain, alone, noise=plan.noise)
+        _scan_and_check(rows, plain, alone, noise=plan.noise)
     except DisclosureError as refused:
         return refused.findings or (str(refused),)
     return ()
@@ -297,19 +296,36 @@ def _scan_options(plan: StudyPlan, context: ReleaseContext, replicates: int = 0)
     return ScanOptions(policy.max_discrete_values, policy.leverage_limit(replicates), secret, max(people, 1))
 
 
+def _scan_and_check(
+    rows: Any, plan: StudyPlan, context: ReleaseContext, *, replicates: int = 0, noise: DPParameters | None = None
+) -> tuple[RowScan, Summary, Summary]:
+    """Return the scan of the rows, their exact summary, and the one that may leave; refuse if the policy does."""
+    options = _scan_options(plan, context, replicates)
+    scan = scan_rows(rows, plan, context.client, options, workers=context.workers)
+    exact = scan.summary(context.max_missing_share)
+    summary, merged = context.policy.coarsen(exact, plan, replicates=replicates, noise=noise)
+    recoded = scan
+    if merged:  # all rules are about the rows as they are sent
+        check_rereadable(rows, context.label, "a summary in which rare levels are merged")
+        again = replace(options, secret=None, merged=merged)
+        recoded = scan_rows(rows, plan, context.client, again, workers=context.workers)
+    _check_scan(recoded, summary, plan, context, replicates=replicates, noise=noise)
+    return scan, exact, summary
+
+
 def _check_scan(
     scan: RowScan,
+    summary: Summary,
     plan: StudyPlan,
     context: ReleaseContext,
     *,
     replicates: int = 0,
     noise: DPParameters | None = None,
-) -> Summary:
-    """Return the summary of scanned rows, if the policy lets it leave."""
-    policy, summary = context.policy, scan.summary(context.max_missing_share)
-    high = scan.high_leverage
+) -> None:
+    """Refuse the summary of scanned rows, exact or made coarser, unless the policy lets it leave."""
+    policy, high, exact = context.policy, scan.high_leverage, scan.summary(context.max_missing_share)
     people = policy.group_limits(plan, replicates).max_people
-    groups = {} if high is None else measure_groups(high.rows(summary), summary, plan, people)
+    groups = {} if high is None else measure_groups(high.rows(exact), exact, plan, people)
     policy.check_summary(
         summary,
         plan,
@@ -321,8 +337,7 @@ def _check_scan(
         noise=noise,
     )
     if high is not None:
-        policy.check_row_leverage(high.largest(summary), replicates, noise)
-    return summary
+        policy.check_row_leverage(high.largest(exact), replicates, noise)
 
 
 def _release_noisy_summary(rows: Any, plan: StudyPlan, noise: DPParameters, context: ReleaseContext) -> Summary:
@@ -332,8 +347,8 @@ def _release_noisy_summary(rows: Any, plan: StudyPlan, noise: DPParameters, cont
     """
     check_rereadable(rows, context.label, "a summary with noise")
     plain = replace(plan, noise=None)
-    scan = scan_rows(rows, plain, context.client, _scan_options(plain, context), workers=context.workers)
-    context.policy.check_noise(noise, _check_scan(scan, plain, context, noise=noise).rows)
+    scan, exact, _ = _scan_and_check(rows, plain, context, noise=noise)
+    context.policy.check_noise(noise, exact.rows)
     check_plan_recipes(rows, plan, context)
     exact = summarize(rows, plan, context.client, max_missing_share=context.max_missing_share, workers=context.workers)
     summary = add_noise(exact, plan) if not noise.distributed else add_noise_share(exact, plan)
@@ -478,7 +493,9 @@ def release_answer(
     source = _sequential_source(rows, plan, context.label, what)
     _check_rows_of_wide_plan(source, plan, context)
     scan = scan_rows(source, plan, context.client, ScanOptions(secret=gate.ledger.secret() if gate else None))
-    summary = scan.summary(1.0)
+    summary, merged = policy.coarsen(scan.summary(1.0), plan)
+    if merged:
+        source = PreparedSource(source, plan.recipes, context.client, partial(recode_rows, merged=merged))
     required = require_summary or isinstance(request, ResidualRequest)
     if required and gate is not None and policy.disclosure_control:
         gate.check_summary_released(summary, plan)

@@ -9,8 +9,9 @@ any order of the rows and any batches or files, and it cannot hold a NaN.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -56,6 +57,9 @@ class Summary:
         Digest of the summary that a replicate belongs to. Empty also where replicates of several were added.
     noise : int, default 0
         Variance σ² of the noise that was added for differential privacy, in steps of the grid of products.
+    coarsened : mapping from tuple of str to int, default {}
+        What a site made coarser before the summary left: from a variable to the number of rare levels that were merged
+        with its most common one, from a pair of variables to the number of small counts that were rounded.
 
     Examples
     --------
@@ -74,12 +78,14 @@ class Summary:
     replicate: int = 0
     original: str = ""
     noise: int = 0
+    coarsened: Mapping[tuple[str, ...], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         whole = np.can_cast(np.asarray(self.moments).dtype, np.int64)
         moments = _freeze(self.moments) if whole else np.zeros(0, dtype=np.int64)
         object.__setattr__(self, "moments", moments)
         object.__setattr__(self, "missing", MappingProxyType(dict(self.missing)))
+        object.__setattr__(self, "coarsened", MappingProxyType(dict(sorted(self.coarsened.items()))))
         if not _is_symmetric(moments) or not self._within_bounds():
             raise SummaryError(
                 f"the summary of {', '.join(self.clients)} is damaged: its moments are not a symmetric matrix of "
@@ -97,7 +103,7 @@ class Summary:
             self.replicate,
             self.original,
         )
-        return Summary, (*fields, self.noise)
+        return Summary, (*fields, self.noise, dict(self.coarsened))
 
     @property
     def rows(self) -> int:
@@ -204,17 +210,12 @@ class Summary:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Summary):
             return NotImplemented
-        mine = (self.plan, self.clients, self.rows_read, dict(self.missing), self.replicate, self.original, self.noise)
-        theirs = (
-            other.plan,
-            other.clients,
-            other.rows_read,
-            dict(other.missing),
-            other.replicate,
-            other.original,
-            other.noise,
-        )
-        return mine == theirs and np.array_equal(self.moments, other.moments)
+        return self._labels() == other._labels() and np.array_equal(self.moments, other.moments)
+
+    def _labels(self) -> tuple[object, ...]:
+        """Return everything but the moments."""
+        counts = self.rows_read, dict(self.missing), dict(self.coarsened)
+        return self.plan, self.clients, *counts, self.replicate, self.original, self.noise
 
 
 def check_noise(summary: Summary, plan: StudyPlan) -> None:
@@ -284,7 +285,13 @@ def sum_summaries(summaries: Sequence[Summary]) -> Summary:
         replicate=first.replicate,
         original=first.original if {summary.original for summary in summaries} == {first.original} else "",
         noise=sum(summary.noise for summary in summaries),
+        coarsened=_add_marks(summaries),
     )
+
+
+def _add_marks(summaries: Sequence[Summary]) -> Counter[tuple[str, ...]]:
+    """Return how many levels and counts were made coarser in all of them."""
+    return sum((Counter(summary.coarsened) for summary in summaries), Counter())
 
 
 def _check_addable(one: Summary, other: Summary) -> None:
@@ -336,6 +343,32 @@ def describe_summary(summary: Summary) -> str:
     """Describe in words whose summary or bootstrap replicate this is."""
     which = f"bootstrap replicate {summary.replicate}" if summary.replicate else "the summary"
     return f"{which} of {', '.join(summary.clients)}"
+
+
+def describe_coarsened(coarsened: Mapping[tuple[str, ...], int]) -> Iterator[str]:
+    """Say in words what was made coarser before a summary left.
+
+    Parameters
+    ----------
+    coarsened : mapping from tuple of str to int
+        From a variable to the number of its levels that were merged, from a pair to the number of rounded counts.
+
+    Yields
+    ------
+    str
+        Part of a sentence, for each variable and for each pair.
+
+    Examples
+    --------
+    >>> list(describe_coarsened({("sex", "stage"): 2, ("stage",): 1}))
+    ['1 rare level of stage was merged with the most common one', '2 small counts of sex with stage were rounded']
+    """
+    for names, count in sorted(coarsened.items(), key=lambda item: (len(item[0]), item[0])):
+        were, s = ("was", "") if count == 1 else ("were", "s")
+        if len(names) == 1:
+            yield f"{count} rare level{s} of {names[0]} {were} merged with the most common one"
+        else:
+            yield f"{count} small count{s} of {' with '.join(names)} {were} rounded"
 
 
 def check_row_capacity(rows: int) -> None:

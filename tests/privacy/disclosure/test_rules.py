@@ -17,7 +17,7 @@ from fedcdh.summaries.features import Fourier, Hermite
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.variables import Categorical, Continuous
 
-LEVEL = 12
+LEVEL, PAIR = 12, 8
 
 
 @pytest.mark.parametrize("missing", [0, 30])
@@ -28,13 +28,13 @@ def test_thresholds_hold_to_the_unit_after_rows_with_gaps_are_dropped(off, missi
         "rows, expected": refusal(Policy(), table(rows + off, **good)),
         "level 'b' of 'g' has": refusal(Policy(), table(400, **{**good, "g": LEVEL + off, "both": 0})),
         "level 'd' of 'h' has": refusal(Policy(), table(400, **{**good, "h": LEVEL + off, "both": 0})),
-        "'b' of 'g' with 'd' of 'h' has": refusal(Policy(), table(400, **{**good, "both": LEVEL + off})),
+        "'b' of 'g' with 'd' of 'h' has": refusal(Policy(), table(400, **{**good, "both": PAIR + off})),
     }
     for rule, message in found.items():
         assert bool(message) == (off < 0), rule
         if message:
             assert rule in message
-            assert str((rows if "rows" in rule else LEVEL) - 1) in message
+            assert str((rows if "rows" in rule else PAIR if "with" in rule else LEVEL) - 1) in message
             assert "data protection" in message
 
 

@@ -16,6 +16,7 @@ from fedcdh.privacy.disclosure.residual_risk import MAX_COORDINATE_RMS, MAX_RESI
 from fedcdh.privacy.disclosure.scale_bounds import MAX_SCALE_RATIO
 from fedcdh.privacy.disclosure.thresholds import (
     MIN_CELL_COUNT,
+    MIN_PAIR_COUNT,
     MIN_ROWS,
     DifferencingLimits,
     required_cell_count,
@@ -244,6 +245,15 @@ class PolicySettings:
                 "usual), or "
                 f"raise max_delta in policy.toml, {_ASK_FIRST}"
             )
+
+    def _min_pair_count(self, replicates: int = 0, plan: StudyPlan | None = None) -> int:
+        """Return the fewest people with two levels whose number leaves exactly.
+
+        Replicates are further counts of the same people, and are not rounded: the limits of levels hold for pairs then.
+        """
+        if replicates:
+            return self._min_cell_count(plan) * (replicates + 1)
+        return MIN_PAIR_COUNT if self.min_cell_count is None else self.min_cell_count
 
     def _check_lists(self, names: Iterable[str], local_names: Mapping[str, str]) -> Iterator[str]:
         """Check the site's own column names, so that renaming a column does not evade the lists."""

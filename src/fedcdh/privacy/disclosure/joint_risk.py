@@ -102,7 +102,7 @@ def _inverse_root(plan: StudyPlan, summary: Summary, answer: JointSummary) -> Ar
 class _JointCells:
     """Counts people by the levels of a set and of one more variable.
 
-    Up to two categorical variables in all, the summary holds these counts, and the policy has checked it.
+    An answer holds sums over the people in each of these cells, where a summary holds only how many they are.
     """
 
     def __init__(self, plan: StudyPlan, client: str, sets: Sequence[VariableSet]) -> None:
@@ -112,8 +112,8 @@ class _JointCells:
         for names in sets:
             members = tuple(name for name in names if name in self._variables)
             others = [other for other in self._variables if other not in members]
-            groups = [members, *((*members, other) for other in others)] if len(members) > 1 else []
-            self._counts[names] = {group: Counter() for group in groups if len(group) > 2}
+            groups = [members, *((*members, other) for other in others)] if members else []
+            self._counts[names] = {group: Counter() for group in groups if len(group) > 1}
 
     def add(self, rows: Table) -> None:
         """Count rows."""

@@ -41,6 +41,7 @@ from fedcdh.privacy.disclosure._policy_settings import PolicySettings
 from fedcdh.privacy.disclosure.group_leverage import GroupLeverage, check_groups
 from fedcdh.privacy.disclosure.joint_risk import JointRisk
 from fedcdh.privacy.disclosure.leverage import compute_leverages
+from fedcdh.privacy.disclosure.rare_cells import RareLevel, coarsen_summary
 from fedcdh.privacy.disclosure.residual_counts import (
     check_all_numbers,
     check_numbers_by_column,
@@ -311,6 +312,36 @@ class Policy(PolicySettings):
         enforced = self.disclosure_control and not self._is_waived(noise)
         raise_findings("This summary must not leave", (), findings, enforced)
 
+    def coarsen(
+        self, summary: Summary, plan: StudyPlan, *, replicates: int = 0, noise: DPParameters | None = None
+    ) -> tuple[Summary, tuple[RareLevel, ...]]:
+        """Merge rare levels and round the counts of rare pairs, so that these alone do not keep a summary from leaving.
+
+        With bootstrap replicates the counts of rare pairs would be known from their mean, and noise is drawn for exact
+        sums. There the summary stays as it is, and `check_summary` refuses rare levels and pairs.
+
+        Parameters
+        ----------
+        summary : Summary
+            Exact summary of the rows.
+        plan : StudyPlan
+            The plan that it follows.
+        replicates : int, default 0
+            Number of bootstrap replicates that are to leave with it.
+        noise : DPParameters, optional
+            Noise that will be added.
+
+        Returns
+        -------
+        summary : Summary
+            The summary that is to leave, with marks of what is coarser in it.
+        merged : tuple of RareLevel
+            The levels that were merged.
+        """
+        if not self.disclosure_control or replicates or noise is not None or not summary.rows:
+            return summary, ()
+        return coarsen_summary(summary, plan, self._min_cell_count(plan), self._min_pair_count())
+
     def check_summary(
         self,
         summary: Summary,
@@ -367,7 +398,7 @@ class Policy(PolicySettings):
             known |= {name for name, ratio in ratios.items() if ratio > self.max_scale_ratio}
             known |= find_small_variables(cells if enough else {}, plan.names, cell_count)
             return chain(
-                check_cell_counts(summary, plan, rows, cell_count),
+                check_cell_counts(summary, plan, rows, cell_count, self._min_pair_count(replicates, plan)),
                 check_discrete_values(cells if enough else {}, cell_count),
                 check_scales(ratios, self.max_scale_ratio),
                 check_leverage(leverages, limit, times),

@@ -19,6 +19,8 @@ from fedcdh.data.sources import TableSource
 from fedcdh.data.table import Table
 from fedcdh.data.threaded_source import partition
 from fedcdh.privacy.disclosure.leverage import ExtremeValues, HighLeverageRows
+from fedcdh.privacy.disclosure.rare_cells import RareLevel
+from fedcdh.privacy.disclosure.recoded_rows import recode_rows
 from fedcdh.privacy.disclosure.small_cells import CellCounter
 from fedcdh.privacy.ledger.row_sketches import RowSketcher
 from fedcdh.summaries.accumulator import MomentAccumulator, check_summary_arguments
@@ -41,17 +43,20 @@ class ScanOptions:
         Rows are kept for groups of up to this many people, see `measure_groups`.
     secret : bytes, optional
         Secret of the site's ledger, for sketches of the rows. Default: no sketches. It is not shown in logs.
+    merged : tuple of RareLevel, default ()
+        Rare levels that are replaced in the rows before anything is computed.
 
     Examples
     --------
     >>> ScanOptions(max_leverage=0.99, secret=b"of the site")
-    ScanOptions(max_discrete_values=0, max_leverage=0.99, max_group_people=1)
+    ScanOptions(max_discrete_values=0, max_leverage=0.99, max_group_people=1, merged=())
     """
 
     max_discrete_values: int = 0
     max_leverage: float | None = None
     secret: bytes | None = field(default=None, repr=False)
     max_group_people: int = 1
+    merged: tuple[RareLevel, ...] = ()
 
 
 class RowScan:
@@ -95,7 +100,7 @@ class RowScan:
     """
 
     def __init__(self, plan: StudyPlan, client: str, options: ScanOptions) -> None:
-        self._plan, self._client = plan, client
+        self._plan, self._client, self._merged = plan, client, options.merged
         self.sums, self.extremes = MomentAccumulator(plan), ExtremeValues(plan)
         self.cells = CellCounter(plan, options.max_discrete_values)
         limit = options.max_leverage
@@ -114,7 +119,8 @@ class RowScan:
             Encoder of the plan.
         """
         recipes = self._plan.recipes
-        complete = self.sums.add(prepare_rows(rows, recipes, self._client), encode, self)
+        prepared = recode_rows(prepare_rows(rows, recipes, self._client), self._merged)
+        complete = self.sums.add(prepared, encode, self)
         self.cells(complete)
         if self.sketcher is not None:  # of the site's own values: another recipe of a column is about the same people
             self.sketcher(complete if not recipes else _select_complete(rows))

@@ -104,10 +104,13 @@ def check_profile_counts(profile: Profile, min_rows: int, min_cell_count: int) -
                 yield describe_small_cell(f"level {level!r} of {name!r}", count, min_cell_count)
 
 
-def check_cell_counts(summary: Summary, plan: StudyPlan, min_rows: int, min_cell_count: int) -> Iterator[str]:
+def check_cell_counts(
+    summary: Summary, plan: StudyPlan, min_rows: int, min_cell_count: int, min_pair_count: int
+) -> Iterator[str]:
     """Find too few rows, levels that few people have, and pairs of levels that few people have.
 
-    The counts are read off the moments exactly, since a product of indicators is 2³⁶ or zero.
+    The counts are read off the moments exactly, since a product of indicators is 2³⁶ or zero. Pairs of variables whose
+    small counts were rounded (`rare_cells`) are not looked at.
 
     Parameters
     ----------
@@ -118,7 +121,9 @@ def check_cell_counts(summary: Summary, plan: StudyPlan, min_rows: int, min_cell
     min_rows : int
         Smallest number of rows.
     min_cell_count : int
-        Smallest number of people with a level or a pair of levels.
+        Smallest number of people with a level.
+    min_pair_count : int
+        Smallest number of people with a pair of levels.
 
     Yields
     ------
@@ -135,10 +140,12 @@ def check_cell_counts(summary: Summary, plan: StudyPlan, min_rows: int, min_cell
             if 0 < count < min_cell_count:
                 yield describe_small_cell(f"level {level!r} of {one.name!r}", count, min_cell_count)
     for one, other in combinations(variables, 2):
+        if (one.name, other.name) in summary.coarsened:
+            continue
         cells = summary.moments[spans[one.name], spans[other.name]] // GRID**2
-        for i, j in zip(*((cells > 0) & (cells < min_cell_count)).nonzero(), strict=True):
+        for i, j in zip(*((cells > 0) & (cells < min_pair_count)).nonzero(), strict=True):
             pair = f"{one.levels[i]!r} of {one.name!r} with {other.levels[j]!r} of {other.name!r}"
-            yield describe_small_cell(pair, int(cells[i, j]), min_cell_count)
+            yield describe_small_cell(pair, int(cells[i, j]), min_pair_count)
 
 
 def check_discrete_values(cells: Mapping[str, int], min_cell_count: int) -> Iterator[str]:

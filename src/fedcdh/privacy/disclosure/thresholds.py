@@ -18,6 +18,8 @@ from fedcdh.summaries.variables import Categorical, Continuous
 MIN_ROWS = 100
 MIN_CELL_COUNT = 8
 """The smallest count that OpenSAFELY releases; OHDSI uses 5, DataSHIELD 3."""
+MIN_PAIR_COUNT = 8
+"""Smallest number of people with two levels that is sent exactly, by that convention: nothing else is sent of them."""
 MAX_COLUMNS_PER_ROW = 0.33
 """DataSHIELD's limit for a matrix of sums of products."""
 SAFETY_FACTOR = 2

@@ -102,6 +102,11 @@ def recorded_recipes(recipes: Mapping[str, Recipe | None], local_names: LocalNam
     return {RECIPES_KEY: documents} if documents else {}
 
 
+def list_coarsened(summary: Summary, local_names: LocalNames) -> list[list[Any]]:
+    """List what is coarser in a summary: variables under the site's own names, and the number of levels or counts."""
+    return [[[local_names.get(name, name) for name in names], cells] for names, cells in summary.coarsened.items()]
+
+
 def categorical_names(plan: StudyPlan) -> frozenset[str]:
     """Return the names of the categorical variables."""
     return frozenset(name for name, kind in plan.kinds.items() if kind == "categorical")

@@ -28,6 +28,7 @@ from fedcdh.privacy.ledger._release_content import (
     hash_answer,
     hash_document,
     hash_summary,
+    list_coarsened,
     recorded_recipes,
     released_columns,
 )
@@ -36,6 +37,7 @@ from fedcdh.privacy.ledger.ledger_file import ReleaseLedger, find_active_entries
 from fedcdh.privacy.ledger.privacy_budget import check_privacy_budget
 from fedcdh.privacy.ledger.record import (
     CELLS_KEY,
+    COARSENED_KEY,
     DESCRIPTIONS_KEY,
     ENCODING_KEY,
     MASKED_KEY,
@@ -193,6 +195,7 @@ class ReleaseGate:
         masked: bool = False,
         check_plans: PlanCheck = lambda new, earlier: None,
         values: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
+        exact: Summary | None = None,
     ) -> None:
         """Record a summary with its bootstrap replicates, or a summary that leaves under masks.
 
@@ -216,6 +219,8 @@ class ReleaseGate:
             Called with the release and the active entries; refuses the release by raising. See `check_plan_union`.
         values : mapping from str to mapping from str to int, optional
             People with each value of continuous variables that have few values, after the recipes.
+        exact : Summary, optional
+            The summary before it was made coarser. The ledger compares its counts. Default: the summary is exact.
 
         Raises
         ------
@@ -236,11 +241,12 @@ class ReleaseGate:
             disclosure_control=policy.disclosure_control,
             details={
                 CELLS_KEY: {
-                    **count_level_pairs(summary, plan, sketcher, local_names),
-                    **count_prepared_levels(summary, plan, sketcher, local_names, values),
+                    **count_level_pairs(exact or summary, plan, sketcher, local_names),
+                    **count_prepared_levels(exact or summary, plan, sketcher, local_names, values),
                 },
                 ENCODING_KEY: describe_encoding(plan, sketcher, local_names),
                 **recorded_recipes(plan.recipes, local_names),
+                **({COARSENED_KEY: list_coarsened(summary, local_names)} if summary.coarsened else {}),
             },
         )
         self.record(release, policy.differencing_limits(plan), partial(check_plans, release))

@@ -20,6 +20,8 @@ SUMMARY_KINDS = ("summary", "masked", "noisy")
 
 CELLS_KEY = "cells"
 """Key of `Release.details` under which a summary keeps the number of people with each pair of levels."""
+COARSENED_KEY = "coarsened"
+"""Key of `Release.details` under which a summary names the variables of which levels were merged or counts rounded."""
 DESCRIPTIONS_KEY = "descriptions"
 """Key of `Release.details` under which a profile keeps one digest for each column that it describes."""
 ENCODING_KEY = "encoding"
