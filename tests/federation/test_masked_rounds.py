@@ -132,8 +132,11 @@ def test_a_site_keeps_what_it_answered_under_masks_in_its_ledger(tmp_path):
     assert not outcome.missing
     requests = read_requests(tmp_path / "out" / "journal" / "rounds", plan)
     for node in nodes.values():
-        entries = node.gate.ledger.entries()
+        recorded = node.gate.ledger.entries()
+        entries = [entry for entry in recorded if entry.release.kind != "round"]
         assert [entry.release.kind for entry in entries] == ["profile", "masked", *["answer"] * len(requests)]
+        messages = [entry.release.details["message"] for entry in recorded if entry.release.kind == "round"]
+        assert messages == ["masked", "confirmed", "opened"] * (1 + len(requests))
         assert all(entry.release.is_masked for entry in entries[1:])
         spent = spent_round_budget(entries, plan)
         assert spent.requests == tuple(request.digest for request in requests)

@@ -367,8 +367,8 @@ def test_a_sum_in_the_making_is_called_so_where_a_sum_is_expected(inbox, tmp_pat
 def test_an_error_of_the_disk_names_the_file(inbox, tmp_path, capsys, monkeypatch):
     """On a full disk, the system names none."""
     for number, advice in (
-        (errno.ENOSPC, ", or delete other files there."),
-        (errno.EACCES, ", or change the permissions."),
+        (errno.ENOSPC, "Expected a place with room for it. Choose another place, or delete other files there."),
+        (errno.EACCES, "Choose another place, or change the permissions."),
     ):
 
         def refused(handle, data, number=number):
@@ -377,8 +377,8 @@ def test_an_error_of_the_disk_names_the_file(inbox, tmp_path, capsys, monkeypatc
         with monkeypatch.context() as full:
             full.setattr("fedcdh._io.storage._write_all", refused)
             assert add(inbox, tmp_path / "total", inbox / "sent") == 8
-        said = f"{tmp_path / 'total.adding'} cannot be read or written ({os.strerror(number)}). Choose another place"
-        assert f"{said}{advice}" in capsys.readouterr().err
+        said = f"{tmp_path / 'total.adding'} cannot be read or written ({os.strerror(number)})."
+        assert f"{said} {advice}" in capsys.readouterr().err
     assert not (tmp_path / "total").exists()
 
 

@@ -5,6 +5,7 @@
 - `row_sketches`: sketches of rows, which show whether two releases are about the same rows;
 - `differencing`: whether a release may leave after earlier ones;
 - `privacy_budget`: what all noisy releases spend together;
+- `round_messages`: messages of secure aggregation, of which no second one may leave;
 - `unattended`: rules for a client that answers without a person;
 - `gate`: records profiles, summaries and answers, or refuses them.
 

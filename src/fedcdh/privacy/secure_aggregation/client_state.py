@@ -18,7 +18,8 @@ from fedcdh._io.text import to_readable_json
 from fedcdh.errors import SecureAggregationError
 from fedcdh.messages.signing import is_private_file
 from fedcdh.messages.study_file import Study
-from fedcdh.privacy.ledger.gate import ReleaseGate, RoundMessage
+from fedcdh.privacy.ledger.gate import ReleaseGate
+from fedcdh.privacy.ledger.round_messages import RoundMessage
 from fedcdh.privacy.secure_aggregation.client import ClientSecrets, SecAggClient, SecAggMember, SummaryProvider
 from fedcdh.privacy.secure_aggregation.codec import max_message_bytes, read_message
 from fedcdh.privacy.secure_aggregation.messages import (

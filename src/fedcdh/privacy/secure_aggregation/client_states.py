@@ -13,6 +13,7 @@ from pathlib import Path
 from fedcdh.errors import SecureAggregationError
 from fedcdh.messages.study_file import Study
 from fedcdh.privacy.ledger.gate import ReleaseGate
+from fedcdh.privacy.ledger.round_messages import check_attempt
 from fedcdh.privacy.secure_aggregation.client_state import ClientStateFile
 from fedcdh.privacy.secure_aggregation.messages import ConfirmedSurvivors, Roster, SecAggRequest, SecAggTerms
 from fedcdh.summaries.residuals import ResidualRequest
@@ -104,7 +105,7 @@ class ClientStates:
         terms.check(study)
         if gate is not None:
             gate.check_secure_sum_state(study.plan, client, self.find(study, client, terms).path, terms.residuals)
-            gate.check_attempt(study.plan, client, terms.digest, terms.request)
+            check_attempt(gate.ledger.entries(), study.plan.fingerprint, client, terms.digest, terms.request)
         if terms.residuals is not None:
             self._check_new_questions(study, client, terms.residuals)
 
