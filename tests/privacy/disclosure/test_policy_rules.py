@@ -30,7 +30,7 @@ def test_every_setting_has_an_order_and_a_sentence_of_its_own():
         | policy_rules._LARGER_IS_STRICTER
         | policy_rules._NARROWER_IS_STRICTER
         | policy_rules._FLOOR_OF_PLANS.keys()
-        | {"unsigned_plans"}
+        | {"unsigned_plans", "delta_budget"}
     )
     assert ordered == {field.name for field in fields(Policy)}
     assert not [rule for rule in describe_policy(Policy()) if rule.sentence.startswith("The setting ")]
@@ -41,7 +41,7 @@ def test_the_default_differs_in_nothing():
     assert find_looser_rules(Policy()) == ()
 
 
-@pytest.mark.parametrize("name", policy_rules._SMALLER_IS_STRICTER)
+@pytest.mark.parametrize("name", sorted(policy_rules._SMALLER_IS_STRICTER))
 def test_a_smaller_limit_is_stricter(name):
     at = getattr(Policy(), name)
     if name == "waive_counts_below_epsilon":
@@ -98,5 +98,6 @@ def test_the_template_changes_nothing_and_every_line_of_it_can_be_used():
     assert {rule.setting for rule in describe_policy(Policy.from_toml(used)) if rule.comparison != "default"} <= {
         "min_rows",
         "min_cell_count",
+        "delta_budget",
         *OTHER_VALUES,
     }

@@ -41,6 +41,8 @@ _NUMBER_KEYS = (
     "max_coarse_sums_per_number",
     "max_residual_rms",
     "max_coordinate_rms",
+    "max_group_leverage",
+    "max_scale_ratio",
     "min_threshold_share",
 )
 

@@ -22,6 +22,9 @@ _SMALLER_IS_STRICTER = frozenset(
         "max_feature_columns",
         "waive_counts_below_epsilon",
         "epsilon_budget",
+        "max_delta",
+        "max_group_leverage",
+        "max_scale_ratio",
         "max_sums_per_row_and_column",
         "max_coarse_sums_per_number",
         "max_residual_rms",
@@ -118,6 +121,8 @@ def _compare_with_default(policy: Policy, name: str) -> Comparison:
     if name in _FLOOR_OF_PLANS:
         # A plan may need more than any number, so a number is never certainly stricter than "what the plan needs".
         return "looser" if value <= _FLOOR_OF_PLANS[name] else "depends on the plan"
+    if name == "delta_budget":  # the default falls with the rows, so any number is looser for some table
+        return "depends on the plan" if value else "stricter"
     if name == "unsigned_plans":
         return "looser" if value == "accept" and policy.coordinator_keys else "default"
     if name in _NARROWER_IS_STRICTER:
@@ -158,9 +163,15 @@ def _describe_rows(value: int | None) -> str:
 
 
 def _describe_cells(value: int | None) -> str:
+    rare = "a level of fewer people is merged, and a smaller count of a pair of levels is rounded."
     if value is not None:
-        return f"At least {value} people share each level and each pair of levels, whatever the plan needs."
-    return f"As many people as the plan needs ({MIN_CELL_COUNT} or more) share each level and each pair of levels."
+        return f"At least {value} people share each level and each pair of levels, whatever the plan needs; {rare}"
+    return f"As many people as the plan needs ({MIN_CELL_COUNT} or more) share each level; {rare}"
+
+
+def _describe_deltas(value: float | None) -> str:
+    limit = "a tenth of one over the rows" if value is None else f"{value:g}"
+    return f"The deltas of all noisy summaries add up to at most {limit}."
 
 
 def _describe_unsigned(value: str | None) -> str:
@@ -195,7 +206,13 @@ _SENTENCES: Mapping[str, Callable[[Any], str]] = {
     "max_discrete_values": "A continuous variable of at most {} different values is counted like levels.".format,
     "max_feature_columns": "A continuous variable has at most {} feature columns.".format,
     "waive_counts_below_epsilon": _describe_waiver,
-    "epsilon_budget": "The epsilons of all noisy summaries of the same rows add up to at most {:g}.".format,
+    "epsilon_budget": "The epsilons of all noisy summaries add up to at most {:g}.".format,
+    "max_delta": "A noisy summary has a delta of at most {:g}.".format,
+    "delta_budget": _describe_deltas,
+    "max_group_leverage": (
+        "No group of 3 people or more, but fewer than share a level, has a leverage above {:g}.".format
+    ),
+    "max_scale_ratio": "The plan's scale is at most {:g} standard deviations of the variable at this site.".format,
     "max_sums_per_row_and_column": "All messages hold at most {:g} sums per row about one column.".format,
     "max_coarse_sums_per_number": (
         "Coarse sums about a column are at most {:g} times as many as the summary's numbers about it.".format
@@ -215,6 +232,7 @@ _EXAMPLES: Mapping[str, str] = {
     "plans": '["3f786850e387"]',
     "coordinator_keys": '["ed25519:..."]',
     "unsigned_plans": '"refuse"',
+    "delta_budget": "1e-6",
 }
 """What could be written where the default names nothing."""
 

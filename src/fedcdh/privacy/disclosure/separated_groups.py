@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcdh._runtime.array_types import Array
+from fedcdh.privacy.disclosure.group_leverage import MAX_GROUP_LEVERAGE
 
-_MAX_GROUP_LEVERAGE = 0.98  # of a group with equal weights
 _MAX_WEIGHTED_PEOPLE = 4  # free weights are examined for groups of at most this many people
 _MAX_SEEDS = 256  # rows around which groups are looked for
 
@@ -54,7 +54,7 @@ class UnionLimits:
         Each of k people has a k-th of the leverage of the group, and replicates multiply its odds.
         """
         rows = self.max_leverage * np.arange(2, self.max_people + 1)
-        return np.minimum(_MAX_GROUP_LEVERAGE, rows / (rows + (self.replicates + 1) * (1 - self.max_leverage)))
+        return np.minimum(MAX_GROUP_LEVERAGE, rows / (rows + (self.replicates + 1) * (1 - self.max_leverage)))
 
     def of_weighted_groups(self) -> Array:
         """Return the limits of groups of 2, 3, ... people with free weights."""
