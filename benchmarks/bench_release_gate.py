@@ -26,6 +26,7 @@ from benchmarks.attacks import rare_pairs
 from benchmarks.labelled_tables import Table, simulate_labelled
 from fedcdh.discovery.api import discover_from
 from fedcdh.errors import DisclosureError
+from fedcdh.evaluation.experiments.real_data import data_folder
 from fedcdh.graphs.metrics import compare_graph
 from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.disclosure.rules import check_cell_counts
@@ -60,6 +61,11 @@ HEART_STEPS = (
     Advice("and two feature columns", ("chol",), ("oldpeak",), GROUPS, 2),
     Advice("two columns, no groups, without trestbps", ("chol", "trestbps"), ("oldpeak",), {}, 2),
 )
+
+
+def heart_folder() -> Path:
+    """Where the data are unless a folder is named: in that of the other real data."""
+    return data_folder() / "heart_4hospitals"
 
 
 def read_heart(path: Path, advice: Advice) -> dict[str, Table]:
@@ -180,7 +186,7 @@ def _score(summaries: Mapping[str, Summary], plan: StudyPlan, arrows: frozenset[
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=("heart", "labels"))
-    parser.add_argument("--data", type=Path, default=Path("../shared/data/heart_4hospitals"), help="folder of the data")
+    parser.add_argument("--data", type=Path, default=heart_folder(), help="folder of the data")
     parser.add_argument("--rows", type=int, nargs="+", default=[200, 300, 500, 1000])
     parser.add_argument("--columns", type=int, default=4, help="feature columns of a number (default 4)")
     parser.add_argument("--first", type=int, default=1000, help="the first seed (default 1000)")

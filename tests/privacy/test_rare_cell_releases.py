@@ -11,6 +11,8 @@ from ledger_studies import gate_in
 from benchmarks.attacks import rare_pairs
 from fedcdh.discovery.api import discover_from
 from fedcdh.errors import DisclosureError, SummaryFormatError
+from fedcdh.federation import simulate_federation
+from fedcdh.federation.in_process import SecureSumOptions
 from fedcdh.messages.summary_file import SummaryMessage, max_summary_bytes, pack_summary, unpack_summary
 from fedcdh.privacy.disclosure.policy import Policy
 from fedcdh.privacy.disclosure.rare_cells import count_pairs
@@ -148,3 +150,12 @@ def test_what_leaves_says_no_more_about_people_with_a_rare_pair_than_is_guessed(
     total = rare_pairs.attack_sites(300, range(2), certain=False)
     assert total["counts", "exact"][0] == total["counts", "exact"][1] > 0
     assert rare_pairs.succeeded(total) == []
+
+
+def test_a_study_with_rare_cells_runs_to_its_end_in_the_open_and_under_masks(tmp_path):
+    """Answers about residuals are computed from the recoded rows, and checked against the coarser summary."""
+    tables = {site: draw_rows(third=9, seed=i) for i, site in enumerate(("north", "south", "west"))}
+    outcome = simulate_federation(tables, policy=Policy(), folder=tmp_path / "open")
+    assert sum("rounded" in note for note in outcome.result.notes) == 3
+    masked = simulate_federation(tables, policy=Policy(), folder=tmp_path / "sum", secure_sum=SecureSumOptions())
+    assert not any("rounded" in note for note in masked.result.notes)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fedcdh.privacy.ledger import LedgerEntry
 
 _WITHDRAWN = "withdrawn"
+_COARSENED = "coarsened"  # key of the details
 
 
 @report_errors
@@ -139,7 +140,8 @@ def _describe_kind(entry: LedgerEntry) -> str:
         return f"withdrawn: {entry.release.details['number']}"
     replicates = f" + {entry.release.replicates} replicates" if entry.release.replicates else ""
     control = "" if entry.release.disclosure_control else ", without disclosure control"
-    return f"{entry.release.kind}{replicates}{control}"
+    coarser = ", rare cells coarser" if entry.release.details.get(_COARSENED) else ""
+    return f"{entry.release.kind}{replicates}{coarser}{control}"
 
 
 def _to_document(entry: LedgerEntry) -> dict[str, Any]:
@@ -161,5 +163,6 @@ def _to_document(entry: LedgerEntry) -> dict[str, Any]:
         "variables": sorted(release.columns),
         "load": {name: round(column.load, 6) for name, column in sorted(release.columns.items()) if column.load},
         "key": entry.key,
+        **({"coarsened": release.details[_COARSENED]} if _COARSENED in release.details else {}),
         **({"withdraws": dict(release.details)} if release.kind == _WITHDRAWN else {}),
     }

@@ -5,6 +5,8 @@
 - `thresholds`: how many rows and people a message needs;
 - `row_scan`: one pass over the rows for the summary and for all checks;
 - `small_cells`: people with each value of discrete variables;
+- `rare_cells`: rare levels and pairs of levels, made coarser before a summary leaves;
+- `recoded_rows`: the rows as such a summary has them;
 - `leverage`: rows that determine a summary by themselves;
 - `group_leverage`: small groups of rows that a summary separates from all others;
 - `scale_bounds`: the plan's scale beside the spread of the site's values;

@@ -89,17 +89,18 @@ def coarsen_summary(
     ({('stage',): 1}, (RareLevel(variable='stage', level='III', into='I'),))
     """
     merged = find_rare_levels(summary, plan, min_cell_count)
+    n_worst = 1
     while True:
         recoded = merge_rare_levels(summary, plan, merged)
         tables = list(_rare_tables(recoded, plan, min_pair_count))
         if not tables:
             return recoded, merged
         coarse = round_rare_pairs(recoded, plan, min_pair_count)
-        unrounded = (pair for pair in tables if pair not in coarse.coarsened)
-        fault = next(unrounded, None) or _find_fault(recoded, coarse, plan)
-        if fault is None:
+        faults = [pair for pair in tables if pair not in coarse.coarsened] or _find_faults(recoded, coarse, plan)
+        if not faults:
             return coarse, merged
-        merged = (*merged, _rarest_level(recoded, plan, fault))
+        worst = dict.fromkeys(_rarest_level(recoded, plan, pair) for pair in faults[:n_worst])
+        merged, n_worst = (*merged, *worst), 2 * n_worst  # few attempts, however many labels there are
 
 
 def find_rare_levels(summary: Summary, plan: StudyPlan, min_cell_count: int) -> tuple[RareLevel, ...]:
@@ -317,8 +318,10 @@ def _rare_tables(summary: Summary, plan: StudyPlan, min_pair_count: int) -> Iter
             yield one, other
 
 
-def _find_fault(exact: Summary, coarse: Summary, plan: StudyPlan) -> tuple[str, str] | None:
-    """Return the rounded pair of variables that makes a sum of squares most negative; None if rows can have the sums.
+def _find_faults(exact: Summary, coarse: Summary, plan: StudyPlan) -> list[tuple[str, str]]:
+    """Return the rounded pairs of variables, first that which makes a sum of squares most negative.
+
+    There are none if some rows can have these sums.
 
     With the unit vector u of the least eigenvalue, uᵀ(S' − S)u is the sum of what each pair of variables contributes.
     """
@@ -327,7 +330,7 @@ def _find_fault(exact: Summary, coarse: Summary, plan: StudyPlan) -> tuple[str, 
     except NotPositiveSemidefiniteError:
         pass
     else:
-        return None
+        return []
     scale = 1.0 / np.sqrt(np.maximum(coarse.moments.diagonal(), 1).astype(np.float64))
     with single_blas_thread():  # the same choice for any number of threads
         least = np.linalg.eigh(coarse.moments * scale * scale[:, None])[1][:, 0] * scale
@@ -338,7 +341,7 @@ def _find_fault(exact: Summary, coarse: Summary, plan: StudyPlan) -> tuple[str, 
         rows, columns = spans[pair[0]], spans[pair[1]]
         return float(least[rows] @ change[rows, columns] @ least[columns])
 
-    return min(pairs, key=contribution)
+    return sorted(pairs, key=contribution)
 
 
 def _rarest_level(summary: Summary, plan: StudyPlan, names: tuple[str, str]) -> RareLevel:
