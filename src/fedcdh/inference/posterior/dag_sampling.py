@@ -95,6 +95,8 @@ class DagChain:
         self._choices: dict[tuple[int, int, int], _Choice] = {}
         self._pairs = _candidate_pairs(self._sets) if pairs is None else _number_pairs(table, pairs)
         self._chosen = [_find_start(table, name, start) for name in table.variables]
+        variables = (1 << len(self._sets)) - 1
+        self._parents = [[[*_iterate_bits(one & variables)] for one in several] for several in self._sets]
         self._children = [0] * len(self._sets)
         for variable, chosen in enumerate(self._chosen):
             self._link(variable, chosen)
@@ -221,9 +223,9 @@ class DagChain:
         self._toggle(variable)
 
     def _toggle(self, variable: int) -> None:
-        for parent in _iterate_bits(self._sets[variable][self._chosen[variable]]):
-            if parent < len(self._children):
-                self._children[parent] ^= 1 << variable
+        children, bit = self._children, 1 << variable
+        for parent in self._parents[variable][self._chosen[variable]]:
+            children[parent] ^= bit
 
     def _descendants(self, variable: int) -> int:
         """Return a variable and all that follow from it."""
