@@ -61,7 +61,8 @@ def in_this_process(monkeypatch):
 def test_every_study_has_a_row_and_missing_data_are_named(tmp_path, monkeypatch, capsys, in_this_process):
     write_labels(tmp_path)
     monkeypatch.setenv("FEDCDH_SHARED", str(tmp_path))
-    main(["--variables", "4", "--models", "linear", "--rows", "60", "--seeds", "0:2", "--labels", "bn_asia", "bn_child"])
+    few = ["--variables", "4", "--models", "linear", "--rows", "60", "--seeds", "0:2"]
+    main([*few, "--labels", "bn_asia", "bn_child"])
     printed = capsys.readouterr().out
     assert "means over seeds 0..1" in printed
     row = next(line for line in printed.splitlines() if line.startswith("linear   d = 4")).split()
