@@ -1,8 +1,8 @@
 """How cost grows, and what others take: python -m benchmarks.bench_scale --help
 
-`growth` and `peers` measure; `summarize`, `clusters`, `sites`, `variables`, `evidence` and `costs` run the benchmark of
-that name and keep what it prints; `page` makes docs/scale.md of what is there; `small` is what continuous integration
-runs: a minute, and ratios only. Without a word, all but the last.
+`growth` and `peers` measure; `summarize`, `clusters`, `sites`, `variables`, `evidence`, `posterior` and `costs` run the
+benchmark of that name and keep what it prints; `page` makes docs/scale.md of what is there; `small` is what continuous
+integration runs: a minute, and ratios only. Without a word, all but the last.
 """
 
 from __future__ import annotations

@@ -47,6 +47,7 @@ PRINTED = (
     ("sites", "Many sites", "benchmarks.bench_many_clients"),
     ("variables", "Many variables: tests", "benchmarks.bench_variables"),
     ("evidence", "Many variables: evidence", "benchmarks.bench_evidence_scale"),
+    ("posterior", "Probabilities, and studies of labels", "benchmarks.bench_posterior"),
     ("costs", "Where the time goes", "benchmarks.bench_cost_profile"),
 )
 """What single benchmarks print, under its heading."""

@@ -29,6 +29,7 @@ from benchmarks.probabilities.cells import (
     real_study,
 )
 from benchmarks.probabilities.diagram import PANELS, draw_diagram
+from benchmarks.probabilities.heart import COMMON, LABELS, likeliest_arrow
 from benchmarks.probabilities.reliability import (
     LIMITS,
     TENTHS,
@@ -439,3 +440,52 @@ def test_real_studies_are_judged_without_goals(stubbed, monkeypatch, capsys):
     assert "first study of 1 sources" in printed
     assert "100.0 %" in printed
     assert "goal" not in printed
+
+
+# The heart study
+
+
+def test_the_likeliest_arrow_points_to_one_of_the_heads():
+    arrows = {("a", "age"): 0.2, ("b", "sex"): 0.5, ("age", "a"): 0.9, ("sex", "age"): 0.4, ("c", "age"): 0.5}
+    assert likeliest_arrow(arrows, ("age", "sex")) == ("b", "sex", 0.5)
+    assert likeliest_arrow(arrows, ("age",)) == ("c", "age", 0.5)
+
+
+def write_hospitals(folder, rows=150):
+    """Write a study with the columns of the heart study; thalach is caused by age, and age by nothing."""
+    rng = np.random.default_rng(0)
+    lines = []
+    for hospital in ("cleveland", "hungary", "switzerland", "va_longbeach"):
+        for _ in range(rows):
+            age = rng.normal(55, 9)
+            values = {name: f"{rng.normal():.3f}" for name in (*COMMON, "chol")}
+            values |= {name: str(rng.integers(2)) for name in LABELS}
+            values |= {"age": f"{age:.2f}", "thalach": f"{200 - age + rng.normal(0, 6):.2f}"}
+            if hospital == "switzerland":
+                values |= {"chol": "", "fbs": values["fbs"] if rng.random() < 0.5 else ""}
+            lines.append([*values.values(), hospital])
+    path = folder / "data" / "heart_4hospitals"
+    path.mkdir(parents=True)
+    header = [*values, "domain"]
+    path.joinpath("data.csv").write_text("\n".join(map(",".join, [header, *lines])), encoding="utf-8")
+
+
+def test_arrows_into_age_and_sex_are_printed_for_every_study(tmp_path, monkeypatch, capsys):
+    write_hospitals(tmp_path)
+    monkeypatch.setenv("FEDCDH_SHARED", str(tmp_path))
+    main(["--heart", "--methods", "evidence, one message"])
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert "age or sex" in first
+    assert [one[:20].strip() for one in lines] == ["nine variables", "with blood sugar", "three hospitals"]
+    for one in lines:
+        said = float(one.split("→")[1].split()[1])
+        assert one.split("→")[1].split()[0] in ("age", "sex")
+        assert 0 <= said <= 1
+        assert ("above the goal" in one) == (said > 0.6)
+    assert all("thalach → age" in one for one in lines)
+
+
+def test_without_the_data_the_heart_study_is_skipped(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("FEDCDH_SHARED", str(tmp_path))
+    main(["--heart"])
+    assert "not found, skipped" in capsys.readouterr().out

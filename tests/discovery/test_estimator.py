@@ -68,6 +68,42 @@ def test_the_limits_of_what_is_drawn_are_those_of_discover():
     assert len(found.graph_.arrows) < len(discover(CLIENTS, min_effect=0).graph.arrows)
 
 
+def series_in_time(rows: int = 200) -> dict[str, dict[str, np.ndarray]]:
+    """Two sites with rows that depend on the rows before them, stored in random order."""
+    rng = np.random.default_rng(5)
+    sites = {}
+    for site in ("north", "south"):
+        noise = rng.normal(size=(rows, 3))
+        for row in range(1, rows):
+            noise[row] += 0.8 * noise[row - 1]
+        order = rng.permutation(rows)
+        sites[site] = {name: noise[order, place] for place, name in enumerate("abc")} | {"week": order.astype(float)}
+    return sites
+
+
+@pytest.mark.parametrize("pooled", [False, True], ids=["per site", "pooled"])
+def test_rows_are_put_in_the_order_of_time_as_by_discover(pooled):
+    sites = series_in_time()
+    data, domain = sites, None
+    if pooled:
+        data = {name: np.concatenate([site[name] for site in sites.values()]) for name in sites["north"]}
+        domain = np.repeat([*sites], 200)
+    found = FedCDH(order_by="week").fit(data, domain=domain)
+    assert found.feature_names_in_.tolist() == ["a", "b", "c"]
+    assert found.n_features_in_ == 3
+    expected = discover(sites, order_by="week")
+    assert found.edges_ == expected.edges()
+    assert found.result_.notes == expected.notes
+    assert any("depend on" in note for note in found.result_.notes)
+    without = FedCDH().fit({site: {n: x for n, x in table.items() if n != "week"} for site, table in sites.items()})
+    assert not any("depend on" in note for note in without.result_.notes)
+
+
+def test_a_column_of_times_that_is_not_there_is_named():
+    with pytest.raises(DataError, match="week"):
+        FedCDH(order_by="week").fit(POOLED, domain=DOMAIN_LABELS)
+
+
 def test_one_table_is_one_client():
     found = FedCDH().fit(np.column_stack([POOLED["age"], POOLED["dose"], POOLED["score"]]))
     assert found.graph_.nodes == ("x1", "x2", "x3")

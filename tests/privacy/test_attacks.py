@@ -26,6 +26,7 @@ from benchmarks.attacks import (
     red_team,
     residual_sums,
     residuals,
+    row_dependence,
     secure_sum_terms,
     set_back,
     surrogate,
@@ -504,3 +505,37 @@ def test_a_swap_of_columns_and_rows_far_out_are_named():
     assert by_tails
     assert left_out
     assert not blamed
+
+
+# Rows in time
+
+
+@pytest.mark.parametrize("what", ["value", "place"])
+def test_shares_of_rows_reveal_a_person_to_whoever_knows_all_other_rows_in_their_order(what):
+    attempt = row_dependence.Attempt(what, 120, 0.8, 0.0)
+    found = row_dependence.Success(attempt, tuple(row_dependence.attack(attempt, seed) for seed in range(20)))
+    mean, error = row_dependence.mean_and_error(found.advantages)
+    assert mean - 3 * error > 0
+    assert not found.is_bounded
+
+
+def test_shares_of_independent_rows_reveal_nothing():
+    attempt = row_dependence.Attempt("place", 120, 0.0, 0.0)
+    assert {row_dependence.attack(attempt, seed) for seed in range(5)} == {(0.1, 0.1)}
+
+
+def test_shares_of_rows_reveal_no_person_if_one_row_in_ten_is_unknown(capsys):
+    assert row_dependence.main(["--rows", "300", "--correlations", "0.8", "--seeds", "0:12"]) == 0
+    assert "holds" in capsys.readouterr().out
+
+
+def test_a_broken_bound_on_shares_of_rows_fails_the_command(monkeypatch, capsys):
+    monkeypatch.setattr(
+        row_dependence, "attack", lambda attempt, seed: row_dependence.Guess(1.0 * (attempt.unknown > 0), 0.1)
+    )
+    assert row_dependence.main(["--rows", "299", "--seeds", "0:5"]) == 0  # too few rows: there is no bound
+    assert "none of these" in capsys.readouterr().out
+    assert row_dependence.main(["--rows", "300", "--seeds", "0:5"]) == 1
+    assert "exceeded" in capsys.readouterr().out
+    assert not row_dependence.exceeds_bound([row_dependence.MAX_ADVANTAGE] * 4)
+    assert row_dependence.exceeds_bound([row_dependence.MAX_ADVANTAGE + 1e-6] * 4)

@@ -71,6 +71,10 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
     min_effect : float, default 0.02
         The smallest share of variance that an edge explains, if "evidence" is to draw it. The notes name edges that
         are left out for this reason.
+    order_by : str, optional
+        Column of `X` with the time of each row: numbers, or texts such as dates like 2024-01-31. It is no variable.
+        Rows that depend on the rows before them count as fewer rows, and the notes say so. Default: the order of the
+        rows as they are, if a client's table is not sorted by one of its variables.
 
     Attributes
     ----------
@@ -116,6 +120,7 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
         min_probability: float = DEFAULT_MIN_PROBABILITY,
         min_arrow_probability: float = DEFAULT_MIN_ARROW_PROBABILITY,
         min_effect: float = DEFAULT_MIN_EFFECT,
+        order_by: str | None = None,
     ) -> None:
         self.method = method
         self.alpha = alpha
@@ -128,6 +133,7 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
         self.min_probability = min_probability
         self.min_arrow_probability = min_arrow_probability
         self.min_effect = min_effect
+        self.order_by = order_by
 
     def fit(self, X: Any, y: None = None, *, domain: Any = None) -> FedCDH:
         """Find the causal graph.
@@ -169,6 +175,7 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
             min_probability=self.min_probability,
             min_arrow_probability=self.min_arrow_probability,
             min_effect=self.min_effect,
+            order_by=self.order_by,
         )
         self.result_ = result
         self.graph_, self.augmented_, self.changing_ = result.graph, result.augmented, result.changing

@@ -8,14 +8,14 @@ import studies
 from scipy.special import gammaln
 
 from fedcdh.inference.evidence import multinomial
+from fedcdh.inference.evidence._label_tables import PRIOR_ROWS
 from fedcdh.inference.evidence.gaussian import GaussianScore
-from fedcdh.inference.evidence.multinomial import PRIOR_ROWS, MultinomialScore
+from fedcdh.inference.evidence.multinomial import MultinomialScore
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.protocols import Family
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Cohort, add_up
 from fedcdh.summaries.plan import StudyPlan
-from fedcdh.summaries.row_dependence import ALL_ROWS, RowShares
 from fedcdh.summaries.variables import Categorical, Continuous
 
 LETTERS = np.array(list("pqrstu"))
@@ -306,15 +306,3 @@ def test_the_gain_from_numbers_stays_below_the_entropy():
     evidence = evidence_of(tables)
     for place, value in enumerate(score(evidence, "y", "xz")):
         assert score(evidence, "y")[place] + 300 < value < 0
-
-
-def test_tables_of_a_share_of_the_rows_keep_their_margins_and_draw_clients_together():
-    rng = np.random.default_rng(8)
-    tables = rng.integers(0, 30, (3, 4, 2, 5)).astype(float)  # levels, configurations, keys, clients
-    some = multinomial._count_share(tables, RowShares(0.4, 0.1))
-    assert some.sum(axis=-1) == pytest.approx(0.4 * tables.sum(axis=-1))
-    assert some.sum(axis=(0, 1)) == pytest.approx(0.4 * tables.sum(axis=(0, 1)))
-    shares, drawn = (one / one.sum(axis=(0, 1)) for one in (tables, some))
-    pooled_shares = tables.sum(axis=-1, keepdims=True) / tables.sum(axis=(0, 1, 3))[:, None]
-    assert drawn - pooled_shares == pytest.approx(0.5 * (shares - pooled_shares))
-    assert multinomial._count_share(tables, ALL_ROWS) is tables

@@ -45,13 +45,33 @@ def test_every_pair_of_a_completed_table_has_its_counts():
         assert margins(completed)[pair] == pytest.approx(wanted, abs=0.01 * table.sum())
 
 
-def test_a_table_does_not_depend_on_the_others_of_its_batch():
+def stack(several: list[np.ndarray]) -> dict[tuple[int, int], np.ndarray]:
+    return {pair: np.concatenate([margins(t)[pair] for t in several], axis=-1) for pair in margins(several[0])}
+
+
+@pytest.mark.parametrize("shape", [(3, 3, 3), (2, 3, 2, 4), (2, 2, 3, 2, 2)], ids=str)
+def test_a_table_does_not_depend_on_the_others_of_its_batch(shape, monkeypatch):
     rng = np.random.default_rng(4)
-    several = [rng.poisson(mean, (3, 3, 3)).astype(float) for mean in (0.5, 5, 50)]
-    together = {pair: np.concatenate([margins(t)[pair] for t in several], axis=-1) for pair in margins(several[0])}
-    at_once = complete_tables(together)
-    for place, table in enumerate(several):
-        assert np.array_equal(at_once[..., place], complete_tables(margins(table))[..., 0])
+    several = [rng.poisson(mean, shape).astype(float) for mean in (0.5, 5, 50, 0.1, 1, 500)]
+    several += [np.ones(shape), several[0] * 0]
+    alone = [complete_tables(margins(table))[..., 0] for table in several]
+    for smallest in (0, 10**9):  # tables that fit leave early, or never
+        monkeypatch.setattr(_table_completion, "_SMALL_SIZE", smallest)
+        at_once = complete_tables(stack(several))
+        for place, table in enumerate(alone):
+            assert np.array_equal(at_once[..., place], table)
+
+
+@pytest.mark.parametrize("shape", [(2, 2, 3), (2, 3, 2, 2), (2, 2, 2, 3, 2)], ids=str)
+def test_levels_without_rows_change_nothing(shape):
+    rng = np.random.default_rng(5)
+    for mean in (0.3, 2, 40):
+        several = [rng.poisson(mean, shape).astype(float) for _ in range(4)]
+        padded = [np.pad(table, [(0, axis % 3) for axis in range(len(shape))]) for table in several]
+        expected, found = complete_tables(stack(several)), complete_tables(stack(padded))
+        kept = tuple(slice(size) for size in shape)
+        assert np.array_equal(found[kept], expected)
+        assert found.sum() == pytest.approx(expected.sum())
 
 
 def fit_plainly(table: np.ndarray, sweeps: int) -> np.ndarray:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from oracle import random_dag
 from weighted_dags import NAMES, all_families, families_of, probabilities_by_enumeration, random_weights
 
+from fedcdh.inference.posterior import dag_sampling
 from fedcdh.inference.posterior.dag_sampling import DagChain, estimate_arrows
 from fedcdh.inference.posterior.exact_posterior import sum_over_dags
 from fedcdh.inference.posterior.family_table import FamilyTable
@@ -187,3 +188,18 @@ def test_the_largest_difference_shows_chains_that_have_not_met():
     assert apart == pytest.approx(1.0)
     assert found[0].arrows[0, 1] == pytest.approx(0.5)
     assert estimate_arrows([table_of(weights)], starts[:1], [], 10, 0)[1] == 0.0
+
+
+@pytest.mark.parametrize("kept", [1, 2, 7])
+def test_what_a_chain_remembers_does_not_change_its_draws(monkeypatch, kept):
+    nodes = (*NAMES, DOMAIN)
+    table = table_of(random_weights(nodes, 5, 1.5, 0.2))
+
+    def run():
+        chain = DagChain(table, {}, [3])
+        return [(chain.sweep().tolist(), sorted(chain.dag(nodes).arrows)) for _ in range(20)]
+
+    expected = run()
+    assert len({str(arrows) for _, arrows in expected}) > 5  # it moves
+    monkeypatch.setattr(dag_sampling, "MAX_REMEMBERED", kept)
+    assert run() == expected

@@ -121,37 +121,41 @@ class FamilyScore:
         """Return the log score of each family, in their order."""
         bare_families = [(family.node, family.parents - {DOMAIN}) for family in families]
         changing = [DOMAIN in family.parents for family in families]
-        self._score_categorical(bare for bare in bare_families if bare[0] in self.counted)
-        numbers = [
-            (bare, changes)
-            for bare, changes in zip(bare_families, changing, strict=True)
-            if bare[0] not in self.counted
-        ]
-        self._score_shared(bare for bare, changes in numbers if not changes)
-        self._score_differing(bare for bare, changes in numbers if changes)
+        shared = _sort_families(
+            bare for bare, x in zip(bare_families, changing, strict=True) if not x and bare not in self._same
+        )
+        differing = _sort_families(
+            bare for bare, x in zip(bare_families, changing, strict=True) if x and bare not in self._differing
+        )
+        self._score_labels(*([one for one in some if one.node in self.counted] for some in (shared, differing)))
+        self._score_numbers(*([one for one in some if one.node not in self.counted] for some in (shared, differing)))
         return [
             (self._differing[bare] + LOG_PRIOR_CHANGE if changes else self._same[bare]) + self.arrow * len(bare[1])
             for bare, changes in zip(bare_families, changing, strict=True)
         ]
 
-    def _score_categorical(self, bare_families: Iterable[NodeWithParents]) -> None:
-        """Score families of categorical nodes, for which both scores come at once."""
-        new = _sort_families({bare for bare in bare_families if bare not in self._same})
-        self._store(new, self.categorical([Family(*bare) for bare in new]))
+    def _score_numbers(self, shared: list[Family], differing: list[Family]) -> None:
+        """Score families of continuous nodes; a mechanism that all clients share is by far the cheaper score."""
+        self._same.update(zip(map(_to_bare, shared), self.continuous.same(shared), strict=True))
+        self._store(differing, self.continuous(differing))
 
-    def _score_shared(self, bare_families: Iterable[NodeWithParents]) -> None:
-        """Score families of continuous nodes with a mechanism that all clients share: by far the cheaper score."""
-        new = _sort_families({bare for bare in bare_families if bare not in self._same})
-        self._same.update(zip(new, self.continuous.same([Family(*bare) for bare in new]), strict=True))
+    def _score_labels(self, shared: list[Family], differing: list[Family]) -> None:
+        """Score families of categorical nodes; both scores come at once unless all parents are categorical, too."""
+        labels = [family for family in shared if self.categorical.is_of_labels(family)]
+        both = [*differing, *(family for family in shared if not self.categorical.is_of_labels(family))]
+        self.categorical.prepare(labels, both)
+        self._same.update(zip(map(_to_bare, labels), self.categorical.same(labels), strict=True))
+        self._store(both, self.categorical(both))
 
-    def _score_differing(self, bare_families: Iterable[NodeWithParents]) -> None:
-        new = _sort_families({bare for bare in bare_families if bare not in self._differing})
-        self._store(new, self.continuous([Family(*bare) for bare in new]))
-
-    def _store(self, bare_families: list[NodeWithParents], found: list[tuple[float, float]]) -> None:
-        for bare, (same, differing) in zip(bare_families, found, strict=True):
-            self._same[bare], self._differing[bare] = same, differing
+    def _store(self, families: list[Family], found: list[tuple[float, float]]) -> None:
+        for family, (same, differing) in zip(families, found, strict=True):
+            self._same[_to_bare(family)], self._differing[_to_bare(family)] = same, differing
 
 
-def _sort_families(bare_families: Iterable[NodeWithParents]) -> list[NodeWithParents]:
-    return sorted(bare_families, key=lambda bare: (bare[0], sorted(bare[1])))
+def _to_bare(family: Family) -> NodeWithParents:
+    return family.node, family.parents
+
+
+def _sort_families(bare_families: Iterable[NodeWithParents]) -> list[Family]:
+    """Return families, each once and sorted, so that batches are the same in any order."""
+    return [Family(*bare) for bare in sorted(set(bare_families), key=lambda bare: (bare[0], sorted(bare[1])))]

@@ -17,8 +17,13 @@ Geyer, "Markov chain Monte Carlo maximum likelihood", 1991.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from itertools import pairwise
+from math import exp
+from operator import or_
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,6 +37,20 @@ MIN_TRUST = 0.1
 """A group of chains that counts less than this is stuck, and says nothing about convergence."""
 BURN_IN_SHARE = 0.2
 """Share of the sweeps at the start of a chain that do not count."""
+MAX_REMEMBERED = 5_000
+"""Distributions of parent sets that a chain remembers before it forgets them all. 100 variables need about 1,300."""
+
+
+class _Choice(NamedTuple):
+    """The distribution of the parent set of a variable among those that some nodes admit."""
+
+    log_total: float  # log of the sum of the weights
+    steps: list[float]  # sums of the weights, from the first set on, up to a factor
+    parents: Array  # probability of each node as a parent
+
+    def pick(self, random: float) -> int:
+        """Return a row, drawn by a number that is uniform between 0 and 1."""
+        return min(bisect_right(self.steps, random * self.steps[-1]), len(self.steps) - 1)
 
 
 class DagChain:
@@ -72,8 +91,12 @@ class DagChain:
         self._words = [table.words[name] for name in table.variables]
         self._weights = [table.weights[name] for name in table.variables]
         self._members = [_membership(table, name) for name in table.variables]
+        self._possible = [_unite(several) for several in self._sets]
+        self._choices: dict[tuple[int, int, int], _Choice] = {}
         self._pairs = _candidate_pairs(self._sets) if pairs is None else _number_pairs(table, pairs)
         self._chosen = [_find_start(table, name, start) for name in table.variables]
+        variables = (1 << len(self._sets)) - 1
+        self._parents = [[[*_iterate_bits(one & variables)] for one in several] for several in self._sets]
         self._children = [0] * len(self._sets)
         for variable, chosen in enumerate(self._chosen):
             self._link(variable, chosen)
@@ -88,10 +111,12 @@ class DagChain:
             is the domain. Its mean over sweeps estimates the probability of an arrow.
         """
         found = np.zeros((len(self._sets), len(self._sets) + 1))
-        for place in self._random.permutation(len(self._pairs)):
-            self._draw_pair(*self._pairs[place])
-        for variable in self._random.permutation(len(self._sets)):
-            found[variable] = self._draw_one(int(variable))
+        order = self._random.permutation(len(self._pairs)).tolist()
+        for place, numbers in zip(order, self._random.random((len(order), 3)).tolist(), strict=True):
+            self._draw_pair(*self._pairs[place], *numbers)
+        order = self._random.permutation(len(self._sets)).tolist()
+        for variable, number in zip(order, self._random.random(len(order)).tolist(), strict=True):
+            found[variable] = self._draw_one(variable, number)
         return found
 
     def exchange(self, other: DagChain) -> None:
@@ -135,17 +160,15 @@ class DagChain:
 
     # Steps
 
-    def _draw_one(self, variable: int) -> Array:
+    def _draw_one(self, variable: int, random: float) -> Array:
+        """Draw the parents of a variable, and return the probability of each node as a parent."""
         self._unlink(variable)
-        banned = self._descendants(variable)
-        weights = np.where(self._meets(variable, banned), -np.inf, self._weights[variable])
-        shares = np.exp(weights - weights.max())
-        shares /= shares.sum()
-        self._link(variable, self._pick(shares))
-        return np.asarray(shares @ self._members[variable])
+        choice = self._choice(variable, self._descendants(variable))
+        self._link(variable, choice.pick(random))
+        return choice.parents
 
-    def _draw_pair(self, first: int, second: int) -> None:
-        """Draw the parents of two variables together.
+    def _draw_pair(self, first: int, second: int, side: float, one: float, other: float) -> None:
+        """Draw the parents of two variables together, by three numbers between 0 and 1.
 
         Without the arrows into both, let D be the descendants of each. Neither may have parents in its own D, and not
         both may have parents in the other's D: that would close a cycle.
@@ -153,23 +176,42 @@ class DagChain:
         self._unlink(first)
         self._unlink(second)
         below_first, below_second = self._descendants(first), self._descendants(second)
-        one = np.where(self._meets(first, below_first), -np.inf, self._weights[first])
-        other = np.where(self._meets(second, below_second), -np.inf, self._weights[second])
-        one_below, other_below = self._meets(first, below_second), self._meets(second, below_first)
-        free = np.where(one_below, -np.inf, one)
-        bound, rest = np.where(one_below, one, -np.inf), np.where(other_below, -np.inf, other)
-        log_free, log_bound = _log_sum(free) + _log_sum(other), _log_sum(bound) + _log_sum(rest)
-        if self._random.random() * (1 + np.exp(min(log_bound - log_free, 700.0))) < 1:
-            mine, theirs = free, other
+        both = below_first | below_second
+        free, any_second = self._choice(first, both), self._choice(second, below_second)
+        bound, rest = self._choice(first, below_first, below_second), self._choice(second, both)
+        log_free, log_bound = free.log_total + any_second.log_total, bound.log_total + rest.log_total
+        if side * (1 + exp(min(log_bound - log_free, 700.0))) < 1:
+            mine, theirs = free, any_second
         else:
             mine, theirs = bound, rest
-        self._link(first, self._pick(_to_shares(mine)))
-        self._link(second, self._pick(_to_shares(theirs)))
+        self._link(first, mine.pick(one))
+        self._link(second, theirs.pick(other))
 
-    def _pick(self, shares: Array) -> int:
-        """Return a row, drawn with these probabilities."""
-        steps = np.cumsum(shares)
-        return int(min(np.searchsorted(steps, self._random.random() * steps[-1], side="right"), len(steps) - 1))
+    def _choice(self, variable: int, banned: int, needed: int = -1) -> _Choice:
+        """Return the distribution of parent sets without banned nodes and with one of those needed; -1 needs none."""
+        possible = self._possible[variable]
+        key = variable, banned & possible, needed if needed < 0 else needed & possible
+        choice = self._choices.get(key)
+        if choice is None:
+            if len(self._choices) >= MAX_REMEMBERED:
+                self._choices.clear()
+            choice = self._choices[key] = self._weigh(*key)
+        return choice
+
+    def _weigh(self, variable: int, banned: int, needed: int) -> _Choice:
+        weights = np.where(self._meets(variable, banned), -np.inf, self._weights[variable])
+        if needed >= 0:
+            weights = np.where(self._meets(variable, needed), weights, -np.inf)
+        top = float(weights.max())
+        if top == -np.inf:
+            return _Choice(top, [], np.zeros(self._members[variable].shape[1]))
+        shares = np.exp(weights - top)
+        total = shares.sum()
+        return _Choice(
+            top + float(np.log(total)),
+            np.cumsum(shares).tolist(),
+            np.asarray((shares / total) @ self._members[variable]),
+        )
 
     # The present DAG
 
@@ -181,9 +223,9 @@ class DagChain:
         self._toggle(variable)
 
     def _toggle(self, variable: int) -> None:
-        for parent in _iterate_bits(self._sets[variable][self._chosen[variable]]):
-            if parent < len(self._children):
-                self._children[parent] ^= 1 << variable
+        children, bit = self._children, 1 << variable
+        for parent in self._parents[variable][self._chosen[variable]]:
+            children[parent] ^= bit
 
     def _descendants(self, variable: int) -> int:
         """Return a variable and all that follow from it."""
@@ -292,11 +334,12 @@ def _candidate_pairs(sets: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
     """Return the pairs of variables of which one may be a parent of the other."""
     found = set()
     for variable, several in enumerate(sets):
-        together = 0
-        for one in several:
-            together |= one
-        found |= {(min(variable, p), max(variable, p)) for p in _iterate_bits(together) if p < len(sets)}
+        found |= {(min(variable, p), max(variable, p)) for p in _iterate_bits(_unite(several)) if p < len(sets)}
     return sorted(found)
+
+
+def _unite(sets: Iterable[int]) -> int:
+    return reduce(or_, sets, 0)
 
 
 def _number_pairs(table: FamilyTable, pairs: Iterable[Iterable[str]]) -> list[tuple[int, int]]:
@@ -320,12 +363,3 @@ def _iterate_bits(members: int) -> Iterator[int]:
         last = members.bit_length() - 1
         yield last
         members ^= 1 << last
-
-
-def _log_sum(weights: Array) -> float:
-    top = float(weights.max())
-    return top + float(np.log(np.exp(weights - top).sum())) if top > -np.inf else -np.inf
-
-
-def _to_shares(weights: Array) -> Array:
-    return np.asarray(np.exp(weights - weights.max()))
