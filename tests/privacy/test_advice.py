@@ -68,11 +68,23 @@ def test_what_may_leave_needs_no_advice():
 
 
 def test_neighbouring_grades_are_merged_and_the_lines_hold_no_counts():
-    nyha = ["I"] * 250 + ["II"] * 120 + ["III"] * 23 + ["IV"] * 7
+    nyha = ["I"] * 250 + ["II"] * 120 + ["III"] * 22 + ["IV"] * 8
     table = {"nyha": nyha, "age": np.random.default_rng(0).normal(60, 12, 400)}
     advice = advise_from_profile(table, profile(table, "north"), NORTH)
     assert advice.changes.to_toml() == '[recipes.nyha]\ngroups = { "III/IV" = ["III", "IV"] }\n'
-    assert any("7 people" in line for line in advice.findings)
+    assert any("8 people" in line for line in advice.findings)
+
+
+def test_labels_of_few_people_are_not_named_unless_everybody_knows_them():
+    names = ["a"] * 250 + ["b"] * 120 + ["c"] * 23 + ["Smith"] * 6 + ["Jones"]
+    table = {"ward": names, "age": np.random.default_rng(0).normal(60, 12, 400)}
+    found = profile(table, "north")
+    advice = advise_from_profile(table, found, NORTH)
+    assert "Smith" not in advice.changes.to_toml()
+    assert "Jones" not in advice.changes.to_toml()
+    assert try_summary(table, apply_advice(table, advice), NORTH) == ()
+    declared = advise_from_profile(table, found, NORTH, {"ward": ["a", "b", "c", "Smith", "Jones"]})
+    assert "Smith" in declared.changes.to_toml()
 
 
 def test_an_outlier_is_answered_with_a_logarithm_and_nobodys_value():

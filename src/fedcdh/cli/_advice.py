@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from fedcdh.privacy.release_context import ReleaseContext
     from fedcdh.summaries.profiles import Profile
 
+Levels = Mapping[str, Sequence[str]]
+"""Declared levels of variables."""
 MAX_FORETOLD_CELLS = 20_000_000
 """Cells of a table up to which `profile` looks for advice: the table is then in memory."""
 
@@ -38,6 +41,12 @@ def read_declaration(path: Path | None, recipes: list[Path] | None = None) -> De
     return replace(declared, recipes=merge_recipes([declared.recipes, *map(Recipes.from_file, recipes)]))
 
 
+def declared_levels(declared: Declaration | None) -> Levels:
+    """Return the levels that a declaration lists, which every site knows."""
+    variables = () if declared is None else declared.variables
+    return {one.name: one.levels for one in variables if one.levels is not None}
+
+
 def show_advice(out: Output, advice: Advice) -> None:
     """Print what must not leave, and the recipes that change it."""
     if advice.may_leave:
@@ -53,21 +62,21 @@ def show_advice(out: Output, advice: Advice) -> None:
     out.say("", *advice.changes.to_toml().splitlines())
 
 
-def foretell(out: Output, rows: Any, found: Profile, context: ReleaseContext) -> None:
+def foretell(out: Output, rows: Any, found: Profile, context: ReleaseContext, levels: Levels) -> None:
     """Print, after a profile, what `fedcdh summarize` would refuse by the policy of the site."""
-    if (advice := _try_summary(out, rows, found, context)) is not None:
+    if (advice := _try_summary(out, rows, found, context, levels)) is not None:
         out.say("", "Before there is a plan, a summary was tried with this site's own locations, scales and levels.")
         show_advice(out, advice)
 
 
-def suggest_recipes(out: Output, rows: Any, found: Profile, context: ReleaseContext) -> None:
+def suggest_recipes(out: Output, rows: Any, found: Profile, context: ReleaseContext, levels: Levels) -> None:
     """Print, where a profile is refused, the recipes with which profile and summary may leave, if there are any."""
-    advice = _try_summary(out, rows, found, context)
+    advice = _try_summary(out, rows, found, context, levels)
     if advice is not None and advice.changes:
         show_advice(out, advice)
 
 
-def _try_summary(out: Output, rows: Any, found: Profile, context: ReleaseContext) -> Advice | None:
+def _try_summary(out: Output, rows: Any, found: Profile, context: ReleaseContext, levels: Levels) -> Advice | None:
     """Return the advice for a summary; None if nobody reads it, or the table is large."""
     from fedcdh.errors import FedCDHError
     from fedcdh.privacy.advice import advise_from_profile
@@ -76,7 +85,7 @@ def _try_summary(out: Output, rows: Any, found: Profile, context: ReleaseContext
     if unread or found.rows * len(found.columns) > MAX_FORETOLD_CELLS:
         return None
     try:
-        return advise_from_profile(rows, found, context)
+        return advise_from_profile(rows, found, context, levels)
     except FedCDHError as problem:  # the profile itself is not affected
         out.say("", f"A summary of these rows cannot be made: {problem.message}")
         return None

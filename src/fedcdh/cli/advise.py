@@ -128,7 +128,7 @@ def _split_files(files: list[str]) -> tuple[Path | None, list[str]]:
 
 def _advise(source: TableFiles, first: Path | None, context: ReleaseContext, columns: _Columns) -> Advice:
     """Return the advice for a plan, or for the site's own columns where there is none."""
-    from fedcdh.cli._advice import read_declaration
+    from fedcdh.cli._advice import declared_levels, read_declaration
     from fedcdh.cli._inputs import read_study
     from fedcdh.cli.profile import declared_columns, parse_kind
     from fedcdh.federation.planning.declaration import Declaration
@@ -145,7 +145,7 @@ def _advise(source: TableFiles, first: Path | None, context: ReleaseContext, col
     declared = read_declaration(first, columns.recipes) or Declaration()
     names, kinds, recipes = declared_columns(declared, columns.names, given)
     found = profile(source, context.client, variables=names, kinds=kinds, recipes=recipes)
-    return advise_from_profile(source, found, context)
+    return advise_from_profile(source, found, context, declared_levels(declared))
 
 
 def _write_recipes(out: Output, output: Path, advice: Advice) -> None:

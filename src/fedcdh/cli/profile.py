@@ -105,7 +105,7 @@ def profile_command(
 
       fedcdh profile data.parquet --client north --dry-run
     """
-    from fedcdh.cli._advice import foretell, read_declaration, suggest_recipes
+    from fedcdh.cli._advice import declared_levels, foretell, read_declaration, suggest_recipes
     from fedcdh.cli._keys import load_signing_key
     from fedcdh.cli._outputs import check_replaceable, default_file_name, refuse_input_as_output, write_signed
     from fedcdh.cli._site_settings import announcing_ledger, load_policy, open_gate
@@ -120,7 +120,8 @@ def profile_command(
     rules, signing = load_policy(policy, no_disclosure_control, out), load_signing_key(key, out)
     gate = open_gate(ledger, signing, dry_run=dry_run)
     own = read_own_columns(column_map)
-    names, kinds, chosen, draft = _choose_columns(variables, kind, plan, read_declaration(declare, recipes), rules, own)
+    declared = read_declaration(declare, recipes)
+    names, kinds, chosen, draft = _choose_columns(variables, kind, plan, declared, rules, own)
     with announcing_ledger(gate, out), out.progress("profile") as advance:
         source = open_data(files, column_map, build_csv_style(delimiter, decimal, encoding, missing), advance)
         refuse_input_as_output(target, [file.path for file in source.files])
@@ -140,18 +141,18 @@ def profile_command(
             )
         except DisclosureError:
             found = profile(source, client, variables=names, kinds=kinds, order_by=order_by, recipes=chosen)
-            suggest_recipes(out, source, found, context)
+            suggest_recipes(out, source, found, context, declared_levels(declared))
             raise
     content, found = profile_to_json(message).encode("utf-8"), message.profile
     _show_profile(out, found)
     if dry_run:
         say_may_leave(out, "profile", found.client, found.rows)
-        foretell(out, source, found, context)
+        foretell(out, source, found, context, declared_levels(declared))
         return
     out.say("", f"{found.rows} rows were read. The profile has {len(content)} bytes; nothing else leaves this site.")
     written = write_signed(target, content, "profile", signing)
     out.say_written(written, f", signed by {key_fingerprint(signing.public)}" if signing else "")
-    foretell(out, source, found, context)
+    foretell(out, source, found, context, declared_levels(declared))
     out.result({"client": client, "rows": found.rows, "bytes": len(content), "files": list(map(str, written))})
 
 

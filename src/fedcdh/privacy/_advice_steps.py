@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fedcdh._runtime.array_types import Array
+from fedcdh.data.recipe_file import OTHER
 from fedcdh.data.recipe_merging import name_group
 from fedcdh.data.recipes import LabelRecipe, NumberRecipe, Recipe, Threshold
 from fedcdh.data.table import Table
+from fedcdh.summaries.column_profiles import ColumnProfile
 from fedcdh.summaries.variables import Categorical
 
 # bits of information that are taken to be lost; an order of preference rather than a measurement
@@ -126,6 +128,23 @@ def _merge_levels(recipe: Recipe | None, levels: Sequence[str]) -> LabelRecipe:
     labels = [label for level in levels for label in groups.pop(level, (level,))]
     keep = tuple(one for one in known.keep if one not in labels) if known else ()
     return LabelRecipe((*groups.items(), (name_group(labels), tuple(labels))), keep, known.other if known else "")
+
+
+def hide_rare_labels(recipe: Recipe, column: ColumnProfile, declared: Sequence[str], fewest: int) -> Recipe:
+    """Return a recipe that names no label of fewer people, unless everybody knows it: their groups become one level."""
+    if not isinstance(recipe, LabelRecipe):
+        return recipe
+    earlier = column.recipe if isinstance(column.recipe, LabelRecipe) else None
+    known = {*declared, *(label for _, labels in (earlier.groups if earlier else ()) for label in labels)}
+    counts = dict(zip(column.levels, column.counts, strict=True))
+    rare = {level for level, count in counts.items() if 0 < count < fewest and level not in known}
+    hidden = {name for name, labels in recipe.groups if rare & set(labels)}
+    if not hidden:
+        return recipe
+    grouped = {label for _, labels in recipe.groups for label in labels}
+    keep = set(recipe.keep) if recipe.other else set(counts) - grouped - dict(earlier.groups if earlier else ()).keys()
+    groups = tuple((name, labels) for name, labels in recipe.groups if name not in hidden)
+    return LabelRecipe(groups, tuple(keep - grouped - rare), recipe.other or OTHER)
 
 
 def map_levels(levels: Sequence[str], earlier: Recipe | None, recipe: LabelRecipe) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from fedcdh.privacy._advice_steps import (
     count_levels,
     exclude_labels,
     exclude_number,
+    hide_rare_labels,
     map_levels,
     merging_steps,
     number_steps,
@@ -119,8 +121,13 @@ def advise(rows: Any, plan: StudyPlan, context: ReleaseContext) -> Advice:
     return _Search(rows, plan, context).run()
 
 
-def advise_from_profile(rows: Any, found: Profile, context: ReleaseContext) -> Advice:
+def advise_from_profile(
+    rows: Any, found: Profile, context: ReleaseContext, levels: Mapping[str, Sequence[str]] = MappingProxyType({})
+) -> Advice:
     """Find the smallest change of recipes that lets a summary of these rows leave, before there is a plan.
+
+    Labels that few people have may be names. Where nobody has declared them, the recipes do not name them: they list
+    the labels that stay, and all others become one level.
 
     Parameters
     ----------
@@ -130,6 +137,8 @@ def advise_from_profile(rows: Any, found: Profile, context: ReleaseContext) -> A
         Their profile, after the recipes that there are.
     context : ReleaseContext
         The client and its policy.
+    levels : mapping from str to sequence of str, optional
+        Declared levels of variables, which everybody knows.
 
     Returns
     -------
@@ -144,11 +153,14 @@ def advise_from_profile(rows: Any, found: Profile, context: ReleaseContext) -> A
     """
     empty = [name for name, column in found.columns.items() if not column.count]
     advice = advise(rows, plan_from_profile(found), context)
-    if not empty:
-        return advice
+    fewest = context.policy.differencing_limits().profile_rows
+    recipes = {
+        name: hide_rare_labels(one, found.columns[name], levels.get(name, ()), fewest)
+        for name, one in advice.changes.by_variable.items()
+    }
     lines = [f"variable {name!r} has no values here; leave it out, or this site cannot take part" for name in empty]
-    changes = Recipes(advice.changes.by_variable, advice.changes.excluded | set(empty))
-    return replace(advice, findings=(*lines, *advice.findings), changes=changes)
+    excluded = advice.changes.excluded | set(empty)
+    return replace(advice, findings=(*lines, *advice.findings), changes=Recipes(recipes, excluded))
 
 
 def plan_from_profile(found: Profile) -> StudyPlan:
