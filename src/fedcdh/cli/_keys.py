@@ -20,7 +20,7 @@ MAX_KEY_BYTES = 1 << 20
 def load_signing_key(given: Path | None, output: Output) -> SigningKey | None:
     """Return the key to sign with, if there is one.
 
-    A key in the current folder is not used: whoever put it there may sign in this site's name.
+    A key in the current folder is not used: the person who put it there may sign in this site's name.
     """
     found = find_settings_file(given, "--key", "FEDCDH_KEY", KEY_FILE_NAME)
     if (near := find_in_current_folder(KEY_FILE_NAME, found)) is not None:

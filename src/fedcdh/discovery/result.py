@@ -197,7 +197,7 @@ class Discovery:
 
     @cached_property
     def _warnings(self) -> tuple[str, ...]:
-        """What to ask of single clients before the graph is believed; printed before it."""
+        """Notes on clients to ask before the graph is believed; printed before it."""
         return describe_unlike_clients(self.cohort)
 
     def to_dag(self) -> PartialGraph:

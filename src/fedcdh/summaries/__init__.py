@@ -10,7 +10,7 @@
 - `noisy_moments`: moments with the noise of differential privacy;
 - `descriptives`: means, standard deviations and counts in a summary;
 - `noisy_moments`: moments of summaries with noise;
-- `opened_by_sums`: what a sum over clients tells about each of them, in words;
+- `opened_by_sums`: words for what a sum over clients opens about each of them;
 - `integer_vectors`: a summary as a vector for secure aggregation;
 - `joint`: joint features of adaptive rounds;
 - `residuals`: sums of functions of residuals.

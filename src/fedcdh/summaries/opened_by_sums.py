@@ -1,4 +1,4 @@
-"""What a sum over clients tells about each of them, in words.
+"""Words for the quantities of a single client that a sum over clients opens, and for those that it hides.
 
 Every text that says what masks hide takes its words from here, and `benchmarks/attacks/surrogate.py` tries each of
 them: it computes all that is said to be known, and cannot compute what is said to be hidden.

@@ -27,6 +27,10 @@ MAX_WORK = 200_000_000
 """Clients times the third power of the number of variables; beyond, swaps are not looked for."""
 _SMALLEST_SPREAD = 0.05
 """A spread that is always assumed between clients, so that no two of them have to be exactly alike."""
+_MIN_DEVIATION = 0.1
+"""Standard deviation, in scales, below which the grid's rounding of squares decides the kurtosis of a column."""
+_MIN_DEVIATION_OF_PAIRS = 0.001
+"""The same for correlations, which need no squares."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,7 @@ def find_swapped_columns(cohort: Cohort) -> tuple[SwappedColumns, ...]:
     Returns
     -------
     tuple of SwappedColumns
-        At most one pair for each client. Two columns that look alike at the other clients cannot be told apart.
+        At most one pair for each client. Of two columns that look alike at the other clients, a swap cannot be seen.
 
     Examples
     --------
@@ -136,10 +140,13 @@ def find_long_tails(cohort: Cohort) -> tuple[LongTails, ...]:
     >>> [(one.client, one.variable) for one in found]
     [('b', 'x')]
     """
-    names, clients = _numbers(cohort), len(cohort.clients)
-    if clients < MIN_CLIENTS or not names or cohort.total.noise:
+    clients = len(cohort.clients)
+    names = [] if cohort.total.noise else _numbers(cohort)
+    columns = {name: [_kurtosis(one, cohort, name) for one in range(clients)] for name in names}
+    names = [name for name, found in columns.items() if None not in found]
+    if clients < MIN_CLIENTS or not names:
         return ()
-    logs = np.log(np.array([[_kurtosis(one, cohort, name) for name in names] for one in range(clients)]))
+    logs = np.log(np.array([columns[name] for name in names], dtype=float).T)
     limit = MAX_TAIL_LEVEL / logs.size
     found = []
     for place, client in enumerate(cohort.clients):
@@ -167,7 +174,9 @@ def _describe_columns(cohort: Cohort, names: list[str]) -> tuple[Array, Array]:
         deviations = np.sqrt(np.maximum(within.diagonal(), np.finfo(float).tiny))
         correlations = np.clip(within / np.outer(deviations, deviations), -0.999, 0.999)
         np.fill_diagonal(correlations, 0.0)
-        sizes = np.log(np.maximum(cohort.plan.clip * deviations, 1e-6))
+        flat = cohort.plan.clip * deviations < _MIN_DEVIATION_OF_PAIRS
+        correlations[flat] = correlations[:, flat] = 0.0
+        sizes = np.log(np.maximum(cohort.plan.clip * deviations, _MIN_DEVIATION_OF_PAIRS))
         marginals.append(np.column_stack([cohort.plan.clip * means[places], sizes]))
         dependences.append(np.arctanh(correlations))
     return np.array(marginals), np.array(dependences)
@@ -197,14 +206,17 @@ def _fit_to_others(values: Array, place: int, rows: int) -> Array:
     return np.asarray(-(freedom + 1) / 2 * np.log1p(distance**2 / freedom) - np.log(spread))
 
 
-def _kurtosis(place: int, cohort: Cohort, name: str) -> float:
-    """Return the kurtosis of a variable at a client, from the moments of its value and its square; at least 1."""
+def _kurtosis(place: int, cohort: Cohort, name: str) -> float | None:
+    """Return the kurtosis of a variable at a client, at least 1, from moments of its value and its square.
+
+    None where the variable varies too little there for the grid.
+    """
     moments = cohort.summaries[place].moments
     linear = cohort.plan.layout.spans[name].start
     rows = float(moments[0, 0])
     m1, m2 = moments[0, linear] / rows, moments[0, linear + 1] / rows
     m3, m4 = moments[linear, linear + 1] / rows, moments[linear + 1, linear + 1] / rows
     variance = m2 - m1**2
-    if variance <= np.finfo(float).eps:
-        return 1.0
+    if variance * cohort.plan.clip**2 < _MIN_DEVIATION**2:
+        return None
     return max(float((m4 - 4 * m1 * m3 + 6 * m1**2 * m2 - 3 * m1**4) / variance**2), 1.0)

@@ -1,4 +1,4 @@
-"""What a client asks of the terms of a secure sum, whatever the coordinator proposes.
+"""Limits of a client for the terms of a secure sum, which the coordinator proposes.
 
 With n clients and the threshold t, a server that does not keep to the rounds learns the summaries of single clients if
 2t − n of them help it (docs/masking.md). With t just above n/2, one or two helpers suffice. The threshold is therefore
