@@ -11,6 +11,7 @@ from fedcdh.data.table import Table
 
 
 def _keep(rows: Table) -> Table:
+    """Return the rows as they are."""
     return rows
 
 
