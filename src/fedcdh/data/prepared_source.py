@@ -10,11 +10,6 @@ from fedcdh.data.sources import ColumnKind, TableSource
 from fedcdh.data.table import Table
 
 
-def _keep(rows: Table) -> Table:
-    """Return the rows as they are."""
-    return rows
-
-
 @dataclass(frozen=True, eq=False)
 class PreparedSource:
     """The rows of another source, with recipes carried out on some of its columns.
@@ -43,7 +38,7 @@ class PreparedSource:
     source: TableSource
     recipes: Mapping[str, Recipe]
     client: str
-    then: Callable[[Table], Table] = _keep
+    then: Callable[[Table], Table] | None = None
 
     def kinds(self) -> Mapping[str, ColumnKind]:
         """Return every column with its kind after its recipe."""
@@ -66,7 +61,8 @@ class PreparedSource:
             The next rows.
         """
         for rows in self.source.batches(source_kinds(kinds, self.recipes)):
-            yield self.then(prepare_rows(rows, self.recipes, self.client))
+            prepared = prepare_rows(rows, self.recipes, self.client)
+            yield prepared if self.then is None else self.then(prepared)
 
 
 def prepare_source(source: TableSource, recipes: Mapping[str, Recipe], client: str) -> TableSource:

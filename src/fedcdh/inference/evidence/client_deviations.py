@@ -4,8 +4,8 @@ The log likelihood of a family is a sum over clients. If the model is true and r
 proportion to its rows, up to chance. Where the model does not hold, mechanisms differ or rows depend on each other, the
 parts vary more. A deviation is a client's part, less its share of the whole; deviations sum to zero over the clients.
 
-Where clients are drawn with replacement, the scores move by weighted sums of their deviations. Averaging the posterior over such
-draws makes statements as cautious as the clients disagree. Nothing new is asked of the clients.
+Where clients are drawn with replacement, the scores move by weighted sums of their deviations. Averaging the posterior
+over such draws makes statements as cautious as the clients disagree. Nothing new is asked of the clients.
 
 References
 ----------
