@@ -81,7 +81,8 @@ class Policy(PolicySettings):
     min_rows : int, optional
         Smallest number of rows. Default: what the plan needs, see `required_rows`.
     min_cell_count : int, optional
-        Fewest people who may share a level. Default: what the plan needs, see `required_cell_count`.
+        Fewest people who may share a level, and with a pair of levels whose number is sent exactly. Default: what the
+        plan needs for a level, see `required_cell_count`, and 8 for a pair.
     allowed_variables : frozenset of str, optional
         The only columns that may leave. Default: any.
     excluded_variables : frozenset of str, default empty

@@ -199,7 +199,7 @@ def answer_loads(plan: StudyPlan, rows: int, numbers: int) -> dict[str, float]:
 
 
 def required_cell_count(plan: StudyPlan) -> int:
-    """Return the minimum cell count: the fewest people who may share a level or a pair of levels, max(8, 2 m).
+    """Return the minimum cell count: the fewest people who may share a level, max(8, 2 m).
 
     For every level, the summary holds the sums of a continuous variable's m columns over the people who have it: m
     numbers, which can be solved for up to m people. Without continuous variables the minimum is 8.
