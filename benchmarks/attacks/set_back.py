@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.attacks.common import Table, normal_rows
+from benchmarks.attacks.secure_sum_terms import ANY_TERMS
 from fedcdh.errors import SecureAggregationError
 from fedcdh.messages.signing import SigningKey
 from fedcdh.messages.study_file import Study
@@ -49,7 +50,7 @@ class Site:
     saved: dict[Path, bytes] = field(default_factory=dict)
 
     def answer(self, study: Study, request: Any) -> Any:
-        client = SecAggClient(study, self.name, self.key)
+        client = SecAggClient(study, self.name, self.key, limits=ANY_TERMS)
         gate = ReleaseGate(ReleaseLedger(self.folder / "settings" / "releases.jsonl"))
         state = ClientStateFile(self.folder / "state.json")
         return state.answer(client, request, lambda: (self.summary(study.plan), True), gate)

@@ -23,8 +23,8 @@ LIMIT = 12
 def test_hostile_recipes_read_people_off_and_are_refused(name):
     error, left, reason = hostile_recipes.run(hostile_recipes.ATTACKS[name], hostile_recipes.hospital(2000, 7))
     assert error < 1e-3
-    assert left < len(hostile_recipes.ATTACKS[name].recipes)
     assert reason
+    assert left < len(hostile_recipes.ATTACKS[name].recipes) or "merged" in reason
 
 
 def context(folder, **changes):

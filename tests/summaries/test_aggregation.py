@@ -98,7 +98,7 @@ def test_the_notes_say_what_is_missing():
     note, learned = sums.notes
     assert "only sums over all clients are known" in note
     assert "spread" in note
-    assert "rows and the means of every client" in learned
+    assert "for every client, the number of rows" in learned
     assert note in str(sums)
     assert learned in str(sums)
     assert not any("only sums" in note for note in discover_from(cohort, cohort.plan, method="evidence").notes)

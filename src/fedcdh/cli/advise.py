@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from fedcdh.privacy.advice import Advice
     from fedcdh.privacy.release_context import ReleaseContext
 
+FEW_COLUMNS = 2
+"""Feature columns of a number that are tried where variables would have to be left out."""
+
 
 @report_errors
 def advise_command(
@@ -60,6 +63,14 @@ def advise_command(
         ),
     ] = None,
     recipes: RecipeFiles = None,
+    feature_columns: Annotated[
+        int | None,
+        typer.Option(
+            help="Feature columns of a number, without a plan; a summary with fewer needs fewer rows.",
+            metavar="N",
+            show_default="4",
+        ),
+    ] = None,
     column_map: ColumnMapFile = None,
     delimiter: Delimiter = None,
     decimal: Decimal = ".",
@@ -97,8 +108,17 @@ def advise_command(
         source = open_data(data, column_map, build_csv_style(delimiter, decimal, encoding, missing), advance)
         if output is not None:
             refuse_input_as_output(output, [*([first] if first else []), *(file.path for file in source.files)])
-        advice = _advise(source, first, context, _Columns(split_names(variables), kind, recipes))
+        columns = _Columns(split_names(variables), kind, recipes, feature_columns)
+        advice = _advise(source, first, context, columns)
+        narrow = _advise_with_few_columns(source, first, context, columns, advice)
     show_advice(out, advice)
+    if narrow is not None:
+        out.say(
+            "",
+            f"With {FEW_COLUMNS} feature columns of a number, {len(narrow.variables)} variables may leave. Ask the "
+            f"coordinator for fedcdh plan --feature-columns {FEW_COLUMNS}; this command with --feature-columns "
+            f"{FEW_COLUMNS} prints the lines.",
+        )
     if output is not None and advice.changes:
         _write_recipes(out, output, advice)
     out.result({"client": client, **describe_advice(advice)})
@@ -114,6 +134,7 @@ class _Columns(NamedTuple):
     names: list[str] | None
     kind: list[str] | None
     recipes: list[Path] | None
+    features: int | None = None
 
 
 def _split_files(files: list[str]) -> tuple[Path | None, list[str]]:
@@ -126,6 +147,17 @@ def _split_files(files: list[str]) -> tuple[Path | None, list[str]]:
     return first, files[1:]
 
 
+def _advise_with_few_columns(
+    source: TableFiles, first: Path | None, context: ReleaseContext, columns: _Columns, advice: Advice
+) -> Advice | None:
+    """Return the advice for a plan with few feature columns, if more variables may leave then."""
+    has_plan = first is not None and first.suffix.lower() == ".json"
+    if has_plan or columns.features is not None or not (advice.changes.excluded or advice.remaining):
+        return None
+    narrow = _advise(source, first, context, columns._replace(features=FEW_COLUMNS))
+    return narrow if not narrow.remaining and len(narrow.variables) > len(advice.variables) else None
+
+
 def _advise(source: TableFiles, first: Path | None, context: ReleaseContext, columns: _Columns) -> Advice:
     """Return the advice for a plan, or for the site's own columns where there is none."""
     from fedcdh.cli._advice import declared_levels, read_declaration
@@ -133,19 +165,25 @@ def _advise(source: TableFiles, first: Path | None, context: ReleaseContext, col
     from fedcdh.cli.profile import declared_columns, parse_kind
     from fedcdh.federation.planning.declaration import Declaration
     from fedcdh.privacy.advice import advise, advise_from_profile
+    from fedcdh.summaries.features import Hermite
+    from fedcdh.summaries.plan import DEFAULT_FAMILY
     from fedcdh.summaries.profiles import profile
 
     given = {name: parse_kind(name, text) for name, text in parse_pairs(columns.kind, "--kind", "NAME=KIND").items()}
     if first is not None and first.suffix.lower() == ".json":
-        if columns.names or given or columns.recipes:
-            raise SettingsError("A plan has columns, kinds and recipes. Leave --variables, --kind and --recipes out.")
+        if columns.names or given or columns.recipes or columns.features:
+            raise SettingsError(
+                "A plan has columns, kinds, recipes and features. Leave --variables, --kind, --recipes and "
+                "--feature-columns out."
+            )
         study, signer = read_study(first)
         context.policy.check_plan(study.plan, signer, context.local_names)
         return advise(source, study.plan, context)
     declared = read_declaration(first, columns.recipes) or Declaration()
     names, kinds, recipes = declared_columns(declared, columns.names, given)
     found = profile(source, context.client, variables=names, kinds=kinds, recipes=recipes)
-    return advise_from_profile(source, found, context, declared_levels(declared))
+    family = DEFAULT_FAMILY if columns.features is None else Hermite(columns.features)
+    return advise_from_profile(source, found, context, declared_levels(declared), family=family)
 
 
 def _write_recipes(out: Output, output: Path, advice: Advice) -> None:

@@ -38,10 +38,12 @@ from fedcdh.privacy._advice_steps import (
     plain_number,
 )
 from fedcdh.privacy.disclosure._findings import group_findings
+from fedcdh.privacy.disclosure.rules import describe_small_cell
 from fedcdh.privacy.release_context import ReleaseContext
 from fedcdh.privacy.releases import try_summary
 from fedcdh.summaries.column_profiles import ColumnProfile
-from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.features import FeatureFamily
+from fedcdh.summaries.plan import DEFAULT_FAMILY, StudyPlan
 from fedcdh.summaries.profiles import Profile, profile
 from fedcdh.summaries.variables import Categorical, Continuous, Variable
 
@@ -111,20 +113,24 @@ def advise(rows: Any, plan: StudyPlan, context: ReleaseContext) -> Advice:
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> nyha = ["I"] * 200 + ["II"] * 90 + ["III"] * 9 + ["IV"] * 4
-    >>> plan = StudyPlan((Categorical("nyha", ("I", "II", "III", "IV")), Continuous("age", 60, 15)), ("north",))
-    >>> advice = advise({"nyha": nyha, "age": rng.normal(60, 15, 303)}, plan, ReleaseContext("north"))
-    >>> print(advice.changes.to_toml(), end="")
-    [recipes.nyha]
-    groups = { "III/IV" = ["III", "IV"] }
+    >>> table = {"crp": rng.lognormal(1, 1.3, 400), "age": rng.normal(60, 15, 400)}
+    >>> plan = StudyPlan((Continuous("crp", 6, 12), Continuous("age", 60, 15)), ("north",))
+    >>> print(advise(table, plan, ReleaseContext("north")).changes.to_toml(), end="")
+    [recipes.crp]
+    log = true
     """
     return _Search(rows, plan, context).run()
 
 
 def advise_from_profile(
-    rows: Any, found: Profile, context: ReleaseContext, levels: Mapping[str, Sequence[str]] = MappingProxyType({})
+    rows: Any,
+    found: Profile,
+    context: ReleaseContext,
+    levels: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    *,
+    family: FeatureFamily = DEFAULT_FAMILY,
 ) -> Advice:
-    """Find the smallest change of recipes that lets a summary of these rows leave, before there is a plan.
+    """Find the smallest change of recipes that lets a profile and a summary leave, before there is a plan.
 
     Labels that few people have may be names. Where nobody has declared them, the recipes do not name them: they list
     the labels that stay, and all others become one level.
@@ -139,6 +145,8 @@ def advise_from_profile(
         The client and its policy.
     levels : mapping from str to sequence of str, optional
         Declared levels of variables, which everybody knows.
+    family : FeatureFamily, optional
+        Features of numbers. Summaries with fewer columns need fewer rows.
 
     Returns
     -------
@@ -152,8 +160,8 @@ def advise_from_profile(
     ['chol']
     """
     empty = [name for name, column in found.columns.items() if not column.count]
-    advice = advise(rows, plan_from_profile(found), context)
     fewest = context.policy.differencing_limits().profile_rows
+    advice = _Search(rows, plan_from_profile(found, family=family), context, fewest).run()
     recipes = {
         name: hide_rare_labels(one, found.columns[name], levels.get(name, ()), fewest)
         for name, one in advice.changes.by_variable.items()
@@ -163,13 +171,15 @@ def advise_from_profile(
     return replace(advice, findings=(*lines, *advice.findings), changes=Recipes(recipes, excluded))
 
 
-def plan_from_profile(found: Profile) -> StudyPlan:
+def plan_from_profile(found: Profile, *, family: FeatureFamily = DEFAULT_FAMILY) -> StudyPlan:
     """Return the plan that a study of this site alone would have, to try a summary before there is a plan.
 
     Parameters
     ----------
     found : Profile
         Profile of the site.
+    family : FeatureFamily, optional
+        Features of numbers.
 
     Returns
     -------
@@ -182,14 +192,14 @@ def plan_from_profile(found: Profile) -> StudyPlan:
     ('age',)
     """
     present = {name: column for name, column in found.columns.items() if column.count}
-    return StudyPlan.from_profiles([Profile(found.client, found.rows, present)])
+    return StudyPlan.from_profiles([Profile(found.client, found.rows, present)], family=family)
 
 
 class _Search:
     """The search for recipes at one site."""
 
-    def __init__(self, rows: Any, plan: StudyPlan, context: ReleaseContext) -> None:
-        self._plan, self._context = plan, context
+    def __init__(self, rows: Any, plan: StudyPlan, context: ReleaseContext, min_profile_count: int = 0) -> None:
+        self._plan, self._context, self._min_profile_count = plan, context, min_profile_count
         self._batches = _load(rows, plan, context)
         self._rows = rows if self._batches is None else self._batches
         self._variables = {variable.name: variable for variable in plan.variables}
@@ -262,10 +272,19 @@ class _Search:
                 "the values in"
             )
             return _Trial((finding,), _UNREADABLE + lost, missing=True)
-        findings = try_summary(self._rows, plan, self._context)
+        findings = (*self._check_profile(plan), *try_summary(self._rows, plan, self._context))
         required = self._context.policy.differencing_limits(plan).rows
         lacking = max(0.0, required / (rows - lost) - 1) if rows and findings else 0.0
         return _Trial(findings, len(findings) + _LACKING_ROWS * lacking)
+
+    def _check_profile(self, plan: StudyPlan) -> Iterator[str]:
+        """Yield the levels that are too rare for a profile, which has to leave before the summary."""
+        for variable in plan.variables if self._context.policy.disclosure_control else ():
+            if isinstance(variable, Categorical) and self._min_profile_count:
+                for level, count in count_levels(self._prepared(variable.name, variable.recipe)).items():
+                    if 0 < count < self._min_profile_count:
+                        what = f"level {level!r} of {variable.name!r}"
+                        yield describe_small_cell(what, count, self._min_profile_count)
 
     def _revise(self, state: _State) -> StudyPlan:
         kept = [self._revise_variable(v, state.recipes.get(v.name)) for v in self._plan.variables]

@@ -48,7 +48,7 @@ def test_all_that_is_broken_is_said_at_once():
         "with",
     ):
         assert rule in message
-    assert message.count("\n- ") == 5  # all small cells have one line
+    assert message.count("\n- ") == 6  # all rare levels have one line, and all rare pairs another
     plan = StudyPlan((Continuous("x"), *(Categorical(f"v{k}", ("a", "b")) for k in range(12))), ("north",))
     many = {"x": np.arange(99.0) / 99, **{f"v{k}": np.array(["a"] * 98 + ["b"]) for k in range(12)}}
     assert "more, most of them of" in refusal(Policy(), many, plan).splitlines()[-1]

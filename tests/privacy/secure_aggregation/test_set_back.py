@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from masked_studies import Room, same
 
+from benchmarks.attacks.secure_sum_terms import ANY_TERMS
 from fedcdh.errors import SecureAggregationError
 from fedcdh.privacy.ledger.gate import ReleaseGate
 from fedcdh.privacy.ledger.ledger_file import ReleaseLedger
@@ -42,7 +43,7 @@ class Disk:
 
     def ask(self, client: str, request: Any, summary: Any = None) -> Any:
         own = summary or self.room.cohort.summaries[self.room.cohort.clients.index(client)]
-        site = SecAggClient(self.room.study, client, self.room.keys[client])
+        site = SecAggClient(self.room.study, client, self.room.keys[client], limits=ANY_TERMS)
         gate = self.gate if client == SET_BACK else None
         if isinstance(request, SecAggTerms):
             ClientStates(self.state(client).path).check_terms(self.room.study, client, request, gate)
