@@ -22,7 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.attacks import rare_pairs
+from benchmarks.attacks import rare_pairs, red_team
+from benchmarks.attacks.common import Attacker, is_within, recover_rows_jointly
 from benchmarks.labelled_tables import Table, simulate_labelled
 from fedcdh.discovery.api import discover_from
 from fedcdh.errors import DisclosureError
@@ -38,6 +39,8 @@ from fedcdh.summaries.features import Hermite
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary
 
+ATTACK_STEPS = 100
+"""Steps of the attack on all rows of a hospital."""
 HEART_LABELS = ("sex", "cp", "fbs", "restecg", "exang", "num")
 GROUPS = {"cp": {"1": "1/2", "2": "1/2"}, "restecg": {"1": "1/2", "2": "1/2"}}
 
@@ -128,6 +131,7 @@ def show_heart(path: Path) -> None:
         if len(sent) > 1:
             _compare_with_exact(tables, sent, plan)
             _attack_rare_pairs([tables[site] for site in sent], plan)
+            _attack_numbers({site: tables[site] for site in sent}, sent, plan)
 
 
 def _attack_rare_pairs(tables: Sequence[Table], plan: StudyPlan) -> None:
@@ -137,6 +141,20 @@ def _attack_rare_pairs(tables: Sequence[Table], plan: StudyPlan) -> None:
         (found, of), (guessed, _) = total[attack, "sent"], total[attack, "guess"]
         p = rare_pairs.p_value(total, attack, "sent")
         print(f"  rare pairs, {attack}: {found} of {of} found, {guessed} guessed, p = {p:.2g}")
+
+
+def _attack_numbers(tables: Mapping[str, Table], sent: Mapping[str, Summary], plan: StudyPlan) -> None:
+    """Print how many rows are found from the sums, and what follows about who is outermost; beside guesses."""
+    attacker, hits = Attacker(plan), {"rows": red_team.Hits(), "who is outermost": red_team.Hits()}
+    for number, (site, table) in enumerate(sorted(tables.items())):
+        rng = np.random.default_rng([1000, number])
+        true, guesses = attacker.scaled(table), attacker.guesses(sent[site], len(table["age"]), rng)
+        found = recover_rows_jointly([(attacker, sent[site])], rng, restarts=1, steps=ATTACK_STEPS)
+        near = (is_within(true, one, red_team.NEAR) for one in (found, guesses))
+        hits["rows"] += red_team.count_hits(*near)
+        hits["who is outermost"] += red_team.extreme_people(table, attacker, sent[site], rng)
+    for attack, one in hits.items():
+        print(f"  {attack}: {one.found} of {one.of} found, {one.guessed} guessed, p = {one.p_value:.2g}")
 
 
 def _compare_with_exact(tables: Mapping[str, Table], sent: Mapping[str, Summary], plan: StudyPlan) -> None:
