@@ -64,7 +64,7 @@ def test_the_class_of_the_truth_has_no_reversed_arrow():
 
 
 def test_by_file_small_sites_answer_with_coarse_sums_and_masks_with_exact_ones():
-    study = draw(Cell("laplace", "linear", "10 x 300"), 700)
+    study = draw(Cell("laplace", "linear", "10 x 300"), 701)
     by_file, summed = PROGRAMS["evidence, by file"](study), PROGRAMS["evidence, secure sum"](study)
     for found in (by_file, summed):
         assert found.sums > 0
