@@ -49,8 +49,8 @@ MAX_CANDIDATES = 8
 """Beyond `MAX_EXACT_VARIABLES`, a variable has at most this number of possible parents: those of the best graphs, and
 those with the least evidence against them."""
 MAX_ALL_SUBSETS = 8
-"""Up to this number of possible parents, all sets of them are families; beyond, those near the sets of best graphs. With
-fewer sets, the best graph has more families than its neighbours, and its directions look surer than they are."""
+"""Up to this number of possible parents, all sets of them are families; beyond, those near the sets of best graphs.
+With fewer sets, the best graph has more families than its neighbours, and its directions look surer than they are."""
 MAX_ABSENCE_LOG_BAYES = 8.0
 """A pair with more evidence against an edge is not adjacent in any family, beyond `MAX_EXACT_VARIABLES`."""
 DRAW_PAIRS = 4
