@@ -41,7 +41,7 @@ def summary_of(table: Table, plan: StudyPlan) -> Summary:
 
 
 def sent_summary(table: Table, plan: StudyPlan, policy: Policy = Policy()) -> Summary:  # noqa: B008 (a value)
-    """What leaves a site: rare levels merged, small counts of pairs rounded."""
+    """Return the summary that leaves a site: rare levels are merged, and small counts of pairs are rounded."""
     return release_summary(table, plan, ReleaseContext(SITE, policy))[0]
 
 

@@ -117,7 +117,7 @@ def attack_group(table: Table, plan: StudyPlan, value: float, people: int, rng: 
 
 
 def measure(n: int, people: int, value: float, seed: int) -> tuple[float, float, float, bool]:
-    """What `attack_group` returns, and whether the default policy refuses the table."""
+    """Return what `attack_group` returns, and whether the default policy refuses the table."""
     rng = np.random.default_rng([seed, n, people, 20])
     table = table_with_group(n, people, value, rng)
     plan = plan_of(table)
@@ -167,8 +167,8 @@ def attack_outermost(draw: Draw, n: int, seed: int) -> tuple[bool, float, Array]
     for j in range(1, len(attacker.numbers)):
         columns = features[spans[attacker.numbers[j].name]]
         mean, spread = columns.mean(axis=1), columns.std(axis=1)
-        told = (directions.T @ reduced[:, there].T @ reduced @ ((columns.T - mean) / spread)) / eigenvalues[:, None]
-        solved = _solve_directions(attacker, j, told, eigenvalues, directions, (mean, spread), rng)
+        released = (directions.T @ reduced[:, there].T @ reduced @ ((columns.T - mean) / spread)) / eigenvalues[:, None]
+        solved = _solve_directions(attacker, j, released, eigenvalues, directions, (mean, spread), rng)
         found.append(np.abs(solved - scaled[there, j]) <= NEAR * scaled[:, j].std())
     return bool((reduced**2).sum(axis=0).max() > 0.99), float(eigenvalues[-1]), np.mean(found, axis=0)
 
@@ -176,7 +176,7 @@ def attack_outermost(draw: Draw, n: int, seed: int) -> tuple[bool, float, Array]
 def _solve_directions(
     attacker: Attacker,
     number: int,
-    told: Array,
+    released: Array,
     eigenvalues: Array,
     directions: Array,
     standard: tuple[Array, Array],
@@ -189,7 +189,7 @@ def _solve_directions(
 
     def left(rows: Array) -> Array:
         columns = (alone.features(rows[..., None])[..., 1:] - mean) / spread
-        rest = (np.einsum("kr,skm->srm", directions, columns) - told) * precision
+        rest = (np.einsum("kr,skm->srm", directions, columns) - released) * precision
         return np.concatenate([rest.reshape(len(rows), -1), rows], axis=1)
 
     def slope(rows: Array) -> Array:
@@ -243,7 +243,7 @@ def show_limits(seeds: Sequence[int], n: int, groups: Sequence[int]) -> None:
 
 
 def largest_leverages(table: Table) -> tuple[float, GroupLeverage]:
-    """Of single rows, and of groups, over all variables and all columns together."""
+    """Return the largest leverage of a row, and those of groups, over all variables and all columns together."""
     plan, policy = plan_of(table), Policy()
     scan = scan_rows(table, plan, SITE, ScanOptions(max_leverage=policy.max_leverage, max_group_people=_MAX_PEOPLE))
     summary = scan.summary(1.0)

@@ -1,9 +1,9 @@
 """Many noisy summaries of the same people, and their total: python -m benchmarks.attacks.noisy_plans --help
 
 The noise of one summary protects a person up to ε and δ. Noisy summaries of the same people add up, also if each is
-about other columns: whoever holds all of them holds one description of the person. A coordinator therefore asks one
-site for as many noisy summaries as it gives: about disjoint columns, about the same columns of rows of which one was
-left out, and about columns with newly measured values. The last part asks for a δ of 0.01.
+about other columns: together they describe the person. A coordinator therefore asks one site for as many noisy
+summaries as it gives: about disjoint columns, about the same columns of rows of which one was left out, and about
+columns with newly measured values. The last part asks for a δ of 0.01.
 
 The script adds up what leaves a site with the default policy and one ledger. It fails (exit code 1) if a total exceeds
 the limit of the policy.

@@ -34,7 +34,7 @@ METHODS = ("evidence", "constraint")
 SIZES = ((10, 100, 6), (10, 300, 6), (5, 300, 6), (3, 300, 6), (10, 300, 12))
 """Sites, rows of each, and variables."""
 MIN_NAMED = {10: 0.5, 5: 0.5, 3: 0.25}
-"""Least share of swaps that are named; columns that look alike elsewhere cannot be told apart, and do no harm."""
+"""Smallest share of swaps that have to be named. Columns with the same distribution cannot be distinguished."""
 MAX_BLAMED = 0.1
 """Largest share of honest studies with a note."""
 
@@ -164,7 +164,7 @@ def turned_elsewhere(honest: Cohort, swapped: Cohort, columns: tuple[str, str]) 
 
 
 class SwapOutcome(NamedTuple):
-    """What becomes of a study in which one site swaps two columns."""
+    """The outcome of a study in which one site swaps two columns."""
 
     named: bool  # a note names site and columns
     others: bool  # a note names others
@@ -205,7 +205,7 @@ def show_swaps(seeds: range) -> list[str]:
 
 
 def move_rows_out(size: float) -> Callable[[Table, int, Rng], Table]:
-    """Return the change that puts both c and e so many standard deviations off, both ways, in some rows."""
+    """Return a change of some rows: c and e become so many standard deviations, positive and negative in turn."""
 
     def change(table: Table, rows: int, rng: Rng) -> Table:
         far = np.r_[size * (-1.0) ** np.arange(rows), np.full(len(table["c"]) - rows, np.nan)]

@@ -202,11 +202,6 @@ class ResidualScore:
         return self._answers[query]
 
     @property
-    def counted_share(self) -> float:
-        """Return the share of the rows that counts, where rows depend on each other."""
-        return self._share
-
-    @property
     def record(self) -> ResidualRecord:
         """Return what was asked and answered so far."""
         entries = sum(query.count_entries(self.known.plan) for query in self._answers)
@@ -254,7 +249,7 @@ class ResidualScore:
         """Compute the log Bayes factors of shape and size for answered queries, in one batch."""
         new = [query for query in dict.fromkeys(queries) if query in self._answers and query not in self._factors]
         answers = [add_clients(self._answers[query]) for query in new]
-        self._factors.update(zip(new, shape_factors(answers, self._share), strict=True))
+        self._factors.update(zip(new, shape_factors(answers, self.counted_share), strict=True))
 
     def _asked_forms(self, family: Family) -> tuple[AskedForm, ...]:
         """Return the forms of a family that were asked about; its value if none was."""
@@ -317,18 +312,18 @@ class ResidualScore:
     def _size_gain(self, family: Family, form: FamilyForm) -> float:
         """Return the expected gain in evidence by a varying size of the noise."""
         rows = add_clients(self._answers[self._query(family, form, SIZE)]).rows
-        return self._size_fit(family, form).expected_gain(SIZE_PRICE, rows, self._share)
+        return self._size_fit(family, form).expected_gain(SIZE_PRICE, rows, self.counted_share)
 
     def _product_fit(self, family: Family, form: FamilyForm) -> ProductFit:
         """Return the product of two parents that explains most, by the answers."""
         answer = add_clients(self._answers[self._query(family, form, PRODUCTS)])
         pairs = answer.query.pairs(self.known.plan)
         regressions = {pair: self.forms.regress_product(pair, answer.query.differs) for pair in pairs}
-        return fit_product(answer.sums / GRID * PRODUCT_BOUND, regressions, answer.rows, self._share)
+        return fit_product(answer.sums / GRID * PRODUCT_BOUND, regressions, answer.rows, self.counted_share)
 
     @cached_property
-    def _share(self) -> float:
-        """Return the share of the rows that counts."""
+    def counted_share(self) -> float:
+        """Return the share of the rows that counts, where rows depend on each other."""
         return common_shares(self.known.plan).product
 
     @cached_property
