@@ -167,8 +167,8 @@ def attack_outermost(draw: Draw, n: int, seed: int) -> tuple[bool, float, Array]
     for j in range(1, len(attacker.numbers)):
         columns = features[spans[attacker.numbers[j].name]]
         mean, spread = columns.mean(axis=1), columns.std(axis=1)
-        released = (directions.T @ reduced[:, there].T @ reduced @ ((columns.T - mean) / spread)) / eigenvalues[:, None]
-        solved = _solve_directions(attacker, j, released, eigenvalues, directions, (mean, spread), rng)
+        seen = (directions.T @ reduced[:, there].T @ reduced @ ((columns.T - mean) / spread)) / eigenvalues[:, None]
+        solved = _solve_directions(attacker, j, seen, eigenvalues, directions, (mean, spread), rng)
         found.append(np.abs(solved - scaled[there, j]) <= NEAR * scaled[:, j].std())
     return bool((reduced**2).sum(axis=0).max() > 0.99), float(eigenvalues[-1]), np.mean(found, axis=0)
 
@@ -176,7 +176,7 @@ def attack_outermost(draw: Draw, n: int, seed: int) -> tuple[bool, float, Array]
 def _solve_directions(
     attacker: Attacker,
     number: int,
-    released: Array,
+    seen: Array,
     eigenvalues: Array,
     directions: Array,
     standard: tuple[Array, Array],
@@ -189,7 +189,7 @@ def _solve_directions(
 
     def left(rows: Array) -> Array:
         columns = (alone.features(rows[..., None])[..., 1:] - mean) / spread
-        rest = (np.einsum("kr,skm->srm", directions, columns) - released) * precision
+        rest = (np.einsum("kr,skm->srm", directions, columns) - seen) * precision
         return np.concatenate([rest.reshape(len(rows), -1), rows], axis=1)
 
     def slope(rows: Array) -> Array:

@@ -85,7 +85,7 @@ def attack_label(
 
 
 def measure(n: int, people: int, what: str, sites: int, seed: int) -> tuple[float, float, float, float, bool]:
-    """Return what `attack_label` returns, the ratio of scale to sd, and whether the policy of the first site refuses."""
+    """Return what `attack_label` returns, the ratio of scale to sd, and whether the first site refuses."""
     rng = np.random.default_rng([seed, n, people, sites])
     tables = [normal_rows(n, 4, rng) for _ in range(sites)]
     values = tables[0][LABELLED]

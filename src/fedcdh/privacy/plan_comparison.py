@@ -150,7 +150,7 @@ def check_plan_union(
     plans = [one.columns for one in compared if one.columns is not None]
     replicates = new.replicates + sum(one.entry.release.replicates for one in compared)
     policy, people = context.policy, context.policy.differencing_limits(plan).cell_count - 1
-    limits = UnionLimits(policy.max_leverage, max(people, 1), replicates)
+    limits = UnionLimits(policy.max_leverage, max(people, 1), replicates, policy.max_group_leverage)
     found = measure_union(rows, own, plans, context.client, limits)
     together = f"by all columns of this summary and of {_list_entries(compared)} together"
     if found.row > limits.of_rows:

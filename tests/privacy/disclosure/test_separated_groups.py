@@ -25,3 +25,9 @@ def test_replicates_lower_all_limits():
     assert more.of_rows < alone.of_rows == pytest.approx(0.99)
     assert (more.of_groups() < alone.of_groups()).all()
     assert (more.of_weighted_groups() < alone.of_weighted_groups()).all()
+
+
+@pytest.mark.parametrize(("limit", "people"), [(0.9, 3), (0.95, 3), (0.97, 0)])
+def test_a_stricter_policy_holds_for_plans_side_by_side_too(limit, people):
+    white = np.sqrt(0.96 / 3) * np.array([[1.0, 1.0, 1.0]])
+    assert find_separated_group(white, UnionLimits(max_people=11, max_group_leverage=limit)) == people

@@ -35,6 +35,8 @@ class UnionLimits:
         Number of people in the largest group that is examined.
     replicates : int, default 0
         Number of bootstrap replicates by all plans together.
+    max_group_leverage : float, default 0.98
+        Largest leverage of a group as a whole.
 
     Examples
     --------
@@ -47,6 +49,7 @@ class UnionLimits:
     max_leverage: float = 0.99
     max_people: int = 1
     replicates: int = 0
+    max_group_leverage: float = MAX_GROUP_LEVERAGE
 
     def of_groups(self) -> Array:
         """Return the limits of groups of 2, 3, ... people with equal weights.
@@ -54,7 +57,7 @@ class UnionLimits:
         Each of k people has a k-th of the leverage of the group, and replicates multiply its odds.
         """
         rows = self.max_leverage * np.arange(2, self.max_people + 1)
-        return np.minimum(MAX_GROUP_LEVERAGE, rows / (rows + (self.replicates + 1) * (1 - self.max_leverage)))
+        return np.minimum(self.max_group_leverage, rows / (rows + (self.replicates + 1) * (1 - self.max_leverage)))
 
     def of_weighted_groups(self) -> Array:
         """Return the limits of groups of 2, 3, ... people with free weights."""
