@@ -25,7 +25,7 @@ the end loses its weakest arrow.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -57,8 +57,8 @@ class FedDagTraining:
     last. α is raised at most `updates` times. ρ starts at `rho` and grows by the factor `growth` whenever h has not
     fallen to a quarter. `sparsity` weighs the mask, and `rate` is the step size of Adam.
 
-    At the start every mask is half open, and h grows like e to half the number of variables. `rho` has to be much
-    smaller where variables are many: with 30 of them the default outweighs all rows, and no arrow remains.
+    At the start every mask is half open, and h grows exponentially with the number of variables. Beyond 20 variables
+    `rho` is therefore divided by the square of that growth (`scale_penalty`); otherwise it would outweigh all rows.
     """
 
     sparsity: float = 0.01
@@ -99,8 +99,29 @@ def run_feddag(
     _check_arguments(tables, names, sharing, mechanism)
     training = training or (UNMASKED_TRAINING if mechanism == "weights" else MASKED_TRAINING)
     server = _FedDagServer(tables, sharing, mechanism, training, seed)
+    if mechanism != "weights":  # weights start at 0, where h is 0 for any number of variables
+        training = replace(training, rho=scale_penalty(training.rho, len(names)))
     _solve_lagrangian(server, training)
     return BaselineResult(server.found(names), server.channel.traffic)
+
+
+_MAX_UNSCALED_VARIABLES = 20  # the authors use one and the same starting penalty for 10 and for 20 variables
+
+
+def scale_penalty(rho: float, variables: int) -> float:
+    """Return the starting ρ for this many variables: ρ h² of the half-open mask is never above that at 20 variables.
+
+    >>> scale_penalty(6e-3, 20), f"{scale_penalty(6e-3, 30):.1e}"
+    (0.006, '3.7e-05')
+    """
+    if variables <= _MAX_UNSCALED_VARIABLES:
+        return rho
+    return rho * (_half_open_acyclicity(_MAX_UNSCALED_VARIABLES) / _half_open_acyclicity(variables)) ** 2
+
+
+def _half_open_acyclicity(variables: int) -> float:
+    """Return h of a mask whose entries off the diagonal are all one half."""
+    return acyclicity_of_mask(np.full((variables, variables), 0.5) - 0.5 * np.identity(variables))[0]
 
 
 _TOLERANCE = 1e-6  # of h; the authors' 1e-10 comes to about this in their single precision
