@@ -1,6 +1,6 @@
 """Published methods to compare ours with, on the same tables and with all that they send counted.
 
-- `registry`: all methods by name, with what each assumes; the page "Rivals" of the documentation shows them
+- `registry`, `entry`, `listings`: all methods by name, with what each assumes (the page "Rivals" has the table)
 - `interface`: what methods have in common: tables in, a `BaselineResult` out, a channel that counts bytes between
 - `fedpc`, `feddag`, `feddag_networks`, `notears_admm`, `notears_mlp_admm`, `admm`: federated methods
 - `var_sort`: sorting by variance, which is no causal method
@@ -14,12 +14,11 @@
 True
 """
 
+from fedcdh.evaluation.baselines.entry import BaselineEntry, MethodAssumptions
 from fedcdh.evaluation.baselines.interface import BaselineMethod, BaselineResult, Traffic
 from fedcdh.evaluation.baselines.pooled_references import oracle_result
 from fedcdh.evaluation.baselines.registry import (
     BASELINES,
-    BaselineEntry,
-    MethodAssumptions,
     find_baseline,
     to_markdown_table,
 )

@@ -1,0 +1,131 @@
+"""The entry of a method in the registry: where it is, and what it assumes in the words of the paper's Table 1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
+from typing import Any, cast
+
+import numpy as np
+
+from fedcdh._runtime.array_types import Array
+from fedcdh.errors import DataError
+from fedcdh.evaluation.baselines.interface import BaselineMethod, BaselineResult
+from fedcdh.protocols import DOMAIN
+
+PACKAGE = "fedcdh.evaluation.baselines"
+CONSTRAINT_BASED, SCORE_BASED, OPTIMISATION_BASED, REGRESSION_BASED = (
+    "Constraint-based",
+    "Score-based",
+    "Optimization-based",
+    "Regression-based",
+)
+HOMOGENEOUS, HETEROGENEOUS = "Homogeneous", "Heterogeneous"
+LINEAR_GAUSSIAN, NONLINEAR_ADDITIVE, ARBITRARY_FUNCTIONS = (
+    "Linear Gaussian, NV",
+    "Nonlinear Additive Noise",
+    "Arbitrary Functions",
+)
+SUMMARY_STATISTICS, POOLED_ROWS = "Summary Statistics", "None (all rows pooled)"
+
+
+@dataclass(frozen=True)
+class MethodAssumptions:
+    """The assumptions of a method, in the words of the paper's Table 1.
+
+    Parameters
+    ----------
+    category : str
+        Kind of method, such as "Constraint-based".
+    distribution : str
+        Whether the data of all clients are assumed to have the same distribution.
+    model : str
+        Assumed causal model.
+    identifiable : bool
+        Whether that model has to be identifiable.
+    strategy : str
+        How clients and server work together.
+
+    Examples
+    --------
+    >>> from fedcdh.evaluation.baselines import find_baseline
+    >>> find_baseline("feddag").assumptions.strategy
+    'FedAvg'
+    """
+
+    category: str
+    distribution: str  # of the data: the same at all clients, or not
+    model: str  # what is assumed of the causal model
+    identifiable: bool  # whether that model has to be an identifiable one
+    strategy: str  # how clients and server work together
+
+
+@dataclass(frozen=True)
+class BaselineEntry:
+    """A method with its description. It is called like any method, and refuses tables that no method can use.
+
+    Parameters
+    ----------
+    name : str
+        Name by which `find_baseline` finds it.
+    title : str
+        Name in tables.
+    import_path : str
+        Where the function is, as "module:function".
+    assumptions : MethodAssumptions
+        The method in the words of the paper's Table 1.
+    reference : str
+        Publication.
+    options : mapping, optional
+        Further arguments of the function.
+    extra : str, default ""
+        Extra of fedcdh that installs its libraries, if it needs any.
+
+    Examples
+    --------
+    >>> from fedcdh.evaluation.baselines import BASELINES
+    >>> BASELINES["pc-fisherz"].extra
+    'experiments'
+    """
+
+    name: str
+    title: str
+    import_path: str  # module:function
+    assumptions: MethodAssumptions
+    reference: str
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    extra: str = ""  # the extra of fedcdh that brings its libraries, if any
+
+    def load(self) -> BaselineMethod:
+        """Import the method and return it.
+
+        Returns
+        -------
+        BaselineMethod
+            The function, with its options set.
+        """
+        module, name = self.import_path.split(":")
+        found = getattr(import_module(module), name)
+        return cast("BaselineMethod", partial(found, **self.options) if self.options else found)
+
+    def __call__(self, tables: Mapping[str, Array], names: Sequence[str], seed: int = 0) -> BaselineResult:
+        """Run the method on the tables of all clients (rows × variables)."""
+        return self.load()(_check_tables(tables, names), tuple(names), seed)
+
+
+def _check_tables(tables: Mapping[str, Array], names: Sequence[str]) -> dict[str, Array]:
+    if not tables or len(set(names)) != len(names) or not names or DOMAIN in names:
+        raise DataError(
+            f"found {len(tables)} tables and the names {', '.join(map(repr, names))}; expected one table or more, and "
+            f"names that differ from one another and from {DOMAIN!r}; correct these"
+        )
+    checked = {client: np.asarray(table, dtype=np.float64) for client, table in tables.items()}
+    for client, table in checked.items():
+        if table.ndim != 2 or table.shape[1] != len(names) or not len(table) or not np.isfinite(table).all():
+            raise DataError(
+                f"the table of client {client!r} has the shape {table.shape}; expected rows of {len(names)} finite "
+                "numbers each, in the order of the names; leave out rows with missing values"
+            )
+    return checked

@@ -1,0 +1,75 @@
+"""Federated methods by continuous optimisation."""
+
+from __future__ import annotations
+
+from fedcdh.evaluation.baselines.entry import (
+    HETEROGENEOUS,
+    HOMOGENEOUS,
+    NONLINEAR_ADDITIVE,
+    OPTIMISATION_BASED,
+    PACKAGE,
+    BaselineEntry,
+    MethodAssumptions,
+)
+
+_FEDDAG = MethodAssumptions(OPTIMISATION_BASED, HETEROGENEOUS, NONLINEAR_ADDITIVE, True, "FedAvg")
+_ADMM = MethodAssumptions(OPTIMISATION_BASED, HOMOGENEOUS, "Linear Gaussian, EV", True, "ADMM")
+_ADMM_MLP = MethodAssumptions(OPTIMISATION_BASED, HOMOGENEOUS, NONLINEAR_ADDITIVE, True, "ADMM")
+
+ENTRIES: tuple[BaselineEntry, ...] = (
+    BaselineEntry(
+        "notears-admm",
+        "NOTEARS-ADMM, threshold 0.1",
+        f"{PACKAGE}.notears_admm:run_notears_admm",
+        _ADMM,
+        "Ng and Zhang 2022",
+        {"threshold": 0.1},
+    ),
+    BaselineEntry(
+        "notears-admm-0.3",
+        "NOTEARS-ADMM, threshold 0.3",
+        f"{PACKAGE}.notears_admm:run_notears_admm",
+        _ADMM,
+        "Ng and Zhang 2022",
+        {"threshold": 0.3},
+    ),
+    BaselineEntry(
+        "notears-mlp-admm",
+        "NOTEARS-MLP-ADMM",
+        f"{PACKAGE}.notears_mlp_admm:run_notears_mlp_admm",
+        _ADMM_MLP,
+        "Ng and Zhang 2022",
+    ),
+    BaselineEntry(
+        "feddag",
+        "FedDAG, graph shared",
+        f"{PACKAGE}.feddag:run_feddag",
+        _FEDDAG,
+        "Gao et al. 2021",
+        {"sharing": "graph", "mechanism": "mlp"},
+    ),
+    BaselineEntry(
+        "feddag-all",
+        "FedDAG, all shared",
+        f"{PACKAGE}.feddag:run_feddag",
+        MethodAssumptions(OPTIMISATION_BASED, HOMOGENEOUS, NONLINEAR_ADDITIVE, True, "FedAvg"),
+        "Gao et al. 2021",
+        {"sharing": "all", "mechanism": "mlp"},
+    ),
+    BaselineEntry(
+        "feddag-linear",
+        "FedDAG, linear, graph shared",
+        f"{PACKAGE}.feddag:run_feddag",
+        MethodAssumptions(OPTIMISATION_BASED, HETEROGENEOUS, "Linear Gaussian, EV", True, "FedAvg"),
+        "Gao et al. 2021",
+        {"sharing": "graph", "mechanism": "linear"},
+    ),
+    BaselineEntry(
+        "feddag-all-linear",
+        "FedDAG, linear, all shared",
+        f"{PACKAGE}.feddag:run_feddag",
+        MethodAssumptions(OPTIMISATION_BASED, HOMOGENEOUS, "Linear Gaussian, EV", True, "FedAvg"),
+        "Gao et al. 2021",
+        {"sharing": "all", "mechanism": "linear"},
+    ),
+)

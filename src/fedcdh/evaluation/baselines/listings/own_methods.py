@@ -1,0 +1,49 @@
+"""Our own methods."""
+
+from __future__ import annotations
+
+from fedcdh.evaluation.baselines.entry import (
+    ARBITRARY_FUNCTIONS,
+    CONSTRAINT_BASED,
+    HETEROGENEOUS,
+    PACKAGE,
+    SCORE_BASED,
+    SUMMARY_STATISTICS,
+    BaselineEntry,
+    MethodAssumptions,
+)
+
+ENTRIES: tuple[BaselineEntry, ...] = (
+    BaselineEntry(
+        "fedcdh-evidence",
+        "our `evidence`",
+        f"{PACKAGE}.fedcdh_methods:run_fedcdh",
+        MethodAssumptions(SCORE_BASED, HETEROGENEOUS, "Additive Functions", False, SUMMARY_STATISTICS),
+        "`fedcdh.discover`, its default",
+        {"method": "evidence"},
+    ),
+    BaselineEntry(
+        "fedcdh-constraint",
+        "our `constraint`",
+        f"{PACKAGE}.fedcdh_methods:run_fedcdh",
+        MethodAssumptions(CONSTRAINT_BASED, HETEROGENEOUS, "Additive Functions", False, SUMMARY_STATISTICS),
+        "`fedcdh.discover`",
+        {"method": "constraint"},
+    ),
+    BaselineEntry(
+        "fedcdh-rounds",
+        "our `constraint`, with adaptive rounds",
+        f"{PACKAGE}.fedcdh_methods:run_fedcdh",
+        MethodAssumptions(CONSTRAINT_BASED, HETEROGENEOUS, "Additive Noise", False, SUMMARY_STATISTICS),
+        '`fedcdh.discover(..., rounds="adaptive")`',
+        {"method": "constraint", "rounds": "adaptive"},
+    ),
+    BaselineEntry(
+        "fedcdh-paper",
+        "FedCDH",
+        f"{PACKAGE}.fedcdh_methods:run_fedcdh",
+        MethodAssumptions(CONSTRAINT_BASED, HETEROGENEOUS, ARBITRARY_FUNCTIONS, False, SUMMARY_STATISTICS),
+        "Li et al. 2024",
+        {"method": "paper"},
+    ),
+)
