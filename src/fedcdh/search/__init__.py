@@ -1,10 +1,12 @@
 """Searches for graphs, by independence tests or by scores; they see names and answers, never data.
 
+- `class_operators`: insertions, deletions and turns of single edges in equivalence classes
 - `colliders`: rules that decide which unshielded triples are colliders
 - `conditioning_sets`: the conditioning sets that may separate a pair
 - `edge_removal`: rules that decide which separations remove an edge
 - `edge_support`: the support of single edges by the score
 - `exact_search`: the best DAG by dynamic programming
+- `greedy_equivalence_search`: an equivalence class with a high score, by single edges
 - `hill_climbing`: a DAG with a higher score, by single edges
 - `order_search`: the best DAG by a search over orders
 - `orientation`: the direction of the edges of a skeleton
@@ -16,6 +18,7 @@ from fedcdh.search.colliders import ColliderRule, TripleDecision, make_largest_p
 from fedcdh.search.conditioning_sets import CachedTest
 from fedcdh.search.edge_removal import RemovalRule, remove_all, remove_consistent
 from fedcdh.search.edge_support import EdgeSupport, edge_supports, measure_directions
+from fedcdh.search.greedy_equivalence_search import Phase, ScoredClass, find_equivalence_class
 from fedcdh.search.hill_climbing import AskingScore, BatchScore, Climb, climb
 from fedcdh.search.order_search import SearchEffort, best_dag
 from fedcdh.search.orientation import Conflict, DirectionEvidence, Orientation, orient_skeleton
@@ -32,7 +35,9 @@ __all__ = [
     "DirectionEvidence",
     "EdgeSupport",
     "Orientation",
+    "Phase",
     "RemovalRule",
+    "ScoredClass",
     "ScoredDag",
     "SearchEffort",
     "Skeleton",
@@ -41,6 +46,7 @@ __all__ = [
     "best_dag",
     "climb",
     "edge_supports",
+    "find_equivalence_class",
     "find_skeleton",
     "make_largest_p_rule",
     "measure_directions",
