@@ -15,6 +15,16 @@ from fedcdh.protocols import DOMAIN
 RIVALS = (
     "fedpc",
     "fedpc-veto",
+    "bic-pooled",
+    "bic-sum",
+    "bic-context",
+    "peri",
+    "peri-whole",
+    "rfcd",
+    "na-yang",
+    "gou",
+    "ges-bic",
+    "ges-bic-centred",
 )
 """Every method that these laws are about."""
 

@@ -11,6 +11,7 @@ from fedcdh.evaluation.baselines.entry import (
     PACKAGE,
     POOLED_ROWS,
     REGRESSION_BASED,
+    SCORE_BASED,
     SUMMARY_STATISTICS,
     BaselineEntry,
     MethodAssumptions,
@@ -61,5 +62,20 @@ ENTRIES: tuple[BaselineEntry, ...] = (
         "Spirtes and Glymour 1991",
         {"test": "fisherz"},
         "experiments",
+    ),
+    BaselineEntry(
+        "ges-bic",
+        "GES with BIC",
+        f"{PACKAGE}.ges_bic:run_ges_bic",
+        MethodAssumptions(SCORE_BASED, HOMOGENEOUS, LINEAR_GAUSSIAN, False, POOLED_ROWS),
+        "Chickering 2002",
+    ),
+    BaselineEntry(
+        "ges-bic-centred",
+        "GES with BIC, means of clients removed",
+        f"{PACKAGE}.ges_bic:run_ges_bic",
+        MethodAssumptions(SCORE_BASED, HOMOGENEOUS, LINEAR_GAUSSIAN, False, POOLED_ROWS),
+        "Chickering 2002",
+        {"means": "own"},
     ),
 )

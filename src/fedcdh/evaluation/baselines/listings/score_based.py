@@ -1,7 +1,73 @@
-"""Federated methods by scores."""
+"""Federated methods by scores: sums of BICs first, then worst cases, then graphs that clients send."""
 
 from __future__ import annotations
 
-from fedcdh.evaluation.baselines.entry import BaselineEntry
+from fedcdh.evaluation.baselines.entry import (
+    HETEROGENEOUS,
+    HOMOGENEOUS,
+    LINEAR_GAUSSIAN,
+    PACKAGE,
+    SCORE_BASED,
+    SUMMARY_STATISTICS,
+    BaselineEntry,
+    MethodAssumptions,
+)
 
-ENTRIES: tuple[BaselineEntry, ...] = ()
+_REGRETS = MethodAssumptions(SCORE_BASED, HOMOGENEOUS, LINEAR_GAUSSIAN, False, "Voting")
+
+ENTRIES: tuple[BaselineEntry, ...] = (
+    BaselineEntry(
+        "bic-pooled",
+        "Federated BIC, common weights",
+        f"{PACKAGE}.federated_bic:run_federated_bic",
+        MethodAssumptions(SCORE_BASED, HOMOGENEOUS, LINEAR_GAUSSIAN, False, SUMMARY_STATISTICS),
+        "Schwarz 1978",
+        {"scoring": "pooled"},
+    ),
+    BaselineEntry(
+        "bic-sum",
+        "Federated BIC, weights per client",
+        f"{PACKAGE}.federated_bic:run_federated_bic",
+        MethodAssumptions(SCORE_BASED, HETEROGENEOUS, LINEAR_GAUSSIAN, False, SUMMARY_STATISTICS),
+        "Schwarz 1978",
+        {"scoring": "sum"},
+    ),
+    BaselineEntry(
+        "bic-context",
+        "Federated BIC, the domain as a parent",
+        f"{PACKAGE}.federated_bic:run_federated_bic",
+        MethodAssumptions(SCORE_BASED, HETEROGENEOUS, LINEAR_GAUSSIAN, False, SUMMARY_STATISTICS),
+        "Schwarz 1978",
+        {"scoring": "context"},
+    ),
+    BaselineEntry("peri", "PERI", f"{PACKAGE}.peri:run_peri", _REGRETS, "Mian et al. 2023"),
+    BaselineEntry(
+        "peri-whole",
+        "PERI, regrets of whole graphs",
+        f"{PACKAGE}.peri:run_peri_whole",
+        _REGRETS,
+        "Mian et al. 2023",
+    ),
+    BaselineEntry(
+        "rfcd",
+        "RFCD, the worst score",
+        f"{PACKAGE}.peri:run_peri",
+        _REGRETS,
+        "Mian et al. 2022",
+        {"reference": "none"},
+    ),
+    BaselineEntry(
+        "na-yang",
+        "Majority of local graphs",
+        f"{PACKAGE}.graph_votes:run_na_yang",
+        MethodAssumptions(SCORE_BASED, HOMOGENEOUS, LINEAR_GAUSSIAN, False, "Voting"),
+        "Na and Yang 2010",
+    ),
+    BaselineEntry(
+        "gou",
+        "Union of local graphs, tested",
+        f"{PACKAGE}.graph_votes:run_gou",
+        MethodAssumptions(SCORE_BASED, HOMOGENEOUS, LINEAR_GAUSSIAN, False, "Graphs and Summary Statistics"),
+        "Gou et al. 2007",
+    ),
+)
