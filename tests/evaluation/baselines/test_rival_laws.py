@@ -21,6 +21,7 @@ RIVALS = (
     "peri",
     "peri-whole",
     "rfcd",
+    "i-peri",
     "na-yang",
     "gou",
     "ges-bic",
@@ -57,7 +58,7 @@ def test_the_order_of_clients_makes_no_difference(name):
 
 @pytest.mark.parametrize("name", RIVALS)
 def test_variables_may_have_other_names_and_places(name):
-    for seed in (6, 7):
+    for seed in (6, 7, 8, 9):
         study = simulate(variables=5, clients=3, rows=80, seed=seed)
         order = np.random.default_rng(seed).permutation(5).tolist()
         other = {old: f"n{place}" for place, old in enumerate(study.names)} | {DOMAIN: DOMAIN}

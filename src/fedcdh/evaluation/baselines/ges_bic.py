@@ -1,9 +1,9 @@
 """GES with the Gaussian BIC on all rows in one place.
 
-The search is that of Chickering (2002), "Optimal structure identification with greedy search". It is a central reference:
-every client sends its rows. With `means="common"` the rows are put together, so that differences between the means of
-clients count as correlations. With `means="own"` every client's means are removed. The search has insertions and
-deletions, and no turns, as in the publication.
+The search is that of Chickering (2002), "Optimal structure identification with greedy search". It is a central
+reference: every client sends its rows. With `means="common"` the rows are put together, so that differences between
+the means of clients count as correlations. With `means="own"` every client's means are removed. The search has
+insertions and deletions, and no turns, as in the publication.
 """
 
 from __future__ import annotations

@@ -15,6 +15,11 @@ graph nor its score. Both sides remember answers.
   criterion itself. It does not decompose, so that every operator is judged by one total per client. It is a check,
   for at most ten variables.
 
+L_k(j) is the score of j given all neighbours in the client's own class that may be its parents: arrows into j and
+lines, as in public programs. The parents in one DAG of the class would be closer to the text, but which DAG depends on
+the names of variables, and so would the result. The sum over all nodes does not depend on it: the regret of whole
+graphs refers to the score of one DAG.
+
 Regrets are not clipped: a client's own graph is the end of a greedy search and may be beaten, so that a regret can be
 negative. One pass of insertions and deletions is made; public programs repeat it. Noise for privacy is left out.
 """
@@ -33,6 +38,7 @@ from fedcdh.evaluation.baselines.gaussian_bic import GaussianBic
 from fedcdh.evaluation.baselines.interface import BaselineResult, CountingChannel
 from fedcdh.graphs.equivalence import extend_to_dag
 from fedcdh.graphs.knowledge import NO_KNOWLEDGE
+from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.protocols import Family
 from fedcdh.search.class_operators import FamilyChange
 from fedcdh.search.greedy_equivalence_search import find_equivalence_class, search_classes
@@ -40,11 +46,12 @@ from fedcdh.search.parent_sets import FamilyRequest, ParentSpace, iterate_member
 
 MAX_WHOLE_VARIABLES = 10
 """The largest number of variables for the search by regrets of whole graphs."""
-Reference = Literal["own", "none"]
+Reference = Literal["neighbours", "dag", "none"]
+"""What a client compares with: its possible parents in its own class, one DAG of the class, or nothing."""
 
 
 def run_peri(
-    tables: Mapping[str, Array], names: Sequence[str], seed: int = 0, *, reference: Reference = "own"
+    tables: Mapping[str, Array], names: Sequence[str], seed: int = 0, *, reference: Reference = "neighbours"
 ) -> BaselineResult:
     """Run GES on the worst regret of families, or with `reference="none"` on the worst score; nothing is random.
 
@@ -67,7 +74,7 @@ def run_peri_whole(tables: Mapping[str, Array], names: Sequence[str], seed: int 
             "'peri', whose regrets are of single families"
         )
     channel = CountingChannel(len(tables))
-    server = WorstCaseServer([RegretClient(table, names, "own") for table in tables.values()], channel, names)
+    server = WorstCaseServer([RegretClient(table, names, "dag") for table in tables.values()], channel, names)
     space = ParentSpace.of(names, NO_KNOWLEDGE, None, None)
     found, _ = search_classes(space, WholeGraphJudge(space, server))
     return BaselineResult(found, channel.traffic)
@@ -87,15 +94,21 @@ class RegretClient:
         self._names = tuple(names)
         self._score = GaussianBic.of_table(table, names)
         self._own = dict.fromkeys(names, 0.0)
-        if reference == "own":
-            dag = extend_to_dag(find_equivalence_class(names, self._score).cpdag)
-            own = self._score([Family(name, dag.parents(name)) for name in names])
+        if reference != "none":
+            graph = find_equivalence_class(names, self._score).cpdag
+            graph = extend_to_dag(graph) if reference == "dag" else graph
+            own = self._score([Family(name, possible_parents(graph, name)) for name in names])
             self._own = dict(zip(names, own, strict=True))
 
     def answer(self, question: Array, /) -> Array:
         """Return minus the regret of every family."""
         families = decode_families(question, self._names)
         return np.array(self._score(families)) - np.array([self._own[family.node] for family in families])
+
+
+def possible_parents(graph: PartialGraph, node: str) -> frozenset[str]:
+    """Return the neighbours of a node that some DAG of the class has as its parents."""
+    return graph.neighbours(node) - graph.children(node)
 
 
 class WorstCaseServer:

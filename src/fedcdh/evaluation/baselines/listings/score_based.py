@@ -57,6 +57,13 @@ ENTRIES: tuple[BaselineEntry, ...] = (
         {"reference": "none"},
     ),
     BaselineEntry(
+        "i-peri",
+        "I-PERI",
+        f"{PACKAGE}.iperi:run_iperi",
+        MethodAssumptions(SCORE_BASED, "Unknown structural interventions", LINEAR_GAUSSIAN, False, "Regrets"),
+        "Baldo and Assaad 2026",
+    ),
+    BaselineEntry(
         "na-yang",
         "Majority of local graphs",
         f"{PACKAGE}.graph_votes:run_na_yang",
