@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from fedcdh.errors import SettingsError
 from fedcdh.evaluation.simulation import AUTHORS, PAPER, Dialect, MechanismModel, Simulation, identity, simulate, sinc
 from fedcdh.protocols import DOMAIN
 
@@ -220,3 +221,53 @@ def test_numbers_too_large_to_hold_are_refused():
     squares = Dialect((np.square,), PAPER.deviation, PAPER.function_key)
     with pytest.raises(ValueError, match="take another seed"):
         simulate("general", variables=20, edges=190, dialect=squares)
+
+
+def test_an_intervention_removes_the_causes_of_one_variable_at_one_client():
+    """Its column is its noise there, everything before it stays, and its mechanism counts as changing."""
+    for seed in range(10):
+        plain = simulate(variables=5, clients=4, rows=30, changing=1, seed=seed)
+        cut = simulate(variables=5, clients=4, rows=30, changing=1, seed=seed, interventions=2)
+        assert len(cut.targets) == 2
+        assert cut.arrows == plain.arrows
+        assert cut.changing == plain.changing | set(cut.targets.values())
+        for client, table in plain.tables.items():
+            target = cut.targets.get(client)
+            below = effects_of(plain.arrows, target) if target else set()
+            for column, name in enumerate(plain.names):
+                same = np.array_equal(table[:, column], cut.tables[client][:, column])
+                assert same == (name not in below), f"seed {seed}, {client}, {name}"
+
+
+def test_a_target_is_uncorrelated_with_its_former_causes():
+    study = simulate(variables=4, clients=2, rows=20_000, changing=0, edges=6, seed=3, interventions=1)
+    ((client, target),) = study.targets.items()
+    columns = dict(zip(study.names, study.tables[client].T, strict=True))
+    causes = [tail for tail, head in study.arrows if head == target]
+    assert causes
+    assert all(abs(np.corrcoef(columns[cause], columns[target])[0, 1]) < 0.03 for cause in causes)
+    assert study.changing == {target}
+
+
+def test_one_more_client_moves_no_target():
+    few = simulate(clients=4, interventions=3, seed=5)
+    more = simulate(clients=5, interventions=3, seed=5)
+    common = set(few.targets) & set(more.targets)
+    assert common
+    assert all(few.targets[client] == more.targets[client] for client in common)
+
+
+@pytest.mark.parametrize("interventions", [-1, 3])
+def test_interventions_leave_one_client_alone(interventions):
+    with pytest.raises(SettingsError, match="interventions"):
+        simulate(clients=3, interventions=interventions)
+    with pytest.raises(SettingsError, match="edge"):
+        simulate(clients=3, edges=0, interventions=1)
+
+
+def effects_of(arrows, target):
+    """The target and everything that it affects."""
+    found = {target}
+    while new := {head for tail, head in arrows if tail in found} - found:
+        found |= new
+    return found

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, Literal, get_args
 
@@ -69,6 +69,8 @@ class Simulation:
         True arrows as (cause, effect).
     changing : frozenset of str
         Variables whose mechanism differs between clients.
+    targets : mapping from str to str, optional
+        For each client with a structural intervention, the variable that has no causes there.
 
     Examples
     --------
@@ -82,6 +84,7 @@ class Simulation:
     names: tuple[str, ...]
     arrows: frozenset[tuple[str, str]]  # (cause, effect)
     changing: frozenset[str]  # variables whose mechanism differs between clients
+    targets: Mapping[str, str] = field(default_factory=dict)  # client → the variable that has no causes there
 
     @property
     def augmented(self) -> frozenset[tuple[str, str]]:
@@ -192,6 +195,7 @@ def simulate(
     seed: int = 0,
     names: Sequence[str] | None = None,
     dialect: Dialect = PAPER,
+    interventions: int = 0,
 ) -> Simulation:
     """Draw a study at random: a graph, mechanisms of which some change, and one table per client.
 
@@ -215,6 +219,9 @@ def simulate(
         Names of the variables. The default is v1, v2 and so on; names do not change any draw.
     dialect : Dialect, default PAPER
         Reading of the recipe: `PAPER` or `AUTHORS`.
+    interventions : int, default 0
+        Number of clients at which one effect loses all arrows from its causes. It is fewer than all clients, so that
+        every arrow exists somewhere. The mechanism of such a variable counts as changing.
 
     Returns
     -------
@@ -251,14 +258,16 @@ def simulate(
 
     order, pairs = _draw_dag(variables, edges, seed)
     chosen = frozenset(keyed_generator(seed, "changing").permutation(variables)[:changing].tolist())
-    recipe = _StructuralModel(model, dialect, seed, order, pairs, chosen)
+    targets = _draw_targets(interventions, tuple(counts), pairs, seed)
+    recipe = _StructuralModel(model, dialect, seed, order, pairs, chosen, targets)
     tables = {name: recipe.table(name, count) for name, count in counts.items()}
     _check_finite(tables, seed)
     return Simulation(
         tables=tables,
         names=labels,
         arrows=frozenset((labels[tail], labels[head]) for tail, head in pairs),
-        changing=frozenset(labels[i] for i in chosen),
+        changing=frozenset(labels[i] for i in chosen.union(targets.values())),
+        targets={client: labels[target] for client, target in targets.items()},
     )
 
 
@@ -275,6 +284,7 @@ class _StructuralModel:
     order: tuple[int, ...]
     pairs: frozenset[tuple[int, int]]
     changing: frozenset[int]
+    targets: Mapping[str, int] = field(default_factory=dict)
 
     def table(self, client: str, rows: int) -> Array:
         table = np.empty((rows, len(self.order)))
@@ -291,6 +301,8 @@ class _StructuralModel:
         function = self._function(owner)
         noise = self._noise(variable)(keyed_generator(self.seed, "noise", str(variable), client), len(table))
         column = self._noise_scale(owner) * noise
+        if self.targets.get(client) == variable:
+            return column
         for parent in sorted(tail for tail, head in self.pairs if head == variable):
             strength = keyed_generator(self.seed, "strength", str(parent), *owner).uniform(0.5, 2.5)
             column = column + strength * function(table[:, parent])
@@ -331,6 +343,23 @@ def _draw_dag(variables: int, edges: int, seed: int) -> tuple[tuple[int, ...], f
     pairs = list(combinations(order, 2))
     drawn = keyed_generator(seed, "pairs").permutation(len(pairs))[:edges]
     return order, frozenset(pairs[i] for i in drawn)
+
+
+def _draw_targets(
+    interventions: int, clients: Sequence[str], pairs: frozenset[tuple[int, int]], seed: int
+) -> dict[str, int]:
+    """Draw the clients with an intervention and, for each of them, a variable that has causes."""
+    if not 0 <= interventions < len(clients) or (interventions and not pairs):
+        raise SettingsError(
+            f"found {interventions} interventions with {len(clients)} clients and {len(pairs)} edges; expected fewer "
+            "interventions than clients, and an edge that can be removed; choose other numbers",
+            parameter="interventions",
+        )
+    effects = sorted({head for _, head in pairs})
+    draws = {client: keyed_generator(seed, "intervention", client) for client in clients}
+    ranks = {client: float(draw.random()) for client, draw in draws.items()}
+    chosen = sorted(clients, key=ranks.__getitem__)[:interventions]
+    return {client: effects[int(draws[client].integers(len(effects)))] for client in sorted(chosen)}
 
 
 def keyed_generator(seed: int, *purpose: str) -> np.random.Generator:
