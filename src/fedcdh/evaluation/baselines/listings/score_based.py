@@ -77,4 +77,19 @@ ENTRIES: tuple[BaselineEntry, ...] = (
         MethodAssumptions(SCORE_BASED, HOMOGENEOUS, LINEAR_GAUSSIAN, False, "Graphs and Summary Statistics"),
         "Gou et al. 2007",
     ),
+    BaselineEntry(
+        "fedges",
+        "FedGES, arcs of half the clients",
+        f"{PACKAGE}.fedges:run_fedges",
+        MethodAssumptions(SCORE_BASED, HOMOGENEOUS, LINEAR_GAUSSIAN, False, "Fusion of graphs"),
+        "Torrijos et al. 2024",
+    ),
+    BaselineEntry(
+        "fedges-union",
+        "FedGES, union of arcs",
+        f"{PACKAGE}.fedges:run_fedges",
+        MethodAssumptions(SCORE_BASED, HOMOGENEOUS, LINEAR_GAUSSIAN, False, "Fusion of graphs"),
+        "Torrijos et al. 2024",
+        {"fusion": "union"},
+    ),
 )
