@@ -36,7 +36,7 @@ def decode_families(message: npt.NDArray[np.generic], names: Sequence[str]) -> l
     """
     found = []
     for row in message:
-        parents = frozenset(names[place] for place in np.flatnonzero(row == _PARENT))
+        parents = frozenset(names[place] for place in np.flatnonzero(row == _PARENT).tolist())
         found.append(Family(names[int(np.flatnonzero(row == _NODE)[0])], parents))
     return found
 

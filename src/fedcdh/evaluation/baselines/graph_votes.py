@@ -26,7 +26,7 @@ from fedcdh._runtime.array_types import Array
 from fedcdh.evaluation.baselines.family_messages import decode_graph, encode_graph
 from fedcdh.evaluation.baselines.gaussian_bic import GaussianBic, GaussianMoments, pool_within_clients
 from fedcdh.evaluation.baselines.interface import BaselineResult, CountingChannel, dag_of_weights
-from fedcdh.graphs.partial_graph import Pair, PartialGraph
+from fedcdh.graphs.partial_graph import Pair, PartialGraph, sort_pair
 from fedcdh.protocols import Answer, Query
 from fedcdh.search.colliders import make_largest_p_rule
 from fedcdh.search.greedy_equivalence_search import find_equivalence_class
@@ -128,7 +128,9 @@ def _keep_dependent(
     """Return the union of edges, without those that not all clients have and that a set of neighbours separates."""
     union = PartialGraph(tuple(names), lines=frozenset[Pair]().union(*local))
     doubtful = union.skeleton - frozenset.intersection(*local)
-    queries = [Query(*sorted(pair), union.neighbours(end) - pair) for pair in doubtful for end in sorted(pair)]
+    queries = [
+        Query(a, b, union.neighbours(end) - {a, b}) for a, b in sorted(map(sort_pair, doubtful)) for end in (a, b)
+    ]
     separated = {answer.query.pair for answer in test(queries) if answer.p_value > alpha}
     return union.remove_edges(*separated)
 

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from fedcdh._runtime.array_types import Array
-from fedcdh.evaluation.baselines.family_messages import decode_families, encode_families
+from fedcdh.evaluation.baselines.family_messages import Bytes, decode_families, encode_families
 from fedcdh.evaluation.baselines.gaussian_bic import GaussianBic, GaussianMoments
 from fedcdh.evaluation.baselines.interface import BaselineResult, CountingChannel
 from fedcdh.evaluation.baselines.peri import WorstCaseServer, possible_parents
@@ -67,21 +67,22 @@ class MaskingClient:
         own = self._score([Family(name, possible_parents(self._graph, name)) for name in names])
         self._own = dict(zip(names, own, strict=True))
 
-    def answer(self, question: Array, /) -> Array:
+    def answer(self, question: Bytes, /) -> Array:
         """Return minus the regret of every family, without the parents that this client's graph does not allow."""
         families = decode_families(question, self._names)
         masked = [Family(one.node, one.parents & possible_parents(self._graph, one.node)) for one in families]
-        return np.array(self._score(masked)) - np.array([self._own[family.node] for family in families])
+        own = np.array([self._own[family.node] for family in families])
+        return np.asarray(np.array(self._score(masked)) - own)
 
-    def answer_directions(self, question: Array, /) -> Array:
+    def answer_directions(self, question: Bytes, /) -> Array:
         """Return what the new parent of every family costs in comparison with this client's own graph."""
         asked, allowed = [], []
         for row, family in zip(question, decode_families(question, self._names), strict=True):
             node, around = family.node, self._graph.neighbours(family.node)
-            new = {self._names[place] for place in np.flatnonzero(row == NEW_PARENT)}
+            new = {self._names[place] for place in np.flatnonzero(row == NEW_PARENT).tolist()}
             asked.append(Family(node, (family.parents | new) & around))
             allowed.append(Family(node, family.parents & around | new & possible_parents(self._graph, node)))
-        return np.array(self._strict_score(asked)) - np.array(self._strict_score(allowed))
+        return np.asarray(np.array(self._strict_score(asked)) - np.array(self._strict_score(allowed)))
 
 
 def _ask_directions(

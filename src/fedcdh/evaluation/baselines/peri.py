@@ -33,7 +33,7 @@ import numpy as np
 
 from fedcdh._runtime.array_types import Array
 from fedcdh.errors import BaselineError
-from fedcdh.evaluation.baselines.family_messages import decode_families, encode_families
+from fedcdh.evaluation.baselines.family_messages import Bytes, decode_families, encode_families
 from fedcdh.evaluation.baselines.gaussian_bic import GaussianBic
 from fedcdh.evaluation.baselines.interface import BaselineResult, CountingChannel
 from fedcdh.graphs.equivalence import extend_to_dag
@@ -83,7 +83,7 @@ def run_peri_whole(tables: Mapping[str, Array], names: Sequence[str], seed: int 
 class FamilyAnswers(Protocol):
     """A client that answers questions about families."""
 
-    def answer(self, question: Array, /) -> Array:
+    def answer(self, question: Bytes, /) -> Array:
         """Return one number per family of a message."""
 
 
@@ -100,10 +100,11 @@ class RegretClient:
             own = self._score([Family(name, possible_parents(graph, name)) for name in names])
             self._own = dict(zip(names, own, strict=True))
 
-    def answer(self, question: Array, /) -> Array:
+    def answer(self, question: Bytes, /) -> Array:
         """Return minus the regret of every family."""
         families = decode_families(question, self._names)
-        return np.array(self._score(families)) - np.array([self._own[family.node] for family in families])
+        own = np.array([self._own[family.node] for family in families])
+        return np.asarray(np.array(self._score(families)) - own)
 
 
 def possible_parents(graph: PartialGraph, node: str) -> frozenset[str]:
