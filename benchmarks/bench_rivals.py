@@ -47,6 +47,8 @@ class RivalSetting(NamedTuple):
     clients: int
     rows: int
     dialect: str
+    changing: int = 2
+    interventions: int = 0  # clients at which a variable has lost its causes
 
     def draw(self, seed: int) -> GraphInstance:
         """Draw one study, standardised."""
@@ -57,6 +59,8 @@ class RivalSetting(NamedTuple):
             rows=self.rows,
             seed=seed,
             dialect=DIALECTS[self.dialect],
+            changing=self.changing,
+            interventions=self.interventions,
         ).standardised()
         return GraphInstance(study.tables, study.names, study.arrows, study.changing, {})
 
@@ -94,7 +98,8 @@ def print_table(setting: RivalSetting, methods: Sequence[str], seeds: range, wor
         found = [measure_all(setting, methods, seed) for seed in seeds]
     print(
         f"\n{setting.model}, d={setting.variables}, K={setting.clients}, n_k={setting.rows}, "
-        f"{setting.dialect} dialect, standardised, seeds {seeds.start}..{seeds.stop - 1}"
+        f"{setting.dialect} dialect, standardised, {setting.changing} changing, {setting.interventions} interventions, "
+        f"seeds {seeds.start}..{seeds.stop - 1}"
     )
     heads = ("skel F1", "prec", "recall", "dir F1", "chg rec", "bytes up", "down", "± dir", "ms", "failed")
     print(f"{'method':22}" + "".join(f"{head:>10}" for head in heads))
@@ -116,14 +121,24 @@ def main() -> None:
     parser.add_argument("--variables", type=int, default=6)
     parser.add_argument("--clients", type=int, default=10)
     parser.add_argument("--rows", type=int, default=100, help="rows of every client")
+    parser.add_argument("--changing", type=int, default=2, help="variables whose mechanism changes")
+    parser.add_argument("--interventions", type=int, default=0, help="clients at which a variable has lost its causes")
     parser.add_argument("--dialect", choices=DIALECTS, default="paper")
     parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()
     first, last = map(int, options.seeds.split(":"))
     methods = [ORACLE_METHOD, *(find_baseline(name).name for name in options.methods.split(","))]
+    base = RivalSetting(
+        "linear",
+        options.variables,
+        options.clients,
+        options.rows,
+        options.dialect,
+        options.changing,
+        options.interventions,
+    )
     for model in options.models:
-        setting = RivalSetting(model, options.variables, options.clients, options.rows, options.dialect)
-        print_table(setting, methods, range(first, last), options.workers)
+        print_table(base._replace(model=model), methods, range(first, last), options.workers)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""FedGES: Torrijos, Gámez, Puerta (2024), "FedGES: a federated learning approach for Bayesian network structure".
+"""FedGES: Torrijos, Gámez, Puerta (2024), a federated GES in which clients send structures only.
 
-Clients and server exchange structures only. In each round the server sends its DAG. Every client starts GES from the
+In each round the server sends its DAG. Every client starts GES from the
 class of this DAG, may insert a limited number of edges, deletes what it can do without, and sends a DAG of its class.
-The server fuses all DAGs (Puerta et al. 2021, "Fusion of Bayesian networks with a greedy order"):
+The server fuses all DAGs (Puerta et al. 2021, "Efficient and accurate structural fusion of Bayesian networks"):
 
 1. A common order: repeatedly, the node goes last whose becoming a sink adds the fewest arcs over all graphs, and
    among equals the one that turns the fewest.
