@@ -86,7 +86,7 @@ def test_columns_and_rows_without_information_add_no_parents():
     constant = draw_rows(5)
     constant[:, 2] = 3.0
     score = GaussianBic.of_table(constant, NAMES)
-    alone, explained = score([Family("c"), Family("c", frozenset("abd"))])
+    alone, explained = score([Family("c"), Family("c", frozenset("abe"))])
     assert alone > explained
     without, with_constant = score([Family("a", frozenset("b")), Family("a", frozenset("bc"))])
     assert without > with_constant

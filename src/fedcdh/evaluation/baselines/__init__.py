@@ -3,6 +3,9 @@
 - `registry`, `entry`, `listings`: all methods by name, with what each assumes (the page "Rivals" has the table)
 - `interface`: what methods have in common: tables in, a `BaselineResult` out, a channel that counts bytes between
 - `fedpc`, `feddag`, `feddag_networks`, `notears_admm`, `notears_mlp_admm`, `admm`: federated methods
+- `federated_bic`, `peri`, `iperi`, `fedges`, `graph_votes`: federated methods by scores
+- `gaussian_bic`, `family_messages`: the score of linear Gaussian families, and families and graphs as messages
+- `ges_bic`: greedy equivalence search on all rows
 - `var_sort`: sorting by variance, which is no causal method
 - `pooled_references`: programs that need all rows in one place, and what perfect tests would find
 - `fedcdh_methods`: our own methods, in the same form
