@@ -38,6 +38,11 @@ def test_a_perfect_score_gives_the_true_class():
         assert found.cpdag == to_cpdag(dag), f"seed {seed}"
 
 
+def test_thirty_variables_take_seconds():
+    dag = random_dag(random.Random(30), 30, 2)
+    assert find_equivalence_class(dag.nodes, perfect_score(dag, 30)).cpdag == to_cpdag(dag)
+
+
 def test_a_perfect_score_is_found_again_from_any_class_and_with_turns():
     for seed in range(20):
         rng = random.Random(100 + seed)
@@ -146,6 +151,9 @@ def test_what_cannot_be_searched_is_refused():
         ("xy", {"phases": ("forward",)}),
         ("xy", {"max_insertions": -1}),
         ("xy", {"max_parents": -1}),
+        ("xy", {"start": PartialGraph("xyz")}),
+        ("xy", {"start": PartialGraph.from_dag("xy", [("x", "y")])}),  # its class is a line
+        ("xyz", {"start": PartialGraph(tuple("xyz"), frozenset({("x", "y"), ("y", "z"), ("z", "x")}))}),
     ):
         with pytest.raises(SettingsError):
             find_equivalence_class(nodes, noise(1), **options)

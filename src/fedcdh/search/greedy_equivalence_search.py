@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from fedcdh.errors import SettingsError
-from fedcdh.graphs.equivalence import find_consistent_extension
+from fedcdh.graphs.equivalence import extend_to_dag, find_consistent_extension, to_cpdag
 from fedcdh.graphs.knowledge import NO_KNOWLEDGE
 from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.protocols import DOMAIN, LocalScore, Progress
@@ -134,7 +134,8 @@ def find_equivalence_class(
     Raises
     ------
     SettingsError
-        If the domain is among the nodes, a phase is unknown, or a limit is negative.
+        If the domain is among the nodes, a phase is unknown, a limit is negative, or the start is not a class of the
+        nodes.
 
     References
     ----------
@@ -151,6 +152,8 @@ def find_equivalence_class(
     """
     space = ParentSpace.of(nodes, NO_KNOWLEDGE, None, max_parents)
     _check_search(space, phases, max_insertions)
+    if start is not None:
+        _check_start(space, start)
     scores = ScoreCache(space, score, progress)
     found, gains = search_classes(space, FamilyJudge(scores), start, phases, max_insertions)
     dag = ClassState(space.nodes, find_consistent_extension(found))
@@ -223,4 +226,14 @@ def _check_search(space: ParentSpace, phases: Sequence[Phase], max_insertions: i
         raise SettingsError(
             f"the largest number of insertions is {max_insertions}; expected 0 or more, or None for no limit",
             parameter="max_insertions",
+        )
+
+
+def _check_start(space: ParentSpace, start: PartialGraph) -> None:
+    same_nodes = set(start.nodes) == set(space.nodes)
+    if not same_nodes or not start.is_acyclic() or to_cpdag(extend_to_dag(start)) != start:
+        raise SettingsError(
+            f"the start is a graph of {len(start.nodes)} nodes that is no equivalence class of these "
+            f"{len(space.nodes)} nodes; expected a CPDAG of the same nodes. Use to_cpdag() on a DAG",
+            parameter="start",
         )
