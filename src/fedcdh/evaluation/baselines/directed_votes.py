@@ -1,12 +1,13 @@
 """Graphs of clients, merged by votes about the direction of each edge.
 
 A client sends a matrix of marks: 1 at (i, j) for i → j, and at (j, i) as well for i — j. A line counts half for each
-direction. The direction with more votes wins, and an edge without a majority stays a line. Arrows that would close a
-circle are left out, weakest first.
+direction. The direction with more votes wins, and an edge without a majority is a line. Arrows are taken in the order
+of their votes. One that closes a circle with those before it, or with others of as many votes, is a line as well.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -14,12 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcdh._runtime.array_types import Array
-from fedcdh.evaluation.baselines.interface import dag_of_weights
-from fedcdh.graphs.partial_graph import PartialGraph
+from fedcdh.graphs.partial_graph import Arrow, PartialGraph, find_cycle_arrows
 
 Marks: TypeAlias = npt.NDArray[np.int8]
 
-_MIN_MAJORITY = 1e-9  # a smaller difference of votes is one of rounding
+_DIGITS = 9  # differences of votes beyond are those of rounding
 
 
 def graph_to_marks(graph: PartialGraph, names: Sequence[str]) -> Marks:
@@ -46,8 +46,13 @@ def merge_votes(votes: Array, names: Sequence[str]) -> PartialGraph:
     a → b
     b — c
     """
-    lead = votes - votes.T
-    arrows = dag_of_weights(np.where(lead > _MIN_MAJORITY, votes, 0.0), names, 0.0).arrows
-    tied = np.triu((np.abs(lead) <= _MIN_MAJORITY) & (votes > _MIN_MAJORITY))
-    lines = frozenset(frozenset((names[i], names[j])) for i, j in np.argwhere(tied).tolist())
-    return PartialGraph(tuple(names), arrows, lines)
+    rounded = votes.round(_DIGITS)
+    won = np.argwhere(rounded > rounded.T).tolist()
+    strengths: dict[float, list[Arrow]] = defaultdict(list)
+    for i, j in won:
+        strengths[float(rounded[i, j])].append((names[i], names[j]))
+    arrows = frozenset[Arrow]()
+    for strength in sorted(strengths, reverse=True):
+        arrows |= frozenset(strengths[strength]) - find_cycle_arrows(arrows, strengths[strength])
+    joined = {frozenset((names[i], names[j])) for i, j in np.argwhere(rounded > 0).tolist()}
+    return PartialGraph(tuple(names), arrows, frozenset(joined - {frozenset(arrow) for arrow in arrows}))

@@ -23,12 +23,14 @@ CONSTRAINT_BASED, SCORE_BASED, OPTIMISATION_BASED, REGRESSION_BASED = (
     "Optimization-based",
     "Regression-based",
 )
+HYBRID = "Constraint- and score-based"
 HOMOGENEOUS, HETEROGENEOUS = "Homogeneous", "Heterogeneous"
 LINEAR_GAUSSIAN, NONLINEAR_ADDITIVE, ARBITRARY_FUNCTIONS = (
     "Linear Gaussian, NV",
     "Nonlinear Additive Noise",
     "Arbitrary Functions",
 )
+DISCRETE, GAUSSIAN_OR_DISCRETE = "Discrete", "Linear Gaussian, NV, or Discrete"
 SUMMARY_STATISTICS, POOLED_ROWS = "Summary Statistics", "None (all rows pooled)"
 
 UsableData: TypeAlias = Literal["numbers", "labels", "either", "mixed"]

@@ -60,7 +60,7 @@ def run_fedacd(
     alpha: float = ALPHA,
     mask_rate: float = MASK_RATE,
 ) -> BaselineResult:
-    """Run FedACD; nothing is random.
+    """Run FedACD; `seed` fixes restarts of the climb.
 
     >>> x, y, e = np.random.default_rng(1).standard_normal((3, 400))
     >>> table = np.column_stack([x, y, x + y + e])
@@ -76,7 +76,8 @@ def run_fedacd(
         return keep_by_majority(np.stack(votes))
 
     joined = _find_skeleton(len(names), vote, channel)
-    return BaselineResult(vote_on_directions(clients, np.ones(len(clients)), joined, names, channel), channel.traffic)
+    graph = vote_on_directions(clients, np.ones(len(clients)), joined, names, channel, seed)
+    return BaselineResult(graph, channel.traffic)
 
 
 def run_fedecd(
@@ -88,7 +89,7 @@ def run_fedecd(
     alpha: float = ALPHA,
     copies: int = COPIES,
 ) -> BaselineResult:
-    """Run FedECD; `seed` fixes the copies of a client's rows, with its name."""
+    """Run FedECD; `seed` fixes restarts, and with a client's name the copies of its rows."""
     channel = CountingChannel(len(tables))
     clients = prepare_clients(tables, names, kinds, channel)
     redrawn = {client: draw_copies(client, rows, copies, seed) for client, rows in clients.items()}
@@ -104,7 +105,7 @@ def run_fedecd(
         return kept
 
     joined = np.asarray(channel.to_clients(_find_skeleton(len(names), vote, channel)))
-    sent = [channel.to_server(_orient_copies(own, joined, names)) for own in redrawn.values()]
+    sent = [channel.to_server(_orient_copies(own, joined, names, seed)) for own in redrawn.values()]
     return BaselineResult(merge_votes(np.sum([votes_of_marks(m) for m in sent], axis=0), names), channel.traffic)
 
 
@@ -150,9 +151,9 @@ def _weigh_removals(copies: Sequence[ClientRows], joined: Bools, asked: Bools, s
     return weights[asked]
 
 
-def _orient_copies(copies: Sequence[ClientRows], joined: Bools, names: Sequence[str]) -> Marks:
+def _orient_copies(copies: Sequence[ClientRows], joined: Bools, names: Sequence[str], seed: int) -> Marks:
     """Return a client's graph: the directions that most of its copies have."""
-    own = [votes_of_marks(graph_to_marks(orient_locally(rows, joined, names), names)) for rows in copies]
+    own = [votes_of_marks(graph_to_marks(orient_locally(rows, joined, names, seed), names)) for rows in copies]
     return graph_to_marks(merge_votes(np.sum(own, axis=0), names), names)
 
 

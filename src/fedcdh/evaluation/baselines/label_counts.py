@@ -70,8 +70,8 @@ class LabelStudy:
     levels : tuple of int
         The number of levels of each column.
     ranks : tuple of int
-        The place of each column if columns are sorted by how often their levels occur. A method that has to treat two
-        columns differently goes by these, so that the names and places of columns do not matter.
+        The place of each column if columns are sorted by how often their levels occur, at all clients and at each. A
+        method that has to treat two columns differently goes by these, so that names and places do not matter.
     """
 
     clients: tuple[LabelClient, ...]
@@ -104,8 +104,8 @@ def agree_on_levels(tables: Mapping[str, Array], channel: CountingChannel) -> La
         LabelClient([np.searchsorted(agreed[column], table[:, column]) for column in columns], levels)
         for table in tables.values()
     )
-    counts = [tuple(count.tolist()) for _, count in found]
-    ranked = sorted(columns, key=lambda column: counts[column])  # equal counts: in the order of the columns
+    keys = [(tuple(found[column][1].tolist()), _list_client_counts(received, column)) for column in columns]
+    ranked = sorted(columns, key=lambda column: keys[column])  # equal counts everywhere: in the order of the columns
     ranks = {column: rank for rank, column in enumerate(ranked)}
     return LabelStudy(clients, levels, tuple(ranks[column] for column in columns))
 
@@ -129,6 +129,11 @@ def bin_numbers(tables: Mapping[str, Array], channel: CountingChannel) -> dict[s
 def _send_levels(table: Array, channel: CountingChannel) -> list[tuple[Array, Counts]]:
     found = [np.unique(column, return_counts=True) for column in table.T]
     return [(channel.to_server(values), channel.to_server(counts)) for values, counts in found]
+
+
+def _list_client_counts(received: Sequence[Sequence[tuple[Array, Counts]]], column: int) -> list[list[int]]:
+    """Return the counts of a column at every client, in an order that does not depend on that of the clients."""
+    return sorted(levels[column][1].tolist() for levels in received)
 
 
 def _merge_levels(sent: Sequence[tuple[Array, Counts]]) -> tuple[Array, Counts]:

@@ -1,4 +1,4 @@
-"""Searches by score on counts of labels that all clients add up: K2, and hill climbing among DAGs.
+"""Searches by score on counts of labels that all clients add up: K2, and hill climbing among DAGs with BDeu.
 
 Where rows are spread over clients, privacy-preserving K2 (Samet and Miri 2009) adds up counts by secure sums. Its graph
 is that of K2 (Cooper and Herskovits 1992) on all rows in one place.
@@ -26,14 +26,13 @@ from fedcdh.evaluation.baselines.fedc2sl import ALPHA, ExactLength, FederatedChi
 from fedcdh.evaluation.baselines.interface import BaselineResult, CountingChannel
 from fedcdh.evaluation.baselines.label_counts import Counts, LabelStudy, agree_on_levels
 from fedcdh.evaluation.baselines.label_scores import BdeuScore, CooperHerskovitsScore
+from fedcdh.evaluation.baselines.restarted_climb import climb_with_restarts, round_scores
 from fedcdh.graphs.equivalence import extend_to_dag, to_cpdag
 from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.protocols import Family, LocalScore
-from fedcdh.search.hill_climbing import BatchScore, climb
 
 MAX_PARENTS = 5
 """The largest number of parents, which K2 has to be given: ours."""
-_MAX_STEPS = 10_000  # requests of a climb; the score rises with each, so that it ends long before
 
 
 def run_k2(
@@ -66,7 +65,7 @@ def run_k2(
             "'k2-counts', which finds one by tests"
         )
     score = CooperHerskovitsScore(make_summed_counts(study, channel), ranked, study.levels)
-    dag = _rename(search_k2(places, score), ranked, names)
+    dag = _rename(search_k2(places, round_scores(score)), ranked, names)
     return BaselineResult(dag if order is not None else to_cpdag(dag), channel.traffic, dag)
 
 
@@ -77,15 +76,13 @@ def run_bdeu_climb(
     *,
     kinds: Mapping[str, ColumnKind] | None = None,
 ) -> BaselineResult:
-    """Climb to the DAG with the best BDeu on summed counts, from the graph without edges; nothing is random."""
+    """Climb to the DAG with the best BDeu on summed counts, from the graph without edges; `seed` fixes restarts."""
     channel = CountingChannel(len(tables))
     study = agree_on_levels(tables, channel)
     ranked = _name_by_rank(study)
-    score = BatchScore(BdeuScore(make_summed_counts(study, channel), ranked, study.levels))
-    pairs = PartialGraph.complete(ranked).lines
-    start = PartialGraph(tuple(sorted(ranked)))
-    found = climb([start], score, pairs, max_parents=MAX_PARENTS, max_steps=_MAX_STEPS, neighbours_first=True)
-    dag = _rename(found.dag, ranked, names)
+    score = BdeuScore(make_summed_counts(study, channel), ranked, study.levels)
+    found = climb_with_restarts(ranked, score, PartialGraph.complete(ranked).lines, seed, max_parents=MAX_PARENTS)
+    dag = _rename(found, ranked, names)
     return BaselineResult(to_cpdag(dag), channel.traffic, dag)
 
 

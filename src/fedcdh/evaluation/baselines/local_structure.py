@@ -20,18 +20,17 @@ from fedcdh.evaluation.baselines.gaussian_bic import GaussianBic
 from fedcdh.evaluation.baselines.interface import CountingChannel
 from fedcdh.evaluation.baselines.label_counts import Counts, LabelClient, agree_on_levels
 from fedcdh.evaluation.baselines.label_scores import BdeuScore
+from fedcdh.evaluation.baselines.restarted_climb import climb_with_restarts
 from fedcdh.evaluation.simulation import keyed_generator
 from fedcdh.graphs.equivalence import to_cpdag
 from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.protocols import LocalScore
-from fedcdh.search.hill_climbing import BatchScore, climb
 
 Bools = npt.NDArray[np.bool_]
 
 ALPHA = 0.01
 MAX_CONDITIONING_SIZE = 3
 """The largest conditioning set, as in the authors' programs."""
-_MAX_STEPS = 10_000  # requests of a climb; the score rises with each, so that it ends long before
 
 
 class ClientRows(Protocol):
@@ -176,17 +175,14 @@ def measure_certainty(p_values: Array, alpha: float = ALPHA) -> Array:
     return np.asarray(np.where(p_values > alpha, (p_values - alpha) / (1 - alpha), 1 - p_values / alpha))
 
 
-def orient_locally(rows: ClientRows, joined: Bools, names: Sequence[str]) -> PartialGraph:
+def orient_locally(rows: ClientRows, joined: Bools, names: Sequence[str], seed: int) -> PartialGraph:
     """Climb to a DAG within a skeleton, and return its class: what the score can tell about directions.
 
-    Columns have names by their rank during the climb, so that ties between moves do not depend on names.
+    Columns have names by their rank during the climb, so that their own names and places do not matter.
     """
-    ranked = rows.rank_columns()
-    inner = {column: f"{rank:06d}" for rank, column in enumerate(ranked)}
+    inner = {column: f"{rank:06d}" for rank, column in enumerate(rows.rank_columns())}
     columns = [inner[column] for column in range(len(names))]
     pairs = [frozenset((columns[i], columns[j])) for i, j in np.argwhere(np.triu(joined)).tolist()]
-    score = BatchScore(rows.make_score(columns))
-    empty = PartialGraph(tuple(sorted(columns)))
-    dag = climb([empty], score, pairs, max_steps=_MAX_STEPS, neighbours_first=True).dag if pairs else empty
+    dag = climb_with_restarts(columns, rows.make_score(columns), pairs, seed)
     outer = dict(zip(columns, names, strict=True))
     return to_cpdag(PartialGraph.from_dag(names, ((outer[tail], outer[head]) for tail, head in dag.arrows)))
