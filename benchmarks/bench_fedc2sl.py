@@ -1,8 +1,8 @@
 """How many decisions FedC2SL's sketch of chi-square changes: python -m benchmarks.bench_fedc2sl --help
 
 The questions are those that PC asks with exact tests on the studies of labels. Each is answered again with sketches
-from several seeds. A decision is changed if the sketched p-value is on the other side of the level 0.05. The graph of the
-whole search with sketched tests is compared with that of exact tests: edges in one skeleton and not in the other.
+from several seeds. A decision is changed if the sketched p-value is on the other side of the level 0.05. The graph of
+the whole search with sketched tests is compared with that of exact tests: edges in one skeleton and not in the other.
 """
 
 from __future__ import annotations
