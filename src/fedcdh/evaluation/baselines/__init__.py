@@ -6,6 +6,8 @@
 - `federated_bic`, `peri`, `iperi`, `fedges`, `graph_votes`: federated methods by scores
 - `gaussian_bic`, `family_messages`: the score of linear Gaussian families, and families and graphs as messages
 - `ges_bic`: greedy equivalence search on all rows
+- `fedc2sl`, `label_search`, `label_counts`, `label_scores`: federated methods for labels
+- `fedcsl`, `fedacd`, `local_structure`, `directed_votes`: clients vote on neighbours and directions
 - `var_sort`: sorting by variance, which is no causal method
 - `pooled_references`: programs that need all rows in one place, and what perfect tests would find
 - `fedcdh_methods`: our own methods, in the same form

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
-from typing import Any, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
 from fedcdh._runtime.array_types import Array
+from fedcdh.data.sources import ColumnKind
 from fedcdh.errors import DataError
 from fedcdh.evaluation.baselines.interface import BaselineMethod, BaselineResult
 from fedcdh.protocols import DOMAIN
@@ -22,13 +23,24 @@ CONSTRAINT_BASED, SCORE_BASED, OPTIMISATION_BASED, REGRESSION_BASED = (
     "Optimization-based",
     "Regression-based",
 )
+HYBRID = "Constraint- and score-based"
 HOMOGENEOUS, HETEROGENEOUS = "Homogeneous", "Heterogeneous"
 LINEAR_GAUSSIAN, NONLINEAR_ADDITIVE, ARBITRARY_FUNCTIONS = (
     "Linear Gaussian, NV",
     "Nonlinear Additive Noise",
     "Arbitrary Functions",
 )
+DISCRETE, GAUSSIAN_OR_DISCRETE = "Discrete", "Linear Gaussian, NV, or Discrete"
 SUMMARY_STATISTICS, POOLED_ROWS = "Summary Statistics", "None (all rows pooled)"
+
+UsableData: TypeAlias = Literal["numbers", "labels", "either", "mixed"]
+"""The columns that a method can use.
+
+"numbers": all columns are numbers to it, codes of labels included. "labels": codes of labels only. "either": all
+columns numbers, or all labels. "mixed": both in one table.
+"""
+KnownTruth: TypeAlias = Literal["", "order"]
+"""The part of the truth that an experiment hands over: none, or an order in which causes precede effects."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +94,10 @@ class BaselineEntry:
         Further arguments of the function.
     extra : str, default ""
         Extra of fedcdh that installs its libraries, if it needs any.
+    data : str, default "numbers"
+        Columns that it can use: "numbers", "labels", "either" or "mixed".
+    truth : str, default ""
+        Part of the truth that it has to be given, an advantage that its title names: "order", or none.
 
     Examples
     --------
@@ -97,6 +113,8 @@ class BaselineEntry:
     reference: str
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
     extra: str = ""  # the extra of fedcdh that brings its libraries, if any
+    data: UsableData = "numbers"
+    truth: KnownTruth = ""
 
     def load(self) -> BaselineMethod:
         """Import the method and return it.
@@ -110,9 +128,57 @@ class BaselineEntry:
         found = getattr(import_module(module), name)
         return cast("BaselineMethod", partial(found, **self.options) if self.options else found)
 
-    def __call__(self, tables: Mapping[str, Array], names: Sequence[str], seed: int = 0) -> BaselineResult:
-        """Run the method on the tables of all clients (rows × variables)."""
-        return self.load()(_check_tables(tables, names), tuple(names), seed)
+    def __call__(
+        self,
+        tables: Mapping[str, Array],
+        names: Sequence[str],
+        seed: int = 0,
+        *,
+        kinds: Mapping[str, ColumnKind] | None = None,
+        order: Sequence[str] | None = None,
+    ) -> BaselineResult:
+        """Run the method on the tables of all clients (rows × variables).
+
+        Parameters
+        ----------
+        tables : mapping from str to array
+            The table of each client.
+        names : sequence of str
+            Names of the variables.
+        seed : int, default 0
+            Seed of all that the method draws.
+        kinds : mapping from str to str, optional
+            Variables whose numbers are codes of labels ("categorical").
+        order : sequence of str, optional
+            An order in which causes precede effects, for a method whose `truth` is "order".
+
+        Returns
+        -------
+        BaselineResult
+            The graph, and what was sent.
+
+        Raises
+        ------
+        DataError
+            If the method cannot use these tables.
+        """
+        checked = _check_tables(tables, names)
+        self._check_kinds(names, kinds or {})
+        further: dict[str, Any] = {} if self.data == "numbers" else {"kinds": kinds or {}}
+        if self.truth == "order":
+            further["order"] = order
+        return cast("Callable[..., BaselineResult]", self.load())(checked, tuple(names), seed, **further)
+
+    def _check_kinds(self, names: Sequence[str], kinds: Mapping[str, ColumnKind]) -> None:
+        """Refuse labels beside numbers, and numbers where only labels will do."""
+        labels = [name for name in names if kinds.get(name) == "categorical"]
+        declared = self.data == "labels" and bool(kinds)
+        if self.data != "mixed" and len(labels) < len(names) and (labels or declared):
+            wanted = {"numbers": "numbers only", "labels": "labels only"}.get(self.data, "numbers only, or labels only")
+            raise DataError(
+                f"found {len(labels)} of {len(names)} variables declared as labels; the method {self.name!r} expected "
+                f"{wanted}; leave out the others, or choose a method for mixed tables such as 'fedcdh-evidence'"
+            )
 
 
 def _check_tables(tables: Mapping[str, Array], names: Sequence[str]) -> dict[str, Array]:

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import pytest
+from label_studies import CHAIN, label_chain
 from small_experiments import CASE
 
-from fedcdh.evaluation.experiments.kinds.graph_recovery import ORACLE_METHOD, SIMULATED_GRAPHS
+from fedcdh.errors import DataError
+from fedcdh.evaluation.experiments.kinds.graph_recovery import ORACLE_METHOD, SIMULATED_GRAPHS, GraphInstance
+
+LABELS = dict.fromkeys(CHAIN, "categorical")
+CHAIN_ARROWS = frozenset({("a", "b"), ("b", "c"), ("c", "d")})
+
+
+def measure_chain(method, kinds=LABELS, arrows=CHAIN_ARROWS):
+    instance = GraphInstance(label_chain((1000, 1000)), CHAIN, arrows, None, kinds)
+    return SIMULATED_GRAPHS.measure(instance, {}, method, 1)
 
 
 def test_the_oracle_has_the_right_skeleton_and_changes():
@@ -42,3 +52,25 @@ def test_unequal_clients_have_as_many_rows_together():
         assert sum(counts) == 300, f"seed {seed}"
         assert min(counts) >= 10, f"seed {seed}"
         assert len({*counts}) > 1, f"seed {seed}"
+
+
+def test_methods_for_labels_run_on_labels_and_refuse_others():
+    assert measure_chain("fedc2sl-exact")["skeleton_f1"] == 1
+    with pytest.raises(DataError, match=r"3 of 4 variables .* labels only"):
+        measure_chain("fedc2sl-exact", {**LABELS, "d": "continuous"})
+    numbers = SIMULATED_GRAPHS.prepare_instance(CASE, 5)
+    with pytest.raises(DataError, match="whole numbers"):
+        SIMULATED_GRAPHS.measure(numbers, CASE, "fedc2sl", 5)
+
+
+def test_voting_methods_are_given_the_kinds_of_columns():
+    """The levels of labels travel; those of numbers do not."""
+    assert measure_chain("fedacd")["messages_up"] > measure_chain("fedacd", {})["messages_up"]
+
+
+def test_the_true_order_goes_to_methods_that_ask_for_it():
+    assert measure_chain("k2-counts-true-order")["direction_f1"] == 1
+    turned = frozenset((head, tail) for tail, head in CHAIN_ARROWS)
+    assert measure_chain("k2-counts-true-order", arrows=turned)["direction_f1"] == 1
+    with pytest.raises(DataError, match="cycle"):
+        measure_chain("k2-counts-true-order", arrows=CHAIN_ARROWS | {("d", "a")})

@@ -21,6 +21,7 @@ ENTRIES: tuple[BaselineEntry, ...] = (
         MethodAssumptions(SCORE_BASED, HETEROGENEOUS, "Additive Functions", False, SUMMARY_STATISTICS),
         "`fedcdh.discover`, its default",
         {"method": "evidence"},
+        data="mixed",
     ),
     BaselineEntry(
         "fedcdh-constraint",
@@ -29,6 +30,7 @@ ENTRIES: tuple[BaselineEntry, ...] = (
         MethodAssumptions(CONSTRAINT_BASED, HETEROGENEOUS, "Additive Functions", False, SUMMARY_STATISTICS),
         "`fedcdh.discover`",
         {"method": "constraint"},
+        data="mixed",
     ),
     BaselineEntry(
         "fedcdh-rounds",
@@ -37,6 +39,7 @@ ENTRIES: tuple[BaselineEntry, ...] = (
         MethodAssumptions(CONSTRAINT_BASED, HETEROGENEOUS, "Additive Noise", False, SUMMARY_STATISTICS),
         '`fedcdh.discover(..., rounds="adaptive")`',
         {"method": "constraint", "rounds": "adaptive"},
+        data="mixed",
     ),
     BaselineEntry(
         "fedcdh-paper",
@@ -45,5 +48,6 @@ ENTRIES: tuple[BaselineEntry, ...] = (
         MethodAssumptions(CONSTRAINT_BASED, HETEROGENEOUS, ARBITRARY_FUNCTIONS, False, SUMMARY_STATISTICS),
         "Li et al. 2024",
         {"method": "paper"},
+        data="mixed",
     ),
 )

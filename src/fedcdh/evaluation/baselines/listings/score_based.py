@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fedcdh.evaluation.baselines.entry import (
+    DISCRETE,
     HETEROGENEOUS,
     HOMOGENEOUS,
     LINEAR_GAUSSIAN,
@@ -13,6 +14,7 @@ from fedcdh.evaluation.baselines.entry import (
     MethodAssumptions,
 )
 
+_SUMMED_COUNTS = MethodAssumptions(SCORE_BASED, HOMOGENEOUS, DISCRETE, False, "Summed counts")
 _REGRETS = MethodAssumptions(SCORE_BASED, HOMOGENEOUS, LINEAR_GAUSSIAN, False, "Voting")
 
 ENTRIES: tuple[BaselineEntry, ...] = (
@@ -91,5 +93,31 @@ ENTRIES: tuple[BaselineEntry, ...] = (
         MethodAssumptions(SCORE_BASED, HOMOGENEOUS, LINEAR_GAUSSIAN, False, "Fusion of graphs"),
         "Torrijos et al. 2024",
         {"fusion": "union"},
+    ),
+    BaselineEntry(
+        "k2-counts",
+        "K2, order found by PC",
+        f"{PACKAGE}.label_search:run_k2",
+        _SUMMED_COUNTS,
+        "Samet and Miri 2009",
+        data="labels",
+    ),
+    BaselineEntry(
+        "k2-counts-true-order",
+        "K2, order from the truth",
+        f"{PACKAGE}.label_search:run_k2",
+        _SUMMED_COUNTS,
+        "Samet and Miri 2009",
+        {"find_order": False},
+        data="labels",
+        truth="order",
+    ),
+    BaselineEntry(
+        "bdeu-counts",
+        "Hill climbing, BDeu of summed counts",
+        f"{PACKAGE}.label_search:run_bdeu_climb",
+        _SUMMED_COUNTS,
+        "Heckerman et al. 1995",
+        data="labels",
     ),
 )

@@ -13,13 +13,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import numpy as np
 
 from fedcdh._runtime.array_types import Array
 from fedcdh.data.sources import ColumnKind as ColumnKind
-from fedcdh.errors import SettingsError
+from fedcdh.errors import DataError, SettingsError
 from fedcdh.evaluation.baselines import BaselineResult, find_baseline
 from fedcdh.evaluation.baselines.fedcdh_methods import run_fedcdh
 from fedcdh.evaluation.experiments.definition import ExperimentCase
@@ -162,7 +163,21 @@ def _run_method(instance: GraphInstance, case: ExperimentCase, name: str, seed: 
             f"found the method {name!r} with a number of features; expected one of ours; leave it out of this "
             "experiment"
         )
-    return find_baseline(name)(instance.tables, instance.names, seed)
+    entry = find_baseline(name)
+    order = _find_true_order(instance) if entry.truth == "order" else None
+    return entry(instance.tables, instance.names, seed, kinds=instance.kinds, order=order)
+
+
+def _find_true_order(instance: GraphInstance) -> list[str]:
+    """Return an order in which the true causes precede their effects."""
+    causes = {name: sorted(tail for tail, head in instance.arrows if head == name) for name in instance.names}
+    try:
+        return [*TopologicalSorter(causes).static_order()]
+    except CycleError as reason:
+        raise DataError(
+            "found a true graph with a cycle; expected one that has an order; leave methods that need the true order "
+            "out of this study"
+        ) from reason
 
 
 def _client_row_counts(case: ExperimentCase, seed: int) -> int | list[int]:
