@@ -17,6 +17,7 @@ RIVALS = (
     "fedpc-veto",
     "fedcdh-program",
     "fedcdh-program-pc",
+    "fedci-pc",
 )
 """Every method that these laws are about."""
 

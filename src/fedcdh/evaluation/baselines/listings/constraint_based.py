@@ -50,4 +50,13 @@ ENTRIES: tuple[BaselineEntry, ...] = (
         {"test": "kci"},
         "experiments",
     ),
+    BaselineEntry(
+        "fedci-pc",
+        "PC with the fedCI test",
+        f"{PACKAGE}.fedci_pc:run_fedci_pc",
+        MethodAssumptions(
+            CONSTRAINT_BASED, "Intercepts per client", "Generalised Linear", False, "Federated Regressions"
+        ),
+        "Hahn et al. 2026",
+    ),
 )
