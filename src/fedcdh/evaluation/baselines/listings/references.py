@@ -5,16 +5,21 @@ from __future__ import annotations
 from fedcdh.evaluation.baselines.entry import (
     ARBITRARY_FUNCTIONS,
     CONSTRAINT_BASED,
+    FUNCTION_BASED,
     HETEROGENEOUS,
     HOMOGENEOUS,
     LINEAR_GAUSSIAN,
+    LINEAR_NON_GAUSSIAN,
     PACKAGE,
     POOLED_ROWS,
     REGRESSION_BASED,
+    SCORE_BASED,
     SUMMARY_STATISTICS,
     BaselineEntry,
     MethodAssumptions,
 )
+
+_ORDER_SEARCH = MethodAssumptions(SCORE_BASED, HOMOGENEOUS, LINEAR_GAUSSIAN, False, POOLED_ROWS)
 
 ENTRIES: tuple[BaselineEntry, ...] = (
     BaselineEntry(
@@ -61,5 +66,39 @@ ENTRIES: tuple[BaselineEntry, ...] = (
         "Spirtes and Glymour 1991",
         {"test": "fisherz"},
         "experiments",
+    ),
+    BaselineEntry(
+        "boss",
+        "BOSS with BIC",
+        f"{PACKAGE}.pooled_references:run_order_search",
+        _ORDER_SEARCH,
+        "Andrews et al. 2023",
+        {"search": "boss"},
+        "experiments",
+    ),
+    BaselineEntry(
+        "grasp",
+        "GRaSP with BIC",
+        f"{PACKAGE}.pooled_references:run_order_search",
+        _ORDER_SEARCH,
+        "Lam et al. 2022",
+        {"search": "grasp"},
+        "experiments",
+    ),
+    BaselineEntry(
+        "direct-lingam",
+        "DirectLiNGAM",
+        f"{PACKAGE}.lingam_references:run_direct_lingam",
+        MethodAssumptions(FUNCTION_BASED, HOMOGENEOUS, LINEAR_NON_GAUSSIAN, True, POOLED_ROWS),
+        "Shimizu et al. 2011",
+        extra="peers",
+    ),
+    BaselineEntry(
+        "multi-group-lingam",
+        "MultiGroupDirectLiNGAM",
+        f"{PACKAGE}.lingam_references:run_multi_group_lingam",
+        MethodAssumptions(FUNCTION_BASED, HETEROGENEOUS, LINEAR_NON_GAUSSIAN, True, POOLED_ROWS),
+        "Shimizu 2012",
+        extra="peers",
     ),
 )
