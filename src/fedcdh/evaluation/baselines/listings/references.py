@@ -59,6 +59,15 @@ ENTRIES: tuple[BaselineEntry, ...] = (
         "experiments",
     ),
     BaselineEntry(
+        "cdnod-change",
+        "CD-NOD with KCI and its own direction step",
+        f"{PACKAGE}.cdnod_change:run_cdnod_change",
+        MethodAssumptions(CONSTRAINT_BASED, HETEROGENEOUS, ARBITRARY_FUNCTIONS, False, POOLED_ROWS),
+        "Huang et al. 2020",
+        {"test": "kci"},
+        "experiments",
+    ),
+    BaselineEntry(
         "pc-fisherz",
         "PC with Fisher's z",
         f"{PACKAGE}.pooled_references:run_pc",
