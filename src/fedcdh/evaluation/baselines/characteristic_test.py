@@ -44,9 +44,10 @@ def characteristic_p_value(
     rows = sum(len(x) for x, _ in residuals)
     x_scale, y_scale = (np.sqrt(sum(float(sides[i] @ sides[i]) for sides in residuals) / rows) for i in (0, 1))
     waves = [(_waves(x, u / max(x_scale, 1e-12)), _waves(y, v / max(y_scale, 1e-12))) for x, y in residuals]
-    product = sum(x.sum(axis=0) for x, _ in waves) * sum(y.sum(axis=0) for _, y in waves) / rows**2
-    observed = sum((x * y).sum(axis=0) for x, y in waves) / rows
-    null = sum(_permuted_sums(x, y, permutations, draw) for x, y in waves) / rows
+    margins = [np.sum([sides[i].sum(axis=0) for sides in waves], axis=0) / rows for i in (0, 1)]
+    product = margins[0] * margins[1]
+    observed = np.sum([(x * y).sum(axis=0) for x, y in waves], axis=0) / rows
+    null = np.sum([_permuted_sums(x, y, permutations, draw) for x, y in waves], axis=0) / rows
     statistic = _distance(observed, product)
     return float((1 + np.count_nonzero(_distance(null, product) >= statistic)) / (1 + permutations))
 

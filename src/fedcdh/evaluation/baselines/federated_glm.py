@@ -257,5 +257,5 @@ class _NewtonState:
         self.reached, self.accepted = likelihood, self.coefficients
         if not self.done:
             inner = total[: size**2].reshape(size, size) + RIDGE * np.eye(size)
-            solved = np.linalg.solve(inner, total[size**2 : size**2 + size])
-            self.coefficients = solved.reshape(self.coefficients.shape)
+            solved = np.linalg.solve(inner, total[size**2 : size**2 + size, None])
+            self.coefficients = np.asarray(solved, dtype=np.float64).reshape(self.coefficients.shape)

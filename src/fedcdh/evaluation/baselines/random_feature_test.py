@@ -47,7 +47,7 @@ class RandomFeatureTest:
 
     def __init__(self, rows: Array) -> None:
         self._columns = _standardise(rows)
-        self._varies = self._columns.any(axis=0)
+        self._varies: list[bool] = self._columns.astype(bool).max(axis=0).tolist()
 
     def __call__(self, queries: Sequence[OrderedQuery]) -> list[float]:
         """Return the p-value of each query; queries with the same Z share its features."""
