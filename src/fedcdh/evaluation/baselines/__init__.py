@@ -3,8 +3,13 @@
 - `registry`, `entry`, `listings`: all methods by name, with what each assumes (the page "Rivals" has the table)
 - `interface`: what methods have in common: tables in, a `BaselineResult` out, a channel that counts bytes between
 - `fedpc`, `feddag`, `feddag_networks`, `notears_admm`, `notears_mlp_admm`, `admm`: federated methods
+- `fedci_pc`, `federated_glm`: PC with likelihood ratios of federated regressions
+- `lingam_cumulants`: linear models with noise that is not Gaussian, from cumulants of pairs
+- `fedcdh_program`, `random_feature_test`: FedCDH as its authors' program has it
+- `characteristic_test`: a test by characteristic functions, for the experiment on power
 - `var_sort`: sorting by variance, which is no causal method
-- `pooled_references`: programs that need all rows in one place, and what perfect tests would find
+- `pooled_references`, `cdnod_change`, `lingam_references`: programs that need all rows in one place, and what perfect
+  tests would find
 - `fedcdh_methods`: our own methods, in the same form
 
 >>> from fedcdh import simulate
