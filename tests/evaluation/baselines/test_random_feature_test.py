@@ -44,6 +44,13 @@ def test_both_shortcuts_give_the_p_value_of_the_definition(max_gram_rows, monkey
         np.testing.assert_allclose(RandomFeatureTest(rows)(queries), expected, rtol=1e-4, atol=1e-9)
 
 
+def test_draws_are_those_of_r():
+    """`set.seed(42); rnorm(5)` and `set.seed(42); runif(5)` in R 4."""
+    normal, uniform = random_feature_test._draw_like_r(5)
+    np.testing.assert_allclose(normal, [1.37095845, -0.56469817, 0.36312841, 0.63286260, 0.40426832], atol=1e-8)
+    np.testing.assert_allclose(uniform, [0.9148060, 0.9370754, 0.2861395, 0.8304476, 0.6417455], atol=1e-7)
+
+
 def test_the_first_variable_and_the_second_differ_only_given_a_set():
     rows = np.random.default_rng(1).standard_normal((150, 3))
     test = RandomFeatureTest(rows)

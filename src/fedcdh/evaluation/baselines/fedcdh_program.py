@@ -11,7 +11,8 @@
   then adds an arrow, and its library refuses arrows between adjacent nodes. The step therefore adds edges that the
   tests rejected, and directs none of the lines that it was written for.
 
-Order of columns and numbers of clients matter by definition. The program fixes its seeds, so `seed` has no effect.
+Order of columns and numbers of clients matter by definition. The program fixes its seeds, so `seed` has no effect; all
+random draws are those of its libraries.
 """
 
 from __future__ import annotations
@@ -194,7 +195,7 @@ def _relative_size(alone: Array, joint: Array) -> float:
 
 def draw_nystroem_features(columns: Array, width: int) -> Array:
     """Return Nyström features of exp(−γ ‖a − b‖²) with `width` rows as basis; the draw is the same for all columns."""
-    chosen = np.random.default_rng(_BASIS_SEED).permutation(len(columns))[:width]
+    chosen = np.random.RandomState(_BASIS_SEED).permutation(len(columns))[:width]  # as scikit-learn draws
     basis = columns[chosen]
     left, sizes, right = np.linalg.svd(_gaussian_kernel(basis, basis))
     whitening = (left / np.sqrt(np.maximum(sizes, 1e-12))) @ right

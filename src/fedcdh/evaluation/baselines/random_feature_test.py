@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, special
 from scipy.spatial.distance import pdist
 
 from fedcdh._runtime.array_types import Array
@@ -30,7 +30,7 @@ OrderedQuery = tuple[int, int, tuple[int, ...]]
 MARGINAL_FEATURES, CONDITIONAL_FEATURES, GIVEN_FEATURES = 5, 25, 100
 RIDGE = 1e-10
 FEATURE_SEED = 42
-"""The numbers of the authors' program; its draws are those of R, which NumPy does not repeat."""
+"""The numbers of the authors' program."""
 _BANDWIDTH_ROWS = 500
 _MAX_GRAM_ROWS = 1500  # beyond this, products of 25 features take less time than n × n matrices
 
@@ -147,12 +147,30 @@ def draw_features(columns: Array, width: int) -> Array:
 
     Every call draws from the same seed, as in the authors' program: sides with as many columns share their draws.
     """
-    draw = np.random.default_rng(FEATURE_SEED)
-    frequencies = draw.standard_normal((columns.shape[1], width))
-    phases = draw.uniform(0, 2 * np.pi, width)
+    normal, uniform = _draw_like_r(columns.shape[1] * width)
+    frequencies, phases = normal.reshape(columns.shape[1], width), 2 * np.pi * uniform[:width]
     apart = pdist(columns[:_BANDWIDTH_ROWS])
     bandwidth = float(np.median(apart)) if len(apart) else 0.0
     return _standardise(np.sqrt(2) * np.cos(columns @ frequencies / (bandwidth or 1.0) + phases))
+
+
+@lru_cache
+def _draw_like_r(count: int) -> tuple[Array, Array]:
+    """Return what `rnorm` and `runif` give in R, each after `set.seed(42)`.
+
+    The test uses the same few draws for all its questions, so that other draws would be another program. R fills the
+    state of the Mersenne Twister by a congruential generator, and inverts the normal distribution at 59 random bits.
+    """
+    seed, state = FEATURE_SEED, []
+    for step in range(50 + 1 + 624):
+        seed = (69069 * seed + 1) % 2**32
+        if step > 50:  # the first are skipped, and one more is the place in the state
+            state.append(seed)
+    generator = np.random.MT19937()
+    generator.state = {"bit_generator": "MT19937", "state": {"key": np.array(state, dtype=np.uint32), "pos": 624}}
+    uniform = np.clip(generator.random_raw(2 * count) * 2.3283064365386963e-10, 2.0**-33, 1 - 2.0**-33)
+    coarse, fine = uniform[::2], uniform[1::2]
+    return special.ndtri((np.floor(2.0**27 * coarse) + fine) / 2.0**27), uniform[:count]
 
 
 def _standardise(columns: Array) -> Array:
