@@ -16,7 +16,7 @@ from fedcdh.protocols import Query
 
 def make_test(tables, names, levels=None):
     design = Design.of(len(names), levels or {})
-    server = GlmServer([GlmClient(table, design) for table in tables], CountingChannel(len(tables)), design)
+    server = GlmServer([GlmClient(table, design) for table in tables], CountingChannel(len(tables)), design, 1000)
     return FedCiTest(server, names, sum(map(len, tables)))
 
 

@@ -27,7 +27,7 @@ def mixed_tables(seed, rows=(80, 60, 90)):
 def serve(tables, levels):
     design = Design.of(tables[0].shape[1], levels)
     channel = CountingChannel(len(tables))
-    return GlmServer([GlmClient(table, design) for table in tables], channel, design)
+    return GlmServer([GlmClient(table, design) for table in tables], channel, design, max(map(len, tables)))
 
 
 def pooled_deviance(tables, levels, target, predictors):

@@ -18,8 +18,9 @@ from scipy import special
 
 from fedcdh._runtime.array_types import Array
 from fedcdh.data.sources import ColumnKind
-from fedcdh.evaluation.baselines.federated_glm import Design, Fit, GlmClient, GlmServer
+from fedcdh.evaluation.baselines.federated_glm import Design, GlmClient, GlmServer
 from fedcdh.evaluation.baselines.interface import BaselineResult, CountingChannel
+from fedcdh.evaluation.baselines.labelled_rows import Fit
 from fedcdh.protocols import Answer, Query
 from fedcdh.search.colliders import separating_set_rule
 from fedcdh.search.orientation import orient_skeleton
@@ -50,7 +51,7 @@ def run_fedci_pc(
     labels = [place for place, name in enumerate(names) if kinds is not None and kinds.get(name) == "categorical"]
     own = [tables[client] for client in sorted(tables)]
     design = Design.of(len(names), _agree_on_levels(own, labels, channel))
-    server = GlmServer([GlmClient(table, design) for table in own], channel, design)
+    server = GlmServer([GlmClient(table, design) for table in own], channel, design, max(map(len, own)))
     test = FedCiTest(server, names, sum(len(table) for table in own))
     skeleton = find_skeleton(names, test, alpha, max_conditioning_size=max_conditioning_size)
     return BaselineResult(orient_skeleton(skeleton, separating_set_rule).graph, channel.traffic)

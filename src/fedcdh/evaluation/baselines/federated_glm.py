@@ -11,23 +11,20 @@ the first. A client that lacks a level gives it the probability 0: the limit of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from fedcdh._runtime.array_types import Array, Indices
 from fedcdh.evaluation.baselines.interface import CountingChannel
-
-Fit = tuple[int, tuple[int, ...]]
-"""A target and its predictors, sorted, by place of the variable."""
+from fedcdh.evaluation.baselines.labelled_rows import Fit, LabelledRows
 
 RIDGE = 1e-4
 TOLERANCE = 1e-5
 MAX_ROUNDS = 25
-_MAX_INTERCEPT_STEPS = 50
-_MAX_LOGIT = 500.0  # logits beyond this would overflow without changing a probability
 _MAX_BATCH_FITS = 1 << 14
+_MAX_GROUP_SIZE = 1 << 21  # numbers in the largest array of a group of multinomial fits
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +65,8 @@ class GlmClient:
         self._table, self._encoded = table, design.encode(table)
         centred = self._encoded - self._encoded.mean(axis=0)
         self._scatter = centred.T @ centred
+        self._codes = {v: np.searchsorted(levels, table[:, v]) for v, levels in design.levels.items()}
+        self._group: LabelledRows | None = None
 
     def answer_gaussian(self, targets: Indices, predictors: Indices, coefficients: Array) -> Array:
         """Return XᵀX, Xᵀy, the residual sum of squares and the row count, flat, for each of several fits."""
@@ -78,91 +77,26 @@ class GlmClient:
         count = np.full(len(targets), float(len(self._table)))
         return np.column_stack([inner.reshape(len(targets), predictors.shape[1] ** 2), cross, left, count])
 
-    def answer_multinomial(self, fit: Fit, coefficients: Array) -> Array:
-        """Return XᵀWX, XᵀWz and the log-likelihood, flat; `coefficients` has a row for every level but the first."""
-        target, predictors = fit
-        outcome, columns, counts = self._tabulate(target, predictors)
-        size = coefficients.size
-        present, place = np.unique(outcome, return_inverse=True)
-        if len(present) < 2:
-            return np.zeros(size**2 + size + 1)
-        full = np.vstack([np.zeros(coefficients.shape[1]), coefficients])
-        chances = _fit_intercepts(columns @ full[present].T, place, counts)
-        likelihood = _log_likelihood(chances, place, counts)
-        curvature, slope = _profile(columns, place, counts, chances)
-        places = _flat_places(present, coefficients.shape[1])
-        inner, gradient = np.zeros((size, size)), np.zeros(size)
-        kept = places >= 0
-        inner[np.ix_(places[kept], places[kept])] = curvature[np.ix_(kept, kept)]
-        gradient[places[kept]] = slope[kept]
-        return np.concatenate([inner.ravel(), inner @ coefficients.ravel() + gradient, [likelihood]])
+    def answer_multinomial(self, fits: Sequence[Fit], active: Indices, coefficients: Array) -> Array:
+        """Return XᵀWX, XᵀWz and the log-likelihood, flat, for each of the active fits of a group.
+
+        `coefficients` has for each active fit a row for every level but the first. The client keeps its rows of a group
+        and the intercepts of the last round, from which the next round starts.
+        """
+        if self._group is None or self._group.fits is not fits:
+            self._group = LabelledRows.gather(fits, [self._tabulate(*fit) for fit in fits])
+        return self._group.answer(active, coefficients)
 
     def _tabulate(self, target: int, predictors: tuple[int, ...]) -> tuple[Indices, Array, Array]:
         """Return level, predictors and count of rows; equal rows are put together if all variables are labels."""
-        outcome = np.searchsorted(self._design.levels[target], self._table[:, target])
-        columns = self._encoded[:, self._design.columns(predictors)]
-        if not all(v in self._design.levels for v in predictors):
-            return outcome, columns, np.ones(len(outcome))
-        kinds, counts = np.unique(np.column_stack([outcome, columns]), axis=0, return_counts=True)
-        return kinds[:, 0].astype(np.intp), kinds[:, 1:], counts.astype(np.float64)
-
-
-def _flat_places(present: Indices, width: int) -> Indices:
-    """Return where the coefficients of the present levels are among all; −1 for the first level, which has none."""
-    places = (present[:, None] - 1) * width + np.arange(width)
-    return np.where(present[:, None] > 0, places, -1).ravel()
-
-
-def _softmax(logits: Array) -> Array:
-    raised = np.exp(np.maximum(logits - logits.max(axis=1, keepdims=True), -_MAX_LOGIT))
-    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
-
-
-def _fit_intercepts(offsets: Array, outcome: Indices, counts: Array) -> Array:
-    """Return the probabilities of all levels at the best intercepts for these offsets, by damped Newton steps."""
-    observed = np.bincount(outcome, counts, minlength=offsets.shape[1])
-    intercepts = np.log(observed / observed.sum())
-    chances = _softmax(offsets + intercepts)
-    best = _log_likelihood(chances, outcome, counts)
-    for _ in range(_MAX_INTERCEPT_STEPS):
-        expected = counts @ chances
-        if np.abs(observed - expected).max() < 1e-8 * observed.sum():
-            break
-        curvature = np.diag(expected) - (chances * counts[:, None]).T @ chances
-        step = np.linalg.lstsq(curvature, observed - expected, rcond=None)[0]
-        for _ in range(30):
-            tried = _softmax(offsets + intercepts + step)
-            reached = _log_likelihood(tried, outcome, counts)
-            if reached >= best - 1e-12 * abs(best):  # rounding
-                break
-            step = step / 2
-        else:
-            break
-        intercepts, chances, best = intercepts + step, tried, reached
-    return chances
-
-
-def _log_likelihood(chances: Array, outcome: Indices, counts: Array) -> float:
-    return float(counts @ np.log(np.maximum(chances[np.arange(len(outcome)), outcome], 1e-300)))
-
-
-def _profile(columns: Array, outcome: Indices, counts: Array, chances: Array) -> tuple[Array, Array]:
-    """Return minus the Hessian and the gradient of the log-likelihood in β, with the intercepts profiled out."""
-    levels, width = chances.shape[1], columns.shape[1]
-    extended = np.column_stack([np.ones(len(columns)), columns])
-    weighted = counts[:, None] * chances
-    spread = (weighted[:, :, None] * extended[:, None, :]).reshape(len(columns), -1)
-    plain = (chances[:, :, None] * extended[:, None, :]).reshape(len(columns), -1)
-    whole = -(spread.T @ plain).reshape(levels, width + 1, levels, width + 1)
-    for level in range(levels):
-        whole[level, :, level] += (extended * weighted[:, [level]]).T @ extended
-    difference = -weighted
-    difference[np.arange(len(outcome)), outcome] += counts
-    slopes = (difference.T @ columns).ravel()
-    own = whole[:, 0, :, 0]
-    cross = whole[:, 1:, :, 0].reshape(levels * width, levels)
-    inner = whole[:, 1:, :, 1:].reshape(levels * width, levels * width)
-    return inner - cross @ np.linalg.pinv(own, hermitian=True) @ cross.T, slopes
+        places, outcome = self._design.columns(predictors), self._codes[target]
+        if not all(v in self._codes for v in predictors):
+            return outcome, self._encoded[:, places], np.ones(len(outcome))
+        number = outcome.copy()
+        for v in predictors:
+            number = number * len(self._design.levels[v]) + self._codes[v]
+        _, first, counts = np.unique(number, return_index=True, return_counts=True)
+        return outcome[first], self._encoded[np.ix_(first, places)], counts.astype(np.float64)
 
 
 # The server
@@ -175,6 +109,7 @@ class GlmServer:
     clients: Sequence[GlmClient]
     channel: CountingChannel
     design: Design
+    max_rows: int  # of a client
     deviances: dict[Fit, float] = field(default_factory=dict)  # −2 log-likelihood; n log RSS for numbers
 
     def fit(self, fits: Sequence[Fit]) -> None:
@@ -187,7 +122,18 @@ class GlmServer:
         for width, group in sorted(gaussian.items()):
             for start in range(0, len(group), _MAX_BATCH_FITS):
                 self._fit_gaussian(group[start : start + _MAX_BATCH_FITS], width)
-        self._fit_multinomial([fit for fit in new if fit[0] in self.design.levels])
+        for group in self._group_labelled([fit for fit in new if fit[0] in self.design.levels]):
+            self._fit_multinomial(group)
+
+    def _group_labelled(self, fits: Sequence[Fit]) -> Iterator[tuple[Fit, ...]]:
+        """Yield fits with equal numbers of levels and of columns together, as many as memory is given to."""
+        groups: dict[tuple[int, int], list[Fit]] = {}
+        for fit in fits:
+            shape = len(self.design.levels[fit[0]]), len(self.design.columns(fit[1]))
+            groups.setdefault(shape, []).append(fit)
+        for (levels, width), group in sorted(groups.items()):
+            size = max(1, _MAX_GROUP_SIZE // (self.max_rows * levels * (width + 1)))
+            yield from (tuple(group[start : start + size]) for start in range(0, len(group), size))
 
     def _fit_gaussian(self, fits: list[Fit], width: int) -> None:
         targets = np.array([self.design.spans[target][0] for target, _ in fits])
@@ -210,52 +156,32 @@ class GlmServer:
             coefficients, before = np.linalg.solve(inner, cross[:, :, None])[:, :, 0], after
         self.deviances.update(zip(fits, after.tolist(), strict=True))
 
-    def _fit_multinomial(self, fits: list[Fit]) -> None:
-        running = {fit: self._start(fit) for fit in fits}
+    def _fit_multinomial(self, fits: tuple[Fit, ...]) -> None:
+        """Take Newton steps for all fits of one shape; halve a step that lost more than rounding."""
+        levels, width = len(self.design.levels[fits[0][0]]), len(self.design.columns(fits[0][1]))
+        size = (levels - 1) * width
+        asked = np.zeros((len(fits), size))
+        accepted, reached = asked.copy(), np.full(len(fits), -np.inf)
+        active = np.arange(len(fits))
         for _ in range(MAX_ROUNDS):
-            active = {fit: state for fit, state in running.items() if not state.done}
-            if not active:
+            sent = self.channel.to_clients(asked[active])
+            answers = [
+                self.channel.to_server(
+                    client.answer_multinomial(fits, active, sent.reshape(len(sent), levels - 1, width))
+                )
+                for client in self.clients
+            ]
+            total = np.sum(answers, axis=0)
+            likelihood = total[:, -1]
+            better = likelihood >= reached[active] - TOLERANCE
+            gained = np.abs(likelihood - reached[active])
+            taken = active[better]
+            accepted[taken], reached[taken] = asked[taken], likelihood[better]
+            inner = total[better, : size**2].reshape(len(taken), size, size) + RIDGE * np.eye(size)
+            asked[taken] = np.linalg.solve(inner, total[better, size**2 : size**2 + size, None])[:, :, 0]
+            lost = active[~better]
+            asked[lost] = (asked[lost] + accepted[lost]) / 2
+            active = active[~better | (gained >= TOLERANCE)] if size else active[:0]
+            if not len(active):
                 break
-            self.channel.to_clients(np.concatenate([state.coefficients.ravel() for state in active.values()]))
-            answers = []
-            for client in self.clients:
-                parts = [client.answer_multinomial(fit, state.coefficients) for fit, state in active.items()]
-                answers.append(self.channel.to_server(np.concatenate(parts)))
-            total, start = np.sum(answers, axis=0), 0
-            for state in active.values():
-                end = start + state.answer_size
-                state.learn(total[start:end])
-                start = end
-        self.deviances.update({fit: -2 * state.reached for fit, state in running.items()})
-
-    def _start(self, fit: Fit) -> _NewtonState:
-        shape = (max(len(self.design.levels[fit[0]]) - 1, 0), len(self.design.columns(fit[1])))
-        return _NewtonState(np.zeros(shape))
-
-
-@dataclass
-class _NewtonState:
-    """One multinomial fit at the server: where it is, and the step that it tries next."""
-
-    coefficients: Array  # what is asked next
-    accepted: Array | None = None
-    reached: float = -np.inf
-    done: bool = False
-
-    @property
-    def answer_size(self) -> int:
-        """Return the length of an answer."""
-        return self.coefficients.size**2 + self.coefficients.size + 1
-
-    def learn(self, total: Array) -> None:
-        """Take a full step, or halve the last one if it lost more than rounding."""
-        size, likelihood = self.coefficients.size, float(total[-1])
-        if self.accepted is not None and likelihood < self.reached - TOLERANCE:
-            self.coefficients = (self.coefficients + self.accepted) / 2
-            return
-        self.done = not size or (self.accepted is not None and abs(likelihood - self.reached) < TOLERANCE)
-        self.reached, self.accepted = likelihood, self.coefficients
-        if not self.done:
-            inner = total[: size**2].reshape(size, size) + RIDGE * np.eye(size)
-            solved = np.linalg.solve(inner, total[size**2 : size**2 + size, None])
-            self.coefficients = np.asarray(solved, dtype=np.float64).reshape(self.coefficients.shape)
+        self.deviances.update(zip(fits, (-2 * reached).tolist(), strict=True))
