@@ -3,7 +3,7 @@
 - `registry`, `entry`, `listings`: all methods by name, with what each assumes (the page "Rivals" has the table)
 - `interface`: what methods have in common: tables in, a `BaselineResult` out, a channel that counts bytes between
 - `fedpc`, `feddag`, `feddag_networks`, `notears_admm`, `notears_mlp_admm`, `admm`: federated methods
-- `fedci_pc`, `federated_glm`: PC with likelihood ratios of federated regressions
+- `fedci_pc`, `federated_glm`, `labelled_rows`: PC with likelihood ratios of federated regressions
 - `lingam_cumulants`: linear models with noise that is not Gaussian, from cumulants of pairs
 - `fedcdh_program`, `random_feature_test`: FedCDH as its authors' program has it
 - `characteristic_test`: a test by characteristic functions, for the experiment on power

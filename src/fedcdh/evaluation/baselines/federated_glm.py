@@ -122,8 +122,8 @@ class GlmServer:
         for width, group in sorted(gaussian.items()):
             for start in range(0, len(group), _MAX_BATCH_FITS):
                 self._fit_gaussian(group[start : start + _MAX_BATCH_FITS], width)
-        for group in self._group_labelled([fit for fit in new if fit[0] in self.design.levels]):
-            self._fit_multinomial(group)
+        for alike in self._group_labelled([fit for fit in new if fit[0] in self.design.levels]):
+            self._fit_multinomial(alike)
 
     def _group_labelled(self, fits: Sequence[Fit]) -> Iterator[tuple[Fit, ...]]:
         """Yield fits with equal numbers of levels and of columns together, as many as memory is given to."""
