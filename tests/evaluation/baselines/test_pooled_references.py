@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 
 import numpy as np
@@ -53,6 +54,21 @@ def test_pc_knows_nothing_of_clients():
     assert found.changing is None
     assert {("a", "z"), ("b", "z")} <= found.graph.arrows
     assert found.traffic.bytes_up == 2 * 400 * 4 * 8
+
+
+@pytest.mark.parametrize("name", ["boss", "grasp"])
+def test_searches_over_orders_find_a_collider(name):
+    pytest.importorskip("causallearn")
+    tables = {client: table - table.mean(axis=0) for client, table in collider(2).items()}
+    found = BASELINES[name](tables, NAMES, 3)
+    assert found.graph.arrows == TRUE
+    assert found.changing is None
+    assert found.traffic == Traffic(messages_up=2, bytes_up=2 * 400 * 4 * 8)
+    random.seed(5)
+    expected = random.random()
+    random.seed(5)
+    assert BASELINES[name](tables, NAMES, 3) == found
+    assert random.random() == expected
 
 
 def test_what_causal_learn_raises_is_one_error():

@@ -33,14 +33,29 @@ RIVALS = (
     "fedcsl",
     "fedacd",
     "fedecd",
+    "fedcdh-program",
+    "fedcdh-program-pc",
+    "fedci-pc",
+    "lingam-cumulants",
+    "lingam-cumulants-3",
+    "boss",
+    "grasp",
 )
 """Every method that these laws are about."""
 
-IDENTIFYING: frozenset[str] = frozenset()
+IDENTIFYING: frozenset[str] = frozenset({"lingam-cumulants", "lingam-cumulants-3"})
 """Methods that assume an identifiable model, so that the class of a Gaussian chain is not theirs to find."""
 
 USES_NAMES = frozenset({"fedges", "fedges-union"})
 """Methods whose clients send one DAG of a class, chosen by name, so that the result may depend on names."""
+
+ORDERED = frozenset({"fedcdh-program", "fedcdh-program-pc", "boss", "grasp"})
+"""Methods in which the order of the columns counts by definition."""
+
+TESTING_CHANGES = frozenset({"fedcdh-program", "fedcdh-program-pc"})
+"""Methods that test every variable for a change at 5 %, so that chance gives every sixth homogeneous chain an arrow;
+test_fedcdh_program has the law of the chain on another one."""
+
 BINNING = frozenset({"fedc2sl-binned", "fedc2sl-exact-binned"})
 """Methods that bin numbers: thirds of b do not separate a and c, however many rows there are."""
 
@@ -68,12 +83,9 @@ def test_the_order_of_clients_makes_no_difference(name):
         assert BASELINES[name](turned, study.names) == BASELINES[name](study.tables, study.names), f"seed {seed}"
 
 
-@pytest.mark.parametrize("name", [name for name in RIVALS if name not in USES_NAMES])
+@pytest.mark.parametrize("name", [name for name in RIVALS if name not in USES_NAMES | ORDERED])
 def test_variables_may_have_other_names_and_places(name):
     for seed in (6, 7, 8, 9):
-@pytest.mark.parametrize("name", RIVALS)
-def test_variables_may_have_other_names_and_places(name):
-    for seed in (6, 7):
         study = simulate(variables=5, clients=3, rows=80, seed=seed)
         order = np.random.default_rng(seed).permutation(5).tolist()
         other = {old: f"n{place}" for place, old in enumerate(study.names)} | {DOMAIN: DOMAIN}
@@ -119,16 +131,6 @@ def test_two_variables_have_one_edge_or_none(name):
         assert found.skeleton == {frozenset("xy")}, f"seed {seed}"
         assert name in IDENTIFYING or not found.arrows, f"seed {seed}"
         assert not BASELINES[name](apart, ("x", "y")).graph.skeleton, f"seed {seed}"
-    for seed in (1, 2, 3):
-        x, y, e, f = np.random.default_rng(seed).standard_normal((4, 300))
-        joined = np.column_stack([x, x + y])
-        apart = np.column_stack([e, f])
-        for table, edges in ((joined, 1), (apart, 0)):
-            tables = {f"c{k}": part for k, part in enumerate(np.split(table, 3))}
-            found = BASELINES[name](tables, ("x", "y")).graph
-            if edges:
-                assert found.skeleton == {frozenset("xy")}, f"seed {seed}"
-            assert name in IDENTIFYING or not found.arrows, f"seed {seed}"
 
 
 @pytest.mark.parametrize("name", RIVALS)
@@ -161,8 +163,7 @@ def test_bytes_are_those_of_the_arrays_handed_over(name, monkeypatch):
     assert (traffic.messages_down, traffic.bytes_down) == (3 * len(down), 3 * sum(down))
 
 
-@pytest.mark.parametrize("name", [name for name in RIVALS if name not in IDENTIFYING])
-@pytest.mark.parametrize("name", [name for name in RIVALS if name not in IDENTIFYING | BINNING])
+@pytest.mark.parametrize("name", [name for name in RIVALS if name not in IDENTIFYING | TESTING_CHANGES | BINNING])
 def test_the_class_of_a_homogeneous_chain_is_found(name):
     found = BASELINES[name](chain_tables((2000,) * 5), CHAIN)
     assert found.graph == CHAIN_CLASS

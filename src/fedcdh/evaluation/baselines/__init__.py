@@ -8,8 +8,13 @@
 - `ges_bic`: greedy equivalence search on all rows
 - `fedc2sl`, `label_search`, `label_counts`, `label_scores`: federated methods for labels
 - `fedcsl`, `fedacd`, `local_structure`, `directed_votes`: clients vote on neighbours and directions
+- `fedci_pc`, `federated_glm`, `labelled_rows`: PC with likelihood ratios of federated regressions
+- `lingam_cumulants`: linear models with noise that is not Gaussian, from cumulants of pairs
+- `fedcdh_program`, `random_feature_test`: FedCDH as its authors' program has it
+- `characteristic_test`: a test by characteristic functions, for the experiment on power
 - `var_sort`: sorting by variance, which is no causal method
-- `pooled_references`: programs that need all rows in one place, and what perfect tests would find
+- `pooled_references`, `cdnod_change`, `lingam_references`: programs that need all rows in one place, and what perfect
+  tests would find
 - `fedcdh_methods`: our own methods, in the same form
 
 >>> from fedcdh import simulate

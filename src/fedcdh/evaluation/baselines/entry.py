@@ -17,16 +17,18 @@ from fedcdh.evaluation.baselines.interface import BaselineMethod, BaselineResult
 from fedcdh.protocols import DOMAIN
 
 PACKAGE = "fedcdh.evaluation.baselines"
-CONSTRAINT_BASED, SCORE_BASED, OPTIMISATION_BASED, REGRESSION_BASED = (
+CONSTRAINT_BASED, SCORE_BASED, OPTIMISATION_BASED, REGRESSION_BASED, FUNCTION_BASED = (
     "Constraint-based",
     "Score-based",
     "Optimization-based",
     "Regression-based",
+    "Function-based",
 )
 HYBRID = "Constraint- and score-based"
 HOMOGENEOUS, HETEROGENEOUS = "Homogeneous", "Heterogeneous"
-LINEAR_GAUSSIAN, NONLINEAR_ADDITIVE, ARBITRARY_FUNCTIONS = (
+LINEAR_GAUSSIAN, LINEAR_NON_GAUSSIAN, NONLINEAR_ADDITIVE, ARBITRARY_FUNCTIONS = (
     "Linear Gaussian, NV",
+    "Linear Non-Gaussian",
     "Nonlinear Additive Noise",
     "Arbitrary Functions",
 )

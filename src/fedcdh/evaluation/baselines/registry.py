@@ -12,6 +12,7 @@ from fedcdh.errors import SettingsError
 from fedcdh.evaluation.baselines.entry import BaselineEntry
 from fedcdh.evaluation.baselines.listings import (
     constraint_based,
+    function_based,
     optimisation_based,
     own_methods,
     references,
@@ -103,6 +104,7 @@ _ENTRIES = (
     *constraint_based.ENTRIES,
     *score_based.ENTRIES,
     *optimisation_based.ENTRIES,
+    *function_based.ENTRIES,
     *references.ENTRIES,
 )
 BASELINES: Mapping[str, BaselineEntry] = MappingProxyType({entry.name: entry for entry in _ENTRIES})

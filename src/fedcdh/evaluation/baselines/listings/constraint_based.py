@@ -130,4 +130,14 @@ ENTRIES: tuple[BaselineEntry, ...] = (
         "Guo et al. 2024c",
         data="either",
     ),
+    BaselineEntry(
+        "fedci-pc",
+        "PC with the fedCI test",
+        f"{PACKAGE}.fedci_pc:run_fedci_pc",
+        MethodAssumptions(
+            CONSTRAINT_BASED, "Intercepts per client", "Generalised Linear", False, "Federated Regressions"
+        ),
+        "Hahn et al. 2026",
+        data="mixed",
+    ),
 )

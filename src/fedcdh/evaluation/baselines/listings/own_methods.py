@@ -1,4 +1,4 @@
-"""Our own methods."""
+"""Our own methods, and FedCDH as its paper and as its authors' program have it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from fedcdh.evaluation.baselines.entry import (
     CONSTRAINT_BASED,
     HETEROGENEOUS,
     PACKAGE,
+    POOLED_ROWS,
     SCORE_BASED,
     SUMMARY_STATISTICS,
     BaselineEntry,
     MethodAssumptions,
 )
+
+_PROGRAM = MethodAssumptions(CONSTRAINT_BASED, HETEROGENEOUS, ARBITRARY_FUNCTIONS, False, POOLED_ROWS)
 
 ENTRIES: tuple[BaselineEntry, ...] = (
     BaselineEntry(
@@ -49,5 +52,20 @@ ENTRIES: tuple[BaselineEntry, ...] = (
         "Li et al. 2024",
         {"method": "paper"},
         data="mixed",
+    ),
+    BaselineEntry(
+        "fedcdh-program",
+        "FedCDH, the authors' program",
+        f"{PACKAGE}.fedcdh_program:run_fedcdh_program",
+        _PROGRAM,
+        "Li et al. 2024",
+    ),
+    BaselineEntry(
+        "fedcdh-program-pc",
+        "FedCDH, the authors' program without its direction step",
+        f"{PACKAGE}.fedcdh_program:run_fedcdh_program",
+        _PROGRAM,
+        "Li et al. 2024",
+        {"direction_step": "none"},
     ),
 )

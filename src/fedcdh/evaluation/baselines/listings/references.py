@@ -5,9 +5,11 @@ from __future__ import annotations
 from fedcdh.evaluation.baselines.entry import (
     ARBITRARY_FUNCTIONS,
     CONSTRAINT_BASED,
+    FUNCTION_BASED,
     HETEROGENEOUS,
     HOMOGENEOUS,
     LINEAR_GAUSSIAN,
+    LINEAR_NON_GAUSSIAN,
     PACKAGE,
     POOLED_ROWS,
     REGRESSION_BASED,
@@ -16,6 +18,8 @@ from fedcdh.evaluation.baselines.entry import (
     BaselineEntry,
     MethodAssumptions,
 )
+
+_ORDER_SEARCH = MethodAssumptions(SCORE_BASED, HOMOGENEOUS, LINEAR_GAUSSIAN, False, POOLED_ROWS)
 
 ENTRIES: tuple[BaselineEntry, ...] = (
     BaselineEntry(
@@ -55,6 +59,15 @@ ENTRIES: tuple[BaselineEntry, ...] = (
         "experiments",
     ),
     BaselineEntry(
+        "cdnod-change",
+        "CD-NOD with KCI and its own direction step",
+        f"{PACKAGE}.cdnod_change:run_cdnod_change",
+        MethodAssumptions(CONSTRAINT_BASED, HETEROGENEOUS, ARBITRARY_FUNCTIONS, False, POOLED_ROWS),
+        "Huang et al. 2020",
+        {"test": "kci"},
+        "experiments",
+    ),
+    BaselineEntry(
         "pc-fisherz",
         "PC with Fisher's z",
         f"{PACKAGE}.pooled_references:run_pc",
@@ -77,5 +90,39 @@ ENTRIES: tuple[BaselineEntry, ...] = (
         MethodAssumptions(SCORE_BASED, HOMOGENEOUS, LINEAR_GAUSSIAN, False, POOLED_ROWS),
         "Chickering 2002",
         {"means": "own"},
+    ),
+    BaselineEntry(
+        "boss",
+        "BOSS with BIC",
+        f"{PACKAGE}.pooled_references:run_order_search",
+        _ORDER_SEARCH,
+        "Andrews et al. 2023",
+        {"search": "boss"},
+        "experiments",
+    ),
+    BaselineEntry(
+        "grasp",
+        "GRaSP with BIC",
+        f"{PACKAGE}.pooled_references:run_order_search",
+        _ORDER_SEARCH,
+        "Lam et al. 2022",
+        {"search": "grasp"},
+        "experiments",
+    ),
+    BaselineEntry(
+        "direct-lingam",
+        "DirectLiNGAM",
+        f"{PACKAGE}.lingam_references:run_direct_lingam",
+        MethodAssumptions(FUNCTION_BASED, HOMOGENEOUS, LINEAR_NON_GAUSSIAN, True, POOLED_ROWS),
+        "Shimizu et al. 2011",
+        extra="peers",
+    ),
+    BaselineEntry(
+        "multi-group-lingam",
+        "MultiGroupDirectLiNGAM",
+        f"{PACKAGE}.lingam_references:run_multi_group_lingam",
+        MethodAssumptions(FUNCTION_BASED, HETEROGENEOUS, LINEAR_NON_GAUSSIAN, True, POOLED_ROWS),
+        "Shimizu 2012",
+        extra="peers",
     ),
 )

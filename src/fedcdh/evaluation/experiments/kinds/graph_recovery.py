@@ -11,8 +11,9 @@ Parameters of a real case: study, clients (0: all), rows (per client; 0: all).
 from __future__ import annotations
 
 import hashlib
+import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
@@ -22,7 +23,6 @@ from fedcdh._runtime.array_types import Array
 from fedcdh.data.sources import ColumnKind as ColumnKind
 from fedcdh.errors import DataError, SettingsError
 from fedcdh.evaluation.baselines import BaselineResult, find_baseline
-from fedcdh.evaluation.baselines.fedcdh_methods import run_fedcdh
 from fedcdh.evaluation.experiments.definition import ExperimentCase
 from fedcdh.evaluation.experiments.interaction_data import simulate_interactions
 from fedcdh.evaluation.experiments.real_data import DOMAIN_COLUMN, keep_one_per_pair, load_study
@@ -154,18 +154,19 @@ def _run_method(instance: GraphInstance, case: ExperimentCase, name: str, seed: 
     if name == ORACLE_METHOD:
         augmented = instance.arrows | {(DOMAIN, changing) for changing in instance.changing or ()}
         return BaselineResult(to_cpdag(PartialGraph.from_dag((DOMAIN, *instance.names), augmented)))
-    if name.startswith("fedcdh-"):
-        width = case.get("width", 0) or None
-        chosen = find_baseline(name).options
-        return run_fedcdh(instance.tables, instance.names, seed, width=width, kinds=instance.kinds, **chosen)
-    if case.get("width", 0):
-        raise SettingsError(
-            f"found the method {name!r} with a number of features; expected one of ours; leave it out of this "
-            "experiment"
-        )
     entry = find_baseline(name)
+    accepted = inspect.signature(entry.load()).parameters
+    chosen: dict[str, Any] = {}
+    if width := case.get("width", 0):
+        if "width" not in accepted:
+            raise SettingsError(
+                f"found the method {name!r} with a number of features; expected one of ours; leave it out of this "
+                "experiment"
+            )
+        chosen["width"] = width
     order = _find_true_order(instance) if entry.truth == "order" else None
-    return entry(instance.tables, instance.names, seed, kinds=instance.kinds, order=order)
+    configured = replace(entry, options={**entry.options, **chosen})
+    return configured(instance.tables, instance.names, seed, kinds=instance.kinds, order=order)
 
 
 def _find_true_order(instance: GraphInstance) -> list[str]:

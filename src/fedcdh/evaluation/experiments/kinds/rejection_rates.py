@@ -19,6 +19,7 @@ from fedcdh._runtime.array_types import Array
 from fedcdh._runtime.optional_imports import optional_import
 from fedcdh.data.table import to_table
 from fedcdh.errors import SettingsError
+from fedcdh.evaluation.baselines.characteristic_test import characteristic_p_value
 from fedcdh.evaluation.experiments.definition import ExperimentCase
 from fedcdh.evaluation.simulation import keyed_generator, name_clients
 from fedcdh.inference.independence.kernel_test import KernelTest
@@ -91,6 +92,12 @@ def _kernel_p_value(table: Array, clients: int, seed: int) -> float:
     return _ask_test(KernelTest.of_paper(_pool_table(table, clients, Fourier(5, seed=seed)), seed=seed), ("z",))
 
 
+def _characteristic_p_value(table: Array, clients: int, seed: int) -> float:
+    """Return the p-value of the test by characteristic functions of residuals, with permutations inside clients."""
+    parts = np.array_split(table, clients)
+    return characteristic_p_value([(part[:, 0], part[:, 1], part[:, 2:]) for part in parts], seed)
+
+
 def _ask_test(test: Any, given: Sequence[str]) -> float:
     (answer,) = test([Query("x", "y", frozenset(given))])
     return float(answer.p_value)
@@ -109,6 +116,7 @@ def _causal_learn_test(name: str) -> Callable[[Array, int, int], float]:
 COMPARED_TESTS: dict[str, Callable[[Array, int, int], float]] = {
     "fedcdh-constraint": _regression_p_value,
     "fedcdh-paper": _kernel_p_value,
+    "cf-residual": _characteristic_p_value,
     "kci": _causal_learn_test("kci"),
     "rcit": _causal_learn_test("rcit"),
     "fisherz": _causal_learn_test("fisherz"),
