@@ -50,7 +50,7 @@ def centre_columns(table: Array) -> Array:
     """
     centred = table - table.mean(axis=0)
     centred[:, table.max(axis=0) == table.min(axis=0)] = 0.0
-    return centred
+    return np.asarray(centred)
 
 
 def exchange_scales(tables: Mapping[str, Array], channel: CountingChannel) -> ColumnScales:

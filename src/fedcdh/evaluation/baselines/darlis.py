@@ -44,10 +44,10 @@ Order = tuple[int, ...]
 
 @dataclass(frozen=True)
 class DarlisSettings:
-    """The settings of DARLIS; `proposals_per_variable`, `tolerance` and `max_rounds` were chosen by convergence.
+    """The settings of DARLIS. Numbers of proposals and rounds were chosen by convergence, not by the graphs found.
 
-    `tolerance` bounds the gradient mapping of the annealing's fits, and `max_rounds` the rounds of one fit. `stretch` is
-    the longest stretch that a proposal changes. `level` is that of the tests in the end.
+    `tolerance` bounds the gradient mapping of a fit, and `max_rounds` its rounds. `stretch` is the longest stretch that
+    a proposal changes. `level` is that of the tests in the end.
     """
 
     proposals_per_variable: int = 200
@@ -61,7 +61,9 @@ class DarlisSettings:
     level: float = 1e-3
 
 
-DEFAULT_SETTINGS = DarlisSettings()
+NUMBER_SETTINGS = DarlisSettings()
+LABEL_SETTINGS = DarlisSettings(proposals_per_variable=40, tolerance=1e-3, max_rounds=200)
+"""Fewer proposals and rounds where some variables are labels: their gradients take all rows, not second moments."""
 
 
 def run_darlis(
@@ -70,9 +72,11 @@ def run_darlis(
     seed: int = 0,
     *,
     kinds: Mapping[str, str] | None = None,
-    settings: DarlisSettings = DEFAULT_SETTINGS,
+    settings: DarlisSettings | None = None,
 ) -> BaselineResult:
     """Return the class of the best graph that annealing finds; `kinds` says which variables are "categorical".
+
+    `settings` are NUMBER_SETTINGS unless given, or LABEL_SETTINGS where some variables are labels.
 
     >>> draw = np.random.default_rng(0)
     >>> x, y, e = draw.standard_normal((3, 2, 200))
@@ -91,7 +95,8 @@ def run_darlis(
     layout = _agree_on_layout(chosen, labels, channel)
     inner = ColumnScales(scales.rows, scales.deviations[order], scales.shapes[order])
     server = DarlisServer([DarlisClient(table, inner, layout) for table in chosen.values()], layout, channel)
-    parents = _find_parents(server, layout, scales.rows, seed, settings)
+    chosen_settings = settings or (LABEL_SETTINGS if labels else NUMBER_SETTINGS)
+    parents = _find_parents(server, layout, scales.rows, seed, chosen_settings)
     arrows = {(names[order[i]], names[order[j]]) for j, found in parents.items() for i in found}
     return BaselineResult(to_cpdag(PartialGraph.from_dag(tuple(names), arrows)), channel.traffic)
 

@@ -15,20 +15,19 @@ ones for the parameters received, and keeps them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logsumexp
 
 from fedcdh._runtime.array_types import Array
-from fedcdh.evaluation.baselines.column_scales import ColumnScales, centre_columns
+from fedcdh.evaluation.baselines.column_scales import ColumnScales
 
 Indices = npt.NDArray[np.intp]
 _NEWTON_STEPS = 25  # for a client's intercepts, at most; two or three are enough from the ones before
-_NEWTON_TOLERANCE = 1e-9
+_NEWTON_TOLERANCE = 1e-8  # of the share of a level
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,8 @@ class ProblemBatch:
 
     def _index_numbers(self) -> None:
         """Find the places of all parameters of numbers in a matrix columns × problems."""
-        at, number_problems, cells = [], [], []
+        at, cells = [], []
+        number_problems: list[int] = []
         for number, (problem, part) in enumerate(zip(self.problems, self.slices, strict=True)):
             if not self.layout.is_label(problem.node):
                 columns = self.columns(problem.candidates)
@@ -138,17 +138,24 @@ class DarlisClient:
     def __init__(self, table: Array, scales: ColumnScales, layout: DesignLayout) -> None:
         self._share = 1.0 / scales.rows
         self._layout = layout
-        design = np.empty((len(table), layout.width))
-        self._codes: dict[int, npt.NDArray[np.intp]] = {}
+        # Rows of labels repeat: each is kept once, with its count.
+        distinct, counts = np.unique(table, axis=0, return_counts=True)
+        self._counts = counts.astype(float)
+        self._codes = {
+            variable: np.searchsorted(levels, distinct[:, variable])
+            for variable, levels in enumerate(layout.levels)
+            if levels
+        }
+        design = np.empty((len(distinct), layout.width))
         for variable, (levels, places) in enumerate(zip(layout.levels, layout.places, strict=True)):
-            column = table[:, variable]
             if levels:
-                self._codes[variable] = np.searchsorted(levels, column)
                 design[:, places] = np.identity(len(levels))[self._codes[variable]]
             else:
-                design[:, places[0]] = column / scales.deviations[variable]
-        self._design = centre_columns(design)
-        self._moments = self._design.T @ self._design * self._share
+                design[:, places[0]] = distinct[:, variable] / scales.deviations[variable]
+        centred = design - self._counts @ design / len(table)
+        centred[:, design.max(axis=0) == design.min(axis=0)] = 0.0
+        self._columns = np.ascontiguousarray(centred.T)
+        self._moments = (self._columns * self._counts) @ self._columns.T * self._share
         self._intercepts: dict[int, Array] = {}
 
     def curvature(self) -> float:
@@ -174,36 +181,35 @@ class DarlisClient:
     def _answer_label(self, batch: ProblemBatch, number: int, parameters: Array, found: Array) -> None:
         problem, part = batch.problems[number], batch.slices[number]
         codes, levels = self._codes[problem.node], len(self._layout.levels[problem.node])
-        inputs = self._design[:, batch.columns(problem.candidates)]
-        scores = inputs @ parameters[part].reshape(-1, levels)
-        intercepts = self._fit_intercepts(problem.node, scores, codes, levels)
-        log_chances = scores + intercepts
-        log_chances -= logsumexp(log_chances, axis=1, keepdims=True)
-        errors = np.exp(log_chances)
-        errors[np.arange(len(codes)), codes] -= 1.0
-        found[part] = (inputs.T @ errors * self._share).ravel()
-        found[batch.size + number] = -self._share * float(log_chances[np.arange(len(codes)), codes].sum())
+        inputs = self._columns[batch.columns(problem.candidates)]
+        scores = parameters[part].reshape(-1, levels).T @ inputs
+        chances = self._fit_intercepts(problem.node, scores, codes)
+        places = np.arange(len(codes))
+        found[batch.size + number] = -self._share * float(
+            self._counts @ np.log(np.maximum(chances[codes, places], 1e-300))
+        )
+        chances[codes, places] -= 1.0
+        found[part] = (inputs @ (chances * self._counts).T * self._share).ravel()
 
-    def _fit_intercepts(self, node: int, scores: Array, codes: npt.NDArray[np.intp], levels: int) -> Array:
-        """Return the intercepts with the least loss; a level that the client has not seen gets none of the chances."""
-        counts = np.bincount(codes, minlength=levels).astype(float)
-        seen = counts > 0
-        start = self._intercepts.get(node)
-        found = np.where(seen, np.log(np.maximum(counts, 1.0)), -np.inf) if start is None else start
+    def _fit_intercepts(self, node: int, scores: Array, codes: Indices) -> Array:
+        """Find the intercepts with the least loss by Newton's method, keep them, and return the chances of all levels.
+
+        A level that the client has not seen gets no chance. Arrays are levels × rows.
+        """
+        seen_counts = np.bincount(codes, self._counts, len(scores))
+        seen = seen_counts > 0
+        scores = scores - scores.max(axis=0)
+        found = self._intercepts.get(node, np.where(seen, np.log(np.maximum(seen_counts, 1.0)), -np.inf))
         for _ in range(_NEWTON_STEPS):
-            shifted = scores[:, seen] + found[seen]
-            chances = np.exp(shifted - logsumexp(shifted, axis=1, keepdims=True))
-            slope = chances.sum(axis=0) - counts[seen]
-            if np.abs(slope).max(initial=0.0) <= _NEWTON_TOLERANCE * len(codes):
+            chances = np.exp(scores + (found - found.max())[:, None])
+            chances /= np.maximum(chances.sum(axis=0), 1e-300)
+            expected = chances @ self._counts
+            slope = expected - seen_counts
+            if np.abs(slope).max() <= _NEWTON_TOLERANCE * self._counts.sum():
                 break
-            hessian = np.diag(chances.sum(axis=0)) - chances.T @ chances
-            step = np.linalg.lstsq(hessian, slope, rcond=1e-12)[0]
+            hessian = np.diag(expected) - (chances * self._counts) @ chances.T
+            step = np.linalg.lstsq(hessian[np.ix_(seen, seen)], slope[seen], rcond=1e-12)[0]
             found = found.copy()
-            found[seen] -= np.clip(step - step.mean(), -2.0, 2.0)
+            found[seen] -= np.clip(step, -2.0, 2.0)
         self._intercepts[node] = found
-        return found
-
-
-def name_label_levels(tables: Mapping[str, Array], variable: int) -> list[Array]:
-    """Return the sorted values of a label at every client, which each client sends."""
-    return [np.unique(tables[client][:, variable]) for client in sorted(tables)]
+        return np.asarray(chances)

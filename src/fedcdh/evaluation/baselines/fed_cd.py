@@ -99,7 +99,9 @@ def run_fed_cd_with_targets(
             "choose 'fed-cd-naive' or 'fed-cd-proximity' for rows without interventions",
             parameter="targets",
         )
-    unknown = sorted({name for chosen in targets.values() for name in chosen} - set(names) | (set(targets) - set(tables)))
+    unknown = sorted(
+        {name for chosen in targets.values() for name in chosen} - set(names) | (set(targets) - set(tables))
+    )
     if unknown:
         raise SettingsError(
             f"found {', '.join(map(repr, unknown))} among the targets; expected names of clients and variables; "

@@ -166,12 +166,12 @@ class ClosedFormLearner:
         blocks = tails[:, None] * self._width + np.arange(self._width)
         cross = left[blocks, place]
         inside = left[blocks[:, :, None], blocks[:, None, :]]
-        return np.einsum("ij,ij->i", cross, np.linalg.solve(inside, cross[:, :, None])[:, :, 0])
+        return np.asarray(np.einsum("ij,ij->i", cross, np.linalg.solve(inside, cross[:, :, None])[:, :, 0]))
 
     def _remove(self, inputs: Bools) -> tuple[Array, Array, npt.NDArray[np.intp]]:
         """Return the moments left after regression on the inputs, the inputs' inverse moments, and their columns."""
         columns = np.flatnonzero(np.repeat(inputs, self._width))
-        inverse = np.linalg.inv(self._moments[np.ix_(columns, columns)])
+        inverse: Array = np.asarray(np.linalg.inv(self._moments[np.ix_(columns, columns)]), dtype=np.float64)
         across = self._moments[columns]
         return self._moments - across.T @ inverse @ across, inverse, columns
 
@@ -202,7 +202,7 @@ class ClosedFormLearner:
     def _draw_inputs(self) -> Iterator[Bools]:
         yield np.zeros(self._variables, dtype=np.bool_)
         for _ in range(2 * self._settings.graphs):
-            yield self._limit_inputs(self._draw.random(self._variables) < _OPEN_CHANCE)
+            yield self._limit_inputs(np.asarray(self._draw.random(self._variables) < _OPEN_CHANCE))
 
 
 _OPEN_CHANCE = 0.25  # of an arrow before anything is known: s(0) s(0)

@@ -97,9 +97,7 @@ def sum_clipped_gradients(rows: Array, weights: Array, clip: float) -> Array:
 class PrivateClient(SparseClient):
     """A client whose answers are private: rows enter through clipped gradients only."""
 
-    def __init__(
-        self, rows: Array, total: int, l1: float, schedule: NoiseSchedule, draw: np.random.Generator
-    ) -> None:
+    def __init__(self, rows: Array, total: int, l1: float, schedule: NoiseSchedule, draw: np.random.Generator) -> None:
         super().__init__(rows.shape[1])
         self._rows, self._total = rows, total
         self._share = len(rows) / total
@@ -141,11 +139,11 @@ def run_private_sparse_bnsl(
     *,
     epsilon: float = 1.0,
     delta: float = 1e-5,
-    threshold: float = 0.3,
+    threshold: float = 0.15,
     l1: float = 0.01,
-    rounds: int = 30,
-    picks_per_variable: float = 1.0,
-    clip_per_variable: float = 1.0,
+    rounds: int = 15,
+    picks_per_variable: float = 2.0,
+    clip_per_variable: float = 0.25,
     initial_penalty: float = 0.1,
 ) -> BaselineResult:
     """Return the arrows with a weight above the threshold; all that a client sends is (ε, δ)-private.

@@ -41,7 +41,9 @@ def epsilon_of_cost(rho: float, delta: float) -> float:
     (0.888, 0.98)
     """
     if rho < 0 or not 0 < delta < 1:
-        raise SettingsError(f"found rho {rho} and delta {delta}; expected rho of at least 0 and 0 < delta < 1; correct these")
+        raise SettingsError(
+            f"found rho {rho} and delta {delta}; expected rho of at least 0 and 0 < delta < 1; correct these"
+        )
     if rho == 0:
         return 0.0
 
@@ -51,7 +53,9 @@ def epsilon_of_cost(rho: float, delta: float) -> float:
         return (1.0 + excess) * rho + more / excess
 
     usual = 0.5 * math.log(max(-math.log(delta), 1e-12) / rho)  # the α − 1 of the usual bound
-    found = optimize.minimize_scalar(bound, bounds=(usual - 8.0, usual + 8.0), method="bounded", options={"xatol": 1e-10})
+    found = optimize.minimize_scalar(
+        bound, bounds=(usual - 8.0, usual + 8.0), method="bounded", options={"xatol": 1e-10}
+    )
     return max(0.0, min(float(found.fun), rho + 2.0 * math.sqrt(-rho * math.log(delta))))
 
 
@@ -63,7 +67,7 @@ def cost_of_epsilon(epsilon: float, delta: float) -> float:
     """
     if epsilon <= 0:
         raise SettingsError(f"found epsilon {epsilon}; expected a positive number; a usual choice is 1")
-    low, high = 1e-12, epsilon + 1.0  # ε_of(ρ) grows with ρ, and is above ρ − log(1/δ)-free terms
+    low, high = 1e-12, epsilon + 1.0
     while epsilon_of_cost(high, delta) < epsilon:
         high *= 2.0
     found = optimize.brentq(lambda log: epsilon_of_cost(math.exp(log), delta) - epsilon, math.log(low), math.log(high))

@@ -11,8 +11,9 @@ Parameters of a real case: study, clients (0: all), rows (per client; 0: all).
 from __future__ import annotations
 
 import hashlib
+import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,6 @@ from fedcdh._runtime.array_types import Array
 from fedcdh.data.sources import ColumnKind as ColumnKind
 from fedcdh.errors import SettingsError
 from fedcdh.evaluation.baselines import BaselineResult, find_baseline
-from fedcdh.evaluation.baselines.fedcdh_methods import run_fedcdh
 from fedcdh.evaluation.experiments.definition import ExperimentCase
 from fedcdh.evaluation.experiments.interaction_data import simulate_interactions
 from fedcdh.evaluation.experiments.real_data import DOMAIN_COLUMN, keep_one_per_pair, load_study
@@ -57,6 +57,7 @@ class GraphInstance:
     arrows: frozenset[Arrow]
     changing: frozenset[str] | None  # None: not known
     kinds: Mapping[str, ColumnKind]
+    targets: Mapping[str, frozenset[str]] = field(default_factory=dict)  # of interventions, by client
 
 
 class GraphRecovery:
@@ -115,7 +116,8 @@ class RealDataGraphs(GraphRecovery):
             if case["rows"]:
                 rows = np.sort(keyed_generator(seed, "rows", case["study"], domain).permutation(rows)[: case["rows"]])
             tables[domain] = table[rows]
-        return GraphInstance(tables, study.names, study.arrows, study.changing, study.kinds)
+        targets = {client: study.targets.get(client, frozenset()) for client in tables} if study.targets else {}
+        return GraphInstance(tables, study.names, study.arrows, study.changing, study.kinds, targets)
 
 
 SIMULATED_GRAPHS, REAL_DATA_GRAPHS = SimulatedGraphs(), RealDataGraphs()
@@ -153,16 +155,18 @@ def _run_method(instance: GraphInstance, case: ExperimentCase, name: str, seed: 
     if name == ORACLE_METHOD:
         augmented = instance.arrows | {(DOMAIN, changing) for changing in instance.changing or ()}
         return BaselineResult(to_cpdag(PartialGraph.from_dag((DOMAIN, *instance.names), augmented)))
-    if name.startswith("fedcdh-"):
-        width = case.get("width", 0) or None
-        chosen = find_baseline(name).options
-        return run_fedcdh(instance.tables, instance.names, seed, width=width, kinds=instance.kinds, **chosen)
-    if case.get("width", 0):
-        raise SettingsError(
-            f"found the method {name!r} with a number of features; expected one of ours; leave it out of this "
-            "experiment"
-        )
-    return find_baseline(name)(instance.tables, instance.names, seed)
+    entry = find_baseline(name)
+    accepted = inspect.signature(entry.load()).parameters
+    known = {"kinds": instance.kinds, "targets": instance.targets}
+    chosen: dict[str, Any] = {given: value for given, value in known.items() if given in accepted}
+    if width := case.get("width", 0):
+        if "width" not in accepted:
+            raise SettingsError(
+                f"found the method {name!r} with a number of features; expected one of ours; leave it out of this "
+                "experiment"
+            )
+        chosen["width"] = width
+    return replace(entry, options={**entry.options, **chosen})(instance.tables, instance.names, seed)
 
 
 def _client_row_counts(case: ExperimentCase, seed: int) -> int | list[int]:
