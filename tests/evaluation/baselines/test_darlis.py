@@ -190,7 +190,9 @@ def test_a_weak_parent_is_pruned_and_a_strong_one_kept():
 
 def test_scales_and_levels_of_clients_do_not_matter():
     study = simulate(clients=3, rows=120, seed=5)
-    moved = {client: 1000.0 * table * np.arange(1, 7) + 7.0 * k for k, (client, table) in enumerate(study.tables.items())}
+    moved = {
+        client: 1000.0 * table * np.arange(1, 7) + 7.0 * k for k, (client, table) in enumerate(study.tables.items())
+    }
     assert run_darlis(moved, study.names).graph == run_darlis(study.tables, study.names).graph
 
 

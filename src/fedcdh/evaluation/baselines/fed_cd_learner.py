@@ -36,6 +36,7 @@ FeatureMap = Callable[[Array], Array]
 """Maps one standardised column to its features, rows × width; the first of them is the column itself."""
 _RIDGE = 1e-6  # relative to the mean square of a feature: for collinear features only
 _MIN_VARIANCE = 1e-12
+_ROUNDING = 1e-9  # of a loss
 _INPUT_SHARE = 1 / 3  # of the rows: features of all inputs together may be no more
 
 
@@ -197,7 +198,9 @@ class ClosedFormLearner:
                 total[rest, head] += 0.5 * gain
                 count[rest, head] += 1
         mean = total / np.maximum(count, 1)
-        return np.asarray(mean - mean.T)
+        difference = mean - mean.T
+        difference[np.abs(difference) < _ROUNDING] = 0.0  # Adam would turn rounding into directions
+        return np.asarray(difference)
 
     def _draw_inputs(self) -> Iterator[Bools]:
         yield np.zeros(self._variables, dtype=np.bool_)

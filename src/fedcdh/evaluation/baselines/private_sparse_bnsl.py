@@ -30,6 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcdh._runtime.array_types import Array
+from fedcdh.errors import SettingsError
 from fedcdh.evaluation.baselines.admm import penalty_schedule
 from fedcdh.evaluation.baselines.interface import BaselineResult, CountingChannel, dag_of_weights
 from fedcdh.evaluation.baselines.sparse_bnsl import SparseClient, run_sparse_rounds, shrink
@@ -106,6 +107,11 @@ class PrivateClient(SparseClient):
 
     def move_entries(self, target: Array, penalty: float) -> None:
         schedule, own = self._schedule, self._own
+        if self.rounds_spent >= schedule.rounds:
+            raise SettingsError(
+                f"found a further round; expected at most {schedule.rounds} rounds, for which the noise is enough; "
+                "calibrate the noise for more"
+            )
         curvature = _DECLARED_CURVATURE * self._share + penalty
         sums = sum_clipped_gradients(self._rows, own, schedule.clip)
         pull = penalty * (own - target)
