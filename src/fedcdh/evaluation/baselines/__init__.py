@@ -3,6 +3,8 @@
 - `registry`, `entry`, `listings`: all methods by name, with what each assumes (the page "Rivals" has the table)
 - `interface`: what methods have in common: tables in, a `BaselineResult` out, a channel that counts bytes between
 - `fedpc`, `feddag`, `feddag_networks`, `notears_admm`, `notears_mlp_admm`, `admm`: federated methods
+- `darlis`, `darlis_clients`, `darlis_rounds`; `fed_cd`, `fed_cd_learner`; `sparse_bnsl`, `private_sparse_bnsl`, `zcdp`:
+  federated methods that talk in many rounds; `column_scales` is their first message
 - `var_sort`: sorting by variance, which is no causal method
 - `pooled_references`: programs that need all rows in one place, and what perfect tests would find
 - `fedcdh_methods`: our own methods, in the same form
