@@ -21,6 +21,8 @@ from threadpoolctl import threadpool_limits
 from benchmarks.calibration_data import Instance, calibration_domain, calibration_pair
 from fedcdh.discovery.api import discover, discover_from
 from fedcdh.discovery.result import Discovery
+from fedcdh.evaluation.baselines.private_sparse_bnsl import run_private_sparse_bnsl
+from fedcdh.evaluation.baselines.sparse_bnsl import run_sparse_bnsl
 from fedcdh.evaluation.simulation import MechanismModel, Simulation, simulate
 from fedcdh.graphs.metrics import compare, compare_changing
 from fedcdh.inference.independence.noisy_moments_test import NoisyMomentsTest
@@ -208,6 +210,11 @@ def show_graphs(options: argparse.Namespace) -> None:
 
 def _searches(model: MechanismModel, rows: int, seed: int) -> list[list[float]]:
     study = simulate(model, clients=CLIENTS, rows=rows // CLIENTS, seed=seed)
+    exact_result = discover(study.columns(), domain="site", method="constraint")
+    return [*_noisy_searches(study, rows, seed), _scores(exact_result, study)]
+
+
+def _noisy_searches(study: Simulation, rows: int, seed: int) -> list[list[float]]:
     plan, exact = exact_summaries(Instance(study, Query(*study.names[:2]), True), seed, 1.0)
     found = []
     for number, epsilon in enumerate(EPSILONS):
@@ -216,7 +223,38 @@ def _searches(model: MechanismModel, rows: int, seed: int) -> list[list[float]]:
         here = replace(plan, noise=noise)
         sent = [add_noise(replace(one, plan=here.fingerprint), noise, rng) for one in exact]
         found.append(_scores(discover_from(sent, here), study))
-    return [*found, _scores(discover(study.columns(), domain="site", method="constraint"), study)]
+    return found
+
+
+def show_rival(options: argparse.Namespace) -> None:
+    """Skeleton F1 / direction F1 of our searches and of Fed-Sparse-BNSL, on the same rows and at equal privacy."""
+    print("\n9. Graphs at equal epsilon and delta: ours as in table 6, and Fed-Sparse-BNSL; every client adds noise")
+    print("F1 of edges / of directions, and standard errors of their differences (ours - theirs)")
+    heads = [f"eps {epsilon:g}" for epsilon in EPSILONS] + ["no noise"]
+    print(f"{'model':>8}{'n':>8}{'':>8}" + "".join(f"{head:>16}" for head in heads), flush=True)
+    for model in MODELS:
+        for rows in (rows for rows in ROWS if rows <= options.max_rows_per_client):
+            most = min(options.repetitions, SEARCHES // 2 if rows in MOST else SEARCHES)
+            seeds = range(options.first_seed, options.first_seed + most)
+            found = np.array([_searches_beside_rival(model, rows, seed) for seed in seeds])
+            spread = (found[:, 0] - found[:, 1]).std(axis=0, ddof=1) / np.sqrt(most)
+            ours, theirs = found.mean(axis=0)
+            for name, values in (("ours", ours), ("theirs", theirs), ("se", spread)):
+                cells = "".join(f"{' / '.join(f'{value:.2f}' for value in one):>16}" for one in values)
+                print(f"{model:>8}{rows:8}{name:>8}{cells}", flush=True)
+
+
+def _searches_beside_rival(model: MechanismModel, rows: int, seed: int) -> list[list[list[float]]]:
+    """F1 of edges and of directions, of ours and of the rival, at every epsilon and without noise."""
+    study = simulate(model, clients=CLIENTS, rows=rows // CLIENTS, seed=seed)
+    ours = [scores[:2] for scores in _searches(model, rows, seed)]
+    results = [
+        run_private_sparse_bnsl(study.tables, study.names, seed, epsilon=epsilon, delta=DELTA) for epsilon in EPSILONS
+    ]
+    standard = study.standardised()
+    results.append(run_sparse_bnsl(standard.tables, standard.names, seed))
+    scores = [compare(result.graph.arrows, study.arrows, result.graph.lines) for result in results]
+    return [ours, [[score.skeleton.f1, score.direction.f1] for score in scores]]
 
 
 def _scores(result: Discovery, study: Simulation) -> list[float]:
@@ -268,6 +306,7 @@ def main() -> None:
         8: lambda: print_table(
             "8. As 2 and 3, level only", show_pairs()[:1] + show_domains()[:2], True, options, ROWS[:2], epsilons=(1.0,)
         ),
+        9: lambda: show_rival(options),
     }
     with threadpool_limits(1):
         for number in options.tables:

@@ -12,6 +12,8 @@
 - `lingam_cumulants`: linear models with noise that is not Gaussian, from cumulants of pairs
 - `fedcdh_program`, `random_feature_test`: FedCDH as its authors' program has it
 - `characteristic_test`: a test by characteristic functions, for the experiment on power
+- `darlis`, `darlis_clients`, `darlis_rounds`; `fed_cd`, `fed_cd_learner`; `sparse_bnsl`, `private_sparse_bnsl`, `zcdp`:
+  federated methods that talk in many rounds; `column_scales` is their first message
 - `var_sort`: sorting by variance, which is no causal method
 - `pooled_references`, `cdnod_change`, `lingam_references`: programs that need all rows in one place, and what perfect
   tests would find

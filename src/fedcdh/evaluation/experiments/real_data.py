@@ -30,7 +30,7 @@ import gzip
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -59,6 +59,7 @@ class RealStudy:
     kinds: Mapping[str, ColumnKind]
     arrows: frozenset[Arrow]
     changing: frozenset[str] | None  # None: not known
+    targets: Mapping[str, frozenset[str]] = field(default_factory=dict)  # of interventions, by domain; empty: not known
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -192,6 +193,9 @@ def load_study(name: str) -> RealStudy:
         kinds=dict.fromkeys(nodes, recipe.kind) if recipe.kind == "categorical" else {},
         arrows=frozenset((tail, head) for tail, head in recipe.edges(truth) if {tail, head} <= {*nodes}),
         changing=None if changing is None else frozenset(changing) & {*nodes},
+        targets={
+            domain: frozenset(chosen) & {*nodes} for domain, chosen in truth.get("intervention_targets", {}).items()
+        },
     )
 
 

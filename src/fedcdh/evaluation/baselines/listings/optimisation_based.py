@@ -14,6 +14,7 @@ from fedcdh.evaluation.baselines.entry import (
 
 _FEDDAG = MethodAssumptions(OPTIMISATION_BASED, HETEROGENEOUS, NONLINEAR_ADDITIVE, True, "FedAvg")
 _ADMM = MethodAssumptions(OPTIMISATION_BASED, HOMOGENEOUS, "Linear Gaussian, EV", True, "ADMM")
+_FED_CD = MethodAssumptions(OPTIMISATION_BASED, HETEROGENEOUS, NONLINEAR_ADDITIVE, True, "Belief Aggregation")
 _ADMM_MLP = MethodAssumptions(OPTIMISATION_BASED, HOMOGENEOUS, NONLINEAR_ADDITIVE, True, "ADMM")
 
 ENTRIES: tuple[BaselineEntry, ...] = (
@@ -71,5 +72,52 @@ ENTRIES: tuple[BaselineEntry, ...] = (
         MethodAssumptions(OPTIMISATION_BASED, HOMOGENEOUS, "Linear Gaussian, EV", True, "FedAvg"),
         "Gao et al. 2021",
         {"sharing": "all", "mechanism": "linear"},
+    ),
+    BaselineEntry(
+        "fed-cd-naive",
+        "Fed-CD, plain mean, observational",
+        f"{PACKAGE}.fed_cd:run_fed_cd",
+        _FED_CD,
+        "Abyaneh et al. 2022",
+        {"combination": "naive"},
+    ),
+    BaselineEntry(
+        "fed-cd-proximity",
+        "Fed-CD, weights by proximity, observational",
+        f"{PACKAGE}.fed_cd:run_fed_cd",
+        _FED_CD,
+        "Abyaneh et al. 2022",
+        {"combination": "proximity"},
+    ),
+    BaselineEntry(
+        "fed-cd-targets-naive",
+        "Fed-CD, plain mean, *given the targets of interventions*",
+        f"{PACKAGE}.fed_cd:run_fed_cd_with_targets",
+        _FED_CD,
+        "Abyaneh et al. 2022",
+        {"combination": "naive"},
+    ),
+    BaselineEntry(
+        "fed-cd-targets-proximity",
+        "Fed-CD, weights by proximity, *given the targets of interventions*",
+        f"{PACKAGE}.fed_cd:run_fed_cd_with_targets",
+        _FED_CD,
+        "Abyaneh et al. 2022",
+        {"combination": "proximity"},
+    ),
+    BaselineEntry(
+        "fed-sparse-bnsl",
+        "Fed-Sparse-BNSL",
+        f"{PACKAGE}.sparse_bnsl:run_sparse_bnsl",
+        _ADMM,
+        "Fassy El Fehri et al. 2025",
+    ),
+    BaselineEntry(
+        "fed-sparse-bnsl-dp",
+        "Fed-Sparse-BNSL, (1, 10⁻⁵)-private",
+        f"{PACKAGE}.private_sparse_bnsl:run_private_sparse_bnsl",
+        _ADMM,
+        "Fassy El Fehri et al. 2025",
+        {"epsilon": 1.0, "delta": 1e-5},
     ),
 )

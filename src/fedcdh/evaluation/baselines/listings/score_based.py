@@ -120,4 +120,12 @@ ENTRIES: tuple[BaselineEntry, ...] = (
         "Heckerman et al. 1995",
         data="labels",
     ),
+    BaselineEntry(
+        "darlis",
+        "DARLIS",
+        f"{PACKAGE}.darlis:run_darlis",
+        MethodAssumptions(SCORE_BASED, HOMOGENEOUS, "Generalized Linear", False, "Distributed Annealing"),
+        "Ye et al. 2022",
+        data="mixed",
+    ),
 )

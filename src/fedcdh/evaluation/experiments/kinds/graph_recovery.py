@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
@@ -58,6 +58,7 @@ class GraphInstance:
     arrows: frozenset[Arrow]
     changing: frozenset[str] | None  # None: not known
     kinds: Mapping[str, ColumnKind]
+    targets: Mapping[str, frozenset[str]] = field(default_factory=dict)  # of interventions, by client
 
 
 class GraphRecovery:
@@ -116,7 +117,8 @@ class RealDataGraphs(GraphRecovery):
             if case["rows"]:
                 rows = np.sort(keyed_generator(seed, "rows", case["study"], domain).permutation(rows)[: case["rows"]])
             tables[domain] = table[rows]
-        return GraphInstance(tables, study.names, study.arrows, study.changing, study.kinds)
+        targets = {client: study.targets.get(client, frozenset()) for client in tables} if study.targets else {}
+        return GraphInstance(tables, study.names, study.arrows, study.changing, study.kinds, targets)
 
 
 SIMULATED_GRAPHS, REAL_DATA_GRAPHS = SimulatedGraphs(), RealDataGraphs()
@@ -156,7 +158,7 @@ def _run_method(instance: GraphInstance, case: ExperimentCase, name: str, seed: 
         return BaselineResult(to_cpdag(PartialGraph.from_dag((DOMAIN, *instance.names), augmented)))
     entry = find_baseline(name)
     accepted = inspect.signature(entry.load()).parameters
-    chosen: dict[str, Any] = {}
+    chosen: dict[str, Any] = {"targets": instance.targets} if "targets" in accepted else {}
     if width := case.get("width", 0):
         if "width" not in accepted:
             raise SettingsError(
