@@ -11,6 +11,7 @@ from fedcdh.discovery.algorithm import ConstraintSearch, Search
 from fedcdh.discovery.residual_rounds import ResidualDirections
 from fedcdh.discovery.score_search import ScoreSearch
 from fedcdh.discovery.settings import Settings
+from fedcdh.discovery.sums_text import describe_kernel_sums, describe_regression_sums
 from fedcdh.errors import PlanMismatchError, SettingsError
 from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.inference.counted_rows import variable_shares
@@ -123,6 +124,7 @@ def _adaptive_search(source: AnswerSource) -> ConstraintSearch:
     return replace(
         _REGRESSION_SEARCH,
         statistics=statistics,
+        needs_clients=True,
         notes=_describe_rounds,
         spent=_count_rounds,
         max_batch_queries=sys.maxsize,  # a whole level at once: one request to the clients
@@ -238,10 +240,14 @@ def _require_cohort(known: Cohort | Aggregate) -> Cohort:
     return known
 
 
-def _regression_statistics(known: Cohort | Aggregate, settings: Settings) -> tuple[IndependenceTest, IndependentChange]:
+def _regression_statistics(
+    known: Cohort | Aggregate, settings: Settings
+) -> tuple[IndependenceTest, IndependentChange | None]:
+    """Make the test, and the measure of change where the regressions of single clients are known."""
     basis = Basis.of(known)
     pool, shares = make_worker_pool(settings.workers), variable_shares(known.plan)
-    return RegressionTest(basis, pool=pool, shares=shares), OperatorChange(basis)
+    change = OperatorChange(basis) if basis.has_client_scatter else None
+    return RegressionTest(basis, pool=pool, shares=shares), change
 
 
 def _noisy_statistics(known: Cohort | Aggregate, settings: Settings) -> tuple[IndependenceTest, None]:
@@ -250,15 +256,15 @@ def _noisy_statistics(known: Cohort | Aggregate, settings: Settings) -> tuple[In
 
 
 def _paper_statistics(known: Cohort | Aggregate, settings: Settings) -> tuple[IndependenceTest, IndependentChange]:
-    test = KernelTest.of_paper(_require_cohort(known), seed=settings.seed)
+    test = KernelTest.of_paper(known, seed=settings.seed)
     return test, PrintedChange(test.space)
 
 
-def _describe_noisy(test: IndependenceTest) -> tuple[str, ...]:
+def _describe_noisy(known: Cohort | Aggregate, test: IndependenceTest) -> tuple[str, ...]:
     return tuple(describe_noise(test.known)) if isinstance(test, NoisyMomentsTest) else ()
 
 
-def _describe_rounds(test: IndependenceTest) -> tuple[str, ...]:
+def _describe_rounds(known: Cohort | Aggregate, test: IndependenceTest) -> tuple[str, ...]:
     spent = _count_rounds(test)
     return (str(spent),) if spent else ()
 
@@ -272,10 +278,15 @@ _REGRESSION_SEARCH = ConstraintSearch(
     colliders=make_largest_p_rule,
     removal=remove_consistent,
     always_given=frozenset({DOMAIN}),  # a root: no path opens, and mechanisms may differ between clients
+    notes=lambda known, test: describe_regression_sums(known),
 )
-_NOISY_SEARCH = replace(_REGRESSION_SEARCH, statistics=_noisy_statistics, needs_clients=False, notes=_describe_noisy)
+_NOISY_SEARCH = replace(_REGRESSION_SEARCH, statistics=_noisy_statistics, notes=_describe_noisy)
 _PAPER_SEARCH = ConstraintSearch(
-    _paper_statistics, colliders=lambda test: separating_set_rule, removal=remove_all, always_given=frozenset()
+    _paper_statistics,
+    colliders=lambda test: separating_set_rule,
+    removal=remove_all,
+    always_given=frozenset(),
+    notes=lambda known, test: describe_kernel_sums(known),
 )
 METHODS: Mapping[str, Method] = {
     "evidence": Method("evidence", lambda seed: Hermite(), ScoreSearch(tests=_REGRESSION_SEARCH)),
