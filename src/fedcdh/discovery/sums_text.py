@@ -29,9 +29,7 @@ def describe_kernel_sums(known: Cohort | Aggregate) -> tuple[str, ...]:
     if not _has_hidden_clients(known):
         return ()
     grouped = "" if known.clients == known.total.clients else ", with groups of clients in place of clients"
-    needed = (
-        "only sums over all clients are known; the paper's tests need no more, and the graph is that of single summaries"
-    )
+    needed = "only sums over all clients are known; the paper's tests need no more, and the graph is that of single summaries"
     return (needed + grouped, _describe_learned(known))
 
 
