@@ -137,9 +137,8 @@ class ConstraintSearch:
         """Run `algorithm_1` with these choices."""
         if self.needs_clients and isinstance(known, Aggregate):
             raise SettingsError(
-                f"only the sum of the clients' summaries is known; expected the summary of every client, which rounds "
-                f"{settings.rounds!r} need, since joint features are asked of single clients; choose rounds 'residuals' "
-                "or 'one'",
+                f"only the sum of the clients' summaries is known; expected the summary of every client, since rounds "
+                f"{settings.rounds!r} ask single clients for joint features; choose rounds 'residuals' or 'one'",
                 parameter="rounds",
             )
         return algorithm_1(known, self, settings, progress)

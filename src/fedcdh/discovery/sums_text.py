@@ -13,7 +13,8 @@ def describe_regression_sums(known: Cohort | Aggregate) -> tuple[str, ...]:
         return ()
     pairs = (
         "only sums over all clients are known: two variables are tested with one regression for all clients, about the "
-        "means of each; where two mechanisms both differ between clients in their effects, tests may find too many edges"
+        "means of each client; where the effects of two mechanisms differ between clients, tests may find too many "
+        "edges"
     )
     if len(known.clients) == 1:
         return (pairs, _describe_learned(known))
@@ -29,7 +30,10 @@ def describe_kernel_sums(known: Cohort | Aggregate) -> tuple[str, ...]:
     if not _has_hidden_clients(known):
         return ()
     grouped = "" if known.clients == known.total.clients else ", with groups of clients in place of clients"
-    needed = "only sums over all clients are known; the paper's tests need no more, and the graph is that of single summaries"
+    needed = (
+        "only sums over all clients are known; the paper's tests need no more: the graph is the same as from single "
+        "summaries"
+    )
     return (needed + grouped, _describe_learned(known))
 
 
@@ -44,6 +48,6 @@ def _describe_learned(known: Cohort | Aggregate) -> str:
     members = "; ".join(f"{name}: {abbreviate_list(clients)}" for name, clients in groups)
     whom = "client" if known.clients == known.total.clients else f"group of clients ({members})"
     return (
-        f"anyone with these sums knows, for every {whom}, {describe_opened()}; {describe_hidden()} is known of all rows "
-        "together only"
+        f"anyone with these sums knows, for every {whom}, {describe_opened()}; {describe_hidden()} is known of all "
+        "rows together only"
     )

@@ -39,8 +39,8 @@ def measure_uneven_spread(basis: Basis, batch: QueryBatch) -> Array:
     vary more at the same clients, fewer rows count than there are.
     """
     rows, of_x, of_y = basis.rows, basis.client_variances[batch.x], basis.client_variances[batch.y]
-    both = rows.sum() * (of_x * of_y) @ rows
-    return np.asarray(np.maximum(both / ((of_x @ rows) * (of_y @ rows)), 1.0))
+    both = rows.sum() * _weighted_sum(of_x * of_y, rows)
+    return np.asarray(np.maximum(both / (_weighted_sum(of_x, rows) * _weighted_sum(of_y, rows)), 1.0))
 
 
 def compare_squares(basis: Basis, index: ColumnIndex, batch: QueryBatch) -> Array:
@@ -69,9 +69,9 @@ def compare_squares(basis: Basis, index: ColumnIndex, batch: QueryBatch) -> Arra
     each = shifted[:, None] / free + 4 * noise[:, None] * means[:, 0]  # Var(x² | Z) = 4 m² σ² + Var(r²)
     each = np.maximum(each, np.minimum(shifted / free, 2 * noise**2)[:, None])
     weights = 1 - basis.rows / basis.total_rows
-    expected = each @ weights
+    expected = _weighted_sum(each, weights)
     statistic = np.maximum(explained, 0.0) / np.maximum(expected, np.finfo(float).tiny)
-    freedom = np.minimum(expected**2 / np.maximum(each**2 @ weights, np.finfo(float).tiny), clients - 1)
+    freedom = np.minimum(expected**2 / np.maximum(_weighted_sum(each**2, weights), np.finfo(float).tiny), clients - 1)
     usable = expected > 0
     if products is not None:
         usable &= (index.nonlinear.counts(batch) == 0) | (_shifted_share(basis, index, batch) < MAX_SHIFTED_SHARE)
@@ -84,7 +84,7 @@ def _shifted_share(basis: Basis, index: ColumnIndex, batch: QueryBatch) -> Array
     inner = gather_blocks(basis.within, columns, columns)
     weights = solve_regularized(inner, gather_blocks(basis.within, columns, target))
     within = (np.swapaxes(weights, 1, 2) @ inner @ weights)[:, 0, 0]
-    between = ((weights * basis.means.T[columns]).sum(axis=1) ** 2) @ basis.rows
+    between = _weighted_sum((np.swapaxes(weights, 1, 2) @ basis.means.T[columns])[:, 0] ** 2, basis.rows)
     return np.asarray(between / np.maximum(within + between, np.finfo(float).tiny))
 
 
@@ -113,7 +113,7 @@ def _subtract_within(scatter: Array, products: _Products) -> Array:
 
 def _subtract_between(total: Array, means: Array, offset: Array, rows: Array) -> Array:
     """Return the scatter about the pooled means after a number for each client is taken from the first column."""
-    apart = rows * (offset - (offset @ rows / rows.sum())[:, None])
+    apart = rows * (offset - (_weighted_sum(offset, rows) / rows.sum())[:, None])
     cross = (means @ apart[:, :, None])[:, :, 0]
     found = total.copy()
     found[:, 0, :] -= cross
@@ -143,14 +143,21 @@ def _predict_products(basis: Basis, index: ColumnIndex, batch: QueryBatch, given
     towards = pairs @ means  # Aμ
     expected = (means * towards).sum(axis=1) + (spread * ((pairs * linked) @ spread)).sum(axis=1)
     of_value = 2 * spread * (linked @ (spread * towards))
-    through = np.einsum("qli,qij,qjl,qik,qjk->qlk", linked, pairs, linked, spread**2, spread**2, optimize=True)
-    of_square = 2 * means * of_value + 2 * spread**2 * through
+    covariance = linked[:, None] * np.swapaxes(spread, 1, 2)[..., None] * np.swapaxes(spread, 1, 2)[:, :, None]  # C
+    through = ((covariance @ pairs[:, None]) * covariance).sum(axis=-1)
+    of_square = 2 * means * of_value + 2 * np.swapaxes(through, 1, 2)
     first, second = index.squares[owner][..., 0], index.squares[owner][..., 1]
     safe = np.where(second == 0, 1.0, second)
     curved = np.where(second[..., None] == 0, 0.0, (of_square - first[..., None] * of_value) / safe[..., None])
     following = np.where(second == 0, -1, slopes + 1)  # the column of the square follows that of the value
-    cross = _place(of_value @ rows, slopes, given) + _place(curved @ rows, following, given)
+    cross = _place(_weighted_sum(of_value, rows), slopes, given)
+    cross += _place(_weighted_sum(curved, rows), following, given)
     return _Products(expected, cross)
+
+
+def _weighted_sum(values: Array, weights: Array) -> Array:
+    """Return the weighted sum over the last axis; unlike a product with a vector, it does not depend on other rows."""
+    return np.asarray((np.ascontiguousarray(values) * weights).sum(axis=-1))
 
 
 def _place(values: Array, columns: Indices, given: Indices) -> Array:
