@@ -22,7 +22,7 @@ FIGURE_MEASURES: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "stocks": (("edges", "within_sector", "known_adjacent", "known_directed"),),
     "tests": (("rejected",),),
     "principle": (("right",),),
-    "dependent": (("right", "reversed", "open"),),
+    "dependent": (("reversed", "open", "right"),),
     "bytes": (("message",),),
 }
 """Measures that are drawn side by side; a second group is another figure."""

@@ -46,7 +46,7 @@ TABLE_MEASURES = {
     "stocks": ("edges", "within_sector", "known_directed"),
     "tests": ("rejected",),
     "principle": ("right",),
-    "dependent": ("right", "reversed", "open"),
+    "dependent": ("reversed", "open", "right"),
     "bytes": ("message", "raw", "tensor"),
 }
 

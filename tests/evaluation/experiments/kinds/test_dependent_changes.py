@@ -30,4 +30,4 @@ def test_both_mechanisms_of_a_pair_change_and_seeds_share_no_pairs():
 def test_an_unknown_method_is_refused():
     with pytest.raises(SettingsError, match="evidence-one"):
         DEPENDENT_CHANGES.prepare_method("magic")
-    assert DEPENDENT_CHANGES.failure_measures([]) == dict.fromkeys(("right", "reversed", "open", "missed"))
+    assert DEPENDENT_CHANGES.failure_measures([]) == dict.fromkeys(DEPENDENT_CHANGES.measures)
