@@ -2,7 +2,8 @@
 
 Rates of p < 0.05 over seeds from 1000 up, on data whose answer is known (see `calibration_data`). All tests of a row
 see the same tables. "default" is the test of method "constraint" as that method asks it: within clients, the domain
-always among the conditions. "pooled" is the same test asked without the domain.
+always among the conditions. "pooled" is the same test asked without the domain. "sums" is the default test where only
+the sum of the summaries is known, with the first moments of each client; the paper's test gives the same answers then.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from fedcdh.inference.independence.regression_test import RegressionTest
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.protocols import DOMAIN, IndependenceTest, Query
 from fedcdh.summaries.accumulator import summarize
-from fedcdh.summaries.aggregation import Cohort, add_up
+from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
 from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.profiles import profile
@@ -76,6 +77,10 @@ def regression(cohort: Cohort, seed: int) -> IndependenceTest:
     return RegressionTest(Basis.of(cohort))
 
 
+def regression_on_sums(cohort: Cohort, seed: int) -> IndependenceTest:
+    return RegressionTest(Basis.of(Aggregate.of(cohort)))
+
+
 def of_paper(cohort: Cohort, seed: int) -> IndependenceTest:
     return KernelTest.of_paper(cohort, seed=seed)
 
@@ -85,11 +90,12 @@ def concatenated(cohort: Cohort, seed: int) -> IndependenceTest:
 
 
 DEFAULT = Contender("default", hermite, regression, frozenset({DOMAIN}))
+SUMS = Contender("sums", hermite, regression_on_sums, frozenset({DOMAIN}))
 POOLED = Contender("pooled", hermite, regression)
 PAPER = Contender("paper", fourier, of_paper)
 CONCATENATED = Contender("concat", hermite, concatenated)
-PAIRS = (DEFAULT, POOLED, PAPER, CONCATENATED)
-DOMAINS = (DEFAULT, PAPER, CONCATENATED)  # asked about the domain, "default" and "pooled" are one
+PAIRS = (DEFAULT, SUMS, POOLED, PAPER, CONCATENATED)
+DOMAINS = (DEFAULT, SUMS, PAPER, CONCATENATED)  # asked about the domain, "default" and "pooled" are one
 
 
 def kci(instance: Instance) -> float:
@@ -274,7 +280,25 @@ def show_precise_levels(pool: ProcessPoolExecutor, repetitions: int) -> None:
     rows = [
         Row(name_row(m, n), partial(calibration_pair, m, conditioning=n), repetitions) for m, n in design_settings()[:6]
     ]
-    highest_level(print_table(pool, "7. Table 1 again for our test alone, with more repetitions", rows, PAIRS[:2]))
+    highest_level(
+        print_table(pool, "7. Table 1 again for our test alone, with more repetitions", rows, (DEFAULT, POOLED))
+    )
+
+
+def show_unlike_clients(pool: ProcessPoolExecutor, repetitions: int) -> None:
+    changes = {
+        "noise 0.3": {"noise_change": 0.3},
+        "strength 0.15": {"strength_change": 0.15},
+        "strength 0.3": {"strength_change": 0.3},
+    }
+    rows = [
+        Row(f"{name_row('linear', size)}, {what}", partial(calibration_pair, conditioning=size, **change), repetitions)
+        for size in (0, 1, 2)
+        for what, change in changes.items()
+        if size or "noise_change" in change
+    ]
+    title = "8. Level, x ⫫ y | Z true: log strengths, or the log noise of both, differ by this deviation"
+    print_table(pool, title, rows, (DEFAULT, SUMS, POOLED))
 
 
 def main() -> None:
@@ -282,7 +306,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repetitions", type=int, default=500)
     parser.add_argument("--kci", type=int, default=40, help="repetitions beside causal-learn's KCI; 0 leaves it out")
-    parser.add_argument("--tables", nargs="+", type=int, default=[1, 2, 3, 4, 5, 6])
+    parser.add_argument("--tables", nargs="+", type=int, default=[1, 2, 3, 4, 5, 6, 8])
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
@@ -304,6 +328,7 @@ def main() -> None:
         5: lambda pool: show_large_samples(pool, n),
         6: lambda pool: show_broken_assumptions(pool, min(n, 200)),
         7: lambda pool: show_precise_levels(pool, 4 * n),
+        8: lambda pool: show_unlike_clients(pool, min(n, 200)),
     }
     with ProcessPoolExecutor(options.workers, initializer=threadpool_limits, initargs=(1,)) as pool:
         for number in options.tables:

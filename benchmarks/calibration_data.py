@@ -73,11 +73,15 @@ def calibration_pair(
     coupling: Function = identity,
     distortion: Function = identity,
     unrest: float = 0.0,
+    strength_change: float = 0.0,
+    noise_change: float = 0.0,
 ) -> Instance:
     """x = g(m(z) + ε_x), y = g(m(z) + ε_y + dependence · c(ε_x)), all z and ε from N(0, 1), alike at all clients.
 
     The coupling c acts on the noise of x, so that a `dependence` means the same under every mechanism m. The
-    distortion g makes the model post-nonlinear. With `unrest` u the noises of x and y grow with z1, as exp(u z1).
+    distortion g makes the model post-nonlinear. With `unrest` u the noises of x and y grow with z1, as exp(u z1). With
+    the two changes, clients k differ: log strengths of x and of y are drawn from N(0, strength_change²), and the log
+    size of the noise, which both have in common, from N(0, noise_change²).
     """
     common = _mechanism(mechanism)
     names = ("x", "y", *_conditioning_names(conditioning))
@@ -87,9 +91,11 @@ def calibration_pair(
         noise_x, noise_y, *causes = draw.standard_normal((2 + conditioning, rows))
         z = np.reshape(causes, (conditioning, rows)).T
         effect = common(z) if conditioning else np.zeros(rows)
-        noise_x, noise_y = (noise * _size(unrest, z) for noise in (noise_x, noise_y))
-        x = distortion(effect + noise_x)
-        y = distortion(effect + noise_y + dependence * coupling(noise_x))
+        differ = keyed_generator(seed, "calibration change", client).standard_normal(3)
+        of_x, of_y, size = np.exp(differ * [strength_change, strength_change, noise_change])
+        noise_x, noise_y = (size * noise * _size(unrest, z) for noise in (noise_x, noise_y))
+        x = distortion(of_x * effect + noise_x)
+        y = distortion(of_y * effect + noise_y + dependence * coupling(noise_x))
         return make_read_only(np.column_stack([x, y, z]))
 
     arrows = {(z, effect) for z in names[2:] for effect in ("x", "y")} | ({("x", "y")} if dependence else set())

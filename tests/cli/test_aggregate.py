@@ -26,6 +26,28 @@ def test_a_sum_gives_the_result_of_its_summaries(study, here, capsys):
     assert not (here / "study.aggregate.adding").exists()
 
 
+@pytest.mark.parametrize("method", ["constraint", "paper"])
+def test_tests_run_on_the_file_of_a_sum(method, here, capsys):
+    run("simulate", "-o", "data", "--sites", ",".join(SITES), "--variables", 4, "--rows", 400, "--seed", 5, "-q")
+    for site in SITES:
+        run("profile", f"data/{site}/data.csv", "--client", site, "-o", f"{site}.profile.json", "-q")
+    run("plan", *(f"{site}.profile.json" for site in SITES), "--method", method, "-o", "study.plan.json", "-q")
+    for site in SITES:
+        run("summarize", "study.plan.json", f"data/{site}/data.csv", "--client", site, "-o", f"{site}.summary", "-q")
+    run("aggregate", "study.plan.json", ".", "-q")
+    run("discover", "study.plan.json", "study.aggregate", "--method", method, "-o", "sum")
+    assert "only sums over all clients are known" in " ".join(capsys.readouterr().out.split())
+    run("discover", "study.plan.json", *(f"{site}.summary" for site in SITES), "--method", method, "-o", "all", "-q")
+    by_sum, by_summaries = (
+        json.loads((here / name / "result.json").read_text(encoding="utf-8")) for name in ("sum", "all")
+    )
+    assert by_sum["settings"]["method"] == method
+    assert by_sum["graph"]["arrows"] or by_sum["graph"]["lines"]
+    if method == "paper":
+        assert by_sum["graph"] == by_summaries["graph"]
+        assert by_sum["edges"] == by_summaries["edges"]
+
+
 def test_missing_summaries_are_waited_for(study, here, capsys):
     north, *others = summaries(study)
     assert main(["aggregate", plan_of(study), north]) == 5

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 import studies
 
 from fedcdh.discovery.api import discover, discover_from
 from fedcdh.discovery.methods import METHODS, check_rounds, get_method, resolve_rounds
+from fedcdh.discovery.settings import Settings
 from fedcdh.errors import PlanMismatchError, SettingsError
+from fedcdh.protocols import DOMAIN
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Aggregate
 from fedcdh.summaries.features import Fourier, Hermite
+from fedcdh.summaries.joint import AnswerSource
+from fedcdh.summaries.opened_by_sums import describe_opened
 from fedcdh.summaries.plan import StudyPlan
 
 TABLES = studies.mixed(0, sizes=(80, 60, 40))
@@ -71,8 +77,28 @@ def test_features_are_checked_by_kind_and_not_by_width():
 
 
 @pytest.mark.parametrize("method", ["constraint", "paper"])
-def test_tests_need_the_summary_of_every_client(method):
-    family = METHODS[method].family(0)
-    cohort = studies.cohort_of(TABLES, family)
-    with pytest.raises(SettingsError, match="only the sum of the clients' summaries is known"):
-        discover_from(Aggregate.of(cohort), cohort.plan, method=method)
+def test_tests_run_on_sums_and_say_so(method):
+    cohort = studies.cohort_of(TABLES, METHODS[method].family(0))
+    result = discover_from(Aggregate.of(cohort), cohort.plan, method=method)
+    assert any("only sums over all clients are known" in note for note in result.notes)
+    assert any(f"for every client, {describe_opened()}" in note for note in result.notes)
+    assert not any("only sums" in note for note in discover_from(cohort, cohort.plan, method=method).notes)
+
+
+@pytest.mark.parametrize("method", ["constraint", "paper"])
+def test_groups_of_clients_are_named_and_stand_for_clients(method):
+    cohort = studies.cohort_of(TABLES, METHODS[method].family(0))
+    clients = cohort.clients
+    halves = Aggregate.of(cohort, dict(zip(clients, ["one", "one", "two"], strict=True)))
+    notes = " ".join(discover_from(halves, cohort.plan, method=method).notes)
+    assert f"for every group of clients (one: {clients[0]}, {clients[1]}; two: {clients[2]})" in notes
+    alone = discover_from(Aggregate.from_total(cohort.total, cohort.plan), cohort.plan, method=method)
+    assert not alone.changing
+    assert DOMAIN not in alone.augmented.nodes
+
+
+def test_joint_features_need_the_summary_of_every_client():
+    cohort = studies.cohort_of(TABLES)
+    method = METHODS["constraint"].with_rounds(cast("AnswerSource", None), "adaptive")
+    with pytest.raises(SettingsError, match=r"only the sum of the clients' summaries is known.*rounds 'residuals'"):
+        method.search(Aggregate.of(cohort), Settings("constraint", rounds="adaptive"), None)

@@ -62,6 +62,18 @@ def test_online_the_sum_and_the_result_are_the_plain_ones(tmp_path):
     assert all('"secrets": null' in path.read_text() for path in (tmp_path / "sites").rglob("*.masking-state.json"))
 
 
+@pytest.mark.parametrize(("method", "rounds"), [("paper", "one"), ("constraint", "one"), ("constraint", "residuals")])
+def test_online_tests_run_on_the_sum(method, rounds, tmp_path):
+    outcome = online(tmp_path, method=method, rounds=rounds)
+    plain = plain_sum(outcome.study.plan, TABLES)
+    found, expected = outcome.result, discover_from(plain, plain.plan, method=method)
+    assert found.graph.skeleton == expected.graph.skeleton
+    assert found.changing == expected.changing
+    assert (found.search_result.residuals is not None) == (rounds == "residuals")
+    if rounds == "one":
+        assert found.augmented == expected.augmented
+
+
 def test_online_groups_stand_together(tmp_path):
     groups = dict.fromkeys(TABLES, "all")
     outcome = online(tmp_path, secure_sum=SecureSumOptions(groups=groups))
@@ -174,7 +186,6 @@ def test_online_settings_of_a_site(tmp_path):
         read_site_config(tmp_path / "site.toml")
 
 
-@pytest.mark.parametrize("given", [{"method": "constraint"}, {"rounds": "adaptive", "method": "constraint"}])
-def test_online_methods_that_need_single_summaries_are_refused(given):
-    with pytest.raises(SettingsError, match="every client"):
-        OnlineTerms(secure_sum=SecureSumOptions(), **given)
+def test_online_rounds_that_need_answers_of_single_clients_are_refused():
+    with pytest.raises(SettingsError, match="asks single clients for joint features"):
+        OnlineTerms(secure_sum=SecureSumOptions(), rounds="adaptive", method="constraint")

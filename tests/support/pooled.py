@@ -371,7 +371,7 @@ def kernel_p(x: np.ndarray, y: np.ndarray, z: np.ndarray, ridge: float) -> float
     return gamma_p(x.T @ left_y / count, x.T @ left_x / count, y.T @ left_y / count, count)
 
 
-def paper_p(rows: Rows, question: Query, domain: np.ndarray, ridge: float = 1e-3) -> float:
+def paper_p(rows: Rows, question: Query, domain: np.ndarray, ridge: float = 1e-10) -> float:
     """FCIT and FUIT as printed: the features of several variables are added up (Eqs. 40-43)."""
     features = rows.kernel_features(domain)
     width = max(columns.shape[1] for columns in features.values())
@@ -386,7 +386,7 @@ def concatenated_p(rows: Rows, question: Query) -> float:
     return kernel_p(np.concatenate([features[question.x], z], axis=1), features[question.y], z, 0.1 / rows.count)
 
 
-def printed_change(rows: Rows, cause: str, effect: str, domain: np.ndarray, ridge: float = 1e-3) -> float:
+def printed_change(rows: Rows, cause: str, effect: str, domain: np.ndarray, ridge: float = 1e-10) -> float:
     """Theorem 6 as printed, with the fitted features E[φ | ℧] written out row by row."""
     features = rows.kernel_features(domain)
     index = features[DOMAIN]

@@ -22,13 +22,13 @@ def every_query(names: tuple[str, ...], largest: int = 2) -> list[Query]:
     ]
 
 
-def assert_p_values(test, queries, direct) -> None:
+def assert_p_values(test, queries, direct, tolerance: float = TOLERANCE) -> None:
     answers = test(queries)
     assert [answer.query for answer in answers] == queries
     different = [
         (str(answer.query), answer.p_value, expected)
         for answer in answers
-        if abs(answer.p_value - (expected := direct(answer.query))) > TOLERANCE
+        if abs(answer.p_value - (expected := direct(answer.query))) > tolerance
     ]
     assert not different, f"{len(different)} of {len(queries)} differ, such as {different[:3]}"
 

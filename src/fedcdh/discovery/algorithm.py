@@ -111,7 +111,7 @@ class ConstraintSearch:
     needs_clients : bool
         Whether the summary of each client has to be known, not only their sum.
     notes : callable, optional
-        Returns sentences for the reader of the result, given the test after the search.
+        Returns sentences for the reader of the result, given what is known and the test after the search.
     spent : callable, optional
         Returns the adaptive rounds that the test used.
     max_batch_queries : int
@@ -128,8 +128,8 @@ class ConstraintSearch:
     colliders: Callable[[IndependenceTest], ColliderRule]
     removal: RemovalRule
     always_given: frozenset[str]
-    needs_clients: bool = True
-    notes: Callable[[IndependenceTest], tuple[str, ...]] | None = None
+    needs_clients: bool = False
+    notes: Callable[[Cohort | Aggregate, IndependenceTest], tuple[str, ...]] | None = None
     spent: Callable[[IndependenceTest], Spent | None] | None = None
     max_batch_queries: int = MAX_BATCH_QUERIES
 
@@ -137,9 +137,9 @@ class ConstraintSearch:
         """Run `algorithm_1` with these choices."""
         if self.needs_clients and isinstance(known, Aggregate):
             raise SettingsError(
-                f"only the sum of the clients' summaries is known; expected the summary of every client, which method "
-                f"{settings.method!r} needs; choose 'evidence', whose notes say what a sum leaves out",
-                parameter="method",
+                f"only the sum of the clients' summaries is known; expected the summary of every client, since rounds "
+                f"{settings.rounds!r} ask single clients for joint features; choose rounds 'residuals' or 'one'",
+                parameter="rounds",
             )
         return algorithm_1(known, self, settings, progress)
 
@@ -206,7 +206,7 @@ def algorithm_1(
     if change is not None:
         oriented = orient_by_independent_change(oriented, change, knowledge)
     oriented = record_open_demands(oriented, knowledge)
-    notes = choice.notes(test) if choice.notes else ()
+    notes = choice.notes(known, test) if choice.notes else ()
     return SearchResult(skeleton, oriented, notes=notes, spent=choice.spent(test) if choice.spent else None)
 
 

@@ -11,6 +11,7 @@ from fedcdh.discovery.algorithm import ConstraintSearch, Search
 from fedcdh.discovery.residual_rounds import ResidualDirections
 from fedcdh.discovery.score_search import ScoreSearch
 from fedcdh.discovery.settings import Settings
+from fedcdh.discovery.sums_text import describe_kernel_sums, describe_regression_sums
 from fedcdh.errors import PlanMismatchError, SettingsError
 from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.inference.counted_rows import variable_shares
@@ -29,6 +30,11 @@ from fedcdh.summaries.joint import AnswerSource, Spent
 
 DEFAULT_METHOD = "evidence"
 """The method that "auto" stands for: the one with the best record, as `benchmarks.bench_real_data` prints it."""
+PAPER_FEATURES = 5
+"""Random features h of each variable with "paper": the paper's value (appendix, implementation details)."""
+PAPER_BANDWIDTH = 1.0
+"""Deviation of the frequencies w with "paper": the paper's value, w from N(0, 1); that it holds for variables which are
+standardised over all rows is the authors' program's."""
 MAX_AUTO_VARIABLES = 300
 """Number of variables up to which residuals are asked about unless something else is chosen. With 600, a search by
 tests takes three times as long with them, and twice the memory."""
@@ -123,6 +129,7 @@ def _adaptive_search(source: AnswerSource) -> ConstraintSearch:
     return replace(
         _REGRESSION_SEARCH,
         statistics=statistics,
+        needs_clients=True,
         notes=_describe_rounds,
         spent=_count_rounds,
         max_batch_queries=sys.maxsize,  # a whole level at once: one request to the clients
@@ -238,10 +245,14 @@ def _require_cohort(known: Cohort | Aggregate) -> Cohort:
     return known
 
 
-def _regression_statistics(known: Cohort | Aggregate, settings: Settings) -> tuple[IndependenceTest, IndependentChange]:
+def _regression_statistics(
+    known: Cohort | Aggregate, settings: Settings
+) -> tuple[IndependenceTest, IndependentChange | None]:
+    """Make the test, and the measure of change where the regressions of single clients are known."""
     basis = Basis.of(known)
     pool, shares = make_worker_pool(settings.workers), variable_shares(known.plan)
-    return RegressionTest(basis, pool=pool, shares=shares), OperatorChange(basis)
+    change = OperatorChange(basis) if basis.has_client_scatter else None
+    return RegressionTest(basis, pool=pool, shares=shares), change
 
 
 def _noisy_statistics(known: Cohort | Aggregate, settings: Settings) -> tuple[IndependenceTest, None]:
@@ -250,15 +261,15 @@ def _noisy_statistics(known: Cohort | Aggregate, settings: Settings) -> tuple[In
 
 
 def _paper_statistics(known: Cohort | Aggregate, settings: Settings) -> tuple[IndependenceTest, IndependentChange]:
-    test = KernelTest.of_paper(_require_cohort(known), seed=settings.seed)
+    test = KernelTest.of_paper(known, seed=settings.seed)
     return test, PrintedChange(test.space)
 
 
-def _describe_noisy(test: IndependenceTest) -> tuple[str, ...]:
+def _describe_noisy(known: Cohort | Aggregate, test: IndependenceTest) -> tuple[str, ...]:
     return tuple(describe_noise(test.known)) if isinstance(test, NoisyMomentsTest) else ()
 
 
-def _describe_rounds(test: IndependenceTest) -> tuple[str, ...]:
+def _describe_rounds(known: Cohort | Aggregate, test: IndependenceTest) -> tuple[str, ...]:
     spent = _count_rounds(test)
     return (str(spent),) if spent else ()
 
@@ -272,14 +283,25 @@ _REGRESSION_SEARCH = ConstraintSearch(
     colliders=make_largest_p_rule,
     removal=remove_consistent,
     always_given=frozenset({DOMAIN}),  # a root: no path opens, and mechanisms may differ between clients
+    notes=lambda known, test: describe_regression_sums(known),
 )
-_NOISY_SEARCH = replace(_REGRESSION_SEARCH, statistics=_noisy_statistics, needs_clients=False, notes=_describe_noisy)
+_NOISY_SEARCH = replace(_REGRESSION_SEARCH, statistics=_noisy_statistics, notes=_describe_noisy)
+# Owners of what "paper" consists of; that of `PAPER_RIDGE` is the authors' program:
 _PAPER_SEARCH = ConstraintSearch(
-    _paper_statistics, colliders=lambda test: separating_set_rule, removal=remove_all, always_given=frozenset()
+    _paper_statistics,  # the paper's: Eqs. 40-43, Theorems 5 and 6, and random features of the domain
+    colliders=lambda test: separating_set_rule,  # the paper's rules for directions, as meant (docs/paper-in-code.md)
+    removal=remove_all,  # ours: all separations of one size remove their edges together, so that no order matters
+    always_given=frozenset(),  # the paper's: the domain is a variable like others
+    notes=lambda known, test: describe_kernel_sums(known),
 )
 METHODS: Mapping[str, Method] = {
     "evidence": Method("evidence", lambda seed: Hermite(), ScoreSearch(tests=_REGRESSION_SEARCH)),
     "constraint": Method("constraint", lambda seed: Hermite(), _REGRESSION_SEARCH),
-    "paper": Method("paper", lambda seed: Fourier(width=5, seed=seed), _PAPER_SEARCH, required_family=Fourier),
+    "paper": Method(
+        "paper",
+        lambda seed: Fourier(PAPER_FEATURES, PAPER_BANDWIDTH, seed),
+        _PAPER_SEARCH,
+        required_family=Fourier,
+    ),
 }
 """The methods by name."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from fedcdh._io.text import abbreviate_list
 from fedcdh.discovery.algorithm import SearchResult
+from fedcdh.discovery.dependent_changes import describe_dependent_changes, find_dependent_changes
 from fedcdh.discovery.drift import Drift, estimate_drift
 from fedcdh.discovery.graph_probabilities import direct_lines
 from fedcdh.discovery.result_text import format_changes, format_graph, format_possible
@@ -463,6 +464,7 @@ class Discovery:
         if self.settings.method != "paper":  # its tests are as printed, for independent rows
             yield from describe_dependence(self.cohort.plan)
         yield from self.search_result.notes
+        yield from describe_dependent_changes(self._dependent_changes)
         for name in self.cohort.total.constant_variables(self.cohort.plan):
             yield f"variable {name} is constant: it has no edges but required ones"
         for answer in self.skeleton.refused:
@@ -476,6 +478,12 @@ class Discovery:
             find_consistent_extension(self.augmented.orient_all(self.search_result.assumed))
         except NoConsistentExtensionError:
             yield "no DAG has just these arrows and edges without further colliders; to_dag() adds as few as it can"
+
+    @cached_property
+    def _dependent_changes(self) -> tuple[Arrow, ...]:
+        """Return the arrows that rest on changes which are not independent; noise and knowledge are other grounds."""
+        found = find_dependent_changes(self.cohort, self.augmented)
+        return tuple(arrow for arrow in found if self.orientation.reasons.get(arrow) not in ("noise", "knowledge"))
 
     def _client_notes(self) -> Iterator[str]:
         clients = len(self.cohort.clients)

@@ -12,9 +12,19 @@ from fedcdh._runtime.lazy_exports import attach
 
 if TYPE_CHECKING:
     from fedcdh.evaluation.demo import HospitalStudy, hospital_study
+    from fedcdh.evaluation.pseudo_confounders import PseudoConfounder
     from fedcdh.evaluation.simulation import AUTHORS, PAPER, Dialect, Simulation, simulate
 
-__all__ = ["AUTHORS", "PAPER", "Dialect", "HospitalStudy", "Simulation", "hospital_study", "simulate"]
+__all__ = [
+    "AUTHORS",
+    "PAPER",
+    "Dialect",
+    "HospitalStudy",
+    "PseudoConfounder",
+    "Simulation",
+    "hospital_study",
+    "simulate",
+]
 
 __getattr__, __dir__ = attach(
     __name__,
@@ -23,6 +33,7 @@ __getattr__, __dir__ = attach(
         "PAPER": "fedcdh.evaluation.simulation",
         "Dialect": "fedcdh.evaluation.simulation",
         "HospitalStudy": "fedcdh.evaluation.demo",
+        "PseudoConfounder": "fedcdh.evaluation.pseudo_confounders",
         "Simulation": "fedcdh.evaluation.simulation",
         "hospital_study": "fedcdh.evaluation.demo",
         "simulate": "fedcdh.evaluation.simulation",

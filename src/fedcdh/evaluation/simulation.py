@@ -20,6 +20,12 @@ from numpy.typing import NDArray
 
 from fedcdh._runtime.array_types import Array
 from fedcdh.errors import DataError, SettingsError
+from fedcdh.evaluation.pseudo_confounders import (
+    PseudoConfounder,
+    SharedChange,
+    check_confounders,
+    combine_confounders,
+)
 from fedcdh.protocols import DOMAIN
 
 Function = Callable[[Array], Array]
@@ -71,6 +77,8 @@ class Simulation:
         Variables whose mechanism differs between clients.
     targets : mapping from str to str, optional
         For each client with a structural intervention, the variable that has no causes there.
+    confounders : tuple of PseudoConfounder, default ()
+        What some of the changing mechanisms have in common. Their variables are among those that change.
 
     Examples
     --------
@@ -85,6 +93,7 @@ class Simulation:
     arrows: frozenset[tuple[str, str]]  # (cause, effect)
     changing: frozenset[str]  # variables whose mechanism differs between clients
     targets: Mapping[str, str] = field(default_factory=dict)  # client → the variable that has no causes there
+    confounders: tuple[PseudoConfounder, ...] = ()
 
     @property
     def augmented(self) -> frozenset[tuple[str, str]]:
@@ -196,6 +205,7 @@ def simulate(
     names: Sequence[str] | None = None,
     dialect: Dialect = PAPER,
     interventions: int = 0,
+    confounders: Sequence[PseudoConfounder] = (),
 ) -> Simulation:
     """Draw a study at random: a graph, mechanisms of which some change, and one table per client.
 
@@ -222,6 +232,9 @@ def simulate(
     interventions : int, default 0
         Number of clients at which one effect loses all arrows from its causes. It is fewer than all clients, so that
         every arrow exists somewhere. The mechanism of such a variable counts as changing.
+    confounders : sequence of PseudoConfounder, default ()
+        Functions ψ of the client that several mechanisms have in common, so that they change together. Their variables
+        count as changing, besides those of `changing`; no other draw depends on them.
 
     Returns
     -------
@@ -237,7 +250,7 @@ def simulate(
     -----
     A variable is V_i = Σ_j σ_ij f_i(V_j) + ε_i. If its mechanism changes, it is Σ_j σ^k_ij f_i(V_j) + γ^k ε_i at
     client k. Strengths σ are drawn from U(0.5, 2.5) and noise scales γ from U(1, 3). A changing variable without
-    causes is γ^k ε.
+    causes is γ^k ε. A pseudo-confounder adds its level to each of its variables, and scales their noise.
 
     Examples
     --------
@@ -255,20 +268,41 @@ def simulate(
             parameter="model",
         )
     _check_sizes(variables, clients, edges, changing, seed)
+    check_confounders(confounders, labels, clients)
 
     order, pairs = _draw_dag(variables, edges, seed)
     chosen = frozenset(keyed_generator(seed, "changing").permutation(variables)[:changing].tolist())
     targets = _draw_targets(interventions, tuple(counts), pairs, seed)
-    recipe = _StructuralModel(model, dialect, seed, order, pairs, chosen, targets)
+    shared = _draw_shared_changes(tuple(confounders), labels, tuple(counts), seed)
+    recipe = _StructuralModel(model, dialect, seed, order, pairs, chosen, shared, targets)
     tables = {name: recipe.table(name, count) for name, count in counts.items()}
     _check_finite(tables, seed)
     return Simulation(
         tables=tables,
         names=labels,
         arrows=frozenset((labels[tail], labels[head]) for tail, head in pairs),
-        changing=frozenset(labels[i] for i in chosen.union(targets.values())),
+        changing=frozenset(labels[i] for i in chosen.union(targets.values())).union(
+            *(one.variables for one in confounders)
+        ),
         targets={client: labels[target] for client, target in targets.items()},
+        confounders=tuple(confounders),
     )
+
+
+def _draw_shared_changes(
+    confounders: tuple[PseudoConfounder, ...], labels: Sequence[str], clients: Sequence[str], seed: int
+) -> dict[tuple[int, str], SharedChange]:
+    """Draw ψ of every pseudo-confounder at every client, and return their effects by variable and client."""
+    found = {}
+    for client in clients:
+        values = [
+            float(keyed_generator(seed, "pseudo-confounder", str(number), client).standard_normal())
+            for number in range(len(confounders))
+        ]
+        for variable, label in enumerate(labels):
+            if (change := combine_confounders(confounders, values, label)) != SharedChange():
+                found[variable, client] = change
+    return found
 
 
 @dataclass(frozen=True)
@@ -284,6 +318,7 @@ class _StructuralModel:
     order: tuple[int, ...]
     pairs: frozenset[tuple[int, int]]
     changing: frozenset[int]
+    shared: Mapping[tuple[int, str], SharedChange]
     targets: Mapping[str, int] = field(default_factory=dict)
 
     def table(self, client: str, rows: int) -> Array:
@@ -300,7 +335,8 @@ class _StructuralModel:
         owner: FunctionKey = (str(variable), client) if variable in self.changing else (str(variable),)
         function = self._function(owner)
         noise = self._noise(variable)(keyed_generator(self.seed, "noise", str(variable), client), len(table))
-        column = self._noise_scale(owner) * noise
+        shared = self.shared.get((variable, client), SharedChange())
+        column = self._noise_scale(owner) * shared.noise_factor * noise + shared.level
         if self.targets.get(client) == variable:
             return column
         for parent in sorted(tail for tail, head in self.pairs if head == variable):

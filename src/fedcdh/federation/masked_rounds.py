@@ -165,7 +165,7 @@ def joint_features_error(wanted: JointRequest) -> SettingsError:
     """Return the error for a request that cannot be answered under masks."""
     return SettingsError(
         f"The search asks about {len(wanted.sets)} sets of variables. After a secure sum, only sums of residuals can "
-        "be asked for. Use method = 'evidence' and rounds = 'residuals'."
+        "be asked for. Use rounds = 'residuals'."
     )
 
 

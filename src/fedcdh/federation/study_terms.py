@@ -132,10 +132,10 @@ class StudyTerms:
                 f"Clients may answer {self.max_rounds} further rounds with {self.max_bytes} bytes. Expected at least "
                 "1 of each. Raise them, or use rounds = 'one'."
             )
-        if self.secure_sum is not None and (method.name != "evidence" or rounds == "adaptive"):
+        if self.secure_sum is not None and rounds == "adaptive":
             raise SettingsError(
-                f"The method {self.method!r} with rounds = {self.rounds!r} needs the summary of every client. Secure "
-                "aggregation reveals only their sum. Use method = 'evidence' and rounds = 'residuals' or 'one'."
+                f"With rounds = {self.rounds!r}, the method {self.method!r} asks single clients for joint features. "
+                "Secure aggregation reveals only sums over clients. Use rounds = 'residuals' or 'one'."
             )
 
     @property

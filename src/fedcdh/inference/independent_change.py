@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from random import Random
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from scipy.spatial.distance import pdist, squareform
 
 from fedcdh._runtime.array_types import Array
-from fedcdh.inference.independence.kernel_test import FeatureSpace
+from fedcdh.inference.independence.kernel_test import PAPER_RIDGE, FeatureSpace
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.protocols import DOMAIN, ModuleDependence
 
@@ -36,7 +37,7 @@ class PrintedChange:
     space : FeatureSpace
         Covariances of the kernels' features.
     ridge : float
-        The ridge γ.
+        The ridge γ; by default that of the authors' program.
 
     Examples
     --------
@@ -50,7 +51,7 @@ class PrintedChange:
     """
 
     space: FeatureSpace
-    ridge: float = 1e-3
+    ridge: float = PAPER_RIDGE
 
     def __call__(self, pairs: Sequence[tuple[str, str]], /) -> list[ModuleDependence]:
         """Return Δ of both directions of every pair."""
@@ -58,14 +59,24 @@ class PrintedChange:
 
     def _dependence(self, cause: str, effect: str) -> float:
         from_domain = self.space.covariance[self.space.spans[DOMAIN]]
-        domain = from_domain[:, self.space.spans[DOMAIN]]
         alone = from_domain[:, self.space.spans[cause]]
         joint = _sum_blocks(alone, from_domain[:, self.space.spans[effect]])
-        inverse = np.linalg.inv(domain + self.ridge * np.eye(len(domain)))
-        inner = inverse @ domain @ inverse
-        cross = alone.T @ inner @ joint
-        sizes = np.trace(alone.T @ inner @ alone) * np.trace(joint.T @ inner @ joint)
-        return float((cross**2).sum() / max(sizes, np.finfo(float).tiny))
+        root = self._root
+        alone, joint = root @ alone, root @ joint
+        sizes = (alone**2).sum() * (joint**2).sum()
+        return float(((alone.T @ joint) ** 2).sum() / max(sizes, np.finfo(float).tiny))
+
+    @cached_property
+    def _root(self) -> Array:
+        """Return R with RᵀR = (C_℧℧ + γI)⁻¹ C_℧℧ (C_℧℧ + γI)⁻¹.
+
+        With fewer clients than features, C_℧℧ has eigenvalues of 0. Rounding makes them small numbers, which a small
+        ridge would turn into large weights; they get the weight 0.
+        """
+        domain = self.space.covariance[np.ix_(self.space.spans[DOMAIN], self.space.spans[DOMAIN])]
+        values, vectors = np.linalg.eigh(domain)
+        kept = np.where(values > len(values) * np.finfo(float).eps * max(values[-1], 0.0), values, 0.0)
+        return np.asarray((np.sqrt(kept) / (kept + self.ridge))[:, None] * vectors.T)
 
 
 @dataclass(frozen=True, eq=False)

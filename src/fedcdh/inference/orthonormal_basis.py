@@ -186,6 +186,21 @@ class Basis:
         """Return whether the scatter of every client is known, not only that of all clients together."""
         return len(self.scatter) == len(self.rows)
 
+    @cached_property
+    def client_variances(self) -> Array:
+        """Return the variance of each variable at each client, (variables, clients), in terms of its pooled variance.
+
+        The means of a continuous variable and of its square at a client determine it, so that it is known where the
+        scatter of single clients is not. Categorical variables and constants have 1.
+        """
+        found = np.ones((len(self.spans), len(self.rows)))
+        for out, (name, columns) in zip(found, self.spans.items(), strict=True):
+            if len(columns) > 1 and len(self.targets[name]) == 1:
+                of_value, of_square = self.squares[name]
+                means = self.means[:, columns[:2]].T
+                out[:] = 1 + of_value * means[0] + of_square * means[1] - means[0] ** 2
+        return np.maximum(found, MIN_NEW_VARIANCE)
+
     def scatter_of(self, clients: Chosen) -> Matrices:
         """Return the scatter of each of these clients, without copying.
 

@@ -54,6 +54,11 @@ class Cohort:
         """Return the number of rows of each client."""
         return tuple(summary.rows for summary in self.summaries)
 
+    @property
+    def first_moments(self) -> Integers:
+        """Return the first row of the moments of each client, (clients, columns): all that a sum keeps of them."""
+        return np.array([summary.moments[0] for summary in self.summaries])
+
     @cached_property
     def moments(self) -> Array:
         """Return Σ φφᵀ per client as real numbers, (clients, columns, columns)."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import fedcdh
+from fedcdh.cli import main
 from fedcdh.data.table import to_table
 from fedcdh.evaluation.baselines import BASELINES
 from fedcdh.evaluation.baselines.fedcdh_methods import run_fedcdh
@@ -61,3 +64,21 @@ def test_ours_asks_about_residuals_as_discover_does(engine):
     found = run_fedcdh(study.tables, study.names, method=engine, rounds="residuals")
     assert found.augmented == result.augmented
     assert found.traffic.bytes_up > run_fedcdh(study.tables, study.names, method=engine).traffic.bytes_up
+
+
+def test_the_bytes_that_are_counted_are_those_of_the_files(tmp_path, monkeypatch):
+    monkeypatch.setenv("FEDCDH_LEDGER", str(tmp_path / "releases.jsonl"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    study = simulate(variables=3, clients=3, rows=300, changing=1, seed=6)
+    for client, table in study.tables.items():
+        rows = ["".join(f"{value!r}," for value in row.tolist())[:-1] for row in table]
+        Path(f"{client}.csv").write_text("\n".join([",".join(study.names), *rows, ""]))
+        assert main(["profile", f"{client}.csv", "--client", client, "-o", f"{client}.profile.json", "-q"]) == 0
+    profiles = [f"{client}.profile.json" for client in study.tables]
+    assert main(["plan", *profiles, "-o", "study.plan.json", "-q"]) == 0
+    for client in study.tables:
+        assert main(["summarize", "study.plan.json", f"{client}.csv", "--client", client, "-q"]) == 0
+    written = sum(path.stat().st_size for path in tmp_path.iterdir() if path.suffix in (".summary", ".json"))
+    sent = written - Path("study.plan.json").stat().st_size
+    assert run_fedcdh(study.tables, study.names, rounds="one").traffic.bytes_up == sent

@@ -9,6 +9,7 @@ from fedcdh.errors import SettingsError
 from fedcdh.evaluation.baselines import BASELINES
 from fedcdh.evaluation.experiments.definition import experiment_names, load_experiment, parse_experiment
 from fedcdh.evaluation.experiments.kinds import find_kind
+from fedcdh.evaluation.experiments.kinds.dependent_changes import DIRECTING_METHODS
 from fedcdh.evaluation.experiments.kinds.graph_recovery import ORACLE_METHOD
 from fedcdh.evaluation.experiments.kinds.independent_change import CRITERION_FORMS
 from fedcdh.evaluation.experiments.kinds.rejection_rates import COMPARED_TESTS
@@ -36,7 +37,8 @@ def test_every_design_is_sound(name, size):
     jobs = experiment.jobs()
     assert jobs
     assert len({job.key for job in jobs}) == len(jobs)
-    known = {"tests": COMPARED_TESTS, "principle": CRITERION_FORMS}.get(experiment.kind, {ORACLE_METHOD, *BASELINES})
+    own = {"tests": COMPARED_TESTS, "principle": CRITERION_FORMS, "dependent": DIRECTING_METHODS}
+    known = own.get(experiment.kind, {ORACLE_METHOD, *BASELINES})
     assert {*experiment.methods} <= {*known}
     assert {*experiment.limits} <= {*load_experiment(name).methods}
     assert min(experiment.seeds) >= 1000 or experiment.kind == "bytes"  # below, settings were chosen

@@ -8,10 +8,11 @@ import pytest
 import studies
 from hypothesis import given
 from hypothesis import strategies as st
-from query_studies import QueryStudy, assert_p_values
+from query_studies import QueryStudy, assert_p_values, every_query
 
 from fedcdh.inference.independence.kernel_test import KernelTest, gamma_tail, random_domain_features
-from fedcdh.protocols import Query
+from fedcdh.inference.independent_change import PrintedChange
+from fedcdh.protocols import DOMAIN, Query
 from fedcdh.summaries.features import Fourier
 
 
@@ -30,7 +31,30 @@ def test_the_papers_test_equals_that_of_the_pooled_rows(study_of_paper):
     assert domain.shape == (5, 5)
     test = KernelTest.of_paper(study_of_paper.cohort, seed=5)
     turned = [Query(q.y, q.x, q.given) for q in study_of_paper.queries]  # the roles of x and y differ in print
-    assert_p_values(test, study_of_paper.queries + turned, lambda q: pooled.paper_p(study_of_paper.rows, q, domain))
+    assert_p_values(
+        test,
+        study_of_paper.queries + turned,
+        lambda q: pooled.paper_p(study_of_paper.rows, q, domain),
+        tolerance=1e-7,  # with a ridge of 1e-10, rounding is felt from the eighth digit on
+    )
+
+
+def test_features_without_variance_and_copies_of_variables_have_answers():
+    draw = np.random.default_rng(0)
+    tables = {}
+    for client in ("north", "south"):  # fewer clients than features of the domain
+        x = draw.standard_normal(50)
+        columns = {"x": x, "copy": x, "double": 2 * x, "constant": np.ones(50), "two": (x > 0).astype(float)}
+        tables[client] = columns | {"y": x + draw.standard_normal(50)}
+    cohort = studies.cohort_of(tables, Fourier(5))
+    test = KernelTest.of_paper(cohort)
+    p_values = {answer.query: answer.p_value for answer in test(every_query((DOMAIN, *cohort.plan.names), 3))}
+    assert all(0 <= p_value <= 1 for p_value in p_values.values())
+    assert p_values[Query("x", "y")] < 1e-3
+    assert p_values[Query("copy", "y", frozenset({"x"}))] > 0.5
+    assert p_values[Query("constant", "y")] == 1
+    changes = PrintedChange(test.space)([(x, y) for x in cohort.plan.names for y in cohort.plan.names if x != y])
+    assert all(0 <= value.forward <= 1 + 1e-9 for value in changes)
 
 
 def test_the_concatenated_test_equals_that_of_the_pooled_rows(study, study_of_paper):

@@ -22,6 +22,7 @@ FIGURE_MEASURES: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "stocks": (("edges", "within_sector", "known_adjacent", "known_directed"),),
     "tests": (("rejected",),),
     "principle": (("right",),),
+    "dependent": (("reversed", "open", "right"),),
     "bytes": (("message",),),
 }
 """Measures that are drawn side by side; a second group is another figure."""
@@ -34,6 +35,9 @@ AXIS_LABELS = {
     "width": "features h",
     "rejected": "share of p < 0.05",
     "right": "share of right directions",
+    "reversed": "share of reversed directions",
+    "open": "share of open directions",
+    "level": "effect of ψ on levels",
     "message": "bytes of a message",
     "within_sector": "share of edges within a sector",
     "known_adjacent": "known pairs adjacent (of 2)",

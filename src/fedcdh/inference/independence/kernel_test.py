@@ -17,29 +17,33 @@ from scipy import special
 from fedcdh._runtime.array_types import Array, Indices
 from fedcdh.inference.batched_regression import concatenate_columns, gather_blocks, solve_in_groups
 from fedcdh.protocols import DOMAIN, Answer, Query
-from fedcdh.summaries.aggregation import Cohort
+from fedcdh.summaries.aggregation import Aggregate, Cohort
+from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.feature_layout import POWER_COLUMNS
 from fedcdh.summaries.variables import Categorical
 
-DomainFeatures = Callable[[Cohort], Array]
-"""Features of the client index, one row per client."""
+DomainFeatures = Callable[[Cohort | Aggregate], Array]
+"""Features of the client index, one row per client, or per group of clients where only sums are known."""
+
+PAPER_RIDGE = 1e-10
+"""The ridge γ of "paper". The paper calls it small and names no value; this is the value in the authors' program."""
 
 
-def one_hot_domain(cohort: Cohort) -> Array:
+def one_hot_domain(known: Cohort | Aggregate) -> Array:
     """Return the features of the exact delta kernel of the client index."""
-    return np.eye(len(cohort.clients))
+    return np.eye(len(known.clients))
 
 
-def random_domain_features(cohort: Cohort, seed: int = 0) -> Array:
+def random_domain_features(known: Cohort | Aggregate, seed: int = 0) -> Array:
     """Return √(2/h) cos θ with a random phase per client and feature, which approximates the delta kernel.
 
     There are as many features as a variable has, so that Eq. 41 can add them up. The client's name keys the phases, not
     its position.
     """
-    width = cohort.plan.family.width
+    width = known.plan.family.width
     phases = [
         np.random.default_rng([seed, *hashlib.sha256(client.encode()).digest()]).uniform(0.0, 2 * np.pi, width)
-        for client in cohort.clients
+        for client in known.clients
     ]
     return np.asarray(np.sqrt(2 / width) * np.cos(np.array(phases)))
 
@@ -48,7 +52,8 @@ def random_domain_features(cohort: Cohort, seed: int = 0) -> Array:
 class FeatureSpace:
     """Covariances of the kernels' features of all variables and of the domain.
 
-    The blocks of the domain follow from the clients' first moments and are never sent.
+    They follow from Σ φφᵀ over all rows and from the clients' first moments, which a sum over clients has: a cohort and
+    its `Aggregate` give the same numbers, bit for bit. The blocks of the domain are never sent.
     """
 
     rows: int
@@ -56,32 +61,33 @@ class FeatureSpace:
     spans: dict[str, Indices]
 
     @classmethod
-    def of(cls, cohort: Cohort, domain: DomainFeatures) -> FeatureSpace:
-        """Make the covariances of a cohort, with these features of the domain."""
-        moments, spans = kernel_moments(cohort)
-        index = domain(cohort)
-        spans[DOMAIN] = np.arange(moments.shape[1] - 1, moments.shape[1] - 1 + index.shape[1])
-        return cls(cohort.total.rows, _append_domain(moments, index), spans)
+    def of(cls, known: Cohort | Aggregate, domain: DomainFeatures) -> FeatureSpace:
+        """Make the covariances of a study, with these features of the domain."""
+        columns, weights, spans = _kernel_columns(known)
+        total = known.total.moments[np.ix_(columns, columns)] / float(GRID**2) * np.outer(weights, weights)
+        firsts = known.first_moments[:, columns] / float(GRID**2) * weights
+        index = domain(known)
+        spans[DOMAIN] = np.arange(len(columns) - 1, len(columns) - 1 + index.shape[1])
+        return cls(known.total.rows, _append_domain(total, firsts, index), spans)
 
 
-def kernel_moments(cohort: Cohort) -> tuple[Array, dict[str, Indices]]:
-    """Return Σ [1, φ][1, φ]ᵀ per client of the kernels' weighted features, and each variable's columns in φ."""
+def _kernel_columns(known: Cohort | Aggregate) -> tuple[Indices, Array, dict[str, Indices]]:
+    """Return the columns of [1, φ] in the plan, the kernels' weights of them, and each variable's columns in φ."""
+    layout, family = known.plan.layout, known.plan.family
     columns, weights, spans = [0], [1.0], {}
-    for variable in cohort.plan.variables:
+    for variable in known.plan.variables:
         categorical = isinstance(variable, Categorical)
-        span = np.arange(cohort.plan.layout.n_columns)[cohort.plan.layout.spans[variable.name]][
-            0 if categorical else POWER_COLUMNS :
-        ]
+        span = np.arange(layout.n_columns)[layout.spans[variable.name]][0 if categorical else POWER_COLUMNS :]
         spans[variable.name] = np.arange(len(columns) - 1, len(columns) - 1 + len(span))
         columns += span.tolist()
-        weights += [1.0] * len(span) if categorical else cohort.plan.family.weights.tolist()
-    return cohort.moments[:, columns][:, :, columns] * np.outer(weights, weights), spans
+        weights += [1.0] * len(span) if categorical else family.weights.tolist()
+    return np.array(columns, dtype=np.intp), np.array(weights), spans
 
 
-def _append_domain(moments: Array, index: Array) -> Array:
+def _append_domain(total: Array, firsts: Array, index: Array) -> Array:
     """Return the covariance of [φ(V), φ(℧)] over all rows, from Σ_k [1, φ(V), φ(k)][1, φ(V), φ(k)]ᵀ."""
-    sizes, firsts = moments[:, 0, 0], moments[:, 0]
-    joint = np.block([[moments.sum(axis=0), firsts.T @ index], [index.T @ firsts, (index.T * sizes) @ index]])
+    sizes = firsts[:, 0]
+    joint = np.block([[total, firsts.T @ index], [index.T @ firsts, (index.T * sizes) @ index]])
     rows = joint[0, 0]
     return np.asarray(joint[1:, 1:] / rows - np.outer(joint[0, 1:], joint[0, 1:]) / rows**2)
 
@@ -163,14 +169,14 @@ class KernelTest:
     ridge: float
 
     @classmethod
-    def of_paper(cls, cohort: Cohort, ridge: float = 1e-3, seed: int = 0) -> KernelTest:
+    def of_paper(cls, known: Cohort | Aggregate, ridge: float = PAPER_RIDGE, seed: int = 0) -> KernelTest:
         """Make FCIT and FUIT as printed; docs/statistics.md shows the level that this test does not hold.
 
         Parameters
         ----------
-        cohort : Cohort
-            The summaries, with Fourier features.
-        ridge : float, default 0.001
+        known : Cohort or Aggregate
+            The summaries with Fourier features, or their sum: both give the same answers.
+        ridge : float, default 1e-10
             The ridge γ.
         seed : int, default 0
             Seed of the random features of the domain.
@@ -180,16 +186,16 @@ class KernelTest:
         KernelTest
             The test of the paper.
         """
-        return cls(FeatureSpace.of(cohort, lambda c: random_domain_features(c, seed)), add_features, ridge)
+        return cls(FeatureSpace.of(known, lambda k: random_domain_features(k, seed)), add_features, ridge)
 
     @classmethod
-    def concatenated(cls, cohort: Cohort) -> KernelTest:
+    def concatenated(cls, known: Cohort | Aggregate) -> KernelTest:
         """Make the variant with concatenated features, and a ridge that shrinks with n: a fixed one rejects true nulls.
 
         Parameters
         ----------
-        cohort : Cohort
-            The summaries.
+        known : Cohort or Aggregate
+            The summaries, or their sum.
 
         Returns
         -------
@@ -197,7 +203,7 @@ class KernelTest:
             The variant.
         """
         # 0.1/n holds the level from 1000 to 100,000 rows with one conditioning variable (bench_calibration, table 5)
-        return cls(FeatureSpace.of(cohort, one_hot_domain), concatenate_features, 0.1 / cohort.total.rows)
+        return cls(FeatureSpace.of(known, one_hot_domain), concatenate_features, 0.1 / known.total.rows)
 
     def __call__(self, queries: Sequence[Query], /) -> list[Answer]:
         """Answer the queries, in their order."""

@@ -2,6 +2,7 @@
 
 Four departures are tested, each with the test that has most power against it: different means, linear slopes and
 functions (Chow tests), and different noise (Bartlett's test on the residual variances). Their p-values are combined.
+Where only sums over clients are known, means are tested in the same way, and the rest by `spread_tests`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from fedcdh.inference.batched_regression import (
     sum_in_order,
 )
 from fedcdh.inference.independence.query_batch import ColumnIndex, JointColumns, QueryBatch, Shape, repeat_columns
+from fedcdh.inference.independence.spread_tests import compare_squares
 from fedcdh.inference.orthonormal_basis import Basis
 
 
@@ -63,7 +65,10 @@ def answer_mechanisms(
     statistic, p_mean = pillai_test(common - shifted, common, clients - 1, free)
     parts = [p_mean]
     own = basis.can_regress(conditions)
-    if own.sum() > 1:
+    if not basis.has_client_scatter:
+        if width == 1 and not two_valued and clients > 1:
+            parts.append(_spread_test(basis, index, batch, own))
+    elif own.sum() > 1:
         separate = partial_covariance(
             basis.scatter_of(own), np.concatenate([target, rest], axis=1), given
         )  # separate functions
@@ -78,6 +83,17 @@ def answer_mechanisms(
     p_value = combine_p_values(parts)
     determined = np.trace(common, axis1=-2, axis2=-1) <= MIN_RESIDUAL_SHARE * width * rows
     return statistic, np.where(determined, 1.0, p_value)
+
+
+def _spread_test(basis: Basis, index: ColumnIndex, batch: QueryBatch, own: npt.NDArray[np.bool_]) -> Array:
+    """Return p-values of equal spread at clients of which only sums are known; without Z, those of a cohort."""
+    if index.spans.counts(batch).any():
+        return compare_squares(basis, index, batch)
+    if own.sum() < 2:
+        return np.ones(len(batch))
+    separate = (basis.client_variances[batch.y] * basis.rows).T[own][:, :, None, None]
+    heavy = _kurtosis_inflation(basis, index, batch, np.zeros((len(batch), 0), dtype=np.intp))
+    return _variance_test(basis.rows[own] - 1, separate, heavy)
 
 
 def _chow_tests(

@@ -34,6 +34,7 @@ from fedcdh.inference.independence.query_batch import (
     Shape,
     repeat_columns,
 )
+from fedcdh.inference.independence.spread_tests import measure_uneven_spread
 from fedcdh.inference.independence.stratum_pooling import PooledScatter, pool_strata, pool_unconditional
 from fedcdh.inference.orthonormal_basis import Basis
 
@@ -58,6 +59,8 @@ def query_shapes(basis: Basis, index: ColumnIndex, batch: QueryBatch) -> Indices
 
 def _count_strata(basis: Basis, conditions: int) -> tuple[int, bool]:
     """Return how many clients are strata of their own, and whether the other clients form one together."""
+    if not basis.has_client_scatter:
+        return 1, False
     own = basis.can_regress(conditions)
     return int(own.sum()), bool((basis.rows - 1)[~own].sum() > conditions)
 
@@ -95,6 +98,9 @@ def answer_pairs(
     else:
         of_x = pool_unconditional(strata, freedom, ends[0][:, :mean_x], ends[1])
         of_y = pool_unconditional(strata, freedom, ends[1][:, :mean_y], ends[0])
+    if within and not basis.has_client_scatter:  # clients cannot be weighted by their precisions: fewer rows count
+        uneven = measure_uneven_spread(basis, batch)
+        of_x, of_y = (of._replace(freedom=of.freedom / uneven) for of in (of_x, of_y))
     ways = _Direction(of_x, whole_y, wide_y, mean_y), _Direction(of_y, whole_x, wide_x, mean_x)
     statistics, parts = _test_both_directions(ways, np.arange(len(rest)), joint.with_squares)
     if within and len(freedom) > 1 and mean_x == mean_y == 1:  # a categorical variable has no column that comes first
@@ -119,8 +125,11 @@ def _conditioning_columns(
 def _strata(basis: Basis, conditions: int) -> tuple[Matrices, Array]:
     """Return scatter and degrees of freedom per client, for regressions that may differ between clients.
 
-    Clients with too few rows for regressions of their own form one stratum, in which only their means differ.
+    Clients with too few rows for regressions of their own form one stratum, in which only their means differ. Where
+    only sums over clients are known, all clients do.
     """
+    if not basis.has_client_scatter:
+        return basis.scatter, np.array([basis.total_rows - len(basis.rows)])
     freedom = basis.rows - 1
     own = basis.can_regress(conditions)
     if freedom[~own].sum() <= conditions:

@@ -3,6 +3,7 @@
 - `graph_recovery`: graphs against the truth, on simulated and on real data
 - `rejection_rates`: how often independence tests reject
 - `independent_change`: how often the independent change principle finds a direction
+- `dependent_changes`: what becomes of a direction where mechanisms change together
 - `communication`: bytes of a client's summary
 - `stocks`: stock returns without a true graph
 """
@@ -23,6 +24,7 @@ _IMPORT_PATHS = {
     "stocks": "fedcdh.evaluation.experiments.kinds.stocks:STOCK_GRAPHS",
     "tests": "fedcdh.evaluation.experiments.kinds.rejection_rates:REJECTION_RATE",
     "principle": "fedcdh.evaluation.experiments.kinds.independent_change:DIRECTION_ACCURACY",
+    "dependent": "fedcdh.evaluation.experiments.kinds.dependent_changes:DEPENDENT_CHANGES",
     "bytes": "fedcdh.evaluation.experiments.kinds.communication:COMMUNICATION_SIZE",
 }
 
@@ -103,7 +105,7 @@ def find_kind(name: str) -> ExperimentKind:
 
     Parameters
     ----------
-    name : {"graphs", "real", "stocks", "tests", "principle", "bytes"}
+    name : {"graphs", "real", "stocks", "tests", "principle", "dependent", "bytes"}
         Name of the kind, as in a file of a definition.
 
     Returns

@@ -1,0 +1,53 @@
+"""Sentences for the reader of a result from tests, where only sums over clients are known."""
+
+from __future__ import annotations
+
+from fedcdh._io.text import abbreviate_list
+from fedcdh.summaries.aggregation import Aggregate, Cohort
+from fedcdh.summaries.opened_by_sums import describe_hidden, describe_opened
+
+
+def describe_regression_sums(known: Cohort | Aggregate) -> tuple[str, ...]:
+    """Return notes on what the tests of "constraint" do differently with sums."""
+    if not _has_hidden_clients(known):
+        return ()
+    pairs = (
+        "only sums over all clients are known: two variables are tested with one regression for all clients, about the "
+        "means of each client; where the effects of two mechanisms differ between clients, tests may find too many "
+        "edges"
+    )
+    if len(known.clients) == 1:
+        return (pairs, _describe_learned(known))
+    changes = (
+        "whether a mechanism differs between clients is judged by means and spreads at each client; the independent "
+        "change principle is not used"
+    )
+    return (pairs, changes, _describe_learned(known))
+
+
+def describe_kernel_sums(known: Cohort | Aggregate) -> tuple[str, ...]:
+    """Return notes on what sums mean for the tests of "paper": nothing, unless clients form groups."""
+    if not _has_hidden_clients(known):
+        return ()
+    grouped = "" if known.clients == known.total.clients else ", with groups of clients in place of clients"
+    needed = (
+        "only sums over all clients are known; the paper's tests need no more: the graph is the same as from single "
+        "summaries"
+    )
+    return (needed + grouped, _describe_learned(known))
+
+
+def _has_hidden_clients(known: Cohort | Aggregate) -> bool:
+    """Return whether several clients are known by their sum only."""
+    return isinstance(known, Aggregate) and len(known.total.clients) > 1
+
+
+def _describe_learned(known: Cohort | Aggregate) -> str:
+    """Return what a holder of the sum knows of every client, or of every group of clients."""
+    groups = known.groups if isinstance(known, Aggregate) else ()
+    members = "; ".join(f"{name}: {abbreviate_list(clients)}" for name, clients in groups)
+    whom = "client" if known.clients == known.total.clients else f"group of clients ({members})"
+    return (
+        f"anyone with these sums knows, for every {whom}, {describe_opened()}; {describe_hidden()} is known of all "
+        "rows together only"
+    )
