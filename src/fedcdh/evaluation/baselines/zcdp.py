@@ -25,8 +25,8 @@ def cost_of_gaussian_noise(sensitivity: float, deviation: float) -> float:
 def cost_of_exponential_mechanism(epsilon: float) -> float:
     """Return ρ of one draw with chances ∝ exp(ε score / (2 sensitivity)): ε²/8 (Rogers and Steinke 2021).
 
-    >>> cost_of_exponential_mechanism(0.4)
-    0.02
+    >>> cost_of_exponential_mechanism(2.0)
+    0.5
     """
     return epsilon**2 / 8.0
 
@@ -38,7 +38,7 @@ def epsilon_of_cost(rho: float, delta: float) -> float:
     ρ + 2 √(ρ log 1/δ).
 
     >>> round(epsilon_of_cost(0.02, 1e-5), 3), round(0.02 + 2 * math.sqrt(0.02 * math.log(1e5)), 3)
-    (0.888, 0.98)
+    (0.794, 0.98)
     """
     if rho < 0 or not 0 < delta < 1:
         raise SettingsError(
@@ -63,7 +63,7 @@ def cost_of_epsilon(epsilon: float, delta: float) -> float:
     """Return the largest ρ that (ε, δ) allows: the inverse of `epsilon_of_cost`.
 
     >>> round(cost_of_epsilon(1.0, 1e-5), 4)
-    0.0249
+    0.0306
     """
     if epsilon <= 0:
         raise SettingsError(f"found epsilon {epsilon}; expected a positive number; a usual choice is 1")
