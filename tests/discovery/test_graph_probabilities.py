@@ -228,3 +228,11 @@ def test_edges_that_explain_too_little_are_noted_with_their_strength():
     assert "less than 0.50%" in note
     assert "a — b (0.40%), x — y (0.12%)" in note
     assert "min_effect" in note
+
+
+def test_best_graphs_lose_edges_in_either_direction_and_keep_their_guide():
+    chain, back = (PartialGraph.from_dag("xyz", arrows) for arrows in ([("x", "y"), ("y", "z")], [("y", "x")]))
+    left = BestGraphs(chain, (back,), chain, {}).without_edges([("y", "x")])
+    assert left.best == PartialGraph.from_dag("xyz", [("y", "z")])
+    assert left.others == (PartialGraph("xyz"),)
+    assert left.guide == chain

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedcdh.graphs.partial_graph import PartialGraph
-from fedcdh.inference.effect_sizes import measure_strengths, smallest_strengths
+from fedcdh.inference.effect_sizes import find_weak_arrows, measure_strengths, smallest_strengths
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.protocols import DOMAIN
 from fedcdh.summaries.aggregation import Aggregate
@@ -190,3 +190,21 @@ def test_an_edge_that_another_variable_explains_has_no_smallest_strength():
         assert measure_strengths(dag, basis)["x", "z"] > 0.2
         assert smallest_strengths(dag, basis)["x", "z"] < 0.01
         assert smallest_strengths(dag, basis)["x", "y"] > 0.1
+
+
+def test_of_two_causes_that_say_the_same_one_stays():
+    """Each explains less than 2 % given the other, and nearly all of the effect alone."""
+    for seed in range(5):
+        tables = {}
+        for client in range(3):
+            x, e, noise = np.random.default_rng([seed, client]).standard_normal((3, 1000))
+            tables[f"c{client}"] = {"x": x, "y": x + 0.02 * e, "z": x + noise}
+        basis = basis_of(tables)
+        assert max(measure_strengths(COLLIDER, basis).values()) < 0.02
+
+        def measure(dag, basis=basis):
+            return measure_strengths(dag, basis)
+
+        assert len(find_weak_arrows(COLLIDER, 0.02, measure)) == 1
+        assert find_weak_arrows(COLLIDER, 0.02, measure, COLLIDER.arrows) == {}
+        assert len(find_weak_arrows(COLLIDER, 0.9, measure)) == 2

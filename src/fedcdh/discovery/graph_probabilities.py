@@ -6,7 +6,7 @@ returns the posterior over DAGs. `draw_likely_graph` draws what exceeds a stated
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import NamedTuple
@@ -79,6 +79,23 @@ class BestGraphs:
     others: tuple[PartialGraph, ...]
     guide: PartialGraph
     supports: Mapping[Pair, EdgeSupport]
+
+    def without_edges(self, edges: Iterable[Arrow]) -> BestGraphs:
+        """Return the same graphs without some edges: what others gain must not depend on edges that are left out.
+
+        Parameters
+        ----------
+        edges : iterable of (str, str)
+            Pairs of nodes, in either order.
+
+        Returns
+        -------
+        BestGraphs
+            The graphs; the guide stays as it is.
+        """
+        pairs = frozenset(frozenset(edge) for edge in edges)
+        best, *others = (one.remove_edges(*(one.skeleton & pairs)) for one in (self.best, *self.others))
+        return replace(self, best=best, others=tuple(others))
 
 
 def compute_posterior(

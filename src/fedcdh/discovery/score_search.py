@@ -28,7 +28,7 @@ from fedcdh.discovery.settings import Settings, default_alpha
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph
 from fedcdh.inference.counted_rows import common_shares
-from fedcdh.inference.effect_sizes import measure_strengths, smallest_strengths
+from fedcdh.inference.effect_sizes import find_weak_arrows, measure_strengths, smallest_strengths
 from fedcdh.inference.evidence.family_score import FamilyScore
 from fedcdh.inference.evidence.residual_score import ResidualScore
 from fedcdh.inference.evidence.tempered_scores import MIN_INDEPENDENT_SHARE
@@ -36,7 +36,7 @@ from fedcdh.inference.independent_change import OperatorChange
 from fedcdh.inference.normal_scores import find_normal_scores
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.inference.parent_screening import screen_parents
-from fedcdh.protocols import DOMAIN, LocalScore, Progress
+from fedcdh.protocols import DOMAIN, Family, LocalScore, Progress
 from fedcdh.search.edge_support import (
     EdgeSupport,
     edge_supports,
@@ -155,7 +155,7 @@ class _ScoredStudy:
     def conclude(self, best: PartialGraph) -> SearchResult:
         """Return the result for labels only, whose one message says all."""
         graphs = BestGraphs(best, (), best, self._supports(best))
-        return self._draw(graphs, self._orient(best), None, _aggregate_limits(self.known))
+        return self._draw(graphs, self._orient(best), None)
 
     def conclude_by_vote(self, curved: PartialGraph, linear: PartialGraph, tests: Search | None) -> SearchResult:
         """Return the result of one message: what the best graphs and the tests agree on."""
@@ -164,7 +164,7 @@ class _ScoredStudy:
             by_tests = tests(self.known, self._test_settings(), self.progress).orientation
         orientation = combine_by_vote(self._orient(curved), self._orient(linear), by_tests, self.settings.knowledge)
         graphs = BestGraphs(curved, (linear,), curved, self._supports(curved))
-        found = self._draw(graphs, orientation, None, _aggregate_limits(self.known))
+        found = self._draw(graphs, orientation, None)
         drawn = found.orientation.graph
         graph = drawn.drop(DOMAIN) if DOMAIN in drawn.nodes else drawn
         open_ones = describe_open_directions(graph, sorted(find_normal_scores(self.known)))
@@ -202,13 +202,10 @@ class _ScoredStudy:
         change = OperatorChange(self.basis) if self.basis.has_client_scatter else None
         orientation = orient_skeleton(skeleton, colliders, knowledge, change, directions)
         supports = self._supports(best) | residual_supports(found, score)
-        notes = (*_aggregate_limits(self.known), str(score.record))
-        drawn = self._draw(BestGraphs(best, (gaussian,), gaussian, supports), orientation, score, notes)
+        drawn = self._draw(BestGraphs(best, (gaussian,), gaussian, supports), orientation, score)
         return replace(drawn, residuals=score.record, climbed=best)
 
-    def _draw(
-        self, graphs: BestGraphs, orientation: Orientation, score: ResidualScore | None, notes: tuple[str, ...]
-    ) -> SearchResult:
+    def _draw(self, graphs: BestGraphs, orientation: Orientation, score: ResidualScore | None) -> SearchResult:
         """Return the graph of what is likely and large enough, with all probabilities."""
         settings, left_out = self.settings, dict[Arrow, float]()
         while True:
@@ -228,26 +225,26 @@ class _ScoredStudy:
             )
             guide = direct_lines(orientation.graph, graphs.guide, settings.knowledge, posterior.arrows)
             dag = direct_lines(drawn.graph, guide, knowledge, posterior.arrows)
-            strengths = measure_strengths(dag, self.basis)
-            small = {
-                arrow: strength
-                for arrow, strength in (strengths | self._strengths_in_time(dag)).items()
-                if strength < settings.min_effect and not settings.knowledge.requires(*arrow)
-            }
-            if not small:
+            weak = find_weak_arrows(dag, settings.min_effect, self._measure_strengths, settings.knowledge.required)
+            if not weak:
                 break
-            left_out |= small
-        notes = (*notes, *describe_posterior(posterior), *describe_small_edges(left_out, settings.min_effect))
-        best = dag if dag.is_dag() else graphs.best
+            left_out |= weak
+            graphs = graphs.without_edges(weak)
+            if score is not None:  # the search had no reason to ask about families without these edges
+                score([Family(node, graphs.best.parents(node)) for node in graphs.best.nodes if node != DOMAIN])
+        asked = () if score is None else (str(score.record),)
+        weak_ones = describe_small_edges(left_out, settings.min_effect)
+        notes = (*_aggregate_limits(self.known), *asked, *describe_posterior(posterior), *weak_ones)
+        best, strengths = dag if dag.is_dag() else graphs.best, measure_strengths(dag, self.basis)
         skeleton = to_skeleton(PartialGraph(drawn.graph.nodes, lines=drawn.graph.skeleton))
         return SearchResult(
             skeleton, drawn, graphs.supports, best, notes, posterior=posterior, strengths=strengths | left_out
         )
 
-    def _strengths_in_time(self, dag: PartialGraph) -> dict[Arrow, float]:
-        """Return the smallest strengths of edges where rows depend on each other: effects may then take time."""
+    def _measure_strengths(self, dag: PartialGraph) -> dict[Arrow, float]:
+        """Return the strengths of arrows; where rows depend on each other, effects may take time: the smallest ones."""
         dependent = common_shares(self.known.plan).product < MIN_INDEPENDENT_SHARE
-        return smallest_strengths(dag, self.basis) if dependent else {}
+        return (smallest_strengths if dependent else measure_strengths)(dag, self.basis)
 
     def _supports(self, best: PartialGraph) -> dict[Pair, EdgeSupport]:
         pairs = _candidate_pairs(self.nodes, self.candidates, self.settings.knowledge)

@@ -7,7 +7,7 @@ next to nothing, which `smallest_strengths` finds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import chain, combinations
 
 import numpy as np
@@ -95,6 +95,53 @@ def smallest_strengths(dag: PartialGraph, basis: Basis) -> dict[Arrow, float]:
             for one, other in ((tail, head), (head, tail))
         )
     return found
+
+
+def find_weak_arrows(
+    dag: PartialGraph,
+    min_strength: float,
+    measure: Callable[[PartialGraph], Mapping[Arrow, float]],
+    kept: Collection[Arrow] = (),
+) -> dict[Arrow, float]:
+    """Return the arrows that explain too little, found by backward elimination.
+
+    Two causes that say the same explain nothing given each other. So of each effect only the weakest cause goes at a
+    time, and the others are measured again without it.
+
+    Parameters
+    ----------
+    dag : PartialGraph
+        A DAG on the variables, or with the domain.
+    min_strength : float
+        Smallest strength of an arrow that stays.
+    measure : callable
+        Returns the strengths of the arrows of a DAG.
+    kept : collection of (str, str), default ()
+        Arrows that stay however weak they are.
+
+    Returns
+    -------
+    dict from (str, str) to float
+        The arrows to leave out, with their strengths when they were left out.
+
+    Examples
+    --------
+    >>> copies = PartialGraph("xyz", frozenset({("x", "z"), ("y", "z")}))
+    >>> def measure(dag):
+    ...     return {(tail, head): 0.9 if len(dag.arrows) == 1 else 0.01 for tail, head in dag.arrows}
+    >>> find_weak_arrows(copies, 0.02, measure)
+    {('x', 'z'): 0.01}
+    """
+    found: dict[Arrow, float] = {}
+    while True:
+        weakest: dict[str, tuple[float, Arrow]] = {}
+        for arrow, strength in measure(dag).items():
+            if strength < min_strength and arrow not in kept:
+                weakest[arrow[1]] = min((strength, arrow), weakest.get(arrow[1], (strength, arrow)))
+        if not weakest:
+            return found
+        found |= {arrow: strength for strength, arrow in weakest.values()}
+        dag = dag.remove_edges(*(frozenset(arrow) for _, arrow in weakest.values()))
 
 
 def _measure(dag: PartialGraph, basis: Basis, tail: str, head: str) -> float:
