@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -28,6 +28,7 @@ from fedcdh.evaluation.experiments.definition import Experiment, ExperimentJob
 from fedcdh.evaluation.experiments.kinds import find_kind
 
 ResultRow: TypeAlias = dict[str, str]
+JobGroup: TypeAlias = tuple[ExperimentJob, ...]
 JobProgress: TypeAlias = Callable[[int, int, float | None], None]
 """Called with the jobs done, all jobs, and the seconds left, which are None while they are unknown."""
 
@@ -142,25 +143,41 @@ def read_rows(path: Path, columns: Sequence[str]) -> list[ResultRow]:
 def _compute_rows(
     experiment: Experiment, jobs: Sequence[ExperimentJob], workers: int
 ) -> Iterator[tuple[ExperimentJob, ResultRow]]:
+    groups = _group_by_fit(experiment, jobs)
     if workers == 1:
-        yield from ((job, measure_job(experiment, job)) for job in jobs)
+        yield from ((job, measure_job(experiment, job)) for group in groups for job in group)
         return
     with ProcessPoolExecutor(workers, initializer=_ignore_interrupts) as pool:
-        running: dict[Future[ResultRow], ExperimentJob] = {}
-        waiting = iter(jobs)
+        running: dict[Future[list[ResultRow]], JobGroup] = {}
+        waiting = iter(groups)
         try:
             while True:
                 running |= {
-                    pool.submit(measure_job, experiment, job): job for job in islice(waiting, workers - len(running))
+                    pool.submit(_measure_group, experiment, group): group
+                    for group in islice(waiting, workers - len(running))
                 }
                 if not running:
                     return
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    yield running.pop(future), future.result()
+                    yield from zip(running.pop(future), future.result(), strict=True)
         except BaseException:
             for process in multiprocessing.active_children():
                 process.terminate()  # their jobs are repeated next time
             raise
+
+
+def _group_by_fit(experiment: Experiment, jobs: Iterable[ExperimentJob]) -> list[JobGroup]:
+    """Put jobs that share a fit next to each other, where the first of them is; any other job is alone."""
+    kind = find_kind(experiment.kind)
+    groups: dict[tuple[str, ...], list[ExperimentJob]] = {}
+    for job in jobs:
+        fit = kind.fit_name(job.method)
+        groups.setdefault((*map(str, job.case.values()), str(job.seed), fit or f"alone: {job.method}"), []).append(job)
+    return [tuple(group) for group in groups.values()]
+
+
+def _measure_group(experiment: Experiment, group: JobGroup) -> list[ResultRow]:
+    return [measure_job(experiment, job) for job in group]
 
 
 def _ignore_interrupts() -> None:
@@ -168,14 +185,21 @@ def _ignore_interrupts() -> None:
 
 
 def measure_job(experiment: Experiment, job: ExperimentJob) -> ResultRow:
-    """Return one row; its CPU seconds are those of all clients and the server in one thread, as the paper counts."""
-    kind = find_kind(experiment.kind)
+    """Return one row; its CPU seconds are those of all clients and the server in one thread, as the paper counts.
+
+    The seconds of a fit that was there already are counted as well: they are what the method takes by itself.
+    """
+    kind, case = find_kind(experiment.kind), tuple(job.case.items())
     with threadpool_limits(1):
         kind.prepare_method(job.method)
-        prepared = _cached_instance(experiment.kind, tuple(job.case.items()), job.seed)
+        prepared = _cached_instance(experiment.kind, case, job.seed)
+        fitted = _TimedFit()
         start, failure = time.process_time(), ""
         try:
-            measured = kind.measure(prepared, job.case, job.method, job.seed)
+            if kind.fit_name(job.method):
+                fitted = _shared_fit(experiment.kind, job, prepared)
+                start = time.process_time()
+            measured = kind.measure(prepared, job.case, job.method, job.seed, fitted.value)
         except (MissingDependencyError, SettingsError):
             raise
         except Exception as problem:  # a failure is a result, and does not end a run of hours
@@ -183,7 +207,7 @@ def measure_job(experiment: Experiment, job: ExperimentJob) -> ResultRow:
                 kind.failure_measures(prepared),
                 f"{type(problem).__name__}: {problem}".splitlines()[0][:200],
             )
-        seconds = time.process_time() - start
+        seconds = fitted.seconds + time.process_time() - start
     shown = {name: _format_value(measured[name]) for name in kind.measures}
     given = {name: str(value) for name, value in job.case.items()}
     return {
@@ -200,6 +224,28 @@ def measure_job(experiment: Experiment, job: ExperimentJob) -> ResultRow:
 def _cached_instance(kind: str, case: tuple[tuple[str, Any], ...], seed: int) -> Any:
     """Return the instance of a case and a seed; all methods of these follow each other and share it."""
     return find_kind(kind).prepare_instance(dict(case), seed)
+
+
+class _TimedFit(NamedTuple):
+    """A fit, and the CPU seconds that it took."""
+
+    value: Any = None
+    seconds: float = 0.0
+
+
+_LAST_FIT: dict[tuple[str, ...], _TimedFit] = {}  # one at most, in each process
+
+
+def _shared_fit(kind_name: str, job: ExperimentJob, prepared: Any) -> _TimedFit:
+    """Return the fit of a job's method, which may be that of the job before."""
+    kind = find_kind(kind_name)
+    key = (kind_name, *map(str, job.case.values()), str(job.seed), kind.fit_name(job.method))
+    if key not in _LAST_FIT:
+        start = time.process_time()
+        value = kind.fit(prepared, job.method, job.seed)
+        _LAST_FIT.clear()
+        _LAST_FIT[key] = _TimedFit(value, time.process_time() - start)
+    return _LAST_FIT[key]
 
 
 def _format_value(value: Any) -> str:

@@ -30,8 +30,8 @@ _IMPORT_PATHS = {
 class ExperimentKind(Protocol):
     """A kind of experiment: it prepares instances and measures methods on them.
 
-    Methods are loaded and instances prepared before the clock starts. A method that fails gets the measures of an empty
-    result.
+    Methods are loaded and instances prepared before the clock starts. Methods that differ only by a threshold share a
+    fit, whose CPU seconds count for each of them. A method that fails gets the measures of an empty result.
     """
 
     @property
@@ -63,7 +63,41 @@ class ExperimentKind(Protocol):
             The instance, which `measure` takes.
         """
 
-    def measure(self, prepared: Any, case: ExperimentCase, method: str, seed: int) -> dict[str, Any]:
+    def fit_name(self, method: str) -> str:
+        """Return a name that methods have in common if one fit serves them all, and "" if there is no fit to share.
+
+        Parameters
+        ----------
+        method : str
+            Name of the method.
+
+        Returns
+        -------
+        str
+            Name of the fit.
+        """
+
+    def fit(self, prepared: Any, method: str, seed: int) -> Any:
+        """Fit what methods with the same `fit_name` share.
+
+        Parameters
+        ----------
+        prepared : object
+            The instance.
+        method : str
+            Name of a method whose `fit_name` is not empty.
+        seed : int
+            Seed of the instance, and of the method.
+
+        Returns
+        -------
+        object
+            The fit, which `measure` takes.
+        """
+
+    def measure(
+        self, prepared: Any, case: ExperimentCase, method: str, seed: int, fitted: Any = None
+    ) -> dict[str, Any]:
         """Measure one method on one instance.
 
         Parameters
@@ -76,6 +110,8 @@ class ExperimentKind(Protocol):
             Name of the method.
         seed : int
             Seed of the instance, and of the method.
+        fitted : object, optional
+            What `fit` returned; computed here unless given.
 
         Returns
         -------

@@ -22,6 +22,7 @@ from fedcdh.data.sources import ColumnKind as ColumnKind
 from fedcdh.errors import SettingsError
 from fedcdh.evaluation.baselines import BaselineResult, find_baseline
 from fedcdh.evaluation.baselines.fedcdh_methods import run_fedcdh
+from fedcdh.evaluation.baselines.fitted_weights import FittedWeights
 from fedcdh.evaluation.experiments.definition import ExperimentCase
 from fedcdh.evaluation.experiments.interaction_data import simulate_interactions
 from fedcdh.evaluation.experiments.real_data import DOMAIN_COLUMN, keep_one_per_pair, load_study
@@ -70,8 +71,20 @@ class GraphRecovery:
             find_baseline(name)(_WARM_UP_STUDY.tables, _WARM_UP_STUDY.names)
             _IMPORTED_EXTRAS.add(find_baseline(name).extra)
 
-    def measure(self, prepared: GraphInstance, case: ExperimentCase, name: str, seed: int) -> dict[str, Any]:
+    def fit_name(self, name: str) -> str:
+        """Return the name of the fit that thresholds share."""
+        return "" if name == ORACLE_METHOD else find_baseline(name).fit_name
+
+    def fit(self, prepared: GraphInstance, name: str, seed: int) -> FittedWeights:
+        """Fit the weights that thresholds share."""
+        return find_baseline(name).fit(prepared.tables, prepared.names, seed)
+
+    def measure(
+        self, prepared: GraphInstance, case: ExperimentCase, name: str, seed: int, fitted: FittedWeights | None = None
+    ) -> dict[str, Any]:
         """Return the scores of one method on one instance."""
+        if fitted is not None:
+            return score_result(prepared, find_baseline(name).apply_threshold(fitted, prepared.names))
         return score_result(prepared, _run_method(prepared, case, name, seed))
 
     def failure_measures(self, prepared: GraphInstance) -> dict[str, Any]:
