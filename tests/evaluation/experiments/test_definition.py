@@ -12,7 +12,7 @@ from fedcdh.evaluation.experiments.kinds import find_kind
 from fedcdh.evaluation.experiments.kinds.graph_recovery import ORACLE_METHOD
 from fedcdh.evaluation.experiments.kinds.independent_change import CRITERION_FORMS
 from fedcdh.evaluation.experiments.kinds.rejection_rates import COMPARED_TESTS
-from fedcdh.evaluation.experiments.runner import result_columns
+from fedcdh.evaluation.experiments.row_files import result_columns
 
 SIZES_OF = ("full", "quick", "smallest")
 

@@ -11,7 +11,7 @@ from fedcdh.cli import main
 from fedcdh.evaluation.experiments.definition import experiment_names, load_experiment
 from fedcdh.evaluation.experiments.real_data import data_folder
 from fedcdh.evaluation.experiments.results_page import render_results_page
-from fedcdh.evaluation.experiments.runner import read_rows, result_columns
+from fedcdh.evaluation.experiments.row_files import read_rows, result_columns
 
 NEEDS_DATA = {"fmri", "real", "stocks"}
 

@@ -11,7 +11,8 @@ from fedcdh.errors import DataError, MissingDependencyError, SettingsError
 from fedcdh.evaluation.experiments import runner
 from fedcdh.evaluation.experiments.kinds import graph_recovery
 from fedcdh.evaluation.experiments.kinds.graph_recovery import SIMULATED_GRAPHS
-from fedcdh.evaluation.experiments.runner import read_rows, result_columns, run_experiment
+from fedcdh.evaluation.experiments.row_files import lock_rows, read_rows, result_columns
+from fedcdh.evaluation.experiments.runner import run_experiment
 
 
 def test_a_run_can_be_stopped_and_resumed(tmp_path):
@@ -104,7 +105,7 @@ def test_what_cannot_run_is_refused_before_the_first_job(tmp_path, monkeypatch):
 
 
 def test_only_one_command_writes_to_a_file(tmp_path):
-    with runner._lock_results(tmp_path / "rows.csv"), pytest.raises(SettingsError, match="another command is writing"):
+    with lock_rows(tmp_path / "rows.csv"), pytest.raises(SettingsError, match="another command is writing"):
         run_experiment(small(), tmp_path / "rows.csv")
 
 
@@ -120,6 +121,18 @@ def test_an_interrupt_keeps_what_is_done(tmp_path):
         run_experiment(small(), path, workers=2, watch=stop)
     assert len(read_rows(path, result_columns(small()))) == 3
     assert len(run_experiment(small(), path)) == 18
+
+
+def test_a_run_stops_at_its_time_and_continues(tmp_path, monkeypatch):
+    path, now = tmp_path / "rows.csv", iter(range(10**6))
+    with monkeypatch.context() as clock:
+        clock.setattr(runner.time, "monotonic", lambda: float(next(now)))  # a second passes whenever one looks
+        rows = run_experiment(small(), path, minutes=0.15)
+    assert 0 < len(rows) < 18
+    assert len(read_rows(path, result_columns(small()))) == len(rows)
+    assert {row["seed"] for row in rows} <= {"1", "2"}  # all methods of a seed before those of the next
+    assert run_experiment(small(), path, minutes=0) == rows
+    assert len(run_experiment(small(), path, workers=2, minutes=60)) == 18
 
 
 def test_time_left_is_told_once_every_method_has_run():

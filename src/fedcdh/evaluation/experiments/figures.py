@@ -10,7 +10,7 @@ import numpy as np
 
 from fedcdh._runtime.optional_imports import optional_import
 from fedcdh.evaluation.experiments.definition import Experiment
-from fedcdh.evaluation.experiments.runner import ResultRow
+from fedcdh.evaluation.experiments.row_files import ResultRow
 from fedcdh.evaluation.experiments.tables import ResultPanel, describe_setting, methods_with_rows, split_panels
 
 FIGURE_MEASURES: Mapping[str, tuple[tuple[str, ...], ...]] = {

@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from fedcdh.evaluation.experiments.definition import Experiment
-from fedcdh.evaluation.experiments.runner import ResultRow
+from fedcdh.evaluation.experiments.row_files import ResultRow
 from fedcdh.evaluation.experiments.tables import (
     MIN_PAIRS,
     REFERENCE_METHOD,

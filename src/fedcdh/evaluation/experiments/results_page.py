@@ -9,7 +9,7 @@ from fedcdh._io.storage import write_atomically
 from fedcdh.evaluation.experiments.definition import Experiment, experiment_names, load_experiment
 from fedcdh.evaluation.experiments.figures import FIGURE_MEASURES, FIGURE_SUFFIXES, figure_name
 from fedcdh.evaluation.experiments.paper_comparison import feature_tables, significance_table, time_tables
-from fedcdh.evaluation.experiments.runner import ResultRow, read_rows, result_columns
+from fedcdh.evaluation.experiments.row_files import ResultRow, read_design_rows
 from fedcdh.evaluation.experiments.tables import (
     MIN_PAIRS,
     REFERENCE_METHOD,
@@ -100,23 +100,15 @@ def write_results_page(folder: Path, page: Path, size: str = "full") -> Path:
 def render_results_page(folder: Path, page: Path, size: str = "full") -> str:
     """Return the text of the page."""
     experiments = [load_experiment(name, size) for name in sorted(experiment_names(), key=_paper_position)]
-    found = [(experiment, _read_design_rows(experiment, folder)) for experiment in experiments]
+    found = [
+        (experiment, read_design_rows(experiment, folder / f"{experiment.name}.csv")) for experiment in experiments
+    ]
     said = folder / "discussion.txt"
     parts = [PAGE_HEAD, *([said.read_text(encoding="utf-8")] if said.exists() else []), *_comparison_section(found)]
     for experiment, rows in found:
         if rows:
             parts += _experiment_section(experiment, rows, folder, page, size)
     return "\n".join(part.rstrip() + "\n" for part in parts)
-
-
-def _read_design_rows(experiment: Experiment, folder: Path) -> list[ResultRow]:
-    """Return the rows of the design, and no others that may be in the file, such as those of other seeds."""
-    keys = (*experiment.parameters, "method", "seed")
-    found = {
-        tuple(row[key] for key in keys): row
-        for row in read_rows(folder / f"{experiment.name}.csv", result_columns(experiment))
-    }
-    return [found[job.key] for job in experiment.jobs() if job.key in found]
 
 
 def _paper_position(name: str) -> tuple[int, str]:

@@ -1,40 +1,52 @@
 """Running an experiment: jobs in several processes, every row on disk as soon as it is there, resumable.
 
 Rows are appended to one CSV file. A run that was stopped is started again with the same command: rows of the file are
-not computed again, and a torn last line is dropped. When all jobs are done, the rows are put into the order of the
-design, so that the file does not depend on which process was faster.
+not computed again, and a torn last line is dropped. When a run ends, the rows are put into the order of the design, so
+that the file does not depend on which process was faster. Jobs of one seed follow each other: a run that is stopped
+early has all methods on the same instances.
 """
 
 from __future__ import annotations
 
-import csv
-import io
+import math
 import multiprocessing
 import signal
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from fedcdh._io.storage import hold_lock, write_atomically
-from fedcdh.errors import DataError, MissingDependencyError, SettingsError
+from fedcdh._io.storage import write_atomically
+from fedcdh.errors import MissingDependencyError, SettingsError
 from fedcdh.evaluation.experiments.definition import Experiment, ExperimentJob
 from fedcdh.evaluation.experiments.kinds import find_kind
+from fedcdh.evaluation.experiments.row_files import (
+    ResultRow,
+    lock_rows,
+    read_rows,
+    result_columns,
+    row_key,
+    rows_to_csv,
+    write_rows,
+)
 
-ResultRow: TypeAlias = dict[str, str]
 JobGroup: TypeAlias = tuple[ExperimentJob, ...]
 JobProgress: TypeAlias = Callable[[int, int, float | None], None]
 """Called with the jobs done, all jobs, and the seconds left, which are None while they are unknown."""
 
 
 def run_experiment(
-    experiment: Experiment, path: Path, *, workers: int = 1, watch: JobProgress | None = None
+    experiment: Experiment,
+    path: Path,
+    *,
+    workers: int = 1,
+    minutes: float | None = None,
+    watch: JobProgress | None = None,
 ) -> list[ResultRow]:
     """Compute the rows of an experiment that its file does not have yet; failed ones are computed again.
 
@@ -46,13 +58,15 @@ def run_experiment(
         CSV file of rows; it is created if necessary.
     workers : int, default 1
         Number of processes.
+    minutes : float, optional
+        Wall-clock time after which no further job begins. Jobs that run are finished, so that none is lost.
     watch : callable, optional
         Called with the number of jobs done, the number of jobs, and the seconds left (None while they are unknown).
 
     Returns
     -------
     list of dict
-        All rows of the design, those that the file had already included.
+        The rows of the design, those that the file had already included; all of them if there was time for all.
 
     Examples
     --------
@@ -65,36 +79,37 @@ def run_experiment(
     True
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _lock_results(path):
-        return _run_locked(experiment, path, workers, watch)
+    stop = math.inf if minutes is None else time.monotonic() + 60 * minutes
+    with lock_rows(path):
+        return _run_locked(experiment, path, workers, stop, watch)
 
 
-def _run_locked(experiment: Experiment, path: Path, workers: int, watch: JobProgress | None) -> list[ResultRow]:
+def _run_locked(
+    experiment: Experiment, path: Path, workers: int, stop: float, watch: JobProgress | None
+) -> list[ResultRow]:
     columns, jobs = result_columns(experiment), experiment.jobs()
-    done = {_row_key(row, experiment): row for row in read_rows(path, columns)}
+    done = {row_key(row, experiment): row for row in read_rows(path, columns)}
     missing = {job.key: job for job in jobs if job.key not in done or done[job.key]["failure"]}
     kind = find_kind(experiment.kind)
     for job in {job.method: job for job in missing.values()}.values():
         kind.prepare_method(job.method)  # refused before the first job, not after hours
         kind.prepare_instance(job.case, job.seed)
-    write_atomically(
-        path, _to_csv([row for key, row in done.items() if key not in missing], columns)
-    )  # without a torn line
+    kept = [row for key, row in done.items() if key not in missing]
+    write_atomically(path, rows_to_csv(kept, columns))  # without a torn line
     clock = _RemainingTime(done.values(), workers)
     if watch:
         watch(len(jobs) - len(missing), len(jobs), clock.left(missing.values()))
     with path.open("a", encoding="utf-8", newline="") as file:
-        for job, row in _compute_rows(experiment, list(missing.values()), workers):
+        for job, row in _compute_rows(experiment, list(missing.values()), workers, stop):
             done[job.key] = row
             del missing[job.key]
-            file.write(_to_csv([row], columns, heading=False))
+            file.write(rows_to_csv([row], columns, heading=False))
             file.flush()
             clock.tick(row)
             if watch:
                 watch(len(jobs) - len(missing), len(jobs), clock.left(missing.values()))
-    rows = [done[job.key] for job in jobs]
-    write_atomically(path, _to_csv([*rows, *_other_rows(done, jobs)], columns))
-    return rows
+    write_rows(experiment, path, done)
+    return [done[job.key] for job in jobs if job.key in done]
 
 
 def missing_methods(experiment: Experiment) -> dict[str, str]:
@@ -108,53 +123,21 @@ def missing_methods(experiment: Experiment) -> dict[str, str]:
     return found
 
 
-@contextmanager
-def _lock_results(path: Path) -> Iterator[None]:
-    """Make sure that one command at a time writes to a file of rows."""
-    advice = (
-        f"another command is writing to {path}; expected one command at a time; wait for it, or choose another folder"
-    )
-    with hold_lock(path.with_suffix(".lock"), if_locked=lambda: SettingsError(advice)):
-        yield
-    path.with_suffix(".lock").unlink(missing_ok=True)
-
-
-def result_columns(experiment: Experiment) -> tuple[str, ...]:
-    """Return the columns of a file of rows: parameters, method, seed, measures, CPU seconds and failure."""
-    return (*experiment.parameters, "method", "seed", *find_kind(experiment.kind).measures, "seconds", "failure")
-
-
-def read_rows(path: Path, columns: Sequence[str]) -> list[ResultRow]:
-    """Return the whole rows of a file of results, none if there is no such file."""
-    if not path.exists():
-        return []
-    content = path.read_bytes()
-    whole = content[: content.rfind(b"\n") + 1].decode("utf-8")
-    rows = list(csv.reader(io.StringIO(whole)))
-    if not rows or rows[0] != list(columns):
-        raise DataError(
-            f"{path} has other columns than this experiment; expected {', '.join(columns)}; move or remove the file, "
-            "and "
-            "start again"
-        )
-    return [dict(zip(columns, row, strict=True)) for row in rows[1:] if len(row) == len(columns)]
-
-
 def _compute_rows(
-    experiment: Experiment, jobs: Sequence[ExperimentJob], workers: int
+    experiment: Experiment, jobs: Sequence[ExperimentJob], workers: int, stop: float
 ) -> Iterator[tuple[ExperimentJob, ResultRow]]:
-    groups = _group_by_fit(experiment, jobs)
+    """Yield each job with its row; no group of jobs begins after the time `stop`."""
+    groups = takewhile(lambda group: time.monotonic() < stop, _group_by_fit(experiment, jobs))
     if workers == 1:
         yield from ((job, measure_job(experiment, job)) for group in groups for job in group)
         return
     with ProcessPoolExecutor(workers, initializer=_ignore_interrupts) as pool:
         running: dict[Future[list[ResultRow]], JobGroup] = {}
-        waiting = iter(groups)
         try:
             while True:
                 running |= {
                     pool.submit(_measure_group, experiment, group): group
-                    for group in islice(waiting, workers - len(running))
+                    for group in islice(groups, workers - len(running))
                 }
                 if not running:
                     return
@@ -252,25 +235,6 @@ def _format_value(value: Any) -> str:
     if value is None:
         return ""
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _row_key(row: ResultRow, experiment: Experiment) -> tuple[str, ...]:
-    return tuple(row[name] for name in (*experiment.parameters, "method", "seed"))
-
-
-def _other_rows(done: Mapping[tuple[str, ...], ResultRow], jobs: Iterable[ExperimentJob]) -> list[ResultRow]:
-    """Return rows of an earlier run with other seeds or methods, which stay behind those of this one."""
-    wanted = {job.key for job in jobs}
-    return [done[key] for key in sorted(done.keys() - wanted)]
-
-
-def _to_csv(rows: Iterable[ResultRow], columns: Sequence[str], heading: bool = True) -> str:
-    file = io.StringIO()
-    writer = csv.DictWriter(file, columns, lineterminator="\n")
-    if heading:
-        writer.writeheader()
-    writer.writerows(rows)
-    return file.getvalue()
 
 
 class _RemainingTime:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 from fedcdh.evaluation.experiments.definition import Experiment
-from fedcdh.evaluation.experiments.runner import ResultRow
+from fedcdh.evaluation.experiments.row_files import ResultRow
 
 REFERENCE_METHOD = "fedcdh-evidence"
 SIGNIFICANCE_LEVEL = 0.05
