@@ -39,7 +39,7 @@ def test_rows_are_merged_dropped_and_left_for_later(here, capsys):
     run(*words, "--merge", "other/communication.csv", "--json")
     merged = json.loads(capsys.readouterr().out)
     assert merged["added"] > 0 == merged["changed"]
-    run(*words, "--drop", "fedcdh-paper,fedcdh-evidence", "--json")
+    run(*words, "--drop", "fedcdh-paper,fedcdh", "--json")
     assert json.loads(capsys.readouterr().out)["dropped"] == merged["added"]
 
 

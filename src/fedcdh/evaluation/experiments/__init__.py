@@ -5,7 +5,7 @@
 - `runner`: jobs in several processes, rows in a CSV file, resumable
 - `row_files`: files of rows, and merging those of several runs
 - `tables`, `paper_comparison`, `figures`, `results_page`: the page of results
-- `interaction_data`, `real_data`: studies besides those of `fedcdh.simulate`
+- `interaction_data`, `noise_shape_data`, `real_data`: studies besides those of `fedcdh.simulate`
 """
 
 from typing import TYPE_CHECKING

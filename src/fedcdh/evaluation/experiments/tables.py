@@ -12,7 +12,7 @@ from scipy import stats
 from fedcdh.evaluation.experiments.definition import Experiment
 from fedcdh.evaluation.experiments.row_files import ResultRow
 
-REFERENCE_METHOD = "fedcdh-evidence"
+REFERENCE_METHOD = "fedcdh"
 SIGNIFICANCE_LEVEL = 0.05
 MIN_PAIRS = 6
 PanelSetting = tuple[tuple[str, str], ...]

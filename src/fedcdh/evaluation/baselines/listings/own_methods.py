@@ -13,29 +13,48 @@ from fedcdh.evaluation.baselines.entry import (
     MethodAssumptions,
 )
 
+_EVIDENCE = MethodAssumptions(SCORE_BASED, HETEROGENEOUS, "Additive Functions", False, SUMMARY_STATISTICS)
+_CONSTRAINT = MethodAssumptions(CONSTRAINT_BASED, HETEROGENEOUS, "Additive Functions", False, SUMMARY_STATISTICS)
+
 ENTRIES: tuple[BaselineEntry, ...] = (
     BaselineEntry(
-        "fedcdh-evidence",
+        "fedcdh",
         "our `evidence`",
         f"{PACKAGE}.fedcdh_methods:run_fedcdh",
-        MethodAssumptions(SCORE_BASED, HETEROGENEOUS, "Additive Functions", False, SUMMARY_STATISTICS),
+        _EVIDENCE,
         "`fedcdh.discover`, its default",
         {"method": "evidence"},
+    ),
+    BaselineEntry(
+        "fedcdh-one-message",
+        "our `evidence`, one message per client",
+        f"{PACKAGE}.fedcdh_methods:run_fedcdh",
+        _EVIDENCE,
+        '`fedcdh.discover(..., rounds="one")`',
+        {"method": "evidence", "rounds": "one"},
     ),
     BaselineEntry(
         "fedcdh-constraint",
         "our `constraint`",
         f"{PACKAGE}.fedcdh_methods:run_fedcdh",
-        MethodAssumptions(CONSTRAINT_BASED, HETEROGENEOUS, "Additive Functions", False, SUMMARY_STATISTICS),
-        "`fedcdh.discover`",
+        _CONSTRAINT,
+        '`fedcdh.discover(..., method="constraint")`',
         {"method": "constraint"},
+    ),
+    BaselineEntry(
+        "fedcdh-constraint-one-message",
+        "our `constraint`, one message per client",
+        f"{PACKAGE}.fedcdh_methods:run_fedcdh",
+        _CONSTRAINT,
+        '`fedcdh.discover(..., method="constraint", rounds="one")`',
+        {"method": "constraint", "rounds": "one"},
     ),
     BaselineEntry(
         "fedcdh-rounds",
         "our `constraint`, with adaptive rounds",
         f"{PACKAGE}.fedcdh_methods:run_fedcdh",
         MethodAssumptions(CONSTRAINT_BASED, HETEROGENEOUS, "Additive Noise", False, SUMMARY_STATISTICS),
-        '`fedcdh.discover(..., rounds="adaptive")`',
+        '`fedcdh.discover(..., method="constraint", rounds="adaptive")`',
         {"method": "constraint", "rounds": "adaptive"},
     ),
     BaselineEntry(

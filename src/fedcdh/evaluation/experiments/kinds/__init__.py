@@ -1,6 +1,6 @@
 """Kinds of experiments: what an instance is, and what is measured on it.
 
-- `graph_recovery`: graphs against the truth, on simulated and on real data
+- `graph_recovery`: graphs against the truth, on simulated and on real data, and under noise of any shape
 - `rejection_rates`: how often independence tests reject
 - `independent_change`: how often the independent change principle finds a direction
 - `communication`: bytes of a client's summary
@@ -20,6 +20,7 @@ __all__ = ["ExperimentKind", "find_kind"]
 _IMPORT_PATHS = {
     "graphs": "fedcdh.evaluation.experiments.kinds.graph_recovery:SIMULATED_GRAPHS",
     "real": "fedcdh.evaluation.experiments.kinds.graph_recovery:REAL_DATA_GRAPHS",
+    "noise": "fedcdh.evaluation.experiments.kinds.graph_recovery:NOISE_SHAPE_GRAPHS",
     "stocks": "fedcdh.evaluation.experiments.kinds.stocks:STOCK_GRAPHS",
     "tests": "fedcdh.evaluation.experiments.kinds.rejection_rates:REJECTION_RATE",
     "principle": "fedcdh.evaluation.experiments.kinds.independent_change:DIRECTION_ACCURACY",
@@ -139,7 +140,7 @@ def find_kind(name: str) -> ExperimentKind:
 
     Parameters
     ----------
-    name : {"graphs", "real", "stocks", "tests", "principle", "bytes"}
+    name : {"graphs", "real", "noise", "stocks", "tests", "principle", "bytes"}
         Name of the kind, as in a file of a definition.
 
     Returns

@@ -16,7 +16,7 @@ from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.variables import Continuous
 
 FLOAT64_BYTES = 8  # bytes of a float64
-FEATURE_FAMILIES = {"fedcdh-paper": Fourier, "fedcdh-evidence": Hermite}
+FEATURE_FAMILIES = {"fedcdh-paper": Fourier, "fedcdh": Hermite}
 
 
 class CommunicationSize(SingleStepKind):

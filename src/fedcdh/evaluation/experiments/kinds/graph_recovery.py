@@ -1,4 +1,4 @@
-"""Graphs against the truth: simulated studies, and real ones as far as their truth is known.
+"""Graphs against the truth: simulated studies, real ones as far as their truth is known, and noise of any shape.
 
 Parameters of a simulated case: model ("linear", "general", or "products" of causes), variables, clients, rows (per
 client), density (edges per variable), changing, dialect ("paper" or "authors"), scale ("raw" or "standardised"), sizes
@@ -6,13 +6,18 @@ client), density (edges per variable), changing, dialect ("paper" or "authors"),
 number h of features (0: as the method has it).
 
 Parameters of a real case: study, clients (0: all), rows (per client; 0: all).
+
+Parameters of a case with noise of any shape: noise, mechanism and size, each a name of `noise_shape_data`. Measured are
+also shares of the true edges: with a right arrow, with a reversed one, with a line, and without an edge.
 """
 
 from __future__ import annotations
 
 import hashlib
+import inspect
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,10 +26,10 @@ from fedcdh._runtime.array_types import Array
 from fedcdh.data.sources import ColumnKind as ColumnKind
 from fedcdh.errors import SettingsError
 from fedcdh.evaluation.baselines import BaselineResult, find_baseline
-from fedcdh.evaluation.baselines.fedcdh_methods import run_fedcdh
 from fedcdh.evaluation.baselines.fitted_weights import FittedWeights
 from fedcdh.evaluation.experiments.definition import ExperimentCase
 from fedcdh.evaluation.experiments.interaction_data import simulate_interactions
+from fedcdh.evaluation.experiments.noise_shape_data import Cell, draw
 from fedcdh.evaluation.experiments.real_data import DOMAIN_COLUMN, keep_one_per_pair, load_study
 from fedcdh.evaluation.simulation import AUTHORS, PAPER, Simulation, keyed_generator, simulate
 from fedcdh.graphs.equivalence import to_cpdag
@@ -47,6 +52,7 @@ GRAPH_MEASURES = (
     "bytes_down",
     "graph",  # a fingerprint: equal where graphs are
 )
+ARROW_SHARES = ("right", "reversed", "open", "missed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +69,7 @@ class GraphInstance:
 class GraphRecovery:
     """Graphs that methods find, compared with the truth."""
 
-    measures = GRAPH_MEASURES
+    measures: tuple[str, ...] = GRAPH_MEASURES
 
     def prepare_method(self, name: str) -> None:
         """Import the libraries of a method by calling it once, on three variables."""
@@ -84,13 +90,17 @@ class GraphRecovery:
     ) -> dict[str, Any]:
         """Return the scores of one method on one instance."""
         if fitted is not None:
-            return score_result(prepared, find_baseline(name).apply_threshold(fitted, prepared.names))
-        return score_result(prepared, _run_method(prepared, case, name, seed))
+            return self.score(prepared, find_baseline(name).apply_threshold(fitted, prepared.names))
+        return self.score(prepared, _run_method(prepared, case, name, seed))
 
     def failure_measures(self, prepared: GraphInstance) -> dict[str, Any]:
         """Return the scores of an empty graph, which a method that fails gets."""
         nothing = BaselineResult(PartialGraph((*prepared.names, DOMAIN)))
-        return {**score_result(prepared, nothing), "graph": ""}
+        return {**self.score(prepared, nothing), "graph": ""}
+
+    def score(self, instance: GraphInstance, found: BaselineResult) -> dict[str, Any]:
+        """Return the value of every measure."""
+        return score_result(instance, found)
 
 
 class SimulatedGraphs(GraphRecovery):
@@ -131,7 +141,32 @@ class RealDataGraphs(GraphRecovery):
         return GraphInstance(tables, study.names, study.arrows, study.changing, study.kinds)
 
 
-SIMULATED_GRAPHS, REAL_DATA_GRAPHS = SimulatedGraphs(), RealDataGraphs()
+class NoiseShapeGraphs(GraphRecovery):
+    """Graph recovery in the studies of `noise_shape_data`, which share the assumptions of no method."""
+
+    measures = (*GRAPH_MEASURES, *ARROW_SHARES)
+
+    def prepare_instance(self, case: ExperimentCase, seed: int) -> GraphInstance:
+        study = draw(Cell(case["noise"], case["mechanism"], case["size"]), seed)
+        return GraphInstance(study.matrices(), study.names, study.arrows, study.changing, {})
+
+    def score(self, instance: GraphInstance, found: BaselineResult) -> dict[str, Any]:
+        """Score a graph, and count its arrows as they are drawn: a line is neither right nor wrong."""
+        graph = found.graph
+        outcomes = Counter(_classify_edge(arrow, graph) for arrow in instance.arrows)
+        shares = {name: outcomes[name] / len(instance.arrows) for name in ARROW_SHARES}
+        return {**score_result(instance, found), **shares}
+
+
+def _classify_edge(arrow: Arrow, graph: PartialGraph) -> str:
+    if arrow in graph.arrows:
+        return "right"
+    if arrow[::-1] in graph.arrows:
+        return "reversed"
+    return "open" if frozenset(arrow) in graph.lines else "missed"
+
+
+SIMULATED_GRAPHS, REAL_DATA_GRAPHS, NOISE_SHAPE_GRAPHS = SimulatedGraphs(), RealDataGraphs(), NoiseShapeGraphs()
 _WARM_UP_STUDY = simulate(variables=3, clients=2, rows=40, changing=1, seed=1)
 _IMPORTED_EXTRAS: set[str] = {""}  # extras whose libraries are imported
 
@@ -166,16 +201,17 @@ def _run_method(instance: GraphInstance, case: ExperimentCase, name: str, seed: 
     if name == ORACLE_METHOD:
         augmented = instance.arrows | {(DOMAIN, changing) for changing in instance.changing or ()}
         return BaselineResult(to_cpdag(PartialGraph.from_dag((DOMAIN, *instance.names), augmented)))
-    if name.startswith("fedcdh-"):
-        width = case.get("width", 0) or None
-        chosen = find_baseline(name).options
-        return run_fedcdh(instance.tables, instance.names, seed, width=width, kinds=instance.kinds, **chosen)
-    if case.get("width", 0):
-        raise SettingsError(
-            f"found the method {name!r} with a number of features; expected one of ours; leave it out of this "
-            "experiment"
-        )
-    return find_baseline(name)(instance.tables, instance.names, seed)
+    entry = find_baseline(name)
+    accepted = inspect.signature(entry.load()).parameters
+    chosen: dict[str, Any] = {"kinds": instance.kinds} if "kinds" in accepted else {}
+    if width := case.get("width", 0):
+        if "width" not in accepted:
+            raise SettingsError(
+                f"found the method {name!r} with a number of features; expected one of ours; leave it out of this "
+                "experiment"
+            )
+        chosen["width"] = width
+    return replace(entry, options={**entry.options, **chosen})(instance.tables, instance.names, seed)
 
 
 def _client_row_counts(case: ExperimentCase, seed: int) -> int | list[int]:
