@@ -44,7 +44,7 @@ def run_fedcdh(
     alpha: float = 0.05,
     rounds: str = "auto",
 ) -> BaselineResult:
-    """Run one of our methods as `discover` does, unless told otherwise.
+    """Run one of our methods as `discover` does; other settings hold where they are given.
 
     `width` is the number h of features per variable, and `kinds` says which numbers are codes.
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from fedcdh._runtime.array_types import Array
 
-
 Sampler = Callable[[np.random.Generator, int], Array]
 VARIABLES = EDGES = 6
 """Number of variables of a study, and of its edges, unless a cell says otherwise."""
