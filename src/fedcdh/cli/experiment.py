@@ -180,7 +180,7 @@ def _format_duration(seconds: float) -> str:
 
 def _show_table(experiment: Experiment, rows: Sequence[ResultRow], out: Output) -> None:
     """Print the first measure, methods by values, for each sweep."""
-    from fedcdh.evaluation.experiments.results_page import TABLE_MEASURES
+    from fedcdh.evaluation.experiments.details_page import TABLE_MEASURES
     from fedcdh.evaluation.experiments.tables import describe_setting, format_mean, methods_with_rows, split_panels
 
     measure = TABLE_MEASURES[experiment.kind][0]

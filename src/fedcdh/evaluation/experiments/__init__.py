@@ -4,7 +4,9 @@
 - `kinds`: what an instance of a design is, and what is measured on it
 - `runner`: jobs in several processes, rows in a CSV file, resumable
 - `row_files`: files of rows, and merging those of several runs
-- `tables`, `paper_comparison`, `figures`, `results_page`: the page of results
+- `tables`, `standings`, `statements`, `paper_comparison`: tables and sentences made from rows
+- `method_groups`, `figures`, `summary_figures`: figures
+- `details_page`, `results_page`: the pages of results
 - `interaction_data`, `noise_shape_data`, `real_data`: studies besides those of `fedcdh.simulate`
 """
 

@@ -21,7 +21,19 @@ ExperimentCase = Mapping[str, Any]
 """The value of every parameter, as TOML has it."""
 
 _DEFINITIONS_FOLDER = files("fedcdh.evaluation.experiments") / "definitions"
-_KNOWN_KEYS = {"title", "kind", "seeds", "methods", "base", "sweep", "limits", "quick", "smallest", "remarks"}
+_KNOWN_KEYS = {
+    "title",
+    "question",
+    "kind",
+    "seeds",
+    "methods",
+    "base",
+    "sweep",
+    "limits",
+    "quick",
+    "smallest",
+    "remarks",
+}
 
 
 @dataclass(frozen=True)
@@ -79,6 +91,8 @@ class Experiment:
         Limits of methods that are slow, or made for some cases only. A job that any of them allows is done.
     remarks : str
         Text below the heading.
+    question : str
+        The question that the experiment answers, as the page of results lists it; the title unless given.
 
     Examples
     --------
@@ -97,6 +111,7 @@ class Experiment:
     sweeps: Mapping[str, tuple[Any, ...]]
     limits: Mapping[str, tuple[MethodLimit, ...]]  # a job is done if any of them allows it
     remarks: str
+    question: str
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -269,6 +284,7 @@ def parse_experiment(name: str, text: str, size: str = "full") -> Experiment:
         sweeps,
         _read_limits(name, document, base),
         document.get("remarks", "").strip(),
+        document.get("question", document["title"]),
     )
 
 
