@@ -21,8 +21,8 @@ import numpy as np
 
 from benchmarks.bench_noise_shapes import judge
 from benchmarks.noise_shapes.programs import Found
-from benchmarks.noise_shapes.studies import Cell, GridStudy, draw
 from fedcdh import discover
+from fedcdh.evaluation.experiments.noise_shape_data import Cell, GridStudy, draw
 from fedcdh.privacy.disclosure.thresholds import count_released_numbers
 
 MECHANISMS = (("linear", "exponential"), ("linear", "laplace"), ("curved", "gaussian"), ("size", "exponential"))

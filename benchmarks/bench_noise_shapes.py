@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 
 from benchmarks.noise_shapes.programs import PROGRAMS, Found
-from benchmarks.noise_shapes.studies import Cell, GridStudy, draw, grid, special_cells
+from fedcdh.evaluation.experiments.noise_shape_data import Cell, GridStudy, draw, grid, special_cells
 
 STRENGTHS = (3.0, 10.0, 30.0, 100.0)
 """Logs of Bayes factors that divide arrows by strength."""

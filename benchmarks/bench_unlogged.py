@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.bench_noise_shapes import add_up, judge, show
 from benchmarks.noise_shapes.programs import PROGRAMS
-from benchmarks.noise_shapes.studies import GridStudy
+from fedcdh.evaluation.experiments.noise_shape_data import GridStudy
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 SITES: Mapping[str, int] = {"north": 400, "south": 700, "west": 350}

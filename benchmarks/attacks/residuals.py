@@ -40,7 +40,7 @@ from benchmarks.attacks.residual_sums import (
     standardise,
     to_query,
 )
-from benchmarks.noise_shapes.studies import Cell, draw
+from fedcdh.evaluation.experiments.noise_shape_data import Cell, draw
 from fedcdh.privacy.disclosure.residual_counts import may_answer, needs_coarse_sums
 from fedcdh.summaries.joint import RoundBudget
 from fedcdh.summaries.plan import StudyPlan

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.noise_shapes.studies import GridStudy
 from fedcdh import DOMAIN, PartialGraph, discover
 from fedcdh.discovery.result import Discovery
 from fedcdh.errors import SecureAggregationError
@@ -20,6 +19,7 @@ from fedcdh.evaluation.baselines.pooled_references import (
     run_pc,
     wrap_causal_learn,
 )
+from fedcdh.evaluation.experiments.noise_shape_data import GridStudy
 from fedcdh.federation import SecureSumOptions, simulate_federation
 from fedcdh.graphs.equivalence import to_cpdag
 from fedcdh.privacy.disclosure.policy import Policy

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.bench_graphs import DIALECTS, Setting, make_instance
-from benchmarks.noise_shapes.studies import (
+from fedcdh.evaluation.experiments.noise_shape_data import (
     SPECIAL_CASES,
     Cell,
     GridStudy,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.bench_message_cost import average, measure
-from benchmarks.noise_shapes.studies import Cell, draw
+from fedcdh.evaluation.experiments.noise_shape_data import Cell, draw
 
 STUDY = draw(Cell("exponential"), 1)
 

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.bench_noise_shapes import judge
 from benchmarks.noise_shapes.programs import PROGRAMS, Found, oracle_class
-from benchmarks.noise_shapes.studies import (
+from fedcdh.evaluation.experiments.noise_shape_data import (
     EDGES,
     LABEL_SCORES,
     NOISES,

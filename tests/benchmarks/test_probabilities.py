@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from benchmarks import bench_probabilities
 from benchmarks.bench_probabilities import METHODS, Outcome, ask, first_of_sources, main
-from benchmarks.noise_shapes.studies import SPECIAL_CASES, Cell, draw
 from benchmarks.probabilities.cells import (
     CONFORMING,
     MISSPECIFIED,
@@ -55,6 +54,7 @@ from benchmarks.probabilities.statements import (
 )
 from fedcdh import DOMAIN, PartialGraph
 from fedcdh.errors import DataError
+from fedcdh.evaluation.experiments.noise_shape_data import SPECIAL_CASES, Cell, draw
 from fedcdh.evaluation.experiments.real_data import DOMAIN_COLUMN, RealStudy
 
 TRUTH = frozenset({("a", "b"), ("c", "b")})

@@ -30,6 +30,19 @@ def test_a_run_leaves_rows_and_continues_from_them(here, capsys):
     assert (here / "results" / "power.csv").read_bytes() == before
 
 
+def test_rows_are_merged_dropped_and_left_for_later(here, capsys):
+    words = ["experiment", "communication", "--smallest"]
+    run(*words, "--minutes", "0")
+    assert "jobs left" in capsys.readouterr().err
+    run(*words, "-o", "other")
+    capsys.readouterr()
+    run(*words, "--merge", "other/communication.csv", "--json")
+    merged = json.loads(capsys.readouterr().out)
+    assert merged["added"] > 0 == merged["changed"]
+    run(*words, "--drop", "fedcdh-paper,fedcdh", "--json")
+    assert json.loads(capsys.readouterr().out)["dropped"] == merged["added"]
+
+
 def test_an_unknown_experiment_is_refused(here, capsys):
     assert main(["experiment", "dance"]) == 2
     assert "power" in capsys.readouterr().err

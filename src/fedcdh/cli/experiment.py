@@ -16,7 +16,8 @@ from fedcdh.errors import DataError, MissingDependencyError
 
 if TYPE_CHECKING:
     from fedcdh.evaluation.experiments.definition import Experiment
-    from fedcdh.evaluation.experiments.runner import JobProgress, ResultRow
+    from fedcdh.evaluation.experiments.row_files import ResultRow
+    from fedcdh.evaluation.experiments.runner import JobProgress
 
 SECONDS_BETWEEN_LINES = 20.0
 """Interval of progress lines."""
@@ -37,6 +38,16 @@ def experiment_command(
     seeds: Annotated[str | None, typer.Option(help="Other seeds.", metavar="FIRST:LAST+1")] = None,
     methods: Annotated[str | None, typer.Option(help="Only these methods.", metavar="A,B,...")] = None,
     workers: Annotated[int, typer.Option(min=1, help="Number of processes.", metavar="N")] = 1,
+    minutes: Annotated[
+        float | None, typer.Option(min=0, help="Begin no job after this time; continue with the same command.")
+    ] = None,
+    merge: Annotated[
+        list[Path] | None,
+        typer.Option(help="Merge the rows of another run of this experiment, and run nothing.", metavar="FILE"),
+    ] = None,
+    drop: Annotated[
+        str | None, typer.Option(help="Leave out the rows of these methods, and run nothing.", metavar="A,B,...")
+    ] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -63,6 +74,8 @@ def experiment_command(
         written = write_results_page(folder, folder.parent / f"{folder.name}.md", size)
         out.say(f"Wrote {written}.")
         out.result({"files": [str(written)]})
+    elif merge or drop:
+        _change_rows(load_experiment(name, size), output, merge or [], split_names(drop) or [], out)
     else:
         everything = name == "all"
         chosen = [load_experiment(one, size) for one in (experiment_names() if everything else (name,))]
@@ -71,7 +84,7 @@ def experiment_command(
             path
             for experiment in restricted
             if experiment.methods
-            for path in _run_experiment(experiment, output, workers, out, skip=everything)
+            for path in _run_experiment(experiment, output, workers, minutes, out, skip=everything)
         ]
         out.result({"files": list(map(str, files))})
 
@@ -97,7 +110,21 @@ def _restrict(experiment: Experiment, seeds: str | None, methods: str | None, ev
     return experiment.restrict(seeds=parse_seeds(seeds) if seeds is not None else None, methods=wanted)
 
 
-def _run_experiment(experiment: Experiment, folder: Path, workers: int, out: Output, *, skip: bool) -> list[Path]:
+def _change_rows(experiment: Experiment, folder: Path, merge: list[Path], drop: list[str], out: Output) -> None:
+    """Leave out rows and merge others, in this order, and report how many."""
+    from fedcdh.evaluation.experiments.row_files import drop_rows, merge_rows
+
+    path = folder / f"{experiment.name}.csv"
+    found = {"dropped": drop_rows(experiment, path, drop) if drop else 0}
+    if merge:
+        found |= merge_rows(experiment, path, merge)._asdict()
+    out.say(f"{path}: rows {', '.join(f'{verb} {count}' for verb, count in found.items())}.")
+    out.result({"file": str(path), **found})
+
+
+def _run_experiment(
+    experiment: Experiment, folder: Path, workers: int, minutes: float | None, out: Output, *, skip: bool
+) -> list[Path]:
     from fedcdh.evaluation.experiments.figures import draw_figures
     from fedcdh.evaluation.experiments.runner import missing_methods, run_experiment
 
@@ -107,7 +134,7 @@ def _run_experiment(experiment: Experiment, folder: Path, workers: int, out: Out
     experiment = experiment.restrict(methods=[method for method in experiment.methods if method not in missing])
     out.say(f"{experiment.title}: {len(experiment.jobs())} jobs, rows in {path}")
     try:
-        rows = run_experiment(experiment, path, workers=workers, watch=_build_watch(out))
+        rows = run_experiment(experiment, path, workers=workers, minutes=minutes, watch=_build_watch(out))
     except FileNotFoundError as absent:
         absence = (
             f"{experiment.name} needs {absent.filename}, which does not exist. Set FEDCDH_SHARED to the folder that "
@@ -120,6 +147,8 @@ def _run_experiment(experiment: Experiment, folder: Path, workers: int, out: Out
     except KeyboardInterrupt:
         out.warn(f"stopped; {path} holds the rows so far, and the same command continues from there", always=True)
         raise
+    if missing_rows := len(experiment.jobs()) - len(rows):
+        out.warn(f"the time is over with {missing_rows} jobs left; the same command continues from there", always=True)
     _show_table(experiment, rows, out)
     written = [path]
     try:
@@ -151,7 +180,7 @@ def _format_duration(seconds: float) -> str:
 
 def _show_table(experiment: Experiment, rows: Sequence[ResultRow], out: Output) -> None:
     """Print the first measure, methods by values, for each sweep."""
-    from fedcdh.evaluation.experiments.results_page import TABLE_MEASURES
+    from fedcdh.evaluation.experiments.details_page import TABLE_MEASURES
     from fedcdh.evaluation.experiments.tables import describe_setting, format_mean, methods_with_rows, split_panels
 
     measure = TABLE_MEASURES[experiment.kind][0]

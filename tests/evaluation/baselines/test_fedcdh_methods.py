@@ -21,11 +21,21 @@ from fedcdh.summaries.features import Fourier, Hermite
 from fedcdh.summaries.plan import StudyPlan
 
 
-@pytest.mark.parametrize("engine", ["evidence", "constraint", "paper"])
-def test_ours_is_discover(engine):
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("fedcdh", {}),
+        ("fedcdh-one-message", {"rounds": "one"}),
+        ("fedcdh-constraint", {"method": "constraint"}),
+        ("fedcdh-constraint-one-message", {"method": "constraint", "rounds": "one"}),
+        ("fedcdh-rounds", {"method": "constraint", "rounds": "adaptive"}),
+        ("fedcdh-paper", {"method": "paper"}),
+    ],
+)
+def test_ours_is_what_users_of_discover_get(name, settings):
     study = simulate("general", variables=5, clients=4, rows=70, seed=8)
-    result = fedcdh.discover(dict(study.tables), names=study.names, method=engine, seed=8, rounds="one")
-    found = BASELINES[f"fedcdh-{engine}"](study.tables, study.names, 8)
+    result = fedcdh.discover(dict(study.tables), names=study.names, seed=8, **settings)
+    found = BASELINES[name](study.tables, study.names, 8)
     assert found.augmented == result.augmented
     assert found.graph == result.graph
     assert found.changing == result.changing
@@ -42,7 +52,7 @@ def test_ours_counts_the_files(engine, family):
     up = [profile_to_json(ProfileMessage(one)).encode() for one in profiles]
     up += [pack_summary(SummaryMessage(one), plan) for one in summaries]
     down = len(Study(plan).to_json().encode())
-    found = run_fedcdh(study.tables, study.names, 9, method=engine, width=7)
+    found = run_fedcdh(study.tables, study.names, 9, method=engine, width=7, rounds="one")
     assert found.traffic == Traffic(6, sum(map(len, up)), 3, 3 * down)
     assert found.augmented == fedcdh.discover_from(summaries, plan, method=engine, seed=9).augmented
 
@@ -51,7 +61,7 @@ def test_ours_reads_codes_as_labels():
     study = simulate(variables=3, clients=3, rows=80, seed=2)
     tables = {client: np.column_stack([table[:, :2], table[:, 2] > 0]) for client, table in study.tables.items()}
     kinds = {study.names[2]: "categorical"}
-    result = fedcdh.discover(tables, names=study.names, kinds=kinds, rounds="one")
+    result = fedcdh.discover(tables, names=study.names, kinds=kinds)
     found = run_fedcdh(tables, study.names, kinds=kinds)
     assert found.augmented == result.augmented
     assert found.traffic != run_fedcdh(tables, study.names).traffic
@@ -63,7 +73,7 @@ def test_ours_asks_about_residuals_as_discover_does(engine):
     result = fedcdh.discover(dict(study.tables), names=study.names, method=engine, rounds="residuals")
     found = run_fedcdh(study.tables, study.names, method=engine, rounds="residuals")
     assert found.augmented == result.augmented
-    assert found.traffic.bytes_up > run_fedcdh(study.tables, study.names, method=engine).traffic.bytes_up
+    assert found.traffic.bytes_up > run_fedcdh(study.tables, study.names, method=engine, rounds="one").traffic.bytes_up
 
 
 def test_the_bytes_that_are_counted_are_those_of_the_files(tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ from fedcdh.evaluation.experiments.kinds.dependent_changes import DIRECTING_METH
 from fedcdh.evaluation.experiments.kinds.graph_recovery import ORACLE_METHOD
 from fedcdh.evaluation.experiments.kinds.independent_change import CRITERION_FORMS
 from fedcdh.evaluation.experiments.kinds.rejection_rates import COMPARED_TESTS
-from fedcdh.evaluation.experiments.runner import result_columns
+from fedcdh.evaluation.experiments.row_files import result_columns
 
 SIZES_OF = ("full", "quick", "smallest")
 
@@ -76,6 +76,23 @@ def test_limits_spare_slow_methods_only():
     assert by_method["oracle"] == {(seed, rows) for seed in (1, 2, 3) for rows in (30, 60)}
 
 
+def test_limits_name_the_cases_that_a_method_is_made_for():
+    text = LIMITED.replace("max_values = { rows = 30 }", "values = { rows = [60, 90] }")
+    experiment = small(limits=parse_experiment("x", text).limits)
+    done = {(job.seed, job.case["rows"]) for job in experiment.jobs() if job.method == "fedpc"}
+    assert done == {(1, 60), (2, 60)}
+
+
+def test_the_paper_s_rivals_have_ten_seeds_in_every_cell():
+    """Figures 3 and 4, dense graphs, fMRI and stocks: all rivals of the paper's figures, on all seeds."""
+    for name in ("figure-3", "figure-4", "dense", "fmri", "stocks"):
+        experiment = load_experiment(name)
+        rivals = {"fedpc", "notears-admm", "feddag"} | ({"notears-mlp-admm"} if name != "figure-3" else set())
+        for method in rivals:
+            jobs = [job for job in experiment.jobs() if job.method == method]
+            assert len(jobs) == 10 * len(experiment.cases()), f"{name}: {method}"
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -86,7 +103,7 @@ def test_limits_spare_slow_methods_only():
         ('title="x"\nkind="graphs"\nseeds=[1]\nmethods=[]\n[base]\n[limits]\na.b={seeds=1}', "quotation marks"),
         (
             'title="x"\nkind="graphs"\nseeds=[1]\nmethods=["a"]\n[base]\nrows=1\n[limits]\na={at_most={rows=9}}',
-            "limits 'a' by 'at_most'; expected seeds or max_values",
+            "limits 'a' by 'at_most'; expected seeds, max_values or values",
         ),
         (
             'title="x"\nkind="graphs"\nseeds=[1]\nmethods=["a"]\n[base]\nrows=1\n[limits]\na={max_values={d=9}}',

@@ -11,7 +11,8 @@ from fedcdh.errors import DataError, MissingDependencyError, SettingsError
 from fedcdh.evaluation.experiments import runner
 from fedcdh.evaluation.experiments.kinds import graph_recovery
 from fedcdh.evaluation.experiments.kinds.graph_recovery import SIMULATED_GRAPHS
-from fedcdh.evaluation.experiments.runner import read_rows, result_columns, run_experiment
+from fedcdh.evaluation.experiments.row_files import lock_rows, read_rows, result_columns
+from fedcdh.evaluation.experiments.runner import run_experiment
 
 
 def test_a_run_can_be_stopped_and_resumed(tmp_path):
@@ -35,6 +36,34 @@ def test_processes_make_no_difference(tmp_path):
     assert without_seconds(tmp_path / "one.csv") == without_seconds(tmp_path / "two.csv")
 
 
+def test_thresholds_share_one_fit_and_both_count_its_seconds(tmp_path, monkeypatch):
+    fitted, fit = [], type(SIMULATED_GRAPHS).fit
+
+    def count(self, prepared, name, seed):
+        fitted.append((name, seed))
+        return fit(self, prepared, name, seed)
+
+    monkeypatch.setattr(type(SIMULATED_GRAPHS), "fit", count)
+    both = small(methods=("notears-admm", "oracle", "notears-admm-0.3"), seeds=(1, 2))
+    rows = run_experiment(both, tmp_path / "rows.csv")
+    assert len(fitted) == 2 * 2  # cases by seeds, not by thresholds
+    seconds = {(row["method"], row["rows"], row["seed"]): float(row["seconds"]) for row in rows}
+    for case in (("30", "1"), ("60", "2")):
+        assert seconds["notears-admm-0.3", *case] == pytest.approx(seconds["notears-admm", *case], rel=0.5)
+    alone = run_experiment(small(methods=("notears-admm-0.3",), seeds=(1, 2)), tmp_path / "alone.csv")
+    assert [row["graph"] for row in alone] == [row["graph"] for row in rows if row["method"] == "notears-admm-0.3"]
+    run_experiment(both, tmp_path / "two.csv", workers=2)
+    assert without_seconds(tmp_path / "two.csv") == without_seconds(tmp_path / "rows.csv")
+
+
+def test_jobs_of_one_fit_go_to_one_process():
+    both = small(methods=("notears-admm", "oracle", "notears-admm-0.3"))
+    groups = runner._group_by_fit(both, both.jobs())
+    assert [job.method for job in groups[0]] == ["notears-admm", "notears-admm-0.3"]
+    assert {len({job.seed for job in group}) for group in groups} == {1}
+    assert sorted(job.key for group in groups for job in group) == sorted(job.key for job in both.jobs())
+
+
 def test_rows_of_other_seeds_stay(tmp_path):
     run_experiment(small(seeds=(1,)), tmp_path / "rows.csv")
     run_experiment(small(seeds=(2, 3)), tmp_path / "rows.csv")
@@ -50,7 +79,7 @@ def test_a_file_of_another_experiment_is_not_touched(tmp_path):
 
 
 def test_a_method_that_fails_is_a_finding_and_is_tried_again(tmp_path, monkeypatch):
-    def fails(self, prepared, case, name, seed):
+    def fails(self, prepared, case, name, seed, fitted=None):
         raise ZeroDivisionError("no\nluck")
 
     with monkeypatch.context() as broken:
@@ -76,7 +105,7 @@ def test_what_cannot_run_is_refused_before_the_first_job(tmp_path, monkeypatch):
 
 
 def test_only_one_command_writes_to_a_file(tmp_path):
-    with runner._lock_results(tmp_path / "rows.csv"), pytest.raises(SettingsError, match="another command is writing"):
+    with lock_rows(tmp_path / "rows.csv"), pytest.raises(SettingsError, match="another command is writing"):
         run_experiment(small(), tmp_path / "rows.csv")
 
 
@@ -92,6 +121,18 @@ def test_an_interrupt_keeps_what_is_done(tmp_path):
         run_experiment(small(), path, workers=2, watch=stop)
     assert len(read_rows(path, result_columns(small()))) == 3
     assert len(run_experiment(small(), path)) == 18
+
+
+def test_a_run_stops_at_its_time_and_continues(tmp_path, monkeypatch):
+    path, now = tmp_path / "rows.csv", iter(range(10**6))
+    with monkeypatch.context() as clock:
+        clock.setattr(runner.time, "monotonic", lambda: float(next(now)))  # a second passes whenever one looks
+        rows = run_experiment(small(), path, minutes=0.15)
+    assert 0 < len(rows) < 18
+    assert len(read_rows(path, result_columns(small()))) == len(rows)
+    assert {row["seed"] for row in rows} <= {"1", "2"}  # all methods of a seed before those of the next
+    assert run_experiment(small(), path, minutes=0) == rows
+    assert len(run_experiment(small(), path, workers=2, minutes=60)) == 18
 
 
 def test_time_left_is_told_once_every_method_has_run():

@@ -35,7 +35,7 @@ def test_wilcoxon_ties_and_signs():
 
 
 def test_duels_use_the_seeds_that_both_have():
-    mine = [row("fedcdh-evidence", seed, 0.9) for seed in range(8)]
+    mine = [row("fedcdh", seed, 0.9) for seed in range(8)]
     theirs = [row("other", seed, 0.5) for seed in range(3, 12)]
     (compared,) = compare_methods(ResultPanel((), "rows", ("5",), (*mine, *theirs)), "5", ["other", "absent"], "f1")
     assert (compared.pairs, compared.ours, compared.theirs) == (5, pytest.approx(0.9), 0.5)

@@ -12,7 +12,8 @@ import numpy as np
 
 from fedcdh._runtime.array_types import Array
 from fedcdh.data.sources import ColumnKind
-from fedcdh.errors import DataError
+from fedcdh.errors import DataError, SettingsError
+from fedcdh.evaluation.baselines.fitted_weights import FittedWeights
 from fedcdh.evaluation.baselines.interface import BaselineMethod, BaselineResult
 from fedcdh.protocols import DOMAIN
 
@@ -100,6 +101,9 @@ class BaselineEntry:
         Columns that it can use: "numbers", "labels", "either" or "mixed".
     truth : str, default ""
         Part of the truth that it has to be given, an advantage that its title names: "order", or none.
+    fit_path : str, default ""
+        Where the function is that fits weights, as "module:function". Entries with the same one, and with the same
+        options but for `threshold`, share their fit. Empty for a method that finds its graph in one step.
 
     Examples
     --------
@@ -117,6 +121,7 @@ class BaselineEntry:
     extra: str = ""  # the extra of fedcdh that brings its libraries, if any
     data: UsableData = "numbers"
     truth: KnownTruth = ""
+    fit_path: str = ""  # module:function, if weights are fitted before a threshold
 
     def load(self) -> BaselineMethod:
         """Import the method and return it.
@@ -126,9 +131,71 @@ class BaselineEntry:
         BaselineMethod
             The function, with its options set.
         """
-        module, name = self.import_path.split(":")
-        found = getattr(import_module(module), name)
+        found = _import_function(self.import_path)
         return cast("BaselineMethod", partial(found, **self.options) if self.options else found)
+
+    @property
+    def fit_name(self) -> str:
+        """Return a name that entries have in common if one fit serves them all, and "" if there is no fit to share.
+
+        Returns
+        -------
+        str
+            The function that fits and its options.
+        """
+        options = ", ".join(f"{name}={value!r}" for name, value in sorted(self._fit_options().items()))
+        return f"{self.fit_path}({options})" if self.fit_path else ""
+
+    def fit(self, tables: Mapping[str, Array], names: Sequence[str], seed: int = 0) -> FittedWeights:
+        """Fit the weights, to which every entry with the same `fit_name` applies its threshold.
+
+        Parameters
+        ----------
+        tables : mapping from str to array
+            Table of every client, rows × variables.
+        names : sequence of str
+            Names of the variables.
+        seed : int, default 0
+            Seed of what is drawn at random.
+
+        Returns
+        -------
+        FittedWeights
+            The weights, and what was sent.
+
+        Raises
+        ------
+        SettingsError
+            If the method finds its graph in one step.
+        """
+        if not self.fit_path:
+            raise SettingsError(
+                f"the method {self.name!r} finds its graph in one step; expected one with weights to fit; call it"
+            )
+        return cast(
+            "FittedWeights",
+            _import_function(self.fit_path)(_check_tables(tables, names), tuple(names), seed, **self._fit_options()),
+        )
+
+    def apply_threshold(self, fitted: FittedWeights, names: Sequence[str]) -> BaselineResult:
+        """Return the graph that this entry finds, given its fit.
+
+        Parameters
+        ----------
+        fitted : FittedWeights
+            What `fit` returned, of this entry or of another with the same `fit_name`.
+        names : sequence of str
+            Names of the variables.
+
+        Returns
+        -------
+        BaselineResult
+            The same as that of a call of the entry.
+        """
+        return fitted.apply_threshold(tuple(names), self.options["threshold"])
+
+    def _fit_options(self) -> dict[str, Any]:
+        return {name: value for name, value in self.options.items() if name != "threshold"}
 
     def __call__(
         self,
@@ -179,8 +246,14 @@ class BaselineEntry:
             wanted = {"numbers": "numbers only", "labels": "labels only"}.get(self.data, "numbers only, or labels only")
             raise DataError(
                 f"found {len(labels)} of {len(names)} variables declared as labels; the method {self.name!r} expected "
-                f"{wanted}; leave out the others, or choose a method for mixed tables such as 'fedcdh-evidence'"
+                f"{wanted}; leave out the others, or choose a method for mixed tables such as 'fedcdh'"
             )
+
+
+def _import_function(path: str) -> Any:
+    """Import a function by its path, module:function."""
+    module, name = path.split(":")
+    return getattr(import_module(module), name)
 
 
 def _check_tables(tables: Mapping[str, Array], names: Sequence[str]) -> dict[str, Array]:

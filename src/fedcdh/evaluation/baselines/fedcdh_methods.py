@@ -16,7 +16,7 @@ from fedcdh._runtime.array_types import Array
 from fedcdh.data.sources import ColumnKind
 from fedcdh.data.table import to_table
 from fedcdh.discovery.api import MAX_BYTES, MAX_ROUNDS, discover_from
-from fedcdh.discovery.methods import get_method
+from fedcdh.discovery.methods import get_method, resolve_rounds
 from fedcdh.evaluation.baselines.interface import BaselineResult, CountingChannel
 from fedcdh.messages.answer_file import AnswerMessage, pack_answer, unpack_answer
 from fedcdh.messages.profile_file import ProfileMessage, profile_from_json, profile_to_json
@@ -42,16 +42,19 @@ def run_fedcdh(
     kinds: Mapping[str, ColumnKind] | None = None,
     width: int | None = None,
     alpha: float = 0.05,
-    rounds: str = "one",
+    rounds: str = "auto",
 ) -> BaselineResult:
-    """Run one of our methods; `width` is the number h of features per variable, `kinds` says which numbers are codes.
+    """Run one of our methods as `discover` does; other settings hold where they are given.
+
+    `width` is the number h of features per variable, and `kinds` says which numbers are codes.
 
     >>> from fedcdh.evaluation.simulation import simulate
     >>> study = simulate(seed=1)
     >>> found = run_fedcdh(study.tables, study.names)
     >>> found.changing == study.changing, found.traffic.messages_up
-    (True, 20)
+    (True, 40)
     """
+    rounds = resolve_rounds(rounds, method, variables=len(names))
     own = {client: to_table(table, names) for client, table in tables.items()}
     channel = CountingChannel(len(tables))
     profiles = [

@@ -35,7 +35,8 @@ from fedcdh.evaluation.baselines.admm import (
     penalty_schedule,
     run_rounds,
 )
-from fedcdh.evaluation.baselines.interface import BaselineResult, CountingChannel, dag_of_weights
+from fedcdh.evaluation.baselines.fitted_weights import FittedWeights
+from fedcdh.evaluation.baselines.interface import BaselineResult, CountingChannel
 
 _INITIAL_PENALTY = 0.001
 
@@ -59,9 +60,16 @@ def run_notears_admm(
     >>> print(run_notears_admm(tables, ("dose", "effect")).graph)
     dose → effect
     """
+    return fit_notears_admm(tables, names, seed, l1=l1, rounds=rounds).apply_threshold(names, threshold)
+
+
+def fit_notears_admm(
+    tables: Mapping[str, Array], names: Sequence[str], seed: int = 0, *, l1: float = 0.01, rounds: int = 200
+) -> FittedWeights:
+    """Return the weights before the threshold; nothing is drawn at random."""
     channel = CountingChannel(len(tables))
     weights = fit_shared_weights(tables, channel, l1, rounds)
-    return BaselineResult(dag_of_weights(weights, names, threshold), channel.traffic)
+    return FittedWeights(weights, channel.traffic)
 
 
 def fit_shared_weights(tables: Mapping[str, Array], channel: CountingChannel, l1: float, rounds: int) -> Array:

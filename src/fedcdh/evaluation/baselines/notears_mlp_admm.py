@@ -5,10 +5,11 @@ weight of i → j is the length of what the first layer of j's network takes fro
 All parameters of all networks go back and forth in every round.
 
 First penalty 0.1, l1 = 0.001, ten hidden units, at most 200 rounds, threshold 0.3 and initial weights are those of the
-authors' program. As there, columns are neither centred nor scaled. Two properties matter. At the start an arrow weighs
-about √(hidden / 3 variables), 0.75 for six variables. Before the growing penalties freeze it, l1 takes at most
-50 · l1 / clients off each of its parameters. Arrows that no network needs may therefore keep their initial weight, well
-above the threshold where variables are few, and their direction depends on the seed.
+authors' program; FedCDH's authors set the threshold to 0.1. As in the program, columns are neither centred nor scaled.
+Two properties matter. At the start an arrow weighs about √(hidden / 3 variables), 0.75 for six variables. Before the
+growing penalties freeze it, l1 takes at most 50 · l1 / clients off each of its parameters. Arrows that no network needs
+may therefore keep their initial weight, well above the threshold where variables are few, and their direction depends
+on the seed.
 
 This module differs from the program in two points:
 
@@ -35,7 +36,8 @@ from fedcdh.evaluation.baselines.admm import (
     penalty_schedule,
     run_rounds,
 )
-from fedcdh.evaluation.baselines.interface import BaselineResult, CountingChannel, dag_of_weights
+from fedcdh.evaluation.baselines.fitted_weights import FittedWeights
+from fedcdh.evaluation.baselines.interface import BaselineResult, CountingChannel
 from fedcdh.evaluation.simulation import keyed_generator
 
 _INITIAL_PENALTY = 0.1
@@ -60,9 +62,23 @@ def run_notears_mlp_admm(
     >>> print(run_notears_mlp_admm(tables, ("dose", "effect"), hidden=4).graph)
     dose → effect
     """
+    fitted = fit_notears_mlp_admm(tables, names, seed, hidden=hidden, l1=l1, rounds=rounds)
+    return fitted.apply_threshold(names, threshold)
+
+
+def fit_notears_mlp_admm(
+    tables: Mapping[str, Array],
+    names: Sequence[str],
+    seed: int = 0,
+    *,
+    hidden: int = 10,
+    l1: float = 0.001,
+    rounds: int = 200,
+) -> FittedWeights:
+    """Return the weights before the threshold."""
     channel = CountingChannel(len(tables))
     weights = fit_shared_weights(tables, channel, seed, hidden, l1, rounds)
-    return BaselineResult(dag_of_weights(weights, names, threshold), channel.traffic)
+    return FittedWeights(weights, channel.traffic)
 
 
 def fit_shared_weights(

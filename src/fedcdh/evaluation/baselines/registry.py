@@ -66,7 +66,7 @@ def to_markdown_table(entries: Iterable[BaselineEntry] | None = None) -> str:
     --------
     >>> from fedcdh.evaluation.baselines import to_markdown_table
     >>> to_markdown_table().splitlines()[2].split("|")[1].strip()
-    '`fedcdh-evidence`'
+    '`fedcdh`'
     """
     chosen = BASELINES.values() if entries is None else entries
     rows = [_TABLE_HEADS, ("---",) * len(_TABLE_HEADS), *map(_table_row, chosen)]

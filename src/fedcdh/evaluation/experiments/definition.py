@@ -21,19 +21,34 @@ ExperimentCase = Mapping[str, Any]
 """The value of every parameter, as TOML has it."""
 
 _DEFINITIONS_FOLDER = files("fedcdh.evaluation.experiments") / "definitions"
-_KNOWN_KEYS = {"title", "kind", "seeds", "methods", "base", "sweep", "limits", "quick", "smallest", "remarks"}
+_KNOWN_KEYS = {
+    "title",
+    "question",
+    "kind",
+    "seeds",
+    "methods",
+    "base",
+    "sweep",
+    "limits",
+    "quick",
+    "smallest",
+    "remarks",
+}
 
 
 @dataclass(frozen=True)
 class MethodLimit:
-    """The limit of a slow method: the first seeds, and cases that are not larger than this."""
+    """The limit of a method: the first seeds, cases that are not larger than this, and cases with these values."""
 
     seeds: int | None
     max_values: Mapping[str, float]
+    values: Mapping[str, tuple[Any, ...]]
 
     def allows(self, case: ExperimentCase, position: int) -> bool:
         """Return whether the method is run on this case with the seed at this position."""
         if self.seeds is not None and position >= self.seeds:
+            return False
+        if any(case[name] not in listed for name, listed in self.values.items()):
             return False
         return all(case[name] <= most for name, most in self.max_values.items())
 
@@ -73,9 +88,11 @@ class Experiment:
     sweeps : mapping from str to tuple
         Values of the parameters that are varied, one at a time.
     limits : mapping from str to tuple of MethodLimit
-        Limits of slow methods. A job that any of them allows is done.
+        Limits of methods that are slow, or made for some cases only. A job that any of them allows is done.
     remarks : str
         Text below the heading.
+    question : str
+        The question that the experiment answers, as the page of results lists it; the title unless given.
 
     Examples
     --------
@@ -94,6 +111,7 @@ class Experiment:
     sweeps: Mapping[str, tuple[Any, ...]]
     limits: Mapping[str, tuple[MethodLimit, ...]]  # a job is done if any of them allows it
     remarks: str
+    question: str
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -266,6 +284,7 @@ def parse_experiment(name: str, text: str, size: str = "full") -> Experiment:
         sweeps,
         _read_limits(name, document, base),
         document.get("remarks", "").strip(),
+        document.get("question", document["title"]),
     )
 
 
@@ -299,16 +318,18 @@ def _read_limits(
                 'names with a dot in quotation marks: "notears-admm-0.3"'
             )
         limits[method] = tuple(_read_limit(name, method, rule) for rule in _to_tuple(rules))
-        _check_base(name, "limits", {key for limit in limits[method] for key in limit.max_values}, base)
+        limited = {key for limit in limits[method] for key in (*limit.max_values, *limit.values)}
+        _check_base(name, "limits", limited, base)
     return limits
 
 
 def _read_limit(name: str, method: str, rule: Mapping[str, Any]) -> MethodLimit:
-    if unknown := sorted(rule.keys() - {"seeds", "max_values"}):
+    if unknown := sorted(rule.keys() - {"seeds", "max_values", "values"}):
         raise SettingsError(
-            f"experiment {name!r} limits {method!r} by {unknown[0]!r}; expected seeds or max_values; correct it"
+            f"experiment {name!r} limits {method!r} by {unknown[0]!r}; expected seeds, max_values or values; correct it"
         )
-    return MethodLimit(rule.get("seeds"), rule.get("max_values", {}))
+    values = {key: _to_tuple(listed) for key, listed in rule.get("values", {}).items()}
+    return MethodLimit(rule.get("seeds"), rule.get("max_values", {}), values)
 
 
 def _check_base(name: str, verb: str, parameters: Iterable[str], base: Mapping[str, tuple[Any, ...]]) -> None:

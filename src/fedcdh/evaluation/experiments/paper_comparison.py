@@ -8,10 +8,10 @@ from importlib.resources import files
 from typing import Any
 
 from fedcdh.evaluation.experiments.definition import Experiment
-from fedcdh.evaluation.experiments.runner import ResultRow
+from fedcdh.evaluation.experiments.method_groups import REFERENCE_METHOD
+from fedcdh.evaluation.experiments.row_files import ResultRow
 from fedcdh.evaluation.experiments.tables import (
     MIN_PAIRS,
-    REFERENCE_METHOD,
     ResultPanel,
     compare_methods,
     format_quantity,
@@ -65,7 +65,7 @@ def time_tables(experiment: Experiment, rows: Sequence[ResultRow]) -> Iterator[s
             f"{_format_mean(sums, seeds)} in {format_quantity(number[0])}" if number else "–" for sums, number in counts
         ]
         sent.append([str(d), str(clients), str(n), *listed])
-    yield "### Table of computational time\n"
+    yield "## Table of computational time\n"
     yield (
         "CPU seconds, clients and server added up, no parallelism. In round brackets what the paper prints, for its "
         "own program and the baselines' (another machine, other implementations); in square brackets the number of "
@@ -78,7 +78,7 @@ def time_tables(experiment: Experiment, rows: Sequence[ResultRow]) -> Iterator[s
 
 def significance_table(rows: Sequence[ResultRow]) -> Iterator[str]:
     """Yield the table of signed-rank tests against each baseline, in all sizes of the paper's table."""
-    yield "### Table of significance\n"
+    yield "## Table of significance\n"
     yield (
         f"p-values of the signed-rank test, `{REFERENCE_METHOD}` against each baseline, raw data; in brackets the "
         "paper's, "
@@ -113,7 +113,7 @@ def _format_p_value(panel: ResultPanel, value: str, baseline: str, criterion: st
 
 def feature_tables(experiment: Experiment, rows: Sequence[ResultRow]) -> Iterator[str]:
     """Yield tables of all scores by the number h of features."""
-    yield "### Beside the paper's table\n"
+    yield "## Beside the paper's table\n"
     yield "The paper's figures in brackets (10 runs of its own program on its own draws).\n"
     measures = [
         f"{part}_{score}" for part in ("skeleton", "direction") for score in ("f1", "precision", "recall", "shd")

@@ -1,89 +1,89 @@
-"""The page of results: every experiment with its command, seeds, figures and tables, made from the files of rows."""
+"""The pages of results: a short one with a table and a figure per question, and one per experiment with all figures.
+
+Everything that states a figure is made from the files of rows. What a person has to say about them stands in
+discussion.txt, which may state none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from fedcdh._io.storage import write_atomically
+from fedcdh.errors import MissingDependencyError, SettingsError
 from fedcdh.evaluation.experiments.definition import Experiment, experiment_names, load_experiment
-from fedcdh.evaluation.experiments.figures import FIGURE_MEASURES, FIGURE_SUFFIXES, figure_name
-from fedcdh.evaluation.experiments.paper_comparison import feature_tables, significance_table, time_tables
-from fedcdh.evaluation.experiments.runner import ResultRow, read_rows, result_columns
-from fedcdh.evaluation.experiments.tables import (
-    MIN_PAIRS,
-    REFERENCE_METHOD,
-    SIGNIFICANCE_LEVEL,
-    ResultPanel,
-    compare_methods,
-    count_equal_graphs,
-    describe_setting,
-    format_mean,
-    format_quantity,
-    means_table,
-    methods_with_rows,
-    split_panels,
-    to_markdown,
-)
+from fedcdh.evaluation.experiments.details_page import render_details_page
+from fedcdh.evaluation.experiments.figures import draw_figures
+from fedcdh.evaluation.experiments.method_groups import ORACLE_METHOD, OWN_METHODS, PAPER_METHODS, REFERENCE_METHOD
+from fedcdh.evaluation.experiments.row_files import ResultRow, read_design_rows
+from fedcdh.evaluation.experiments.standings import Standing, split_cells
+from fedcdh.evaluation.experiments.statements import describe_experiment, describe_scale, join_words, summarise_standing
+from fedcdh.evaluation.experiments.summary_figures import DesignRows, draw_summary_figures
+from fedcdh.evaluation.experiments.tables import format_quantity, to_markdown
 
 PAPER_ORDER = (
     "figure-3",
     "figure-4",
     "dense",
-    "hyperparameter",
-    "order",
+    "noise-shapes",
     "changing",
     "unequal",
     "one-client",
+    "order",
     "rounds",
+    "hyperparameter",
     "power",
+    "principle",
+    "communication",
+    "fmri",
+    "stocks",
+    "real",
 )
-"""The order of the paper; other experiments follow."""
-NON_BASELINES = {"oracle", "fedcdh-evidence", "fedcdh-constraint", "fedcdh-rounds", "fedcdh-paper"}
-TABLE_MEASURES = {
-    "graphs": ("direction_f1", "skeleton_f1"),
-    "real": ("skeleton_f1", "direction_f1"),
-    "stocks": ("edges", "within_sector", "known_directed"),
-    "tests": ("rejected",),
-    "principle": ("right",),
-    "dependent": ("reversed", "open", "right"),
-    "bytes": ("message", "raw", "tensor"),
-}
+"""The order of the pages; other experiments follow."""
+MAIN_EXPERIMENTS = {"figure-3": "linear", "figure-4": "general"}
+MAIN_SETTINGS = tuple((name, scale) for scale in ("standardised", "raw") for name in MAIN_EXPERIMENTS)
+FURTHER_RIVALS = 5
+"""Rivals of the main table besides those of the paper: those with the highest means."""
 
-PAGE_HEAD = """# Results
+PAGE_HEAD = f"""# Results
 
-Every table and figure of this page is made by `fedcdh experiment page` from the CSV files beside it,
-and every file by the command above its figures. One row of a file is one method on one instance:
-parameters, seed, scores, messages and bytes, CPU seconds of all clients and the server together (one thread), and what
-failed, if anything. Means are over seeds, and ± is one standard deviation. Slow baselines have fewer seeds; their
-number then stands in brackets. Paired comparisons are on the seeds that both have.
-[rivals.md](rivals.md) says what the methods are; a method that fails on an instance has found no edge there.
-
-*raw* data are the paper's: effects nearly always vary more than their causes, so that sorting the variables by variance
-finds most directions (`sort-by-variance`, which is no causal method). *standardised* are the same data with every
-variable at mean 0 and variance 1.
+All methods run on the same studies. `{REFERENCE_METHOD}` is `fedcdh.discover` as it is by default, with a second
+message of each client; `fedcdh-one-message` does without that. `fedcdh-paper` is the paper's method to the letter.
+`oracle` is the class of the true graph, which perfect tests would find, extended to a DAG. [Rivals](rivals.md) explains
+the others, [Experiments](experiments.md) repeats everything. `fedcdh experiment page` makes the tables, the figures and
+every sentence with a number from the rows in `docs/results`.
+"""
+SCALE_TEXT = """In raw data, which are the paper's, effects nearly always vary more than their causes: sorting the
+variables by variance finds most directions. Standardised data are the same in other units: every variable has the same
+mean and variance.
 """
 
 
 def write_results_page(folder: Path, page: Path, size: str = "full") -> Path:
-    """Write the page of all experiments of this size that have rows in the folder, and only of these rows.
+    """Write the short page, the page of every experiment of this size that has rows in the folder, and all figures.
 
-    The file discussion.txt (Markdown) of the folder holds what a person has to say about them, and becomes part of the
-    page.
+    The file discussion.txt (Markdown) of the folder holds what a person has to say. It becomes the end of the page, and
+    may state no figure: sentences with figures are made from the rows.
 
     Parameters
     ----------
     folder : Path
-        Folder with the files of rows and the figures.
+        Folder with the files of rows. The figures and the pages of single experiments are written there.
     page : Path
-        File to write.
+        File of the short page.
     size : {"full", "quick", "smallest"}, default "full"
         Size of the designs; see `load_experiment`.
 
     Returns
     -------
     Path
-        The file that was written.
+        The short page.
+
+    Raises
+    ------
+    SettingsError
+        If discussion.txt states a figure.
 
     Examples
     --------
@@ -94,207 +94,199 @@ def write_results_page(folder: Path, page: Path, size: str = "full") -> Path:
     >>> write_results_page(folder, folder / "results.md").read_text(encoding="utf-8").splitlines()[0]
     '# Results'
     """
-    write_atomically(page, render_results_page(folder, page, size))
+    found = read_all_rows(folder, size)
+    _draw_all(found, folder)
+    for path, text in render_pages(folder, page, size, found).items():
+        write_atomically(path, text)
     return page
 
 
-def render_results_page(folder: Path, page: Path, size: str = "full") -> str:
-    """Return the text of the page."""
+def _draw_all(found: DesignRows, folder: Path) -> None:
+    """Draw all figures anew; without matplotlib the pages show those that are there."""
+    try:
+        for experiment, rows in found.values():
+            draw_figures(experiment, rows, folder)
+        draw_summary_figures(found, folder)
+    except MissingDependencyError:
+        return
+
+
+def read_all_rows(folder: Path, size: str = "full") -> dict[str, tuple[Experiment, list[ResultRow]]]:
+    """Return every design with its rows in the folder, in the order of the page."""
     experiments = [load_experiment(name, size) for name in sorted(experiment_names(), key=_paper_position)]
-    found = [(experiment, _read_design_rows(experiment, folder)) for experiment in experiments]
-    said = folder / "discussion.txt"
-    parts = [PAGE_HEAD, *([said.read_text(encoding="utf-8")] if said.exists() else []), *_comparison_section(found)]
-    for experiment, rows in found:
-        if rows:
-            parts += _experiment_section(experiment, rows, folder, page, size)
-    return "\n".join(part.rstrip() + "\n" for part in parts)
-
-
-def _read_design_rows(experiment: Experiment, folder: Path) -> list[ResultRow]:
-    """Return the rows of the design, and no others that may be in the file, such as those of other seeds."""
-    keys = (*experiment.parameters, "method", "seed")
-    found = {
-        tuple(row[key] for key in keys): row
-        for row in read_rows(folder / f"{experiment.name}.csv", result_columns(experiment))
-    }
-    return [found[job.key] for job in experiment.jobs() if job.key in found]
+    return {one.name: (one, read_design_rows(one, folder / f"{one.name}.csv")) for one in experiments}
 
 
 def _paper_position(name: str) -> tuple[int, str]:
     return (PAPER_ORDER.index(name) if name in PAPER_ORDER else len(PAPER_ORDER), name)
 
 
-# Where we win, tie and lose
+def render_pages(folder: Path, page: Path, size: str = "full", found: DesignRows | None = None) -> dict[Path, str]:
+    """Return the text of every page by its file: the short one, and one per experiment that has rows."""
+    found = read_all_rows(folder, size) if found is None else found
+    present = {name: (experiment, rows) for name, (experiment, rows) in found.items() if rows}
+    place = folder.relative_to(page.parent).as_posix()
+    parts = [PAGE_HEAD, *_main_section(present, folder, place), *_question_sections(present, folder, place)]
+    parts += [*_further_section(present, place), *_discussion(folder), *_toctree(present, place)]
+    texts = {page: "\n".join(part.rstrip() + "\n" for part in parts)}
+    for name, (experiment, rows) in present.items():
+        texts[folder / f"{name}.md"] = render_details_page(experiment, rows, folder, size)
+    return texts
 
 
-def _comparison_section(found: Iterable[tuple[Experiment, Sequence[ResultRow]]]) -> Iterator[str]:
-    yield f"""## Where the default method stands
-
-Direction F1 of `{REFERENCE_METHOD}` in every cell of the two main figures, beside all baselines run on the same
-instances: *worse* and *better* where a signed-rank test of the paired figures has p < {SIGNIFICANCE_LEVEL:g}, *tied*
-otherwise. With fewer than {MIN_PAIRS} seeds no such test can reach this level: these are counted apart, as *too
-few seeds*. Ten seeds show large differences only. The second table of each setting has all instances together, which
-share seeds and truths."""
-    for experiment, rows in found:
-        if experiment.name in ("figure-3", "figure-4") and rows:
-            yield f"### {experiment.title}\n"
-            for setting in dict.fromkeys(panel.setting for panel in split_panels(experiment, rows)):
-                yield f"{describe_setting(setting)}, cell by cell, and all its instances together:\n"
-                here = [panel for panel in split_panels(experiment, rows) if panel.setting == setting]
-                yield _cell_comparisons(experiment, here)
-                yield ""
-                yield _setting_comparison(experiment, here)
+# The short page
 
 
-def _cell_comparisons(experiment: Experiment, found: Sequence[ResultPanel]) -> str:
-    baselines = [method for method in experiment.methods if method not in NON_BASELINES]
-    lines = []
-    for panel in found:
-        for value in panel.values:
-            compared = list(compare_methods(panel, value, baselines, "direction_f1"))
-            if not compared:
-                continue
-            ours = panel.mean(REFERENCE_METHOD, value, "direction_f1")
-            best = max(compared, key=lambda comparison: comparison.theirs - comparison.ours)
-            behind = ", ".join(
-                f"{comparison.baseline} (p = {comparison.p_value:.3f})"
-                for comparison in compared
-                if comparison.verdict == "worse"
-            )
-            listed = [comparison.verdict for comparison in compared]
-            lines.append(
-                [
-                    f"{panel.varied} = {value}",
-                    "–" if ours is None else f"{ours[0]:.2f}",
-                    f"{best.baseline} {best.theirs:.2f} : {best.ours:.2f}",
-                    str(best.pairs),
-                    *(str(listed.count(verdict)) for verdict in ("better", "tied", "too few")),
-                    behind or "none",
-                ]
-            )
-    return to_markdown(
-        ["cell", "ours", "hardest baseline : ours", "seeds", "better than", "tied with", "too few seeds", "worse than"],
-        lines,
+def _main_section(found: DesignRows, folder: Path, place: str) -> Iterator[str]:
+    standings = main_standings(found)
+    if not standings:
+        return
+    yield "## How good are the directions?\n"
+    yield (
+        f"{_describe_main_design(found)} The table has the mean direction F1 over all instances (in brackets: over how "
+        "many, where not all), and at the paper's base setting kB that a client sends and CPU seconds of all clients "
+        "and the server. The sentences below it count rivals with all instances.\n"
     )
+    yield main_table(found, standings) + "\n"
+    yield "\n".join(
+        f"- [{MAIN_EXPERIMENTS[name]}, {scale}]({place}/{name}.md): {summarise_standing(standing)}"
+        for (name, scale), standing in standings.items()
+    )
+    yield from _show_figure(folder, place, "summary-sizes", "Direction F1 by variables, clients and rows")
 
 
-def _setting_comparison(experiment: Experiment, found: Sequence[ResultPanel]) -> str:
-    """Compare the methods on all instances of a setting; cells share instances, so there is no test here."""
-    scores: dict[str, dict[tuple[str, ...], float]] = {}
-    for row in (row for panel in found for row in panel.rows):
-        instance = tuple(row[name] for name in (*experiment.parameters, "seed"))
-        scores.setdefault(row["method"], {})[instance] = float(row["direction_f1"])
+def _describe_main_design(found: DesignRows) -> str:
+    """Return the sizes of the two main designs in a sentence."""
+    experiment = next(found[name][0] for name in MAIN_EXPERIMENTS if name in found)
+    sizes = join_words(
+        f"{min(values)} to {max(values)} {'rows each' if name == 'rows' else name}"
+        for name, values in experiment.sweeps.items()
+    )
+    return f"Simulated studies of the paper's models, with {sizes}, and {len(experiment.seeds)} seeds in every cell."
+
+
+def main_standings(found: DesignRows) -> dict[tuple[str, str], Standing]:
+    """Return the standing in each setting of the two main figures that has rows."""
+    standings = {}
+    for name, scale in MAIN_SETTINGS:
+        if name in found:
+            experiment, rows = found[name]
+            cells = split_cells(experiment, [row for row in rows if row["scale"] == scale], "direction_f1")
+            if cells:
+                standings[name, scale] = Standing(cells)
+    return standings
+
+
+def main_table(found: DesignRows, standings: Mapping[tuple[str, str], Standing]) -> str:
+    """Return the main table: ours, the paper's methods, and the rivals with the highest means."""
+    costs = _base_costs(found)
     lines = []
-    for baseline in methods_with_rows(experiment, [row for panel in found for row in panel.rows]):
-        shared = sorted(scores.get(REFERENCE_METHOD, {}).keys() & scores[baseline].keys())
-        if baseline in (REFERENCE_METHOD, "oracle") or not shared:
-            continue
-        pairs = [(scores[REFERENCE_METHOD][instance], scores[baseline][instance]) for instance in shared]
-        counts = [sum(a > b for a, b in pairs), sum(a == b for a, b in pairs), sum(a < b for a, b in pairs)]
-        both = [sum(figures) / len(pairs) for figures in zip(*pairs, strict=True)]
-        lines.append([baseline, str(len(pairs)), *(f"{figure:.3f}" for figure in both), *map(str, counts)])
-    return to_markdown(["baseline", "instances", "ours", "theirs", "we are better", "equal", "worse"], lines)
+    for method in _main_methods(standings):
+        cells = [standing.format_mean(method) for standing in standings.values()]
+        lines.append([f"`{method}`", *cells, *(format_quantity(cost) for cost in costs.get(method, (None, None)))])
+    heads = [f"{MAIN_EXPERIMENTS[name]}, {scale}" for name, scale in standings]
+    return to_markdown(["method", *heads, "kB", "seconds"], lines)
 
 
-# One experiment
+def _main_methods(standings: Mapping[tuple[str, str], Standing]) -> list[str]:
+    """Return the oracle and ours, then the paper's methods and the strongest others, by their standardised means."""
+    average = _average_means(standings.values())
+    scaled = average | _average_means(one for (_, scale), one in standings.items() if scale == "standardised")
+    complete = {method for standing in standings.values() for method in standing.overall}
+    first = [method for method in (ORACLE_METHOD, *OWN_METHODS) if method in average]
+    paper = [method for method in PAPER_METHODS if method in average]
+    others = sorted(complete - {*first, *paper}, key=lambda method: (-average[method], method))
+    return first + sorted(paper + others[:FURTHER_RIVALS], key=lambda method: (-scaled[method], method))
 
 
-def _experiment_section(
-    experiment: Experiment, rows: Sequence[ResultRow], folder: Path, page: Path, size: str
-) -> Iterator[str]:
-    seeds = sorted({int(row["seed"]) for row in rows})
-    command = " ".join(["fedcdh experiment", experiment.name, *([f"--{size}"] if size != "full" else [])])
-    missing = len(experiment.jobs()) - len(rows)
-    unfinished = f", and {missing} more that were not yet run" if missing else ""
-    yield f"## {experiment.title}\n"
-    yield f"`{command}`: {len(rows)} rows{unfinished}, {_format_seeds(seeds)}. {_format_limits(experiment)}\n"
-    if failures := [row for row in rows if row["failure"]]:
-        yield _format_failures(failures)
-    if experiment.remarks:
-        yield experiment.remarks + "\n"
-    found = split_panels(experiment, rows)
-    for setting in dict.fromkeys(panel.setting for panel in found):
-        for ending, _ in zip(FIGURE_SUFFIXES, FIGURE_MEASURES[experiment.kind], strict=False):
-            path = folder / f"{figure_name(experiment, setting)}{ending}.png"
-            if path.exists():
-                place = path.relative_to(page.parent).as_posix()
-                yield f"![{experiment.title}, {describe_setting(setting)}]({place})\n"
-    for panel in found:
-        yield from _measure_tables(experiment, panel)
-    yield from _special_tables(experiment, rows)
+def _average_means(standings: Iterable[Standing]) -> dict[str, float]:
+    means: dict[str, list[float]] = {}
+    for standing in standings:
+        for method, mean in standing.available.items():
+            means.setdefault(method, []).append(mean)
+    return {method: sum(figures) / len(figures) for method, figures in means.items()}
 
 
-def _format_seeds(seeds: Sequence[int]) -> str:
-    return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
+def _base_costs(found: DesignRows) -> dict[str, tuple[float, float]]:
+    """Return kB that a client sends and CPU seconds, at the base of the two main designs."""
+    listed: dict[str, list[tuple[float, float]]] = {}
+    for name in MAIN_EXPERIMENTS.keys() & found.keys():
+        experiment, rows = found[name]
+        base = {key: str(values[0]) for key, values in experiment.base.items() if len(values) == 1}
+        for row in (row for row in rows if all(row[key] == value for key, value in base.items())):
+            kilobytes = float(row["bytes_up"]) / 1000 / int(row["clients"])
+            listed.setdefault(row["method"], []).append((kilobytes, float(row["seconds"])))
+    return {
+        method: (sum(kb for kb, _ in costs) / len(costs), sum(seconds for _, seconds in costs) / len(costs))
+        for method, costs in listed.items()
+        if method != ORACLE_METHOD
+    }
 
 
-def _format_limits(experiment: Experiment) -> str:
-    """Describe how far slow methods were run."""
-    listed = []
-    for method, limits in experiment.limits.items():
-        if method not in experiment.methods:
-            continue
-        parts = [
-            ", ".join(
-                [
-                    *([f"{limit.seeds} seed{'s' if limit.seeds > 1 else ''}"] if limit.seeds else []),
-                    *(f"{name} ≤ {most:g}" for name, most in limit.max_values.items()),
-                ]
-            )
-            for limit in limits
-        ]
-        listed.append(f"`{method}` {' or '.join(parts)}")
-    return f"Only as far as they are fast enough: {'; '.join(listed)}." if listed else ""
+def _question_sections(found: DesignRows, folder: Path, place: str) -> Iterator[str]:
+    scales = [(name, describe_scale(*found[name])) for name in MAIN_EXPERIMENTS if name in found]
+    if any(sentence for _, sentence in scales):
+        yield "## Do the units of measurement matter?\n"
+        yield SCALE_TEXT
+        yield "\n".join(f"- {MAIN_EXPERIMENTS[name]} model: {sentence}" for name, sentence in scales if sentence)
+        yield from _show_figure(folder, place, "summary-scale", "Direction F1 on raw and on standardised data")
+    for name, figure in (("dense", "summary-dense"), ("noise-shapes", "summary-noise")):
+        if name in found:
+            experiment, rows = found[name]
+            yield f"## {experiment.question}\n"
+            yield f"{describe_experiment(experiment, rows)} [Details]({place}/{name}.md).\n"
+            yield from _show_figure(folder, place, figure, experiment.title)
 
 
-def _format_failures(rows: Sequence[ResultRow]) -> str:
-    found: dict[tuple[str, str], int] = {}
-    for row in rows:
-        found[row["method"], row["failure"]] = found.get((row["method"], row["failure"]), 0) + 1
-    listed = "; ".join(f"`{method}` on {count} ({why})" for (method, why), count in sorted(found.items()))
-    return f"Failed, and counted as having found nothing: {listed}.\n"
+def _show_figure(folder: Path, place: str, name: str, words: str) -> Iterator[str]:
+    if (folder / f"{name}.png").exists():
+        yield f"![{words}]({place}/{name}.png)\n"
 
 
-def _measure_tables(experiment: Experiment, panel: ResultPanel) -> Iterator[str]:
-    methods = methods_with_rows(experiment, panel.rows)
-    for measure in TABLE_MEASURES[experiment.kind]:
-        words = describe_setting(panel.setting)
-        yield f"{measure.replace('_', ' ')}{f' ({words})' if words else ''}:\n"
-        show = (lambda figures: format_quantity(figures and figures[0])) if experiment.kind == "bytes" else format_mean
-        yield means_table(panel, methods, measure, show) + "\n"
+def _further_section(found: DesignRows, place: str) -> Iterator[str]:
+    shown = {*MAIN_EXPERIMENTS, "dense", "noise-shapes"}
+    lines = [
+        [f"[{experiment.question}]({place}/{name}.md)", _short_answer(experiment, rows) or "not yet complete"]
+        for name, (experiment, rows) in found.items()
+        if name not in shown
+    ]
+    if lines:
+        yield "## Further questions\n"
+        yield to_markdown(["question", "answer"], lines).replace("--:", "---") + "\n"
 
 
-def _special_tables(experiment: Experiment, rows: Sequence[ResultRow]) -> Iterator[str]:
-    if experiment.name == "figure-3":
-        yield from time_tables(experiment, rows)
-        yield from significance_table(rows)
-    if experiment.name == "hyperparameter":
-        yield from feature_tables(experiment, rows)
-    if experiment.name == "rounds":
-        yield from _round_costs(experiment, rows)
-    for between in ("scale", "order"):
-        if len(experiment.base.get(between, ())) > 1:
-            yield f"### The same graph, whatever the {between}\n"
-            found = count_equal_graphs([row for row in rows if row["method"] != "oracle"], between)
-            values = " and ".join(map(str, experiment.base[between]))
-            yield f"Instances on which a method finds the very same graph and changes with {between} {values}:\n"
-            yield to_markdown(["method", "same"], [[method, f"{same} of {of}"] for method, (same, of) in found.items()])
-            yield ""
+def _short_answer(experiment: Experiment, rows: Sequence[ResultRow]) -> str:
+    if experiment.kind in ("graphs", "real") and experiment.name not in ("order", "hyperparameter", "rounds"):
+        return summarise_standing(Standing(split_cells(experiment, rows, "direction_f1")))
+    return describe_experiment(experiment, rows)
 
 
-def _round_costs(experiment: Experiment, rows: Sequence[ResultRow]) -> Iterator[str]:
-    """Yield a table of messages and bytes besides the profile, of which every client sends one."""
-    yield "### Rounds and bytes\n"
-    yield "Messages of a client after its profile (the first is its summary), and kB that a client sends in all:\n"
-    lines = []
-    for panel in split_panels(experiment, rows):
-        for value in panel.values:
-            cells = []
-            for method in ("fedcdh-constraint", "fedcdh-rounds"):
-                found = panel.of(method, value)
-                clients = [int(row["clients"]) for row in found]
-                for measure, unit, less in (("messages_up", 1, 1), ("bytes_up", 1000, 0)):
-                    each = [int(row[measure]) / of / unit - less for row, of in zip(found, clients, strict=True)]
-                    cells.append(f"{sum(each) / len(each):.1f}" if each else "–")
-            lines.append([f"{describe_setting(panel.setting)}, {panel.varied} = {value}", *cells])
-    yield to_markdown(["case", "one message", "kB", "adaptive rounds", "kB"], lines) + "\n"
+def _discussion(folder: Path) -> Iterator[str]:
+    """Return what a person has to say; a figure there could contradict the rows and is refused."""
+    path = folder / "discussion.txt"
+    if not path.exists():
+        return
+    text = path.read_text(encoding="utf-8")
+    if figure := find_figure(text):
+        raise SettingsError(
+            f"{path} states the figure {figure!r}; expected words only, as sentences with figures are made from the "
+            "rows; rephrase it"
+        )
+    yield text
+
+
+def find_figure(text: str) -> str:
+    """Return the first figure that a text states, or ""; names of methods and links to pages may have digits.
+
+    >>> find_figure("`notears-admm-0.3` is behind"), find_figure("it keeps 0.9 and more")
+    ('', '0.9')
+    """
+    plain = re.sub(r"`[^`]*`|\]\([^)]*\)", "", text)
+    found = re.search(r"\d[\d.,]*", plain)
+    return found.group().rstrip(".,") if found else ""
+
+
+def _toctree(found: DesignRows, place: str) -> Iterator[str]:
+    """List the pages of experiments for Sphinx."""
+    if found:
+        yield "\n".join(["```{toctree}", ":hidden:", "", *(f"{place}/{name}" for name in found), "```"])

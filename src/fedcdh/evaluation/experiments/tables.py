@@ -10,9 +10,9 @@ import numpy as np
 from scipy import stats
 
 from fedcdh.evaluation.experiments.definition import Experiment
-from fedcdh.evaluation.experiments.runner import ResultRow
+from fedcdh.evaluation.experiments.method_groups import REFERENCE_METHOD
+from fedcdh.evaluation.experiments.row_files import ResultRow
 
-REFERENCE_METHOD = "fedcdh-evidence"
 SIGNIFICANCE_LEVEL = 0.05
 MIN_PAIRS = 6
 PanelSetting = tuple[tuple[str, str], ...]
@@ -107,6 +107,17 @@ class PairedComparison:
         return "better" if self.ours > self.theirs else "worse"
 
 
+def compare_scores(baseline: str, own: Mapping[str, float], theirs: Mapping[str, float]) -> PairedComparison | None:
+    """Compare the scores of the reference, by seed, with those of a baseline; None if they share no seed."""
+    shared = sorted(own.keys() & theirs.keys())
+    if not shared:
+        return None
+    first, second = [own[seed] for seed in shared], [theirs[seed] for seed in shared]
+    return PairedComparison(
+        baseline, len(shared), float(np.mean(first)), float(np.mean(second)), signed_rank_p_value(first, second)
+    )
+
+
 def compare_methods(
     panel: ResultPanel, value: str, baselines: Iterable[str], measure: str, reference: str = REFERENCE_METHOD
 ) -> Iterator[PairedComparison]:
@@ -114,11 +125,8 @@ def compare_methods(
     own = {row["seed"]: float(row[measure]) for row in panel.of(reference, value) if row[measure]}
     for baseline in baselines:
         theirs = {row["seed"]: float(row[measure]) for row in panel.of(baseline, value) if row[measure]}
-        if shared := sorted(own.keys() & theirs.keys()):
-            first, second = [own[seed] for seed in shared], [theirs[seed] for seed in shared]
-            yield PairedComparison(
-                baseline, len(shared), float(np.mean(first)), float(np.mean(second)), signed_rank_p_value(first, second)
-            )
+        if compared := compare_scores(baseline, own, theirs):
+            yield compared
 
 
 def count_equal_graphs(rows: Iterable[ResultRow], between: str) -> dict[str, tuple[int, int]]:

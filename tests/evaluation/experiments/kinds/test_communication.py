@@ -15,6 +15,6 @@ def test_a_message_has_the_size_that_is_claimed():
     ((client, table),) = study.tables.items()
     summary = summarize(dict(zip(study.names, table.T, strict=True)), plan, client)
     case = {"variables": 6, "rows": 50, "width": plan.family.width}
-    claimed = COMMUNICATION_SIZE.measure(case, case, "fedcdh-evidence", 0)
+    claimed = COMMUNICATION_SIZE.measure(case, case, "fedcdh", 0)
     assert claimed["message"] == len(pack_summary(SummaryMessage(summary), plan))
     assert claimed["raw"] == table.nbytes

@@ -7,7 +7,13 @@ from label_studies import CHAIN, label_chain
 from small_experiments import CASE
 
 from fedcdh.errors import DataError
-from fedcdh.evaluation.experiments.kinds.graph_recovery import ORACLE_METHOD, SIMULATED_GRAPHS, GraphInstance
+from fedcdh.evaluation.experiments.kinds.graph_recovery import (
+    ARROW_SHARES,
+    NOISE_SHAPE_GRAPHS,
+    ORACLE_METHOD,
+    SIMULATED_GRAPHS,
+    GraphInstance,
+)
 
 LABELS = dict.fromkeys(CHAIN, "categorical")
 CHAIN_ARROWS = frozenset({("a", "b"), ("b", "c"), ("c", "d")})
@@ -25,7 +31,7 @@ def test_the_oracle_has_the_right_skeleton_and_changes():
     assert SIMULATED_GRAPHS.failure_measures(instance)["skeleton_shd"] == len(instance.arrows)
 
 
-@pytest.mark.parametrize("engine", ["fedcdh-evidence", "fedcdh-constraint"])
+@pytest.mark.parametrize("engine", ["fedcdh", "fedcdh-constraint"])
 def test_our_engines_see_neither_scale_nor_order(engine):
     found = {
         (scale, order): SIMULATED_GRAPHS.measure(SIMULATED_GRAPHS.prepare_instance(case, 7), case, engine, 7)["graph"]
@@ -74,3 +80,16 @@ def test_the_true_order_goes_to_methods_that_ask_for_it():
     assert measure_chain("k2-counts-true-order", arrows=turned)["direction_f1"] == 1
     with pytest.raises(DataError, match="cycle"):
         measure_chain("k2-counts-true-order", arrows=CHAIN_ARROWS | {("d", "a")})
+
+
+def test_shares_of_arrows_under_noise_of_any_shape_add_up():
+    case = {"noise": "exponential", "mechanism": "curved", "size": "3 x 300"}
+    instance = NOISE_SHAPE_GRAPHS.prepare_instance(case, 4)
+    nothing = NOISE_SHAPE_GRAPHS.failure_measures(instance)
+    assert [nothing[share] for share in ARROW_SHARES] == [0, 0, 0, 1]
+    for method in (ORACLE_METHOD, "fedcdh", "fedpc"):
+        found = NOISE_SHAPE_GRAPHS.measure(instance, case, method, 4)
+        assert sum(found[share] for share in ARROW_SHARES) == pytest.approx(1)
+        assert found["missed"] == pytest.approx(1 - found["skeleton_recall"])
+        assert found["right"] <= found["direction_recall"]  # lines are not right, though a DAG may direct them rightly
+    assert NOISE_SHAPE_GRAPHS.measure(instance, case, ORACLE_METHOD, 4)["reversed"] == 0

@@ -15,6 +15,8 @@ from fedcdh.evaluation.baselines.entry import (
 _FEDDAG = MethodAssumptions(OPTIMISATION_BASED, HETEROGENEOUS, NONLINEAR_ADDITIVE, True, "FedAvg")
 _ADMM = MethodAssumptions(OPTIMISATION_BASED, HOMOGENEOUS, "Linear Gaussian, EV", True, "ADMM")
 _FED_CD = MethodAssumptions(OPTIMISATION_BASED, HETEROGENEOUS, NONLINEAR_ADDITIVE, True, "Belief Aggregation")
+_ADMM_FIT = f"{PACKAGE}.notears_admm:fit_notears_admm"
+_ADMM_MLP_FIT = f"{PACKAGE}.notears_mlp_admm:fit_notears_mlp_admm"
 _ADMM_MLP = MethodAssumptions(OPTIMISATION_BASED, HOMOGENEOUS, NONLINEAR_ADDITIVE, True, "ADMM")
 
 ENTRIES: tuple[BaselineEntry, ...] = (
@@ -25,6 +27,7 @@ ENTRIES: tuple[BaselineEntry, ...] = (
         _ADMM,
         "Ng and Zhang 2022",
         {"threshold": 0.1},
+        fit_path=_ADMM_FIT,
     ),
     BaselineEntry(
         "notears-admm-0.3",
@@ -33,13 +36,25 @@ ENTRIES: tuple[BaselineEntry, ...] = (
         _ADMM,
         "Ng and Zhang 2022",
         {"threshold": 0.3},
+        fit_path=_ADMM_FIT,
     ),
     BaselineEntry(
         "notears-mlp-admm",
-        "NOTEARS-MLP-ADMM",
+        "NOTEARS-MLP-ADMM, threshold 0.1",
         f"{PACKAGE}.notears_mlp_admm:run_notears_mlp_admm",
         _ADMM_MLP,
         "Ng and Zhang 2022",
+        {"threshold": 0.1},
+        fit_path=_ADMM_MLP_FIT,
+    ),
+    BaselineEntry(
+        "notears-mlp-admm-0.3",
+        "NOTEARS-MLP-ADMM, threshold 0.3",
+        f"{PACKAGE}.notears_mlp_admm:run_notears_mlp_admm",
+        _ADMM_MLP,
+        "Ng and Zhang 2022",
+        {"threshold": 0.3},
+        fit_path=_ADMM_MLP_FIT,
     ),
     BaselineEntry(
         "feddag",

@@ -15,24 +15,44 @@ from fedcdh.evaluation.baselines.entry import (
 )
 
 _PROGRAM = MethodAssumptions(CONSTRAINT_BASED, HETEROGENEOUS, ARBITRARY_FUNCTIONS, False, POOLED_ROWS)
+_EVIDENCE = MethodAssumptions(SCORE_BASED, HETEROGENEOUS, "Additive Functions", False, SUMMARY_STATISTICS)
+_CONSTRAINT = MethodAssumptions(CONSTRAINT_BASED, HETEROGENEOUS, "Additive Functions", False, SUMMARY_STATISTICS)
 
 ENTRIES: tuple[BaselineEntry, ...] = (
     BaselineEntry(
-        "fedcdh-evidence",
+        "fedcdh",
         "our `evidence`",
         f"{PACKAGE}.fedcdh_methods:run_fedcdh",
-        MethodAssumptions(SCORE_BASED, HETEROGENEOUS, "Additive Functions", False, SUMMARY_STATISTICS),
+        _EVIDENCE,
         "`fedcdh.discover`, its default",
         {"method": "evidence"},
+        data="mixed",
+    ),
+    BaselineEntry(
+        "fedcdh-one-message",
+        "our `evidence`, one message per client",
+        f"{PACKAGE}.fedcdh_methods:run_fedcdh",
+        _EVIDENCE,
+        '`fedcdh.discover(..., rounds="one")`',
+        {"method": "evidence", "rounds": "one"},
         data="mixed",
     ),
     BaselineEntry(
         "fedcdh-constraint",
         "our `constraint`",
         f"{PACKAGE}.fedcdh_methods:run_fedcdh",
-        MethodAssumptions(CONSTRAINT_BASED, HETEROGENEOUS, "Additive Functions", False, SUMMARY_STATISTICS),
-        "`fedcdh.discover`",
+        _CONSTRAINT,
+        '`fedcdh.discover(..., method="constraint")`',
         {"method": "constraint"},
+        data="mixed",
+    ),
+    BaselineEntry(
+        "fedcdh-constraint-one-message",
+        "our `constraint`, one message per client",
+        f"{PACKAGE}.fedcdh_methods:run_fedcdh",
+        _CONSTRAINT,
+        '`fedcdh.discover(..., method="constraint", rounds="one")`',
+        {"method": "constraint", "rounds": "one"},
         data="mixed",
     ),
     BaselineEntry(
@@ -40,7 +60,7 @@ ENTRIES: tuple[BaselineEntry, ...] = (
         "our `constraint`, with adaptive rounds",
         f"{PACKAGE}.fedcdh_methods:run_fedcdh",
         MethodAssumptions(CONSTRAINT_BASED, HETEROGENEOUS, "Additive Noise", False, SUMMARY_STATISTICS),
-        '`fedcdh.discover(..., rounds="adaptive")`',
+        '`fedcdh.discover(..., method="constraint", rounds="adaptive")`',
         {"method": "constraint", "rounds": "adaptive"},
         data="mixed",
     ),

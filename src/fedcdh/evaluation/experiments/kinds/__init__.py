@@ -1,6 +1,6 @@
 """Kinds of experiments: what an instance is, and what is measured on it.
 
-- `graph_recovery`: graphs against the truth, on simulated and on real data
+- `graph_recovery`: graphs against the truth, on simulated and on real data, and under noise of any shape
 - `rejection_rates`: how often independence tests reject
 - `independent_change`: how often the independent change principle finds a direction
 - `dependent_changes`: what becomes of a direction where mechanisms change together
@@ -21,6 +21,7 @@ __all__ = ["ExperimentKind", "find_kind"]
 _IMPORT_PATHS = {
     "graphs": "fedcdh.evaluation.experiments.kinds.graph_recovery:SIMULATED_GRAPHS",
     "real": "fedcdh.evaluation.experiments.kinds.graph_recovery:REAL_DATA_GRAPHS",
+    "noise": "fedcdh.evaluation.experiments.kinds.graph_recovery:NOISE_SHAPE_GRAPHS",
     "stocks": "fedcdh.evaluation.experiments.kinds.stocks:STOCK_GRAPHS",
     "tests": "fedcdh.evaluation.experiments.kinds.rejection_rates:REJECTION_RATE",
     "principle": "fedcdh.evaluation.experiments.kinds.independent_change:DIRECTION_ACCURACY",
@@ -32,8 +33,8 @@ _IMPORT_PATHS = {
 class ExperimentKind(Protocol):
     """A kind of experiment: it prepares instances and measures methods on them.
 
-    Methods are loaded and instances prepared before the clock starts. A method that fails gets the measures of an empty
-    result.
+    Methods are loaded and instances prepared before the clock starts. Methods that differ only by a threshold share a
+    fit, whose CPU seconds count for each of them. A method that fails gets the measures of an empty result.
     """
 
     @property
@@ -65,7 +66,41 @@ class ExperimentKind(Protocol):
             The instance, which `measure` takes.
         """
 
-    def measure(self, prepared: Any, case: ExperimentCase, method: str, seed: int) -> dict[str, Any]:
+    def fit_name(self, method: str) -> str:
+        """Return a name that methods have in common if one fit serves them all, and "" if there is no fit to share.
+
+        Parameters
+        ----------
+        method : str
+            Name of the method.
+
+        Returns
+        -------
+        str
+            Name of the fit.
+        """
+
+    def fit(self, prepared: Any, method: str, seed: int) -> Any:
+        """Fit what methods with the same `fit_name` share.
+
+        Parameters
+        ----------
+        prepared : object
+            The instance.
+        method : str
+            Name of a method whose `fit_name` is not empty.
+        seed : int
+            Seed of the instance, and of the method.
+
+        Returns
+        -------
+        object
+            The fit, which `measure` takes.
+        """
+
+    def measure(
+        self, prepared: Any, case: ExperimentCase, method: str, seed: int, fitted: Any = None
+    ) -> dict[str, Any]:
         """Measure one method on one instance.
 
         Parameters
@@ -78,6 +113,8 @@ class ExperimentKind(Protocol):
             Name of the method.
         seed : int
             Seed of the instance, and of the method.
+        fitted : object, optional
+            What `fit` returned; computed here unless given.
 
         Returns
         -------
@@ -105,7 +142,7 @@ def find_kind(name: str) -> ExperimentKind:
 
     Parameters
     ----------
-    name : {"graphs", "real", "stocks", "tests", "principle", "dependent", "bytes"}
+    name : {"graphs", "real", "noise", "stocks", "tests", "principle", "dependent", "bytes"}
         Name of the kind, as in a file of a definition.
 
     Returns

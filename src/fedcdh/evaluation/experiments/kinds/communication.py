@@ -9,16 +9,17 @@ from typing import Any
 
 from fedcdh.errors import SettingsError
 from fedcdh.evaluation.experiments.definition import ExperimentCase
+from fedcdh.evaluation.experiments.kinds.single_step import SingleStepKind
 from fedcdh.messages.summary_file import summary_file_size
 from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.variables import Continuous
 
 FLOAT64_BYTES = 8  # bytes of a float64
-FEATURE_FAMILIES = {"fedcdh-paper": Fourier, "fedcdh-evidence": Hermite}
+FEATURE_FAMILIES = {"fedcdh-paper": Fourier, "fedcdh": Hermite}
 
 
-class CommunicationSize:
+class CommunicationSize(SingleStepKind):
     """The bytes of a summary, which are those that `fedcdh summarize` writes."""
 
     measures = ("message", "raw", "tensor", "columns")
@@ -33,7 +34,9 @@ class CommunicationSize:
     def prepare_instance(self, case: ExperimentCase, seed: int) -> ExperimentCase:
         return case
 
-    def measure(self, prepared: ExperimentCase, case: ExperimentCase, name: str, seed: int) -> dict[str, Any]:
+    def measure(
+        self, prepared: ExperimentCase, case: ExperimentCase, name: str, seed: int, fitted: None = None
+    ) -> dict[str, Any]:
         family: FeatureFamily = FEATURE_FAMILIES[name](case["width"])
         variables = tuple(Continuous(f"v{i:04d}", 0.0, 1.0) for i in range(1, case["variables"] + 1))
         plan = StudyPlan(variables, ("client01",), family=family)

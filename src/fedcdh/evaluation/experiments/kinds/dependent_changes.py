@@ -11,6 +11,7 @@ from fedcdh.discovery.api import discover
 from fedcdh.discovery.settings import SearchOptions
 from fedcdh.errors import SettingsError
 from fedcdh.evaluation.experiments.definition import ExperimentCase
+from fedcdh.evaluation.experiments.kinds.single_step import SingleStepKind
 from fedcdh.evaluation.pseudo_confounders import PseudoConfounder
 from fedcdh.evaluation.simulation import Simulation, simulate
 
@@ -23,7 +24,7 @@ DIRECTING_METHODS: dict[str, SearchOptions] = {
 """Settings of `discover`; "one" stands for one message, without questions about residuals."""
 
 
-class DependentChanges:
+class DependentChanges(SingleStepKind):
     """The shares of pairs that a method reverses, leaves open, directs rightly, and does not find."""
 
     measures = ("reversed", "open", "right", "missed")

@@ -1,4 +1,4 @@
-"""Graphs against the truth: simulated studies, and real ones as far as their truth is known.
+"""Graphs against the truth: simulated studies, real ones as far as their truth is known, and noise of any shape.
 
 Parameters of a simulated case: model ("linear", "general", or "products" of causes), variables, clients, rows (per
 client), density (edges per variable), changing, dialect ("paper" or "authors"), scale ("raw" or "standardised"), sizes
@@ -6,12 +6,16 @@ client), density (edges per variable), changing, dialect ("paper" or "authors"),
 number h of features (0: as the method has it).
 
 Parameters of a real case: study, clients (0: all), rows (per client; 0: all).
+
+Parameters of a case with noise of any shape: noise, mechanism and size, each a name of `noise_shape_data`. Measured are
+also shares of the true edges: with a right arrow, with a reversed one, with a line, and without an edge.
 """
 
 from __future__ import annotations
 
 import hashlib
 import inspect
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
@@ -23,8 +27,10 @@ from fedcdh._runtime.array_types import Array
 from fedcdh.data.sources import ColumnKind as ColumnKind
 from fedcdh.errors import DataError, SettingsError
 from fedcdh.evaluation.baselines import BaselineResult, find_baseline
+from fedcdh.evaluation.baselines.fitted_weights import FittedWeights
 from fedcdh.evaluation.experiments.definition import ExperimentCase
 from fedcdh.evaluation.experiments.interaction_data import simulate_interactions
+from fedcdh.evaluation.experiments.noise_shape_data import Cell, draw
 from fedcdh.evaluation.experiments.real_data import DOMAIN_COLUMN, keep_one_per_pair, load_study
 from fedcdh.evaluation.simulation import AUTHORS, PAPER, Simulation, keyed_generator, simulate
 from fedcdh.graphs.equivalence import to_cpdag
@@ -47,6 +53,7 @@ GRAPH_MEASURES = (
     "bytes_down",
     "graph",  # a fingerprint: equal where graphs are
 )
+ARROW_SHARES = ("right", "reversed", "open", "missed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +71,7 @@ class GraphInstance:
 class GraphRecovery:
     """Graphs that methods find, compared with the truth."""
 
-    measures = GRAPH_MEASURES
+    measures: tuple[str, ...] = GRAPH_MEASURES
 
     def prepare_method(self, name: str) -> None:
         """Import the libraries of a method by calling it once, on three variables."""
@@ -72,14 +79,30 @@ class GraphRecovery:
             find_baseline(name)(_WARM_UP_STUDY.tables, _WARM_UP_STUDY.names)
             _IMPORTED_EXTRAS.add(find_baseline(name).extra)
 
-    def measure(self, prepared: GraphInstance, case: ExperimentCase, name: str, seed: int) -> dict[str, Any]:
+    def fit_name(self, name: str) -> str:
+        """Return the name of the fit that thresholds share."""
+        return "" if name == ORACLE_METHOD else find_baseline(name).fit_name
+
+    def fit(self, prepared: GraphInstance, name: str, seed: int) -> FittedWeights:
+        """Fit the weights that thresholds share."""
+        return find_baseline(name).fit(prepared.tables, prepared.names, seed)
+
+    def measure(
+        self, prepared: GraphInstance, case: ExperimentCase, name: str, seed: int, fitted: FittedWeights | None = None
+    ) -> dict[str, Any]:
         """Return the scores of one method on one instance."""
-        return score_result(prepared, _run_method(prepared, case, name, seed))
+        if fitted is not None:
+            return self.score(prepared, find_baseline(name).apply_threshold(fitted, prepared.names))
+        return self.score(prepared, _run_method(prepared, case, name, seed))
 
     def failure_measures(self, prepared: GraphInstance) -> dict[str, Any]:
         """Return the scores of an empty graph, which a method that fails gets."""
         nothing = BaselineResult(PartialGraph((*prepared.names, DOMAIN)))
-        return {**score_result(prepared, nothing), "graph": ""}
+        return {**self.score(prepared, nothing), "graph": ""}
+
+    def score(self, instance: GraphInstance, found: BaselineResult) -> dict[str, Any]:
+        """Return the value of every measure."""
+        return score_result(instance, found)
 
 
 class SimulatedGraphs(GraphRecovery):
@@ -121,7 +144,32 @@ class RealDataGraphs(GraphRecovery):
         return GraphInstance(tables, study.names, study.arrows, study.changing, study.kinds, targets)
 
 
-SIMULATED_GRAPHS, REAL_DATA_GRAPHS = SimulatedGraphs(), RealDataGraphs()
+class NoiseShapeGraphs(GraphRecovery):
+    """Graph recovery in the studies of `noise_shape_data`, which share the assumptions of no method."""
+
+    measures = (*GRAPH_MEASURES, *ARROW_SHARES)
+
+    def prepare_instance(self, case: ExperimentCase, seed: int) -> GraphInstance:
+        study = draw(Cell(case["noise"], case["mechanism"], case["size"]), seed)
+        return GraphInstance(study.matrices(), study.names, study.arrows, study.changing, {})
+
+    def score(self, instance: GraphInstance, found: BaselineResult) -> dict[str, Any]:
+        """Score a graph, and count its arrows as they are drawn: a line is neither right nor wrong."""
+        graph = found.graph
+        outcomes = Counter(_classify_edge(arrow, graph) for arrow in instance.arrows)
+        shares = {name: outcomes[name] / len(instance.arrows) for name in ARROW_SHARES}
+        return {**score_result(instance, found), **shares}
+
+
+def _classify_edge(arrow: Arrow, graph: PartialGraph) -> str:
+    if arrow in graph.arrows:
+        return "right"
+    if arrow[::-1] in graph.arrows:
+        return "reversed"
+    return "open" if frozenset(arrow) in graph.lines else "missed"
+
+
+SIMULATED_GRAPHS, REAL_DATA_GRAPHS, NOISE_SHAPE_GRAPHS = SimulatedGraphs(), RealDataGraphs(), NoiseShapeGraphs()
 _WARM_UP_STUDY = simulate(variables=3, clients=2, rows=40, changing=1, seed=1)
 _IMPORTED_EXTRAS: set[str] = {""}  # extras whose libraries are imported
 

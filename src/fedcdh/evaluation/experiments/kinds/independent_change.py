@@ -12,6 +12,7 @@ from fedcdh.data.table import to_table
 from fedcdh.discovery.api import discover_from
 from fedcdh.errors import SettingsError
 from fedcdh.evaluation.experiments.definition import ExperimentCase
+from fedcdh.evaluation.experiments.kinds.single_step import SingleStepKind
 from fedcdh.evaluation.simulation import AUTHORS, PAPER, simulate
 from fedcdh.graphs.partial_graph import Arrow
 from fedcdh.inference.independence.kernel_test import FeatureSpace, one_hot_domain, random_domain_features
@@ -25,7 +26,7 @@ from fedcdh.summaries.plan import StudyPlan
 CohortPair = tuple[Cohort, Arrow]
 
 
-class DirectionAccuracy:
+class DirectionAccuracy(SingleStepKind):
     """The share of pairs that a form of the principle directs rightly."""
 
     measures = ("right",)
@@ -41,7 +42,9 @@ class DirectionAccuracy:
         """Simulate the pairs of a seed; seeds share none."""
         return [_simulate_pair(case, seed * case["pairs"] + number) for number in range(case["pairs"])]
 
-    def measure(self, prepared: list[CohortPair], case: ExperimentCase, name: str, seed: int) -> dict[str, Any]:
+    def measure(
+        self, prepared: list[CohortPair], case: ExperimentCase, name: str, seed: int, fitted: None = None
+    ) -> dict[str, Any]:
         return {"right": sum(CRITERION_FORMS[name](*pair) for pair in prepared) / len(prepared)}
 
     def failure_measures(self, prepared: list[CohortPair]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from fedcdh.data.table import to_table
 from fedcdh.errors import SettingsError
 from fedcdh.evaluation.baselines.characteristic_test import characteristic_p_value
 from fedcdh.evaluation.experiments.definition import ExperimentCase
+from fedcdh.evaluation.experiments.kinds.single_step import SingleStepKind
 from fedcdh.evaluation.simulation import keyed_generator, name_clients
 from fedcdh.inference.independence.kernel_test import KernelTest
 from fedcdh.inference.independence.regression_test import RegressionTest
@@ -36,7 +37,7 @@ POST_NONLINEAR_FUNCTIONS: tuple[Callable[[Array], Array], ...] = (lambda x: x, n
 VARIABLE_NAMES = ("x", "y", "z")
 
 
-class RejectionRate:
+class RejectionRate(SingleStepKind):
     """The share of simulations whose p-value is below 0.05."""
 
     measures = ("rejected",)
@@ -51,7 +52,9 @@ class RejectionRate:
     def prepare_instance(self, case: ExperimentCase, seed: int) -> list[Array]:
         return [_draw_sample(case, seed, number) for number in range(case["simulations"])]
 
-    def measure(self, prepared: list[Array], case: ExperimentCase, name: str, seed: int) -> dict[str, Any]:
+    def measure(
+        self, prepared: list[Array], case: ExperimentCase, name: str, seed: int, fitted: None = None
+    ) -> dict[str, Any]:
         p_values = [COMPARED_TESTS[name](table, case["clients"], seed) for table in prepared]
         return {"rejected": float(np.mean(np.array(p_values) < ALPHA))}
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from fedcdh._runtime.array_types import Array
 from fedcdh.evaluation.baselines import BaselineResult, find_baseline
+from fedcdh.evaluation.baselines.fitted_weights import FittedWeights
 from fedcdh.evaluation.experiments.definition import ExperimentCase
 from fedcdh.evaluation.experiments.kinds.graph_recovery import SIMULATED_GRAPHS
 from fedcdh.evaluation.experiments.real_data import data_folder, read_columns
@@ -61,7 +62,17 @@ class StockGraphs:
         within = {frozenset(pair) for sector in truth["sectors"].values() for pair in combinations(sector, 2)}
         return StockInstance(tables, names, frozenset(within), frozenset((a, b) for a, b in truth["edges"]))
 
-    def measure(self, prepared: StockInstance, case: ExperimentCase, name: str, seed: int) -> dict[str, Any]:
+    def fit_name(self, name: str) -> str:
+        return find_baseline(name).fit_name
+
+    def fit(self, prepared: StockInstance, name: str, seed: int) -> FittedWeights:
+        return find_baseline(name).fit(prepared.tables, prepared.names, seed)
+
+    def measure(
+        self, prepared: StockInstance, case: ExperimentCase, name: str, seed: int, fitted: FittedWeights | None = None
+    ) -> dict[str, Any]:
+        if fitted is not None:
+            return _count_edges(prepared, find_baseline(name).apply_threshold(fitted, prepared.names))
         return _count_edges(prepared, find_baseline(name)(prepared.tables, prepared.names, seed))
 
     def failure_measures(self, prepared: StockInstance) -> dict[str, Any]:

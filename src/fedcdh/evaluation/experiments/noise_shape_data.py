@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, np.dtype[np.float64]]
+from fedcdh._runtime.array_types import Array
+
 Sampler = Callable[[np.random.Generator, int], Array]
 VARIABLES = EDGES = 6
 """Number of variables of a study, and of its edges, unless a cell says otherwise."""
@@ -62,7 +63,7 @@ LABEL_SCORES = np.array([-1.3, -0.2, 0.5, 1.2])
 
 def _standardised(values: Array, mean: float, sigma: float) -> Array:
     spread = mean * np.sqrt(np.exp(sigma**2) - 1)
-    return (values - mean) / spread
+    return np.asarray((values - mean) / spread)
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ def _straight(x: Array) -> Array:
 
 
 def _square(x: Array) -> Array:
-    return (np.minimum(x**2, 16) - 1) / np.sqrt(2)
+    return np.asarray((np.minimum(x**2, 16) - 1) / np.sqrt(2))
 
 
 def draw(cell: Cell, seed: int) -> GridStudy:
