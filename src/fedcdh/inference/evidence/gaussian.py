@@ -36,6 +36,7 @@ from fedcdh._runtime.array_types import Array, Indices
 from fedcdh.inference.batched_regression import solve_in_groups
 from fedcdh.inference.evidence._gaussian_moments import RegressionSums, StackedMoments, min_precision
 from fedcdh.inference.evidence._tail_weight import TailWeights, temper_noise_factor
+from fedcdh.inference.evidence.client_spreads import ClientSpreads
 from fedcdh.inference.orthonormal_basis import Basis, Chosen
 from fedcdh.protocols import Family
 
@@ -123,12 +124,35 @@ class GaussianScore:
         straight = self._solve([self._problem(*one, curved=False) for one in columns], solve)
         bending = [i for i, (family, _) in enumerate(columns) if self.curved and any(map(self._bends, family.parents))]
         bent = self._solve([self._problem(*columns[i], curved=True) for i in bending], solve)
+        if self._spreads is not None:
+            straight = self._with_spreads(straight, [family for family, _ in columns], curved=False)
+            bent = self._with_spreads(bent, [columns[i][0] for i in bending], curved=True)
         for i, both in zip(bending, bent, strict=True):
             straight[i] = (_log_average(straight[i][0], both[0]), _log_average(straight[i][1], both[1]))
         for (family, _), (same, differing) in zip(columns, straight, strict=True):
             share = _free_share(len(targets[family.node]))
             found[family] = (found[family][0] + share * same, found[family][1] + share * differing)
         return [found[family] for family in families]
+
+    def _with_spreads(
+        self, evidences: list[tuple[float, float]], families: Sequence[Family], *, curved: bool
+    ) -> list[tuple[float, float]]:
+        """Add what the clients' mean squares say: level, spread or both differ, each with the same probability."""
+        assert self._spreads is not None
+        factors = self._spreads(families, curved=curved)
+        return [
+            (
+                same + one.same,
+                _log_mean(np.array([differing + one.same, same + one.differing, differing + one.differing])).item(),
+            )
+            for (same, differing), one in zip(evidences, factors, strict=True)
+        ]
+
+    @cached_property
+    def _spreads(self) -> ClientSpreads | None:
+        """Return the mean squares of clients, where their scatter is not known and noise may differ."""
+        hidden = self.noisy and not self.basis.has_client_scatter
+        return ClientSpreads(self.basis) if hidden else None
 
     def _bends(self, name: str) -> bool:
         return len(self.basis.predictors[name]) > len(self.basis.targets[name])
