@@ -7,10 +7,11 @@ regression of y² on the parents' features within clients, from the pooled sums.
 gives the expected mean square p_k. Changed effects, changed noise and changed levels all move s_k away from p_k.
 
 The logarithm of s_k / p_k has two models. With a shared mechanism, its variance is v_k / (n_k p_k²), where v_k is the
-variance of y² about h at client k. For normal noise of variance u, v_k = 2u (2p_k − u), so v_k is taken to grow as 2p_k
-− u; its mean is the variance that the pooled regression leaves. With a mechanism that differs, each client adds a
-deviation of variance κ of its own. Errors of h, and of the common level, enter both to first order. Both densities are of the same numbers, so graphs can be
-compared: a wrong direction has to explain the changes of one mechanism by changes of two.
+variance of y² about h at client k. For normal noise of variance u, v_k = 2u (2p_k − u), so v_k is taken to grow as
+2p_k − u; its mean is the variance that the pooled regression leaves. With a mechanism that differs, each client adds a
+deviation of variance κ of its own. Errors of h, and of the common level, enter both to first order. Both densities are
+of the same numbers, so graphs can be compared: a wrong direction has to explain the changes of one mechanism by changes
+of two.
 """
 
 from __future__ import annotations
@@ -155,7 +156,6 @@ class ClientSpreads:
             variances = variances + (EXPECTED_ERROR * np.maximum(1.0, 1 / expected)) ** 2
         ratios = np.log(np.maximum(squares, _MIN_SQUARE) / expected)
         return _SpreadFit(ratios, variances, design, precision)
-
 
     def _noise_variances(self, inner: Array, targets: Indices, columns: Indices) -> Array:
         """Return the share of each variable's variance that the parents leave open: no mean square is below it."""

@@ -20,11 +20,6 @@ from fedcdh.summaries.residuals.products import ProductRegression, regress_produ
 
 CURVATURE_PRICE = 5.0
 """Log prior odds against nonlinear effects of the parents."""
-MIXED_CURVATURE_PRICE = 0.05
-"""The same, per row and in addition, where a mechanism differs and the scatter of single clients is hidden: a mixture
-of linear mechanisms bends the regression over all rows. Sums of ten clients (paper's generators, seeds 0 to 39): the
-direction F1 of linear models is 0.742 without it, 0.762 with 0.03, 0.793 with 0.06 and 0.15; that of general models is
-0.778, 0.768, 0.768 and 0.761."""
 SCORE_PRICE = 15.0
 """Log prior odds against a mechanism that is additive on normal scores instead of values."""
 RIDGE = 0.01
@@ -164,7 +159,7 @@ class FamilyForms:
         parents = tuple(name for name in sorted(family.parents - {DOMAIN}) if len(self.basis.spans[name]))
         bends = any(len(self.basis.predictors[name]) > len(self.basis.targets[name]) for name in parents)
         bends = bends and not few_values
-        curved = _log_other_half(straight, both) - self._curvature_price(family) if bends else -np.inf
+        curved = _log_other_half(straight, both) - CURVATURE_PRICE if bends else -np.inf
         if family.node not in self.dense_nodes:
             return FamilyForm(max(straight, curved))
         columns = self.basis.predictors if curved > straight else self.basis.targets
@@ -173,11 +168,6 @@ class FamilyForms:
         widths, numbers = tuple(len(columns[name]) for name in parents), tuple(map(shorten, weights))
         shape = (parents, widths, numbers, shorten(variance**0.5))
         return FamilyForm(max(straight, curved), curved > straight, scored, *shape)
-
-    def _curvature_price(self, family: Family) -> float:
-        """Return the log prior odds against nonlinear effects of the parents."""
-        mixed = DOMAIN in family.parents and not self.basis.has_client_scatter
-        return CURVATURE_PRICE + (MIXED_CURVATURE_PRICE * self.basis.total_rows if mixed else 0.0)
 
     def target(self, node: str, scored: bool) -> Array:
         """Return the explained value of a node in terms of all coordinates."""
