@@ -61,7 +61,7 @@ MIXED_CURVATURE_PRICE = 0.05
 """Log prior odds against nonlinear effects, per row, where a mechanism differs and the scatter of single clients is
 hidden: a mixture of linear mechanisms bends the regression over all rows. Sums of ten clients (paper's generators,
 seeds 0 to 39): the direction F1 of linear models is 0.742 without it, 0.762 with 0.03, 0.793 with 0.06 and 0.15; that
-of general models is 0.778, 0.768, 0.768 and 0.761."""
+of general models is 0.778, 0.768, 0.768 and 0.761 (a trial of an earlier form; no command prints it)."""
 NOISE_FREEDOM = 4.0
 """Degrees of freedom ν of the clients' noise variances: their logarithms spread by about √(2/ν) = 0.7."""
 MIN_NOISE_SHARE = 1e-7
