@@ -35,9 +35,9 @@ MIN_EXPECTED = 0.05
 """Smallest expected mean square, as a share of the pooled one, where the parents leave less noise than this."""
 EXPECTED_ERROR = 0.03
 """Error of the regression h, as a share of the pooled mean square: its features fit h only nearly, and products of two
-parents are not among them. With 0.03, 0.6 % of constant mechanisms seem to change given their true causes, on seeds 0 to
-39 of the paper's generators, linear and general (a trial; no command prints it). Without it, and with an earlier form of
-v_k, 4 % and 6 % did."""
+parents are not among them. With 0.03, 0.6 % of constant mechanisms seem to change given their true causes, on seeds 0
+to 39 of the paper's generators, linear and general (a trial; no command prints it). Without it, and with an earlier
+form of v_k, 4 % and 6 % did."""
 _RIDGE = 0.01  # rows of a prior without effects, in coordinates of variance one
 _MIN_SQUARE = 1e-6
 _MIN_VARIANCE = 1e-6
