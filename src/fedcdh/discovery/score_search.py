@@ -278,7 +278,7 @@ def _aggregate_limits(known: Cohort | Aggregate) -> tuple[str, ...]:
     if len(known.clients) == 1:
         return (learned,)
     return (
-        f"only sums over all clients are known: mechanisms whose level differs between {between} can be found, but not "
-        "those whose spread or effects differ; the independent change principle is not used",
+        f"only sums over all clients are known: mechanisms whose level or mean square differs between {between} can be "
+        "found, but not whether effects or noise changed; the independent change principle is not used",
         learned,
     )

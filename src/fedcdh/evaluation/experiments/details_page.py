@@ -34,6 +34,7 @@ TABLE_MEASURES = {
     "stocks": ("edges", "within_sector", "known_directed"),
     "tests": ("rejected",),
     "principle": ("right",),
+    "dependent": ("reversed", "open", "right"),
     "bytes": ("message", "raw", "tensor"),
 }
 
