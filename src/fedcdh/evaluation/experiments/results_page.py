@@ -35,6 +35,7 @@ PAPER_ORDER = (
     "hyperparameter",
     "power",
     "principle",
+    "dependent-changes",
     "communication",
     "fmri",
     "stocks",

@@ -196,6 +196,15 @@ def describe_principle(experiment: Experiment, rows: RowList) -> str:
     return f"Share of right directions: {join_words(f'`{form}` {share:.2f}' for form, share in _descending(means))}."
 
 
+def describe_dependent_changes(experiment: Experiment, rows: RowList) -> str:
+    """Give the share of pairs that each method reverses, over all cases."""
+    means = _means_by_method(rows, "reversed")
+    if not means:
+        return ""
+    shown = join_words(f"`{method}` {share:.2f}" for method, share in _descending(means))
+    return f"Share of reversed directions where both mechanisms follow one pseudo-confounder: {shown}."
+
+
 def describe_bytes(experiment: Experiment, rows: RowList) -> str:
     """Give the bytes of a message at the base of the design, and from how many rows on it is smaller than these."""
     base = {name: str(values[0]) for name, values in experiment.base.items()}
@@ -239,6 +248,7 @@ _STATEMENTS: Mapping[str, Callable[[Experiment, RowList], str]] = {
     "rounds": describe_rounds,
     "tests": describe_power,
     "principle": describe_principle,
+    "dependent": describe_dependent_changes,
     "bytes": describe_bytes,
     "stocks": describe_stocks,
     "graphs": _describe_graphs,
