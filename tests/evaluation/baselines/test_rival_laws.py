@@ -40,10 +40,16 @@ RIVALS = (
     "lingam-cumulants-3",
     "boss",
     "grasp",
+    "darlis",
+    "fed-cd-naive",
+    "fed-cd-proximity",
+    "fed-sparse-bnsl",
 )
 """Every method that these laws are about."""
 
-IDENTIFYING: frozenset[str] = frozenset({"lingam-cumulants", "lingam-cumulants-3"})
+IDENTIFYING: frozenset[str] = frozenset(
+    {"lingam-cumulants", "lingam-cumulants-3", "fed-cd-naive", "fed-cd-proximity", "fed-sparse-bnsl"}
+)
 """Methods that assume an identifiable model, so that the class of a Gaussian chain is not theirs to find."""
 
 USES_NAMES = frozenset({"fedges", "fedges-union"})

@@ -105,5 +105,6 @@ def test_the_committed_rows_belong_to_the_designs():
         experiment = load_experiment(name)
         rows = read_rows(docs / "results" / f"{name}.csv", result_columns(experiment))
         keys = [tuple(row[column] for column in (*experiment.parameters, "method", "seed")) for row in rows]
-        assert rows and len({*keys}) == len(keys), f"{name}: run `fedcdh experiment {name} -o docs/results`"
+        assert rows, f"{name}: run `fedcdh experiment {name} -o docs/results`"
+        assert len({*keys}) == len(keys), f"{name}: a row is there twice"
         assert {*keys} <= {job.key for job in experiment.jobs()}, f"{name}: rows outside the design"

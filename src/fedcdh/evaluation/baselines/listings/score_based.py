@@ -124,7 +124,7 @@ ENTRIES: tuple[BaselineEntry, ...] = (
         "darlis",
         "DARLIS",
         f"{PACKAGE}.darlis:run_darlis",
-        MethodAssumptions(SCORE_BASED, HOMOGENEOUS, "Generalized Linear", False, "Distributed Annealing"),
+        MethodAssumptions(SCORE_BASED, HOMOGENEOUS, "Generalised Linear", False, "Distributed Annealing"),
         "Ye et al. 2022",
         data="mixed",
     ),
