@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 
 from fedcdh._runtime.array_types import Array
 from fedcdh.errors import DataError, SettingsError
+from fedcdh.evaluation._simulation_sizes import check_finite, check_sizes, count_rows, max_edges, name_variables
+from fedcdh.evaluation._simulation_sizes import name_clients as name_clients
 from fedcdh.evaluation.pseudo_confounders import (
     PseudoConfounder,
     SharedChange,
@@ -259,15 +261,15 @@ def simulate(
     >>> len(study.arrows), len(study.changing), [len(table) for table in study.tables.values()]
     (4, 2, [50, 60, 70])
     """
-    counts = _count_rows(rows, clients)
-    labels = _name_variables(names, variables)
-    edges = min(variables, _max_edges(variables)) if edges is None else edges
+    counts = count_rows(rows, clients)
+    labels = name_variables(names, variables)
+    edges = min(variables, max_edges(variables)) if edges is None else edges
     if model not in get_args(MechanismModel):
         raise SettingsError(
             f"found model {model!r}; expected one of {', '.join(get_args(MechanismModel))}; choose one of these",
             parameter="model",
         )
-    _check_sizes(variables, clients, edges, changing, seed)
+    check_sizes(variables, clients, edges, changing, seed)
     check_confounders(confounders, labels, clients)
 
     order, pairs = _draw_dag(variables, edges, seed)
@@ -276,7 +278,7 @@ def simulate(
     shared = _draw_shared_changes(tuple(confounders), labels, tuple(counts), seed)
     recipe = _StructuralModel(model, dialect, seed, order, pairs, chosen, shared, targets)
     tables = {name: recipe.table(name, count) for name, count in counts.items()}
-    _check_finite(tables, seed)
+    check_finite(tables, seed)
     return Simulation(
         tables=tables,
         names=labels,
@@ -325,7 +327,7 @@ class _StructuralModel:
         table = np.empty((rows, len(self.order)))
         with np.errstate(
             over="ignore", invalid="ignore"
-        ):  # squares of squares may overflow; `_check_finite` refuses them
+        ):  # squares of squares may overflow; `check_finite` refuses them
             for variable in self.order:
                 table[:, variable] = self._column(variable, client, table)
         return make_read_only(table)
@@ -408,79 +410,3 @@ def make_read_only(table: Array) -> Array:
     """Close an array to writing, and return it."""
     table.setflags(write=False)
     return table
-
-
-def name_clients(clients: int) -> tuple[str, ...]:
-    """Return client01, client02 and so on; a client keeps its name, and so its draws, when others join."""
-    return tuple(f"client{k:02d}" for k in range(1, clients + 1))
-
-
-def _count_rows(rows: int | Sequence[int], clients: int) -> dict[str, int]:
-    if clients < 1:
-        raise SettingsError(f"found {clients} clients; expected at least 1; simulate more", parameter="clients")
-    counts = [int(rows)] * clients if isinstance(rows, int | np.integer) else list(rows)
-    if len(counts) != clients:
-        raise SettingsError(
-            f"found {len(counts)} row counts for {clients} clients; expected one number, or one per client; give these",
-            parameter="rows",
-        )
-    if min(counts) < 1:
-        raise SettingsError(
-            f"found a client with {min(counts)} rows; expected at least 1 for every client; simulate more",
-            parameter="rows",
-        )
-    return dict(zip(name_clients(clients), counts, strict=True))
-
-
-def _name_variables(names: Sequence[str] | None, variables: int) -> tuple[str, ...]:
-    labels = tuple(f"v{i}" for i in range(1, variables + 1)) if names is None else tuple(names)
-    if len(labels) != variables:
-        raise SettingsError(
-            f"found {len(labels)} names for {variables} variables; expected one name for each; give these",
-            parameter="names",
-        )
-    if len(set(labels)) < len(labels) or DOMAIN in labels:
-        raise SettingsError(
-            f"found the names {', '.join(labels)}; expected names that differ from one another and from {DOMAIN!r}; "
-            "rename some",
-            parameter="names",
-        )
-    return labels
-
-
-def _max_edges(variables: int) -> int:
-    return variables * (variables - 1) // 2
-
-
-def _check_sizes(variables: int, clients: int, edges: int, changing: int, seed: int) -> None:
-    most = _max_edges(variables)
-    if variables < 1:
-        raise SettingsError(f"found {variables} variables; expected at least 1; simulate more", parameter="variables")
-    if not 0 <= edges <= most:
-        raise SettingsError(
-            f"found {edges} edges; {variables} variables have room for 0 to {most} edges; choose another number",
-            parameter="edges",
-        )
-    if not 0 <= changing <= variables:
-        raise SettingsError(
-            f"found {changing} changing variables; expected 0 to {variables}; choose another number",
-            parameter="changing",
-        )
-    if changing and clients < 2:
-        raise SettingsError(
-            f"found {changing} changing variables and a single client; expected at least 2 clients, between which "
-            "mechanisms can differ; simulate more clients, or no changing variable",
-            parameter="changing",
-        )
-    if seed < 0:
-        raise SettingsError(f"found seed {seed}; expected a whole number from 0 upwards; choose one", parameter="seed")
-
-
-def _check_finite(tables: Mapping[str, Array], seed: int) -> None:
-    if not all(np.isfinite(table).all() for table in tables.values()):
-        raise SettingsError(
-            f"seed {seed} gives values that are too large to represent; expected finite values; take another seed or "
-            "fewer "
-            "edges",
-            parameter="seed",
-        )
