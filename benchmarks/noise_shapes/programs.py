@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from fedcdh import DOMAIN, PartialGraph, discover
+from benchmarks.bench_masked_changes import MAX_BYTES, MAX_ROUNDS, SummedAnswers
+from fedcdh import DOMAIN, PartialGraph, discover, discover_from
 from fedcdh.discovery.result import Discovery
 from fedcdh.errors import SecureAggregationError
 from fedcdh.evaluation.baselines.pooled_references import (
@@ -23,6 +24,8 @@ from fedcdh.evaluation.experiments.noise_shape_data import GridStudy
 from fedcdh.federation import SecureSumOptions, simulate_federation
 from fedcdh.graphs.equivalence import to_cpdag
 from fedcdh.privacy.disclosure.policy import Policy
+from fedcdh.summaries import StudyPlan, add_up, summarize
+from fedcdh.summaries.aggregation import Aggregate
 
 Arrow = tuple[str, str]
 MIN_WEIGHT = 0.1
@@ -53,6 +56,14 @@ def run_sites(study: GridStudy, *, secure: bool = False) -> Found:
     except SecureAggregationError:  # too many sites refuse their summaries: no result, all edges are missed
         return Found(frozenset())
     return _from_result(outcome.result)
+
+
+def run_sum(study: GridStudy) -> Found:
+    """Run what a secure sum gives, sums of answers included, without masks and whatever the policies of sites are."""
+    plan = replace(StudyPlan.from_tables(study.tables), max_rounds=MAX_ROUNDS, max_bytes=MAX_BYTES)
+    cohort = add_up([summarize(rows, plan, name) for name, rows in study.tables.items()], plan)
+    answers = SummedAnswers(study.tables, plan, cohort)
+    return _from_result(discover_from(Aggregate.of(cohort), plan, source=answers))
 
 
 def _from_result(result: Discovery) -> Found:
@@ -135,6 +146,7 @@ PROGRAMS: Mapping[str, Callable[[GridStudy], Found]] = {
     "evidence, one message": partial(run_ours, method="evidence", rounds="one"),
     "evidence, by file": run_sites,
     "evidence, secure sum": partial(run_sites, secure=True),
+    "evidence, sum": run_sum,
     "constraint": partial(run_ours, method="constraint"),
     "constraint, one message": partial(run_ours, method="constraint", rounds="one"),
     "paper": partial(run_ours, method="paper"),

@@ -71,6 +71,14 @@ def test_by_file_small_sites_answer_with_coarse_sums_and_masks_with_exact_ones()
         assert judge(study, found)["right"] > judge(study, PROGRAMS["evidence, one message"](study))["right"]
 
 
+def test_the_sum_of_summaries_is_what_a_secure_sum_gives():
+    study = draw(Cell("gaussian", "linear", "10 x 300"), 701)
+    masked, plain = PROGRAMS["evidence, secure sum"](study), PROGRAMS["evidence, sum"](study)
+    assert plain.arrows == masked.arrows
+    assert plain.lines == masked.lines
+    assert plain.changing == masked.changing
+
+
 def test_further_cells_have_the_clients_rows_and_values_that_they_state():
     for cell in further_cells():
         study = draw(cell, 4)

@@ -161,12 +161,16 @@ def test_labels_and_numbers_are_searched_in_sums(sizes):
 
 
 @pytest.mark.parametrize("method", ["constraint", "paper"])
-def test_tests_need_the_clients_themselves(method):
-    family = Fourier(width=5) if method == "paper" else None
+def test_tests_run_on_sums_and_say_so(method):
     tables = studies.numbers(0)
-    cohort = studies.cohort_of(tables, family) if family else studies.cohort_of(tables)
-    with pytest.raises(SettingsError, match="'evidence'"):
-        discover_from(Aggregate.of(cohort), cohort.plan, method=method)
+    cohort = studies.cohort_of(tables, Fourier(width=5)) if method == "paper" else studies.cohort_of(tables)
+    aggregate = Aggregate.of(cohort)
+    result = discover_from(aggregate, cohort.plan, method=method)
+    assert studies.sound(result)
+    assert result.settings.method == method
+    assert result.cohort is aggregate
+    assert any(note.startswith("only sums over all clients are known") for note in result.notes)
+    assert not any("sums" in note for note in discover_from(cohort, cohort.plan, method=method).notes)
 
 
 # What is refused

@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 import fedcdh
+from fedcdh.inference.evidence import gaussian
 from fedcdh.inference.evidence.client_spreads import (
     EXPECTED_ERROR,
     LEVEL_VARIANCE,
@@ -16,6 +17,7 @@ from fedcdh.inference.evidence.client_spreads import (
     ClientSpreads,
 )
 from fedcdh.inference.evidence.family_score import FamilyScore
+from fedcdh.inference.evidence.gaussian import GaussianScore
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.protocols import DOMAIN, Family
 from fedcdh.summaries import StudyPlan, add_up, summarize
@@ -64,6 +66,30 @@ def test_a_wrong_direction_has_to_explain_one_change_by_two():
         x, x_of_y = Family("x"), Family("x", frozenset({"y", DOMAIN}))
         y, y_of_x = Family("y", frozenset({DOMAIN})), Family("y", frozenset({"x", DOMAIN}))
         assert sum(score([x, y_of_x])) > sum(score([y, x_of_y]))
+
+
+def test_a_weak_quadratic_effect_in_a_mechanism_that_differs_is_worth_an_edge():
+    """The price of bending is for mixtures of linear mechanisms: without a linear effect there is none to pay."""
+    for seed in range(10):
+        tables = pair_tables(seed, slopes=(0.0,) * 6, noise=SPREAD)
+        for rows in tables.values():
+            rows["y"] = rows["y"] + 0.45 * rows["x"] ** 2
+        aggregate = sum_of(tables)
+        (_, alone), (_, caused) = GaussianScore(Basis.of(aggregate))([Family("y"), Family("y", frozenset("x"))])
+        assert caused > alone + 3.0
+
+
+def test_curvature_of_a_mixture_of_linear_mechanisms_has_its_price(monkeypatch):
+    families = [Family("y", frozenset("x"))]
+    tables = pair_tables(1, scales=SPREAD, slopes=SPREAD)
+    basis = Basis.of(sum_of(tables))
+    basis.predictors["x"] = basis.spans["x"]  # bent, whatever the screening says
+    ((_, priced),) = GaussianScore(basis)(families)
+    ((_, linear),) = GaussianScore(basis, curved=False)(families)
+    monkeypatch.setattr(gaussian, "MIXED_CURVATURE_PRICE", 0.0)
+    ((_, free),) = GaussianScore(basis)(families)
+    assert free > linear + 10.0
+    assert linear - np.log(2) - 1e-9 <= priced < free - 10.0
 
 
 def test_the_density_is_that_of_the_normal_distribution_it_describes():
