@@ -84,13 +84,18 @@ def test_limits_name_the_cases_that_a_method_is_made_for():
 
 
 def test_the_paper_s_rivals_have_ten_seeds_in_every_cell():
-    """Figures 3 and 4, dense graphs, fMRI and stocks: all rivals of the paper's figures, on all seeds."""
+    """Figures 3 and 4, dense graphs, fMRI and stocks: all rivals of the paper's figures, on all seeds.
+
+    FedDAG, and in dense graphs NOTEARS-MLP-ADMM, have cases of up to 12 variables only.
+    """
     for name in ("figure-3", "figure-4", "dense", "fmri", "stocks"):
         experiment = load_experiment(name)
         rivals = {"fedpc", "notears-admm", "feddag"} | ({"notears-mlp-admm"} if name != "figure-3" else set())
         for method in rivals:
             jobs = [job for job in experiment.jobs() if job.method == method]
-            assert len(jobs) == 10 * len(experiment.cases()), f"{name}: {method}"
+            limited = method == "feddag" or (method, name) == ("notears-mlp-admm", "dense")
+            cases = [case for case in experiment.cases() if not limited or case.get("variables", 0) <= 12]
+            assert len(jobs) == 10 * len(cases), f"{name}: {method}"
 
 
 @pytest.mark.parametrize(
