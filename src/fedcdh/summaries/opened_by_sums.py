@@ -33,6 +33,19 @@ def describe_opened() -> str:
     )
 
 
+def describe_opened_mixtures(mixtures: int, smallest: int) -> str:
+    """Return what is known of the clients from a sum with mixtures, of which the smallest sum has this many clients.
+
+    >>> describe_opened_mixtures(2, 4)[:66]
+    'of every client the number of rows; sums of features, from which m'
+    """
+    return (
+        f"of every client {OPENED['rows']}; sums of features, from which means and counts follow, of the clients "
+        f"together and in {mixtures} mixture{'s' if mixtures > 1 else ''}, from which no sum over fewer than "
+        f"{smallest} clients can be computed"
+    )
+
+
 def describe_hidden() -> str:
     """Return what is known of the sum only.
 

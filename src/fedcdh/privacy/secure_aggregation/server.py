@@ -342,7 +342,9 @@ class SecAggServer:
         total = self._unmask(roster, shares, masked, survivors, unmasking)
         everybody = roster.terms.groups_of(roster.clients)
         present = roster.terms.groups_of(survivors.clients)
-        return decode_aggregate(drop_absent_groups(self.study, total, everybody, present), self.study.plan, present)
+        mixtures = roster.terms.mixtures
+        size = 1 if mixtures else self.study.plan.layout.n_columns  # with mixtures, a client's place has its rows
+        return decode_aggregate(drop_absent_groups(size, total, everybody, present), self.study.plan, present, mixtures)
 
     def unmask_answers(
         self,
@@ -391,7 +393,8 @@ class SecAggServer:
         request = roster.terms.residuals
         if request is not None:
             return answer_length(request, self.study.plan)
-        return vector_length(self.study.plan, len(roster.terms.groups_of(roster.clients)))
+        groups = roster.terms.groups_of(roster.clients)
+        return vector_length(self.study.plan, len(groups), roster.terms.mixtures)
 
     def _unmask(
         self,
