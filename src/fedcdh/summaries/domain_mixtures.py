@@ -27,8 +27,8 @@ from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Integers, Summary
 
 MAX_MIXTURES = 5
-"""As many as the paper's features of a variable. An exchange of rows that changes no sum then moves at most five rows of
-a client at once, since determinants of 6 × 6 signs are at most 5 · 2⁵."""
+"""As many as the paper's features of a variable. An exchange of rows that changes no sum then moves at most five rows
+of a client at once, since determinants of 6 × 6 signs are at most 5 · 2⁵."""
 _CANDIDATES = 64
 """Draws of signs, of which the one is taken that hides clients best."""
 _MAX_COEFFICIENTS = (1, 1, 1, 1, 2, 3)

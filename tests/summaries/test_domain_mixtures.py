@@ -1,0 +1,134 @@
+"""Mixtures of clients: signs by the plan, exact sums, and which sums of few clients they open."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+import studies
+
+from fedcdh.errors import SummaryError
+from fedcdh.summaries.aggregation import Aggregate
+from fedcdh.summaries.domain_mixtures import (
+    MAX_MIXTURES,
+    DomainMixtures,
+    derive_signs,
+    find_smallest_sum,
+    select_signs,
+)
+from fedcdh.summaries.encoder import GRID
+from fedcdh.summaries.integer_vectors import decode_aggregate, encode_aggregate, encode_summary, group_clients
+
+SIZES = (20, 31, 25, 22, 28, 24, 30)
+NAMES = [f"site{k:02}" for k in range(40)]
+
+
+def mixed(cohort, mixtures: int) -> Aggregate:
+    return Aggregate.from_total(cohort.total, cohort.plan, DomainMixtures.of(cohort.summaries, cohort.plan, mixtures))
+
+
+def smallest_by_rank(signs: np.ndarray) -> int:
+    """The definition: fewest clients without which the rank falls, so that a combination has only them."""
+    rows = np.vstack([np.ones(signs.shape[1]), signs])
+    rank = np.linalg.matrix_rank(rows)
+    if rank < len(rows):
+        return 0
+    clients = range(signs.shape[1])
+    for size in clients:
+        for removed in combinations(clients, size + 1):
+            rest = np.delete(rows, removed, axis=1)
+            if not rest.size or np.linalg.matrix_rank(rest) < rank:
+                return size + 1
+    raise AssertionError
+
+
+def test_the_smallest_sum_is_that_of_linear_algebra():
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        mixtures = int(rng.integers(1, MAX_MIXTURES + 1))
+        signs = rng.choice([-1, 1], (mixtures, int(rng.integers(mixtures + 1, 10))))
+        assert find_smallest_sum(signs) == smallest_by_rank(signs), signs
+
+
+@pytest.mark.parametrize("mixtures", range(1, MAX_MIXTURES + 1))
+def test_every_client_can_exchange_a_few_rows_without_a_change(mixtures):
+    """Where a client cannot be singled out, whole numbers of rows move between clients, at most five, unseen."""
+    clients = {1: 6, 2: 7, 3: 7, 4: 8, 5: 9}[mixtures]  # the fewest that the rule of three admits
+    signs = derive_signs("0" * 64, NAMES[:clients], mixtures)
+    assert find_smallest_sum(signs) >= 3
+    rows = np.vstack([np.ones(clients, dtype=np.int64), signs])
+    for helper in range(clients):
+        free = set()
+        for chosen in combinations([k for k in range(clients) if k != helper], mixtures + 2):
+            part = rows[:, chosen]
+            minors = [round(float(np.linalg.det(np.delete(part, k, axis=1)))) for k in range(len(chosen))]
+            moved = np.array([(-1) ** k * minor for k, minor in enumerate(minors)])
+            if moved.any():
+                moved //= np.gcd.reduce(moved)
+                assert not (part @ moved).any()
+                assert np.abs(moved).max() <= 5
+                free |= {chosen[k] for k in np.flatnonzero(moved)}
+        assert free == set(range(clients)) - {helper}
+
+
+def test_signs_depend_on_the_plan_and_the_names_and_on_no_order():
+    signs = derive_signs("a" * 64, NAMES[:10], 3)
+    assert np.array_equal(signs, derive_signs("a" * 64, NAMES[:10][::-1], 3))
+    assert not np.array_equal(signs, derive_signs("b" * 64, NAMES[:10], 3))
+    assert set(np.unique(signs)) == {-1, 1}
+    for number in (0, MAX_MIXTURES + 1):
+        with pytest.raises(SummaryError, match=f"{number} mixtures"):
+            derive_signs("a" * 64, NAMES, number)
+
+
+def test_with_many_clients_sums_are_over_nearly_half_of_them():
+    for mixtures in range(1, MAX_MIXTURES + 1):
+        assert find_smallest_sum(derive_signs("c" * 64, NAMES, mixtures)) >= 16
+
+
+@pytest.mark.parametrize("mixtures", [1, 3, 5])
+def test_vectors_add_up_to_the_mixtures_in_any_order(mixtures):
+    cohort = studies.cohort_of(studies.mixed(1, SIZES))
+    groups = group_clients({}, cohort.clients)
+    expected = mixed(cohort, mixtures)
+    rng = np.random.default_rng(mixtures)
+    for _ in range(3):
+        order = rng.permutation(len(cohort.summaries))
+        vectors = [encode_summary(cohort.summaries[k], cohort.plan, groups, mixtures) for k in order]
+        words = np.sum(vectors, axis=0, dtype=np.uint64)
+        found = decode_aggregate(words, cohort.plan, groups, mixtures)
+        assert found.mixtures is not None
+        assert found.total == cohort.total
+        assert found.mixtures.rows == SIZES
+        signs = select_signs(cohort.plan, mixtures, cohort.clients)
+        assert np.array_equal(found.mixtures.sums, signs @ cohort.first_moments)
+        assert np.array_equal(encode_aggregate(found), encode_aggregate(expected))
+    assert len(found.clients) == 1  # no means of single clients
+    assert found.first_moments.shape[0] == 1
+
+
+def test_mixtures_that_no_rows_can_have_are_refused():
+    cohort = studies.cohort_of(studies.numbers(0, SIZES, 2))
+    good = mixed(cohort, 2)
+    assert good.mixtures is not None
+    sums, rows = good.mixtures.sums, good.mixtures.rows
+    odd, large, counted = sums.copy(), sums.copy(), sums.copy()
+    odd[0, 1] += 1
+    large[1, 2] += 2 * GRID**2 * sum(SIZES)
+    counted[0, 0] += 2 * GRID**2
+    for changes in (
+        {"sums": odd},
+        {"sums": large},
+        {"sums": counted},
+        {"sums": sums[:1]},
+        {"rows": (*rows[1:], rows[0])},
+        {"rows": rows[:-1]},
+        {"rows": (0, rows[0] + rows[1], *rows[2:])},
+        {"signs": -good.mixtures.signs},
+    ):
+        with pytest.raises(SummaryError, match="contradicts itself"):
+            replace(good, mixtures=replace(good.mixtures, **changes))
+    with pytest.raises(SummaryError, match="mixtures"):
+        replace(Aggregate.of(cohort), mixtures=good.mixtures)
