@@ -56,7 +56,7 @@ def test_the_smallest_sum_is_that_of_linear_algebra():
 def test_every_client_can_exchange_a_few_rows_without_a_change(mixtures):
     """Where a client cannot be singled out, whole numbers of rows move between clients, at most five, unseen."""
     clients = {1: 6, 2: 7, 3: 7, 4: 8, 5: 9}[mixtures]  # the fewest that the rule of three admits
-    signs = derive_signs("0" * 64, NAMES[:clients], mixtures)
+    signs = derive_signs(NAMES[:clients], mixtures)
     assert find_smallest_sum(signs) >= 3
     rows = np.vstack([np.ones(clients, dtype=np.int64), signs])
     for helper in range(clients):
@@ -73,19 +73,22 @@ def test_every_client_can_exchange_a_few_rows_without_a_change(mixtures):
         assert free == set(range(clients)) - {helper}
 
 
-def test_signs_depend_on_the_plan_and_the_names_and_on_no_order():
-    signs = derive_signs("a" * 64, NAMES[:10], 3)
-    assert np.array_equal(signs, derive_signs("a" * 64, NAMES[:10][::-1], 3))
-    assert not np.array_equal(signs, derive_signs("b" * 64, NAMES[:10], 3))
+def test_signs_depend_on_the_names_and_on_nothing_else():
+    signs = derive_signs(NAMES[:10], 3)
+    assert np.array_equal(signs, derive_signs(NAMES[:10][::-1], 3))
+    assert not np.array_equal(signs, derive_signs(NAMES[10:20], 3))
+    plan = studies.plan_of(studies.numbers(0, SIZES, 2))
+    other = replace(plan, study="another plan for the same clients")
+    assert np.array_equal(*(select_signs(one, 2, plan.clients) for one in (plan, other)))  # no further mixtures
     assert set(np.unique(signs)) == {-1, 1}
     for number in (0, MAX_MIXTURES + 1):
         with pytest.raises(SummaryError, match=f"{number} mixtures"):
-            derive_signs("a" * 64, NAMES, number)
+            derive_signs(NAMES, number)
 
 
 def test_with_many_clients_sums_are_over_nearly_half_of_them():
     for mixtures in range(1, MAX_MIXTURES + 1):
-        assert find_smallest_sum(derive_signs("c" * 64, NAMES, mixtures)) >= 16
+        assert find_smallest_sum(derive_signs(NAMES, mixtures)) >= 16
 
 
 @pytest.mark.parametrize("mixtures", [1, 3, 5])

@@ -214,6 +214,6 @@ def algorithm_1(
 
 
 def with_domain(known: Cohort | Aggregate, *, mixtures: bool = False) -> tuple[str, ...]:
-    """Return V ∪ {℧}: the variables and, if more than one client is told apart or mixtures are used, the domain."""
+    """Return V ∪ {℧}: the variables and, if clients are compared, one by one or by mixtures, the domain."""
     mixed = mixtures and isinstance(known, Aggregate) and known.mixtures is not None
     return (DOMAIN, *known.plan.names) if len(known.clients) > 1 or mixed else known.plan.names

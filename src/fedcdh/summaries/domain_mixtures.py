@@ -118,16 +118,15 @@ class DomainMixtures:
             raise _contradiction("no rows can have its mixtures")
 
 
-def derive_signs(fingerprint: str, clients: Collection[str], mixtures: int) -> Integers:
+def derive_signs(clients: Collection[str], mixtures: int) -> Integers:
     """Return the sign of every client of a plan in every mixture.
 
-    Clients get the 2^m patterns of signs in turn, in an order that a hash of the plan and the names decides; of several
-    such orders, the first that hides clients best.
+    Clients get the 2^m patterns of signs in turn, in an order that hashes of their names decide; of several such
+    orders, the first that hides clients best. Nothing else of the plan matters, so a second plan for the same clients
+    opens no further mixtures.
 
     Parameters
     ----------
-    fingerprint : str
-        Fingerprint of the plan.
     clients : collection of str
         All clients of the plan, in any order.
     mixtures : int
@@ -145,14 +144,14 @@ def derive_signs(fingerprint: str, clients: Collection[str], mixtures: int) -> I
 
     Examples
     --------
-    >>> sorted(derive_signs("a1b2", "abcdef", 1)[0].tolist())
+    >>> sorted(derive_signs("abcdef", 1)[0].tolist())
     [-1, -1, -1, 1, 1, 1]
     """
     if not 1 <= mixtures <= MAX_MIXTURES:
         raise SummaryError(
             f"{mixtures} mixtures of clients are asked for; expected 1 to {MAX_MIXTURES}; choose another number"
         )
-    return _derive_signs(fingerprint, tuple(sorted(clients)), mixtures)
+    return _derive_signs(tuple(sorted(clients)), mixtures)
 
 
 def select_signs(plan: StudyPlan, mixtures: int, clients: Collection[str]) -> Integers:
@@ -180,7 +179,7 @@ def select_signs(plan: StudyPlan, mixtures: int, clients: Collection[str]) -> In
     (2, 2)
     """
     present = {*clients}
-    signs = derive_signs(plan.fingerprint, plan.clients, mixtures)
+    signs = derive_signs(plan.clients, mixtures)
     return signs[:, [client in present for client in plan.clients]]
 
 
@@ -215,23 +214,23 @@ def find_smallest_sum(signs: Integers) -> int:
 
 
 @lru_cache(maxsize=16)
-def _derive_signs(fingerprint: str, clients: tuple[str, ...], mixtures: int) -> Integers:
-    drawn = (_draw_signs(f"{fingerprint} {candidate}", clients, mixtures) for candidate in range(_CANDIDATES))
+def _derive_signs(clients: tuple[str, ...], mixtures: int) -> Integers:
+    drawn = (_draw_signs(candidate, clients, mixtures) for candidate in range(_CANDIDATES))
     best = max(drawn, key=find_smallest_sum)  # the first of several
     best.setflags(write=False)
     return best
 
 
-def _draw_signs(key: str, clients: Sequence[str], mixtures: int) -> Integers:
+def _draw_signs(candidate: int, clients: Sequence[str], mixtures: int) -> Integers:
     """Deal the patterns of signs to the clients, both in the order of their hashes."""
-    patterns = sorted(product((-1, 1), repeat=mixtures), key=lambda one: _hash(key, str(one)))
-    order = sorted(clients, key=lambda client: _hash(key, client))
+    patterns = sorted(product((-1, 1), repeat=mixtures), key=lambda one: _hash(candidate, str(one)))
+    order = sorted(clients, key=lambda client: _hash(candidate, client))
     dealt = {client: patterns[place % len(patterns)] for place, client in enumerate(order)}
     return np.array([dealt[client] for client in clients], dtype=np.int64).T
 
 
-def _hash(key: str, text: str) -> bytes:
-    return hashlib.sha256(f"fedcdh domain mixtures {key} {text}".encode()).digest()
+def _hash(candidate: int, text: str) -> bytes:
+    return hashlib.sha256(f"fedcdh domain mixtures {candidate} {text}".encode()).digest()
 
 
 @lru_cache(maxsize=MAX_MIXTURES)

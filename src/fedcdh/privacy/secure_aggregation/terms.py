@@ -230,7 +230,7 @@ class SecAggTerms(SecAggMessage):
             Number of clients.
         """
         there = {*present}
-        signs = derive_signs(self.plan, planned, self.mixtures)
+        signs = derive_signs(planned, self.mixtures)
         return find_smallest_sum(signs[:, [client in there for client in sorted(planned)]])
 
     def _check_keys(self, study: Study) -> None:
