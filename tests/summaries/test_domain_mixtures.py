@@ -104,8 +104,8 @@ def test_vectors_add_up_to_the_mixtures_in_any_order(mixtures):
         found = decode_aggregate(words, cohort.plan, groups, mixtures)
         assert found.mixtures is not None
         assert found.total == cohort.total
-        assert found.mixtures.rows == SIZES
         signs = select_signs(cohort.plan, mixtures, cohort.clients)
+        assert np.array_equal(found.mixtures.products, (signs * np.array(SIZES)) @ signs.T)
         assert np.array_equal(found.mixtures.sums, signs @ cohort.first_moments)
         assert np.array_equal(encode_aggregate(found), encode_aggregate(expected))
     assert len(found.clients) == 1  # no means of single clients
@@ -116,19 +116,20 @@ def test_mixtures_that_no_rows_can_have_are_refused():
     cohort = studies.cohort_of(studies.numbers(0, SIZES, 2))
     good = mixed(cohort, 2)
     assert good.mixtures is not None
-    sums, rows = good.mixtures.sums, good.mixtures.rows
+    sums, products = good.mixtures.sums, good.mixtures.products
     odd, large, counted = sums.copy(), sums.copy(), sums.copy()
     odd[0, 1] += 1
     large[1, 2] += 2 * GRID**2 * sum(SIZES)
-    counted[0, 0] += 2 * GRID**2
+    counted[0, 0] += GRID**2  # one row more cannot change Σ ±1 by 1
     for changes in (
         {"sums": odd},
         {"sums": large},
         {"sums": counted},
         {"sums": sums[:1]},
-        {"rows": (*rows[1:], rows[0])},
-        {"rows": rows[:-1]},
-        {"rows": (0, rows[0] + rows[1], *rows[2:])},
+        {"products": products + np.diag([1, 1])},
+        {"products": products[:1]},
+        {"products": products + 1 - np.eye(2, dtype=np.int64)},  # odd
+        {"products": np.full((2, 2), sum(SIZES))},  # no rows where the signs differ
         {"signs": -good.mixtures.signs},
     ):
         with pytest.raises(SummaryError, match="contradicts itself"):

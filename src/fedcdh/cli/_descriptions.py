@@ -23,9 +23,7 @@ from fedcdh.messages.summary_file import read_summary_header, unpack_summary
 from fedcdh.messages.summary_header import SummaryHeader
 from fedcdh.summaries.column_profiles import ColumnProfile
 from fedcdh.summaries.descriptives import descriptive_statistics, level_counts, summary_to_csv
-from fedcdh.summaries.domain_mixtures import find_smallest_sum
 from fedcdh.summaries.dp_parameters import CONSTANT_VARIANCE_RATIO, PRODUCT_STEPS
-from fedcdh.summaries.integer_vectors import group_clients
 from fedcdh.summaries.joint import JointRequest
 from fedcdh.summaries.opened_by_sums import describe_opened, describe_opened_mixtures
 from fedcdh.summaries.plan import StudyPlan
@@ -233,15 +231,11 @@ def _show_aggregate(out: Output, file: Path, message: AggregateMessage, length: 
         out.say(f"{message.threshold} sites had to help to open it, in the session {message.session[:12]}.")
     if message.without_disclosure_control:
         out.say(f"Made without disclosure control at {abbreviate_list(message.without_disclosure_control)}.")
-    mixtures = message.aggregate.mixtures
-    if mixtures is None:
-        out.say(f"It reveals, for each of these {len(groups)}, {describe_opened()}:")
-        counts = message.aggregate.client_rows
-    else:
-        known = describe_opened_mixtures(len(mixtures.signs), find_smallest_sum(mixtures.signs))
-        out.say(f"It reveals, {known}:")
-        groups, counts = group_clients({}, total.clients), mixtures.rows
-    rows = [(name, len(group), rows) for (name, group), rows in zip(groups, counts, strict=True)]
+    if message.aggregate.mixtures is not None:
+        out.say(f"It reveals {describe_opened_mixtures(message.aggregate.mixtures.signs)}.")
+        return
+    out.say(f"It reveals, for each of these {len(groups)}, {describe_opened()}:")
+    rows = [(name, len(group), rows) for (name, group), rows in zip(groups, message.aggregate.client_rows, strict=True)]
     out.table(("client, or group of clients", "clients", "rows"), rows[:MAX_SHOWN])
     if len(rows) > MAX_SHOWN:
         out.say(f"... and {len(rows) - MAX_SHOWN} more")

@@ -240,7 +240,7 @@ def _explain_round(out: Output, asked: Any, plan_file: str, clients: tuple[str, 
         known = f"every group ({', '.join(groups)})" if groups else "every site"
         learned = f"for {known} {describe_opened()}"
         if asked.mixtures:
-            learned = describe_opened_mixtures(asked.mixtures, asked.count_smallest_sum(clients, clients))
+            learned = describe_opened_mixtures(asked.signs_of(clients, clients))
         out.say(
             f"This site agrees to a secure sum that {asked.threshold} sites must help to open. The coordinator will "
             f"learn the sum, and {learned}.",

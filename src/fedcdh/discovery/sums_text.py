@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fedcdh._io.text import abbreviate_list
 from fedcdh.summaries.aggregation import Aggregate, Cohort
-from fedcdh.summaries.domain_mixtures import DomainMixtures, find_smallest_sum
+from fedcdh.summaries.domain_mixtures import DomainMixtures
 from fedcdh.summaries.opened_by_sums import describe_hidden, describe_opened, describe_opened_mixtures
 
 
@@ -61,8 +61,10 @@ def describe_unused_mixtures(known: Cohort | Aggregate) -> tuple[str, ...]:
 
 def describe_learned_mixtures(mixtures: DomainMixtures) -> str:
     """Return what a holder of a sum with mixtures knows of the clients."""
-    known = describe_opened_mixtures(len(mixtures.signs), find_smallest_sum(mixtures.signs))
-    return f"anyone with these sums knows {known}; {describe_hidden()} is known of all rows together only"
+    return (
+        f"anyone with these sums knows {describe_opened_mixtures(mixtures.signs)}; {describe_hidden()} is known of all "
+        "rows together only"
+    )
 
 
 def _describe_learned(known: Cohort | Aggregate) -> str:

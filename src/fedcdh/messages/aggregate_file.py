@@ -21,7 +21,7 @@ from fedcdh.messages.container import parse_container_header, render_container
 from fedcdh.messages.summary_header import LENGTH_PREFIX, SOFTWARE_PATTERN
 from fedcdh.summaries.aggregation import Aggregate
 from fedcdh.summaries.domain_mixtures import MAX_MIXTURES
-from fedcdh.summaries.integer_vectors import decode_aggregate, encode_aggregate, group_clients, vector_length
+from fedcdh.summaries.integer_vectors import decode_aggregate, encode_aggregate, vector_length
 from fedcdh.summaries.plan import StudyPlan
 
 FORMAT = "fedcdh-aggregate-2"
@@ -197,8 +197,6 @@ def unpack_aggregate(blob: bytes, plan: StudyPlan) -> AggregateMessage:
     if sorted(description.get("summaries", clients)) != clients:
         raise _format_error("the summaries that it names are not those of its clients")
     mixtures = description.get("mixtures", 0)
-    if mixtures:
-        groups = group_clients({}, clients)  # their rows have one place each; the header has them as one group
     length = 8 * vector_length(plan, len(groups), mixtures)
     if len(blob) != start + length or _render(description, blob[start:]) != blob:
         raise _format_error("it was damaged on the way, or is not written in the one way it can be")

@@ -38,7 +38,7 @@ vanishes at m independent clients, so its coefficients are determinants of m × 
 
 @dataclass(frozen=True, eq=False)
 class DomainMixtures:
-    """Mixtures of the clients' first moments, and the rows of each client.
+    """Mixtures of the clients' first moments, and of their numbers of rows.
 
     Attributes
     ----------
@@ -46,21 +46,21 @@ class DomainMixtures:
         Sign of each client in each mixture, (mixtures, clients).
     sums : array of int64
         Σ_k ± first moments, (mixtures, columns).
-    rows : tuple of int
-        Number of rows of each client.
+    products : array of int64
+        Σ_k rows of client k, times its signs in two mixtures, (mixtures, mixtures): Σ φ(℧) φ(℧)ᵀ over rows.
 
     Examples
     --------
     >>> from fedcdh.summaries import Continuous, StudyPlan, summarize
     >>> plan = StudyPlan((Continuous("age", 60, 15),), tuple("abcdef"))
     >>> summaries = [summarize({"age": [50.0, 61.0]}, plan, client) for client in plan.clients]
-    >>> DomainMixtures.of(summaries, plan, 1).rows
-    (2, 2, 2, 2, 2, 2)
+    >>> DomainMixtures.of(summaries, plan, 1).products.tolist()
+    [[12]]
     """
 
     signs: Integers
     sums: Integers
-    rows: tuple[int, ...]
+    products: Integers
 
     @classmethod
     def of(cls, summaries: Iterable[Summary], plan: StudyPlan, mixtures: int) -> DomainMixtures:
@@ -83,7 +83,8 @@ class DomainMixtures:
         found = {summary.clients[0]: summary for summary in summaries}
         signs = select_signs(plan, mixtures, sorted(found))
         firsts: Integers = np.array([found[client].moments[0] for client in sorted(found)])
-        return cls(signs, signs @ firsts, tuple(found[client].rows for client in sorted(found)))
+        rows: Integers = np.array([found[client].rows for client in sorted(found)], dtype=np.int64)
+        return cls(signs, signs @ firsts, (signs * rows) @ signs.T)
 
     def check(self, plan: StudyPlan, total: Summary) -> None:
         """Refuse mixtures that no rows can have given together with the sum.
@@ -98,24 +99,26 @@ class DomainMixtures:
         Raises
         ------
         SummaryError
-            If mixtures, rows and sum contradict each other.
+            If mixtures and sum contradict each other.
         """
-        shape = (len(self.signs), plan.layout.n_columns)
-        rows = np.array(self.rows, dtype=np.int64)
-        if self.sums.shape != shape or len(rows) != len(total.clients) or (rows <= 0).any():
-            raise _contradiction(f"it has the rows of {len(rows)} clients and mixtures of the shape {self.sums.shape}")
-        if int(rows.sum()) != total.rows or (plan.max_rows_per_client and rows.max() > plan.max_rows_per_client):
-            raise _contradiction(f"its clients count {rows.tolist()} rows, and the sum counts {total.rows}")
-        if not np.array_equal(self.signs, select_signs(plan, len(self.signs), total.clients)):
-            raise _contradiction("its signs are not those of the plan")
-        if not np.array_equal(self.sums[:, 0], self.signs @ rows * GRID**2):
-            raise _contradiction("its mixtures count other rows than its clients")
-        # Σ ±x and Σ x differ by twice a sum of some x, which is at most the rows of these clients
-        part = total.moments[0] - self.sums
-        most = 2 * ((self.signs < 0) @ rows * GRID**2)[:, None]
-        rest = 2 * ((self.signs > 0) @ rows * GRID**2)[:, None]
-        if (part % 2).any() or (np.abs(part) > most).any() or (np.abs(total.moments[0] + self.sums) > rest).any():
-            raise _contradiction("no rows can have its mixtures")
+        count = len(self.signs)
+        if self.sums.shape != (count, plan.layout.n_columns) or self.products.shape != (count, count):
+            raise _contradiction(f"it has mixtures of the shapes {self.sums.shape} and {self.products.shape}")
+        if not np.array_equal(self.signs, select_signs(plan, count, total.clients)):
+            raise _contradiction("its signs are not those of its clients")
+        if (self.sums[:, 0] % GRID**2).any() or (np.diag(self.products) != total.rows).any():
+            raise _contradiction("its mixtures count rows that are no whole numbers, or other rows than the sum")
+        upper = np.triu_indices(count, 1)
+        signs = np.vstack([self.signs, self.signs[upper[0]] * self.signs[upper[1]]])
+        values = np.concatenate([self.sums[:, 0] // GRID**2, self.products[upper]])
+        for side in (1, -1):  # twice the rows of the clients on each side of each mixture
+            clients, rows = (signs == side).sum(axis=1), total.rows + side * values
+            most = 2 * (plan.max_rows_per_client or total.rows) * clients
+            if (rows % 2).any() or (rows < 2 * clients).any() or (rows > most).any():
+                raise _contradiction("its mixtures count rows that its clients cannot have")
+            part = total.moments[0] + side * self.sums  # twice the first moments of these clients
+            if (part % 2).any() or (np.abs(part) > rows[:count, None] * GRID**2).any():
+                raise _contradiction("no rows can have its mixtures")
 
 
 def derive_signs(clients: Collection[str], mixtures: int) -> Integers:
@@ -213,6 +216,37 @@ def find_smallest_sum(signs: Integers) -> int:
     return int(counts.sum() - (absent.astype(np.float32) @ counts.astype(np.float32)).max())
 
 
+def find_smallest_row_sum(signs: Integers) -> int:
+    """Return a number of clients such that no sum of rows over fewer of them can be computed.
+
+    Rows are added with single signs and with products of two, which are known for the covariance of the domain's
+    features. Clients with the same signs are never separated. Where all patterns of signs occur, a combination of
+    such sums, a polynomial of degree 2 in the signs, differs from 0 at a quarter of them or more.
+
+    Parameters
+    ----------
+    signs : array of int64
+        Signs of the clients present, (mixtures, clients).
+
+    Returns
+    -------
+    int
+        Number of clients; 1 if the rows of single clients may become known.
+
+    Examples
+    --------
+    >>> find_smallest_row_sum(np.array([[1, 1, 1, -1, -1, -1]]))
+    3
+    >>> find_smallest_row_sum(np.array([[1, 1, -1, -1], [1, -1, 1, -1]]))
+    1
+    """
+    mixtures = len(signs)
+    if mixtures == 1:
+        return find_smallest_sum(signs)
+    _, counts = np.unique(signs, axis=1, return_counts=True)
+    return int(counts.min()) * (1 << (mixtures - 2) if len(counts) == 1 << mixtures else 1)
+
+
 @lru_cache(maxsize=16)
 def _derive_signs(clients: tuple[str, ...], mixtures: int) -> Integers:
     drawn = (_draw_signs(candidate, clients, mixtures) for candidate in range(_CANDIDATES))
@@ -247,6 +281,5 @@ def _combinations(mixtures: int) -> Array:
 
 def _contradiction(reason: str) -> SummaryError:
     return SummaryError(
-        f"the sum contradicts itself: {reason}; expected mixtures and rows of the clients in the sum; begin the sum "
-        "again"
+        f"the sum contradicts itself: {reason}; expected mixtures of the clients in the sum; begin the sum again"
     )

@@ -4,7 +4,7 @@ The vector holds rows used, rows read and missing values by variable; the upper 
 moments, in the place of the client's group, with zeros for the other groups. Numbers of rows are not multiplied by the
 grid: they cannot pass 2⁶⁴, so a sum of too many rows is recognised. In a sum with mixtures of the clients
 (`summaries.domain_mixtures`), the first moments stand once for each mixture, with the client's sign, and then the
-number of rows in the client's place.
+number of rows once for each two mixtures, with the product of its signs.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ def group_clients(groups: Mapping[str, str], clients: Iterable[str]) -> Groups:
 
 
 def vector_length(plan: StudyPlan, groups: int, mixtures: int = 0) -> int:
-    """Return the number of integers that a client sends; with mixtures, every client counts as a group."""
+    """Return the number of integers that a client sends; with mixtures, whatever the groups."""
     columns = plan.layout.n_columns
-    firsts = mixtures * columns + groups if mixtures else groups * columns
+    firsts = mixtures * columns + mixtures * (mixtures - 1) // 2 if mixtures else groups * columns
     return 2 + len(plan.names) + columns * (columns + 1) // 2 + firsts
 
 
@@ -74,7 +74,7 @@ def encode_summary(summary: Summary, plan: StudyPlan, groups: Groups, mixtures: 
     plan : StudyPlan
         Its plan.
     groups : tuple of (str, tuple of str)
-        Groups of all clients; with mixtures, every client by itself.
+        Groups of all clients.
     mixtures : int, default 0
         Number of mixtures of the clients. 0: first moments stand in the place of the client's group.
 
@@ -105,14 +105,10 @@ def encode_summary(summary: Summary, plan: StudyPlan, groups: Groups, mixtures: 
         raise SecureAggregationError(
             f"{summary.rows_read} rows were read; expected at most {MAX_ROWS_READ}; use a part of the rows"
         )
-    place = [summary.clients[0] in members for _, members in groups].index(True)
     if mixtures:
-        rows = np.zeros(len(groups), dtype=np.int64)
-        rows[place] = summary.rows
-        mixed = select_signs(plan, mixtures, summary.clients) * summary.moments[0]
-        return _to_vector(summary, plan, np.concatenate([mixed.ravel(), rows]))
+        return _to_vector(summary, plan, _write_mixtures(DomainMixtures.of([summary], plan, mixtures)))
     firsts = np.zeros((len(groups), plan.layout.n_columns), dtype=np.int64)
-    firsts[place] = summary.moments[0]
+    firsts[[summary.clients[0] in members for _, members in groups].index(True)] = summary.moments[0]
     return _to_vector(summary, plan, firsts)
 
 
@@ -120,8 +116,7 @@ def encode_aggregate(aggregate: Aggregate) -> Words:
     """Return the vector of a sum, as it is stored in a file."""
     firsts = aggregate.first_moments
     if aggregate.mixtures is not None:
-        rows = np.array(aggregate.mixtures.rows, dtype=np.int64)
-        firsts = np.concatenate([aggregate.mixtures.sums.ravel(), rows])
+        firsts = _write_mixtures(aggregate.mixtures)
     return _to_vector(aggregate.total, aggregate.plan, firsts)
 
 
@@ -178,15 +173,24 @@ def decode_aggregate(words: Words, plan: StudyPlan, groups: Groups, mixtures: in
     )
     validate_summary(total, plan)
     if mixtures:
-        return Aggregate.from_total(total, plan, _read_mixtures(numbers[end:], plan, clients, mixtures))
+        signs = select_signs(plan, mixtures, clients)
+        return Aggregate.from_total(total, plan, _read_mixtures(numbers[end:], signs, rows))
     return Aggregate(plan, total, numbers[end:].reshape(-1, columns), groups)
 
 
-def _read_mixtures(numbers: Integers, plan: StudyPlan, clients: tuple[str, ...], mixtures: int) -> DomainMixtures:
-    """Return the mixtures at the end of a vector: the sums, and then the rows of every client."""
-    end = mixtures * plan.layout.n_columns
-    sums = numbers[:end].reshape(mixtures, -1)
-    return DomainMixtures(select_signs(plan, mixtures, clients), sums, tuple(map(int, numbers[end:])))
+def _write_mixtures(mixtures: DomainMixtures) -> Integers:
+    """Return the end of a vector with mixtures: the sums, and then the products of every two mixtures."""
+    upper = np.triu_indices(len(mixtures.signs), 1)
+    return np.concatenate([mixtures.sums.ravel(), mixtures.products[upper]])
+
+
+def _read_mixtures(numbers: Integers, signs: Integers, rows: int) -> DomainMixtures:
+    """Return the mixtures at the end of a vector."""
+    pairs = len(signs) * (len(signs) - 1) // 2
+    products: Integers = np.diag(np.full(len(signs), rows, dtype=np.int64))
+    upper = np.triu_indices(len(signs), 1)
+    products[upper] = products.T[upper] = numbers[len(numbers) - pairs :]
+    return DomainMixtures(signs, numbers[: len(numbers) - pairs].reshape(len(signs), -1), products)
 
 
 def to_triangle(moments: Integers) -> Integers:

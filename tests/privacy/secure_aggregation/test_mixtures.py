@@ -14,7 +14,12 @@ from fedcdh.privacy.secure_aggregation.codec import read_message
 from fedcdh.privacy.secure_aggregation.limits import SecureSumLimits
 from fedcdh.privacy.secure_aggregation.terms import SecAggTerms
 from fedcdh.summaries.aggregation import Aggregate, add_up
-from fedcdh.summaries.domain_mixtures import MAX_MIXTURES, DomainMixtures
+from fedcdh.summaries.domain_mixtures import (
+    MAX_MIXTURES,
+    DomainMixtures,
+    find_smallest_row_sum,
+    find_smallest_sum,
+)
 from fedcdh.summaries.integer_vectors import encode_aggregate
 
 
@@ -68,15 +73,18 @@ def test_mixtures_stand_alone():
 def test_a_client_checks_the_terms_by_its_own_policy():
     study, keys, _ = a_study(8)
     terms = SecAggTerms.of(study, mixtures=2)
-    assert terms.count_smallest_sum(study.plan.clients, study.plan.clients) == 4
+    signs = terms.signs_of(study.plan.clients, study.plan.clients)
+    assert (find_smallest_sum(signs), find_smallest_row_sum(signs)) == (4, 2)
 
     def answer(least: int, asked: SecAggTerms = terms) -> str:
         limits = SecureSumLimits(min_group_sites=least)
         client = SecAggClient(study, "site0", keys["site0"], limits=limits)
         return client.answer(asked, None, lambda: (None, True))[1].kind
 
-    assert answer(4) == "keys"
-    with pytest.raises(DisclosureError, match="min_group_sites"):
+    assert answer(2) == "keys"
+    with pytest.raises(DisclosureError, match="number of rows of 2 clients"):
+        answer(3)
+    with pytest.raises(DisclosureError, match="sums of features over 4 clients"):
         answer(5)
     with pytest.raises(SecureAggregationError, match="mixtures"):
         answer(1, replace(terms, mixtures=5))  # a server that does not check its own terms

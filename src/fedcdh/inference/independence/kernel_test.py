@@ -103,8 +103,7 @@ def _mixture_products(mixtures: DomainMixtures, columns: Indices, weights: Array
     """Return Σ [1, φ(V)] φ(℧)ᵀ and Σ φ(℧) φ(℧)ᵀ over all rows, from a sum with mixtures."""
     scale = np.sqrt(len(mixtures.signs))
     cross = (mixtures.sums[:, columns] / float(GRID**2) * weights).T / scale
-    features = mixtures.signs / scale
-    return np.asarray(cross), np.asarray((features * np.array(mixtures.rows)) @ features.T)
+    return np.asarray(cross), np.asarray(mixtures.products / scale**2)
 
 
 def _append_domain(total: Array, cross: Array, inner: Array) -> Array:

@@ -57,14 +57,15 @@ def recover_masks(
     return hidden
 
 
-def drop_absent_groups(columns: int, total: Words, everybody: Groups, present: Groups) -> Words:
-    """Remove the places of groups without survivors, of `columns` numbers each: zeros, if all clients are honest."""
+def drop_absent_groups(study: Study, total: Words, everybody: Groups, present: Groups) -> Words:
+    """Remove the first moments of groups without survivors; they are zeros, if all clients are honest."""
+    columns = study.plan.layout.n_columns
     size = len(everybody) * columns
     places = total[len(total) - size :].reshape(len(everybody), columns)
     known = np.isin([name for name, _ in everybody], [name for name, _ in present])
     if places[~known].any():
         raise SecureAggregationError(
-            "A client put numbers into the place of another group. Expected zeros there. Begin another attempt"
+            "A client put first moments into the place of another group. Expected zeros there. Begin another attempt"
         )
     return np.concatenate([total[: len(total) - size], places[known].ravel()])
 

@@ -342,9 +342,9 @@ class SecAggServer:
         total = self._unmask(roster, shares, masked, survivors, unmasking)
         everybody = roster.terms.groups_of(roster.clients)
         present = roster.terms.groups_of(survivors.clients)
-        mixtures = roster.terms.mixtures
-        size = 1 if mixtures else self.study.plan.layout.n_columns  # with mixtures, a client's place has its rows
-        return decode_aggregate(drop_absent_groups(size, total, everybody, present), self.study.plan, present, mixtures)
+        if not roster.terms.mixtures:  # with mixtures, no client has a place of its own
+            total = drop_absent_groups(self.study, total, everybody, present)
+        return decode_aggregate(total, self.study.plan, present, roster.terms.mixtures)
 
     def unmask_answers(
         self,

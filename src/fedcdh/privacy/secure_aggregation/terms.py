@@ -16,6 +16,7 @@ from fedcdh.privacy.secure_aggregation._signed_message import SecAggMessage
 from fedcdh.summaries.domain_mixtures import MAX_MIXTURES, derive_signs, find_smallest_sum
 from fedcdh.summaries.integer_vectors import Groups, group_clients
 from fedcdh.summaries.residuals import ResidualRequest
+from fedcdh.summaries.summary import Integers
 
 MIN_CLIENTS = 3
 """From a sum over two clients, each knows the other's summand."""
@@ -206,7 +207,7 @@ class SecAggTerms(SecAggMessage):
                 f"The terms have {self.mixtures} mixtures of clients. Expected 1 to {MAX_MIXTURES}. Propose another "
                 "number"
             )
-        smallest = self.count_smallest_sum(study.plan.clients, study.plan.clients)
+        smallest = find_smallest_sum(self.signs_of(study.plan.clients, study.plan.clients))
         if smallest < MIN_CLIENTS:
             raise SecureAggregationError(
                 f"From {self.mixtures} mixtures of {len(study.plan.clients)} clients, sums of features over "
@@ -214,8 +215,8 @@ class SecAggTerms(SecAggMessage):
                 "two knows the other's. Propose fewer mixtures, or make a plan with more clients"
             )
 
-    def count_smallest_sum(self, planned: Collection[str], present: Collection[str]) -> int:
-        """Return the fewest clients in a sum of features that the mixtures of those present open.
+    def signs_of(self, planned: Collection[str], present: Collection[str]) -> Integers:
+        """Return the signs in the mixtures of those present.
 
         Parameters
         ----------
@@ -226,12 +227,11 @@ class SecAggTerms(SecAggMessage):
 
         Returns
         -------
-        int
-            Number of clients.
+        array of int64
+            Signs, (mixtures, clients present).
         """
         there = {*present}
-        signs = derive_signs(planned, self.mixtures)
-        return find_smallest_sum(signs[:, [client in there for client in sorted(planned)]])
+        return derive_signs(planned, self.mixtures)[:, [client in there for client in sorted(planned)]]
 
     def _check_keys(self, study: Study) -> None:
         if lacking := [client for client in study.plan.clients if client not in study.keys]:
