@@ -39,6 +39,7 @@ def describe_opened() -> str:
 def describe_opened_mixtures(signs: Integers) -> str:
     """Return what is known of the clients from a sum with mixtures that have these signs.
 
+    >>> import numpy as np
     >>> describe_opened_mixtures(np.array([[1, 1, 1, -1, -1, -1]]))[:56]
     '1 mixture of the clients, from which means and counts of'
     """
