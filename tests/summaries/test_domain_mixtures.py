@@ -15,6 +15,7 @@ from fedcdh.summaries.domain_mixtures import (
     MAX_MIXTURES,
     DomainMixtures,
     derive_signs,
+    find_smallest_row_sum,
     find_smallest_sum,
     select_signs,
 )
@@ -32,10 +33,12 @@ def mixed(cohort, mixtures: int) -> Aggregate:
 def smallest_by_rank(signs: np.ndarray) -> int:
     """The definition: fewest clients without which the rank falls, so that a combination has only them."""
     rows = np.vstack([np.ones(signs.shape[1]), signs])
-    rank = np.linalg.matrix_rank(rows)
-    if rank < len(rows):
-        return 0
-    clients = range(signs.shape[1])
+    return 0 if np.linalg.matrix_rank(rows) < len(rows) else fewest_columns(rows)
+
+
+def fewest_columns(rows: np.ndarray) -> int:
+    """The fewest columns without which the rank falls."""
+    rank, clients = np.linalg.matrix_rank(rows), range(rows.shape[1])
     for size in clients:
         for removed in combinations(clients, size + 1):
             rest = np.delete(rows, removed, axis=1)
@@ -50,6 +53,17 @@ def test_the_smallest_sum_is_that_of_linear_algebra():
         mixtures = int(rng.integers(1, MAX_MIXTURES + 1))
         signs = rng.choice([-1, 1], (mixtures, int(rng.integers(mixtures + 1, 10))))
         assert find_smallest_sum(signs) == smallest_by_rank(signs), signs
+
+
+def test_sums_of_rows_are_over_as_many_clients_as_stated():
+    """The products of two signs are known of rows, so that more combinations of them are; the figure is a bound."""
+    for mixtures, clients in ((1, 6), (1, 9), (2, 7), (2, 12), (3, 8), (3, 10), (4, 10), (5, 10)):
+        signs = derive_signs(NAMES[:clients], mixtures)
+        products = [one * other for one, other in combinations(signs, 2)]
+        exact = fewest_columns(np.vstack([np.ones(clients), signs, *products]))
+        assert 1 <= find_smallest_row_sum(signs) <= exact, (mixtures, clients)
+    assert find_smallest_row_sum(derive_signs(NAMES[:12], 2)) == 3
+    assert find_smallest_row_sum(derive_signs(NAMES, 3)) == 10
 
 
 @pytest.mark.parametrize("mixtures", range(1, MAX_MIXTURES + 1))
