@@ -4,8 +4,9 @@ Every method sees the same instances. The oracle is the true graph's augmented C
 tests and rules could give. "visible" is what a perfect search could find with our test: the true edges that it sees
 (p < 0.05) given the other true parents and the domain, and no false ones. Settings are chosen on seeds below 1000.
 
-A method with "-sums" after its name gets the sum of the summaries only, with the first moments of each client. One with
-":RIDGE" after its name is "paper" with another ridge.
+A method with "-sums" after its name gets the sum of the summaries only, with the first moments of each client; one
+with "-mix3", three mixtures of the clients in their place. One with ":RIDGE" after its name is "paper" with another
+ridge.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from fedcdh.inference.independent_change import PrintedChange
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.protocols import DOMAIN, Query
 from fedcdh.summaries.aggregation import Aggregate, Cohort
+from fedcdh.summaries.domain_mixtures import DomainMixtures
 
 DIALECTS = {"paper": PAPER, "authors": AUTHORS}
 
@@ -77,10 +79,11 @@ def make_instance(setting: Setting, seed: int) -> Simulation:
 
 def find_graph(study: Simulation, method: str, seed: int) -> Discovery:
     """The result of a method on a study, from single summaries or from sums, with the usual ridge or another."""
-    sums = method.endswith("-sums")
+    method, _, mixtures = method.partition("-mix")
+    sums = method.endswith("-sums") or bool(mixtures)
     name, _, ridge = method.removesuffix("-sums").partition(":")
     found = discover(dict(study.tables), names=study.names, method=name, seed=seed, rounds="one" if sums else "auto")
-    known = Aggregate.of(cast("Cohort", found.cohort)) if sums else found.cohort
+    known = _add_up(cast("Cohort", found.cohort), int(mixtures or 0)) if sums else found.cohort
     if sums:
         found = discover_from(known, known.plan, method=name, seed=seed)
     if not ridge:
@@ -92,6 +95,13 @@ def find_graph(study: Simulation, method: str, seed: int) -> Discovery:
 
     search = replace(cast("ConstraintSearch", METHODS[name].search), statistics=statistics)
     return replace(found, search_result=search(known, found.settings, None))
+
+
+def _add_up(cohort: Cohort, mixtures: int) -> Aggregate:
+    """What a secure sum opens: first moments of each client, or mixtures of them."""
+    if not mixtures:
+        return Aggregate.of(cohort)
+    return Aggregate.from_total(cohort.total, cohort.plan, DomainMixtures.of(cohort.summaries, cohort.plan, mixtures))
 
 
 def score_instance(setting: Setting, methods: tuple[str, ...], seed: int) -> dict[str, list[float]]:

@@ -30,6 +30,8 @@ from fedcdh.privacy.secure_aggregation.messages import (
 from fedcdh.reporting.result_files import render_result_json
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Aggregate, add_up
+from fedcdh.summaries.domain_mixtures import DomainMixtures
+from fedcdh.summaries.integer_vectors import encode_aggregate
 from fedcdh.summaries.plan import StudyPlan
 
 TABLES = studies.numbers(3, (60, 50, 40, 55), 2)
@@ -189,3 +191,15 @@ def test_online_settings_of_a_site(tmp_path):
 def test_online_rounds_that_need_answers_of_single_clients_are_refused():
     with pytest.raises(SettingsError, match="asks single clients for joint features"):
         OnlineTerms(secure_sum=SecureSumOptions(), rounds="adaptive", method="constraint")
+
+
+def test_online_mixtures_of_clients_are_the_plain_ones(tmp_path):
+    tables = studies.numbers(3, (60, 50, 40, 55, 45, 52), 2)
+    outcome = simulate_federation(
+        tables, folder=tmp_path, secure_sum=SecureSumOptions(mixtures=1), rounds="one", method="paper"
+    )
+    plan = outcome.study.plan
+    cohort = add_up([summarize(table, plan, client) for client, table in tables.items()], plan)
+    expected = Aggregate.from_total(cohort.total, plan, DomainMixtures.of(cohort.summaries, plan, 1))
+    assert np.array_equal(encode_aggregate(sum_in(tmp_path, outcome.study)), encode_aggregate(expected))
+    assert render_result_json(outcome.result) == render_result_json(discover_from(expected, plan, method="paper"))

@@ -13,6 +13,7 @@ from pages import DOCS
 
 from benchmarks.attacks import (
     differencing,
+    domain_mixtures,
     extreme_group,
     hostile_questions,
     insider,
@@ -494,6 +495,22 @@ def test_a_low_threshold_gives_a_summary_away_and_sites_refuse_it():
     assert secure_sum_terms.try_terms(7, 4, own, helpers=1) == "refused"
     assert secure_sum_terms.try_terms(7, 5, own, helpers=2) == "hidden"
     assert secure_sum_terms.try_terms(7, 5, own, helpers=3) == "read"  # as docs/masking.md says
+
+
+def test_mixtures_of_sites_open_no_single_site_where_sites_admit_them():
+    """With the helpers that the rule allows for, nothing is found; with one more, or as many sums as sites, it is."""
+    for sites, mixtures in ((6, 1), (7, 3), (8, 4), (10, 5)):
+        held = domain_mixtures.attack(sites, mixtures, helpers=1, trial=sites == 6)
+        assert held.is_admitted
+        assert held.smallest >= 3
+        assert (held.read, held.counted) == (0, 0)
+        beyond = domain_mixtures.attack(sites, mixtures, helpers=held.smallest - 1, trial=False)
+        assert beyond.read > 0
+    assert domain_mixtures.attack(6, 1, helpers=1).counted_by_weights == 5  # so weights are signs, and not numbers
+    for sites in (4, 5, 6):
+        broken = domain_mixtures.attack(sites, sites - 1, helpers=0, trial=False)
+        assert not broken.is_admitted
+        assert broken.read == sites
 
 
 def test_a_swap_of_columns_and_rows_far_out_are_named():

@@ -68,6 +68,7 @@ class Room:
     threshold: int | None = None
     seed: object = None
     gone: Mapping[str, str] = field(default_factory=dict)
+    mixtures: int = 0
     states: dict[str, SecAggMember | None] = field(default_factory=dict)
     replies: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -99,7 +100,7 @@ class Room:
     # round by round, as far as a test wants
 
     def terms(self) -> SecAggTerms:
-        return SecAggTerms.of(self.study, threshold=self.threshold, groups=self.groups)
+        return SecAggTerms.of(self.study, threshold=self.threshold, groups=self.groups, mixtures=self.mixtures)
 
     def roster(self, terms: SecAggTerms | None = None) -> Roster:
         terms = terms or self.terms()

@@ -25,7 +25,7 @@ from fedcdh.summaries.column_profiles import ColumnProfile
 from fedcdh.summaries.descriptives import descriptive_statistics, level_counts, summary_to_csv
 from fedcdh.summaries.dp_parameters import CONSTANT_VARIANCE_RATIO, PRODUCT_STEPS
 from fedcdh.summaries.joint import JointRequest
-from fedcdh.summaries.opened_by_sums import describe_opened
+from fedcdh.summaries.opened_by_sums import describe_opened, describe_opened_mixtures
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.profiles import Profile
 from fedcdh.summaries.residuals import ResidualQuery
@@ -207,6 +207,7 @@ def describe_aggregate(out: Output, file: Path, content: bytes, plan: Path | Non
             "plan": found.fingerprint,
             "clients": total.clients,
             "groups": [name for name, _ in groups],
+            "mixtures": 0 if message.aggregate.mixtures is None else len(message.aggregate.mixtures.signs),
             "rows": total.rows,
             "rows_read": total.rows_read,
             "missing": dict(total.missing),
@@ -230,6 +231,9 @@ def _show_aggregate(out: Output, file: Path, message: AggregateMessage, length: 
         out.say(f"{message.threshold} sites had to help to open it, in the session {message.session[:12]}.")
     if message.without_disclosure_control:
         out.say(f"Made without disclosure control at {abbreviate_list(message.without_disclosure_control)}.")
+    if message.aggregate.mixtures is not None:
+        out.say(f"It reveals {describe_opened_mixtures(message.aggregate.mixtures.signs)}.")
+        return
     out.say(f"It reveals, for each of these {len(groups)}, {describe_opened()}:")
     rows = [(name, len(group), rows) for (name, group), rows in zip(groups, message.aggregate.client_rows, strict=True)]
     out.table(("client, or group of clients", "clients", "rows"), rows[:MAX_SHOWN])

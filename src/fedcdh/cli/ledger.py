@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _WITHDRAWN = "withdrawn"
 _COARSENED = "coarsened"  # key of the details
+_MIXTURES = "mixtures"  # another
 
 
 @report_errors
@@ -141,7 +142,9 @@ def _describe_kind(entry: LedgerEntry) -> str:
     replicates = f" + {entry.release.replicates} replicates" if entry.release.replicates else ""
     control = "" if entry.release.disclosure_control else ", without disclosure control"
     coarser = ", rare cells coarser" if entry.release.details.get(_COARSENED) else ""
-    return f"{entry.release.kind}{replicates}{coarser}{control}"
+    mixtures = entry.release.details.get(_MIXTURES)
+    mixed = f" of a sum with {mixtures} mixtures of clients" if mixtures else ""
+    return f"{entry.release.kind}{mixed}{replicates}{coarser}{control}"
 
 
 def _to_document(entry: LedgerEntry) -> dict[str, Any]:
@@ -164,5 +167,6 @@ def _to_document(entry: LedgerEntry) -> dict[str, Any]:
         "load": {name: round(column.load, 6) for name, column in sorted(release.columns.items()) if column.load},
         "key": entry.key,
         **({"coarsened": release.details[_COARSENED]} if _COARSENED in release.details else {}),
+        **({"mixtures": release.details[_MIXTURES]} if _MIXTURES in release.details else {}),
         **({"withdraws": dict(release.details)} if release.kind == _WITHDRAWN else {}),
     }

@@ -216,7 +216,7 @@ def _answer_round(
     member = SecAggClient(site.study, client, site.signing, residuals=residuals, limits=limits)
     reply = memory.answer(member, asked, summarize, site.gate)
     write_atomically(target, reply.to_bytes())
-    _explain_round(out, asked, hash_study(site.study))
+    _explain_round(out, asked, hash_study(site.study), site.study.plan.clients)
     out.say(f"Wrote {target} ({len(reply.to_bytes())} bytes). Send it to the coordinator.")
     if isinstance(reply, UnmaskingShares):
         out.say(f"This site is done. {memory.path} holds no secrets any more; keep it until the study is over.")
@@ -225,10 +225,10 @@ def _answer_round(
     out.result({"client": client, "round": reply.kind, "bytes": len(reply.to_bytes()), "files": [str(target)]})
 
 
-def _explain_round(out: Output, asked: Any, plan_file: str) -> None:
+def _explain_round(out: Output, asked: Any, plan_file: str, clients: tuple[str, ...]) -> None:
     """Say what this round is about, and what people should compare over another channel than the coordinator's."""
     from fedcdh.privacy.secure_aggregation.messages import Roster, SecAggTerms, SurvivorList
-    from fedcdh.summaries.opened_by_sums import describe_opened
+    from fedcdh.summaries.opened_by_sums import describe_opened, describe_opened_mixtures
 
     if isinstance(asked, SecAggTerms) and asked.residuals is not None:
         out.say(
@@ -238,9 +238,12 @@ def _explain_round(out: Output, asked: Any, plan_file: str) -> None:
     elif isinstance(asked, SecAggTerms):
         groups = sorted(set(asked.groups.values()))
         known = f"every group ({', '.join(groups)})" if groups else "every site"
+        learned = f"for {known} {describe_opened()}"
+        if asked.mixtures:
+            learned = describe_opened_mixtures(asked.signs_of(clients, clients))
         out.say(
             f"This site agrees to a secure sum that {asked.threshold} sites must help to open. The coordinator will "
-            f"learn the sum, and for {known} {describe_opened()}.",
+            f"learn the sum, and {learned}.",
             f"Compare this plan file with the other sites, for example by telephone: {format_digest(plan_file)}. "
             "If all have the same, all know the same keys.",
         )

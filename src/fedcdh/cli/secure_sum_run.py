@@ -46,6 +46,14 @@ def run_command(
             metavar="CLIENT=GROUP",
         ),
     ] = None,
+    mixtures: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Open sums over sites with random signs, and no sums of single sites; for --method paper.",
+            metavar="N",
+        ),
+    ] = 0,
     attempt: Annotated[
         int, typer.Option(min=1, help="Number of this attempt, in a folder of its own.", metavar="N")
     ] = 1,
@@ -90,9 +98,10 @@ def run_command(
         if request is not None:
             _add_answers(out, transport, _read_request(request, study), _read_masked_sum(after, study, out), attempt)
             return
-        terms = SecAggTerms.of(study, threshold=threshold, groups=groups, attempt=attempt)
+        terms = SecAggTerms.of(study, threshold=threshold, groups=groups, attempt=attempt, mixtures=mixtures)
         check_replaceable(output, "aggregate")
-        _check_settings(session, terms, changed=threshold is not None or bool(groups) or attempt > 1)
+        changed = threshold is not None or bool(groups) or attempt > 1 or mixtures > 0
+        _check_settings(session, terms, changed=changed)
         message = run_session(study, terms, transport)
     except WaitingForAnswers as waiting:
         out.say(str(waiting))

@@ -116,6 +116,8 @@ class ConstraintSearch:
         Returns the adaptive rounds that the test used.
     max_batch_queries : int
         The largest number of queries that the test gets at once.
+    uses_mixtures : bool
+        Whether the test of the domain can use mixtures of the clients, where a sum has these and no means of each.
 
     Examples
     --------
@@ -132,6 +134,7 @@ class ConstraintSearch:
     notes: Callable[[Cohort | Aggregate, IndependenceTest], tuple[str, ...]] | None = None
     spent: Callable[[IndependenceTest], Spent | None] | None = None
     max_batch_queries: int = MAX_BATCH_QUERIES
+    uses_mixtures: bool = False
 
     def __call__(self, known: Cohort | Aggregate, settings: Settings, progress: Progress | None, /) -> SearchResult:
         """Run `algorithm_1` with these choices."""
@@ -185,7 +188,7 @@ def algorithm_1(
     test, change = choice.statistics(known, settings)
     answers = CachedTest(test)
     # Step 3, augmented graph: G_0 joins all pairs of V ∪ {℧}.
-    nodes = with_domain(known)
+    nodes = with_domain(known, mixtures=choice.uses_mixtures)
     # Step 4, FCIT: remove a — b where a ⫫ b | S for some S ...
     skeleton = find_skeleton(
         nodes,
@@ -210,6 +213,7 @@ def algorithm_1(
     return SearchResult(skeleton, oriented, notes=notes, spent=choice.spent(test) if choice.spent else None)
 
 
-def with_domain(known: Cohort | Aggregate) -> tuple[str, ...]:
-    """Return V ∪ {℧}: the variables and, if there is more than one client, the domain."""
-    return (DOMAIN, *known.plan.names) if len(known.clients) > 1 else known.plan.names
+def with_domain(known: Cohort | Aggregate, *, mixtures: bool = False) -> tuple[str, ...]:
+    """Return V ∪ {℧}: the variables and, if clients are compared, one by one or by mixtures, the domain."""
+    mixed = mixtures and isinstance(known, Aggregate) and known.mixtures is not None
+    return (DOMAIN, *known.plan.names) if len(known.clients) > 1 or mixed else known.plan.names

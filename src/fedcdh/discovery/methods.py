@@ -293,6 +293,7 @@ _PAPER_SEARCH = ConstraintSearch(
     removal=remove_all,  # ours: all separations of one size remove their edges together, so that no order matters
     always_given=frozenset(),  # the paper's: the domain is a variable like others
     notes=lambda known, test: describe_kernel_sums(known),
+    uses_mixtures=True,  # the paper's: sums over clients have random features of the domain as weights
 )
 METHODS: Mapping[str, Method] = {
     "evidence": Method("evidence", lambda seed: Hermite(), ScoreSearch(tests=_REGRESSION_SEARCH)),

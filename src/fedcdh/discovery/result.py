@@ -176,7 +176,7 @@ class Discovery:
     @property
     def no_change_reason(self) -> str:
         """The phrase for results without `changing` variables: none was found, or there is only one client."""
-        return "none found" if len(self.cohort.clients) > 1 else f"unknown, because there is only one {self._whom}"
+        return "none found" if self._compares_clients else f"unknown, because there is only one {self._whom}"
 
     @property
     def skeleton(self) -> Skeleton:
@@ -459,6 +459,18 @@ class Discovery:
         """Return the word for what is compared: clients, or groups of clients of which only sums are known."""
         return "client" if len(self.cohort.clients) == len(self.cohort.total.clients) else "group"
 
+    def _count_clients(self) -> str:
+        """Return how many clients, or groups of clients, are compared."""
+        mixed = isinstance(self.cohort, Aggregate) and self.cohort.mixtures is not None
+        if mixed:
+            return _count_noun(len(self.cohort.total.clients), "client")
+        return _count_noun(len(self.cohort.clients), self._whom)
+
+    @property
+    def _compares_clients(self) -> bool:
+        """Return whether the search could find differences between clients."""
+        return len(self.cohort.clients) > 1 or DOMAIN in self.augmented.nodes
+
     def _notes(self) -> Iterator[str]:
         yield from self._client_notes()
         if self.settings.method != "paper":  # its tests are as printed, for independent rows
@@ -488,7 +500,7 @@ class Discovery:
     def _client_notes(self) -> Iterator[str]:
         clients = len(self.cohort.clients)
         small = sum(rows < MIN_INFORMATIVE_ROWS for rows in self.cohort.client_rows)
-        if clients == 1:
+        if not self._compares_clients:
             yield f"there is only one {self._whom}: the result cannot say which mechanisms differ between clients"
         elif 2 * small > clients:
             found = f"{small} of {clients} {self._whom}s have fewer than {MIN_INFORMATIVE_ROWS} rows"
@@ -518,7 +530,7 @@ class Discovery:
         method = f"method {self.settings.method}{numbers}"
         counts = (
             _count_noun(len(self.cohort.plan.names), "variable"),
-            _count_noun(len(self.cohort.clients), self._whom),
+            self._count_clients(),
             _count_noun(self.cohort.total.rows, "row"),
         )
         found = self._found_with_probabilities() if self.posterior is not None else self._found()

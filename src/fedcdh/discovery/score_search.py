@@ -25,6 +25,7 @@ from fedcdh.discovery.residual_rounds import (
     residual_supports,
 )
 from fedcdh.discovery.settings import Settings, default_alpha
+from fedcdh.discovery.sums_text import describe_learned_mixtures, describe_unused_mixtures
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph
 from fedcdh.inference.counted_rows import common_shares
@@ -267,6 +268,8 @@ def _aggregate_limits(known: Cohort | Aggregate) -> tuple[str, ...]:
     """Return notes on what a sum over clients reveals, and on what cannot be found from it."""
     if isinstance(known, Cohort) or len(known.total.clients) == 1:
         return ()
+    if known.mixtures is not None:
+        return (*describe_unused_mixtures(known), describe_learned_mixtures(known.mixtures))
     grouped = known.clients != known.total.clients
     whom, between = ("group of clients", "groups of clients") if grouped else ("client", "clients")
     members = "; ".join(f"{name}: {abbreviate_list(clients)}" for name, clients in known.groups)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fedcdh._io.text import abbreviate_list
 from fedcdh.summaries.aggregation import Aggregate, Cohort
-from fedcdh.summaries.opened_by_sums import describe_hidden, describe_opened
+from fedcdh.summaries.domain_mixtures import DomainMixtures
+from fedcdh.summaries.opened_by_sums import describe_hidden, describe_opened, describe_opened_mixtures
 
 
 def describe_regression_sums(known: Cohort | Aggregate) -> tuple[str, ...]:
@@ -17,7 +18,7 @@ def describe_regression_sums(known: Cohort | Aggregate) -> tuple[str, ...]:
         "edges"
     )
     if len(known.clients) == 1:
-        return (pairs, _describe_learned(known))
+        return (pairs, *describe_unused_mixtures(known), _describe_learned(known))
     changes = (
         "whether a mechanism differs between clients is judged by means and spreads at each client; the independent "
         "change principle is not used"
@@ -29,6 +30,12 @@ def describe_kernel_sums(known: Cohort | Aggregate) -> tuple[str, ...]:
     """Return notes on what sums mean for the tests of "paper": nothing, unless clients form groups."""
     if not _has_hidden_clients(known):
         return ()
+    if isinstance(known, Aggregate) and known.mixtures is not None:
+        mixed = (
+            f"only sums over all clients are known: {len(known.mixtures.signs)} mixtures of the clients are the random "
+            "features of the domain in the paper's tests; how much a mechanism differs at which client cannot be asked"
+        )
+        return (mixed, _describe_learned(known))
     grouped = "" if known.clients == known.total.clients else ", with groups of clients in place of clients"
     needed = (
         "only sums over all clients are known; the paper's tests need no more: the graph is the same as from single "
@@ -42,8 +49,28 @@ def _has_hidden_clients(known: Cohort | Aggregate) -> bool:
     return isinstance(known, Aggregate) and len(known.total.clients) > 1
 
 
+def describe_unused_mixtures(known: Cohort | Aggregate) -> tuple[str, ...]:
+    """Return a note for methods that cannot use mixtures of the clients."""
+    if not isinstance(known, Aggregate) or known.mixtures is None:
+        return ()
+    return (
+        "this sum has mixtures of the clients, which this method does not use: it treats all rows as those of one "
+        'client; method "paper" finds changes from them',
+    )
+
+
+def describe_learned_mixtures(mixtures: DomainMixtures) -> str:
+    """Return what a holder of a sum with mixtures knows of the clients."""
+    return (
+        f"anyone with these sums knows {describe_opened_mixtures(mixtures.signs)}; {describe_hidden()} is known of all "
+        "rows together only"
+    )
+
+
 def _describe_learned(known: Cohort | Aggregate) -> str:
     """Return what a holder of the sum knows of every client, or of every group of clients."""
+    if isinstance(known, Aggregate) and known.mixtures is not None:
+        return describe_learned_mixtures(known.mixtures)
     groups = known.groups if isinstance(known, Aggregate) else ()
     members = "; ".join(f"{name}: {abbreviate_list(clients)}" for name, clients in groups)
     whom = "client" if known.clients == known.total.clients else f"group of clients ({members})"

@@ -36,6 +36,9 @@ class SecureSumOptions:
         groups.
     attempt : int
         Number of the attempt to add the summaries; raise it after an attempt that failed.
+    mixtures : int
+        Number of mixtures of the clients' first moments that are revealed in the place of each client's own. Only
+        "paper" finds changes from them. By default there are none.
 
     Examples
     --------
@@ -46,6 +49,7 @@ class SecureSumOptions:
     threshold: int | None = None
     groups: Mapping[str, str] = field(default_factory=dict)
     attempt: int = 1
+    mixtures: int = 0
 
     def terms(self, study: Study) -> SecAggTerms:
         """Return the terms that the clients of a study agree to.
@@ -61,7 +65,9 @@ class SecureSumOptions:
             Threshold, groups and attempt.
         """
         groups = {client: group for client, group in self.groups.items() if client in study.plan.clients}
-        return SecAggTerms.of(study, threshold=self.threshold, groups=groups, attempt=self.attempt)
+        return SecAggTerms.of(
+            study, threshold=self.threshold, groups=groups, attempt=self.attempt, mixtures=self.mixtures
+        )
 
     def answer_terms(self, study: Study, request: ResidualRequest) -> SecAggTerms:
         """Return the terms of a sum of answers to a request, after the sum of summaries.

@@ -20,16 +20,21 @@ from fedcdh.messages._software import SOFTWARE
 from fedcdh.messages.container import parse_container_header, render_container
 from fedcdh.messages.summary_header import LENGTH_PREFIX, SOFTWARE_PATTERN
 from fedcdh.summaries.aggregation import Aggregate
+from fedcdh.summaries.domain_mixtures import MAX_MIXTURES
 from fedcdh.summaries.integer_vectors import decode_aggregate, encode_aggregate, vector_length
 from fedcdh.summaries.plan import StudyPlan
 
 FORMAT = "fedcdh-aggregate-2"
+MIXED_FORMAT = "fedcdh-aggregate-3"
+"""A secure sum with mixtures of its clients; sums without them are written as before, so that older ones stay valid."""
 FORMAT_PREFIX = b"fedcdh-aggregate-"
 _FORMAT_MARKER = rb"\"format\":\"" + FORMAT_PREFIX  # in a text within a text, where no name can say so
+_MIXED_MARKER = rb"\"format\":\"" + MIXED_FORMAT.encode() + rb"\""
 _MAX_MARKER_OFFSET = 1 << 20
 _ADVICE = "make it again from what the sites sent (fedcdh secure-sum run, or fedcdh aggregate)"
 _COMMON_KEYS = {"plan": str, "groups": list, "without_disclosure_control": list, "software": str}
 _SECURE_KEYS = {**_COMMON_KEYS, "session": str, "threshold": int}
+_MIXED_KEYS = {**_SECURE_KEYS, "mixtures": int}
 _OPEN_KEYS = {**_COMMON_KEYS, "summaries": dict}
 
 
@@ -108,19 +113,21 @@ def pack_aggregate(message: AggregateMessage) -> bytes:
         raise SummaryError(
             f"the software {message.software!r} cannot be named in a file; expected 1 to 64 plain letters; shorten it"
         )
+    mixtures = message.aggregate.mixtures
     description = {
-        "format": FORMAT,
+        "format": FORMAT if mixtures is None else MIXED_FORMAT,
         "plan": message.aggregate.plan.fingerprint,
         "groups": [[name, list(members)] for name, members in message.aggregate.groups],
         "without_disclosure_control": sorted(message.without_disclosure_control),
         "software": message.software,
         **_origin(message),
+        **({} if mixtures is None else {"mixtures": len(mixtures.signs)}),
     }
     return _render(description, encode_aggregate(message.aggregate).astype("<u8", copy=False).tobytes())
 
 
 def _origin(message: AggregateMessage) -> dict[str, Any]:
-    if message.masked:
+    if message.masked or message.aggregate.mixtures is not None:
         return {"session": message.session, "threshold": message.threshold}
     if message.session or message.threshold or tuple(sorted(message.summaries)) != message.aggregate.total.clients:
         raise SummaryError(
@@ -189,10 +196,12 @@ def unpack_aggregate(blob: bytes, plan: StudyPlan) -> AggregateMessage:
         raise _format_error("it names clients without disclosure control that are not in it")
     if sorted(description.get("summaries", clients)) != clients:
         raise _format_error("the summaries that it names are not those of its clients")
-    if len(blob) != start + 8 * vector_length(plan, len(groups)) or _render(description, blob[start:]) != blob:
+    mixtures = description.get("mixtures", 0)
+    length = 8 * vector_length(plan, len(groups), mixtures)
+    if len(blob) != start + length or _render(description, blob[start:]) != blob:
         raise _format_error("it was damaged on the way, or is not written in the one way it can be")
     words = np.frombuffer(blob, dtype="<u8", offset=start).astype(np.uint64)
-    aggregate = decode_aggregate(words, plan, groups)
+    aggregate = decode_aggregate(words, plan, groups, mixtures)
     session, threshold, summaries = (
         description.get("session", ""),
         description.get("threshold", 0),
@@ -218,7 +227,8 @@ def _data_offset(blob: bytes, at_most: int) -> int:
 
 def max_aggregate_bytes(plan: StudyPlan) -> int:
     """Return the length that no file of a sum with this plan exceeds."""
-    return LENGTH_PREFIX.size + _max_header_bytes(plan) + 8 * vector_length(plan, len(plan.clients))
+    words = max(vector_length(plan, len(plan.clients), mixtures) for mixtures in (0, MAX_MIXTURES))
+    return LENGTH_PREFIX.size + _max_header_bytes(plan) + 8 * words
 
 
 def _max_header_bytes(plan: StudyPlan) -> int:
@@ -232,14 +242,20 @@ def _render(description: Mapping[str, Any], data: bytes) -> bytes:
 
 def _parse_header(text: bytes) -> dict[str, Any]:
     """Return the description in the header."""
-    description = parse_container_header(text, FORMAT, _SECURE_KEYS, _format_error, _OPEN_KEYS)
+    if _MIXED_MARKER in text:
+        description = parse_container_header(text, MIXED_FORMAT, _MIXED_KEYS, _format_error)
+    else:
+        description = parse_container_header(text, FORMAT, _SECURE_KEYS, _format_error, _OPEN_KEYS)
     digests = [description["session"]] if "session" in description else description["summaries"].values()
     if (
         not all(map(is_digest, digests))
         or not SOFTWARE_PATTERN.fullmatch(description["software"])
         or description.get("threshold", 0) < 0
+        or not 1 <= description.get("mixtures", 1) <= MAX_MIXTURES
     ):
-        raise _format_error("its header has a digest, a threshold or a software that cannot be")
+        raise _format_error("its header has a digest, a threshold, mixtures or a software that cannot be")
+    if "mixtures" in description and len(description["groups"]) != 1:
+        raise _format_error("it has mixtures, and more than one group")
     if not all(map(is_name, description["without_disclosure_control"])) or not all(
         map(_is_group, description["groups"])
     ):

@@ -12,6 +12,7 @@ import numpy as np
 from fedcdh._io.text import abbreviate_list
 from fedcdh._runtime.array_types import Array
 from fedcdh.errors import PlanMismatchError, SettingsError, SummaryError
+from fedcdh.summaries.domain_mixtures import DomainMixtures
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Integers, Summary, check_noise, check_row_capacity, describe_summary, sum_summaries
@@ -143,6 +144,8 @@ class Aggregate:
         First row of the moments of each group, (groups, columns).
     groups : tuple of (str, tuple of str), default ()
         Name and clients of each group. Empty: every client of the plan is a group of its own.
+    mixtures : DomainMixtures, optional
+        Mixtures of the clients' first moments, in their place: all clients are then one group.
 
     Examples
     --------
@@ -157,6 +160,7 @@ class Aggregate:
     total: Summary
     first_moments: Integers
     groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    mixtures: DomainMixtures | None = None
 
     def __post_init__(self) -> None:
         if not self.groups:
@@ -197,6 +201,12 @@ class Aggregate:
                 f"the groups have the clients {', '.join(members)}, the sum has {', '.join(self.total.clients)}; name "
                 "every client of the sum in one group"
             )
+        if self.mixtures is not None:
+            if len(self.groups) > 1 or self.total.noise:
+                raise SummaryError(
+                    "the sum has mixtures with groups or noise; expected neither; leave the mixtures out"
+                )
+            self.mixtures.check(self.plan, self.total)
 
     @classmethod
     def of(cls, cohort: Cohort, groups: Mapping[str, str] | None = None) -> Aggregate:
@@ -225,8 +235,8 @@ class Aggregate:
         return cls(cohort.plan, cohort.total, np.array([firsts[group] for group in named]), together)
 
     @classmethod
-    def from_total(cls, total: Summary, plan: StudyPlan) -> Aggregate:
-        """Return the aggregate of a sum of which nothing is known by client: all clients are one group.
+    def from_total(cls, total: Summary, plan: StudyPlan, mixtures: DomainMixtures | None = None) -> Aggregate:
+        """Return the aggregate of a sum of which no means are known by client: all clients are one group.
 
         Parameters
         ----------
@@ -234,13 +244,15 @@ class Aggregate:
             Sum of the clients' summaries.
         plan : StudyPlan
             Plan of the study.
+        mixtures : DomainMixtures, optional
+            Mixtures of the clients' first moments.
 
         Returns
         -------
         Aggregate
             The sum, with one group.
         """
-        return cls(plan, total, total.moments[:1], (("all clients", total.clients),))
+        return cls(plan, total, total.moments[:1], (("all clients", total.clients),), mixtures)
 
     def _check_rows(self) -> None:
         for (name, members), rows in zip(self.groups, self.client_rows, strict=True):

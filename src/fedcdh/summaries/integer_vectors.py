@@ -2,7 +2,9 @@
 
 The vector holds rows used, rows read and missing values by variable; the upper triangle of the moments; and the first
 moments, in the place of the client's group, with zeros for the other groups. Numbers of rows are not multiplied by the
-grid: they cannot pass 2⁶⁴, so a sum of too many rows is recognised.
+grid: they cannot pass 2⁶⁴, so a sum of too many rows is recognised. In a sum with mixtures of the clients
+(`summaries.domain_mixtures`), the first moments stand once for each mixture, with the client's sign, and then the
+number of rows once for each two mixtures, with the product of its signs.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import numpy.typing as npt
 
 from fedcdh.errors import SecureAggregationError, SummaryError
 from fedcdh.summaries.aggregation import Aggregate
+from fedcdh.summaries.domain_mixtures import DomainMixtures, select_signs
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import MAX_ROWS, Integers, Summary, iter_triangle_rows
@@ -54,14 +57,14 @@ def group_clients(groups: Mapping[str, str], clients: Iterable[str]) -> Groups:
     return tuple((name, tuple(found[name])) for name in sorted(found))
 
 
-def vector_length(plan: StudyPlan, groups: int) -> int:
-    """Return the number of integers that a client sends."""
-    return (
-        2 + len(plan.names) + plan.layout.n_columns * (plan.layout.n_columns + 1) // 2 + groups * plan.layout.n_columns
-    )
+def vector_length(plan: StudyPlan, groups: int, mixtures: int = 0) -> int:
+    """Return the number of integers that a client sends; with mixtures, whatever the groups."""
+    columns = plan.layout.n_columns
+    firsts = mixtures * columns + mixtures * (mixtures - 1) // 2 if mixtures else groups * columns
+    return 2 + len(plan.names) + columns * (columns + 1) // 2 + firsts
 
 
-def encode_summary(summary: Summary, plan: StudyPlan, groups: Groups) -> Words:
+def encode_summary(summary: Summary, plan: StudyPlan, groups: Groups, mixtures: int = 0) -> Words:
     """Return the vector of one client's summary.
 
     Parameters
@@ -72,6 +75,8 @@ def encode_summary(summary: Summary, plan: StudyPlan, groups: Groups) -> Words:
         Its plan.
     groups : tuple of (str, tuple of str)
         Groups of all clients.
+    mixtures : int, default 0
+        Number of mixtures of the clients. 0: first moments stand in the place of the client's group.
 
     Returns
     -------
@@ -100,6 +105,8 @@ def encode_summary(summary: Summary, plan: StudyPlan, groups: Groups) -> Words:
         raise SecureAggregationError(
             f"{summary.rows_read} rows were read; expected at most {MAX_ROWS_READ}; use a part of the rows"
         )
+    if mixtures:
+        return _to_vector(summary, plan, _write_mixtures(DomainMixtures.of([summary], plan, mixtures)))
     firsts = np.zeros((len(groups), plan.layout.n_columns), dtype=np.int64)
     firsts[[summary.clients[0] in members for _, members in groups].index(True)] = summary.moments[0]
     return _to_vector(summary, plan, firsts)
@@ -107,10 +114,13 @@ def encode_summary(summary: Summary, plan: StudyPlan, groups: Groups) -> Words:
 
 def encode_aggregate(aggregate: Aggregate) -> Words:
     """Return the vector of a sum, as it is stored in a file."""
-    return _to_vector(aggregate.total, aggregate.plan, aggregate.first_moments)
+    firsts = aggregate.first_moments
+    if aggregate.mixtures is not None:
+        firsts = _write_mixtures(aggregate.mixtures)
+    return _to_vector(aggregate.total, aggregate.plan, firsts)
 
 
-def decode_aggregate(words: Words, plan: StudyPlan, groups: Groups) -> Aggregate:
+def decode_aggregate(words: Words, plan: StudyPlan, groups: Groups, mixtures: int = 0) -> Aggregate:
     """Return the sum in a vector, validated like a summary.
 
     A client that sends false numbers cannot be named, because nobody knows the vectors of single clients.
@@ -122,22 +132,24 @@ def decode_aggregate(words: Words, plan: StudyPlan, groups: Groups) -> Aggregate
     plan : StudyPlan
         Its plan.
     groups : tuple of (str, tuple of str)
-        Groups of the clients in the sum.
+        Groups of the clients in the sum; with mixtures, every client by itself.
+    mixtures : int, default 0
+        Number of mixtures of the clients.
 
     Returns
     -------
     Aggregate
-        The sum, with the first moments of each group.
+        The sum, with the first moments of each group, or with mixtures of them.
 
     Raises
     ------
     SummaryError
         If no rows can have given these numbers.
     """
-    if len(words) != vector_length(plan, len(groups)):
+    expected = vector_length(plan, len(groups), mixtures)
+    if len(words) != expected:
         raise SummaryError(
-            f"the sum has {len(words)} numbers; expected {vector_length(plan, len(groups))}; check that all clients "
-            "follow this plan"
+            f"the sum has {len(words)} numbers; expected {expected}; check that all clients follow this plan"
         )
     variables, columns = len(plan.names), plan.layout.n_columns
     rows, read = int(words[0]), int(words[1])
@@ -148,8 +160,8 @@ def decode_aggregate(words: Words, plan: StudyPlan, groups: Groups) -> Aggregate
         )
     numbers = words.astype(np.uint64).view(np.int64)
     missing = dict(zip(plan.names, map(int, numbers[2 : 2 + variables]), strict=True))
-    triangle = numbers[2 + variables : len(numbers) - len(groups) * columns]
-    moments = from_triangle(triangle, columns)
+    end = 2 + variables + columns * (columns + 1) // 2
+    moments = from_triangle(numbers[2 + variables : end], columns)
     if int(moments[0, 0]) != rows * GRID**2:
         raise SummaryError(
             f"the sum counts {rows} rows, but its moments count another number; a client sent something else than its "
@@ -160,7 +172,25 @@ def decode_aggregate(words: Words, plan: StudyPlan, groups: Groups) -> Aggregate
         plan.fingerprint, clients, moments, read, missing, noise=len(clients) * _client_noise_variance(plan)
     )
     validate_summary(total, plan)
-    return Aggregate(plan, total, numbers[len(numbers) - len(groups) * columns :].reshape(-1, columns), groups)
+    if mixtures:
+        signs = select_signs(plan, mixtures, clients)
+        return Aggregate.from_total(total, plan, _read_mixtures(numbers[end:], signs, rows))
+    return Aggregate(plan, total, numbers[end:].reshape(-1, columns), groups)
+
+
+def _write_mixtures(mixtures: DomainMixtures) -> Integers:
+    """Return the end of a vector with mixtures: the sums, and then the products of every two mixtures."""
+    upper = np.triu_indices(len(mixtures.signs), 1)
+    return np.concatenate([mixtures.sums.ravel(), mixtures.products[upper]])
+
+
+def _read_mixtures(numbers: Integers, signs: Integers, rows: int) -> DomainMixtures:
+    """Return the mixtures at the end of a vector."""
+    pairs = len(signs) * (len(signs) - 1) // 2
+    products: Integers = np.diag(np.full(len(signs), rows, dtype=np.int64))
+    upper = np.triu_indices(len(signs), 1)
+    products[upper] = products.T[upper] = numbers[len(numbers) - pairs :]
+    return DomainMixtures(signs, numbers[: len(numbers) - pairs].reshape(len(signs), -1), products)
 
 
 def to_triangle(moments: Integers) -> Integers:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from fedcdh.summaries.domain_mixtures import find_smallest_row_sum, find_smallest_sum
+from fedcdh.summaries.summary import Integers
+
 OPENED: Mapping[str, str] = {
     "rows": "the number of rows",
     "means": "the mean",
@@ -30,6 +33,21 @@ def describe_opened() -> str:
     return (
         f"{OPENED['rows']}, and of every variable {OPENED['means']}, {OPENED['deviations']} and {OPENED['shapes']}, "
         f"or {OPENED['counts']}"
+    )
+
+
+def describe_opened_mixtures(signs: Integers) -> str:
+    """Return what is known of the clients from a sum with mixtures that have these signs.
+
+    >>> import numpy as np
+    >>> describe_opened_mixtures(np.array([[1, 1, 1, -1, -1, -1]]))[:56]
+    '1 mixture of the clients, from which means and counts of'
+    """
+    mixtures, rows = len(signs), find_smallest_row_sum(signs)
+    counted = f"{rows} clients together" if rows > 1 else "single clients"
+    return (
+        f"{mixtures} mixture{'s' if mixtures > 1 else ''} of the clients, from which means and counts of no fewer than "
+        f"{find_smallest_sum(signs)} clients together can be computed, and {OPENED['rows']} of {counted} at the least"
     )
 
 

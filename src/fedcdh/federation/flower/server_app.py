@@ -132,7 +132,12 @@ def _secure_sum_options(settings: Mapping[str, Any]) -> SecureSumOptions | None:
     if settings["secure-sum"] == "no":
         return None
     groups = settings["groups"]
-    return SecureSumOptions(settings["threshold"] or None, _read_groups(groups) if groups else {}, settings["attempt"])
+    return SecureSumOptions(
+        settings["threshold"] or None,
+        _read_groups(groups) if groups else {},
+        settings["attempt"],
+        settings["mixtures"],
+    )
 
 
 def _run_settings(given: Mapping[str, Any]) -> dict[str, Any]:

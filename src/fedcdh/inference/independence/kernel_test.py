@@ -18,6 +18,7 @@ from fedcdh._runtime.array_types import Array, Indices
 from fedcdh.inference.batched_regression import concatenate_columns, gather_blocks, solve_in_groups
 from fedcdh.protocols import DOMAIN, Answer, Query
 from fedcdh.summaries.aggregation import Aggregate, Cohort
+from fedcdh.summaries.domain_mixtures import DomainMixtures, select_signs
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.feature_layout import POWER_COLUMNS
 from fedcdh.summaries.variables import Categorical
@@ -48,12 +49,22 @@ def random_domain_features(known: Cohort | Aggregate, seed: int = 0) -> Array:
     return np.asarray(np.sqrt(2 / width) * np.cos(np.array(phases)))
 
 
+def mixture_domain_features(known: Cohort | Aggregate, mixtures: int) -> Array:
+    """Return the signs of each client in the mixtures of a secure sum, over √m: they too approximate the delta kernel.
+
+    A sum with mixtures has its products with the other features already. This is for a cohort, to compare with.
+    """
+    return np.asarray(select_signs(known.plan, mixtures, known.clients).T / np.sqrt(mixtures))
+
+
 @dataclass(frozen=True, eq=False)
 class FeatureSpace:
     """Covariances of the kernels' features of all variables and of the domain.
 
     They follow from Σ φφᵀ over all rows and from the clients' first moments, which a sum over clients has: a cohort and
-    its `Aggregate` give the same numbers, bit for bit. The blocks of the domain are never sent.
+    its `Aggregate` give the same numbers, bit for bit. The blocks of the domain are never sent, except in a sum with
+    mixtures of the clients: it has the products of all features with those of the domain, and no first moments of
+    single clients.
     """
 
     rows: int
@@ -65,10 +76,14 @@ class FeatureSpace:
         """Make the covariances of a study, with these features of the domain."""
         columns, weights, spans = _kernel_columns(known)
         total = known.total.moments[np.ix_(columns, columns)] / float(GRID**2) * np.outer(weights, weights)
-        firsts = known.first_moments[:, columns] / float(GRID**2) * weights
-        index = domain(known)
-        spans[DOMAIN] = np.arange(len(columns) - 1, len(columns) - 1 + index.shape[1])
-        return cls(known.total.rows, _append_domain(total, firsts, index), spans)
+        if isinstance(known, Aggregate) and known.mixtures is not None:
+            cross, inner = _mixture_products(known.mixtures, columns, weights)
+        else:
+            firsts = known.first_moments[:, columns] / float(GRID**2) * weights
+            index = domain(known)
+            cross, inner = firsts.T @ index, (index.T * firsts[:, 0]) @ index
+        spans[DOMAIN] = np.arange(len(columns) - 1, len(columns) - 1 + len(inner))
+        return cls(known.total.rows, _append_domain(total, cross, inner), spans)
 
 
 def _kernel_columns(known: Cohort | Aggregate) -> tuple[Indices, Array, dict[str, Indices]]:
@@ -84,10 +99,16 @@ def _kernel_columns(known: Cohort | Aggregate) -> tuple[Indices, Array, dict[str
     return np.array(columns, dtype=np.intp), np.array(weights), spans
 
 
-def _append_domain(total: Array, firsts: Array, index: Array) -> Array:
-    """Return the covariance of [φ(V), φ(℧)] over all rows, from Σ_k [1, φ(V), φ(k)][1, φ(V), φ(k)]ᵀ."""
-    sizes = firsts[:, 0]
-    joint = np.block([[total, firsts.T @ index], [index.T @ firsts, (index.T * sizes) @ index]])
+def _mixture_products(mixtures: DomainMixtures, columns: Indices, weights: Array) -> tuple[Array, Array]:
+    """Return Σ [1, φ(V)] φ(℧)ᵀ and Σ φ(℧) φ(℧)ᵀ over all rows, from a sum with mixtures."""
+    scale = np.sqrt(len(mixtures.signs))
+    cross = (mixtures.sums[:, columns] / float(GRID**2) * weights).T / scale
+    return np.asarray(cross), np.asarray(mixtures.products / scale**2)
+
+
+def _append_domain(total: Array, cross: Array, inner: Array) -> Array:
+    """Return the covariance of [φ(V), φ(℧)] over all rows, from the blocks of Σ [1, φ(V), φ(℧)][1, φ(V), φ(℧)]ᵀ."""
+    joint = np.block([[total, cross], [cross.T, inner]])
     rows = joint[0, 0]
     return np.asarray(joint[1:, 1:] / rows - np.outer(joint[0, 1:], joint[0, 1:]) / rows**2)
 
@@ -175,7 +196,8 @@ class KernelTest:
         Parameters
         ----------
         known : Cohort or Aggregate
-            The summaries with Fourier features, or their sum: both give the same answers.
+            The summaries with Fourier features, or their sum: both give the same answers. A sum with mixtures of the
+            clients has its own features of the domain.
         ridge : float, default 1e-10
             The ridge γ.
         seed : int, default 0

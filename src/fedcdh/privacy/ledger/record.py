@@ -28,6 +28,8 @@ ENCODING_KEY = "encoding"
 """Key of `Release.details` under which a summary keeps its plan, and the site's columns of the plan's variables."""
 RECIPES_KEY = "recipes"
 """Key of `Release.details` under which a release keeps the recipes of its columns."""
+MIXTURES_KEY = "mixtures"
+"""Key of `Release.details` under which a round says how many mixtures of the clients its sum opens."""
 MASKED_KEY = "masked"
 """Key of `Release.details` under which an answer says that it left under the masks of secure aggregation."""
 

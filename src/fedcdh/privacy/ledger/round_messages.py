@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from fedcdh.errors import SecureAggregationError
 from fedcdh.privacy.ledger._release_content import hash_document
-from fedcdh.privacy.ledger.record import LedgerEntry, Release
+from fedcdh.privacy.ledger.record import MIXTURES_KEY, LedgerEntry, Release
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,8 @@ class RoundMessage:
         SHA-256 of the message.
     request : str, default ""
         Text of the request whose answers are added; empty where summaries are.
+    mixtures : int, default 0
+        Number of mixtures of the clients that the sum opens in the place of each client's own sums of features.
 
     Examples
     --------
@@ -46,6 +48,7 @@ class RoundMessage:
     kind: str
     content: str
     request: str = ""
+    mixtures: int = 0
 
     @property
     def release(self) -> Release:
@@ -55,6 +58,7 @@ class RoundMessage:
             "message": self.kind,
             "content": self.content,
             "sum": hash_document(self.request),
+            **({MIXTURES_KEY: self.mixtures} if self.mixtures else {}),
         }
         digest = hash_document([self.client, details])
         return Release("round", self.client, self.plan, digest, 0, 0, details=details)

@@ -378,8 +378,10 @@ class SecAggClient:
             answers, disclosure_control = self.residuals.provide(roster.terms)
             return encode_answers(answers), disclosure_control
         summary, disclosure_control = provide()
-        groups = roster.terms.groups_of(roster.clients)
-        return encode_summary(self._with_noise(summary), self.study.plan, groups), disclosure_control
+        terms = roster.terms
+        groups = terms.groups_of(roster.clients)
+        words = encode_summary(self._with_noise(summary), self.study.plan, groups, terms.mixtures)
+        return words, disclosure_control
 
     def _with_noise(self, summary: Summary) -> Summary:
         """Add the noise that the plan asks for, unless the summary has it."""

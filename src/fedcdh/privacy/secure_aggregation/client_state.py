@@ -157,7 +157,7 @@ def _describe_message(state: SecAggMember, reply: SecAggReply) -> RoundMessage |
     if not isinstance(reply, MaskedVector | SurvivorConfirmation | UnmaskingShares):
         return None
     terms, content = state.terms, hashlib.sha256(reply.to_bytes()).hexdigest()
-    return RoundMessage(state.client, terms.plan, terms.digest, reply.kind, content, terms.request)
+    return RoundMessage(state.client, terms.plan, terms.digest, reply.kind, content, terms.request, terms.mixtures)
 
 
 def write_state(state: SecAggMember) -> str:

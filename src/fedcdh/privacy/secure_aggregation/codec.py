@@ -34,6 +34,7 @@ from fedcdh.privacy.secure_aggregation.messages import (
     SurvivorList,
 )
 from fedcdh.privacy.secure_aggregation.secret_sharing import SHARE_BYTES
+from fedcdh.summaries.domain_mixtures import MAX_MIXTURES
 from fedcdh.summaries.integer_vectors import vector_length
 from fedcdh.summaries.joint.request import bytes_per_entry
 from fedcdh.summaries.plan import StudyPlan
@@ -81,7 +82,7 @@ def max_message_bytes(plan: StudyPlan, kind: type[SecAggMessage]) -> int:
 def _max_words(plan: StudyPlan) -> int:
     """Return the length of the longest vector: that of a summary, or as many sums as the plan lets a client answer."""
     sums = plan.max_bytes // bytes_per_entry(1, 1) if plan.max_rounds else 0
-    return max(vector_length(plan, len(plan.clients)), 1 + sums)
+    return max(*(vector_length(plan, len(plan.clients), mixtures) for mixtures in (0, MAX_MIXTURES)), 1 + sums)
 
 
 def read_message(blob: bytes, plan: StudyPlan, *kinds: type[MessageT]) -> MessageT:
@@ -236,6 +237,7 @@ _FIELD_READERS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("", "attempt"): _integer_reader(MAX_ATTEMPTS),
     ("", "groups"): _mapping_reader(_read_name),
     ("", "request"): _read_text,
+    ("", "mixtures"): _integer_reader(MAX_MIXTURES),
     ("", "sealing"): _bytes_reader(KEY_BYTES),
     ("", "masking"): _bytes_reader(KEY_BYTES),
     ("", "sealed"): _mapping_reader(_bytes_reader(SEALED_SHARES_BYTES)),
@@ -250,7 +252,7 @@ _FIELD_READERS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("confirmations", "present"): _message_reader(SurvivorList),
 }
 """Reader of a field, by kind of message and name of the field; the kind is empty for all messages."""
-_OPTIONAL_FIELDS = {("terms", "request")}
+_OPTIONAL_FIELDS = {("terms", "request"), ("terms", "mixtures")}
 """Fields that a message may lack, by kind of message and name of the field."""
 
 

@@ -11,7 +11,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from fedcdh.errors import DisclosureError
-from fedcdh.privacy.secure_aggregation.terms import SecAggTerms
+from fedcdh.privacy.secure_aggregation.terms import MIN_CLIENTS, SecAggTerms
+from fedcdh.summaries.domain_mixtures import find_smallest_row_sum, find_smallest_sum
 
 MIN_THRESHOLD_SHARE = 0.66
 """The coordinator's default, more than two thirds, is above it for every number of clients."""
@@ -33,6 +34,7 @@ class SecureSumLimits:
         Fewest clients in a sum, this one included.
     min_group_sites : int, default 1
         Fewest clients whose sums of features (rows, means, standard deviations) are opened together with this client's.
+        In a sum with mixtures of clients, the fewest clients in any sum that can be computed; of features, 3 or more.
 
     Examples
     --------
@@ -74,12 +76,32 @@ class SecureSumLimits:
                 f"The secure sum is of {len(present)} clients. Expected at least {self.min_sum_sites} (min_sum_sites "
                 "in the policy of this site). Ask the coordinator to begin again with more clients"
             )
+        if terms.mixtures:
+            self._check_mixtures(terms, planned, present)
+            return
         size = self._group_size(terms, client, present)
         if size < self.min_group_sites:
             raise DisclosureError(
                 f"The sums of features of {size} clients, this one included, are opened together. Expected at least "
                 f"{self.min_group_sites} (min_group_sites in the policy of this site). Ask the coordinator for larger "
                 "groups"
+            )
+
+    def _check_mixtures(self, terms: SecAggTerms, planned: Collection[str], present: Collection[str]) -> None:
+        """Refuse mixtures from which a sum of features over too few of those present could be computed."""
+        signs = terms.signs_of(planned, present)
+        least, smallest = max(self.min_group_sites, MIN_CLIENTS), find_smallest_sum(signs)
+        if smallest < least:
+            raise DisclosureError(
+                f"From {terms.mixtures} mixtures of {len(present)} clients, sums of features over {smallest} clients "
+                f"can be computed. Expected at least {least} clients in each (min_group_sites in the policy of this "
+                f"site, and never fewer than {MIN_CLIENTS}). Ask the coordinator for fewer mixtures or more clients"
+            )
+        if (rows := find_smallest_row_sum(signs)) < self.min_group_sites:
+            raise DisclosureError(
+                f"From {terms.mixtures} mixtures of {len(present)} clients, the number of rows of {rows} clients may "
+                f"be computed. Expected at least {self.min_group_sites} clients together (min_group_sites in the "
+                "policy of this site). Ask the coordinator for fewer mixtures or more clients"
             )
 
     @staticmethod

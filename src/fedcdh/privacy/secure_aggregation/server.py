@@ -342,7 +342,9 @@ class SecAggServer:
         total = self._unmask(roster, shares, masked, survivors, unmasking)
         everybody = roster.terms.groups_of(roster.clients)
         present = roster.terms.groups_of(survivors.clients)
-        return decode_aggregate(drop_absent_groups(self.study, total, everybody, present), self.study.plan, present)
+        if not roster.terms.mixtures:  # with mixtures, no client has a place of its own
+            total = drop_absent_groups(self.study, total, everybody, present)
+        return decode_aggregate(total, self.study.plan, present, roster.terms.mixtures)
 
     def unmask_answers(
         self,
@@ -391,7 +393,8 @@ class SecAggServer:
         request = roster.terms.residuals
         if request is not None:
             return answer_length(request, self.study.plan)
-        return vector_length(self.study.plan, len(roster.terms.groups_of(roster.clients)))
+        groups = roster.terms.groups_of(roster.clients)
+        return vector_length(self.study.plan, len(groups), roster.terms.mixtures)
 
     def _unmask(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -13,8 +13,10 @@ from fedcdh.errors import SecureAggregationError, SignatureError
 from fedcdh.messages.round_files import read_request, request_to_json
 from fedcdh.messages.study_file import Study
 from fedcdh.privacy.secure_aggregation._signed_message import SecAggMessage
+from fedcdh.summaries.domain_mixtures import MAX_MIXTURES, derive_signs, find_smallest_sum
 from fedcdh.summaries.integer_vectors import Groups, group_clients
 from fedcdh.summaries.residuals import ResidualRequest
+from fedcdh.summaries.summary import Integers
 
 MIN_CLIENTS = 3
 """From a sum over two clients, each knows the other's summand."""
@@ -42,6 +44,9 @@ class SecAggTerms(SecAggMessage):
         Counts the sessions of a study, where one failed.
     request : str, default ""
         Text of a request about residuals. The sum is then that of the clients' answers to it, not of their summaries.
+    mixtures : int, default 0
+        Number of mixtures of the clients' first moments that become known in the place of each client's own. 0: each
+        client's, or group's, become known.
 
     Notes
     -----
@@ -66,14 +71,15 @@ class SecAggTerms(SecAggMessage):
     groups: Mapping[str, str] = field(default_factory=dict)
     attempt: int = 1
     request: str = ""
+    mixtures: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", MappingProxyType(dict(self.groups)))
 
     def document(self) -> dict[str, Any]:
-        """Return the fields; there is no request in the terms of a sum of summaries."""
+        """Return the fields, without a request or mixtures where there are none."""
         found = super().document()
-        return found if self.request else {name: value for name, value in found.items() if name != "request"}
+        return {name: value for name, value in found.items() if value or name not in ("request", "mixtures")}
 
     @cached_property
     def residuals(self) -> ResidualRequest | None:
@@ -95,6 +101,7 @@ class SecAggTerms(SecAggMessage):
         groups: Mapping[str, str] | None = None,
         attempt: int = 1,
         request: ResidualRequest | None = None,
+        mixtures: int = 0,
     ) -> SecAggTerms:
         """Propose terms for a study.
 
@@ -110,6 +117,8 @@ class SecAggTerms(SecAggMessage):
             Number of the session.
         request : ResidualRequest, optional
             The request whose answers are added. Default: summaries are.
+        mixtures : int, default 0
+            Number of mixtures of the clients' first moments, in the place of each client's own.
 
         Returns
         -------
@@ -128,7 +137,7 @@ class SecAggTerms(SecAggMessage):
         if not groups and study.plan.noise is not None:
             groups = dict.fromkeys(clients, "all clients")
         text = "" if request is None else request_to_json(request)
-        terms = cls(study.plan.fingerprint, hash_study(study), needed, groups or {}, attempt, text)
+        terms = cls(study.plan.fingerprint, hash_study(study), needed, groups or {}, attempt, text, mixtures)
         terms.check(study)
         return terms
 
@@ -169,6 +178,8 @@ class SecAggTerms(SecAggMessage):
             _check_groups(self.groups, clients)
         if self.residuals is not None:
             self._check_request(study, self.residuals)
+        if self.mixtures:
+            self._check_mixtures(study)
         noise = study.plan.noise
         if noise is not None and (len(set(self.groups.values())) != 1 or self.threshold < noise.honest):
             raise SecureAggregationError(
@@ -184,6 +195,43 @@ class SecAggTerms(SecAggMessage):
                 "The terms have a request about residuals with groups, or by a plan with noise. Expected neither: the "
                 "answers of all clients are one sum. Propose terms without groups, or use no further rounds"
             )
+
+    def _check_mixtures(self, study: Study) -> None:
+        if self.groups or self.request or study.plan.noise is not None:
+            raise SecureAggregationError(
+                "The terms have mixtures of clients with groups, with a request, or by a plan with noise. Expected "
+                "mixtures alone: they stand in the place of groups. Propose terms with one of them"
+            )
+        if not 1 <= self.mixtures <= MAX_MIXTURES:
+            raise SecureAggregationError(
+                f"The terms have {self.mixtures} mixtures of clients. Expected 1 to {MAX_MIXTURES}. Propose another "
+                "number"
+            )
+        smallest = find_smallest_sum(self.signs_of(study.plan.clients, study.plan.clients))
+        if smallest < MIN_CLIENTS:
+            raise SecureAggregationError(
+                f"From {self.mixtures} mixtures of {len(study.plan.clients)} clients, sums of features over "
+                f"{smallest} clients can be computed. Expected at least {MIN_CLIENTS} clients in each, since one of "
+                "two knows the other's. Propose fewer mixtures, or make a plan with more clients"
+            )
+
+    def signs_of(self, planned: Collection[str], present: Collection[str]) -> Integers:
+        """Return the signs in the mixtures of those present.
+
+        Parameters
+        ----------
+        planned : collection of str
+            All clients of the plan.
+        present : collection of str
+            Clients in the sum.
+
+        Returns
+        -------
+        array of int64
+            Signs, (mixtures, clients present).
+        """
+        there = {*present}
+        return derive_signs(planned, self.mixtures)[:, [client in there for client in sorted(planned)]]
 
     def _check_keys(self, study: Study) -> None:
         if lacking := [client for client in study.plan.clients if client not in study.keys]:
