@@ -39,7 +39,8 @@ def experiment_command(
     methods: Annotated[str | None, typer.Option(help="Only these methods.", metavar="A,B,...")] = None,
     workers: Annotated[int, typer.Option(min=1, help="Number of processes.", metavar="N")] = 1,
     minutes: Annotated[
-        float | None, typer.Option(min=0, help="Begin no job after this time; continue with the same command.")
+        float | None,
+        typer.Option(min=0, help="Begin no job after this time; continue with the same command.", metavar="N"),
     ] = None,
     merge: Annotated[
         list[Path] | None,

@@ -143,7 +143,7 @@ def _describe_kind(entry: LedgerEntry) -> str:
     control = "" if entry.release.disclosure_control else ", without disclosure control"
     coarser = ", rare cells coarser" if entry.release.details.get(_COARSENED) else ""
     mixtures = entry.release.details.get(_MIXTURES)
-    mixed = f" of a sum with {mixtures} mixtures of clients" if mixtures else ""
+    mixed = f" of a sum with {mixtures} mixture{'s' * (mixtures > 1)} of clients" if mixtures else ""
     return f"{entry.release.kind}{mixed}{replicates}{coarser}{control}"
 
 
