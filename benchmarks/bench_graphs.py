@@ -98,7 +98,7 @@ def find_graph(study: Simulation, method: str, seed: int) -> Discovery:
 
 
 def _add_up(cohort: Cohort, mixtures: int) -> Aggregate:
-    """What a secure sum opens: first moments of each client, or mixtures of them."""
+    """The part of a secure sum that is opened: first moments of each client, or mixtures of them."""
     if not mixtures:
         return Aggregate.of(cohort)
     return Aggregate.from_total(cohort.total, cohort.plan, DomainMixtures.of(cohort.summaries, cohort.plan, mixtures))

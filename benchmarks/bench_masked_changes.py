@@ -40,7 +40,7 @@ class SummedAnswers(LocalAnswerSource):
 
 
 class Counts(NamedTuple):
-    """What one program found in one study."""
+    """The result of one program on one study."""
 
     right: int  # changes that are there and found
     found: int

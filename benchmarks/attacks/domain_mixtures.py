@@ -35,7 +35,7 @@ ROWS = 12
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one attack found; sites are admitted where their rule lets the mixtures be opened."""
+    """The result of one attack; sites are admitted where their rule lets the mixtures be opened."""
 
     sites: int
     mixtures: int

@@ -8,7 +8,7 @@ CHAIN = ("a", "b", "c", "d")
 
 
 def label_chain(rows: tuple[int, ...], seed: int = 5) -> dict[str, np.ndarray]:
-    """a → b → c → d with 3, 2, 3 and 4 levels, the same at all clients: a level is passed on, or drawn anew."""
+    """a → b → c → d with 3, 2, 3 and 4 levels, the same at all clients: a level is passed on, or drawn afresh."""
     tables = {}
     for k, count in enumerate(rows):
         draw = np.random.default_rng([seed, k])

@@ -37,7 +37,7 @@ def test_at_least_as_many_keep_as_remove():
 
 
 def test_the_least_clear_removals_are_withheld():
-    """Of the edges that a client would remove, 60 % (rounded up) with the largest |r| have no answer."""
+    """A client gives no answer on 60 % (rounded up) of the edges it would remove, those with the largest |r|."""
     for seed in range(5):
         table = np.random.default_rng(seed).standard_normal((60, 5))
         rows = NumberRows(table)

@@ -1,4 +1,4 @@
-"""What a client of a voting method learns from its own rows."""
+"""Laws of what a client of a voting method learns from its own rows."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from fedcdh.protocols import DOMAIN
 
 Bools = npt.NDArray[np.bool_]
 DirectionStep = Literal["add", "none", "direct"]
-"""What the score of independent change does: add arrows between non-adjacent variables, nothing, or direct lines."""
+"""The use of the score of independent change: add arrows between non-adjacent variables, nothing, or direct lines."""
 
 ALPHA = 0.05
 CHANGE_WIDTH = 5

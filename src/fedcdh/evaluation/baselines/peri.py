@@ -47,7 +47,7 @@ from fedcdh.search.parent_sets import FamilyRequest, ParentSpace, iterate_member
 MAX_WHOLE_VARIABLES = 10
 """The largest number of variables for the search by regrets of whole graphs."""
 Reference = Literal["neighbours", "dag", "none"]
-"""What a client compares with: its possible parents in its own class, one DAG of the class, or nothing."""
+"""The reference of a regret: the client's possible parents in its own class, one DAG of the class, or nothing."""
 
 
 def run_peri(
