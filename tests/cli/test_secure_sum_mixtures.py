@@ -53,7 +53,7 @@ def test_six_sites_add_mixtures_by_file_and_the_paper_runs_on_the_sum(by_file, c
     assert json.loads(capsys.readouterr().out)["mixtures"] == 1
     by_file.monkeypatch.chdir(by_file.root / "site0")
     assert main(["ledger", "show", "--ledger", "releases.jsonl"]) == 0
-    assert "1 mixtures of clients" in " ".join(capsys.readouterr().out.split())
+    assert "1 mixture of clients" in " ".join(capsys.readouterr().out.split())
 
 
 def test_too_many_mixtures_are_refused_before_anything_is_sent(by_file, capsys):

@@ -20,12 +20,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-from fedcdh._runtime.array_types import Array
+from fedcdh._runtime.array_types import Array, Indices
 from fedcdh.evaluation.baselines.column_scales import ColumnScales
 
-Indices = npt.NDArray[np.intp]
 _NEWTON_STEPS = 25  # for a client's intercepts, at most; two or three are enough from the ones before
 _NEWTON_TOLERANCE = 1e-8  # of the share of a level
 
