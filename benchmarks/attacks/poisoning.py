@@ -205,7 +205,7 @@ def show_swaps(seeds: range) -> list[str]:
 
 
 def move_rows_out(size: float) -> Callable[[Table, int, Rng], Table]:
-    """Return a change of some rows: c and e become so many standard deviations, positive and negative in turn."""
+    """Return a change of some rows: c and e are set to `size` standard deviations, positive and negative in turn."""
 
     def change(table: Table, rows: int, rng: Rng) -> Table:
         far = np.r_[size * (-1.0) ** np.arange(rows), np.full(len(table["c"]) - rows, np.nan)]

@@ -41,18 +41,18 @@ def test_clients_who_agree_have_their_skeleton():
 
 @pytest.mark.parametrize(("weights", "expected"), [((1, 1, 1), {(0, 1)}), ((3, 1, 1), {(0, 1), (0, 2)})])
 def test_the_number_of_neighbours_has_the_largest_weight(weights, expected):
-    told = candidates("0:12 1:0 2:0", "0:1 1:0", "0:1 1:0")
-    assert edges(select_skeleton(told, np.array(weights, dtype=float))) == expected
+    candidate_sets = candidates("0:12 1:0 2:0", "0:1 1:0", "0:1 1:0")
+    assert edges(select_skeleton(candidate_sets, np.array(weights, dtype=float))) == expected
 
 
 @pytest.mark.parametrize(("weights", "kept"), [((1, 3, 1), False), ((3, 1, 1), True), ((1, 1, 9), True)])
 def test_an_asymmetric_pair_is_settled_by_clients_with_one_mind(weights, kept):
     """The third client has 1 beside 0, but not 0 beside 1; it makes the pair asymmetric and has no vote on it."""
-    told = candidates("0:1 1:0", "", "0:1 1:2 2:1")
-    found = select_skeleton(told, np.array(weights, dtype=float))
+    candidate_sets = candidates("0:1 1:0", "", "0:1 1:2 2:1")
+    found = select_skeleton(candidate_sets, np.array(weights, dtype=float))
     if weights == (1, 3, 1):
-        told = candidates("0:1 1:0", "1:2 2:1", "0:1 1:2 2:1")
-        found = select_skeleton(told, np.array([1.0, 1.5, 1.0]))
+        candidate_sets = candidates("0:1 1:0", "1:2 2:1", "0:1 1:2 2:1")
+        found = select_skeleton(candidate_sets, np.array([1.0, 1.5, 1.0]))
     assert ((0, 1) in edges(found)) == kept
 
 

@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from baseline_studies import CHAIN, chain_tables
 
 from fedcdh.evaluation.baselines import BASELINES
 from fedcdh.evaluation.baselines.interface import CountingChannel
 from fedcdh.evaluation.simulation import simulate
 
 NAME = "fed-sparse-bnsl-dp"
-CHAIN = ("a", "b", "c", "d")
-
-
-def chain_tables(rows, seed=5):
-    """a → b → c → d, linear and Gaussian, the same at all clients."""
-    tables = {}
-    for k, count in enumerate(rows):
-        noise = np.random.default_rng([seed, k]).standard_normal((4, count))
-        columns = [noise[0]]
-        for strength, fresh in zip((1.0, -0.8, 1.2), noise[1:], strict=True):
-            columns.append(strength * columns[-1] + fresh)
-        tables[f"c{k}"] = np.column_stack(columns)
-    return tables
 
 
 def test_neither_the_order_of_clients_nor_a_second_run_makes_a_difference():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from baseline_studies import CHAIN, chain_tables
 
 from fedcdh.evaluation.baselines import BASELINES
 from fedcdh.evaluation.baselines.interface import CountingChannel
@@ -65,20 +66,7 @@ test_fedcdh_program has the law of the chain on another one."""
 BINNING = frozenset({"fedc2sl-binned", "fedc2sl-exact-binned"})
 """Methods that bin numbers: thirds of b do not separate a and c, however many rows there are."""
 
-CHAIN = ("a", "b", "c", "d")
 CHAIN_CLASS = to_cpdag(PartialGraph.from_dag(CHAIN, [("a", "b"), ("b", "c"), ("c", "d")]))
-
-
-def chain_tables(rows: tuple[int, ...], seed: int = 5) -> dict[str, np.ndarray]:
-    """a → b → c → d, linear and Gaussian, the same at all clients."""
-    tables = {}
-    for k, count in enumerate(rows):
-        noise = np.random.default_rng([seed, k]).standard_normal((4, count))
-        columns = [noise[0]]
-        for strength, fresh in zip((1.0, -0.8, 1.2), noise[1:], strict=True):
-            columns.append(strength * columns[-1] + fresh)
-        tables[f"c{k}"] = np.column_stack(columns)
-    return tables
 
 
 @pytest.mark.parametrize("name", RIVALS)
