@@ -156,6 +156,7 @@ def unpack_summary(blob: bytes, plan: StudyPlan) -> SummaryMessage:
         )
     header, start = parse_header(blob, max_header_bytes(plan))
     _check_with_plan(header, plan)
+    plan = plan.for_client(header.client)
     moments = _unpack_moments(blob, start, header)
     _check_rows(header, moments)
     most_moment = header.rows * GRID**2
@@ -237,6 +238,7 @@ def summary_file_size(
     >>> summary_file_size(plan, "north", 1000) > summary_file_size(plan, "north", 5)
     True
     """
+    plan = plan.for_client(client)
     counts = dict.fromkeys(plan.names, 0) if missing is None else missing
     read = rows if rows_read is None else rows_read
     header = SummaryHeader(
@@ -322,6 +324,7 @@ def _check_with_plan(header: SummaryHeader, plan: StudyPlan) -> None:
             "hold it; make a noisy summary with fedcdh.privacy.add_noise, or use a secure sum where noise is "
             "distributed"
         )
+    plan = plan.for_client(header.client)
     if strange := [names for names in header.coarsened if not can_be_coarsened(names, plan)]:
         raise SummaryFormatError(
             f"the summary of {header.client!r} says that {' with '.join(strange[0])} was made coarser; expected "

@@ -90,7 +90,7 @@ def check_invitation(
     fedcdh.errors.DisclosureError: This plan is not followed here, by the policy of this site:
     - variable 'postcode' is among the excluded_variables of the policy; ...
     """
-    context.policy.check_plan(study.plan, signed_by, context.local_names)
+    context.policy.check_plan(study.plan.for_client(context.client), signed_by, context.local_names)
     expected = study.keys.get(context.client)
     if expected is not None and (key is None or key.public != expected):
         found = f"the key here is {key_fingerprint(key.public)}" if key else "there is no key here"

@@ -55,6 +55,7 @@ from fedcdh.summaries.joint.round_budget import FurtherRequest
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.profiles import Profile, profile, profiled_kinds
 from fedcdh.summaries.residuals import ResidualRequest, ResidualSums, answer_residuals
+from fedcdh.summaries.residuals.asked import select_answerable
 from fedcdh.summaries.summary import Summary
 from fedcdh.summaries.validation import validate_summary
 
@@ -219,6 +220,7 @@ def release_summary(
         check_replicate_count(plan, replicates)
         check_rereadable(rows, context.label, "a summary with bootstrap replicates")
     check_summary_arguments(plan, context.client, context.max_missing_share)
+    plan = plan.for_client(context.client)
     _check_rows_of_wide_plan(rows, plan, context, replicates)
     if plan.noise is not None:
         return _release_noisy_summary(rows, plan, plan.noise, context), ()
@@ -272,7 +274,7 @@ def try_summary(rows: Any, plan: StudyPlan, context: ReleaseContext) -> tuple[st
     >>> try_summary({"age": range(30, 80)}, plan, ReleaseContext("north"))[0][:45]
     'there are 50 rows, expected at least 100: fro'
     """
-    plain, alone = replace(plan, noise=None), replace(context, gate=None)
+    plain, alone = replace(plan.for_client(context.client), noise=None), replace(context, gate=None)
     try:
         _scan_and_check(rows, plain, alone, noise=plan.noise)
     except DisclosureError as refused:
@@ -428,7 +430,7 @@ def release(
     """
     rules = policy if isinstance(policy, Policy) else Policy() if policy is None else Policy.from_file(Path(policy))
     gate = ReleaseGate(default_ledger() if ledger is None else ReleaseLedger(Path(ledger)), key)
-    rules.check_plan(plan)
+    rules.check_plan(plan.for_client(client))
     context = ReleaseContext(client, rules, gate=gate, max_missing_share=max_missing_share, workers=workers)
     summary, _ = release_summary(table, plan, context)
     return pack_summary(SummaryMessage(summary, rules.disclosure_control), plan)
@@ -489,6 +491,8 @@ def release_answer(
     (('a', 'b'), 1)
     """
     policy, gate, what = context.policy, context.gate, "an answer in a further round"
+    plan = plan.for_client(context.client)
+    request = select_answerable(request, plan)
     check_rereadable(rows, context.label, what)
     source = _sequential_source(rows, plan, context.label, what)
     _check_rows_of_wide_plan(source, plan, context)

@@ -75,6 +75,7 @@ def summarize(table: Any, plan: StudyPlan, client: str, *, max_missing_share: fl
     (2, 3, {'age': 1})
     """
     check_summary_arguments(plan, client, max_missing_share)
+    plan = plan.for_client(client)
     parts = partition(table, f"client {client!r}", workers=workers, names=plan.names, only=plan.names)
     return parts.map_reduce(partial(accumulate, plan=plan, client=client), MomentAccumulator.__add__).summary(
         plan, client, max_missing_share

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 
@@ -42,8 +43,65 @@ class Cohort:
 
     @cached_property
     def total(self) -> Summary:
-        """Return the sum over all clients: what the server would know in the aggregate mode of trust."""
-        return sum_summaries(self.summaries)
+        """Return the sum over all clients: what the server would know in the aggregate mode of trust.
+
+        Where clients lack variables, the columns of these count as zeros: rows and missing values are right, means are
+        not.
+        """
+        if not self.lacks_columns:
+            return sum_summaries(self.summaries)
+        return sum_summaries([_with_zeros(summary, self.plan) for summary in self.summaries])
+
+    @cached_property
+    def lacks_columns(self) -> bool:
+        """Return whether some summary has not all variables of the plan."""
+        return any(len(summary.missing) < len(self.plan.names) for summary in self.summaries)
+
+    @cached_property
+    def columns_of(self) -> dict[str, frozenset[str]]:
+        """Return the variables of each client."""
+        return {summary.clients[0]: frozenset(summary.missing) for summary in self.summaries}
+
+    def holders(self, names: Collection[str]) -> tuple[str, ...]:
+        """Return the clients that have all of some variables.
+
+        Parameters
+        ----------
+        names : collection of str
+            Names of variables.
+
+        Returns
+        -------
+        tuple of str
+            Names of clients, sorted.
+        """
+        wanted = frozenset(names)
+        return tuple(client for client, held in self.columns_of.items() if wanted <= held)
+
+    def pairs_never_together(self) -> frozenset[frozenset[str]]:
+        """Return the pairs of variables that no client has both of."""
+        if not self.lacks_columns:
+            return frozenset()
+        pairs = map(frozenset, combinations(self.plan.names, 2))
+        return frozenset(pair for pair in pairs if not self.holders(pair))
+
+    def only(self, clients: Collection[str]) -> Cohort:
+        """Return the part of the study that some clients have in common: their rows, and the variables of all of them.
+
+        Parameters
+        ----------
+        clients : collection of str
+            Names of clients.
+
+        Returns
+        -------
+        Cohort
+            Their summaries, cut to the common variables.
+        """
+        common = frozenset(self.plan.names).intersection(*(self.columns_of[client] for client in clients))
+        part = self.plan.for_variables(common)
+        chosen = [summary for summary in self.summaries if summary.clients[0] in clients]
+        return Cohort(part, tuple(_cut(summary, part, self.plan) for summary in chosen))
 
     @property
     def clients(self) -> tuple[str, ...]:
@@ -309,6 +367,34 @@ class Aggregate:
         yield self.total.scatter(rows, columns) - between
 
 
+def _places(names: Collection[str], plan: StudyPlan) -> Integers:
+    """Return the columns of some variables, after the constant."""
+    columns = [np.arange(span.start, span.stop) for name, span in plan.layout.spans.items() if name in names]
+    return np.concatenate([np.zeros(1, dtype=np.int64), *columns])
+
+
+def _with_zeros(summary: Summary, plan: StudyPlan) -> Summary:
+    """Return a summary with zeros in the columns of the variables that it lacks."""
+    places = _places(summary.missing, plan)
+    moments = np.zeros((plan.layout.n_columns, plan.layout.n_columns), dtype=np.int64)
+    moments[np.ix_(places, places)] = summary.moments
+    missing = {name: summary.missing.get(name, 0) for name in plan.names}
+    return replace(summary, moments=moments, missing=missing)
+
+
+def _cut(summary: Summary, part: StudyPlan, plan: StudyPlan) -> Summary:
+    """Return the part of a summary that is about the variables of a smaller plan; rows left out stay left out."""
+    if len(summary.missing) == len(part.names):
+        return summary
+    places = _places(part.names, plan.for_variables(summary.missing))
+    return replace(
+        summary,
+        moments=summary.moments[np.ix_(places, places)],
+        missing={name: summary.missing[name] for name in part.names},
+        coarsened={names: cells for names, cells in summary.coarsened.items() if part.spans_all(names)},
+    )
+
+
 def add_up(summaries: Iterable[Summary], plan: StudyPlan, *, without: Collection[str] = ()) -> Cohort:
     """Collect the summaries of all clients: parts of one client are added, clients are kept apart.
 
@@ -378,6 +464,7 @@ def _check_fits_plan(summary: Summary, plan: StudyPlan) -> None:
             f"the summary of {', '.join(summary.clients)} follows plan {summary.plan[:12]}, not this plan "
             f"({plan.fingerprint[:12]}); make it again with this plan"
         )
+    plan = plan.for_client(summary.clients[0]) if len(summary.clients) == 1 else plan
     if summary.moments.shape != (plan.layout.n_columns, plan.layout.n_columns) or not summary.rows:
         raise SummaryError(
             f"the summary of {', '.join(summary.clients)} has {summary.rows} rows and {len(summary.moments)} columns; "

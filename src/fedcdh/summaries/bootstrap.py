@@ -95,6 +95,7 @@ def bootstrap_summaries(
             f"client {client!r} is not in the plan, which names {abbreviate_list(plan.clients)}; correct the name, or "
             "the plan"
         )
+    plan = plan.for_client(client)
     source = to_source(table, f"client {client!r}", names=plan.names, only=plan.names)
     source = prepare_source(source, plan.recipes, client)
     encode, whole = Encoder(plan, client), _ReplicateSums(plan, client, seed, 0)
@@ -205,7 +206,7 @@ def iter_admitted_replicates(numbered: Iterable[tuple[int, Iterable[Summary]]], 
         for client, one in zip(admitted.clients, admitted.summaries, strict=True):
             validate_replicate(one, originals[client])
             other = seen[client].setdefault(fingerprint_of(one), describe_replicate(number))
-            if other != describe_replicate(number) and is_distinctive(one, cohort.plan):
+            if other != describe_replicate(number) and is_distinctive(one, cohort.plan.for_variables(one.missing)):
                 raise SummaryError(
                     f"{describe_replicate(number)} and {other} of {describe_clients(one)} have the same sums to the "
                     "last digit, which no two samples of rows do; ask the client to make its replicates again"

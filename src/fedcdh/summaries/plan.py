@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,10 +22,11 @@ from fedcdh.protocols import DOMAIN
 from fedcdh.summaries.dp_parameters import MAX_NOISY_COLUMNS, DPParameters
 from fedcdh.summaries.feature_layout import FeatureLayout
 from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite, bounded
+from fedcdh.summaries.absent_columns import AbsentRule, check_absent, check_kinds, columns_by_client, kinds_of
 from fedcdh.summaries.profiles import Profile, merge_profiles, profile
 from fedcdh.summaries.variables import Categorical, Continuous, Variable, check_name
 
-FORMAT = "fedcdh-plan-4"
+FORMAT = "fedcdh-plan-5"
 DEFAULT_FAMILY = Hermite()
 DEFAULT_CLIP = 30.0
 """Scales at which values are clipped: far out, because a clipped effect no longer follows from its causes."""
@@ -67,6 +69,11 @@ class StudyPlan:
         Differential privacy of the summaries. Features are then those of `fedcdh.summaries.features.bounded`.
     excluded : tuple of str, default ()
         Columns that a recipe excludes from the study, for people who read the plan; sorted.
+    absent : mapping from str to sequence of str, default {}
+        Variables that single clients lack. Their summaries have no columns of these. Every variable is there at one
+        client at least.
+    part_of : str, default ""
+        Fingerprint of the whole plan, where this is the part of it that one client follows; see `for_client`.
 
     Raises
     ------
@@ -96,12 +103,17 @@ class StudyPlan:
     max_rows_per_client: int = 0
     noise: DPParameters | None = None
     excluded: tuple[str, ...] = ()
+    absent: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    part_of: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variables", tuple(self.variables))
         object.__setattr__(self, "clients", tuple(sorted(self.clients)))
         object.__setattr__(self, "excluded", tuple(sorted(self.excluded)))
+        lacking = {client: tuple(sorted(set(names))) for client, names in sorted(self.absent.items()) if names}
+        object.__setattr__(self, "absent", lacking)
         self._check_names()
+        self._check_absent()
         self._check_features()
         for limit in _LIMITS:
             found = getattr(self, limit)
@@ -141,6 +153,31 @@ class StudyPlan:
             )
         if DOMAIN in self.names:
             raise PlanError(f"a variable is called {DOMAIN!r}, which is the name of the client index; rename it")
+
+    def _check_absent(self) -> None:
+        for client, names in self.absent.items():
+            if client not in self.clients or (unknown := sorted(set(names) - set(self.names))):
+                what = f"the client {client!r}" if client not in self.clients else f"the variable {unknown[0]!r}"
+                raise PlanError(
+                    f"the plan says what client {client!r} lacks, but has not {what}; correct the name",
+                    parameter="absent",
+                )
+            if len(names) == len(self.variables):
+                raise PlanError(
+                    f"client {client!r} lacks all variables of the plan; leave the client out", parameter="absent"
+                )
+        lacked = Counter(name for names in self.absent.values() for name in names)
+        if nowhere := sorted(name for name, times in lacked.items() if times == len(self.clients)):
+            raise PlanError(
+                f"no client has the variable {nowhere[0]!r}; expected one at least; leave the variable out",
+                parameter="absent",
+            )
+        if self.absent and self.noise is not None:
+            raise PlanError(
+                "the plan asks for noise, and some clients lack variables; expected all variables at all clients: the "
+                "noise is made for features of one length; leave out these variables or clients, or the noise",
+                parameter="absent",
+            )
 
     def _check_features(self) -> None:
         whole = isinstance(self.family.width, int) and 2 <= self.family.width <= 64
@@ -197,6 +234,87 @@ class StudyPlan:
         """Return where the features of each variable stand in the moment matrix."""
         return FeatureLayout.of(self.variables, self.family, self.clip, self.noise)
 
+    def for_client(self, client: str) -> StudyPlan:
+        """Return the part of the plan that a client follows: without the variables that it lacks.
+
+        Parameters
+        ----------
+        client : str
+            Name of the client.
+
+        Returns
+        -------
+        StudyPlan
+            The plan itself where the client lacks nothing; else one with fewer variables and the same fingerprint.
+
+        Examples
+        --------
+        >>> from fedcdh.summaries import Continuous
+        >>> plan = StudyPlan((Continuous("age"), Continuous("crp")), ("north", "south"), absent={"north": ["crp"]})
+        >>> plan.for_client("north").names, plan.for_client("south") is plan
+        (('age',), True)
+        """
+        lacking = self.absent.get(client, ())
+        return self.for_variables([name for name in self.names if name not in lacking]) if lacking else self
+
+    def for_variables(self, names: Collection[str]) -> StudyPlan:
+        """Return the part of the plan that has these variables only.
+
+        Parameters
+        ----------
+        names : collection of str
+            Names of variables of the plan.
+
+        Returns
+        -------
+        StudyPlan
+            The plan itself if it has no others; else one with the same fingerprint, in which no client lacks anything.
+        """
+        kept = frozenset(names)
+        if kept.issuperset(self.names):
+            return self
+        found = self._parts.get(kept)
+        if found is None:
+            variables = tuple(variable for variable in self.variables if variable.name in kept)
+            found = replace(self, variables=variables, absent={}, part_of=self.fingerprint)
+            self._parts[kept] = found
+        return found
+
+    @cached_property
+    def _parts(self) -> dict[frozenset[str], StudyPlan]:
+        """Return the cache of `for_variables`."""
+        return {}
+
+    def spans_all(self, names: Iterable[str]) -> bool:
+        """Return whether all of these are variables of the plan.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Names.
+
+        Returns
+        -------
+        bool
+            False if one is not.
+        """
+        return self.layout.spans.keys() >= set(names)
+
+    def lacking(self, name: str) -> tuple[str, ...]:
+        """Return the clients that lack a variable.
+
+        Parameters
+        ----------
+        name : str
+            Name of a variable.
+
+        Returns
+        -------
+        tuple of str
+            Names of clients, sorted.
+        """
+        return tuple(client for client, names in self.absent.items() if name in names)
+
     @cached_property
     def client_set(self) -> frozenset[str]:
         """Return the clients as a set, for fast look-up among ten thousand of them."""
@@ -228,6 +346,7 @@ class StudyPlan:
             **{limit: found for limit in _LIMITS if (found := getattr(self, limit))},
             **({"noise": asdict(self.noise)} if self.noise else {}),
             **({"excluded": self.excluded} if self.excluded else {}),
+            **({"absent": self.absent} if self.absent else {}),
         }
         return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
@@ -256,7 +375,10 @@ class StudyPlan:
                 reason, advice = (*mismatch, _ADVICE)[:2]
                 raise PlanError(f"this plan cannot be read: {reason}; {advice}")
             levels = (v.get("levels") for v in document["variables"])
-            _reject_strings(document["clients"], document.get("excluded"), *levels)
+            lacking = document.get("absent", {}).values()
+            _reject_strings(document["clients"], document.get("excluded"), *levels, *lacking)
+            if "part_of" in document:
+                raise TypeError("'part_of' is no part of a plan file")
             family = dict(document.pop("family"))
             if "noise" in document:
                 document["noise"] = DPParameters(**document["noise"])
@@ -275,8 +397,8 @@ class StudyPlan:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Return the SHA-256 of the plan's canonical JSON, in hexadecimal digits."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()
+        """Return the SHA-256 of the plan's canonical JSON, in hexadecimal digits; for a part, that of the whole plan."""
+        return self.part_of or hashlib.sha256(self.to_json().encode()).hexdigest()
 
     @classmethod
     def from_tables(
@@ -288,6 +410,7 @@ class StudyPlan:
         variables: Sequence[str] | None = None,
         order_by: str | None = None,
         recipes: Recipes = NO_RECIPES,
+        absent: AbsentRule = "refuse",
     ) -> StudyPlan:
         """Make the plan of the clients' tables, by way of their profiles.
 
@@ -306,6 +429,8 @@ class StudyPlan:
             Column by which the rows of each client are sorted, such as a time; see `profile`.
         recipes : Recipes, optional
             What every client does with its columns first.
+        absent : {"refuse", "allow"} or mapping from str to sequence of str, default "refuse"
+            Whether clients may lack columns that others have, or the columns that they may lack.
 
         Returns
         -------
@@ -319,11 +444,19 @@ class StudyPlan:
         PlanError
             If clients have different columns or kinds, or a variable has no value.
         """
+        chosen = {client: (variables, kinds) for client in tables}
+        if absent != "refuse":
+            present = columns_by_client(tables, variables, order_by, absent)
+            check_kinds(kinds, present)
+            chosen = {client: (names, kinds_of(kinds, names)) for client, names in present.items()}
         profiles = [
-            profile(table, client, variables=variables, kinds=kinds, order_by=order_by, recipes=recipes)
+            profile(
+                table, client, variables=chosen[client][0], kinds=chosen[client][1], order_by=order_by, recipes=recipes
+            )
             for client, table in tables.items()
         ]
-        return replace(cls.from_profiles(profiles, family=family), excluded=tuple(recipes.excluded))
+        plan = cls.from_profiles(profiles, family=family, absent=absent)
+        return replace(plan, excluded=tuple(recipes.excluded))
 
     @classmethod
     def from_profiles(
@@ -332,6 +465,7 @@ class StudyPlan:
         *,
         family: FeatureFamily = DEFAULT_FAMILY,
         clip: float = DEFAULT_CLIP,
+        absent: AbsentRule = "refuse",
     ) -> StudyPlan:
         """Make the plan of the clients' profiles: pooled locations and scales, and the union of their levels.
 
@@ -343,6 +477,8 @@ class StudyPlan:
             Feature family of continuous variables.
         clip : float, default 30.0
             Values further than this from the location, in units of the scale, are clipped.
+        absent : {"refuse", "allow"} or mapping from str to sequence of str, default "refuse"
+            Whether clients may lack columns that others have, or the columns that they may lack.
 
         Returns
         -------
@@ -355,7 +491,8 @@ class StudyPlan:
             If clients have different columns or kinds, or a variable has no value.
         """
         profiles = sorted(profiles, key=lambda one: one.client)
-        pooled = merge_profiles(profiles)
+        lacking = check_absent({one.client: one.columns for one in profiles}, absent)
+        pooled = merge_profiles(profiles, absent=lacking)
         variables: list[Variable] = [
             Categorical(name, column.levels, column.product_share, column.mean_share, column.recipe)
             if (column := pooled[name]).kind == "categorical"
@@ -371,7 +508,7 @@ class StudyPlan:
             )
             for name in pooled
         ]
-        return cls(tuple(variables), tuple(one.client for one in profiles), family, clip)
+        return cls(tuple(variables), tuple(one.client for one in profiles), family, clip, absent=lacking)
 
 
 def _reject_strings(*lists: object) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -200,13 +200,17 @@ def _select_columns(
     return {name: kinds.get(name, found[name]) for name in (found if variables is None else variables)}
 
 
-def merge_profiles(profiles: Iterable[Profile]) -> dict[str, ColumnProfile]:
+def merge_profiles(
+    profiles: Iterable[Profile], *, absent: Mapping[str, Collection[str]] | None = None
+) -> dict[str, ColumnProfile]:
     """Pool the profiles of all clients, column by column, in the first client's order of columns.
 
     Parameters
     ----------
     profiles : iterable of Profile
         One profile per client.
+    absent : mapping from str to collection of str, optional
+        Columns that clients may lack, or that are not to be used there. By default all have the same.
 
     Returns
     -------
@@ -231,6 +235,17 @@ def merge_profiles(profiles: Iterable[Profile]) -> dict[str, ColumnProfile]:
     profiles = sorted(profiles, key=lambda one: one.client)
     if not profiles:
         raise PlanError("there is no profile; expected that of at least one client; pass the clients' profiles")
+    if absent:
+        left_out = {one.client: frozenset(absent.get(one.client, ())) for one in profiles}
+        held = {
+            one.client: {name: column for name, column in one.columns.items() if name not in left_out[one.client]}
+            for one in profiles
+        }
+        every = dict.fromkeys(name for columns in held.values() for name in columns)
+        return {
+            name: _merge_column(name, [replace(one, columns=held[one.client]) for one in profiles if name in held[one.client]])
+            for name in every
+        }
     names = profiles[0].columns
     for one in profiles:
         if lacking := [name for name in names if name not in one.columns]:

@@ -301,6 +301,12 @@ def _check_addable(one: Summary, other: Summary) -> None:
             f"summaries follow different plans ({one.plan[:12]} and {other.plan[:12]}); "
             "send every client the same plan file"
         )
+    if one.missing.keys() != other.missing.keys():
+        raise SummaryError(
+            f"{describe_summary(one)} and {describe_summary(other)} cannot be added, since one of them lacks variables; "
+            "expected sums of the same columns; pass the summaries of single clients to discover_from, or leave the "
+            "variables that are not everywhere out of the plan"
+        )
     if one.replicate != other.replicate:
         raise SummaryError(
             f"{describe_summary(one)} and {describe_summary(other)} cannot be added, since their rows were resampled "

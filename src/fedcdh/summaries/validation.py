@@ -97,7 +97,8 @@ class _SummaryAdmission:
             )
         mark = fingerprint_of(summary)
         maker = self._makers.get(mark, describe_clients(summary))
-        if maker != describe_clients(summary) and is_distinctive(summary, self.plan):
+        part = plan_of_summary(summary, self.plan)
+        if maker != describe_clients(summary) and is_distinctive(summary, part):
             raise DuplicateClientError(
                 f"the summaries of {maker} and {describe_clients(summary)} have the same sums of {summary.rows} rows "
                 "to the last digit, so one is a copy of the other; ask both clients whose rows these are"
@@ -129,10 +130,36 @@ def validate_summary(summary: Summary, plan: StudyPlan) -> None:
     >>> plan = StudyPlan((Continuous("age", 60, 15),), ("north",))
     >>> validate_summary(summarize({"age": [50, 61]}, plan, "north"), plan)
     """
+    plan = plan_of_summary(summary, plan)
     _check_plan(summary, plan)
     check_noise(summary, plan)
     _check_counts(summary, plan)
     check_moments(summary, plan)
+
+
+def plan_of_summary(summary: Summary, plan: StudyPlan) -> StudyPlan:
+    """Return the part of the plan that the client of a summary follows; the whole plan for a sum over several.
+
+    Parameters
+    ----------
+    summary : Summary
+        Summary of one or more clients.
+    plan : StudyPlan
+        The whole plan.
+
+    Returns
+    -------
+    StudyPlan
+        The plan of its columns.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import Continuous, StudyPlan, summarize
+    >>> plan = StudyPlan((Continuous("age"), Continuous("crp")), ("north", "south"), absent={"north": ["crp"]})
+    >>> plan_of_summary(summarize({"age": [50, 61]}, plan, "north"), plan).names
+    ('age',)
+    """
+    return plan.for_client(summary.clients[0]) if len(summary.clients) == 1 else plan
 
 
 def _check_plan(summary: Summary, plan: StudyPlan) -> None:

@@ -69,7 +69,7 @@ def describe_encoding(plan: StudyPlan, sketcher: RowSketcher, local_names: Local
 
 def canonical_plan(plan: StudyPlan) -> StudyPlan:
     """Return the plan with nothing but what decides the features of a row."""
-    return replace(plan, clients=("one",), study="", max_rounds=0, max_bytes=0, excluded=())
+    return replace(plan, clients=("one",), study="", max_rounds=0, max_bytes=0, excluded=(), absent={}, part_of="")
 
 
 def count_prepared_levels(

@@ -5,15 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from fedcdh.errors import SummaryError
+from fedcdh.errors import DataError, SummaryError
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.residuals.request import ResidualQuery, ResidualRequest, ResidualSums
 from fedcdh.summaries.summary import Summary
 
 COARSE_SUMS_PER_EXACT = 20
 """Coarse sums that count as one exact sum where all numbers about all columns are counted."""
+
+
+RequestT = TypeVar("RequestT")
 
 
 class AskedQuery(NamedTuple):
@@ -145,6 +148,49 @@ def restrict_request(request: ResidualRequest, queries: Collection[ResidualQuery
     names = {name for query in chosen for name in (query.node, *query.parents)}
     coordinates = {name: one for name, one in request.coordinates.items() if name in names}
     return ResidualRequest(request.plan, number, coordinates, chosen, request.coarse)
+
+
+def select_answerable(request: RequestT, plan: StudyPlan) -> RequestT:
+    """Return the part of a request that a client can answer: the queries about variables that it has.
+
+    Parameters
+    ----------
+    request : JointRequest or ResidualRequest
+        A request of the whole study.
+    plan : StudyPlan
+        The part of the plan that the client follows.
+
+    Returns
+    -------
+    JointRequest or ResidualRequest
+        The request itself where the client lacks nothing.
+
+    Raises
+    ------
+    DataError
+        If the client can answer none of the queries.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import Continuous
+    >>> from fedcdh.summaries.residuals import Coordinates
+    >>> plan = StudyPlan((Continuous("x"), Continuous("y")), ("north", "south"), absent={"north": ["y"]})
+    >>> one, two = (ResidualQuery(node, (), "ties", (), (), 1.0) for node in "xy")
+    >>> coordinates = dict.fromkeys("xy", Coordinates((0.0,), ((1.0,),)))
+    >>> request = ResidualRequest(plan.fingerprint, 1, coordinates, (one, two))
+    >>> [query.node for query in select_answerable(request, plan.for_client("north")).queries]
+    ['x']
+    """
+    if not plan.part_of or not isinstance(request, ResidualRequest):
+        return request
+    held = frozenset(plan.names)
+    chosen = [query for query in request.queries if held.issuperset((query.node, *query.parents))]
+    if not chosen:
+        raise DataError(
+            f"request {request.number} asks about no variables that are all at this client, which lacks some of the "
+            "study; it has nothing to answer; send no answer to this request"
+        )
+    return restrict_request(request, chosen, request.number)
 
 
 def check_residuals(
