@@ -24,6 +24,7 @@ from fedcdh.discovery.settings import (
 from fedcdh.errors import PlanMismatchError, SettingsError, SummaryError
 from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
 from fedcdh.protocols import Progress
+from fedcdh.summaries.absent_columns import AbsentRule
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
 from fedcdh.summaries.joint import AnswerSource, LocalAnswerSource
@@ -56,6 +57,7 @@ def discover(
     min_arrow_probability: float = DEFAULT_MIN_ARROW_PROBABILITY,
     min_effect: float = DEFAULT_MIN_EFFECT,
     recipes: Recipes = NO_RECIPES,
+    absent: AbsentRule = "refuse",
 ) -> Discovery:
     """Find the causal graph of several clients' tables.
 
@@ -123,6 +125,9 @@ def discover(
     recipes : Recipes, optional
         What every client does with its columns first, such as logarithms and groups of levels; see
         `fedcdh.data.Recipes`.
+    absent : {"refuse", "allow"} or mapping from str to sequence of str, default "refuse"
+        Whether single clients may lack columns that others have ("evidence", "constraint"), or the columns that each
+        may lack. "allow" accepts no column for which the client has another with nearly the same name.
 
     Returns
     -------
@@ -167,8 +172,10 @@ def discover(
     False
     """
     choice = get_method(method)
-    tables = split_by_client(data, domain, names, with_order_column(variables, order_by))
-    n_variables = len(set(variables or next(iter(tables.values())).columns.keys() - {order_by}) - recipes.excluded)
+    only = None if absent != "refuse" and domain is None else with_order_column(variables, order_by)
+    tables = split_by_client(data, domain, names, only)
+    every = {name for table in tables.values() for name in table.columns} - {order_by}
+    n_variables = len(set(variables or every) - recipes.excluded)
     rounds = resolve_rounds(rounds, choice.name, variables=n_variables)
     check_rounds(choice.name, rounds)
     settings = Settings(
@@ -184,7 +191,7 @@ def discover(
         min_effect,
     )
     plan = StudyPlan.from_tables(
-        tables, kinds=kinds, family=choice.family(seed), variables=variables, order_by=order_by, recipes=recipes
+        tables, kinds=kinds, family=choice.family(seed), variables=variables, order_by=order_by, recipes=recipes, absent=absent
     )
     settings.knowledge.check(plan.names)
     if rounds != "one":
@@ -330,8 +337,27 @@ def _check_max_rounds(max_rounds: int) -> int:
 
 def _search(known: Cohort | Aggregate, choice: Method, settings: Settings, progress: Progress | None) -> Discovery:
     """Run steps 2 to 5 of Algorithm 1, or the search by score."""
+    _check_absent(known, settings)
     with single_blas_thread():
         return Discovery(known, settings, DegenerateSearch(choice.search)(known, settings, progress))
+
+
+def _check_absent(known: Cohort | Aggregate, settings: Settings) -> None:
+    """Refuse clients that lack variables where a method needs all columns of all clients."""
+    if not isinstance(known, Cohort) or not known.lacks_columns:
+        return
+    if settings.method == "paper":
+        raise SettingsError(
+            "some clients lack variables, but method 'paper' needs the features of all variables from every client, "
+            "as printed; choose method 'evidence' or 'constraint', or leave these variables out",
+            parameter="method",
+        )
+    if settings.rounds == "adaptive":
+        raise SettingsError(
+            "some clients lack variables, but adaptive rounds ask all clients about the same variables; choose rounds "
+            "'residuals' or 'one', or leave these variables out",
+            parameter="rounds",
+        )
 
 
 def _to_cohort(summaries: Iterable[Summary] | Cohort | Aggregate, plan: StudyPlan) -> Cohort | Aggregate:

@@ -13,12 +13,14 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from fedcdh._io.text import abbreviate_list
+from fedcdh.discovery.absent_pairs import forbid_unmeasured
 from fedcdh.discovery.algorithm import Search, SearchResult
 from fedcdh.discovery.one_message import describe_open_directions
 from fedcdh.discovery.settings import Settings
 from fedcdh.graphs.admissible_arrows import find_obstacles
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph
+from fedcdh.inference.absent_variables import complete_cohort
 from fedcdh.inference.balanced_variables import find_balanced
 from fedcdh.inference.degenerate_variables import (
     CopyGroup,
@@ -59,6 +61,9 @@ class DegenerateSearch:
 
     def __call__(self, known: Cohort | Aggregate, settings: Settings, progress: Progress | None, /) -> SearchResult:
         """Return the result of the search, with the variables that took no part joined to those they follow from."""
+        if isinstance(known, Cohort) and known.lacks_columns:
+            settings = replace(settings, knowledge=forbid_unmeasured(settings.knowledge, known))
+            known = complete_cohort(known)
         copies, functions = find_degenerate(known)
         knowledge = settings.knowledge
         required = {name for arrow in knowledge.required for name in arrow}

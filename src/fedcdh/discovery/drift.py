@@ -114,10 +114,22 @@ def estimate_drift(
         raise SettingsError(
             f"there is no variable {unknown[0]!r}; choose among {', '.join(map(repr, parents))}", parameter="variables"
         )
-    regressions = ClientRegressions.of(cohort)
+    parts = {name: _holding_part(cohort, {name, *parents[name]}) for name in wanted}
+    regressions = {id(part): ClientRegressions.of(part) for part in parts.values() if part is not None}
     return tuple(
-        record for name in wanted for record in _mechanism_drift(regressions, cohort.clients, name, parents[name])
+        record
+        for name, part in parts.items()
+        if part is not None
+        for record in _mechanism_drift(regressions[id(part)], part.clients, name, parents[name])
     )
+
+
+def _holding_part(cohort: Cohort, names: Iterable[str]) -> Cohort | None:
+    """Return the clients that have all of some variables; the cohort itself where nobody lacks anything."""
+    if not cohort.lacks_columns:
+        return cohort
+    clients = cohort.holders({*names})
+    return cohort.only(clients) if clients else None
 
 
 def tabulate_drift(drifts: Iterable[Drift]) -> dict[str, dict[str, Drift | None]]:

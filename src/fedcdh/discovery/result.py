@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcdh._io.text import abbreviate_list
+from fedcdh.discovery.absent_pairs import NOT_MEASURED_TOGETHER, describe_absent_variables, find_unmeasured
 from fedcdh.discovery.algorithm import SearchResult
 from fedcdh.discovery.dependent_changes import describe_dependent_changes, find_dependent_changes
 from fedcdh.discovery.drift import Drift, estimate_drift
@@ -21,6 +22,7 @@ from fedcdh.discovery.unlike_clients_text import describe_unlike_clients
 from fedcdh.errors import KnowledgeError, MissingDependencyError, NoConsistentExtensionError, SettingsError
 from fedcdh.graphs.equivalence import extend_to_dag, find_consistent_extension
 from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph, sort_pair
+from fedcdh.inference.absent_variables import complete_cohort
 from fedcdh.inference.counted_rows import describe_dependence
 from fedcdh.inference.posterior.graph_posterior import GraphPosterior
 from fedcdh.protocols import DOMAIN, Progress
@@ -72,6 +74,8 @@ class Edge:
     strength : float, optional
         The share of the variance left by the other causes of the target that the source explains; for edges that are
         drawn, and for those that are left out because it is too small.
+    status : str, default ""
+        "not measured together" where no client has both variables: the missing mark then says nothing.
 
     Examples
     --------
@@ -95,6 +99,7 @@ class Edge:
     probability: float | None = None
     probability_forward: float | None = None
     strength: float | None = None
+    status: str = ""
 
     @property
     def probability_open(self) -> float | None:
@@ -199,7 +204,10 @@ class Discovery:
     @cached_property
     def _warnings(self) -> tuple[str, ...]:
         """Notes on clients to ask before the graph is believed; printed before it."""
-        return describe_unlike_clients(self.cohort)
+        known = self.cohort
+        if isinstance(known, Cohort) and known.lacks_columns:  # clients are compared in what all of them have
+            known = known.only(known.clients)
+        return describe_unlike_clients(known) if known.plan.variables else ()
 
     def to_dag(self) -> PartialGraph:
         """Return a DAG over the variables that extends the graph.
@@ -413,6 +421,9 @@ class Discovery:
         if change and change.tail != source:
             values = values[::-1]
         support = self.search_result.supports.get(pair)
+        status = "" if adjacent or pair not in self.unmeasured else NOT_MEASURED_TOGETHER
+        if status:
+            return Edge(source, target, "", None, None, None, None, None, status=status)
         return Edge(
             source,
             target,
@@ -477,7 +488,8 @@ class Discovery:
             yield from describe_dependence(self.cohort.plan)
         yield from self.search_result.notes
         yield from describe_dependent_changes(self._dependent_changes)
-        for name in self.cohort.total.constant_variables(self.cohort.plan):
+        yield from describe_absent_variables(self.cohort)
+        for name in self._constant_variables():
             yield f"variable {name} is constant: it has no edges but required ones"
         for answer in self.skeleton.refused:
             query, p_value = _show_domain(str(answer.query)), f"{answer.p_value:.2g}"
@@ -494,8 +506,22 @@ class Discovery:
     @cached_property
     def _dependent_changes(self) -> tuple[Arrow, ...]:
         """Return the arrows that rest on changes which are not independent; noise and knowledge are other grounds."""
-        found = find_dependent_changes(self.cohort, self.augmented)
+        known = complete_cohort(self.cohort) if isinstance(self.cohort, Cohort) else self.cohort
+        found = find_dependent_changes(known, self.augmented)
         return tuple(arrow for arrow in found if self.orientation.reasons.get(arrow) not in ("noise", "knowledge"))
+
+    def _constant_variables(self) -> tuple[str, ...]:
+        """Return the variables with one value at all clients that have them."""
+        known = self.cohort
+        if not isinstance(known, Cohort) or not known.lacks_columns:
+            return known.total.constant_variables(known.plan)
+        parts = {name: known.only(known.holders([name])) for name in known.plan.names}
+        return tuple(name for name, part in parts.items() if name in part.total.constant_variables(part.plan))
+
+    @cached_property
+    def unmeasured(self) -> frozenset[Pair]:
+        """The pairs of variables that no client has both of; nothing is known of an edge between them."""
+        return find_unmeasured(self.cohort)
 
     def _client_notes(self) -> Iterator[str]:
         clients = len(self.cohort.clients)

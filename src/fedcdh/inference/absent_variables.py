@@ -1,75 +1,279 @@
-"""prototype"""
+"""Summaries of clients that lack variables, completed to what is expected of them.
+
+With S the pooled covariance of all features within clients, a client that has the features o and lacks a is expected to
+have the products E[Σ φ_a φ_oᵀ] = B Σ φ_o φ_oᵀ with B = S_ao S_oo⁻¹, and in Σ φ_a φ_aᵀ the rest n (S_aa − B S_oa) as well.
+S itself is found by expectation and maximisation: it is the mean of the completed products, and they follow from it.
+This is the algorithm of Dempster, Laird and Rubin for a normal distribution with missing values, on sums.
+
+Every pair of variables then has one covariance, whoever measured it, so that graphs of one class have one likelihood. A
+pair that nobody measured together has the covariance that follows from its other links: nothing speaks for an edge. What
+is expected is no evidence, so that only a share of all rows counts: that of the pairs which are measured together.
+
+References
+----------
+Dempster, Laird and Rubin, "Maximum likelihood from incomplete data via the EM algorithm", JRSS B 39, 1977.
+Friedman, "Learning belief networks in the presence of missing values and hidden variables", ICML 1997.
+"""
+
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+from typing import NamedTuple
+
 import numpy as np
-from dataclasses import replace
+
+from fedcdh._runtime.array_types import Array, Indices
+from fedcdh.inference.counted_rows import common_shares
+from fedcdh.summaries.aggregation import Aggregate, Cohort
 from fedcdh.summaries.encoder import GRID
+from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.row_dependence import RowShares
 from fedcdh.summaries.summary import Summary
-from fedcdh.summaries.aggregation import Cohort
+from fedcdh.summaries.variables import Categorical
 
 RIDGE = 1e-3
+"""Added to the variance of each standardised feature: features of one variable nearly determine each other."""
 PRIOR_ROWS = 20.0
-STEPS = 60
+"""Rows by which the covariance of different variables is drawn towards zero."""
+MAX_STEPS, MIN_CHANGE = 60, 1e-4
+"""Steps of the algorithm at most, and the change of a correlation at which it ends."""
+_MIN_VARIANCE = 1e-12
+_FITTING_STEPS = 20  # of tables of labels, to the margins that they should have
 
-def complete(cohort, absent, ridge=RIDGE, prior_rows=PRIOR_ROWS, steps=STEPS, shift=1.0):
-    plan = cohort.plan
-    p = plan.layout.n_columns
-    n = np.array(cohort.client_rows, float)
-    obs, means, scat = [], [], []
-    spans = plan.layout.spans
-    for s in cohort.summaries:
-        o = np.ones(p, bool); o[0] = False
-        for name in absent.get(s.clients[0], ()):
-            o[spans[name]] = False
-        obs.append(o); means.append(s.means); scat.append(s.scatter(slice(None)))
-    held = sum(o * w for o, w in zip(obs, n))
-    # start: block-diagonal pooled scatter
-    sd2 = sum(np.where(o, np.diag(S), 0) for o, S in zip(obs, scat)) / np.maximum(held, 1)
-    sd = np.sqrt(np.maximum(sd2, 1e-12)); sd[0] = 1
-    block = np.zeros((p, p), bool)
-    for sp in spans.values():
-        block[sp, sp] = True
-    mu = sum(np.where(o, m * w, 0) for o, m, w in zip(obs, means, n)) / np.maximum(held, 1)
-    pair = sum(np.outer(o, o) * w for o, w in zip(obs, n))
-    raw = sum(np.outer(o, o) * S for o, S in zip(obs, scat))
-    corr0 = np.where(block, raw / np.maximum(pair, 1), 0) / np.outer(sd, sd)
-    sigma = corr0.copy()
-    cols = np.arange(1, p)
-    N = n.sum()
-    for step in range(steps):
-        acc = np.zeros((p, p)); macc = np.zeros(p); done = []
-        for o, m, S, w in zip(obs, means, scat, n):
-            O, A = np.flatnonzero(o), np.flatnonzero(~o)[1:]
-            Z = S / np.outer(sd, sd)
-            z = (m - mu) / sd
-            if len(A):
-                soo = sigma[np.ix_(O, O)] + ridge * np.eye(len(O))
-                B = np.linalg.solve(soo, sigma[np.ix_(O, A)]).T
-                Z = Z.copy(); z = z.copy()
-                Z[np.ix_(A, O)] = B @ Z[np.ix_(O, O)]
-                Z[np.ix_(O, A)] = Z[np.ix_(A, O)].T
-                Z[np.ix_(A, A)] = B @ Z[np.ix_(O, O)] @ B.T + w * (sigma[np.ix_(A, A)] - B @ sigma[np.ix_(O, A)])
-                z[A] = shift * (B @ z[O])
-            acc += Z; macc += w * z; done.append((Z, z))
-        new = (acc + prior_rows * corr0) / (N + prior_rows)
-        new[0] = 0; new[:, 0] = 0
-        mu = mu + macc / N * sd
-        change = np.abs(new - sigma).max()
-        sigma = new
-        if change < 1e-4:
+
+@dataclass(frozen=True, eq=False)
+class CompletedCohort(Cohort):
+    """A cohort in which the blocks that clients lack are what is expected of them.
+
+    Attributes
+    ----------
+    observed : Cohort
+        The summaries as they came.
+
+    Examples
+    --------
+    >>> from fedcdh.summaries import Continuous, StudyPlan, add_up, summarize
+    >>> plan = StudyPlan((Continuous("a"), Continuous("b")), ("north", "south"), absent={"north": ["b"]})
+    >>> parts = [summarize({"a": [0.1, 0.9]}, plan, "north"), summarize({"a": [0.2, 1], "b": [1, 2]}, plan, "south")]
+    >>> completed = complete_cohort(add_up(parts, plan))
+    >>> len(completed.summaries[0].moments) == len(completed.summaries[1].moments)
+    True
+    """
+
+    observed: Cohort
+
+    @cached_property
+    def coverage(self) -> float:
+        """Return the share of rows that is measured for a pair of variables, on average over all pairs."""
+        rows = dict(zip(self.clients, self.client_rows, strict=True))
+        pairs = list(combinations(self.plan.names, 2)) or [self.plan.names[:1]]
+        held = [sum(rows[client] for client in self.observed.holders(pair)) for pair in pairs]
+        return max(sum(held) / (len(pairs) * sum(rows.values())), 1 / sum(rows.values()))
+
+    @cached_property
+    def holding(self) -> dict[str, Array]:
+        """Return for every variable which clients have it, in the order of the clients."""
+        columns = self.observed.columns_of
+        return {name: np.array([name in columns[client] for client in self.clients]) for name in self.plan.names}
+
+
+def complete_cohort(cohort: Cohort) -> Cohort:
+    """Return a cohort with the blocks that clients lack as they are expected.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        Summaries of all clients.
+
+    Returns
+    -------
+    Cohort
+        The cohort itself, if nobody lacks anything; else a `CompletedCohort`.
+    """
+    if not cohort.lacks_columns:
+        return cohort
+    parts = [_ClientPart.of(summary, cohort.plan) for summary in cohort.summaries]
+    completed = _estimate(parts, cohort.plan)
+    summaries = [
+        _to_summary(summary, part, cohort.plan, *found)
+        for summary, part, found in zip(cohort.summaries, parts, completed, strict=True)
+    ]
+    return CompletedCohort(cohort.plan, tuple(summaries), cohort)
+
+
+def count_shares(known: Cohort | Aggregate) -> RowShares:
+    """Return the shares of rows that count for all variables together.
+
+    Parameters
+    ----------
+    known : Cohort or Aggregate
+        What the coordinator knows.
+
+    Returns
+    -------
+    RowShares
+        Those of the plan, less the part of the rows whose values are expected only.
+
+    Examples
+    --------
+    >>> import fedcdh
+    >>> count_shares(fedcdh.discover(fedcdh.simulate(seed=1).columns("site"), domain="site").cohort)
+    RowShares(product=1.0, mean=1.0)
+    """
+    shares = common_shares(known.plan)
+    if not isinstance(known, CompletedCohort):
+        return shares
+    return RowShares(known.coverage * shares.product, known.coverage * shares.mean)
+
+
+class _ClientPart(NamedTuple):
+    """What a client sent: the places of its columns among those of the plan, their means and their scatter."""
+
+    held: Indices
+    lacking: Indices
+    rows: float
+    means: Array
+    scatter: Array
+
+    @classmethod
+    def of(cls, summary: Summary, plan: StudyPlan) -> _ClientPart:
+        """Take a summary apart; the constant is left out."""
+        spans, columns = plan.layout.spans, np.arange(plan.layout.n_columns)
+        names = [name for name in spans if name in summary.missing]
+        held = np.concatenate([columns[spans[name]] for name in names])
+        lacking = np.setdiff1d(columns[1:], held)
+        return cls(held - 1, lacking - 1, float(summary.rows), summary.means[1:], summary.scatter(slice(1, None), slice(1, None)))
+
+
+def _estimate(parts: list[_ClientPart], plan: StudyPlan) -> list[tuple[Array, Array]]:
+    """Return the means and the scatter of all columns at each client."""
+    width = plan.layout.n_columns - 1
+    rows = sum(part.rows for part in parts)
+    own, mean, size = _start(parts, plan, width)
+    sigma, found = own.copy(), list[tuple[Array, Array]]()
+    for _ in range(MAX_STEPS):
+        weights = _regressions(sigma, parts)
+        found = [_expect(part, weights[part.lacking.tobytes()], sigma, mean, size) for part in parts]
+        scatter = np.sum([one for _, one in found], axis=0)
+        new = (scatter + PRIOR_ROWS * own) / (rows + PRIOR_ROWS)
+        mean = mean + size * np.sum([part.rows * z for part, (z, _) in zip(parts, found, strict=True)], axis=0) / rows
+        change, sigma = float(np.abs(new - sigma).max()), new
+        if change < MIN_CHANGE:
             break
-    out = []
-    for s, o, (Z, z), w in zip(cohort.summaries, obs, done, n):
-        if o[1:].all():
-            out.append(s); continue
-        m = mu + z * sd; m[0] = 1
-        M = Z * np.outer(sd, sd) + w * np.outer(m, m)
-        M[0, 0] = w
-        M = np.rint(M * GRID**2)
-        most = w * GRID**2
-        M = np.clip(M, -most, most).astype(np.int64)
-        M = np.triu(M) + np.triu(M, 1).T
-        keep = o.copy(); keep[0] = True
-        I = np.ix_(keep, keep)
-        M[I] = s.moments[I]
-        out.append(replace(s, moments=M))
-    return Cohort(plan, tuple(out)), pair, sigma, step
+    weights = _regressions(sigma, parts)
+    found = [_expect(part, weights[part.lacking.tobytes()], sigma, mean, size) for part in parts]
+    return [(mean + size * z, scatter * np.outer(size, size)) for z, scatter in found]
+
+
+def _start(parts: list[_ClientPart], plan: StudyPlan, width: int) -> tuple[Array, Array, Array]:
+    """Return the correlations of each variable's own columns, the means and the standard deviations of all columns."""
+    rows, sums, squares = np.zeros(width), np.zeros(width), np.zeros((width, width))
+    for part in parts:
+        rows[part.held] += part.rows
+        sums[part.held] += part.rows * part.means
+        squares[np.ix_(part.held, part.held)] += part.scatter
+    rows = np.maximum(rows, 1.0)
+    size = np.sqrt(np.maximum(squares.diagonal() / rows, _MIN_VARIANCE))
+    own = np.zeros((width, width))
+    for span in plan.layout.spans.values():
+        place = slice(span.start - 1, span.stop - 1)
+        own[place, place] = squares[place, place] / (rows[place] * np.outer(size[place], size[place]))
+    return own, sums / rows, size
+
+
+def _regressions(sigma: Array, parts: list[_ClientPart]) -> dict[bytes, Array]:
+    """Return the regression of what is lacking on what is there, once for all clients that lack the same."""
+    found: dict[bytes, Array] = {}
+    for part in parts:
+        key = part.lacking.tobytes()
+        if key not in found:
+            inner = sigma[np.ix_(part.held, part.held)] + RIDGE * np.eye(len(part.held))
+            found[key] = np.linalg.solve(inner, sigma[np.ix_(part.held, part.lacking)]).T
+    return found
+
+
+def _expect(part: _ClientPart, weights: Array, sigma: Array, mean: Array, size: Array) -> tuple[Array, Array]:
+    """Return the standardised means and the scatter of all columns that are expected of a client."""
+    held, lacking = part.held, part.lacking
+    z, scatter = np.zeros(len(mean)), np.zeros_like(sigma)
+    z[held] = (part.means - mean[held]) / size[held]
+    inner = part.scatter / np.outer(size[held], size[held])
+    cross = weights @ inner
+    z[lacking] = weights @ z[held]
+    scatter[np.ix_(held, held)] = inner
+    scatter[np.ix_(lacking, held)], scatter[np.ix_(held, lacking)] = cross, cross.T
+    rest = sigma[np.ix_(lacking, lacking)] - weights @ sigma[np.ix_(held, lacking)]
+    block = cross @ weights.T + part.rows * rest
+    scatter[np.ix_(lacking, lacking)] = (block + block.T) / 2
+    return z, scatter
+
+
+def _to_summary(summary: Summary, part: _ClientPart, plan: StudyPlan, means: Array, scatter: Array) -> Summary:
+    """Return a summary of all columns: the client's own sums, and expected ones in the rest."""
+    if not len(part.lacking):
+        return summary
+    mean = np.concatenate([[1.0], np.clip(means, -1.0, 1.0)])
+    moments = part.rows * np.outer(mean, mean)
+    moments[1:, 1:] += scatter
+    own = np.concatenate([[0], part.held + 1])
+    moments[np.ix_(own, own)] = summary.moments / float(GRID**2)
+    _fit_labels(moments, plan, frozenset(summary.missing))
+    limit = summary.rows * GRID**2
+    whole = np.clip(np.rint(np.clip(moments, -part.rows, part.rows) * GRID**2), -limit, limit).astype(np.int64)
+    whole = np.triu(whole) + np.triu(whole, 1).T
+    whole[np.ix_(own, own)] = summary.moments
+    missing = {name: summary.missing.get(name, 0) for name in plan.names}
+    return replace(summary, moments=whole, missing=missing)
+
+
+def _fit_labels(moments: Array, plan: StudyPlan, held: frozenset[str]) -> None:
+    """Make sums of indicators that are expected into counts of labels: none is negative, and they add up."""
+    spans = {one.name: plan.layout.spans[one.name] for one in plan.variables if isinstance(one, Categorical)}
+    rows = moments[0, 0]
+    for name in spans.keys() - held:
+        span = spans[name]
+        counts = np.maximum(moments[0, span], 1e-9 * rows)
+        counts *= rows / counts.sum()
+        moments[0, span] = moments[span, 0] = counts
+        moments[span, span] = np.diag(counts)
+    for one, other in combinations(spans, 2):
+        if one in held and other in held:
+            continue
+        first, second = spans[one], spans[other]
+        table = _fit_margins(moments[first, second], moments[0, first], moments[0, second])
+        moments[first, second], moments[second, first] = table, table.T
+
+
+def _fit_margins(table: Array, rows: Array, columns: Array) -> Array:
+    """Return a table without negative counts that has these margins, nearly."""
+    table = np.maximum(table, 1e-9)
+    for _ in range(_FITTING_STEPS):
+        table = table * (rows / np.maximum(table.sum(axis=1), 1e-12))[:, None]
+        table = table * (columns / np.maximum(table.sum(axis=0), 1e-12))
+    return np.asarray(table)
+
+
+def select_clients(holding: Mapping[str, Array], names: frozenset[str]) -> Array:
+    """Return which clients have all of some variables.
+
+    Parameters
+    ----------
+    holding : mapping from str to array of bool
+        For every variable which clients have it.
+    names : frozenset of str
+        Names of variables.
+
+    Returns
+    -------
+    array of bool
+        One per client.
+
+    Examples
+    --------
+    >>> select_clients({"a": np.array([True, True]), "b": np.array([True, False])}, frozenset("ab"))
+    array([ True, False])
+    """
+    return np.asarray(np.logical_and.reduce([holding[name] for name in sorted(names)]))

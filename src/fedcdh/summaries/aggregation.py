@@ -282,6 +282,11 @@ class Aggregate:
         Aggregate
             The sum, with the first moments of each group.
         """
+        if cohort.lacks_columns:
+            raise SummaryError(
+                "some clients lack variables, and a sum has the same columns of all clients; expected single "
+                "summaries; pass these to discover_from, or make a plan of the variables that all clients have"
+            )
         firsts: dict[str, Integers] = {}
         members: dict[str, tuple[str, ...]] = {}
         for client, summary in zip(cohort.clients, cohort.summaries, strict=True):

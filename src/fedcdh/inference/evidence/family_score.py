@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from math import log
 
 from fedcdh._runtime.array_types import Array
-from fedcdh.inference.counted_rows import common_shares
+from fedcdh.inference.absent_variables import CompletedCohort, count_shares
 from fedcdh.inference.evidence._gaussian_moments import StackedMoments
 from fedcdh.inference.evidence.gaussian import GaussianScore
+from fedcdh.inference.evidence.held_families import score_held_families
 from fedcdh.inference.evidence.multinomial import MultinomialScore
 from fedcdh.inference.orthonormal_basis import Basis
 from fedcdh.protocols import DOMAIN, Family
@@ -40,6 +41,8 @@ class FamilyScore:
         The categorical variables.
     arrow : float
         Log prior of an arrow.
+    holding : mapping from str to array of bool, optional
+        Which clients have each variable, where some lack some: changes are judged at those that have a whole family.
 
     Examples
     --------
@@ -57,6 +60,7 @@ class FamilyScore:
     categorical: MultinomialScore
     counted: frozenset[str]
     arrow: float
+    holding: Mapping[str, Array] | None = None
     _same: dict[NodeWithParents, float] = field(default_factory=dict, init=False)
     _differing: dict[NodeWithParents, float] = field(default_factory=dict, init=False)
 
@@ -89,11 +93,12 @@ class FamilyScore:
         """
         counted = frozenset(v.name for v in cohort.plan.variables if isinstance(v, Categorical))
         arrow = -log(max(2, len(cohort.plan.names)))
-        counts = common_shares(cohort.plan)
+        counts = count_shares(cohort)
         basis = basis.scaled(counts)
         moments = StackedMoments(basis, scores or {})
         categorical = MultinomialScore.of(cohort, GaussianScore(basis, curved, noisy=False, shared=moments), counts)
-        return cls(GaussianScore(basis, curved, shared=moments), categorical, counted, arrow)
+        holding = cohort.holding if isinstance(cohort, CompletedCohort) else None
+        return cls(GaussianScore(basis, curved, shared=moments), categorical, counted, arrow, holding)
 
     @property
     def total_rows(self) -> float:
@@ -115,7 +120,7 @@ class FamilyScore:
         """Return the same score with continuous parents that act linearly only."""
         continuous, categorical = replace(self.continuous, curved=False), self.categorical
         categorical = replace(categorical, regression=replace(categorical.regression, curved=False))
-        return FamilyScore(continuous, categorical, self.counted, self.arrow)
+        return FamilyScore(continuous, categorical, self.counted, self.arrow, self.holding)
 
     def __call__(self, families: Sequence[Family], /) -> list[float]:
         """Return the log score of each family, in their order."""
@@ -137,7 +142,10 @@ class FamilyScore:
     def _score_numbers(self, shared: list[Family], differing: list[Family]) -> None:
         """Score families of continuous nodes; a mechanism that all clients share is by far the cheaper score."""
         self._same.update(zip(map(_to_bare, shared), self.continuous.same(shared), strict=True))
-        self._store(differing, self.continuous(differing))
+        if self.holding is None:
+            self._store(differing, self.continuous(differing))
+        elif differing:
+            self._store(differing, score_held_families(self.continuous, differing, self.holding))
 
     def _score_labels(self, shared: list[Family], differing: list[Family]) -> None:
         """Score families of categorical nodes; both scores come at once unless all parents are categorical, too."""

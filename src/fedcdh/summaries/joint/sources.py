@@ -18,6 +18,7 @@ from fedcdh.summaries.joint.scheduling import (
 )
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.residuals.answer import answer_residuals
+from fedcdh.summaries.residuals.asked import can_answer, select_answerable
 from fedcdh.summaries.residuals.request import Coordinates, ResidualQuery, ResidualRequest, ResidualSums
 
 
@@ -167,7 +168,10 @@ class LocalAnswerSource:
         return self._received[request.number]
 
     def _answer(self, client: str, request: FurtherRequest) -> Sequence[Any]:
-        table, plan, summary = self._tables[client], self._plan, self._summaries[client]
+        table, plan, summary = self._tables[client], self._plan.for_client(client), self._summaries[client]
+        if not can_answer(request, plan):
+            return ()
+        request = select_answerable(request, plan)
         if isinstance(request, JointRequest):
             answers, self.budgets[client] = answer_request(
                 table, plan, client, request, self.budgets[client], summary.rows

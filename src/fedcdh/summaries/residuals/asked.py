@@ -183,14 +183,37 @@ def select_answerable(request: RequestT, plan: StudyPlan) -> RequestT:
     """
     if not plan.part_of or not isinstance(request, ResidualRequest):
         return request
-    held = frozenset(plan.names)
-    chosen = [query for query in request.queries if held.issuperset((query.node, *query.parents))]
+    chosen = _answerable_queries(request, plan)
     if not chosen:
         raise DataError(
             f"request {request.number} asks about no variables that are all at this client, which lacks some of the "
             "study; it has nothing to answer; send no answer to this request"
         )
     return restrict_request(request, chosen, request.number)
+
+
+def can_answer(request: object, plan: StudyPlan) -> bool:
+    """Return whether a client can answer some query of a request.
+
+    Parameters
+    ----------
+    request : JointRequest or ResidualRequest
+        A request of the whole study.
+    plan : StudyPlan
+        The part of the plan that the client follows.
+
+    Returns
+    -------
+    bool
+        False if it has not all variables of any query.
+    """
+    is_part = bool(plan.part_of) and isinstance(request, ResidualRequest)
+    return not is_part or bool(_answerable_queries(request, plan))
+
+
+def _answerable_queries(request: ResidualRequest, plan: StudyPlan) -> list[ResidualQuery]:
+    held = frozenset(plan.names)
+    return [query for query in request.queries if held.issuperset((query.node, *query.parents))]
 
 
 def check_residuals(
