@@ -24,6 +24,7 @@ from fedcdh.summaries.joint import JointRequest, JointSummary, plan_requests, se
 from fedcdh.summaries.joint.answer import check_answers
 from fedcdh.summaries.joint.round_budget import FurtherRequest
 from fedcdh.summaries.residuals import Coordinates, ResidualQuery, ResidualRequest, ResidualSums
+from fedcdh.summaries.residuals.asked import can_answer
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,8 @@ class AnswersFolder:
         """Return the answers of these clients to each request."""
         received = [self._read_answers(request, clients) for request in requests]
         for request, found in zip(requests, received, strict=True):
-            if missing := [client for client in clients if client not in found]:
+            asked = [client for client in clients if can_answer(request, self.study.plan.for_client(client))]
+            if missing := [client for client in asked if client not in found]:
                 raise PendingAnswersError(self._describe_missing(request, missing))
         return received
 

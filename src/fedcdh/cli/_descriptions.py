@@ -58,6 +58,8 @@ def show_plan(out: Output, study: Study) -> None:
     show_recipes(out, study.plan)
     keys = {client: f" (key {key_fingerprint(key)})" for client, key in study.keys.items()}
     out.say("", f"Clients: {abbreviate_list(client + keys.get(client, '') for client in study.plan.clients)}.")
+    for client, names in study.plan.absent.items():
+        out.say(f"Absent at {client}: {', '.join(names)}.")
     known = study.knowledge
     if known.required or known.forbidden or known.tiers:
         out.say("Prior knowledge:")
@@ -171,6 +173,9 @@ def describe_summary(out: Output, file: Path, content: bytes, plan: Path | None,
             out.warn(
                 f"the plan names the key {key_fingerprint(expected)} for {header.client}: discover will refuse this"
             )
+        found = found.for_client(header.client)
+        if lacking := study.plan.absent.get(header.client):
+            out.say("", f"This client lacks {', '.join(lacking)}; the summary says nothing about them.")
         _show_statistics(out, summary, found, "this client")
         if numbers is not None:
             _write_numbers(numbers, summary_to_csv(summary, found))

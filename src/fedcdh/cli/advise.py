@@ -177,8 +177,9 @@ def _advise(source: TableFiles, first: Path | None, context: ReleaseContext, col
                 "--feature-columns out."
             )
         study, signer = read_study(first)
-        context.policy.check_plan(study.plan, signer, context.local_names)
-        return advise(source, study.plan, context)
+        part = study.plan.for_client(context.client)
+        context.policy.check_plan(part, signer, context.local_names)
+        return advise(source, part, context)
     declared = read_declaration(first, columns.recipes) or Declaration()
     names, kinds, recipes = declared_columns(declared, columns.names, given)
     found = profile(source, context.client, variables=names, kinds=kinds, recipes=recipes)

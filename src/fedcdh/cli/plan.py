@@ -45,6 +45,13 @@ def plan_command(
         list[str] | None,
         typer.Option(help="Variable whose ranges or levels really differ; may be repeated.", metavar="NAME"),
     ] = None,
+    allow_absent: Annotated[
+        bool,
+        typer.Option(
+            "--allow-absent",
+            help="Sites may lack variables that others have, unless they have one of nearly the same name.",
+        ),
+    ] = False,
     method: Annotated[
         PlanMethod | None,
         typer.Option(
@@ -159,7 +166,7 @@ def plan_command(
     refuse_input_as_output(output, [*paths, *([declare] if declare else []), *(recipes or ())])
     check_replaceable(output, "plan")
     declaration = read_declaration(declare, recipes)
-    study = _make_study(paths, declaration, method, accept_differences or [], out, noisy=noise is not None)
+    study = _make_study(paths, declaration, method, accept_differences or [], out, noisy=noise is not None, allow_absent=allow_absent)
     given = {
         client: read_public_key(text) for client, text in parse_pairs(site_key, "--site-key", "CLIENT=KEY").items()
     }
@@ -207,6 +214,7 @@ def _make_study(
     out: Output,
     *,
     noisy: bool,
+    allow_absent: bool,
 ) -> Study:
     """Plan the study that profiles and declaration describe."""
     from fedcdh.cli._inputs import read_profile
@@ -222,7 +230,7 @@ def _make_study(
             progress(number)
     family = get_method(method).family(0) if method is not None else None
     clip = bounded.BOUNDED_CLIP if noisy else DEFAULT_CLIP
-    return plan_study(messages, declaration, family=family, clip=clip, accept_differences=accepted)
+    return plan_study(messages, declaration, family=family, clip=clip, accept_differences=accepted, absent="allow" if allow_absent else "refuse")
 
 
 def _write_plan(out: Output, output: Path, study: Study, signing: SigningKey | None) -> None:
@@ -232,7 +240,8 @@ def _write_plan(out: Output, output: Path, study: Study, signing: SigningKey | N
     from fedcdh.messages.summary_file import summary_file_size
 
     show_plan(out, study)
-    few, many = (summary_file_size(study.plan, study.plan.clients[0], rows) for rows in (1000, 1_000_000))
+    longest = max(study.plan.clients, key=lambda client: len(study.plan.for_client(client).names))
+    few, many = (summary_file_size(study.plan, longest, rows) for rows in (1000, 1_000_000))
     out.say(f"A site's summary will have {few} bytes for a thousand rows, {many} for a million.")
     written = write_signed(output, study.to_json().encode("utf-8"), "plan", signing)
     signature = f", signed by {key_fingerprint(signing.public)}" if signing else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -121,7 +122,7 @@ def profile_command(
     gate = open_gate(ledger, signing, dry_run=dry_run)
     own = read_own_columns(column_map)
     declared = read_declaration(declare, recipes)
-    names, kinds, chosen, draft = _choose_columns(variables, kind, plan, declared, rules, own)
+    names, kinds, chosen, draft = _choose_columns(variables, kind, plan, declared, rules, own, client)
     with announcing_ledger(gate, out), out.progress("profile") as advance:
         source = open_data(files, column_map, build_csv_style(delimiter, decimal, encoding, missing), advance)
         refuse_input_as_output(target, [file.path for file in source.files])
@@ -163,6 +164,7 @@ def _choose_columns(
     declared: Declaration | None,
     policy: Policy,
     own: dict[str, str],
+    client: str,
 ) -> tuple[list[str] | None, dict[str, ColumnKind], Recipes, str | None]:
     """Return the columns of the profile, their kinds and recipes, and the fingerprint of the plan that was followed."""
     from fedcdh.cli._inputs import read_study
@@ -175,14 +177,18 @@ def _choose_columns(
             "A draft plan was given beside a declaration or recipes. The plan has both. Leave one of them out."
         )
     if declared is not None:
+        if names is None and client in declared.absent:
+            held = [one for one in declared.variables if one.name not in declared.absent[client]]
+            declared = replace(declared, variables=tuple(held))
         return (*declared_columns(declared, names, kinds), None)
     if plan is None:
         return names, kinds, NO_RECIPES, None
     study, signer = read_study(plan)
-    policy.check_plan(study.plan, signer, own)
-    names = list(study.plan.names) if names is None else names
-    kinds = {name: found for name, found in study.plan.kinds.items() if name in names} | kinds
-    recipes = Recipes({name: one for name, one in study.plan.recipes.items() if name in names})
+    part = study.plan.for_client(client)
+    policy.check_plan(part, signer, own)
+    names = list(part.names) if names is None else names
+    kinds = {name: found for name, found in part.kinds.items() if name in names} | kinds
+    recipes = Recipes({name: one for name, one in part.recipes.items() if name in names})
     return names, kinds, recipes, study.plan.fingerprint
 
 

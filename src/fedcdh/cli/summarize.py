@@ -136,7 +136,8 @@ def _write_messages(
     from fedcdh.messages.signing import key_fingerprint
     from fedcdh.messages.summary_file import SummaryMessage, pack_summary
 
-    plan, summary, replicates = site.study.plan, summaries[0], len(summaries) - 1
+    summary, replicates = summaries[0], len(summaries) - 1
+    plan = site.study.plan.for_client(summary.clients[0])
     disclosure_control = site.policy.disclosure_control
     content, *further = [pack_summary(SummaryMessage(one, disclosure_control), plan) for one in summaries]
     entries, total = plan.layout.n_columns * (plan.layout.n_columns + 1) // 2, len(content) + sum(map(len, further))

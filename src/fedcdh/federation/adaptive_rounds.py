@@ -27,6 +27,7 @@ from fedcdh.summaries.joint import JointRequest, JointSummary, plan_requests, se
 from fedcdh.summaries.joint.answer import check_answers
 from fedcdh.summaries.joint.round_budget import FurtherRequest
 from fedcdh.summaries.residuals import Coordinates, ResidualQuery, ResidualRequest, ResidualSums
+from fedcdh.summaries.residuals.asked import can_answer
 
 
 class ClientsDroppedError(Exception):
@@ -80,6 +81,9 @@ class AdaptiveRounds:
         return AnsweringClients(self.cohort, self.uncontrolled, self.silent)
 
     def _answers(self, request: FurtherRequest, clients: Sequence[str]) -> dict[str, Sequence[Any]]:
+        plan = self.connection.study.plan
+        unable = {client: () for client in clients if not can_answer(request, plan.for_client(client))}
+        clients = [client for client in clients if client not in unable]
         self._load(request, clients)
         link, number = self.connection, request.number
         stored = self.journal.load_request(number) or self._store(request)
@@ -109,7 +113,7 @@ class AdaptiveRounds:
         self._received.update({(number, link.client_at(address)): answers for address, answers in replies.items()})
         if lacking := [client for client in clients if (number, client) not in self._received]:
             raise ClientsDroppedError(request, lacking)
-        return {client: self._received[number, client] for client in clients}
+        return {client: self._received[number, client] for client in clients} | unable
 
     def _load(self, request: FurtherRequest, clients: Sequence[str]) -> None:
         """Read the answers that an earlier run stored."""

@@ -34,6 +34,7 @@ from fedcdh.privacy.ledger.gate import ReleaseGate
 from fedcdh.privacy.ledger.ledger_file import LEDGER_FILE_NAME, ReleaseLedger
 from fedcdh.privacy.secure_aggregation.messages import REQUEST_TYPES
 from fedcdh.protocols import Progress
+from fedcdh.summaries.absent_columns import AbsentRule
 
 Fault = Literal["silent", "late", "repeated", "contradicting", "failed", "crashed", "garbled"]
 """A failure of a client: it never answers, answers in the next round, answers twice with the same reply, twice with
@@ -137,6 +138,7 @@ def simulate_federation(
     knowledge: Knowledge | None = None,
     max_missing_share: float = 0.5,
     accept_differences: Collection[str] = (),
+    absent: AbsentRule = "refuse",
     order_by: str | None = None,
     policy: Policy | Mapping[str, Policy] | None = None,
     faults: Mapping[tuple[str, str], Fault] | None = None,
@@ -169,6 +171,8 @@ def simulate_federation(
         Largest share of rows with missing values that a client may leave out.
     accept_differences : collection of str, optional
         Variables whose ranges or levels really differ between clients.
+    absent : {"refuse", "allow"} or mapping from str to sequence of str, default "refuse"
+        Whether single clients may lack variables, as for `fedcdh.discover`.
     order_by : str, optional
         Column with the time of each row, as for `fedcdh.discover`.
     policy : Policy or mapping of str to Policy, optional
@@ -224,6 +228,7 @@ def simulate_federation(
         declaration=Declaration(knowledge=knowledge or NO_KNOWLEDGE, recipes=recipes),
         kinds=kinds or {},
         accept_differences=accept_differences,
+        absent=absent,
         minimum=minimum,
         secure_sum=secure_sum,
         **search,

@@ -23,6 +23,7 @@ from fedcdh.federation.secure_sum import SecureSumOptions
 from fedcdh.messages.envelope import ProfileRequest
 from fedcdh.messages.signing import SigningKey
 from fedcdh.messages.study_file import Study
+from fedcdh.summaries.absent_columns import AbsentRule
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ class StudyTerms:
         What is known beforehand. If it names clients, no others are admitted.
     accept_differences : collection of str
         Variables whose ranges or levels really differ between clients.
+    absent : {"refuse", "allow"} or mapping from str to sequence of str
+        Whether clients may lack variables, besides those that the declaration names.
     study : str
         Name of the study.
     key : SigningKey, optional
@@ -91,6 +94,7 @@ class StudyTerms:
     kinds: Mapping[str, ColumnKind] = field(default_factory=dict)
     declaration: Declaration = field(default_factory=Declaration)
     accept_differences: Collection[str] = ()
+    absent: AbsentRule = "refuse"
     study: str = ""
     key: SigningKey | None = None
     site_keys: Mapping[str, str] = field(default_factory=dict)

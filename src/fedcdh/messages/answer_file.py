@@ -24,6 +24,7 @@ from fedcdh.summaries.joint.request import Integers, bytes_per_entry, count_entr
 from fedcdh.summaries.joint.round_budget import FurtherRequest
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.residuals import ResidualRequest, ResidualSums
+from fedcdh.summaries.residuals.asked import select_answerable
 from fedcdh.summaries.residuals.rounding import choose_coarseness
 from fedcdh.summaries.summary import MAX_ROWS
 
@@ -165,7 +166,6 @@ def unpack_answer(blob: bytes, plan: StudyPlan, request: FurtherRequest) -> Any:
     start = _data_offset(blob)
     is_joint = isinstance(request, JointRequest)
     description = _parse_answer_header(blob[LENGTH_PREFIX.size : start], _format_name(is_joint))
-    width, count = bytes_per_entry(description["rows"], _entry_bound(is_joint)), sum(_entries_of(plan, request))
     if description["plan"] != plan.fingerprint or description["request"] != request.digest:
         raise PlanMismatchError(
             "the answer belongs to another request or another plan; ask the site to answer this request"
@@ -175,6 +175,10 @@ def unpack_answer(blob: bytes, plan: StudyPlan, request: FurtherRequest) -> Any:
             f"there is an answer of {description['client'][:80]!r}, which the plan does not name"
             f"{describe_look_alike(description['client'][:80], plan.clients)}; correct the name at the site"
         )
+    asked = request
+    plan = plan.for_client(description["client"])
+    request = select_answerable(request, plan)
+    width, count = bytes_per_entry(description["rows"], _entry_bound(is_joint)), sum(_entries_of(plan, request))
     if len(blob) != start + width * count or _render_answer(description, blob[start:], width) != blob:
         raise _format_error("it was damaged on the way, or is not written in the one way it can be")
     planes = np.frombuffer(blob, dtype=np.uint8, offset=start).reshape(width, count)
@@ -182,7 +186,7 @@ def unpack_answer(blob: bytes, plan: StudyPlan, request: FurtherRequest) -> Any:
     entries.view(np.uint8).reshape(-1, 8)[:, 8 - width :] = planes.T  # then shifted down: the sign comes along
     entries >>= 8 * (8 - width)
     return AnswerMessage(
-        request.digest,
+        asked.digest,
         description["client"],
         tuple(_split_answers(entries, plan, request, description)),
         description["disclosure_control"],

@@ -289,7 +289,7 @@ class _Search:
     def _revise(self, state: _State) -> StudyPlan:
         kept = [self._revise_variable(v, state.recipes.get(v.name)) for v in self._plan.variables]
         variables = tuple(variable for variable in kept if variable.name not in state.excluded)
-        return replace(self._plan, variables=variables, excluded=())
+        return replace(self._plan, variables=variables, excluded=(), absent={})
 
     def _revise_variable(self, variable: Variable, recipe: Recipe | None) -> Variable:
         """Return a variable with another recipe; location and scale are then those of this site."""

@@ -25,7 +25,7 @@ from fedcdh._runtime.optional_imports import optional_import
 from fedcdh.errors import SecureAggregationError
 from fedcdh.summaries.aggregation import Aggregate
 from fedcdh.summaries.integer_vectors import Words, decode_aggregate, encode_summary, group_clients, vector_length
-from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.plan import StudyPlan, check_equal_columns
 from fedcdh.summaries.summary import Summary
 
 __all__ = ["add_encrypted", "decrypt_sum", "encrypt_summary", "generate_key_pair", "public_key_fingerprint"]
@@ -106,6 +106,7 @@ def encrypt_summary(summary: Summary, plan: StudyPlan, public: bytes, groups: Ma
     SecureAggregationError
         If the key cannot be read.
     """
+    check_equal_columns(plan, "an encrypted sum")
     words = encode_summary(summary, plan, group_clients(groups or {}, plan.clients))
     tenseal, context = _import_tenseal(), _load_context(public)
     return _pack_parts(tenseal.ckks_vector(context, slots.tolist()).serialize() for slots in _to_limbs(words))

@@ -52,7 +52,7 @@ from fedcdh.summaries.bootstrap import bootstrap_summaries, check_replicate_coun
 from fedcdh.summaries.dp_parameters import DPParameters
 from fedcdh.summaries.joint import JointRequest, JointSummary, RoundBudget, answer_request
 from fedcdh.summaries.joint.round_budget import FurtherRequest
-from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.plan import StudyPlan, check_equal_columns
 from fedcdh.summaries.profiles import Profile, profile, profiled_kinds
 from fedcdh.summaries.residuals import ResidualRequest, ResidualSums, answer_residuals
 from fedcdh.summaries.residuals.asked import select_answerable
@@ -220,6 +220,8 @@ def release_summary(
         check_replicate_count(plan, replicates)
         check_rereadable(rows, context.label, "a summary with bootstrap replicates")
     check_summary_arguments(plan, context.client, context.max_missing_share)
+    if masked:
+        check_equal_columns(plan, "a secure sum")
     plan = plan.for_client(context.client)
     _check_rows_of_wide_plan(rows, plan, context, replicates)
     if plan.noise is not None:

@@ -16,7 +16,11 @@ MIN_SIMILARITY = 0.75
 _MAX_LISTED = 8
 
 
-def check_absent(columns: Mapping[str, Collection[str]], rule: AbsentRule = "refuse") -> dict[str, tuple[str, ...]]:
+def check_absent(
+    columns: Mapping[str, Collection[str]],
+    rule: AbsentRule = "refuse",
+    declared: Mapping[str, Sequence[str]] | None = None,
+) -> dict[str, tuple[str, ...]]:
     """Return the columns that each client lacks, if they were accepted.
 
     Parameters
@@ -25,6 +29,8 @@ def check_absent(columns: Mapping[str, Collection[str]], rule: AbsentRule = "ref
         Columns of each client.
     rule : {"refuse", "allow"} or mapping from str to sequence of str, default "refuse"
         What is accepted. "allow" accepts no column for which the client has another with nearly the same name.
+    declared : mapping from str to sequence of str, optional
+        Further columns that clients may lack, which a declaration names. A client that has one does not use it.
 
     Returns
     -------
@@ -43,7 +49,7 @@ def check_absent(columns: Mapping[str, Collection[str]], rule: AbsentRule = "ref
     >>> check_absent({"north": ["age"], "south": ["age", "crp"]}, "allow")
     {'north': ('crp',)}
     """
-    named = rule if isinstance(rule, Mapping) else {}
+    named = {**(rule if isinstance(rule, Mapping) else {}), **(declared or {})}
     if not isinstance(rule, Mapping) and rule not in ("refuse", "allow"):
         raise SettingsError(
             f"absent is {rule!r}; expected 'refuse', 'allow', or the columns that each client may lack, such as "

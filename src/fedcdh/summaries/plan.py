@@ -22,7 +22,7 @@ from fedcdh.protocols import DOMAIN
 from fedcdh.summaries.dp_parameters import MAX_NOISY_COLUMNS, DPParameters
 from fedcdh.summaries.feature_layout import FeatureLayout
 from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite, bounded
-from fedcdh.summaries.absent_columns import AbsentRule, check_absent, check_kinds, columns_by_client, kinds_of
+from fedcdh.summaries.absent_columns import AbsentRule, check_absent, check_kinds, columns_by_client, describe_absent, kinds_of
 from fedcdh.summaries.profiles import Profile, merge_profiles, profile
 from fedcdh.summaries.variables import Categorical, Continuous, Variable, check_name
 
@@ -492,23 +492,75 @@ class StudyPlan:
         """
         profiles = sorted(profiles, key=lambda one: one.client)
         lacking = check_absent({one.client: one.columns for one in profiles}, absent)
-        pooled = merge_profiles(profiles, absent=lacking)
-        variables: list[Variable] = [
-            Categorical(name, column.levels, column.product_share, column.mean_share, column.recipe)
-            if (column := pooled[name]).kind == "categorical"
-            else Continuous(
-                name,
-                column.location,
-                column.scale,
-                column.centre,
-                column.spread,
-                column.product_share,
-                column.mean_share,
-                column.recipe,
-            )
-            for name in pooled
-        ]
-        return cls(tuple(variables), tuple(one.client for one in profiles), family, clip, absent=lacking)
+        variables = describe_variables(profiles, lacking)
+        return cls(variables, tuple(one.client for one in profiles), family, clip, absent=lacking)
+
+
+def describe_variables(
+    profiles: Sequence[Profile], absent: Mapping[str, Collection[str]] | None = None
+) -> tuple[Variable, ...]:
+    """Return the variables of some profiles: pooled locations and scales, and the union of their levels.
+
+    Parameters
+    ----------
+    profiles : sequence of Profile
+        One profile per client.
+    absent : mapping from str to collection of str, optional
+        Columns that clients lack, or that are not to be used there.
+
+    Returns
+    -------
+    tuple of Continuous or Categorical
+        The variables.
+
+    Examples
+    --------
+    >>> [one.name for one in describe_variables([profile({"age": [30, 40]}, "north")])]
+    ['age']
+    """
+    pooled = merge_profiles(profiles, absent=absent)
+    return tuple(
+        Categorical(name, column.levels, column.product_share, column.mean_share, column.recipe)
+        if (column := pooled[name]).kind == "categorical"
+        else Continuous(
+            name,
+            column.location,
+            column.scale,
+            column.centre,
+            column.spread,
+            column.product_share,
+            column.mean_share,
+            column.recipe,
+        )
+        for name in pooled
+    )
+
+
+def check_equal_columns(plan: StudyPlan, what: str) -> None:
+    """Refuse what needs the same columns of all clients.
+
+    Parameters
+    ----------
+    plan : StudyPlan
+        The whole plan.
+    what : str
+        What needs them, as the subject of a sentence.
+
+    Raises
+    ------
+    PlanError
+        If a client lacks variables.
+
+    Examples
+    --------
+    >>> check_equal_columns(StudyPlan((Continuous("age"),), ("north",)), "a secure sum")
+    """
+    if plan.absent:
+        raise PlanError(
+            f"{describe_absent(plan.absent)} by this plan, and {what} needs the same columns of all clients; collect "
+            "single summaries, or make a plan of the variables that all clients have",
+            parameter="absent",
+        )
 
 
 def _reject_strings(*lists: object) -> None:

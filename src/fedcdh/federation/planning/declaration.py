@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
 from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite
 from fedcdh.summaries.variables import Categorical, Continuous, Variable
 
-_KEYS = ("clients", "variables", "recipes", "knowledge", "features")
+_KEYS = ("clients", "variables", "recipes", "knowledge", "features", "absent")
 _FAMILIES: dict[str, type[Hermite] | type[Fourier]] = {"hermite": Hermite, "fourier": Fourier}
 
 
@@ -130,6 +130,8 @@ class Declaration:
         The family of features.
     recipes : Recipes, optional
         What every site does with its columns first, and the columns that are excluded.
+    absent : mapping from str to tuple of str
+        Variables that single clients lack, or do not use.
 
     Examples
     --------
@@ -142,6 +144,7 @@ class Declaration:
     knowledge: Knowledge = NO_KNOWLEDGE
     family: FeatureFamily | None = None
     recipes: Recipes = NO_RECIPES
+    absent: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def from_toml(cls, text: str | bytes) -> Declaration:
@@ -150,7 +153,7 @@ class Declaration:
         Parameters
         ----------
         text : str or bytes
-            TOML with the keys clients, variables, recipes, knowledge and features.
+            TOML with the keys clients, variables, absent, recipes, knowledge and features.
 
         Returns
         -------
@@ -179,6 +182,7 @@ class Declaration:
             recipes=parse_recipes(found.get("recipes", {}), levels, refuse=_declaration_error),
             knowledge=parse_knowledge(found.get("knowledge", {}), refuse=_declaration_error),
             family=_parse_family(found["features"]) if "features" in found else None,
+            absent=_parse_absent(found.get("absent", {})),
         )
 
 
@@ -193,6 +197,11 @@ def _parse_names(found: Any, where: str) -> tuple[str, ...]:
             f"{where} should be different names that are not empty, found {abbreviate(list(names))}"
         )
     return names
+
+
+def _parse_absent(found: Any) -> dict[str, tuple[str, ...]]:
+    tables = expect_table(found, None, "[absent]", refuse=_declaration_error)
+    return {client: _parse_names(names, f"{client} in [absent]") for client, names in tables.items()}
 
 
 def _parse_variable(name: str, fields: Any) -> VariableDeclaration:

@@ -20,9 +20,10 @@ from fedcdh.federation.planning.label_consistency import find_disjoint_labels, f
 from fedcdh.federation.planning.unit_consistency import find_unit_mismatch
 from fedcdh.messages.profile_file import ProfileMessage, profile_to_json
 from fedcdh.messages.study_file import Study
+from fedcdh.summaries.absent_columns import AbsentRule, check_absent
 from fedcdh.summaries.column_profiles import ColumnProfile
 from fedcdh.summaries.features import FeatureFamily
-from fedcdh.summaries.plan import DEFAULT_CLIP, DEFAULT_FAMILY, StudyPlan
+from fedcdh.summaries.plan import DEFAULT_CLIP, DEFAULT_FAMILY, StudyPlan, describe_variables
 from fedcdh.summaries.profiles import Profile, pool_shares
 from fedcdh.summaries.recipe_profiles import prepare_profile
 from fedcdh.summaries.variables import Categorical, Variable
@@ -37,6 +38,7 @@ def plan_study(
     family: FeatureFamily | None = None,
     clip: float = DEFAULT_CLIP,
     accept_differences: Collection[str] = (),
+    absent: AbsentRule = "refuse",
 ) -> Study:
     """Plan a study from profiles, from a declaration, or from both.
 
@@ -52,6 +54,8 @@ def plan_study(
         Number of scales beyond which values are clipped.
     accept_differences : collection of str, optional
         Variables whose ranges really differ between clients, or whose labels really have nothing in common.
+    absent : {"refuse", "allow"} or mapping from str to sequence of str, default "refuse"
+        Whether clients may lack variables, besides those that the declaration names as absent.
 
     Returns
     -------
@@ -76,11 +80,13 @@ def plan_study(
     recipes = declared.recipes
     _check_same_draft(messages)
     clients = _resolve_clients(profiles, declared)
-    names = [one.name for one in declared.variables] or list(next(iter(profiles.values())).columns if profiles else ())
+    names = [one.name for one in declared.variables] or _profiled_names(profiles, every=_accepts(absent, declared))
     _check_recipe_names(recipes, names, clients)
     names = [name for name in names if name not in recipes.excluded]
     profiles = _prepare_profiles(profiles, declared, names)
-    variables = _resolve_variables(names, profiles, declared)
+    lacking = _resolve_absent(names, profiles, declared, absent)
+    profiles = {client: _without(profile, lacking.get(client, ())) for client, profile in profiles.items()}
+    variables = _resolve_variables(names, profiles, declared, lacking)
     if unknown := [name for name in accept_differences if name not in names]:
         raise PlanError(
             f"Differences of {unknown[0]!r} are accepted, but the study has no such variable"
@@ -93,13 +99,58 @@ def plan_study(
         [variable for variable in variables if variable.name not in listed], profiles, set(accept_differences)
     )
     chosen = family or declared.family or DEFAULT_FAMILY
-    plan = StudyPlan(variables, clients, chosen, clip, excluded=tuple(recipes.excluded))
+    plan = StudyPlan(variables, clients, chosen, clip, excluded=tuple(recipes.excluded), absent=lacking)
     return Study(
         plan,
         declared.knowledge,
         keys={one.profile.client: one.key for _, one in messages if one.key is not None},
         profiles={one.profile.client: _profile_digest(one) for _, one in messages},
     )
+
+
+def _accepts(absent: AbsentRule, declared: Declaration) -> bool:
+    """Return whether some absent variables are accepted."""
+    return absent != "refuse" or bool(declared.absent)
+
+
+def _profiled_names(profiles: Mapping[str, Profile], *, every: bool) -> list[str]:
+    """Return the columns of the first profile, or of all profiles where clients may lack some."""
+    chosen = list(profiles.values()) if every else list(profiles.values())[:1]
+    return list(dict.fromkeys(name for one in chosen for name in one.columns))
+
+
+def _resolve_absent(
+    names: Sequence[str], profiles: Mapping[str, Profile], declared: Declaration, absent: AbsentRule
+) -> dict[str, tuple[str, ...]]:
+    """Return the variables that each client lacks, if that was accepted."""
+    if not _accepts(absent, declared):
+        return {}
+    if not profiles:
+        return dict(declared.absent)
+    for client, lacked in declared.absent.items():
+        if unknown := [name for name in lacked if name not in names]:
+            raise PlanError(
+                f"[absent] says that client {client!r} lacks {unknown[0]!r}, but the study has no such variable"
+                f"{_suggest_name(unknown[0], names)}. Correct the name.",
+                parameter="absent",
+            )
+    found = check_absent({client: list(one.columns) for client, one in profiles.items()}, absent, declared.absent)
+    wanted = {client: tuple(name for name in lacked if name in names) for client, lacked in found.items()}
+    nowhere = [name for name in names if all(name in wanted.get(client, ()) for client in profiles)]
+    if nowhere:
+        raise PlanError(
+            f"No client has the variable {nowhere[0]!r}. Correct its name, or leave it out of the study.",
+            parameter="absent",
+        )
+    return {client: lacked for client, lacked in wanted.items() if lacked}
+
+
+def _without(profile: Profile, names: Collection[str]) -> Profile:
+    """Return a profile without the columns that the client does not use."""
+    if not names:
+        return profile
+    columns = {name: column for name, column in profile.columns.items() if name not in names}
+    return Profile(profile.client, profile.rows, columns)
 
 
 def _with_profiled_recipes(declared: Declaration, profiles: Mapping[str, Profile]) -> Declaration:
@@ -209,16 +260,20 @@ def _resolve_clients(profiles: Mapping[str, Profile], declared: Declaration) -> 
 
 
 def _resolve_variables(
-    names: Sequence[str], profiles: Mapping[str, Profile], declared: Declaration
+    names: Sequence[str],
+    profiles: Mapping[str, Profile],
+    declared: Declaration,
+    lacking: Mapping[str, Collection[str]],
 ) -> tuple[Variable, ...]:
     """Return every variable as declared, or else as the profiles describe it, in this order."""
     by_name = {one.name: one for one in declared.variables}
     for client, profile in profiles.items():
-        _check_columns(client, profile, names, profiles, bool(by_name))
+        held = [name for name in names if name not in lacking.get(client, ())]
+        _check_columns(client, profile, held, profiles, bool(by_name))
     recipes = declared.recipes.by_variable
     given = {name: by_name.get(name, VariableDeclaration(name)).prepare(recipes.get(name)) for name in names}
     for name in names:
-        columns = {client: profile.columns[name] for client, profile in profiles.items()}
+        columns = _columns_named(name, profiles)
         if name not in recipes:
             _check_kinds(name, columns, by_name.get(name, VariableDeclaration(name)))
         if given[name] is None and not profiles:
@@ -228,11 +283,17 @@ def _resolve_variables(
             )
     open_names = [name for name in names if given[name] is None]
     reduced = [
-        Profile(one.client, one.rows, {name: one.columns[name] for name in open_names}) for one in profiles.values()
+        Profile(one.client, one.rows, {name: one.columns[name] for name in open_names if name in one.columns})
+        for one in profiles.values()
     ]
-    pooled = StudyPlan.from_profiles(reduced).variables if open_names else ()
+    pooled = describe_variables(reduced, lacking) if open_names else ()
     found = {variable.name: variable for variable in pooled} | {name: v for name, v in given.items() if v is not None}
-    return tuple(_with_shares(found[name], [one.columns[name] for one in profiles.values()]) for name in names)
+    return tuple(_with_shares(found[name], list(_columns_named(name, profiles).values())) for name in names)
+
+
+def _columns_named(name: str, profiles: Mapping[str, Profile]) -> dict[str, ColumnProfile]:
+    """Return the profiles of one column, by the clients that have it."""
+    return {client: one.columns[name] for client, one in profiles.items() if name in one.columns}
 
 
 def _with_shares(variable: Variable, columns: Sequence[ColumnProfile]) -> Variable:
@@ -246,7 +307,10 @@ def _check_columns(
 ) -> None:
     """Check that a client has every variable, and without a list of variables that all have the same columns."""
     lacking = [name for name in names if name not in profile.columns]
-    advice = "Add or rename it there and make the profile again, or leave it out of the study"
+    advice = (
+        "Add or rename it there and make the profile again, or leave it out of the study. If it was never measured "
+        "there, accept that (--allow-absent, or [absent] in the declaration)"
+    )
     if lacking:
         spare = [name for name in profile.columns if name not in names]
         raise PlanError(f"Client {client!r} has no column {lacking[0]!r}{_suggest_name(lacking[0], spare)}. {advice}.")
@@ -254,8 +318,8 @@ def _check_columns(
     if extra and not listed:
         first = next(iter(profiles))
         raise PlanError(
-            f"Client {first!r} has no column {extra[0]!r}, which client {client!r} has. {advice}: list the variables "
-            "of the study in the declaration."
+            f"Client {first!r} has no column {extra[0]!r}, which client {client!r} has. {advice}. To leave it out, list "
+            "the variables of the study in the declaration."
         )
 
 
@@ -309,7 +373,7 @@ def _check_consistency(
     problems: list[str] = []
     for variable in variables:
         name = variable.name
-        columns = {client: profile.columns[name] for client, profile in profiles.items()}
+        columns = _columns_named(name, profiles)
         if isinstance(variable, Categorical):
             found = [
                 find_spelling_variants(name, columns),

@@ -25,7 +25,7 @@ from fedcdh.messages.study_file import Study
 from fedcdh.messages.summary_file import SummaryMessage
 from fedcdh.summaries.aggregation import Aggregate
 from fedcdh.summaries.integer_vectors import from_triangle, vector_length
-from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.plan import StudyPlan, check_equal_columns
 from fedcdh.summaries.summary import MAX_NOISY_ENTRY, MAX_ROWS, Integers, Summary, describe_summary, iter_triangle_rows
 from fedcdh.summaries.validation import fingerprint_of, is_distinctive, validate_summary
 
@@ -104,6 +104,7 @@ class RunningSum:
     """
 
     def __init__(self, study: Study, groups: Mapping[str, str] | None = None) -> None:
+        check_equal_columns(study.plan, "a sum of summaries")
         self.study, self.plan = study, study.plan
         self.groups = resolve_groups(study.plan, groups)
         self.added: dict[str, ReceivedSummary] = {}  # by client

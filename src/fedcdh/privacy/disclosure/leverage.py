@@ -355,7 +355,7 @@ def compute_leverages(
 
 def _leverage_of_values(summary: Summary, plan: StudyPlan, variable: Continuous, values: Array) -> Array:
     """Return the leverage of a row that counts once, for each of these values."""
-    single = replace(plan, variables=(variable,))
+    single = replace(plan, variables=(variable,), absent={})
     features = Encoder(single, summary.clients[0])(Table({variable.name: NumericColumn(values)}))
     measure = _inverse_root_of_variable(summary, plan.layout.spans[variable.name])
     return np.asarray(((measure @ features) ** 2).sum(axis=0))

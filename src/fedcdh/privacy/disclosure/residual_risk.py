@@ -246,21 +246,23 @@ def find_regular_queries(
         The queries within the limits at every client.
     """
 
-    def is_regular(fit: QueryFit, summary: Summary) -> bool:
-        mean, deviation = residual_moments(fit, request, plan, summary)
-        return fit.query.about == TIES or _is_regular(deviation, math.hypot(mean, deviation), limits)
+    def is_regular(query: ResidualQuery, part: StudyPlan, summary: Summary) -> bool:
+        fit = fit_query(query, request, part, summary)
+        mean, deviation = residual_moments(fit, request, part, summary)
+        return query.about == TIES or _is_regular(deviation, math.hypot(mean, deviation), limits)
 
+    asked = [(plan.for_variables(one.missing), one) for one in summaries.values()]
     refused = {
         name
         for name in request.coordinates
-        for one in summaries.values()
-        if any(_check_variable(name, request, plan, one, limits.max_coordinate_rms))
+        for part, one in asked
+        if name in one.missing and any(_check_variable(name, request, part, one, limits.max_coordinate_rms))
     }
     return frozenset(
         query
         for query in request.queries
-        if refused.isdisjoint((query.node, *query.parents))
-        and all(is_regular(fit_query(query, request, plan, one), one) for one in summaries.values())
+        if refused.isdisjoint(names := (query.node, *query.parents))
+        and all(is_regular(query, part, one) for part, one in asked if part.spans_all(names))
     )
 
 

@@ -15,6 +15,7 @@ from fedcdh.messages.study_file import Study
 from fedcdh.privacy.secure_aggregation._signed_message import SecAggMessage
 from fedcdh.summaries.domain_mixtures import MAX_MIXTURES, derive_signs, find_smallest_sum
 from fedcdh.summaries.integer_vectors import Groups, group_clients
+from fedcdh.summaries.plan import check_equal_columns
 from fedcdh.summaries.residuals import ResidualRequest
 from fedcdh.summaries.summary import Integers
 
@@ -156,6 +157,7 @@ class SecAggTerms(SecAggMessage):
         SignatureError
             If the plan file lacks the key of a client, or two clients share one.
         """
+        check_equal_columns(study.plan, "a secure sum")
         clients = study.plan.clients
         if self.plan != study.plan.fingerprint or self.study != hash_study(study):
             raise SecureAggregationError(

@@ -115,6 +115,8 @@ def check_answers(
     SummaryError
         If no rows, or not those of the summary, can have given an answer.
     """
+    plan = plan.for_client(client)
+    request = select_answerable(request, plan)
     if isinstance(request, ResidualRequest):
         check_residuals([one for one in answers if isinstance(one, ResidualSums)], request, plan, summary, client)
     for answer in answers:
