@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fedcdh.federation.planning.declaration import Declaration
     from fedcdh.messages.signing import SigningKey
     from fedcdh.messages.study_file import Study
+    from fedcdh.summaries.absent_columns import AbsentRule
     from fedcdh.summaries.dp_parameters import DPParameters
     from fedcdh.summaries.plan import StudyPlan
 
@@ -166,7 +167,8 @@ def plan_command(
     refuse_input_as_output(output, [*paths, *([declare] if declare else []), *(recipes or ())])
     check_replaceable(output, "plan")
     declaration = read_declaration(declare, recipes)
-    study = _make_study(paths, declaration, method, accept_differences or [], out, noisy=noise is not None, allow_absent=allow_absent)
+    rules = _Rules(accept_differences or [], "allow" if allow_absent else "refuse", noisy=noise is not None)
+    study = _make_study(paths, declaration, method, rules, out)
     given = {
         client: read_public_key(text) for client, text in parse_pairs(site_key, "--site-key", "CLIENT=KEY").items()
     }
@@ -206,15 +208,20 @@ def _round_limits(plan: StudyPlan, max_rounds: int | None, max_bytes: int | None
     return rounds, (usual if max_bytes is None else max_bytes) if rounds else 0
 
 
+class _Rules(NamedTuple):
+    """What the coordinator accepts, and whether the plan has noise."""
+
+    accepted: list[str]
+    absent: AbsentRule
+    noisy: bool
+
+
 def _make_study(
     paths: list[Path],
     declaration: Declaration | None,
     method: str | None,
-    accepted: list[str],
+    rules: _Rules,
     out: Output,
-    *,
-    noisy: bool,
-    allow_absent: bool,
 ) -> Study:
     """Plan the study that profiles and declaration describe."""
     from fedcdh.cli._inputs import read_profile
@@ -229,8 +236,15 @@ def _make_study(
             messages.append(read_profile(path))
             progress(number)
     family = get_method(method).family(0) if method is not None else None
-    clip = bounded.BOUNDED_CLIP if noisy else DEFAULT_CLIP
-    return plan_study(messages, declaration, family=family, clip=clip, accept_differences=accepted, absent="allow" if allow_absent else "refuse")
+    clip = bounded.BOUNDED_CLIP if rules.noisy else DEFAULT_CLIP
+    return plan_study(
+        messages,
+        declaration,
+        family=family,
+        clip=clip,
+        accept_differences=rules.accepted,
+        absent=rules.absent,
+    )
 
 
 def _write_plan(out: Output, output: Path, study: Study, signing: SigningKey | None) -> None:

@@ -12,7 +12,7 @@ from fedcdh.summaries.aggregation import Aggregate, Cohort
 
 NOT_MEASURED_TOGETHER = "not measured together"
 """Status of such a pair."""
-_MAX_NAMED_PAIRS = 10
+_MAX_NAMED_PAIRS, _MAX_NAMED_CLIENTS = 10, 20
 
 
 def find_unmeasured(known: Cohort | Aggregate) -> frozenset[Pair]:
@@ -75,11 +75,12 @@ def describe_absent_variables(known: Cohort | Aggregate) -> Iterator[str]:
     """
     if not isinstance(known, Cohort) or not known.lacks_columns:
         return
-    for name in known.plan.names:
-        held = known.holders([name])
-        if len(held) < len(known.clients):
-            lacking = [client for client in known.clients if client not in held]
-            yield f"variable {name} was not measured by {abbreviate_list(lacking)}: found from {len(held)} clients"
+    lacking = {
+        client: [name for name in known.plan.names if name not in held] for client, held in known.columns_of.items()
+    }
+    parts = [f"{client} has no {abbreviate_list(names)}" for client, names in lacking.items() if names]
+    more = f"; {len(parts) - _MAX_NAMED_CLIENTS} more clients lack some" if len(parts) > _MAX_NAMED_CLIENTS else ""
+    yield f"not measured everywhere: {'; '.join(parts[:_MAX_NAMED_CLIENTS])}{more}"
     pairs = sorted(map(sort_pair, known.pairs_never_together()))
     if pairs:
         shown = ", ".join(f"{one} and {other}" for one, other in pairs[:_MAX_NAMED_PAIRS])

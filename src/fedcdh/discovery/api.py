@@ -191,7 +191,13 @@ def discover(
         min_effect,
     )
     plan = StudyPlan.from_tables(
-        tables, kinds=kinds, family=choice.family(seed), variables=variables, order_by=order_by, recipes=recipes, absent=absent
+        tables,
+        kinds=kinds,
+        family=choice.family(seed),
+        variables=variables,
+        order_by=order_by,
+        recipes=recipes,
+        absent=absent,
     )
     settings.knowledge.check(plan.names)
     if rounds != "one":

@@ -269,7 +269,9 @@ class _Coordinator:
         terms = self.terms
         declared = replace(terms.declaration, clients=())  # the plan is made without absent clients
         family = terms.declaration.family or get_method(terms.method).family(terms.seed)
-        study = plan_study(messages, declared, family=family, accept_differences=terms.accept_differences, absent=terms.absent)
+        study = plan_study(
+            messages, declared, family=family, accept_differences=terms.accept_differences, absent=terms.absent
+        )
         plan = replace(study.plan, study=terms.study)
         if terms.asks_again:
             plan = replace(plan, max_rounds=terms.max_rounds, max_bytes=terms.max_bytes)

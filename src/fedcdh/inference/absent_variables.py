@@ -1,13 +1,13 @@
 """Summaries of clients that lack variables, completed to what is expected of them.
 
-With S the pooled covariance of all features within clients, a client that has the features o and lacks a is expected to
-have the products E[Σ φ_a φ_oᵀ] = B Σ φ_o φ_oᵀ with B = S_ao S_oo⁻¹, and in Σ φ_a φ_aᵀ the rest n (S_aa − B S_oa) as well.
-S itself is found by expectation and maximisation: it is the mean of the completed products, and they follow from it.
-This is the algorithm of Dempster, Laird and Rubin for a normal distribution with missing values, on sums.
+Let S be the pooled covariance of all features within clients. A client that has the features o and lacks a is expected
+to have the products E[Σ φ_a φ_oᵀ] = B Σ φ_o φ_oᵀ with B = S_ao S_oo⁻¹, and Σ φ_a φ_aᵀ has the rest n (S_aa − B S_oa) as
+well. S itself is found by expectation and maximisation: it is the mean of the completed products, and they follow from
+it. This is the algorithm of Dempster, Laird and Rubin for a normal distribution with missing values, on sums.
 
-Every pair of variables then has one covariance, whoever measured it, so that graphs of one class have one likelihood. A
-pair that nobody measured together has the covariance that follows from its other links: nothing speaks for an edge. What
-is expected is no evidence, so that only a share of all rows counts: that of the pairs which are measured together.
+Every pair of variables then has one covariance, whoever measured it, so that graphs of one class have one likelihood.
+A pair that nobody measured together has the covariance that follows from its other links: nothing speaks for an edge.
+What is expected is no evidence, so that only a share of all rows counts: that of pairs which are measured together.
 
 References
 ----------
@@ -145,7 +145,13 @@ class _ClientPart(NamedTuple):
         names = [name for name in spans if name in summary.missing]
         held = np.concatenate([columns[spans[name]] for name in names])
         lacking = np.setdiff1d(columns[1:], held)
-        return cls(held - 1, lacking - 1, float(summary.rows), summary.means[1:], summary.scatter(slice(1, None), slice(1, None)))
+        return cls(
+            held - 1,
+            lacking - 1,
+            float(summary.rows),
+            summary.means[1:],
+            summary.scatter(slice(1, None), slice(1, None)),
+        )
 
 
 def _estimate(parts: list[_ClientPart], plan: StudyPlan) -> list[tuple[Array, Array]]:

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from fedcdh._runtime.array_types import Array, Indices
 from fedcdh.errors import SettingsError
-from fedcdh.inference.batched_regression import Matrices, add_jitter, pillai_test, solve_regularized
 from fedcdh.inference.absent_variables import count_shares
+from fedcdh.inference.batched_regression import Matrices, add_jitter, pillai_test, solve_regularized
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 from fedcdh.summaries.row_dependence import ALL_ROWS, RowShares
 from fedcdh.summaries.summary import MAX_CONSTANT_VARIANCE

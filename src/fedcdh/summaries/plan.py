@@ -19,10 +19,17 @@ from fedcdh.data.recipes import Recipe
 from fedcdh.data.sources import ColumnKind
 from fedcdh.errors import PlanError
 from fedcdh.protocols import DOMAIN
+from fedcdh.summaries.absent_columns import (
+    AbsentRule,
+    check_absent,
+    check_kinds,
+    columns_by_client,
+    describe_absent,
+    kinds_of,
+)
 from fedcdh.summaries.dp_parameters import MAX_NOISY_COLUMNS, DPParameters
 from fedcdh.summaries.feature_layout import FeatureLayout
 from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite, bounded
-from fedcdh.summaries.absent_columns import AbsentRule, check_absent, check_kinds, columns_by_client, describe_absent, kinds_of
 from fedcdh.summaries.profiles import Profile, merge_profiles, profile
 from fedcdh.summaries.variables import Categorical, Continuous, Variable, check_name
 
@@ -397,7 +404,7 @@ class StudyPlan:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Return the SHA-256 of the plan's canonical JSON, in hexadecimal digits; for a part, that of the whole plan."""
+        """Return the SHA-256 of the plan's canonical JSON, in hexadecimal digits; for a part, that of the whole."""
         return self.part_of or hashlib.sha256(self.to_json().encode()).hexdigest()
 
     @classmethod
@@ -444,7 +451,7 @@ class StudyPlan:
         PlanError
             If clients have different columns or kinds, or a variable has no value.
         """
-        chosen = {client: (variables, kinds) for client in tables}
+        chosen = dict.fromkeys(tables, (variables, kinds))
         if absent != "refuse":
             present = columns_by_client(tables, variables, order_by, absent)
             check_kinds(kinds, present)

@@ -243,7 +243,9 @@ def merge_profiles(
         }
         every = dict.fromkeys(name for columns in held.values() for name in columns)
         return {
-            name: _merge_column(name, [replace(one, columns=held[one.client]) for one in profiles if name in held[one.client]])
+            name: _merge_column(
+                name, [replace(one, columns=held[one.client]) for one in profiles if name in held[one.client]]
+            )
             for name in every
         }
     names = profiles[0].columns

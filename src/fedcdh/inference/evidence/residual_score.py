@@ -21,6 +21,7 @@ from fedcdh._runtime.array_types import Array
 from fedcdh.inference.absent_variables import CompletedCohort, count_shares
 from fedcdh.inference.evidence.family_forms import FamilyForm, FamilyForms, shorten
 from fedcdh.inference.evidence.family_score import FamilyScore
+from fedcdh.inference.evidence.held_answers import HeldAnswers, with_bases
 from fedcdh.inference.evidence.noise_size import SizeFit, fit_size, term_products
 from fedcdh.inference.evidence.product_terms import ProductFit, fit_product
 from fedcdh.inference.evidence.residual_factors import NOT_ASKED, SIZE_PRICE, noise_factors, shape_factors
@@ -183,7 +184,9 @@ class ResidualScore:
             return None
         forms = {form.scored: form for form in self._found[family]}
         asked = max(known.forms, key=lambda one: forms[one.scored].evidence + known.factors[one.scored])
-        queries = [query for query in asked[2:] if query is not None and query in self._factors]
+        queries = [query for query in asked[2:] if query is not None and query in self._answers]
+        if not queries:
+            return None
         return forms[asked.scored], max(queries, key=lambda query: self._factors[query])
 
     def answers(self, query: ResidualQuery) -> Mapping[str, ResidualSums]:
@@ -227,6 +230,8 @@ class ResidualScore:
         bool
             Whether anything new is known.
         """
+        if self._held is not None:
+            families = with_bases(families)
         new, rounds = families.keys() - self._scores.keys(), self._rounds
         self._find_forms(families)
         ties = self._tie_queries(families)
@@ -247,9 +252,28 @@ class ResidualScore:
 
     def _compute_factors(self, queries: Iterable[ResidualQuery | None]) -> None:
         """Compute the log Bayes factors of shape and size for answered queries, in one batch."""
+        if self._held is not None:
+            for query in dict.fromkeys(queries):
+                if query is not None and query not in self._factors:
+                    found = self._held.factor(query, self._base_query(query), self._answers)
+                    self._factors.update({} if found is None else {query: found})
+            return
         new = [query for query in dict.fromkeys(queries) if query in self._answers and query not in self._factors]
         answers = [add_clients(self._answers[query]) for query in new]
         self._factors.update(zip(new, shape_factors(answers, self.counted_share), strict=True))
+
+    @cached_property
+    def _held(self) -> HeldAnswers | None:
+        """Return how answers are compared where clients lack variables."""
+        if not isinstance(self.known, CompletedCohort):
+            return None
+        return HeldAnswers(self.known, self.counted_share * self.basis.total_rows)
+
+    def _base_query(self, query: ResidualQuery) -> ResidualQuery | None:
+        """Return the query about the shape of the noise of a node without parents."""
+        family = Family(query.node, frozenset({DOMAIN} if query.differs else ()))
+        forms = [form for form in self._found.get(family, ()) if form.scored == query.scored]
+        return self._query(family, forms[0], SHAPE) if forms else None
 
     def _asked_forms(self, family: Family) -> tuple[AskedForm, ...]:
         """Return the forms of a family that were asked about; its value if none was."""
@@ -425,6 +449,8 @@ class ResidualScore:
     def _ask(self, queries: Iterable[ResidualQuery]) -> None:
         """Send one request for queries that were not answered before, the most wanted first, and keep the answers."""
         wanted = list(dict.fromkeys(query for query in queries if query not in self._answers))
+        if self._held is not None:
+            wanted = [query for query in wanted if self._held.is_held(query)]
         names = sorted({name for query in wanted for name in (query.node, *query.parents)})
         coordinates = {name: self.forms.coordinates[name] for name in names}
         wanted = sorted(self.source.select_affordable(wanted, coordinates), key=lambda query: query.key)

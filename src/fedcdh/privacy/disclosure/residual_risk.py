@@ -20,7 +20,6 @@ from fedcdh.summaries.complete_rows import complete_blocks
 from fedcdh.summaries.encoder import Encoder
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.residuals.answer import (
-    QueryFit,
     compute_coordinates,
     coordinate_rms,
     fit_query,

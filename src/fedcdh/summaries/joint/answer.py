@@ -17,6 +17,7 @@ from fedcdh.summaries.joint.request import JointRequest, JointSummary
 from fedcdh.summaries.joint.round_budget import FurtherRequest, RoundBudget
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.residuals import ResidualRequest, ResidualSums, check_residuals
+from fedcdh.summaries.residuals.asked import select_answerable
 from fedcdh.summaries.summary import Integers, Summary
 
 
