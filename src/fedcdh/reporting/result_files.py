@@ -25,6 +25,7 @@ from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.messages._software import SOFTWARE
 from fedcdh.summaries.aggregation import Cohort
 from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.summary import Summary
 
 FORMAT = "fedcdh-result-3"
 """Version 2 renamed keys: `max_conditioning_size`, `without_disclosure_control`, and those of stability. Version 3 has
@@ -130,7 +131,7 @@ def render_result_json(
         "changing": sorted(result.changing),
         "probability_of_change": result.probability_of_change or None,
         "dag": _dag_arrows(result),
-        "edges": [_finite_or_none(asdict(edge)) for edge in result.edges()],
+        "edges": [_edge_record(edge) for edge in result.edges()],
         "drift": _drift_records(result),
         "notes": result.notes,
         **({} if stability is None else {"stability": stability_to_dict(stability)}),
@@ -138,6 +139,12 @@ def render_result_json(
         **({"without_disclosure_control": sorted(without_disclosure_control)} if without_disclosure_control else {}),
     }
     return json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _edge_record(edge: Edge) -> dict[str, Any]:
+    """Return the fields of an edge; its status only where it has one."""
+    found = _finite_or_none(asdict(edge))
+    return found if edge.status else {name: value for name, value in found.items() if name != "status"}
 
 
 def _recipe_records(plan: StudyPlan) -> dict[str, Any]:
@@ -172,10 +179,16 @@ def _client_records(result: Discovery) -> Iterator[dict[str, Any]]:
                 "rows": summary.rows,
                 "rows_read": summary.rows_read,
                 "missing": dict(summary.missing),
+                **({"absent": absent} if (absent := _absent_names(summary, result.cohort)) else {}),
             }
     else:
         for (client, members), rows in zip(result.cohort.groups, result.cohort.client_rows, strict=True):
             yield {"client": client, "rows": rows, **({"members": members} if members != (client,) else {})}
+
+
+def _absent_names(summary: Summary, cohort: Cohort) -> list[str]:
+    """Return the variables that a client lacks."""
+    return [name for name in cohort.plan.names if name not in summary.missing]
 
 
 def _graph_to_dict(graph: PartialGraph) -> dict[str, Any]:
@@ -240,7 +253,7 @@ def render_edges_csv(result: Discovery) -> str:
     Returns
     -------
     str
-        The columns are the fields of `Edge`. A cell is empty where there is no value. A text that a spreadsheet program
+        The columns are the fields of `Edge`, `status` only where some pair has one. A cell is empty where there is no value. A text that a spreadsheet program
         would take for a formula has an apostrophe before it.
 
     Examples
@@ -250,11 +263,13 @@ def render_edges_csv(result: Discovery) -> str:
     >>> render_edges_csv(result).splitlines()[0][:24]
     'source,target,mark,p_val'
     """
-    columns = [field.name for field in fields(Edge)]
+    edges = result.edges()
+    has_status = any(edge.status for edge in edges)
+    columns = [field.name for field in fields(Edge) if has_status or field.name != "status"]
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(columns)
-    for edge in result.edges():
+    for edge in edges:
         writer.writerow([_to_cell(getattr(edge, column)) for column in columns])
     return out.getvalue()
 

@@ -304,8 +304,8 @@ def _check_addable(one: Summary, other: Summary) -> None:
     if one.missing.keys() != other.missing.keys():
         raise SummaryError(
             f"{describe_summary(one)} and {describe_summary(other)} cannot be added, since one of them lacks "
-            "variables; expected sums of the same columns; pass the summaries of single clients to discover_from, or leave the "
-            "variables that are not everywhere out of the plan"
+            "variables; expected sums of the same columns; pass the summaries of single clients to discover_from, or "
+            "leave the variables that are not everywhere out of the plan"
         )
     if one.replicate != other.replicate:
         raise SummaryError(

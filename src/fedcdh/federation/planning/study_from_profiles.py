@@ -318,8 +318,8 @@ def _check_columns(
     if extra and not listed:
         first = next(iter(profiles))
         raise PlanError(
-            f"Client {first!r} has no column {extra[0]!r}, which client {client!r} has. {advice}. To leave it out, list the "
-            "variables of the study in the declaration."
+            f"Client {first!r} has no column {extra[0]!r}, which client {client!r} has. {advice}. To leave it out, "
+            "list the variables of the study in the declaration."
         )
 
 

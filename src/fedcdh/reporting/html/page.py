@@ -33,6 +33,7 @@ from fedcdh.reporting.html.tables import (
     settings_table,
     site_table,
     stability_table,
+    unmeasured_table,
 )
 from fedcdh.reporting.phrases import (
     BAYES_FACTOR_NOTE,
@@ -284,6 +285,8 @@ def _disclosure_warning(document: Mapping[str, Any]) -> str:
 def _page_sections(document: Mapping[str, Any], drawing: GraphDrawing) -> dict[str, str]:
     numbers = {frozenset((edge["source"], edge["target"])): int(edge["id"][1:]) for edge in drawing.edges}
     inner = [edge for edge in document["edges"] if DOMAIN not in (edge["source"], edge["target"])]
+    unmeasured = [edge for edge in inner if edge.get("status")]
+    inner = [edge for edge in inner if not edge.get("status")]
     linked, absent = [edge for edge in inner if edge["mark"]], [edge for edge in inner if not edge["mark"]]
     absent_title = f"{format_count(len(absent), 'pair')} without a link"
     reasons = ORIENTATION_REASONS.values()
@@ -293,7 +296,8 @@ def _page_sections(document: Mapping[str, Any], drawing: GraphDrawing) -> dict[s
         "weight": "thin and faint: less likely" if has_probabilities(inner) else "thicker: more evidence",
         "edge_table": edge_table(linked, numbers) if linked else "<p>No links were found.</p>",
         "possible": _possible_section(absent),
-        "absent_edges": _details_element(absent_title, absent_edge_table(absent)) if absent else "",
+        "absent_edges": (_details_element(absent_title, absent_edge_table(absent)) if absent else "")
+        + (unmeasured_table(unmeasured) if unmeasured else ""),
         "changing_table": changing_table(document) if len(document["clients"]) > 1 else "",
         "drift": _drift_section(document.get("drift") or []),
         "stability": _stability_section(document),

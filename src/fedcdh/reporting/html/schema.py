@@ -206,6 +206,7 @@ _edge = _record(
         **dict.fromkeys(("p_value", "change_forward", "change_backward"), _optional_number),
         **dict.fromkeys(("log_bayes_presence", "log_bayes_direction"), _optional_number),
         **dict.fromkeys(("probability", "probability_forward", "strength"), _optional(_probability)),
+        "status": _text,
     },
 )
 _edge_stability = _record(
@@ -262,7 +263,12 @@ _result = _record(
         "clients": _list_of(
             _record(
                 {"client": _text, "rows": _count},
-                {"rows_read": _optional(_count), "missing": _optional(_mapping_of(_count)), "members": _list_of(_text)},
+                {
+                    "rows_read": _optional(_count),
+                    "missing": _optional(_mapping_of(_count)),
+                    "members": _list_of(_text),
+                    "absent": _list_of(_text),
+                },
             )
         ),
         "variables": _list_of(_text),

@@ -186,6 +186,15 @@ def _short_cell(value: float | None) -> str:
     return _number_cell("", None) if value is None else _number_cell(format_short(value), value)
 
 
+def unmeasured_table(edges: Sequence[Record]) -> str:
+    """Return the pairs of which nothing is known, because no site has both variables."""
+    rows = [_row([_cell(to_html_name(edge["source"])), _cell(to_html_name(edge["target"]))]) for edge in edges]
+    shown = rows[:MAX_PAIRS_LISTED]
+    more = len(rows) - len(shown)
+    note = f"<p>{len(shown)} of {len(rows)}; edges.csv has all of them.</p>" if more else ""
+    return render_table(["One", "Other"], shown, "Not measured together: a link is neither found nor excluded") + note
+
+
 def absent_edge_table(edges: Sequence[Record]) -> str:
     """Return the pairs without a link, the least certain first, with what separates them."""
     by_evidence = any(edge.get("log_bayes_presence") is not None for edge in edges)
@@ -264,6 +273,8 @@ def site_table(clients: Sequence[Record]) -> str:
     """Return the rows of every site, the rows left out, and the missing values."""
     known = all(client.get("rows_read") is not None for client in clients)
     heads = ["Site", "#Rows used", *(["#Rows read", "#Left out", "#Share", "Missing values"] if known else [])]
+    lacks = any(client.get("absent") for client in clients)
+    heads += ["Not measured"] if lacks else []
     rows = []
     for client in clients:
         cells = [_cell(to_html_name(client["client"])), _number_cell(f"{client['rows']:,}", client["rows"])]
@@ -274,6 +285,9 @@ def site_table(clients: Sequence[Record]) -> str:
             cells += [_number_cell(f"{dropped / read:.1%}" if read else "", dropped / read if read else 0.0)]
             listed = ", ".join(f"{to_html_name(name)} {count:,}" for name, count in missing if count)
             cells += [f'<td class="long">{listed or "none"}</td>']
+        if lacks:
+            names = ", ".join(map(to_html_name, client.get("absent") or ()))
+            cells += [f'<td class="long">{names or "none"}</td>']
         rows.append(_row(cells))
     return render_table(heads, rows, "Sites and their rows", "sortable")
 
