@@ -253,8 +253,8 @@ def render_edges_csv(result: Discovery) -> str:
     Returns
     -------
     str
-        The columns are the fields of `Edge`, `status` only where some pair has one. A cell is empty where there is no value. A text that a spreadsheet program
-        would take for a formula has an apostrophe before it.
+        The columns are the fields of `Edge`, `status` only where some pair has one. A cell is empty where there is no
+        value. A text that a spreadsheet program would take for a formula has an apostrophe before it.
 
     Examples
     --------

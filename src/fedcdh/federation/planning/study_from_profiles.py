@@ -20,7 +20,7 @@ from fedcdh.federation.planning.label_consistency import find_disjoint_labels, f
 from fedcdh.federation.planning.unit_consistency import find_unit_mismatch
 from fedcdh.messages.profile_file import ProfileMessage, profile_to_json
 from fedcdh.messages.study_file import Study
-from fedcdh.summaries.absent_columns import AbsentRule, check_absent
+from fedcdh.summaries.absent_columns import AbsentRule, check_absent, describe_absent
 from fedcdh.summaries.column_profiles import ColumnProfile
 from fedcdh.summaries.features import FeatureFamily
 from fedcdh.summaries.plan import DEFAULT_CLIP, DEFAULT_FAMILY, StudyPlan, describe_variables
@@ -313,14 +313,25 @@ def _check_columns(
     )
     if lacking:
         spare = [name for name in profile.columns if name not in names]
-        raise PlanError(f"Client {client!r} has no column {lacking[0]!r}{_suggest_name(lacking[0], spare)}. {advice}.")
+        raise PlanError(
+            f"Client {client!r} has no column {lacking[0]!r}{_suggest_name(lacking[0], spare)}. {advice}."
+            f"{_list_gaps(names, profiles, listed=listed)}"
+        )
     extra = [name for name in profile.columns if name not in names]
     if extra and not listed:
         first = next(iter(profiles))
         raise PlanError(
             f"Client {first!r} has no column {extra[0]!r}, which client {client!r} has. {advice}. To leave it out, "
-            "list the variables of the study in the declaration."
+            f"list the variables of the study in the declaration.{_list_gaps(names, profiles, listed=listed)}"
         )
+
+
+def _list_gaps(names: Sequence[str], profiles: Mapping[str, Profile], *, listed: bool) -> str:
+    """Return who lacks what, where one client lacks more than one variable, or several clients lack some."""
+    every = names if listed else _profiled_names(profiles, every=True)
+    gaps = {client: [name for name in every if name not in one.columns] for client, one in profiles.items()}
+    gaps = {client: lacked for client, lacked in gaps.items() if lacked}
+    return f" In all: {describe_absent(gaps)}." if sum(map(len, gaps.values())) > 1 else ""
 
 
 def _check_kinds(name: str, columns: Mapping[str, ColumnProfile], declared: VariableDeclaration) -> None:
