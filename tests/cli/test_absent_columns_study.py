@@ -78,11 +78,16 @@ def test_a_declared_study_needs_no_profiles(sites):
     assert (sites / "east.summary").exists()
 
 
-def test_a_withheld_variable_is_no_obstacle_where_the_plan_allows_it(sites):
+def test_a_withheld_variable_is_no_obstacle_where_the_plan_allows_it(sites, capsys):
+    run("profile", "east.csv", "--client", "east", "-q")
+    run("profile", "north.csv", "--client", "north", "-q")
     (sites / "policy.toml").write_text("excluded_variables = ['crp']\n", encoding="utf-8")
-    run("plan", *profile_all(), "--allow-absent", "-q")
-    run("summarize", "study.plan.json", "east.csv", "--client", "east", "--policy", "policy.toml", "-q")
-    assert main(["summarize", "study.plan.json", "south.csv", "--client", "south", "--policy", "policy.toml"]) != 0
+    assert main(["profile", "south.csv", "--client", "south"]) != 0
+    assert "--variables" in capsys.readouterr().err
+    run("profile", "south.csv", "--client", "south", "--variables", "age,bmi", "-q")
+    run("plan", "east.profile.json", "north.profile.json", "south.profile.json", "--allow-absent", "-q")
+    run("summarize", "study.plan.json", "south.csv", "--client", "south", "-q")
+    assert main(["summarize", "study.plan.json", "north.csv", "--client", "north"]) != 0
 
 
 def test_the_study_runs_with_a_second_message(sites, capsys):

@@ -209,7 +209,7 @@ def _round_limits(plan: StudyPlan, max_rounds: int | None, max_bytes: int | None
 
 
 class _Rules(NamedTuple):
-    """What the coordinator accepts, and whether the plan has noise."""
+    """The differences that the coordinator accepts, and whether the plan has noise."""
 
     accepted: list[str]
     absent: AbsentRule

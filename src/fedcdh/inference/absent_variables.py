@@ -5,12 +5,13 @@ to have the products E[Σ φ_a φ_oᵀ] = B Σ φ_o φ_oᵀ with B = S_ao S_oo�
 well. S itself is found by expectation and maximisation: it is the mean of the completed products, and they follow from
 it. This is the algorithm of Dempster, Laird and Rubin for a normal distribution with missing values, on sums.
 
-Every pair of variables then has one covariance, whoever measured it, so that graphs of one class have one likelihood.
-A pair that nobody measured together has the covariance that follows from its other links: nothing speaks for an edge.
+Every pair of variables then has one covariance for all clients, so that graphs of one class have one likelihood.
+A pair that nobody measured together is independent given all others: nothing speaks for an edge.
 What is expected is no evidence, so that only a share of all rows counts: that of pairs which are measured together.
 
 References
 ----------
+Dempster, "Covariance selection", Biometrics 28, 1972.
 Dempster, Laird and Rubin, "Maximum likelihood from incomplete data via the EM algorithm", JRSS B 39, 1977.
 Friedman, "Learning belief networks in the presence of missing values and hidden variables", ICML 1997.
 """
@@ -69,7 +70,7 @@ class CompletedCohort(Cohort):
     def coverage(self) -> float:
         """Return the share of rows that is measured for a pair of variables, on average over all pairs."""
         rows = dict(zip(self.clients, self.client_rows, strict=True))
-        pairs = list(combinations(self.plan.names, 2)) or [self.plan.names[:1]]
+        pairs = [frozenset(pair) for pair in combinations(self.plan.names, 2)] or [frozenset(self.plan.names)]
         held = [sum(rows[client] for client in self.observed.holders(pair)) for pair in pairs]
         return max(sum(held) / (len(pairs) * sum(rows.values())), 1 / sum(rows.values()))
 
@@ -130,7 +131,7 @@ def count_shares(known: Cohort | Aggregate) -> RowShares:
 
 
 class _ClientPart(NamedTuple):
-    """What a client sent: the places of its columns among those of the plan, their means and their scatter."""
+    """The numbers of a client: the places of its columns among those of the plan, their means and their scatter."""
 
     held: Indices
     lacking: Indices
@@ -159,12 +160,12 @@ def _estimate(parts: list[_ClientPart], plan: StudyPlan) -> list[tuple[Array, Ar
     width = plan.layout.n_columns - 1
     rows = sum(part.rows for part in parts)
     own, mean, size = _start(parts, plan, width)
-    sigma, found = own.copy(), list[tuple[Array, Array]]()
+    sigma, found, apart = own.copy(), list[tuple[Array, Array]](), _unmeasured_blocks(parts, plan)
     for _ in range(MAX_STEPS):
         weights = _regressions(sigma, parts)
         found = [_expect(part, weights[part.lacking.tobytes()], sigma, mean, size) for part in parts]
         scatter = np.sum([one for _, one in found], axis=0)
-        new = (scatter + PRIOR_ROWS * own) / (rows + PRIOR_ROWS)
+        new = _join_by_others((scatter + PRIOR_ROWS * own) / (rows + PRIOR_ROWS), apart)
         mean = mean + size * np.sum([part.rows * z for part, (z, _) in zip(parts, found, strict=True)], axis=0) / rows
         change, sigma = float(np.abs(new - sigma).max()), new
         if change < MIN_CHANGE:
@@ -172,6 +173,31 @@ def _estimate(parts: list[_ClientPart], plan: StudyPlan) -> list[tuple[Array, Ar
     weights = _regressions(sigma, parts)
     found = [_expect(part, weights[part.lacking.tobytes()], sigma, mean, size) for part in parts]
     return [(mean + size * z, scatter * np.outer(size, size)) for z, scatter in found]
+
+
+def _unmeasured_blocks(parts: list[_ClientPart], plan: StudyPlan) -> list[tuple[slice, slice]]:
+    """Return the columns of the pairs of variables that no client has both of."""
+    spans = [slice(span.start - 1, span.stop - 1) for span in plan.layout.spans.values()]
+    held = [frozenset(part.held.tolist()) for part in parts]
+    return [
+        (one, other)
+        for one, other in combinations(spans, 2)
+        if not any({one.start, other.start} <= columns for columns in held)
+    ]
+
+
+def _join_by_others(sigma: Array, apart: list[tuple[slice, slice]]) -> Array:
+    """Return the covariance in which pairs that nobody measured are independent given all other variables.
+
+    The likelihood is flat there; of all covariances it allows, this is the one of largest entropy (Dempster, 1972).
+    """
+    for one, other in apart:
+        rest = np.ones(len(sigma), dtype=np.bool_)
+        rest[one] = rest[other] = False
+        inner = sigma[np.ix_(rest, rest)] + RIDGE * np.eye(int(rest.sum()))
+        block = sigma[one][:, rest] @ np.linalg.solve(inner, sigma[rest][:, other])
+        sigma[one, other], sigma[other, one] = block, block.T
+    return sigma
 
 
 def _start(parts: list[_ClientPart], plan: StudyPlan, width: int) -> tuple[Array, Array, Array]:
@@ -186,7 +212,7 @@ def _start(parts: list[_ClientPart], plan: StudyPlan, width: int) -> tuple[Array
     own = np.zeros((width, width))
     for span in plan.layout.spans.values():
         place = slice(span.start - 1, span.stop - 1)
-        own[place, place] = squares[place, place] / (rows[place] * np.outer(size[place], size[place]))
+        own[place, place] = np.asarray(squares[place, place] / (rows[place] * np.outer(size[place], size[place])))
     return own, sums / rows, size
 
 

@@ -281,6 +281,11 @@ class Aggregate:
         -------
         Aggregate
             The sum, with the first moments of each group.
+
+        Raises
+        ------
+        SummaryError
+            If clients lack variables.
         """
         if cohort.lacks_columns:
             raise SummaryError(

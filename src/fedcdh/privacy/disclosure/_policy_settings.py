@@ -263,7 +263,8 @@ class PolicySettings:
             if {name, column} & self.excluded_variables:
                 yield (
                     f"variable {called} is among the excluded_variables of the policy; leave it out of the study, or "
-                    "leave this site out"
+                    "leave this site out, or profile the other columns (--variables) and ask for a plan in which it is "
+                    "absent here"
                 )
             elif self.allowed_variables is not None and column not in self.allowed_variables:
                 near = suggest_name(column, self.allowed_variables)

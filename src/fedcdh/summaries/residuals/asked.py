@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, cast
 
 from fedcdh.errors import DataError, SummaryError
 from fedcdh.summaries.plan import StudyPlan
@@ -181,7 +181,7 @@ def select_answerable(request: RequestT, plan: StudyPlan) -> RequestT:
     >>> [query.node for query in select_answerable(request, plan.for_client("north")).queries]
     ['x']
     """
-    if not plan.part_of or not isinstance(request, ResidualRequest):
+    if not isinstance(request, ResidualRequest) or not plan.part_of:
         return request
     chosen = _answerable_queries(request, plan)
     if not chosen:
@@ -189,7 +189,7 @@ def select_answerable(request: RequestT, plan: StudyPlan) -> RequestT:
             f"request {request.number} asks about no variables that are all at this client, which lacks some of the "
             "study; it has nothing to answer; send no answer to this request"
         )
-    return restrict_request(request, chosen, request.number)
+    return cast("RequestT", restrict_request(request, chosen, request.number))
 
 
 def can_answer(request: object, plan: StudyPlan) -> bool:
@@ -207,8 +207,9 @@ def can_answer(request: object, plan: StudyPlan) -> bool:
     bool
         False if it has not all variables of any query.
     """
-    is_part = bool(plan.part_of) and isinstance(request, ResidualRequest)
-    return not is_part or bool(_answerable_queries(request, plan))
+    if not isinstance(request, ResidualRequest) or not plan.part_of:
+        return True
+    return bool(_answerable_queries(request, plan))
 
 
 def _answerable_queries(request: ResidualRequest, plan: StudyPlan) -> list[ResidualQuery]:
