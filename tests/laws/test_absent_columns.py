@@ -10,8 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fedcdh
+from fedcdh.errors import DisclosureError
 from fedcdh.inference.absent_variables import CompletedCohort, complete_cohort
 from fedcdh.messages.summary_file import SummaryMessage, pack_summary, unpack_summary
+from fedcdh.privacy.disclosure.policy import Policy
+from fedcdh.privacy.releases import release
 from fedcdh.reporting.result_files import render_result_json
 from fedcdh.summaries.aggregation import add_up
 from fedcdh.summaries.plan import StudyPlan
@@ -129,3 +132,17 @@ def test_a_cohort_without_gaps_is_not_completed():
     plan = StudyPlan.from_tables(tables)
     cohort = add_up([fedcdh.summarize(table, plan, client) for client, table in tables.items()], plan)
     assert complete_cohort(cohort) is cohort
+
+
+def test_the_ledger_compares_plans_with_other_absent_columns(tmp_path):
+    tables = {
+        client: {n: v for n, v in table.items() if n != "ward"} for client, table in make_tables(rows=400).items()
+    }
+    whole = StudyPlan.from_tables(tables)
+    plan = replace(whole, absent={"east": ["crp"]})
+    ledger = tmp_path / "releases.jsonl"
+    policy = Policy(max_plans=5)
+    release(tables["east"], whole, "east", ledger=ledger, policy=policy)
+    fewer = {name: values[1:] for name, values in tables["east"].items()}
+    with pytest.raises(DisclosureError, match="must not leave after the releases"):
+        release(fewer, plan, "east", ledger=ledger, policy=policy)

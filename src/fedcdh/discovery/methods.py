@@ -115,7 +115,7 @@ class Method:
         """
         check_rounds(self.name, rounds)
         if self.name == "evidence":
-            return replace(self, search=ScoreSearch(source, start=start))
+            return replace(self, search=ScoreSearch(source, _REGRESSION_SEARCH, start))
         search = _adaptive_search(source) if rounds == "adaptive" else _REGRESSION_SEARCH
         return replace(self, search=ResidualDirections(search, source))
 

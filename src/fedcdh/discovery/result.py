@@ -438,7 +438,7 @@ class Discovery:
             **self._probabilities(arrow),
         )
 
-    def _probabilities(self, arrow: Arrow) -> dict[str, float | None]:
+    def _probabilities(self, arrow: Arrow) -> dict[str, Any]:
         """Return the probabilities and the strength of an edge."""
         strengths, posterior = self.search_result.strengths, self.posterior
         strength = strengths.get(arrow, strengths.get(arrow[::-1]))

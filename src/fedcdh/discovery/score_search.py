@@ -28,6 +28,7 @@ from fedcdh.discovery.settings import Settings, default_alpha
 from fedcdh.discovery.sums_text import describe_learned_mixtures, describe_unused_mixtures
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph
+from fedcdh.inference.absent_variables import CompletedCohort
 from fedcdh.inference.counted_rows import common_shares
 from fedcdh.inference.effect_sizes import find_weak_arrows, measure_strengths, smallest_strengths
 from fedcdh.inference.evidence.family_score import FamilyScore
@@ -45,7 +46,7 @@ from fedcdh.search.edge_support import (
     to_skeleton,
 )
 from fedcdh.search.order_search import best_dag
-from fedcdh.search.orientation import Orientation, orient_skeleton
+from fedcdh.search.orientation import Orientation, orient_by_evidence, orient_skeleton
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 from fedcdh.summaries.joint import AnswerSource
 from fedcdh.summaries.opened_by_sums import describe_hidden, describe_opened
@@ -92,8 +93,8 @@ class ScoreSearch:
         if not study.has_numbers:
             return study.conclude(curved)
         linear = study.best_dag(study.score.linear)
-        if self.source is None:
-            return study.conclude_by_vote(curved, linear, self.tests)
+        if self.source is None or isinstance(known, CompletedCohort):
+            return study.conclude_by_vote(curved, linear, self.tests, self.source)
         score = ResidualScore(known, study.basis, study.score, self.source)
         starts = [linear, curved]
         if self.start is not None:
@@ -158,14 +159,25 @@ class _ScoredStudy:
         graphs = BestGraphs(best, (), best, self._supports(best))
         return self._draw(graphs, self._orient(best), None)
 
-    def conclude_by_vote(self, curved: PartialGraph, linear: PartialGraph, tests: Search | None) -> SearchResult:
-        """Return the result of one message: what the best graphs and the tests agree on."""
+    def conclude_by_vote(
+        self, curved: PartialGraph, linear: PartialGraph, tests: Search | None, source: AnswerSource | None = None
+    ) -> SearchResult:
+        """Return the result of one message: what the best graphs and the tests agree on.
+
+        Where clients lack variables, they are asked about residuals all the same, and the answers direct open lines.
+        They are no part of the search: answers about different families are then of different rows.
+        """
         by_tests = None
         if tests is not None and isinstance(self.known, Cohort):
             by_tests = tests(self.known, self._test_settings(), self.progress).orientation
         orientation = combine_by_vote(self._orient(curved), self._orient(linear), by_tests, self.settings.knowledge)
+        asked = None if source is None else ResidualScore(self.known, self.basis, self.score, source)
+        for kind in () if asked is None else residual_evidence(orientation.graph, asked, self.settings.knowledge):
+            orientation = orient_by_evidence(orientation, kind, self.settings.knowledge)
         graphs = BestGraphs(curved, (linear,), curved, self._supports(curved))
         found = self._draw(graphs, orientation, None)
+        if asked is not None:
+            return replace(found, notes=(*found.notes, str(asked.record)), residuals=asked.record)
         drawn = found.orientation.graph
         graph = drawn.drop(DOMAIN) if DOMAIN in drawn.nodes else drawn
         open_ones = describe_open_directions(graph, sorted(find_normal_scores(self.known)))

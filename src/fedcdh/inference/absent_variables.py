@@ -25,6 +25,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from fedcdh._runtime.array_types import Array, Indices
 from fedcdh.inference.counted_rows import common_shares
@@ -34,6 +35,8 @@ from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.row_dependence import RowShares
 from fedcdh.summaries.summary import Summary
 from fedcdh.summaries.variables import Categorical
+
+Chosen = npt.NDArray[np.bool_]
 
 RIDGE = 1e-3
 """Added to the variance of each standardised feature: features of one variable nearly determine each other."""
@@ -75,7 +78,7 @@ class CompletedCohort(Cohort):
         return max(sum(held) / (len(pairs) * sum(rows.values())), 1 / sum(rows.values()))
 
     @cached_property
-    def holding(self) -> dict[str, Array]:
+    def holding(self) -> dict[str, Chosen]:
         """Return for every variable which clients have it, in the order of the clients."""
         columns = self.observed.columns_of
         return {name: np.array([name in columns[client] for client in self.clients]) for name in self.plan.names}
@@ -207,12 +210,13 @@ def _start(parts: list[_ClientPart], plan: StudyPlan, width: int) -> tuple[Array
         rows[part.held] += part.rows
         sums[part.held] += part.rows * part.means
         squares[np.ix_(part.held, part.held)] += part.scatter
-    rows = np.maximum(rows, 1.0)
-    size = np.sqrt(np.maximum(squares.diagonal() / rows, _MIN_VARIANCE))
-    own = np.zeros((width, width))
+    rows = np.maximum(rows, 1.0).astype(np.float64)
+    size: Array = np.sqrt(np.maximum(squares.diagonal() / rows, _MIN_VARIANCE))
+    own: Array = np.zeros((width, width))
     for span in plan.layout.spans.values():
         place = slice(span.start - 1, span.stop - 1)
-        own[place, place] = np.asarray(squares[place, place] / (rows[place] * np.outer(size[place], size[place])))
+        block: Array = squares[place, place] / np.outer(size[place], size[place])
+        own[place, place] = block / rows[place]
     return own, sums / rows, size
 
 
@@ -288,7 +292,7 @@ def _fit_margins(table: Array, rows: Array, columns: Array) -> Array:
     return np.asarray(table)
 
 
-def select_clients(holding: Mapping[str, Array], names: frozenset[str]) -> Array:
+def select_clients(holding: Mapping[str, Chosen], names: frozenset[str]) -> Chosen:
     """Return which clients have all of some variables.
 
     Parameters

@@ -16,7 +16,7 @@ from fedcdh.inference.evidence._gaussian_moments import StackedMoments
 from fedcdh.inference.evidence.gaussian import GaussianScore
 from fedcdh.inference.evidence.held_families import score_held_families
 from fedcdh.inference.evidence.multinomial import MultinomialScore
-from fedcdh.inference.orthonormal_basis import Basis
+from fedcdh.inference.orthonormal_basis import Basis, Chosen
 from fedcdh.protocols import DOMAIN, Family
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 from fedcdh.summaries.variables import Categorical
@@ -60,7 +60,7 @@ class FamilyScore:
     categorical: MultinomialScore
     counted: frozenset[str]
     arrow: float
-    holding: Mapping[str, Array] | None = None
+    holding: Mapping[str, Chosen] | None = None
     _same: dict[NodeWithParents, float] = field(default_factory=dict, init=False)
     _differing: dict[NodeWithParents, float] = field(default_factory=dict, init=False)
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fedcdh._runtime.array_types import Array
 from fedcdh.inference.absent_variables import select_clients
 from fedcdh.inference.evidence._gaussian_moments import StackedMoments
 from fedcdh.inference.evidence.gaussian import GaussianScore
+from fedcdh.inference.orthonormal_basis import Chosen
 from fedcdh.protocols import Family
 
 UNKNOWN_CHANGE = -1.0
@@ -20,7 +20,7 @@ UNKNOWN_CHANGE = -1.0
 
 
 def score_held_families(
-    score: GaussianScore, families: Sequence[Family], holding: Mapping[str, Array]
+    score: GaussianScore, families: Sequence[Family], holding: Mapping[str, Chosen]
 ) -> list[tuple[float, float]]:
     """Return the log evidence of a shared mechanism, and of one that differs, for each family.
 
@@ -52,7 +52,7 @@ def score_held_families(
 
 
 def _measure_gains(
-    score: GaussianScore, families: Sequence[Family], held: Array, holding: Mapping[str, Array]
+    score: GaussianScore, families: Sequence[Family], held: Chosen, holding: Mapping[str, Chosen]
 ) -> dict[Family, float]:
     """Return what a difference adds to the evidence, for families that the same clients have."""
     if held.sum() < 2:
