@@ -97,7 +97,7 @@ def _open_sqlite(file: Path) -> Any:
 def _open_duckdb(file: Path) -> Any:
     with optional_import("duckdb", extra="sql"):
         import duckdb
-    connection = duckdb.connect(str(file), read_only=True, config={"memory_limit": "1GB"})  # it would keep all pages
+    connection = duckdb.connect(str(file), read_only=True, config={"memory_limit": "256MB"})  # it would keep all pages
     connection.execute("BEGIN TRANSACTION")
     return connection
 
