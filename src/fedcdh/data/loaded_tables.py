@@ -20,7 +20,7 @@ def load_tables(
     variables: Collection[str] | None = None,
     domain: str | None = None,
 ) -> Any:
-    """Read files and sources into tables; everything else stays as it is.
+    r"""Read files and sources into tables; everything else stays as it is.
 
     Parameters
     ----------
