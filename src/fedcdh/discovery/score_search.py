@@ -29,7 +29,7 @@ from fedcdh.discovery.sums_text import describe_learned_mixtures, describe_unuse
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import Arrow, Pair, PartialGraph
 from fedcdh.inference.counted_rows import common_shares
-from fedcdh.inference.effect_sizes import find_weak_arrows, measure_strengths, smallest_strengths
+from fedcdh.inference.effect_sizes import find_weak_arrows, measure_strengths, shows_at_clients, smallest_strengths
 from fedcdh.inference.evidence.family_score import FamilyScore
 from fedcdh.inference.evidence.residual_score import ResidualScore
 from fedcdh.inference.evidence.tempered_scores import MIN_INDEPENDENT_SHARE
@@ -226,7 +226,8 @@ class _ScoredStudy:
             )
             guide = direct_lines(orientation.graph, graphs.guide, settings.knowledge, posterior.arrows)
             dag = direct_lines(drawn.graph, guide, knowledge, posterior.arrows)
-            weak = find_weak_arrows(dag, settings.min_effect, self._measure_strengths, settings.knowledge.required)
+            required = settings.knowledge.required
+            weak = find_weak_arrows(dag, settings.min_effect, self._measure_strengths, required, self._shows)
             if not weak:
                 break
             left_out |= weak
@@ -244,8 +245,15 @@ class _ScoredStudy:
 
     def _measure_strengths(self, dag: PartialGraph) -> dict[Arrow, float]:
         """Return the strengths of arrows; where rows depend on each other, effects may take time: the smallest ones."""
-        dependent = common_shares(self.known.plan).product < MIN_INDEPENDENT_SHARE
-        return (smallest_strengths if dependent else measure_strengths)(dag, self.basis)
+        return (smallest_strengths if self._has_dependent_rows else measure_strengths)(dag, self.basis)
+
+    def _shows(self, dag: PartialGraph, arrow: Arrow) -> bool:
+        """Return whether an arrow shows at nearly all clients; where rows depend on each other, false ones do, too."""
+        return not self._has_dependent_rows and shows_at_clients(dag, self.basis, arrow)
+
+    @property
+    def _has_dependent_rows(self) -> bool:
+        return common_shares(self.known.plan).product < MIN_INDEPENDENT_SHARE
 
     def _supports(self, best: PartialGraph) -> dict[Pair, EdgeSupport]:
         pairs = _candidate_pairs(self.nodes, self.candidates, self.settings.knowledge)
