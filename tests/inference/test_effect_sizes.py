@@ -213,7 +213,7 @@ def test_of_two_causes_that_say_the_same_one_stays():
 
 
 def gains_of_rows(tables, target, others, cause):
-    """Return by how much the mean square at each client falls with the cause, predicted from the other clients' rows."""
+    """Return by how much the mean square at each client falls with the cause, predicted from other clients' rows."""
 
     def centred(table, names):
         return np.column_stack([table[name] - table[name].mean() for name in names]) if names else None
@@ -234,7 +234,10 @@ def gains_of_rows(tables, target, others, cause):
 
 @settings(max_examples=15)
 @given(
-    seed=st.integers(0, 10**6), slope=st.sampled_from([0.0, 0.1, 0.3]), spread=st.sampled_from([0.0, 0.2]), clients=COUNTS
+    seed=st.integers(0, 10**6),
+    slope=st.sampled_from([0.0, 0.1, 0.3]),
+    spread=st.sampled_from([0.0, 0.2]),
+    clients=COUNTS,
 )
 def test_an_edge_shows_if_a_further_client_would_show_it(seed, slope, spread, clients):
     own = np.random.default_rng(seed).normal(size=clients) * spread + slope

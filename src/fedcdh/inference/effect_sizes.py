@@ -130,8 +130,8 @@ def find_weak_arrows(
     kept : collection of (str, str), default ()
         Arrows that stay however weak they are.
     shown : callable, optional
-        Returns whether an arrow of a DAG shows at nearly all clients. It then stays down to `SHOWN_SHARE` of the smallest
-        strength. Default: none does.
+        Returns whether an arrow of a DAG shows at nearly all clients. It then stays down to `SHOWN_SHARE` of the
+        smallest strength. Default: none does.
 
     Returns
     -------
@@ -163,8 +163,8 @@ def find_weak_arrows(
 def shows_at_clients(dag: PartialGraph, basis: Basis, arrow: Arrow) -> bool:
     """Return whether a further client would probably show an arrow, as the clients of the study do.
 
-    At each client, the regressions of all others predict the effect, with and without the cause. What the cause gains is
-    compared over clients: the lower end of a prediction interval for one more client has to be above 0.
+    At each client, the regressions of all others predict the effect, with and without the cause. What the cause gains
+    is compared over clients: the lower end of a prediction interval for one more client has to be above 0.
 
     Parameters
     ----------

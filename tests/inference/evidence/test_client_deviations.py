@@ -114,7 +114,7 @@ def test_the_shape_of_the_noise_counts():
 @settings(max_examples=8)
 @given(seed=st.integers(0, 10**6), rows=st.sampled_from([200, 2000]))
 def test_effects_that_differ_say_nothing_about_the_direction(seed, rows):
-    """With weights of its own, every client fits x → y and y → x alike: only x, which never changes, tells them apart."""
+    """With weights of its own, every client fits x → y and y → x alike, if both mechanisms may change."""
     random, tables = np.random.default_rng(seed), {}
     for client in range(6):
         x = random.normal(size=rows)
