@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from fedcdh._runtime.blas_threads import single_blas_thread
+from fedcdh.data.loaded_tables import load_tables
 from fedcdh.data.ordered_source import with_order_column
 from fedcdh.data.recipe_file import NO_RECIPES, Recipes
 from fedcdh.data.sources import ColumnKind
@@ -66,10 +67,10 @@ def discover(
 
     Parameters
     ----------
-    data : data frame, mapping of columns, array, or mapping from client to table
+    data : data frame, mapping of columns, array, file, or mapping from client to table
         One table with a column `domain` that names the client of each row, or one table per client.
-        A table is a data frame (pandas, polars, pyarrow, ...), a mapping from name to column, or a
-        two-dimensional array with `names`.
+        A table is a data frame (pandas, polars, pyarrow, ...), a mapping from name to column, a
+        two-dimensional array with `names`, the name of a file, or what `open_tables` returns.
     domain : str, optional
         Name of the column that holds the client. Required if `data` is one table.
     names : sequence of str, optional
@@ -120,8 +121,8 @@ def discover(
     min_arrow_probability : float, default 0.8
         The smallest probability of an arrow. Edges whose likelier direction has less are lines ("evidence").
     min_effect : float, default 0.02
-        The smallest share of variance that an edge explains, if "evidence" is to draw it. The notes name edges that
-        are left out for this reason.
+        The smallest share of variance that an edge explains, if "evidence" is to draw it. A quarter of it is enough for
+        an edge that shows at nearly all clients. The notes name edges that are left out.
     recipes : Recipes, optional
         What every client does with its columns first, such as logarithms and groups of levels; see
         `fedcdh.data.Recipes`.
@@ -172,8 +173,9 @@ def discover(
     False
     """
     choice = get_method(method)
-    only = None if absent != "refuse" and domain is None else with_order_column(variables, order_by)
-    tables = split_by_client(data, domain, names, only)
+    columns = with_order_column(variables, order_by)
+    wanted = None if absent != "refuse" and domain is None else columns  # a client may lack some
+    tables = split_by_client(load_tables(data, kinds, wanted, domain), domain, names, wanted)
     every = {name for table in tables.values() for name in table.columns} - {order_by}
     n_variables = len(set(variables or every) - recipes.excluded)
     rounds = resolve_rounds(rounds, choice.name, variables=n_variables)
@@ -268,8 +270,8 @@ def discover_from(
     min_arrow_probability : float, default 0.8
         The smallest probability of an arrow. Edges whose likelier direction has less are lines ("evidence").
     min_effect : float, default 0.02
-        The smallest share of variance that an edge explains, if "evidence" is to draw it. The notes name edges that
-        are left out for this reason.
+        The smallest share of variance that an edge explains, if "evidence" is to draw it. A quarter of it is enough for
+        an edge that shows at nearly all clients. The notes name edges that are left out.
 
     Returns
     -------

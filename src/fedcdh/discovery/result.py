@@ -507,8 +507,7 @@ class Discovery:
     def _dependent_changes(self) -> tuple[Arrow, ...]:
         """Return the arrows that rest on changes which are not independent; noise and knowledge are other grounds."""
         known = complete_cohort(self.cohort) if isinstance(self.cohort, Cohort) else self.cohort
-        found = find_dependent_changes(known, self.augmented)
-        return tuple(arrow for arrow in found if self.orientation.reasons.get(arrow) not in ("noise", "knowledge"))
+        return find_dependent_changes(known, self.augmented, self.orientation.reasons)
 
     def _constant_variables(self) -> tuple[str, ...]:
         """Return the variables with one value at all clients that have them."""
