@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from fedcdh.data.loaded_tables import load_tables
 from fedcdh.data.ordered_source import with_order_column
 from fedcdh.data.recipe_file import NO_RECIPES, Recipes
 from fedcdh.data.sources import ColumnKind
-from fedcdh.data.table import split_by_client
+from fedcdh.data.table import Table, split_by_client
 from fedcdh.discovery.degenerate_search import DegenerateSearch
 from fedcdh.discovery.methods import Method, check_rounds, get_method, resolve_rounds
 from fedcdh.discovery.result import Discovery
@@ -82,7 +82,8 @@ def discover(
         continuous, texts and truth values are categorical.
     method : {"auto", "evidence", "constraint", "paper"}, default "auto"
         "evidence" maximises the marginal likelihood, "constraint" uses conditional independence tests,
-        "paper" the tests of Algorithm 1 as printed. "auto" is "evidence".
+        "paper" the tests of Algorithm 1 as printed. "auto" is "evidence"; if clients lack variables, it is
+        "constraint".
     alpha : float, optional
         Significance level of the tests. Default 0.05; smaller for "constraint" with more than 30 variables
         (see `fedcdh.discovery.default_alpha`). "evidence" does not use it.
@@ -172,12 +173,13 @@ def discover(
     >>> ("cholesterol", "smoker") in result.graph.arrows
     False
     """
-    choice = get_method(method)
     columns = with_order_column(variables, order_by)
     wanted = None if absent != "refuse" and domain is None else columns  # a client may lack some
     tables = split_by_client(load_tables(data, kinds, wanted, domain), domain, names, wanted)
     every = {name for table in tables.values() for name in table.columns} - {order_by}
-    n_variables = len(set(variables or every) - recipes.excluded)
+    studied = set(variables or every) - recipes.excluded
+    n_variables = len(studied)
+    choice = get_method(method, lacking=_has_gaps(tables, studied, absent))
     rounds = resolve_rounds(rounds, choice.name, variables=n_variables)
     check_rounds(choice.name, rounds)
     settings = Settings(
@@ -243,7 +245,7 @@ def discover_from(
     method : {"auto", "evidence", "constraint", "paper"}, default "auto"
         "evidence" maximises the marginal likelihood, "constraint" uses conditional independence tests,
         "paper" the tests of Algorithm 1 as printed. "auto" is "evidence"; if the summaries have noise for
-        differential privacy, it is "constraint", whose tests then allow for the noise.
+        differential privacy, or clients lack variables, it is "constraint".
     alpha : float, optional
         Significance level of the tests. Default 0.05; smaller for "constraint" with more than 30 variables
         (see `fedcdh.discovery.default_alpha`). "evidence" does not use it.
@@ -305,7 +307,7 @@ def discover_from(
     >>> ("smoker", "cholesterol") in result.graph.arrows
     True
     """
-    choice = get_method(method, noisy=plan.noise is not None)
+    choice = get_method(method, noisy=plan.noise is not None, lacking=bool(plan.absent))
     rounds = (
         "one"
         if source is None
@@ -348,6 +350,14 @@ def _search(known: Cohort | Aggregate, choice: Method, settings: Settings, progr
     _check_absent(known, settings)
     with single_blas_thread():
         return Discovery(known, settings, DegenerateSearch(choice.search)(known, settings, progress))
+
+
+def _has_gaps(tables: Mapping[str, Table], studied: Collection[str], absent: AbsentRule) -> bool:
+    """Return whether some client lacks a variable, or does not use one, where that is accepted."""
+    if absent == "refuse":
+        return False
+    named = isinstance(absent, Mapping) and any(absent.values())
+    return named or not all(table.columns.keys() >= set(studied) for table in tables.values())
 
 
 def _check_absent(known: Cohort | Aggregate, settings: Settings) -> None:

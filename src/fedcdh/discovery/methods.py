@@ -138,7 +138,7 @@ def _adaptive_search(source: AnswerSource) -> ConstraintSearch:
     )
 
 
-def get_method(name: str, *, noisy: bool = False, rounds: str = "one") -> Method:
+def get_method(name: str, *, noisy: bool = False, rounds: str = "one", lacking: bool = False) -> Method:
     """Return the method of this name.
 
     Parameters
@@ -149,6 +149,9 @@ def get_method(name: str, *, noisy: bool = False, rounds: str = "one") -> Method
         Whether the summaries have noise for differential privacy. Only "constraint" has tests that allow for it.
     rounds : {"one", "residuals", "adaptive"}, default "one"
         What clients may be asked further. "paper" and noisy summaries have no further rounds.
+
+    lacking : bool, default False
+        Whether clients lack variables. The tests ask those that have all variables of a query, and expect nothing.
 
     Returns
     -------
@@ -167,7 +170,7 @@ def get_method(name: str, *, noisy: bool = False, rounds: str = "one") -> Method
     >>> get_method("auto", noisy=True).name
     'constraint'
     """
-    chosen = ("constraint" if noisy else DEFAULT_METHOD) if name == "auto" else name
+    chosen = ("constraint" if noisy or lacking else DEFAULT_METHOD) if name == "auto" else name
     if chosen not in METHODS:
         raise SettingsError(
             f"there is no method {name!r}; choose one of {', '.join(map(repr, ['auto', *METHODS]))}", parameter="method"
