@@ -227,7 +227,8 @@ def _regressions(sigma: Array, parts: list[_ClientPart]) -> dict[bytes, Array]:
         key = part.lacking.tobytes()
         if key not in found:
             inner = sigma[np.ix_(part.held, part.held)] + RIDGE * np.eye(len(part.held))
-            found[key] = np.linalg.solve(inner, sigma[np.ix_(part.held, part.lacking)]).T
+            weights = np.linalg.solve(inner, sigma[np.ix_(part.held, part.lacking)])
+            found[key] = np.asarray(weights.T, dtype=np.float64)
     return found
 
 
