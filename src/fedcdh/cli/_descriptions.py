@@ -58,6 +58,8 @@ def show_plan(out: Output, study: Study) -> None:
     show_recipes(out, study.plan)
     keys = {client: f" (key {key_fingerprint(key)})" for client, key in study.keys.items()}
     out.say("", f"Clients: {abbreviate_list(client + keys.get(client, '') for client in study.plan.clients)}.")
+    if left := find_left_clients(study.plan):
+        out.say(f"Left the study: {abbreviate_list(left)}.")
     known = study.knowledge
     if known.required or known.forbidden or known.tiers:
         out.say("Prior knowledge:")

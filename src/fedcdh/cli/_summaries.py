@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -101,10 +101,25 @@ def _list_clients(found: Iterable[tuple[Path, str]]) -> str:
     return abbreviate_list((client for _, client in found), _MAX_SINGLE_NOTES)
 
 
-def admit_messages(messages: list[SummaryMessage], plan: StudyPlan, out: Output) -> Cohort:
+def leave_out(
+    messages: list[SummaryMessage], replicates: list[ReplicateFile], clients: Collection[str], out: Output
+) -> tuple[list[SummaryMessage], list[ReplicateFile]]:
+    """Return the summaries and replicates of the other clients, and say whose were left out."""
+    left = sorted({client for message in messages for client in message.summary.clients} & set(clients))
+    if left:
+        out.say(f"The summary of {abbreviate_list(left)} is here and is left out.")
+    return (
+        [message for message in messages if set(clients).isdisjoint(message.summary.clients)],
+        [replicate for replicate in replicates if replicate.client not in clients],
+    )
+
+
+def admit_messages(
+    messages: list[SummaryMessage], plan: StudyPlan, out: Output, without: Collection[str] = ()
+) -> Cohort:
     """Check the summaries of all clients and return them as a cohort."""
     with out.file_progress("checking summaries", len(messages)) as progress:
-        return admit_summaries(_report_each(messages, progress), plan)
+        return admit_summaries(_report_each(messages, progress), plan, without=without)
 
 
 def _report_each(messages: list[SummaryMessage], progress: Callable[[int], None]) -> Iterator[Summary]:

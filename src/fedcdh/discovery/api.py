@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from fedcdh._io.text import abbreviate_list
 from fedcdh._runtime.blas_threads import single_blas_thread
 from fedcdh.data.ordered_source import with_order_column
 from fedcdh.data.recipe_file import NO_RECIPES, Recipes
@@ -26,6 +27,7 @@ from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
 from fedcdh.protocols import Progress
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
+from fedcdh.summaries.client_changes import check_client_names
 from fedcdh.summaries.joint import AnswerSource, LocalAnswerSource
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary, check_noise
@@ -214,6 +216,7 @@ def discover_from(
     min_probability: float = DEFAULT_MIN_PROBABILITY,
     min_arrow_probability: float = DEFAULT_MIN_ARROW_PROBABILITY,
     min_effect: float = DEFAULT_MIN_EFFECT,
+    without: Collection[str] = (),
 ) -> Discovery:
     """Find the causal graph from the clients' summaries.
 
@@ -257,6 +260,10 @@ def discover_from(
     min_effect : float, default 0.02
         The smallest share of variance that an edge explains, if "evidence" is to draw it. The notes name edges that
         are left out for this reason.
+    without : collection of str, default ()
+        Clients of the plan that are left out, for instance because they dropped out. Their summaries may be missing;
+        any that are there are not used. The result is that of a study by the same plan without these clients, and
+        its notes name them.
 
     Returns
     -------
@@ -265,8 +272,10 @@ def discover_from(
 
     Raises
     ------
+    PlanError
+        If a client of `without` is not in the plan.
     SummaryError
-        If summaries are missing, duplicated, or bootstrap replicates.
+        If summaries are missing, duplicated, or bootstrap replicates; or if a sum has a client of `without`.
     PlanMismatchError
         If a summary follows another plan, or the plan has features that the method cannot use.
     SettingsError
@@ -313,7 +322,7 @@ def discover_from(
     )
     choice.check_family(plan.family)
     settings.knowledge.check(plan.names)
-    known = _to_cohort(summaries, plan)
+    known = _to_cohort(summaries, plan, frozenset(without))
     _refuse_replicates(known)
     return _search(known, choice, settings, progress)
 
@@ -334,19 +343,36 @@ def _search(known: Cohort | Aggregate, choice: Method, settings: Settings, progr
         return Discovery(known, settings, DegenerateSearch(choice.search)(known, settings, progress))
 
 
-def _to_cohort(summaries: Iterable[Summary] | Cohort | Aggregate, plan: StudyPlan) -> Cohort | Aggregate:
-    """Check summaries against the plan and add up those of one client."""
+def _to_cohort(
+    summaries: Iterable[Summary] | Cohort | Aggregate, plan: StudyPlan, without: frozenset[str]
+) -> Cohort | Aggregate:
+    """Check summaries against the plan and add up those of one client, without the clients that are left out."""
+    check_client_names(without, plan.clients)
+    if isinstance(summaries, Aggregate):
+        return _check_sum(summaries, plan, without)
+    absent = set(without)
     if isinstance(summaries, Cohort):  # a cohort says who dropped out
-        return add_up(summaries.summaries, plan, without=set(plan.clients) - set(summaries.clients))
-    if not isinstance(summaries, Aggregate):
-        return add_up(summaries, plan)
-    if summaries.plan.fingerprint != plan.fingerprint:
+        absent |= plan.client_set - set(summaries.clients)
+        summaries = summaries.summaries
+    return add_up((one for one in summaries if without.isdisjoint(one.clients)), plan, without=absent)
+
+
+def _check_sum(known: Aggregate, plan: StudyPlan, without: frozenset[str]) -> Aggregate:
+    """Check that a sum follows the plan and has no client that is left out."""
+    if known.plan.fingerprint != plan.fingerprint:
         raise PlanMismatchError(
-            f"the sum of the summaries follows plan {summaries.plan.fingerprint[:12]}, expected this plan "
+            f"the sum of the summaries follows plan {known.plan.fingerprint[:12]}, expected this plan "
             f"({plan.fingerprint[:12]}); pass the plan with which the sum was made"
         )
-    check_noise(summaries.total, plan)
-    return summaries
+    if held := sorted(without.intersection(known.total.clients)):
+        raise SummaryError(
+            f"the sum of the summaries has {abbreviate_list(held)}, which {'are' if len(held) > 1 else 'is'} to be left "
+            "out; a sum cannot be taken apart; add up the summaries of the others again, if they were sent in the open "
+            "(a second secure sum would disclose what these clients sent)",
+            parameter="without",
+        )
+    check_noise(known.total, plan)
+    return known
 
 
 def _refuse_replicates(known: Cohort | Aggregate) -> None:

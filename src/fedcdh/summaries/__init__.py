@@ -4,6 +4,7 @@
 - `profiles`, `column_profiles`: the few numbers from which a plan is made;
 - `features`, `encoder`: from rows to features on a grid;
 - `summary`, `accumulator`: the moments of features, exact and additive;
+- `client_changes`: clients that leave a study or join it;
 - `aggregation`: the summaries of all clients, or their sum;
 - `validation`: whether any rows can have given a summary;
 - `bootstrap`: replicates of resampled rows;
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from fedcdh.summaries.aggregation import add_up as add_up
     from fedcdh.summaries.bootstrap import admit_replicates as admit_replicates
     from fedcdh.summaries.bootstrap import bootstrap_summaries as bootstrap_summaries
+    from fedcdh.summaries.client_changes import ClientChange as ClientChange
+    from fedcdh.summaries.client_changes import change_clients as change_clients
     from fedcdh.summaries.column_profiles import ColumnProfile as ColumnProfile
     from fedcdh.summaries.descriptives import descriptive_statistics as descriptive_statistics
     from fedcdh.summaries.descriptives import level_counts as level_counts
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Aggregate",
     "Categorical",
+    "ClientChange",
     "Cohort",
     "ColumnProfile",
     "Continuous",
@@ -70,6 +74,7 @@ __all__ = [
     "admit_summaries",
     "bootstrap_summaries",
     "calibrate_deviation",
+    "change_clients",
     "compose_releases",
     "descriptive_statistics",
     "level_counts",
@@ -84,6 +89,7 @@ __all__ = [
 _HOMES = {
     "Aggregate": "fedcdh.summaries.aggregation",
     "Categorical": "fedcdh.summaries.variables",
+    "ClientChange": "fedcdh.summaries.client_changes",
     "Cohort": "fedcdh.summaries.aggregation",
     "ColumnProfile": "fedcdh.summaries.column_profiles",
     "Continuous": "fedcdh.summaries.variables",
@@ -101,6 +107,7 @@ _HOMES = {
     "admit_summaries": "fedcdh.summaries.validation",
     "bootstrap_summaries": "fedcdh.summaries.bootstrap",
     "calibrate_deviation": "fedcdh.summaries.dp_parameters",
+    "change_clients": "fedcdh.summaries.client_changes",
     "compose_releases": "fedcdh.summaries.dp_parameters",
     "descriptive_statistics": "fedcdh.summaries.descriptives",
     "level_counts": "fedcdh.summaries.descriptives",

@@ -18,13 +18,15 @@ from fedcdh.data.recipes import Recipe
 from fedcdh.data.sources import ColumnKind
 from fedcdh.errors import PlanError
 from fedcdh.protocols import DOMAIN
+from fedcdh.summaries.client_changes import ClientChange, check_client_changes, iter_earlier_plans
 from fedcdh.summaries.dp_parameters import MAX_NOISY_COLUMNS, DPParameters
 from fedcdh.summaries.feature_layout import FeatureLayout
 from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite, bounded
 from fedcdh.summaries.profiles import Profile, merge_profiles, profile
 from fedcdh.summaries.variables import Categorical, Continuous, Variable, check_name
 
-FORMAT = "fedcdh-plan-4"
+FORMAT = "fedcdh-plan-5"
+"""Version 5 may record which clients joined or left."""
 DEFAULT_FAMILY = Hermite()
 DEFAULT_CLIP = 30.0
 """Scales at which values are clipped: far out, because a clipped effect no longer follows from its causes."""
@@ -67,6 +69,8 @@ class StudyPlan:
         Differential privacy of the summaries. Features are then those of `fedcdh.summaries.features.bounded`.
     excluded : tuple of str, default ()
         Columns that a recipe excludes from the study, for people who read the plan; sorted.
+    client_changes : tuple of ClientChange, default ()
+        Clients that joined or left since the first plan of the study; see `fedcdh.summaries.change_clients`.
 
     Raises
     ------
@@ -96,11 +100,13 @@ class StudyPlan:
     max_rows_per_client: int = 0
     noise: DPParameters | None = None
     excluded: tuple[str, ...] = ()
+    client_changes: tuple[ClientChange, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variables", tuple(self.variables))
         object.__setattr__(self, "clients", tuple(sorted(self.clients)))
         object.__setattr__(self, "excluded", tuple(sorted(self.excluded)))
+        object.__setattr__(self, "client_changes", tuple(self.client_changes))
         self._check_names()
         self._check_features()
         for limit in _LIMITS:
@@ -132,6 +138,7 @@ class StudyPlan:
                 f"the plan names the clients {alike[0]!a} and {alike[1]!a}, which look alike; expected names "
                 "that people can tell apart; rename one of them, or keep the one that is meant"
             )
+        check_client_changes(self.clients, self.client_changes)
         check_name(self.study, "the name of the study")
         for name in self.excluded:
             check_name(name, "the name of an excluded column")
@@ -228,6 +235,7 @@ class StudyPlan:
             **{limit: found for limit in _LIMITS if (found := getattr(self, limit))},
             **({"noise": asdict(self.noise)} if self.noise else {}),
             **({"excluded": self.excluded} if self.excluded else {}),
+            **({"client_changes": [one.to_document() for one in self.client_changes]} if self.client_changes else {}),
         }
         return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
@@ -258,11 +266,13 @@ class StudyPlan:
             levels = (v.get("levels") for v in document["variables"])
             _reject_strings(document["clients"], document.get("excluded"), *levels)
             family = dict(document.pop("family"))
+            changes = tuple(_change_from_json(one) for one in document.pop("client_changes", ()))
             if "noise" in document:
                 document["noise"] = DPParameters(**document["noise"])
             return cls(
                 variables=tuple(_variable_from_json(v) for v in document.pop("variables")),
                 family=_FAMILIES[family.pop("name")](**family),
+                client_changes=changes,
                 **document,
             )
         except PlanError:
@@ -277,6 +287,27 @@ class StudyPlan:
     def fingerprint(self) -> str:
         """Return the SHA-256 of the plan's canonical JSON, in hexadecimal digits."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    @cached_property
+    def fingerprints(self) -> frozenset[str]:
+        """Return the fingerprints of this plan and of the earlier ones, whose summaries are valid by it as well."""
+        return frozenset({self.fingerprint, *(earlier.fingerprint for earlier in iter_earlier_plans(self))})
+
+    @cached_property
+    def numbers(self) -> StudyPlan:
+        """Return the plan with nothing but what decides the numbers of a summary."""
+        clients = tuple(f"client {number + 1}" for number in range(max(1, self.noise.honest if self.noise else 1)))
+        return replace(
+            self, clients=clients, study="", max_rounds=0, max_bytes=0, excluded=(), client_changes=()
+        )
+
+    @cached_property
+    def numbers_fingerprint(self) -> str:
+        """Return the fingerprint of all that decides the numbers of a summary: variables, scales, recipes, features.
+
+        Plans with the same one, for whatever clients, ask a site for the same numbers about the same rows.
+        """
+        return self.numbers.fingerprint
 
     @classmethod
     def from_tables(
@@ -379,6 +410,11 @@ def _reject_strings(*lists: object) -> None:
     for found in lists:
         if isinstance(found, str):
             raise TypeError(f"expected a list, found {cut_repr(found)}")
+
+
+def _change_from_json(document: Mapping[str, Any]) -> ClientChange:
+    _reject_strings(*document.values())
+    return ClientChange(**{key: tuple(names) for key, names in document.items()})
 
 
 def _variable_to_json(variable: Variable) -> dict[str, Any]:

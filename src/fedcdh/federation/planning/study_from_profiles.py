@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from fedcdh._io.strict_toml import suggest_name
+from fedcdh._io.text import suggest_name
 from fedcdh.data.labels import looks_like_number, strip_zero_decimals
 from fedcdh.data.recipe_file import Recipes
 from fedcdh.data.recipes import NumberRecipe, Recipe
