@@ -21,6 +21,7 @@ from fedcdh.messages.signing import key_fingerprint
 from fedcdh.messages.study_file import Study
 from fedcdh.messages.summary_file import read_summary_header, unpack_summary
 from fedcdh.messages.summary_header import SummaryHeader
+from fedcdh.summaries.client_changes import find_left_clients
 from fedcdh.summaries.column_profiles import ColumnProfile
 from fedcdh.summaries.descriptives import descriptive_statistics, level_counts, summary_to_csv
 from fedcdh.summaries.dp_parameters import CONSTANT_VARIANCE_RATIO, PRODUCT_STEPS

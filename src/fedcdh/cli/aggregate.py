@@ -83,7 +83,7 @@ def aggregate_command(
     from fedcdh.cli._keys import load_signing_key
     from fedcdh.cli._later_plans import check_left_out
     from fedcdh.cli._outputs import check_replaceable, refuse_input_as_output, write_signed
-    from fedcdh.cli._summaries import SUMMARY_PATTERN, SummaryReader
+    from fedcdh.cli._summaries import SUMMARY_PATTERN, SummaryReader, drop_files
     from fedcdh.federation.streaming.aggregate_files import StreamingAggregation
     from fedcdh.messages.aggregate_file import pack_aggregate
     from fedcdh.messages.summary_file import max_summary_bytes
@@ -92,6 +92,7 @@ def aggregate_command(
     study = read_trusted_study(plan, plan_key, out)
     left_out = check_left_out(without or (), study.plan)
     paths, signing = expand_paths(summaries, SUMMARY_PATTERN), load_signing_key(key, out)
+    paths = drop_files(paths, left_out, max_summary_bytes(study.plan), out)
     check_replaceable(output, "aggregate")
     refuse_input_as_output(output, paths)
     adding = StreamingAggregation.for_output(output, study, None if groups is None else read_groups(groups))
@@ -103,7 +104,9 @@ def aggregate_command(
         reader.warn(out)
         _say_progress(out, outcome, adding.journal)
         _refuse_added(outcome, left_out, adding.journal)
-        _refuse_incomplete(out, outcome, adding.journal, listed, go_on=go_on or left_out.issuperset(outcome.sums.lacking))
+        _refuse_incomplete(
+            out, outcome, adding.journal, listed, go_on=go_on or left_out.issuperset(outcome.sums.lacking)
+        )
         message = _build_message(outcome, adding.journal)
         _check_no_client_lost(output, message.aggregate.total.clients, study.plan)
         written = write_signed(output, pack_aggregate(message), "aggregate", signing)
@@ -118,8 +121,8 @@ def _refuse_added(outcome: AggregationReport, left_out: frozenset[str], journal:
 
     if held := sorted(left_out.intersection(outcome.sums.added)):
         raise SettingsError(
-            f"The summary of {abbreviate_list(held)} is in the sum, and is to be left out. A sum cannot be taken apart. "
-            f"Remove {journal}, and run this command again with the summaries of the other clients only."
+            f"The summary of {abbreviate_list(held)} is in the sum, and is to be left out. A sum cannot be taken "
+            f"apart. Remove {journal}, and run this command again with the summaries of the other clients only."
         )
 
 

@@ -277,7 +277,8 @@ def _write_plan(out: Output, output: Path, study: Study, signing: SigningKey | N
     out.say(f"A site's summary will have {few} bytes for a thousand rows, {many} for a million.")
     written = write_signed(output, study.to_json().encode("utf-8"), "plan", signing)
     signature = f", signed by {key_fingerprint(signing.public)}" if signing else ""
-    out.say(f"Wrote {' and '.join(map(str, written))}{signature}. Send it to every site.")
+    send = "" if study.plan.client_changes else " Send it to every site."
+    out.say(f"Wrote {' and '.join(map(str, written))}{signature}.{send}")
     out.result({"fingerprint": study.plan.fingerprint, "files": list(map(str, written)), "clients": study.plan.clients})
 
 

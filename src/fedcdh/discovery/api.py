@@ -366,9 +366,10 @@ def _check_sum(known: Aggregate, plan: StudyPlan, without: frozenset[str]) -> Ag
         )
     if held := sorted(without.intersection(known.total.clients)):
         raise SummaryError(
-            f"the sum of the summaries has {abbreviate_list(held)}, which {'are' if len(held) > 1 else 'is'} to be left "
-            "out; a sum cannot be taken apart; add up the summaries of the others again, if they were sent in the open "
-            "(a second secure sum would disclose what these clients sent)",
+            f"the sum of the summaries has {abbreviate_list(held)}; expected a sum without the clients that are left "
+            "out, because a sum cannot be taken apart; add up the summaries of the others again, if they were sent in "
+            "the "
+            "open (a second secure sum would disclose what these clients sent)",
             parameter="without",
         )
     check_noise(known.total, plan)

@@ -107,16 +107,15 @@ def change_clients(plan: StudyPlan, *, without: Iterable[str] = (), joined: Iter
         )
     if plan.noise is not None and plan.noise.distributed:
         raise PlanError(
-            "the plan has distributed noise, which only a secure sum can add up; its clients cannot change, because the "
-            "sums over two sets of clients differ by the data of single clients; continue the secure sum without the "
+            "the plan has distributed noise, which only a secure sum can add up; its clients cannot change, because "
+            "the sums over two sets of clients differ by the data of single clients; continue the secure sum without "
+            "the "
             "clients that dropped out",
             parameter="without",
         )
     left = plan.client_set - set(leaving)
     if not left | set(joining):
-        raise PlanError(
-            "no client would be left in the plan; expected one or more; keep a client", parameter="without"
-        )
+        raise PlanError("no client would be left in the plan; expected one or more; keep a client", parameter="without")
     change = ClientChange(tuple(joining), tuple(leaving))
     return replace(plan, clients=(*left, *joining), client_changes=(*plan.client_changes, change))
 

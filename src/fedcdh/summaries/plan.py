@@ -297,9 +297,7 @@ class StudyPlan:
     def numbers(self) -> StudyPlan:
         """Return the plan with nothing but what decides the numbers of a summary."""
         clients = tuple(f"client {number + 1}" for number in range(max(1, self.noise.honest if self.noise else 1)))
-        return replace(
-            self, clients=clients, study="", max_rounds=0, max_bytes=0, excluded=(), client_changes=()
-        )
+        return replace(self, clients=clients, study="", max_rounds=0, max_bytes=0, excluded=(), client_changes=())
 
     @cached_property
     def numbers_fingerprint(self) -> str:
