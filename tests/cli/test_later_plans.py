@@ -129,7 +129,7 @@ def test_the_rounds_go_on_without_a_site(study, tmp_path, capsys):
                     request = sorted(folder.glob("request-*.json"))[-1]
                     answer = folder / f"{site}.answer-{request.stem[-3:]}"
                     ledger = tmp_path / f"{folder.name}-{site}.jsonl"
-                    run("answer", plan, request, data_of(study, site), "--client", site, "--ledger", ledger,
+                    run("rounds", "answer", plan, request, data_of(study, site), "--client", site, "--ledger", ledger,
                         "-o", answer, "-q")  # fmt: skip
         assert (out / "result.json").exists()
     assert result_of(tmp_path / "rrounds")["arrows"] == result_of(tmp_path / "rold")["arrows"]

@@ -58,6 +58,7 @@ def discover(
     min_arrow_probability: float = DEFAULT_MIN_ARROW_PROBABILITY,
     min_effect: float = DEFAULT_MIN_EFFECT,
     recipes: Recipes = NO_RECIPES,
+    accept_differences: Collection[str] = (),
 ) -> Discovery:
     """Find the causal graph of several clients' tables.
 
@@ -125,6 +126,9 @@ def discover(
     recipes : Recipes, optional
         What every client does with its columns first, such as logarithms and groups of levels; see
         `fedcdh.data.Recipes`.
+    accept_differences : collection of str, default ()
+        Variables whose ranges or labels really differ between clients. Others are refused where clients seem to have
+        different units, different spellings of a label, or no label in common.
 
     Returns
     -------
@@ -140,7 +144,8 @@ def discover(
     KnowledgeError
         If the knowledge contradicts itself or names a variable that is not there.
     PlanError
-        If no study can be planned from these tables, for example without variables.
+        If no study can be planned from these tables, for example without variables, or because clients seem to have
+        different units or spellings.
 
     See Also
     --------
@@ -186,7 +191,13 @@ def discover(
         min_effect,
     )
     plan = StudyPlan.from_tables(
-        tables, kinds=kinds, family=choice.family(seed), variables=variables, order_by=order_by, recipes=recipes
+        tables,
+        kinds=kinds,
+        family=choice.family(seed),
+        variables=variables,
+        order_by=order_by,
+        recipes=recipes,
+        accept_differences=accept_differences,
     )
     settings.knowledge.check(plan.names)
     if rounds != "one":

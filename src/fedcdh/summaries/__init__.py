@@ -2,6 +2,7 @@
 
 - `plan`, `variables`, `feature_layout`, `dp_parameters`: what all parties agree on;
 - `profiles`, `column_profiles`: the few numbers from which a plan is made;
+- `site_consistency`, `unit_consistency`, `label_consistency`: whether all clients mean the same by a variable;
 - `features`, `encoder`: from rows to features on a grid;
 - `summary`, `accumulator`: the moments of features, exact and additive;
 - `client_changes`: clients that leave a study or join it;
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     from fedcdh.summaries.profiles import profile as profile
     from fedcdh.summaries.summary import Summary as Summary
     from fedcdh.summaries.summary import sum_summaries as sum_summaries
+    from fedcdh.summaries.unit_consistency import UnitMismatch as UnitMismatch
+    from fedcdh.summaries.unit_consistency import find_unit_mismatch as find_unit_mismatch
     from fedcdh.summaries.validation import admit_summaries as admit_summaries
     from fedcdh.summaries.validation import validate_summary as validate_summary
     from fedcdh.summaries.variables import Categorical as Categorical
@@ -69,6 +72,7 @@ __all__ = [
     "Profile",
     "StudyPlan",
     "Summary",
+    "UnitMismatch",
     "add_up",
     "admit_replicates",
     "admit_summaries",
@@ -77,6 +81,7 @@ __all__ = [
     "change_clients",
     "compose_releases",
     "descriptive_statistics",
+    "find_unit_mismatch",
     "level_counts",
     "merge_profiles",
     "profile",
@@ -102,6 +107,7 @@ _HOMES = {
     "Profile": "fedcdh.summaries.profiles",
     "StudyPlan": "fedcdh.summaries.plan",
     "Summary": "fedcdh.summaries.summary",
+    "UnitMismatch": "fedcdh.summaries.unit_consistency",
     "add_up": "fedcdh.summaries.aggregation",
     "admit_replicates": "fedcdh.summaries.bootstrap",
     "admit_summaries": "fedcdh.summaries.validation",
@@ -110,6 +116,7 @@ _HOMES = {
     "change_clients": "fedcdh.summaries.client_changes",
     "compose_releases": "fedcdh.summaries.dp_parameters",
     "descriptive_statistics": "fedcdh.summaries.descriptives",
+    "find_unit_mismatch": "fedcdh.summaries.unit_consistency",
     "level_counts": "fedcdh.summaries.descriptives",
     "merge_profiles": "fedcdh.summaries.profiles",
     "profile": "fedcdh.summaries.profiles",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -23,6 +23,7 @@ from fedcdh.summaries.dp_parameters import MAX_NOISY_COLUMNS, DPParameters
 from fedcdh.summaries.feature_layout import FeatureLayout
 from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite, bounded
 from fedcdh.summaries.profiles import Profile, merge_profiles, profile
+from fedcdh.summaries.site_consistency import check_accepted, check_consistency, has_decided_levels
 from fedcdh.summaries.variables import Categorical, Continuous, Variable, check_name
 
 FORMAT = "fedcdh-plan-5"
@@ -317,6 +318,7 @@ class StudyPlan:
         variables: Sequence[str] | None = None,
         order_by: str | None = None,
         recipes: Recipes = NO_RECIPES,
+        accept_differences: Collection[str] = (),
     ) -> StudyPlan:
         """Make the plan of the clients' tables, by way of their profiles.
 
@@ -335,6 +337,9 @@ class StudyPlan:
             Column by which the rows of each client are sorted, such as a time; see `profile`.
         recipes : Recipes, optional
             What every client does with its columns first.
+        accept_differences : collection of str, default ()
+            Variables whose ranges or labels really differ between clients, so that they are not taken for different
+            units or spellings.
 
         Returns
         -------
@@ -346,13 +351,15 @@ class StudyPlan:
         DataError
             If a table cannot be read.
         PlanError
-            If clients have different columns or kinds, or a variable has no value.
+            If clients have different columns or kinds, seem to have different units or spellings, or a variable has no
+            value.
         """
         profiles = [
             profile(table, client, variables=variables, kinds=kinds, order_by=order_by, recipes=recipes)
             for client, table in tables.items()
         ]
-        return replace(cls.from_profiles(profiles, family=family), excluded=tuple(recipes.excluded))
+        plan = cls.from_profiles(profiles, family=family, accept_differences=accept_differences)
+        return replace(plan, excluded=tuple(recipes.excluded))
 
     @classmethod
     def from_profiles(
@@ -361,6 +368,7 @@ class StudyPlan:
         *,
         family: FeatureFamily = DEFAULT_FAMILY,
         clip: float = DEFAULT_CLIP,
+        accept_differences: Collection[str] = (),
     ) -> StudyPlan:
         """Make the plan of the clients' profiles: pooled locations and scales, and the union of their levels.
 
@@ -372,6 +380,9 @@ class StudyPlan:
             Feature family of continuous variables.
         clip : float, default 30.0
             Values further than this from the location, in units of the scale, are clipped.
+        accept_differences : collection of str, default ()
+            Variables whose ranges or labels really differ between clients, so that they are not taken for different
+            units or spellings.
 
         Returns
         -------
@@ -381,10 +392,16 @@ class StudyPlan:
         Raises
         ------
         PlanError
-            If clients have different columns or kinds, or a variable has no value.
+            If clients have different columns or kinds, seem to have different units or spellings, or a variable has no
+            value.
         """
         profiles = sorted(profiles, key=lambda one: one.client)
         pooled = merge_profiles(profiles)
+        columns = {name: {one.client: one.columns[name] for one in profiles} for name in pooled}
+        check_accepted(accept_differences, columns)
+        open_names = [name for name in pooled if not has_decided_levels(pooled[name].recipe)]
+        accepted = [name for name in accept_differences if name in open_names]
+        check_consistency({name: columns[name] for name in open_names}, accepted)
         variables: list[Variable] = [
             Categorical(name, column.levels, column.product_share, column.mean_share, column.recipe)
             if (column := pooled[name]).kind == "categorical"

@@ -12,10 +12,10 @@ from fedcdh.data.readers import open_tables
 from fedcdh.errors import PlanError
 from fedcdh.evaluation.demo import hospital_study
 from fedcdh.federation.planning.declaration import Declaration
-from fedcdh.federation.planning.label_consistency import find_disjoint_labels, find_spelling_variants, fold_label
 from fedcdh.federation.planning.study_from_profiles import plan_study
 from fedcdh.messages.profile_file import ProfileMessage
 from fedcdh.summaries.accumulator import summarize
+from fedcdh.summaries.label_consistency import find_disjoint_labels, find_spelling_variants, fold_label
 from fedcdh.summaries.profiles import profile
 from fedcdh.summaries.variables import Categorical
 
