@@ -37,9 +37,13 @@ def suggest_name(name: str, known: Iterable[str]) -> str:
     """
     if len(name) > MAX_NAME_LENGTH:
         return ""
-    by_fold = {one.casefold(): one for one in known if len(one) <= MAX_NAME_LENGTH}
-    near = difflib.get_close_matches(name.casefold(), list(by_fold), n=1, cutoff=0.6)
+    by_fold = {_fold_name(one): one for one in known if len(one) <= MAX_NAME_LENGTH}
+    near = difflib.get_close_matches(_fold_name(name), list(by_fold), n=1, cutoff=0.6)
     return f", did you mean {by_fold[near[0]]!r}?" if near else ""
+
+
+def _fold_name(name: str) -> str:
+    return name.casefold().replace("_", " ").strip()
 
 
 def describe_text_problem(text: object) -> str:

@@ -59,6 +59,7 @@ def discover(
     min_effect: float = DEFAULT_MIN_EFFECT,
     recipes: Recipes = NO_RECIPES,
     accept_differences: Collection[str] = (),
+    exclude: Collection[str] = (),
 ) -> Discovery:
     """Find the causal graph of several clients' tables.
 
@@ -129,6 +130,8 @@ def discover(
     accept_differences : collection of str, default ()
         Variables whose ranges or labels really differ between clients. Others are refused where clients seem to have
         different units, different spellings of a label, or no label in common.
+    exclude : collection of str, default ()
+        Columns that are no variables, such as identifiers, dates and free text. They may hold anything.
 
     Returns
     -------
@@ -174,7 +177,8 @@ def discover(
     False
     """
     choice = get_method(method)
-    tables = split_by_client(data, domain, names, with_order_column(variables, order_by))
+    tables = split_by_client(data, domain, names, with_order_column(variables, order_by), exclude)
+    variables = None if variables is None else [name for name in variables if name not in exclude]
     n_variables = len(set(variables or next(iter(tables.values())).columns.keys() - {order_by}) - recipes.excluded)
     rounds = resolve_rounds(rounds, choice.name, variables=n_variables)
     check_rounds(choice.name, rounds)

@@ -78,6 +78,8 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
     accept_differences : collection of str, default ()
         Variables whose ranges or labels really differ between clients. Others are refused where clients seem to have
         different units, different spellings of a label, or no label in common.
+    exclude : collection of str, default ()
+        Columns of `X` that are no variables, such as identifiers, dates and free text.
 
     Attributes
     ----------
@@ -125,6 +127,7 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
         min_effect: float = DEFAULT_MIN_EFFECT,
         order_by: str | None = None,
         accept_differences: Collection[str] = (),
+        exclude: Collection[str] = (),
     ) -> None:
         self.method = method
         self.alpha = alpha
@@ -139,6 +142,7 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
         self.min_effect = min_effect
         self.order_by = order_by
         self.accept_differences = accept_differences
+        self.exclude = exclude
 
     def fit(self, X: Any, y: None = None, *, domain: Any = None) -> FedCDH:
         """Find the causal graph.
@@ -182,6 +186,7 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
             min_effect=self.min_effect,
             order_by=self.order_by,
             accept_differences=self.accept_differences,
+            exclude=self.exclude,
         )
         self.result_ = result
         self.graph_, self.augmented_, self.changing_ = result.graph, result.augmented, result.changing

@@ -319,6 +319,7 @@ class StudyPlan:
         order_by: str | None = None,
         recipes: Recipes = NO_RECIPES,
         accept_differences: Collection[str] = (),
+        exclude: Collection[str] = (),
     ) -> StudyPlan:
         """Make the plan of the clients' tables, by way of their profiles.
 
@@ -340,6 +341,8 @@ class StudyPlan:
         accept_differences : collection of str, default ()
             Variables whose ranges or labels really differ between clients, so that they are not taken for different
             units or spellings.
+        exclude : collection of str, default ()
+            Columns that are no variables. They may hold anything.
 
         Returns
         -------
@@ -355,7 +358,15 @@ class StudyPlan:
             value.
         """
         profiles = [
-            profile(table, client, variables=variables, kinds=kinds, order_by=order_by, recipes=recipes)
+            profile(
+                table,
+                client,
+                variables=variables,
+                kinds=kinds,
+                order_by=order_by,
+                recipes=recipes,
+                exclude=exclude,
+            )
             for client, table in tables.items()
         ]
         plan = cls.from_profiles(profiles, family=family, accept_differences=accept_differences)
