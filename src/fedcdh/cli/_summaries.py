@@ -12,6 +12,7 @@ from typing import NamedTuple
 from fedcdh._io.storage import read_regular_file
 from fedcdh._io.text import abbreviate_list
 from fedcdh.cli._console import Output, to_single_line
+from fedcdh.cli._file_kinds import refuse_other_kind
 from fedcdh.cli._inputs import naming_file, refuse_running_sum
 from fedcdh.cli._keys import check_signer, find_signer
 from fedcdh.errors import DuplicateClientError, FedCDHError, SummaryFormatError
@@ -50,6 +51,7 @@ class SummaryReader:
 
     def read(self, path: Path) -> SummaryMessage:
         """Return the summary in a file."""
+        refuse_other_kind(path, "a summary", SummaryFormatError)
         most = max_summary_bytes(self.study.plan)
         content = read_regular_file(path, most, "a summary of this plan", refuse=SummaryFormatError)
         return self.unpack(path, content)
@@ -81,6 +83,7 @@ class SummaryReader:
 
     def unpack(self, path: Path, content: bytes) -> SummaryMessage:
         """Return the summary in a file's content; the plan's key of its client must have signed it."""
+        refuse_other_kind(path, "a summary", SummaryFormatError)
         with naming_file(path):
             message = unpack_summary(content, self.study.plan)
         client = message.summary.clients[0]
@@ -198,6 +201,7 @@ def _report_each(messages: list[SummaryMessage], progress: Callable[[int], None]
 
 def read_aggregate(path: Path, study: Study, out: Output) -> AggregateMessage | None:
     """Return the sum in a file; None if the file is something else."""
+    refuse_other_kind(path, "a summary or a sum", SummaryFormatError)
     most = max(max_aggregate_bytes(study.plan), max_summary_bytes(study.plan))
     content = read_regular_file(path, most, "a summary of this plan, or a sum", refuse=SummaryFormatError)
     with naming_file(path):

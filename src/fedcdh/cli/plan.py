@@ -154,6 +154,7 @@ def plan_command(
     """
     from fedcdh.cli import _later_plans as later_plans
     from fedcdh.cli._advice import read_declaration
+    from fedcdh.cli._file_kinds import refuse_other_kind
     from fedcdh.cli._inputs import expand_paths
     from fedcdh.cli._keys import load_signing_key, read_public_key
     from fedcdh.cli._outputs import check_replaceable, refuse_input_as_output
@@ -197,6 +198,8 @@ def plan_command(
             "Profiles were given together with --epsilon. Profiles are exact numbers about the rows, which the noise "
             "does not cover. Describe all variables in a declaration (--declare) instead."
         )
+    for path in paths:
+        refuse_other_kind(path, "a profile", PlanError)
     refuse_input_as_output(output, [*paths, *([declare] if declare else []), *(recipes or ())])
     check_replaceable(output, "plan")
     declaration = read_declaration(declare, recipes)

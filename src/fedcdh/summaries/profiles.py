@@ -120,7 +120,8 @@ def profile(
     present = {name: kind for name, kind in source.kinds().items() if name in (variables or ()) or name != order_by}
     present = {name: kind for name, kind in present.items() if name not in recipes.excluded}
     chosen = _select_columns(present, client, variables, _kinds_after(kinds or {}, recipes))
-    finished, rows = _read_columns(source, chosen, client, recipes.by_variable.keys() | (kinds or {}).keys())
+    declared = {*recipes.by_variable, *(kinds or {}), *([order_by] if order_by else [])}
+    finished, rows = _read_columns(source, chosen, client, declared)
     shares = row_shares(source, finished, in_time_order=order_by is not None)
     described = {
         name: replace(

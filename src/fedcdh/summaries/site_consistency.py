@@ -46,7 +46,7 @@ def check_consistency(columns: Columns, accepted: Collection[str] = ()) -> None:
     check_accepted(accepted, columns)
     found = [_find_differences(name, by_client) for name, by_client in columns.items() if name not in accepted]
     if problems := [text for texts in found for text in texts]:
-        raise PlanError("\n".join(problems), parameter="accept_differences")
+        raise PlanError("\n".join(problems))  # the text names the parameter; TOML to copy may be its end
 
 
 def check_accepted(accepted: Iterable[str], names: Collection[str]) -> None:
