@@ -91,7 +91,8 @@ def refuse_missing(
     dots = " ..." if len(without) + len(lacking) > 5 else ""
     it = "it" if len(lacking) == 1 else "them"
     raise SummaryError(
-        f"There is no summary from {abbreviate_list(lacking)}, which the plan names. Expected one of every client. "
+        f"There is no summary from client {abbreviate_list(lacking)}, which the plan names. Expected one of every "
+        "client. "
         f"Wait for {it}, or leave {it} out: {command} {options}{dots}. To let the plan itself go on without {it}: "
         "fedcdh "
         f"plan --like {file} {options}{dots} -o NEW.plan.json; by that plan, the summaries that have come stay valid."
