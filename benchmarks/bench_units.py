@@ -29,8 +29,8 @@ from benchmarks.bench_graphs import DIALECTS
 from fedcdh.evaluation.demo import hospital_study
 from fedcdh.evaluation.experiments import real_data
 from fedcdh.evaluation.simulation import keyed_generator, name_clients, simulate
-from fedcdh.summaries.unit_consistency import UnitMismatch, find_unit_mismatch
 from fedcdh.summaries.profiles import profile
+from fedcdh.summaries.unit_consistency import UnitMismatch, find_unit_mismatch
 
 Array = np.ndarray[Any, Any]
 Tables = Mapping[str, Mapping[str, Array]]  # client → variable → values

@@ -11,6 +11,7 @@ import re
 import shlex
 from collections.abc import Collection, Mapping
 
+from fedcdh.data.labels import looks_like_number
 from fedcdh.errors import DataError
 
 MIN_IDENTIFIER_ROWS = 100
@@ -121,6 +122,8 @@ def describe_labels(count: int, levels: Collection[str], *, too_many: bool = Fal
     alone = count >= MIN_IDENTIFIER_ROWS and len(levels) == count
     if not alone and not too_many:
         return None
+    if 2 * sum(map(looks_like_number, levels)) > len(levels):
+        return None  # the reader has advice for numbers that were taken for texts
     if sum(_DATE.fullmatch(level) is not None for level in levels) > len(levels) / 2:
         return "it holds dates; use the days since a fixed day, or sort rows by it (order_by)"
     return "every row has a text of its own, as in identifiers and free text" if alone else None
@@ -146,7 +149,7 @@ def unusable_columns_error(problems: Mapping[str, str], owner: str) -> DataError
     >>> print(unusable_columns_error({"id": "it is an identifier"}, "client 'north'").message.splitlines()[0])
     client 'north': 1 column cannot be a variable of the study:
     """
-    lines = [f"- column {name!r}: {why}" for name, why in problems.items()]
+    lines = [f"- {why}" if why.startswith("column ") else f"- column {name!r}: {why}" for name, why in problems.items()]
     options = " ".join(f"--exclude {shlex.quote(name)}" for name in problems)
     counted = f"{len(problems)} column{'s' if len(problems) > 1 else ''}"
     return DataError(
