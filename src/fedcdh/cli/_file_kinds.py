@@ -1,4 +1,4 @@
-"""What kind of file a command was given: exchanged arguments get advice about their order."""
+"""The kind of a file that a command was given: exchanged arguments get advice about their order."""
 
 from __future__ import annotations
 

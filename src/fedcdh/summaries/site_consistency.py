@@ -1,4 +1,4 @@
-"""Whether all clients mean the same by a variable: one unit, and one spelling and one set of labels.
+"""Checks that all clients mean the same by a variable: one unit, and one spelling and one set of labels.
 
 The check is one for all ways to plan a study: `fedcdh.discover` and the estimator, `StudyPlan.from_tables` and
 `StudyPlan.from_profiles`, `fedcdh.federation.plan_study`, and the commands.

@@ -1,8 +1,8 @@
 """Columns that are no variables: identifiers, dates and free text, which must not get into a profile.
 
 A column is taken for an identifier if, in `MIN_IDENTIFIER_ROWS` rows or more, its values all differ and run in equal
-steps, or each row has a label of its own, or its numbers are whole and too long to be measured. Whoever knows better
-declares the kind of the column: then it is used as it is.
+steps, or each row has a label of its own, or its numbers are whole and too long to be measured. A column whose
+kind is declared is used as it is.
 """
 
 from __future__ import annotations
