@@ -109,9 +109,9 @@ def test_a_dry_run_reads_the_ledger_that_is_there(study, tmp_path):
 
 
 def test_a_misspelt_folder_gets_no_key(tmp_path, capsys):
-    run("keys", "new", "-o", tmp_path / "tpyo" / "site.key", code=2)
+    run("keys", "new", "-o", tmp_path / "nowhere" / "site.key", code=2)
     assert "does not exist" in capsys.readouterr().err
-    assert not (tmp_path / "tpyo").exists()
+    assert not (tmp_path / "nowhere").exists()
 
 
 def test_columns_that_are_no_variables_are_excluded_by_the_site(study, tmp_path, capsys):

@@ -80,7 +80,7 @@ def test_all_doubts_are_named_at_once():
 @pytest.mark.parametrize("way", WAYS)
 def test_an_accepted_variable_has_to_be_there(way):
     with pytest.raises(PlanError, match="did you mean 'height'"):
-        way(tables_of("same"), accept_differences=["hieght"])
+        way(tables_of("same"), accept_differences=["heights"])
 
 
 def test_metres_against_centimetres_give_no_links_because_there_is_no_result():

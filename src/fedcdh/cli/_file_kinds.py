@@ -11,7 +11,10 @@ from fedcdh.errors import FedCDHError
 
 MAX_HEAD_BYTES = 1 << 16
 """Bytes in which a file says what it is; a plan names its format after its variables and clients."""
-TABLE_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".tab", ".parquet", ".pq", ".arrow", ".feather", ".ipc")
+TABLE_SUFFIXES = (
+    *(".csv", ".csv.gz", ".tsv", ".tsv.gz", ".tab", ".parquet", ".pq", ".arrow", ".feather", ".ipc"),
+    *(".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".sav", ".zsav", ".dta", ".sas7bdat", ".xpt"),
+)
 
 
 class FileKind(NamedTuple):
