@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcdh._runtime.optional_imports import optional_import
-from fedcdh.discovery.result import Discovery
+from fedcdh.discovery.findings import Findings
 from fedcdh.errors import SettingsError
 from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.reporting.graph_drawing.scene import (
@@ -51,7 +51,7 @@ _LEGEND_TEXTS = {"arrow": "cause → effect", "line": "direction open", "box": "
 
 
 def plot(
-    drawn: Discovery | PartialGraph,
+    drawn: Findings | PartialGraph,
     ax: Any = None,
     *,
     changing: Collection[str] | None = None,
@@ -65,7 +65,7 @@ def plot(
 
     Parameters
     ----------
-    drawn : Discovery or PartialGraph
+    drawn : Findings or PartialGraph
         What to draw.
     ax : matplotlib.axes.Axes, optional
         Axes to draw into; the graph is scaled to their present size. By default, a new figure as large as the graph
@@ -117,7 +117,7 @@ def plot(
 
 
 def save(
-    drawn: Discovery | PartialGraph,
+    drawn: Findings | PartialGraph,
     path: Path | str,
     *,
     changing: Collection[str] | None = None,
@@ -128,7 +128,7 @@ def save(
 
     Parameters
     ----------
-    drawn : Discovery or PartialGraph
+    drawn : Findings or PartialGraph
         What to draw.
     path : Path or str
         Where to write it. The ending decides the format.

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 
-from fedcdh.discovery.result import Discovery
+from fedcdh.discovery.findings import Findings
 from fedcdh.errors import KnowledgeError, NoConsistentExtensionError
 from fedcdh.graphs.equivalence import extend_to_dag
 from fedcdh.graphs.partial_graph import PartialGraph, sort_pair
@@ -243,12 +243,12 @@ def build_scene(
     return Scene(tuple(nodes), tuple(curves), layout.width, layout.height)
 
 
-def scene_of(drawn: Discovery | PartialGraph, changing: Collection[str] | None = None) -> Scene:
+def scene_of(drawn: Findings | PartialGraph, changing: Collection[str] | None = None) -> Scene:
     """Lay out the graph of a result, or a graph, and return its scene.
 
     Parameters
     ----------
-    drawn : Discovery or PartialGraph
+    drawn : Findings or PartialGraph
         What to draw.
     changing : collection of str, optional
         Variables to mark as changing. By default those of the result, or the children of the domain in the graph.
@@ -272,14 +272,14 @@ def scene_of(drawn: Discovery | PartialGraph, changing: Collection[str] | None =
     """
     graph, marked = _resolve_graph(drawn, changing)
     lines = sorted(map(sort_pair, graph.lines))
-    known = _edge_probabilities(drawn) if isinstance(drawn, Discovery) else None
+    known = _edge_probabilities(drawn) if isinstance(drawn, Findings) else None
     dag = _dag_arrows(drawn, graph)
     return build_scene(graph.nodes, sorted(graph.arrows), lines, changing=marked, dag=dag, probabilities=known)
 
 
-def _edge_probabilities(result: Discovery) -> dict[frozenset[str], float]:
+def _edge_probabilities(result: Findings) -> dict[frozenset[str], float]:
     """Return the probabilities of arrows and lines; none for searches by tests."""
-    drawn = [asdict(edge) for edge in result.edges() if edge.mark] if result.posterior is not None else []
+    drawn = [asdict(edge) for edge in result.edges() if edge.mark] if result.has_probabilities else []
     found = {frozenset((edge["source"], edge["target"])): shown_probability(edge) for edge in drawn}
     return {pair: probability for pair, probability in found.items() if probability is not None}
 
@@ -290,20 +290,20 @@ def fit_label(name: str, max_characters: float = MAX_LABEL_CHARACTERS) -> str:
 
 
 def _resolve_graph(
-    drawn: Discovery | PartialGraph, changing: Collection[str] | None
+    drawn: Findings | PartialGraph, changing: Collection[str] | None
 ) -> tuple[PartialGraph, frozenset[str]]:
     """Return the graph to draw and the variables to mark in it."""
-    if isinstance(drawn, Discovery):
+    if isinstance(drawn, Findings):
         return drawn.graph, drawn.changing if changing is None else frozenset(changing)
     if changing is None and DOMAIN in drawn.nodes:
         return drawn, frozenset(drawn.children(DOMAIN))
     return drawn, frozenset(changing or ())
 
 
-def _dag_arrows(drawn: Discovery | PartialGraph, graph: PartialGraph) -> Collection[NamePair]:
+def _dag_arrows(drawn: Findings | PartialGraph, graph: PartialGraph) -> Collection[NamePair]:
     """Return the arrows of a DAG near the graph; none if knowledge or a cycle leaves no DAG."""
     try:
-        return (drawn.to_dag() if isinstance(drawn, Discovery) else extend_to_dag(graph)).arrows
+        return (drawn.to_dag() if isinstance(drawn, Findings) else extend_to_dag(graph)).arrows
     except (KnowledgeError, NoConsistentExtensionError):
         return ()
 

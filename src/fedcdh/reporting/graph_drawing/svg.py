@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from html import escape
 
-from fedcdh.discovery.result import Discovery
+from fedcdh.discovery.findings import Findings
 from fedcdh.discovery.result_text import format_probability
 from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.reporting.graph_drawing.edge_routing import Point
@@ -30,12 +30,12 @@ EDGE_WIDTH, PLAIN_BORDER_WIDTH, CHANGING_BORDER_WIDTH = 1.5, 1.2, 2.4
 MARGIN = 16.0
 
 
-def render_svg(drawn: Discovery | PartialGraph, *, changing: Collection[str] | None = None) -> str:
+def render_svg(drawn: Findings | PartialGraph, *, changing: Collection[str] | None = None) -> str:
     """Return the graph of a result, or a graph, as one SVG element.
 
     Parameters
     ----------
-    drawn : Discovery or PartialGraph
+    drawn : Findings or PartialGraph
         What to draw.
     changing : collection of str, optional
         Variables to mark as changing. By default those of the result, or the children of the domain in the graph.

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -17,6 +13,7 @@ from fedcdh._io.storage import write_atomically
 from fedcdh.discovery.settings import DEFAULT_MIN_ARROW_PROBABILITY, DEFAULT_MIN_EFFECT, DEFAULT_MIN_PROBABILITY
 from fedcdh.protocols import DOMAIN
 from fedcdh.reporting.graph_drawing.scene import CHANGING_NOTE
+from fedcdh.reporting.html.assets import csp_hash, read_asset
 from fedcdh.reporting.html.graph_svg import GraphDrawing, draw_graph
 from fedcdh.reporting.html.heat_map import MAX_SITES_SHOWN, most_deviating, render_heat_map
 from fedcdh.reporting.html.methods_section import describe_sites, methods_paragraph
@@ -128,9 +125,9 @@ def render_report(document: Mapping[str, Any]) -> str:
     """
     check_document(document)
     drawing = draw_graph(document)
-    style, script = _read_asset("style.css"), _read_asset("script.js")
-    return Template(_read_asset("page.html")).substitute(
-        policy=f"default-src 'none'; style-src '{_csp_hash(style)}'; script-src '{_csp_hash(script)}'; "
+    style, script = read_asset("style.css"), read_asset("script.js")
+    return Template(read_asset("page.html")).substitute(
+        policy=f"default-src 'none'; style-src '{csp_hash(style)}'; script-src '{csp_hash(script)}'; "
         "base-uri 'none'; form-action 'none'",
         style=style,
         script=script,
@@ -142,16 +139,6 @@ def render_report(document: Mapping[str, Any]) -> str:
         **_page_texts(document),
         **_page_sections(document, drawing),
     )
-
-
-@cache
-def _read_asset(name: str) -> str:
-    return files("fedcdh.reporting.html").joinpath(name).read_text(encoding="utf-8").strip()
-
-
-def _csp_hash(content: str) -> str:
-    """Return the hash by which the content security policy admits a style or a script."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode("utf-8")).digest()).decode("ascii")
 
 
 def _to_inline_json(data: Any) -> str:
