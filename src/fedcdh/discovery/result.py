@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
+from typing import Any
 
 from fedcdh._io.text import abbreviate_list
 from fedcdh.discovery.algorithm import SearchResult
