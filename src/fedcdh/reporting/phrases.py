@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape
-from typing import Any
+from typing import Any, Literal
 
 from fedcdh.discovery.result_text import MIN_POSSIBLE_PROBABILITY, format_probability
 from fedcdh.protocols import DOMAIN
@@ -95,6 +95,8 @@ BOOTSTRAP_NOTE = (
     "that many replicates lack is doubtful. A link found only in replicates is not a finding: repeated rows make "
     "chance look like dependence."
 )
+NOT_DECIDED = "not decided"
+"""The word for the reason of a direction that nothing gives; the direction itself is called open."""
 MINUS = "\N{MINUS SIGN}"
 _BIDI_CONTROLS = {chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
 """Control characters that set the writing direction; right-to-left names do not need them."""
@@ -196,6 +198,31 @@ def likelier_direction(edge: Mapping[str, Any]) -> tuple[str, float] | None:
     return ("→", float(forward)) if forward >= backward else ("←", backward)
 
 
+def slope_sign(edge: Mapping[str, Any]) -> Literal["+", "\N{MINUS SIGN}", ""]:
+    """Return the sign of an edge: that of its slope, unless its interval has both signs.
+
+    >>> slope_sign({"slope": -0.3}), slope_sign({"slope": 0.1, "slope_interval": (-1, 1)})
+    ('−', '')
+    """
+    slope, interval = edge.get("slope"), edge.get("slope_interval")
+    if slope is None or slope == 0 or (interval is not None and interval[0] <= 0 <= interval[1]):
+        return ""
+    return "+" if slope > 0 else "\N{MINUS SIGN}"
+
+
+def format_slope(edge: Mapping[str, Any]) -> str:
+    """Return the slope of an edge with its interval.
+
+    >>> format_slope({"slope": 0.5123, "slope_interval": (0.45, 0.575)})
+    '+0.512 (0.45 to 0.575)'
+    """
+    slope, interval = edge.get("slope"), edge.get("slope_interval")
+    if slope is None:
+        return ""
+    text = f"{'+' if slope > 0 else ''}{format_short(slope)}"
+    return text if interval is None else f"{text} ({format_short(interval[0])} to {format_short(interval[1])})"
+
+
 def describe_strength(factor: float) -> str:
     """Return the strength of a log Bayes factor in words."""
     if factor < -1:
@@ -233,13 +260,14 @@ def format_certainty(edge: Mapping[str, Any]) -> str:
 
 
 def name_orientation(reason: str | None) -> str:
-    """Return the name of what gave an edge its direction; "open" if nothing did."""
-    return ORIENTATION_REASONS.get(reason or "", (clean_text(reason or "open"), ""))[0]
+    """Return the name of what gave an edge its direction; "not decided" if nothing did."""
+    return ORIENTATION_REASONS.get(reason or "", (clean_text(reason or NOT_DECIDED), ""))[0]
 
 
 def edge_facts(edge: Mapping[str, Any]) -> Iterator[Fact]:
     """Yield everything that is known about one edge."""
     yield from _probability_facts(edge)
+    yield from _slope_facts(edge)
     yield from _presence_facts(edge)
     yield from _direction_facts(edge)
 
@@ -259,6 +287,16 @@ def _probability_facts(edge: Mapping[str, Any]) -> Iterator[Fact]:
     if strength is not None:
         meaning = f"Of the variance of {target} that its other causes leave."
         yield ("Strength", f"explains {format_share(strength)} of the variance", meaning)
+
+
+def _slope_facts(edge: Mapping[str, Any]) -> Iterator[Fact]:
+    if not (slope := format_slope(edge)):
+        return
+    source, target = to_plain_name(edge["source"]), to_plain_name(edge["target"])
+    meaning = f"Change of {target} with one unit more of {source}, all its other causes held fixed."
+    yield ("Direct effect", slope, f"{meaning} In brackets the 95 % interval.")
+    if (scaled := edge.get("standardised_slope")) is not None:
+        yield ("Standardised effect", format_signed(scaled, 2), "The same in standard deviations of both.")
 
 
 def _format_in_words(probability: float) -> str:

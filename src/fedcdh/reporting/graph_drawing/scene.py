@@ -7,8 +7,8 @@ effects. Positions are in pixels, y runs downwards, and text is 13 pixels high.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 
 from fedcdh.discovery.result import Discovery
@@ -24,8 +24,10 @@ from fedcdh.reporting.graph_drawing.edge_routing import (
     shorten,
     text_width,
 )
+from fedcdh.reporting.graph_drawing.edge_style import EdgeStyle, style_edge
 from fedcdh.reporting.graph_drawing.layered_layout import BoxSize, NamePair, compute_layout
-from fedcdh.reporting.phrases import clean_text, shown_probability
+from fedcdh.reporting.graph_drawing.sign_places import place_signs
+from fedcdh.reporting.phrases import clean_text
 
 FONT_SIZE = 13.0
 CHARACTER_WIDTH = 8.0
@@ -46,10 +48,6 @@ CHANGING_NOTE = "differs by site"
 NAME_BASELINE, CHANGING_NAME_BASELINE, NOTE_BASELINE = 4.5, -3.0, 14.0
 """Baselines of the texts in a box, in pixels below its centre."""
 NOTE_FONT_SIZE = 11.0
-MIN_CERTAINTY_OPACITY = 0.45
-"""Opacity of an edge that is as likely as not; that of a certain edge is 1."""
-MIN_CERTAINTY_WIDTH, MAX_CERTAINTY_WIDTH = 0.7, 1.7
-"""Widths of edges that are as likely as not, and of certain ones, in parts of the usual width."""
 
 
 @dataclass(frozen=True)
@@ -114,8 +112,10 @@ class EdgeCurve:
         1 if the edge arrives from the left, −1 if it arrives from the right.
     ports : tuple of float
         Distances of the two ends below the middle of their boxes.
-    probability : float, optional
-        Probability of the arrow, or of the line; None where it is not known.
+    style : EdgeStyle
+        Probability, strength and sign of the edge, which decide how it is drawn.
+    sign_at : tuple of float, optional
+        Where the sign stands; None if there is none.
 
     Examples
     --------
@@ -132,24 +132,8 @@ class EdgeCurve:
     pieces: tuple[tuple[Point, Point, Point], ...]
     facing: int = 1
     ports: tuple[float, float] = (0.0, 0.0)
-    probability: float | None = None
-
-    @property
-    def certainty(self) -> float:
-        """Return 0 for an edge that is as likely as not, 1 for a certain one and where no probability is known."""
-        return 1.0 if self.probability is None else min(1.0, max(0.0, 2 * self.probability - 1))
-
-    @property
-    def opacity(self) -> float:
-        """Return how dark the edge is drawn: likely edges are darker."""
-        return round(MIN_CERTAINTY_OPACITY + (1 - MIN_CERTAINTY_OPACITY) * self.certainty, 2)
-
-    @property
-    def relative_width(self) -> float:
-        """Return the width of the edge in parts of the usual width: likely edges are thicker."""
-        if self.probability is None:
-            return 1.0
-        return round(MIN_CERTAINTY_WIDTH + (MAX_CERTAINTY_WIDTH - MIN_CERTAINTY_WIDTH) * self.certainty, 2)
+    style: EdgeStyle = field(default_factory=EdgeStyle)
+    sign_at: Point | None = None
 
     @property
     def arrowhead(self) -> tuple[Point, Point, Point] | None:
@@ -193,7 +177,7 @@ def build_scene(
     *,
     changing: Collection[str] = (),
     dag: Collection[NamePair] = (),
-    probabilities: Mapping[frozenset[str], float] | None = None,
+    styles: Mapping[frozenset[str], EdgeStyle] | None = None,
 ) -> Scene:
     """Lay out a graph and return its boxes and curves.
 
@@ -209,8 +193,8 @@ def build_scene(
         Variables whose mechanism differs between sites.
     dag : collection of pairs of str
         Arrows of a DAG in the equivalence class. They decide which end of a line stands on the left.
-    probabilities : mapping from pair to float, optional
-        Probabilities of arrows and lines, which decide how thick and dark they are drawn.
+    styles : mapping from pair to EdgeStyle, optional
+        Probabilities, strengths and signs of arrows and lines, which decide how they are drawn.
 
     Returns
     -------
@@ -239,8 +223,8 @@ def build_scene(
         along = directions[frozenset(pair)]
         route = routes[along] if along == pair else routes[along].reverse()
         curve = _trace_curve(pair, route, directed=position < len(arrows))
-        curves.append(replace(curve, probability=(probabilities or {}).get(frozenset(pair))))
-    return Scene(tuple(nodes), tuple(curves), layout.width, layout.height)
+        curves.append(replace(curve, style=(styles or {}).get(frozenset(pair), EdgeStyle())))
+    return Scene(tuple(nodes), tuple(_with_signs(curves, nodes)), layout.width, layout.height)
 
 
 def scene_of(drawn: Discovery | PartialGraph, changing: Collection[str] | None = None) -> Scene:
@@ -272,16 +256,13 @@ def scene_of(drawn: Discovery | PartialGraph, changing: Collection[str] | None =
     """
     graph, marked = _resolve_graph(drawn, changing)
     lines = sorted(map(sort_pair, graph.lines))
-    known = _edge_probabilities(drawn) if isinstance(drawn, Discovery) else None
+    styles = _edge_styles(drawn) if isinstance(drawn, Discovery) else None
     dag = _dag_arrows(drawn, graph)
-    return build_scene(graph.nodes, sorted(graph.arrows), lines, changing=marked, dag=dag, probabilities=known)
+    return build_scene(graph.nodes, sorted(graph.arrows), lines, changing=marked, dag=dag, styles=styles)
 
 
-def _edge_probabilities(result: Discovery) -> dict[frozenset[str], float]:
-    """Return the probabilities of arrows and lines; none for searches by tests."""
-    drawn = [asdict(edge) for edge in result.edges() if edge.mark] if result.posterior is not None else []
-    found = {frozenset((edge["source"], edge["target"])): shown_probability(edge) for edge in drawn}
-    return {pair: probability for pair, probability in found.items() if probability is not None}
+def _edge_styles(result: Discovery) -> dict[frozenset[str], EdgeStyle]:
+    return {frozenset((edge.source, edge.target)): style_edge(asdict(edge)) for edge in result.edges() if edge.mark}
 
 
 def fit_label(name: str, max_characters: float = MAX_LABEL_CHARACTERS) -> str:
@@ -316,6 +297,14 @@ def _size_box(name: str, changing: bool, pairs: Sequence[NamePair]) -> BoxSize:
     if changing:
         return BoxSize(max(width, MIN_CHANGING_BOX_WIDTH), max(CHANGING_BOX_HEIGHT, ports))
     return BoxSize(width, max(BOX_HEIGHT, ports))
+
+
+def _with_signs(curves: Sequence[EdgeCurve], nodes: Sequence[NodeBox]) -> Iterator[EdgeCurve]:
+    """Yield the curves with places for their signs, apart from each other, from boxes and from other curves."""
+    boxes = [(node.x, node.y, node.width / 2, node.height / 2) for node in nodes]
+    places = place_signs([(c.start, c.pieces) for c in curves], [bool(c.style.sign) for c in curves], boxes)
+    for curve, place in zip(curves, places, strict=True):
+        yield replace(curve, sign_at=place)
 
 
 def _trace_curve(pair: NamePair, route: Route, directed: bool) -> EdgeCurve:

@@ -9,6 +9,7 @@ from html import escape
 from typing import Any
 
 from fedcdh.protocols import DOMAIN
+from fedcdh.reporting.graph_drawing.edge_style import style_edge
 from fedcdh.reporting.graph_drawing.scene import (
     ARROWHEAD_HALF_WIDTH,
     ARROWHEAD_LENGTH,
@@ -22,6 +23,8 @@ from fedcdh.reporting.graph_drawing.scene import (
     Scene,
     build_scene,
 )
+from fedcdh.reporting.graph_drawing.sign_places import SIGN_RADIUS
+from fedcdh.reporting.graph_drawing.svg import SIGN_BASELINE
 from fedcdh.reporting.phrases import describe_edge, format_certainty, shown_probability, to_plain_name
 
 MARGIN = 24.0
@@ -126,11 +129,7 @@ def _scene_of_document(document: Mapping[str, Any], edges: Sequence[Mapping[str,
         [pair for pair, edge in zip(pairs, edges, strict=True) if edge["mark"] != "→"],
         changing=changing,
         dag=[(arrow[0], arrow[1]) for arrow in document["dag"] or ()],
-        probabilities={
-            frozenset(pair): probability
-            for pair, edge in zip(pairs, edges, strict=True)
-            if (probability := shown_probability(edge)) is not None
-        },
+        styles={frozenset(pair): style_edge(edge) for pair, edge in zip(pairs, edges, strict=True)},
     )
 
 
@@ -182,8 +181,9 @@ def _edge_svg(record: Mapping[str, Any], edge: Mapping[str, Any], curve: EdgeCur
     stroke, faint = _stroke_width(edge, curve, strongest), ""
     description = escape(f"{describe_edge(edge)} {format_certainty(edge)}".strip())
     path, head = _format_path(curve), ""
-    if curve.opacity < 1:
-        faint = f' stroke-opacity="{curve.opacity:g}" fill-opacity="{curve.opacity:g}"'
+    kind = f"edge {'arrow' if curve.directed else 'line'}{' tentative' if curve.style.is_tentative else ''}"
+    if (opacity := curve.style.opacity) < 1:
+        faint = f' stroke-opacity="{opacity:g}" fill-opacity="{opacity:g}"'
     if curve.directed:
         x, y = curve.stop
         head = (
@@ -192,16 +192,27 @@ def _edge_svg(record: Mapping[str, Any], edge: Mapping[str, Any], curve: EdgeCur
             f'transform="translate({_round(x):g} {_round(y):g}) rotate({0 if curve.facing > 0 else 180})"/>'
         )
     return (
-        f'<g class="edge {"arrow" if curve.directed else "line"}" id="{record["id"]}" role="button" '
+        f'<g class="{kind}" id="{record["id"]}" role="button" '
         f'aria-label="{description}"><title>{description}</title><path class="hit" d="{path}"/>'
-        f'<path class="curve" d="{path}" stroke-width="{_round(stroke):g}"{faint}/>{head}</g>'
+        f'<path class="curve" d="{path}" stroke-width="{_round(stroke):g}"{faint}/>{head}{_sign_svg(curve)}</g>'
+    )
+
+
+def _sign_svg(curve: EdgeCurve) -> str:
+    """Return the sign of an edge on a disc; nothing where there is none."""
+    if curve.sign_at is None:
+        return ""
+    x, y = map(_round, curve.sign_at)
+    return (
+        f'<g class="sign" transform="translate({x:g} {y:g})"><circle r="{SIGN_RADIUS:g}"/>'
+        f'<text y="{SIGN_BASELINE:g}">{curve.style.sign}</text></g>'
     )
 
 
 def _stroke_width(edge: Mapping[str, Any], curve: EdgeCurve, strongest: float) -> float:
-    """Return the width of an edge: by its probability, or else by its evidence beside the strongest."""
-    if curve.probability is not None:
-        return _USUAL_STROKE * curve.relative_width
+    """Return the width of an edge: by the size of its effect, or else by its evidence beside the strongest."""
+    if curve.style.strength is not None or curve.style.probability is not None:
+        return _USUAL_STROKE * curve.style.relative_width
     value = edge_strength(edge)
     return _MIN_STROKE + _STROKE_RANGE * (math.sqrt(value / strongest) if value and strongest else 0.0)
 

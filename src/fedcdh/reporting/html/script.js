@@ -173,6 +173,10 @@
     for (const path of edge.element.querySelectorAll(".curve, .hit")) path.setAttribute("d", line);
     const turn = Math.atan2(-b.dy, -b.dx) * 180 / Math.PI;
     if (head) head.setAttribute("transform", `translate(${b.x} ${b.y}) rotate(${turn})`);
+    const sign = edge.element.querySelector(".sign"), path = edge.element.querySelector(".curve");
+    if (!sign) return;
+    const half = path.getPointAtLength(path.getTotalLength() / 2);
+    sign.setAttribute("transform", `translate(${half.x} ${half.y})`);
   };
   graph.addEventListener("pointerdown", (event) => {
     if (event.button !== 0) return;
@@ -278,25 +282,22 @@
     const root = document.documentElement, system = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
     root.dataset.theme = (root.dataset.theme || system) === "dark" ? "light" : "dark";
   });
-  byId("copy").addEventListener("click", async () => {
-    const paragraph = byId("paragraph"), status = byId("copied");
-    try {
-      await navigator.clipboard.writeText(paragraph.textContent);
-      status.textContent = "Copied.";
-    } catch {
-      getSelection().selectAllChildren(paragraph);
-      status.textContent = document.execCommand("copy") ? "Copied." : "Selected: copy it with Ctrl + C.";
-    }
-  });
+  for (const button of document.querySelectorAll("[data-copy]")) {
+    button.addEventListener("click", async () => {
+      const source = byId(button.dataset.copy), status = button.parentElement.querySelector("[role=status]");
+      try {
+        await navigator.clipboard.writeText(source.textContent);
+        status.textContent = "Copied.";
+      } catch {
+        getSelection().selectAllChildren(source);
+        status.textContent = document.execCommand("copy") ? "Copied." : "Selected: copy it with Ctrl + C.";
+      }
+    });
+  }
   let before = null;
   window.addEventListener("beforeprint", () => {
-    before = { view, folded: [...document.querySelectorAll("details:not([open])")] };
+    before = view;
     look({ ...full });
-    for (const element of before.folded) element.open = true;
   });
-  window.addEventListener("afterprint", () => {
-    if (!before) return;
-    look(before.view);
-    for (const element of before.folded) element.open = false;
-  });
+  window.addEventListener("afterprint", () => { if (before) look(before); });
 })();
