@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fedcdh.data.readers import CsvStyle, open_tables
     from fedcdh.discovery.api import discover, discover_from
     from fedcdh.discovery.drift import Drift
+    from fedcdh.discovery.effect import Effect
     from fedcdh.discovery.estimator import FedCDH
     from fedcdh.discovery.result import Discovery, Edge
     from fedcdh.discovery.stability import Stability
@@ -52,6 +53,7 @@ __all__ = [
     "Discovery",
     "Drift",
     "Edge",
+    "Effect",
     "FedCDH",
     "FedCDHError",
     "Fourier",
@@ -86,6 +88,7 @@ _HOMES = {
     "Discovery": "fedcdh.discovery.result",
     "Drift": "fedcdh.discovery.drift",
     "Edge": "fedcdh.discovery.result",
+    "Effect": "fedcdh.discovery.effect",
     "FedCDH": "fedcdh.discovery.estimator",
     "FedCDHError": "fedcdh.errors",
     "Fourier": "fedcdh.summaries.features",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -13,6 +13,8 @@ from fedcdh._io.text import abbreviate_list
 from fedcdh.discovery.algorithm import SearchResult
 from fedcdh.discovery.dependent_changes import describe_dependent_changes, find_dependent_changes
 from fedcdh.discovery.drift import Drift, estimate_drift
+from fedcdh.discovery.effect import Effect, EffectKind
+from fedcdh.discovery.effect_estimation import Adjust, EffectStudy
 from fedcdh.discovery.graph_probabilities import direct_lines
 from fedcdh.discovery.result_text import format_changes, format_graph, format_possible
 from fedcdh.discovery.settings import Settings
@@ -72,6 +74,19 @@ class Edge:
     strength : float, optional
         The share of the variance left by the other causes of the target that the source explains; for edges that are
         drawn, and for those that are left out because it is too small.
+    slope : float, optional
+        For edges that are drawn, the direct effect of source on target in the units of the study: the coefficient of
+        the source in a regression of the target on it and on the other parents of the target in `to_dag`. It is a
+        difference between two levels for labels, and None for labels of more than two levels. For a line it says what
+        the effect is if the line points from source to target.
+    slope_low : float, optional
+        Lower end of its 95 % confidence interval.
+    slope_high : float, optional
+        Upper end of that interval.
+    standardised_slope : float, optional
+        The slope in standard deviations of the target, per standard deviation of a continuous source.
+    slope_units : str, optional
+        What the slope counts, in words.
 
     Examples
     --------
@@ -95,6 +110,16 @@ class Edge:
     probability: float | None = None
     probability_forward: float | None = None
     strength: float | None = None
+    slope: float | None = None
+    slope_low: float | None = None
+    slope_high: float | None = None
+    standardised_slope: float | None = None
+    slope_units: str | None = None
+
+    @property
+    def slope_interval(self) -> tuple[float, float] | None:
+        """The 95 % confidence interval of the slope."""
+        return None if self.slope_low is None or self.slope_high is None else (self.slope_low, self.slope_high)
 
     @property
     def probability_open(self) -> float | None:
@@ -342,6 +367,86 @@ class Discovery:
         study = self.cohort, self.settings, self.search_result
         return assess_stability(*study, runs=runs, replicates=replicates, seed=seed, progress=progress)
 
+    def effect(
+        self,
+        cause: str,
+        outcome: str,
+        *,
+        kind: EffectKind = "total",
+        adjust: Adjust = "auto",
+        contrast: tuple[str, str] | None = None,
+        outcome_level: str | None = None,
+        at: tuple[float, float] | None = None,
+    ) -> Effect:
+        """Estimate the effect of one variable on another: how much, with an interval, at every client and over all.
+
+        The graph says what to adjust for, and the summaries have the sums that the regression needs. The effect holds
+        if the graph is right and no common cause of two variables is missing from the study.
+
+        Parameters
+        ----------
+        cause, outcome : str
+            Two variables.
+        kind : {"total", "direct"}, default "total"
+            The effect along all directed paths, or along the arrow alone, with the other parents of the outcome fixed.
+        adjust : {"auto", "parents", "optimal"} or iterable of str, default "auto"
+            The adjustment set: the parents of the cause, the set with the smallest asymptotic variance ("optimal",
+            which "auto" takes), or variables of your choice. An invalid choice is named in `reason`.
+        contrast : tuple of str, optional
+            Two levels of a categorical cause, from and to. Default: both levels; of more, the two most common.
+        outcome_level : str, optional
+            The level of a categorical outcome whose probability is compared. Default: the second of two; of more, the
+            most common.
+        at : tuple of float, optional
+            Two values of a continuous cause, from and to. The effect is then the difference along the curved response.
+
+        Returns
+        -------
+        Effect
+            Value and interval, or why the graph does not determine one.
+
+        Raises
+        ------
+        SettingsError
+            If there is no such variable or level, or if the summaries have noise.
+
+        Examples
+        --------
+        >>> import fedcdh
+        >>> result = fedcdh.discover(fedcdh.demo.hospital_study().columns(), domain="hospital")
+        >>> effect = result.effect("age", "systolic_pressure")
+        >>> effect.interval[0] < effect.value < effect.interval[1]
+        True
+        """
+        return self._effects.estimate(
+            cause, outcome, kind=kind, adjust=adjust, contrast=contrast, outcome_level=outcome_level, at=at
+        )
+
+    def effects(self, kind: EffectKind = "total") -> tuple[Effect, ...]:
+        """Estimate the effects of all pairs of variables that the graph may connect.
+
+        Parameters
+        ----------
+        kind : {"total", "direct"}, default "total"
+            The kind of effect.
+
+        Returns
+        -------
+        tuple of Effect
+            One record for each cause and outcome. All other effects are 0 by the graph.
+            `fedcdh.reporting.to_pandas` makes a data frame of them.
+
+        Raises
+        ------
+        SettingsError
+            If the summaries have noise.
+        """
+        return self._effects.estimate_all(kind)
+
+    @cached_property
+    def _effects(self) -> EffectStudy:
+        return EffectStudy(self)
+
     # The methods below import what they need when they are called: it belongs to `reporting`, a layer above this one.
 
     def report(self, path: Path | str) -> Path:
@@ -425,9 +530,14 @@ class Discovery:
             log_bayes_presence=support.presence if support else None,
             log_bayes_direction=self._direction(arrow),
             **self._probabilities(arrow),
+            **self._slopes(arrow),
         )
 
-    def _probabilities(self, arrow: Arrow) -> dict[str, float | None]:
+    def _slopes(self, arrow: Arrow) -> Mapping[str, Any]:
+        """Return the slope of an edge that is drawn."""
+        return self._effects.slopes.get(arrow, {}) if self.augmented.is_adjacent(*arrow) else {}
+
+    def _probabilities(self, arrow: Arrow) -> dict[str, Any]:
         """Return the probabilities and the strength of an edge."""
         strengths, posterior = self.search_result.strengths, self.posterior
         strength = strengths.get(arrow, strengths.get(arrow[::-1]))
