@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from typing import Any, Literal
 
+from fedcdh.discovery.effect_text import format_number
 from fedcdh.discovery.result_text import MIN_POSSIBLE_PROBABILITY, format_probability
 from fedcdh.protocols import DOMAIN
 
@@ -161,7 +162,7 @@ def format_signed(value: float, digits: int = 1) -> str:
 
 def format_short(value: float) -> str:
     """Return a number with three significant digits."""
-    return f"{value:.3g}".replace("-", MINUS)
+    return format_number(value).replace("-", MINUS)
 
 
 def format_percent(value: float) -> str:
@@ -201,11 +202,11 @@ def likelier_direction(edge: Mapping[str, Any]) -> tuple[str, float] | None:
 def slope_sign(edge: Mapping[str, Any]) -> Literal["+", "\N{MINUS SIGN}", ""]:
     """Return the sign of an edge: that of its slope, unless its interval has both signs.
 
-    >>> slope_sign({"slope": -0.3}), slope_sign({"slope": 0.1, "slope_interval": (-1, 1)})
+    >>> slope_sign({"slope": -0.3}), slope_sign({"slope": 0.1, "slope_low": -1, "slope_high": 1})
     ('−', '')
     """
-    slope, interval = edge.get("slope"), edge.get("slope_interval")
-    if slope is None or slope == 0 or (interval is not None and interval[0] <= 0 <= interval[1]):
+    slope, low, high = edge.get("slope"), edge.get("slope_low"), edge.get("slope_high")
+    if slope is None or slope == 0 or (low is not None and high is not None and low <= 0 <= high):
         return ""
     return "+" if slope > 0 else "\N{MINUS SIGN}"
 
@@ -213,14 +214,14 @@ def slope_sign(edge: Mapping[str, Any]) -> Literal["+", "\N{MINUS SIGN}", ""]:
 def format_slope(edge: Mapping[str, Any]) -> str:
     """Return the slope of an edge with its interval.
 
-    >>> format_slope({"slope": 0.5123, "slope_interval": (0.45, 0.575)})
+    >>> format_slope({"slope": 0.5123, "slope_low": 0.45, "slope_high": 0.575})
     '+0.512 (0.45 to 0.575)'
     """
-    slope, interval = edge.get("slope"), edge.get("slope_interval")
+    slope, low, high = edge.get("slope"), edge.get("slope_low"), edge.get("slope_high")
     if slope is None:
         return ""
     text = f"{'+' if slope > 0 else ''}{format_short(slope)}"
-    return text if interval is None else f"{text} ({format_short(interval[0])} to {format_short(interval[1])})"
+    return text if low is None or high is None else f"{text} ({format_short(low)} to {format_short(high)})"
 
 
 def describe_strength(factor: float) -> str:
@@ -293,8 +294,9 @@ def _slope_facts(edge: Mapping[str, Any]) -> Iterator[Fact]:
     if not (slope := format_slope(edge)):
         return
     source, target = to_plain_name(edge["source"]), to_plain_name(edge["target"])
-    meaning = f"Change of {target} with one unit more of {source}, all its other causes held fixed."
-    yield ("Direct effect", slope, f"{meaning} In brackets the 95 % interval.")
+    units = clean_text(edge.get("slope_units") or f"change of {target} per unit of {source}")
+    meaning = f"{units[0].upper()}{units[1:]}, with all other causes held fixed; in brackets the 95 % interval."
+    yield ("Direct effect", slope, meaning)
     if (scaled := edge.get("standardised_slope")) is not None:
         yield ("Standardised effect", format_signed(scaled, 2), "The same in standard deviations of both.")
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
-from numpy.typing import NDArray
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 
 from fedcdh.reporting.graph_drawing.edge_routing import Point
 
@@ -13,16 +12,18 @@ SIGN_RADIUS = 7.0
 """Radius of the disc behind a sign, in pixels."""
 _SHARES = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8)
 """Shares of a piece of a curve at which a sign may stand, the best first."""
-_SAMPLES = np.linspace(0.1, 0.9, 9)
-_ENOUGH = 3 * SIGN_RADIUS  # a place this far from everything else is as good as any
+_SAMPLES = tuple(at / 10 for at in range(1, 10))
+_MAX_PIECES = 3
+"""Number of pieces of a curve, the longest, on which its sign may stand."""
+_ENOUGH = 3 * SIGN_RADIUS
+"""A place this far from everything else is as good as any."""
 
 Piece = tuple[Point, Point, Point]
+Curve = tuple[Point, Sequence[Piece]]
 Box = tuple[float, float, float, float]
 
 
-def place_signs(
-    curves: Sequence[tuple[Point, Sequence[Piece]]], signed: Sequence[bool], boxes: Sequence[Box]
-) -> list[Point | None]:
+def place_signs(curves: Sequence[Curve], signed: Sequence[bool], boxes: Sequence[Box]) -> list[Point | None]:
     """Return where the sign of each curve stands.
 
     Parameters
@@ -47,42 +48,64 @@ def place_signs(
     """
     if not any(signed):
         return [None] * len(curves)
-    sampled = [_points_of(start, pieces, _SAMPLES) for start, pieces in curves]
-    rooms = np.array(boxes, dtype=float).reshape(-1, 4)
-    placed = np.empty((0, 2))
+    near = _Neighbours()
+    for number, curve in enumerate(curves):
+        for point in _points_of(curve, _SAMPLES, len(curve[1])):
+            near.add(point, number)
     found: list[Point | None] = []
-    for number, (start, pieces) in enumerate(curves):
-        if not signed[number]:
+    for number, (curve, wanted) in enumerate(zip(curves, signed, strict=True)):
+        candidates = list(_points_of(curve, _SHARES, _MAX_PIECES)) if wanted else []
+        rooms = [min(near.distance(point, number), _distance_to_boxes(point, boxes)) for point in candidates]
+        if not rooms:
             found.append(None)
             continue
-        others = [points for other, points in enumerate(sampled) if other != number]
-        obstacles = np.concatenate([*others, placed, placed])
-        candidates = _points_of(start, pieces, np.array(_SHARES))
-        best = candidates[_most_free(candidates, obstacles, rooms)]
-        placed = np.concatenate([placed, best[None]])
-        found.append((round(float(best[0]), 1), round(float(best[1]), 1)))
+        x, y = candidates[max(range(len(rooms)), key=lambda at: (round(rooms[at], 1), -at))]
+        near.add((x, y), -1)  # nobody's: the next signs keep away from it
+        found.append((round(x, 1), round(y, 1)))
     return found
 
 
-def _points_of(start: Point, pieces: Sequence[Piece], shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return points of a chain of cubic Bézier curves, longer pieces first."""
+class _Neighbours:
+    """Points of curves in squares of the plane, so that only those nearby are compared."""
+
+    def __init__(self) -> None:
+        self._squares: defaultdict[tuple[int, int], list[tuple[float, float, int]]] = defaultdict(list)
+
+    def add(self, point: Point, curve: int) -> None:
+        self._squares[self._square(point)].append((*point, curve))
+
+    def distance(self, point: Point, curve: int) -> float:
+        """Return the distance to the nearest point of another curve, at most `_ENOUGH`."""
+        (column, row), nearest = self._square(point), _ENOUGH
+        for square in ((column + dx, row + dy) for dx in (-1, 0, 1) for dy in (-1, 0, 1)):
+            for x, y, other in self._squares.get(square, ()):
+                if other != curve:
+                    nearest = min(nearest, math.hypot(x - point[0], y - point[1]))
+        return nearest
+
+    @staticmethod
+    def _square(point: Point) -> tuple[int, int]:
+        return math.floor(point[0] / _ENOUGH), math.floor(point[1] / _ENOUGH)
+
+
+def _distance_to_boxes(point: Point, boxes: Sequence[Box]) -> float:
+    """Return the distance to the nearest box, at most `_ENOUGH`."""
+    nearest = _ENOUGH
+    for x, y, right, bottom in boxes:
+        aside, above = abs(point[0] - x) - right, abs(point[1] - y) - bottom
+        if aside < nearest and above < nearest:
+            nearest = min(nearest, math.hypot(max(aside, 0.0), max(above, 0.0)))
+    return nearest
+
+
+def _points_of(curve: Curve, shares: Sequence[float], most: int) -> Iterator[Point]:
+    """Yield points on the longest pieces of a chain of cubic Bézier curves, longer pieces first."""
+    start, pieces = curve
     ends = [start, *(piece[-1] for piece in pieces)]
-    order = sorted(range(len(pieces)), key=lambda at: -abs(ends[at + 1][0] - ends[at][0]))
-    t = shares[:, None]
-    found = []
-    for at in order:
-        p, (a, b, q) = np.array(ends[at]), map(np.array, pieces[at])
-        found.append((1 - t) ** 3 * p + 3 * (1 - t) ** 2 * t * a + 3 * (1 - t) * t**2 * b + t**3 * q)
-    return np.concatenate(found)
-
-
-def _most_free(candidates: NDArray[np.float64], obstacles: NDArray[np.float64], rooms: NDArray[np.float64]) -> int:
-    """Return the number of the candidate with the most room around it, the first of equals."""
-    room = np.full(len(candidates), _ENOUGH)
-    if len(obstacles):
-        apart = np.hypot(*(candidates[:, None] - obstacles[None]).transpose(2, 0, 1)).min(axis=1)
-        room = np.minimum(room, apart)
-    if len(rooms):
-        outside = np.abs(candidates[:, None] - rooms[None, :, :2]) - rooms[None, :, 2:]
-        room = np.minimum(room, np.hypot(*np.maximum(outside, 0.0).transpose(2, 0, 1)).min(axis=1))
-    return int(np.argmax(np.round(room, 1)))
+    order = sorted(range(len(pieces)), key=lambda at: -math.dist(ends[at], ends[at + 1]))
+    for at in order[:most]:
+        points = (ends[at], *pieces[at])
+        for t in shares:
+            weights = ((1 - t) ** 3, 3 * (1 - t) ** 2 * t, 3 * (1 - t) * t**2, t**3)
+            x, y = (sum(by * point[axis] for by, point in zip(weights, points, strict=True)) for axis in (0, 1))
+            yield x, y

@@ -90,7 +90,7 @@ def _likely_edges(edges: Sequence[Record], numbers: Numbers, caption: str) -> st
             Cell(escape(name_orientation(edge.get("oriented_by")))),
         ]
         rows.append(Row(cells, _link_attributes(edge, numbers)))
-    return render_table([*heads, "Direction from"], rows, caption)
+    return render_table([*heads, "Direction from"], rows, caption, "sortable links")
 
 
 def _size_heads(sized: bool) -> list[str]:
@@ -181,7 +181,7 @@ def _tested_edges(edges: Sequence[Record], numbers: Numbers, caption: str) -> st
         cells += [short_cell(edge.get(key), _NO_REVERSE) for key in both]
         rows.append(Row(cells, _link_attributes(edge, numbers)))
     missing = by_evidence and any(edge.get("log_bayes_direction") is None for edge in edges)
-    return render_table(heads, rows, caption) + (NO_DIRECTION_NOTE if missing else "")
+    return render_table(heads, rows, caption, "sortable links") + (NO_DIRECTION_NOTE if missing else "")
 
 
 def _evidence_cells(edge: Record, by_evidence: bool) -> list[Cell]:

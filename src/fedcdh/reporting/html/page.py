@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -17,6 +17,7 @@ from fedcdh._io.storage import write_atomically
 from fedcdh.protocols import DOMAIN
 from fedcdh.reporting.graph_drawing.scene import CHANGING_NOTE
 from fedcdh.reporting.html.edge_tables import has_probabilities
+from fedcdh.reporting.html.effects_section import render_effects
 from fedcdh.reporting.html.graph_svg import GraphDrawing, draw_graph
 from fedcdh.reporting.html.heat_map import style_rules
 from fedcdh.reporting.html.methods_section import describe_sites, methods_paragraph
@@ -44,7 +45,9 @@ from fedcdh.reporting.phrases import (
 )
 
 
-def write_report(document: Mapping[str, Any] | str | bytes, path: Path | str) -> Path:
+def write_report(
+    document: Mapping[str, Any] | str | bytes, path: Path | str, effects: Sequence[tuple[str, str]] = ()
+) -> Path:
     """Write the HTML report of a result.
 
     Parameters
@@ -53,6 +56,9 @@ def write_report(document: Mapping[str, Any] | str | bytes, path: Path | str) ->
         A result document, or the text of a `result.json`.
     path : Path or str
         Where to write the report.
+    effects : sequence of pairs of str, default ()
+        Cause and outcome of each effect to show as a forest plot. By default those whose sites the result has, or
+        else the strongest.
 
     Returns
     -------
@@ -63,6 +69,8 @@ def write_report(document: Mapping[str, Any] | str | bytes, path: Path | str) ->
     ------
     DataError
         If the document is not a result.
+    SettingsError
+        If the result does not have an effect.
 
     Examples
     --------
@@ -74,17 +82,19 @@ def write_report(document: Mapping[str, Any] | str | bytes, path: Path | str) ->
     'report.html'
     """
     parsed = parse_document(document) if isinstance(document, (str, bytes)) else document
-    write_atomically(Path(path), render_report(parsed))
+    write_atomically(Path(path), render_report(parsed, effects))
     return Path(path)
 
 
-def render_report(document: Mapping[str, Any]) -> str:
+def render_report(document: Mapping[str, Any], effects: Sequence[tuple[str, str]] = ()) -> str:
     """Return the report of a result as one HTML page.
 
     Parameters
     ----------
     document : mapping
         A result document, as `read_document` returns it.
+    effects : sequence of pairs of str, default ()
+        Cause and outcome of each effect to show as a forest plot.
 
     Returns
     -------
@@ -95,6 +105,8 @@ def render_report(document: Mapping[str, Any]) -> str:
     ------
     DataError
         If the document is not a result.
+    SettingsError
+        If the result does not have an effect.
 
     Examples
     --------
@@ -115,11 +127,13 @@ def render_report(document: Mapping[str, Any]) -> str:
         script=script,
         data=_to_inline_json(script_data(document, drawing)),
         graph=drawing.svg,
+        narrow_graph=drawing.narrow_svg,
         size="stage vast" if drawing.full_width else "stage",
         count=str(len(drawing.edges)),
         note=CHANGING_NOTE,
         **_page_texts(document),
         **_page_sections(document, drawing),
+        **_effect_parts(document, effects),
     )
 
 
@@ -212,3 +226,8 @@ def _page_sections(document: Mapping[str, Any], drawing: GraphDrawing) -> dict[s
         "factor": escape(BAYES_FACTORS_IN_DETAILS_NOTE if known else BAYES_FACTOR_NOTE),
         "probability": render_probability_notes() if known else "",
     }
+
+
+def _effect_parts(document: Mapping[str, Any], effects: Sequence[tuple[str, str]]) -> dict[str, str]:
+    section = render_effects(document, effects)
+    return {"effects": section, "effects_link": '<a href="#effects">Effects</a>' if section else ""}

@@ -116,7 +116,8 @@ def _single_site_sentence(document: Document) -> str:
         return f"Everything: all rows come from one {_whom(document)}, so nobody can tell what would differ elsewhere."
     found = document.get("stability")
     if not isinstance(found, Mapping) or found.get("kind", "leave-one-out") != "leave-one-out":
-        return f"This was not examined (<code>--stability</code> of <code>fedcdh discover</code> does). {_largest(document)}"
+        how = "<code>fedcdh discover --stability</code> leaves out each site in turn"
+        return f"This was not examined; {how}. {_largest(document)}"
     hinges = [*_link_hinges(document), *_difference_hinges(found)]
     if not hinges:
         return "Nothing: every link and every difference is found again when any one site is left out."
@@ -149,7 +150,8 @@ def _link_hinges(document: Document) -> Iterator[str]:
 def _difference_hinges(found: Mapping[str, Any]) -> Iterator[str]:
     for one in found.get("changing") or ():
         if one.get("changing") and one.get("differs_without"):
-            yield f"the difference of {to_html_name(one['variable'])} (not found without {_any_of(one['differs_without'])})"
+            name = to_html_name(one["variable"])
+            yield f"the difference of {name} (not found without {_any_of(one['differs_without'])})"
 
 
 def _any_of(sites: Sequence[str]) -> str:
@@ -162,9 +164,7 @@ def _unknown_sentence(document: Document) -> str:
     possible = [e for e in edges if not e["mark"] and (e.get("probability") or 0.0) >= MIN_POSSIBLE_PROBABILITY]
     parts = []
     if lines:
-        parts.append(
-            f"which way {format_count(len(lines), 'link')} of open direction point{'s' * (len(lines) == 1)} ({_name_edges(lines)})"
-        )
+        parts.append(f"the direction of {format_count(len(lines), 'link')}, which is open ({_name_edges(lines)})")
     if possible:
         what = "pair that is not drawn is" if len(possible) == 1 else "pairs that are not drawn are"
         parts.append(f"whether {len(possible)} {what} linked after all")
@@ -180,7 +180,8 @@ def _assumptions(document: Document) -> Iterator[str]:
     read = [client.get("rows_read") for client in document["clients"]]
     used = sum(client["rows"] for client in document["clients"])
     if all(rows is not None for rows in read) and sum(read) > used:
-        yield f"The rows that were left out for missing values ({(sum(read) - used) / sum(read):.1%}) are like the others."
+        share = (sum(read) - used) / sum(read)
+        yield f"The rows that were left out for missing values ({share:.1%}) are like the others."
 
 
 def render_exogenous_warning(document: Document) -> str:

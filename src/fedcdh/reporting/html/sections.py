@@ -34,8 +34,8 @@ Document = Mapping[str, Any]
 Edges = Sequence[Mapping[str, Any]]
 
 _EFFECT_WORDS = (
-    " “Direct effect” is the change of the effect with one unit more of the cause, all other causes held fixed, with its "
-    "95 % interval; “standardised” is the same in standard deviations."
+    " “Direct effect” is the change of the effect with one unit more of the cause, all other causes held fixed, with "
+    "its 95 % interval; “standardised” is the same in standard deviations."
 )
 _STABILITY_KINDS = {
     "leave-one-out": "with each site left out in turn",
@@ -96,9 +96,9 @@ def _certainty_paragraph(document: Document) -> str:
     return (
         f"<p>Links are drawn from a probability of {least:g}, arrows from {arrow:g}. Links that explain less than "
         f'{effect} of the variance are left out. The numbers rest on <a href="#first">assumptions</a>.</p>\n'
-        "<p>“Probability” is that of a direct link between the two. “Of the direction” is the probability of the arrow, "
-        "or of the likelier direction where it is open. “Explains” is the cause's share of the variance that the other "
-        f"causes leave.{_EFFECT_WORDS if sized else ''}</p>"
+        "<p>“Probability” is that of a direct link between the two. “Of the direction” is the probability of the "
+        "arrow, or of the likelier direction where it is open. “Explains” is the cause's share of the variance that "
+        f"the other causes leave.{_EFFECT_WORDS if sized else ''}</p>"
     )
 
 
