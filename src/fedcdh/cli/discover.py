@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fedcdh._io.text import abbreviate_list
 from fedcdh.cli._console import Output
 from fedcdh.cli._errors import report_errors
 from fedcdh.cli._options import AsJson, KeyFile, Method, PlanFile, PlanKey, Quiet, Rounds
@@ -85,13 +86,20 @@ def discover_command(
         list[str] | None,
         typer.Option(help="Site that does not answer about residuals; may be repeated.", metavar="CLIENT"),
     ] = None,
+    effect: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Effect that the result gives for each site as well; may be repeated.", metavar="CAUSE:OUTCOME"
+        ),
+    ] = None,
     key: KeyFile = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Find the causal graph and the mechanisms that differ.
 
-    The result folder holds result.json, edges.csv, graph.dot and graph.txt.
+    The result folder holds result.json, edges.csv, effects.csv, graph.dot and graph.txt. It says of an effect what the
+    sites find together; with --effect, also what each site finds.
 
     For example:
 
@@ -112,7 +120,8 @@ def discover_command(
 
     out = Output(quiet, as_json)
     study = read_trusted_study(plan, plan_key, out)
-    received, replicates, uncontrolled = _read_received(expand_paths(summaries, SUMMARY_PATTERN), study, out)
+    pairs = [_read_pair(text, study) for text in effect or ()]
+    received, replicates, uncontrolled = read_received(expand_paths(summaries, SUMMARY_PATTERN), study, out)
     source: AnswerSource | None = None
     if answers is not None:
         _refuse_stability(resampled=replicates is not None, stability=stability and rounds == "adaptive")
@@ -143,7 +152,12 @@ def discover_command(
     say_hinges(out, result, without_sites)
     if source is None:
         _suggest_rounds(out, plan, study, result)
-    written = write_result(result, output, without_sites, resampled, without_disclosure_control=uncontrolled)
+    chosen = [result.effect(*pair) for pair in pairs]
+    for one in chosen:
+        out.say(str(one), "")
+    written = write_result(
+        result, output, without_sites, resampled, without_disclosure_control=uncontrolled, effects=chosen
+    )
     out.say(f"Wrote {', '.join(map(str, written))}")
     out.result(
         {
@@ -154,6 +168,19 @@ def discover_command(
             "files": list(map(str, written)),
         }
     )
+
+
+def _read_pair(text: str, study: Study) -> tuple[str, str]:
+    """Return cause and outcome of a text CAUSE:OUTCOME; names may hold colons, too."""
+    parts = text.split(":")
+    splits = [(":".join(parts[:cut]), ":".join(parts[cut:])) for cut in range(1, len(parts))]
+    found = [pair for pair in splits if set(pair) <= set(study.plan.names) and pair[0] != pair[1]]
+    if len(found) != 1:
+        raise SettingsError(
+            f"--effect is {text!r}. Expected CAUSE:OUTCOME, two variables of the plan "
+            f"({abbreviate_list(study.plan.names)}). Correct it."
+        )
+    return found[0]
 
 
 def _suggest_rounds(out: Output, plan: Path, study: Study, result: Discovery) -> None:
@@ -189,7 +216,7 @@ def _open_masked_answers(
     return MaskedAnswersFolder(folder, study, known, key, silent)
 
 
-def _read_received(
+def read_received(
     paths: list[Path], study: Study, out: Output
 ) -> tuple[Cohort | AggregateMessage, ReplicateFiles | None, frozenset[str]]:
     """Return the summaries of all clients, or their sum; replicates; and clients without disclosure control."""

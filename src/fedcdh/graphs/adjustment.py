@@ -115,8 +115,11 @@ def find_causal_nodes(graph: PartialGraph, cause: str, outcome: str) -> frozense
     >>> sorted(find_causal_nodes(PartialGraph.from_dag("xyz", [("x", "y"), ("y", "z")]), "x", "z"))
     ['y', 'z']
     """
-    after = find_possible_descendants(graph, cause) - {cause}
-    return frozenset(node for node in after if outcome in find_possible_descendants(graph, node, {cause}))
+    before = {cause} | graph.parents(cause)  # no path leads back to these
+    after = find_possible_descendants(graph, cause) - before
+    if outcome not in after:
+        return frozenset()
+    return frozenset(node for node in after if outcome in find_possible_descendants(graph, node, before))
 
 
 def is_amenable(graph: PartialGraph, cause: str, outcome: str) -> bool:

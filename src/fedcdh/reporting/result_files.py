@@ -1,4 +1,4 @@
-"""Files of a result: result.json with everything, graph.dot, edges.csv for spreadsheets and graph.txt to read."""
+"""Files of a result: result.json with everything, graph.dot, tables for spreadsheets, and graph.txt to read."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from fedcdh._io.csv_cells import escape_cell
 from fedcdh._io.storage import read_regular_file, write_atomically
 from fedcdh._io.strict_json import parse_json
 from fedcdh.data.recipes import describe_recipe
+from fedcdh.discovery.effect import Effect
 from fedcdh.discovery.result import Discovery, Edge
 from fedcdh.discovery.settings import Settings
 from fedcdh.discovery.stability import Stability
@@ -23,13 +24,15 @@ from fedcdh.graphs.convert.dot import to_dot
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.messages._software import SOFTWARE
+from fedcdh.reporting.effect_records import list_effects, render_effects_csv
 from fedcdh.summaries.aggregation import Cohort
 from fedcdh.summaries.plan import StudyPlan
 
-FORMAT = "fedcdh-result-3"
+FORMAT = "fedcdh-result-4"
 """Version 2 renamed keys: `max_conditioning_size`, `without_disclosure_control`, and those of stability. Version 3 has
-probabilities and strengths of edges, probabilities of differences, and the limits of what is drawn."""
-OLD_FORMATS = ("fedcdh-result-1", "fedcdh-result-2")
+probabilities and strengths of edges, probabilities of differences, and the limits of what is drawn. Version 4 has the
+slopes of edges, and effects."""
+OLD_FORMATS = ("fedcdh-result-1", "fedcdh-result-2", "fedcdh-result-3")
 MAX_RESULT_BYTES = 1 << 28
 """Size of the largest result.json that is read; a thousand variables have half a million pairs."""
 
@@ -41,6 +44,7 @@ def write_result(
     row_stability: Stability | None = None,
     *,
     without_disclosure_control: Collection[str] = (),
+    effects: Collection[Effect] = (),
 ) -> tuple[Path, ...]:
     """Write the files of a result into a folder.
 
@@ -56,12 +60,15 @@ def write_result(
         The stability of the result with resampled rows, `result.stability(replicates=...)`.
     without_disclosure_control : collection of str, optional
         Clients whose summaries were made without disclosure control. The result and its report name them.
+    effects : collection of Effect, optional
+        Effects that are published with their values at single sites. Of all other effects the folder has pooled values
+        only.
 
     Returns
     -------
     tuple of Path
-        The files graph.txt, graph.dot, edges.csv and result.json. The last is written last, so a folder that has
-        result.json has all of them.
+        The files graph.txt, graph.dot, edges.csv, effects.csv and result.json. The last is written last, so a folder
+        that has result.json has all of them.
 
     Examples
     --------
@@ -69,14 +76,19 @@ def write_result(
     >>> import fedcdh
     >>> result = fedcdh.discover(fedcdh.demo.hospital_study().columns(), domain="hospital")
     >>> [path.name for path in write_result(result, tempfile.mkdtemp())]
-    ['graph.txt', 'graph.dot', 'edges.csv', 'result.json']
+    ['graph.txt', 'graph.dot', 'edges.csv', 'effects.csv', 'result.json']
     """
     contents = {
         "graph.txt": f"{result}\n",
         "graph.dot": to_dot(result.graph, result.changing),
         "edges.csv": render_edges_csv(result),
+        "effects.csv": render_effects_csv(_all_effects(result)),
         "result.json": render_result_json(
-            result, stability, row_stability, without_disclosure_control=without_disclosure_control
+            result,
+            stability,
+            row_stability,
+            without_disclosure_control=without_disclosure_control,
+            effects=effects,
         ),
     }
     written = tuple(Path(folder) / name for name in contents)
@@ -91,6 +103,7 @@ def render_result_json(
     row_stability: Stability | None = None,
     *,
     without_disclosure_control: Collection[str] = (),
+    effects: Collection[Effect] = (),
 ) -> str:
     """Return the text of result.json.
 
@@ -104,6 +117,8 @@ def render_result_json(
         The stability of the result with resampled rows.
     without_disclosure_control : collection of str, optional
         Clients whose summaries were made without disclosure control.
+    effects : collection of Effect, optional
+        Effects that are published with their values at single sites.
 
     Returns
     -------
@@ -132,12 +147,18 @@ def render_result_json(
         "dag": _dag_arrows(result),
         "edges": [_finite_or_none(asdict(edge)) for edge in result.edges()],
         "drift": _drift_records(result),
+        "effects": list_effects(result, effects),
         "notes": result.notes,
         **({} if stability is None else {"stability": stability_to_dict(stability)}),
         **({} if row_stability is None else {"row_stability": stability_to_dict(row_stability)}),
         **({"without_disclosure_control": sorted(without_disclosure_control)} if without_disclosure_control else {}),
     }
     return json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _all_effects(result: Discovery) -> tuple[Effect, ...]:
+    """Return the total effects of a result; none where summaries have noise."""
+    return () if result.cohort.total.noise else result.effects()
 
 
 def _recipe_records(plan: StudyPlan) -> dict[str, Any]:
