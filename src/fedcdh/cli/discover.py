@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedcdh._io.text import abbreviate_list
 from fedcdh.cli._console import Output
+from fedcdh.cli._effect_pairs import read_pair
 from fedcdh.cli._errors import report_errors
 from fedcdh.cli._options import AsJson, KeyFile, Method, PlanFile, PlanKey, Quiet, Rounds
 from fedcdh.discovery.settings import DEFAULT_MIN_ARROW_PROBABILITY, DEFAULT_MIN_EFFECT, DEFAULT_MIN_PROBABILITY
@@ -120,7 +120,7 @@ def discover_command(
 
     out = Output(quiet, as_json)
     study = read_trusted_study(plan, plan_key, out)
-    pairs = [_read_pair(text, study) for text in effect or ()]
+    pairs = [read_pair(text, study.plan.names) for text in effect or ()]
     received, replicates, uncontrolled = read_received(expand_paths(summaries, SUMMARY_PATTERN), study, out)
     source: AnswerSource | None = None
     if answers is not None:
@@ -149,7 +149,7 @@ def discover_command(
         )
     out.say(str(result), "")
     without_sites, resampled = _assess_stability(result, replicates, out, without_sites=stability)
-    say_hinges(out, result, without_sites)
+    without_sites = say_hinges(out, result, without_sites)
     if source is None:
         _suggest_rounds(out, plan, study, result)
     chosen = [result.effect(*pair) for pair in pairs]
@@ -168,19 +168,6 @@ def discover_command(
             "files": list(map(str, written)),
         }
     )
-
-
-def _read_pair(text: str, study: Study) -> tuple[str, str]:
-    """Return cause and outcome of a text CAUSE:OUTCOME; names may hold colons, too."""
-    parts = text.split(":")
-    splits = [(":".join(parts[:cut]), ":".join(parts[cut:])) for cut in range(1, len(parts))]
-    found = [pair for pair in splits if set(pair) <= set(study.plan.names) and pair[0] != pair[1]]
-    if len(found) != 1:
-        raise SettingsError(
-            f"--effect is {text!r}. Expected CAUSE:OUTCOME, two variables of the plan "
-            f"({abbreviate_list(study.plan.names)}). Correct it."
-        )
-    return found[0]
 
 
 def _suggest_rounds(out: Output, plan: Path, study: Study, result: Discovery) -> None:

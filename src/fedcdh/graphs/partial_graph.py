@@ -11,12 +11,17 @@ from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, TypeAlias
 
+from fedcdh._io.text import abbreviate_list
+from fedcdh._io.text_tables import render_table_html
 from fedcdh._runtime.optional_imports import optional_import
-from fedcdh.errors import GraphError, UndirectedEdgeError
+from fedcdh.errors import GraphError, MissingDependencyError, UndirectedEdgeError
 from fedcdh.protocols import DOMAIN
 
 if TYPE_CHECKING:
     import networkx  # type: ignore[import-untyped]
+
+MAX_EDGES_IN_REPR = 8
+"""Number of edges and isolated nodes that a graph shows on one line."""
 
 Arrow: TypeAlias = tuple[str, str]
 """(tail, head), read tail → head."""
@@ -354,6 +359,19 @@ class PartialGraph:
 
     def __hash__(self) -> int:
         return hash(self._content)
+
+    def __repr__(self) -> str:
+        """Return the edges and isolated nodes on one line; of many, the first ones."""
+        return f"<PartialGraph: {abbreviate_list(str(self).splitlines(), MAX_EDGES_IN_REPR) or 'no nodes'}>"
+
+    def _repr_html_(self) -> str:
+        """Return the picture that a notebook shows; the edges as text where no layout can be computed."""
+        from fedcdh.reporting.graph_drawing.svg import render_svg  # a layer above this one: graphs show themselves
+
+        try:
+            return render_svg(self)
+        except MissingDependencyError:
+            return render_table_html(["graph"], [[row] for row in str(self).splitlines()], "no nodes")
 
     def __str__(self) -> str:
         """Return a text with one edge per row, isolated nodes last."""

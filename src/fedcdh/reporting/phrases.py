@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from html import escape
 from typing import Any, Literal
 
+from fedcdh._io.text_tables import escape_html, to_one_line
 from fedcdh.discovery.effect_text import format_number
 from fedcdh.discovery.result_text import MIN_POSSIBLE_PROBABILITY, format_probability
 from fedcdh.protocols import DOMAIN
@@ -99,26 +98,18 @@ BOOTSTRAP_NOTE = (
 NOT_DECIDED = "not decided"
 """The word for the reason of a direction that nothing gives; the direction itself is called open."""
 MINUS = "\N{MINUS SIGN}"
-_BIDI_CONTROLS = {chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
-"""Control characters that set the writing direction; right-to-left names do not need them."""
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+clean_text = to_one_line
+"""Return a name on one line, with invisible and direction-changing characters replaced."""
 
 Fact = tuple[str, str, str]
 """A quantity, its value and an explanation."""
 
 
-def clean_text(name: str) -> str:
-    """Return a name on one line, with invisible and direction-changing characters replaced."""
-    on_one_line = "".join(" " if letter in "\t\n\r" else letter for letter in name)
-    return "".join(
-        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in ("Cc", "Cs") or c in _BIDI_CONTROLS else c
-        for c in on_one_line
-    )
-
-
 def to_html_name(name: str) -> str:
     """Return a name as HTML, isolated from the writing direction of the text around it."""
-    return f"<bdi>{escape(clean_text(name))}</bdi>" if name != DOMAIN else "sites"
+    return escape_html(name) if name != DOMAIN else "sites"
 
 
 def to_plain_name(name: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcdh._runtime.optional_imports import optional_import
-from fedcdh.discovery.result import Discovery
+from fedcdh.discovery.findings import Findings
 from fedcdh.errors import SettingsError
 from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.reporting.graph_drawing.edge_style import EdgeStyle
@@ -61,7 +61,7 @@ _LEGEND_TEXTS = {
 
 
 def plot(
-    drawn: Discovery | PartialGraph,
+    drawn: Findings | PartialGraph,
     ax: Any = None,
     *,
     changing: Collection[str] | None = None,
@@ -76,7 +76,7 @@ def plot(
 
     Parameters
     ----------
-    drawn : Discovery or PartialGraph
+    drawn : Findings or PartialGraph
         What to draw.
     ax : matplotlib.axes.Axes, optional
         Axes to draw into; the graph is scaled to their present size. By default, a new figure as large as the graph
@@ -130,7 +130,7 @@ def plot(
 
 
 def save(
-    drawn: Discovery | PartialGraph,
+    drawn: Findings | PartialGraph,
     path: Path | str,
     *,
     changing: Collection[str] | None = None,
@@ -141,7 +141,7 @@ def save(
 
     Parameters
     ----------
-    drawn : Discovery or PartialGraph
+    drawn : Findings or PartialGraph
         What to draw.
     path : Path or str
         Where to write it. The ending decides the format.

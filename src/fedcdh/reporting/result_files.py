@@ -16,29 +16,34 @@ from fedcdh._io.storage import read_regular_file, write_atomically
 from fedcdh._io.strict_json import parse_json
 from fedcdh.data.recipes import describe_recipe
 from fedcdh.discovery.effect import Effect
+from fedcdh.discovery.findings import Findings
 from fedcdh.discovery.result import Discovery, Edge
 from fedcdh.discovery.settings import Settings
 from fedcdh.discovery.stability import Stability
-from fedcdh.errors import DataError, FedCDHError, KnowledgeError
+from fedcdh.errors import DataError, FedCDHError, KnowledgeError, SettingsError
 from fedcdh.graphs.convert.dot import to_dot
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.messages._software import SOFTWARE
-from fedcdh.reporting.effect_records import list_effects, render_effects_csv
+from fedcdh.reporting.effect_records import effect_from_dict, list_effects, render_effects_csv
+from fedcdh.reporting.saved_discovery import SavedDiscovery
+from fedcdh.reporting.value_ranges import describe_values
 from fedcdh.summaries.aggregation import Cohort
 from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.summary import describe_coarsened
 
 FORMAT = "fedcdh-result-4"
 """Version 2 renamed keys: `max_conditioning_size`, `without_disclosure_control`, and those of stability. Version 3 has
 probabilities and strengths of edges, probabilities of differences, and the limits of what is drawn. Version 4 has the
-slopes of edges, and effects."""
+slopes of edges, effects, and what `read_result` needs: which notes are warnings, and whether clients were compared by
+mixtures; and for the letter to a site how its values lie, and what it made coarser."""
 OLD_FORMATS = ("fedcdh-result-1", "fedcdh-result-2", "fedcdh-result-3")
 MAX_RESULT_BYTES = 1 << 28
 """Size of the largest result.json that is read; a thousand variables have half a million pairs."""
 
 
 def write_result(
-    result: Discovery,
+    result: Findings,
     folder: Path | str,
     stability: Stability | None = None,
     row_stability: Stability | None = None,
@@ -50,8 +55,8 @@ def write_result(
 
     Parameters
     ----------
-    result : Discovery
-        The result.
+    result : Findings
+        The result, or one that was read back.
     folder : Path or str
         The folder, made if it does not exist.
     stability : Stability, optional
@@ -98,7 +103,7 @@ def write_result(
 
 
 def render_result_json(
-    result: Discovery,
+    result: Findings,
     stability: Stability | None = None,
     row_stability: Stability | None = None,
     *,
@@ -109,8 +114,8 @@ def render_result_json(
 
     Parameters
     ----------
-    result : Discovery
-        The result.
+    result : Findings
+        The result, or one that was read back.
     stability : Stability, optional
         The stability of the result with other clients.
     row_stability : Stability, optional
@@ -133,14 +138,32 @@ def render_result_json(
     >>> json.loads(render_result_json(result))["changing"]
     ['medication', 'systolic_pressure']
     """
-    document = {
+    given = {
+        **({} if stability is None else {"stability": stability_to_dict(stability)}),
+        **({} if row_stability is None else {"row_stability": stability_to_dict(row_stability)}),
+        **({"without_disclosure_control": sorted(without_disclosure_control)} if without_disclosure_control else {}),
+    }
+    found = dict(result.document) if isinstance(result, SavedDiscovery) else _describe_discovery(result, effects)
+    document = {**found, **given}
+    return json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _describe_discovery(result: Findings, effects: Collection[Effect] = ()) -> dict[str, Any]:
+    if not isinstance(result, Discovery):
+        raise SettingsError(
+            f"found a {type(result).__name__}; expected a Discovery, or what read_result returned; pass one of these",
+            parameter="result",
+        )
+    plan = result.cohort.plan
+    return {
         "format": FORMAT,
         "software": SOFTWARE,
-        "plan": result.cohort.plan.fingerprint,
+        "plan": plan.fingerprint,
         "settings": _settings_to_dict(result.settings),
         "clients": list(_client_records(result)),
-        "variables": result.cohort.plan.names,
-        **_recipe_records(result.cohort.plan),
+        **({"mixtures": True} if result.has_mixtures else {}),
+        "variables": result.variables,
+        **_recipe_records(plan),
         "graph": _graph_to_dict(result.graph),
         "changing": sorted(result.changing),
         "probability_of_change": result.probability_of_change or None,
@@ -149,16 +172,17 @@ def render_result_json(
         "drift": _drift_records(result),
         "effects": list_effects(result, effects),
         "notes": result.notes,
-        **({} if stability is None else {"stability": stability_to_dict(stability)}),
-        **({} if row_stability is None else {"row_stability": stability_to_dict(row_stability)}),
-        **({"without_disclosure_control": sorted(without_disclosure_control)} if without_disclosure_control else {}),
+        **({"warnings": len(result.warnings)} if result.warnings else {}),
     }
-    return json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _all_effects(result: Discovery) -> tuple[Effect, ...]:
+def _all_effects(result: Findings) -> tuple[Effect, ...]:
     """Return the total effects of a result; none where summaries have noise."""
-    return () if result.cohort.total.noise else result.effects()
+    if isinstance(result, SavedDiscovery):
+        return tuple(map(effect_from_dict, result.document.get("effects") or ()))
+    if not isinstance(result, Discovery) or result.cohort.total.noise:
+        return ()
+    return result.effects()
 
 
 def _recipe_records(plan: StudyPlan) -> dict[str, Any]:
@@ -193,6 +217,8 @@ def _client_records(result: Discovery) -> Iterator[dict[str, Any]]:
                 "rows": summary.rows,
                 "rows_read": summary.rows_read,
                 "missing": dict(summary.missing),
+                **({"coarsened": list(describe_coarsened(summary.coarsened))} if summary.coarsened else {}),
+                **({} if summary.noise else {"values": describe_values(summary, result.cohort.plan)}),
             }
     else:
         for (client, members), rows in zip(result.cohort.groups, result.cohort.client_rows, strict=True):
@@ -250,13 +276,13 @@ def _finite_or_none(record: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def render_edges_csv(result: Discovery) -> str:
+def render_edges_csv(result: Findings) -> str:
     """Return the text of edges.csv: a header, and one row per pair of nodes.
 
     Parameters
     ----------
-    result : Discovery
-        The result.
+    result : Findings
+        The result, or one that was read back.
 
     Returns
     -------
@@ -276,7 +302,8 @@ def render_edges_csv(result: Discovery) -> str:
     writer = csv.writer(out)
     writer.writerow(columns)
     for edge in result.edges():
-        writer.writerow([_to_cell(getattr(edge, column)) for column in columns])
+        record = _finite_or_none(asdict(edge))
+        writer.writerow([_to_cell(record[column]) for column in columns])
     return out.getvalue()
 
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 
-from fedcdh.discovery.result import Discovery
+from fedcdh.discovery.findings import Findings
 from fedcdh.errors import KnowledgeError, NoConsistentExtensionError
 from fedcdh.graphs.equivalence import extend_to_dag
 from fedcdh.graphs.partial_graph import PartialGraph, sort_pair
@@ -295,12 +295,12 @@ def _swap(point: Point) -> Point:
     return point[1], point[0]
 
 
-def scene_of(drawn: Discovery | PartialGraph, changing: Collection[str] | None = None) -> Scene:
+def scene_of(drawn: Findings | PartialGraph, changing: Collection[str] | None = None) -> Scene:
     """Lay out the graph of a result, or a graph, and return its scene.
 
     Parameters
     ----------
-    drawn : Discovery or PartialGraph
+    drawn : Findings or PartialGraph
         What to draw.
     changing : collection of str, optional
         Variables to mark as changing. By default those of the result, or the children of the domain in the graph.
@@ -324,12 +324,12 @@ def scene_of(drawn: Discovery | PartialGraph, changing: Collection[str] | None =
     """
     graph, marked = _resolve_graph(drawn, changing)
     lines = sorted(map(sort_pair, graph.lines))
-    styles = _edge_styles(drawn) if isinstance(drawn, Discovery) else None
+    styles = _edge_styles(drawn) if isinstance(drawn, Findings) else None
     dag = _dag_arrows(drawn, graph)
     return build_scene(graph.nodes, sorted(graph.arrows), lines, changing=marked, dag=dag, styles=styles)
 
 
-def _edge_styles(result: Discovery) -> dict[frozenset[str], EdgeStyle]:
+def _edge_styles(result: Findings) -> dict[frozenset[str], EdgeStyle]:
     return {frozenset((edge.source, edge.target)): style_edge(asdict(edge)) for edge in result.edges() if edge.mark}
 
 
@@ -339,20 +339,20 @@ def fit_label(name: str, max_characters: float = MAX_LABEL_CHARACTERS) -> str:
 
 
 def _resolve_graph(
-    drawn: Discovery | PartialGraph, changing: Collection[str] | None
+    drawn: Findings | PartialGraph, changing: Collection[str] | None
 ) -> tuple[PartialGraph, frozenset[str]]:
     """Return the graph to draw and the variables to mark in it."""
-    if isinstance(drawn, Discovery):
+    if isinstance(drawn, Findings):
         return drawn.graph, drawn.changing if changing is None else frozenset(changing)
     if changing is None and DOMAIN in drawn.nodes:
         return drawn, frozenset(drawn.children(DOMAIN))
     return drawn, frozenset(changing or ())
 
 
-def _dag_arrows(drawn: Discovery | PartialGraph, graph: PartialGraph) -> Collection[NamePair]:
+def _dag_arrows(drawn: Findings | PartialGraph, graph: PartialGraph) -> Collection[NamePair]:
     """Return the arrows of a DAG near the graph; none if knowledge or a cycle leaves no DAG."""
     try:
-        return (drawn.to_dag() if isinstance(drawn, Discovery) else extend_to_dag(graph)).arrows
+        return (drawn.to_dag() if isinstance(drawn, Findings) else extend_to_dag(graph)).arrows
     except (KnowledgeError, NoConsistentExtensionError):
         return ()
 

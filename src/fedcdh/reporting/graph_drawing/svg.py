@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from html import escape
 
-from fedcdh.discovery.result import Discovery
+from fedcdh.discovery.findings import Findings
 from fedcdh.discovery.result_text import format_probability
 from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.reporting.graph_drawing.edge_routing import Point
@@ -40,12 +40,12 @@ def dash_pattern(curve: EdgeCurve) -> tuple[float, float] | None:
     return None if curve.directed else OPEN_EDGE_DASHES
 
 
-def render_svg(drawn: Discovery | PartialGraph, *, changing: Collection[str] | None = None) -> str:
+def render_svg(drawn: Findings | PartialGraph, *, changing: Collection[str] | None = None) -> str:
     """Return the graph of a result, or a graph, as one SVG element.
 
     Parameters
     ----------
-    drawn : Discovery or PartialGraph
+    drawn : Findings or PartialGraph
         What to draw.
     changing : collection of str, optional
         Variables to mark as changing. By default those of the result, or the children of the domain in the graph.

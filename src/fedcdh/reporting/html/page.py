@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from functools import cache
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -16,6 +12,7 @@ from typing import Any
 from fedcdh._io.storage import write_atomically
 from fedcdh.protocols import DOMAIN
 from fedcdh.reporting.graph_drawing.scene import CHANGING_NOTE
+from fedcdh.reporting.html.assets import csp_hash, read_asset
 from fedcdh.reporting.html.edge_tables import has_probabilities
 from fedcdh.reporting.html.effects_section import render_effects
 from fedcdh.reporting.html.graph_svg import GraphDrawing, draw_graph
@@ -119,9 +116,9 @@ def render_report(document: Mapping[str, Any], effects: Sequence[tuple[str, str]
     """
     check_document(document)
     drawing = draw_graph(document)
-    style, script = f"{_read_asset('style.css')}\n{style_rules()}", _read_asset("script.js")
-    return Template(_read_asset("page.html")).substitute(
-        policy=f"default-src 'none'; style-src '{_csp_hash(style)}'; script-src '{_csp_hash(script)}'; "
+    style, script = f"{read_asset('style.css')}\n{style_rules()}", read_asset("script.js")
+    return Template(read_asset("page.html")).substitute(
+        policy=f"default-src 'none'; style-src '{csp_hash(style)}'; script-src '{csp_hash(script)}'; "
         "base-uri 'none'; form-action 'none'",
         style=style,
         script=script,
@@ -135,16 +132,6 @@ def render_report(document: Mapping[str, Any], effects: Sequence[tuple[str, str]
         **_page_sections(document, drawing),
         **_effect_parts(document, effects),
     )
-
-
-@cache
-def _read_asset(name: str) -> str:
-    return files("fedcdh.reporting.html").joinpath(name).read_text(encoding="utf-8").strip()
-
-
-def _csp_hash(content: str) -> str:
-    """Return the hash by which the content security policy admits a style or a script."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode("utf-8")).digest()).decode("ascii")
 
 
 def _to_inline_json(data: Any) -> str:

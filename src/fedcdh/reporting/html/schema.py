@@ -5,6 +5,7 @@ The file may come from anywhere, so every key that the report uses is checked. U
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -110,13 +111,24 @@ def check_document(document: Any) -> None:
     """
     if not isinstance(document, Mapping):
         raise DataError(f"Found no JSON object. {_EXPECTED}")
-    if (found := document.get("format")) in OLD_FORMATS:
+    found = document.get("format")
+    if found in OLD_FORMATS:
         raise DataError(f"The result has the format {found!r} of an older version. {_EXPECTED}")
+    if found != FORMAT and isinstance(found, str) and re.fullmatch(r"fedcdh-result-[0-9]{1,6}", found):
+        raise DataError(
+            f"The result has the format {found!r}: it was made by a newer fedcdh{_name_software(document)}. This "
+            f"version reads {FORMAT!r}. Update fedcdh, or ask for the result of a search with this version."
+        )
     if found != FORMAT:
         raise DataError(f"Found something that is not a result. {_EXPECTED}")
     problem = next(_result(document, "result"), None) or next(_find_contradictions(document), None)
     if problem is not None:
         raise DataError(f"The result is damaged: {problem}. {_EXPECTED}")
+
+
+def _name_software(document: Mapping[str, Any]) -> str:
+    software = document.get("software")
+    return f" ({software[:40]})" if isinstance(software, str) and software.isprintable() else ""
 
 
 def _text(value: Any, where: str) -> Iterator[str]:
@@ -140,8 +152,8 @@ def _probability(value: Any, where: str) -> Iterator[str]:
 
 
 def _truth(value: Any, where: str) -> Iterator[str]:
-    if not isinstance(value, bool):
-        yield f"{where} is neither true nor false"
+    if type(value) is not bool:
+        yield f"{where} is not true or false"
 
 
 def _any_value(value: Any, where: str) -> Iterator[str]:
@@ -285,6 +297,7 @@ def _stability(value: Any, where: str) -> Iterator[str]:
     yield from (_stability_object if isinstance(value, Mapping) else _list_of(_edge_stability))(value, where)
 
 
+_values = _record({}, {"mean": _number, "deviation": _number, "shares": _mapping_of(_probability)})
 _result = _record(
     {
         "software": _text,
@@ -307,7 +320,13 @@ _result = _record(
         "clients": _list_of(
             _record(
                 {"client": _text, "rows": _count},
-                {"rows_read": _optional(_count), "missing": _optional(_mapping_of(_count)), "members": _list_of(_text)},
+                {
+                    "rows_read": _optional(_count),
+                    "missing": _optional(_mapping_of(_count)),
+                    "members": _list_of(_text),
+                    "coarsened": _list_of(_text),
+                    "values": _mapping_of(_values),
+                },
             )
         ),
         "variables": _list_of(_text),
@@ -336,6 +355,8 @@ _result = _record(
         "recipes": _mapping_of(_text),
         "excluded": _list_of(_text),
         "probability_of_change": _optional(_mapping_of(_probability)),
+        "mixtures": _truth,
+        "warnings": _count,
     },
 )
 
@@ -370,6 +391,8 @@ def _find_contradictions(document: Mapping[str, Any]) -> Iterator[str]:
     for pair in [*arrows, *((edge["source"], edge["target"]) for edge in document["edges"])]:
         if not set(pair) <= names | {DOMAIN} or pair[0] == pair[1]:
             yield f"{str(pair[0])[:40]!r} and {str(pair[1])[:40]!r} are not two of the variables"
+    if document.get("warnings", 0) > len(document["notes"]):
+        yield "there are more warnings than notes"
     if not set(document["changing"]) <= names:
         yield "a changing variable is not among the variables"
     if not set(document.get("probability_of_change") or ()) <= names:
