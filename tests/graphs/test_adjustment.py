@@ -106,7 +106,7 @@ def test_the_optimal_set_is_the_same_in_all_dags_and_has_the_smallest_variance()
             }
             assert optimal in variances, (seed, str(graph), optimal)
             assert variances[optimal] <= min(variances.values()) * (1 + 1e-9), (seed, str(graph), optimal)
-    assert found > 100
+    assert found > 80
 
 
 def test_local_choices_are_the_parents_that_some_dag_of_the_class_has():

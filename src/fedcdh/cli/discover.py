@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedcdh.cli._console import Output
+from fedcdh.cli._effect_pairs import read_pair
 from fedcdh.cli._errors import report_errors
 from fedcdh.cli._options import AsJson, KeyFile, Method, PlanFile, PlanKey, Quiet, Rounds
 from fedcdh.discovery.settings import DEFAULT_MIN_ARROW_PROBABILITY, DEFAULT_MIN_EFFECT, DEFAULT_MIN_PROBABILITY
@@ -85,13 +86,20 @@ def discover_command(
         list[str] | None,
         typer.Option(help="Site that does not answer about residuals; may be repeated.", metavar="CLIENT"),
     ] = None,
+    effect: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Effect that the result gives for each site as well; may be repeated.", metavar="CAUSE:OUTCOME"
+        ),
+    ] = None,
     key: KeyFile = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Find the causal graph and the mechanisms that differ.
 
-    The result folder holds result.json, edges.csv, graph.dot and graph.txt.
+    The result folder holds result.json, edges.csv, effects.csv, graph.dot and graph.txt. It says of an effect what the
+    sites find together; with --effect, also what each site finds.
 
     For example:
 
@@ -112,7 +120,8 @@ def discover_command(
 
     out = Output(quiet, as_json)
     study = read_trusted_study(plan, plan_key, out)
-    received, replicates, uncontrolled = _read_received(expand_paths(summaries, SUMMARY_PATTERN), study, out)
+    pairs = [read_pair(text, study.plan.names) for text in effect or ()]
+    received, replicates, uncontrolled = read_received(expand_paths(summaries, SUMMARY_PATTERN), study, out)
     source: AnswerSource | None = None
     if answers is not None:
         _refuse_stability(resampled=replicates is not None, stability=stability and rounds == "adaptive")
@@ -140,10 +149,15 @@ def discover_command(
         )
     out.say(str(result), "")
     without_sites, resampled = _assess_stability(result, replicates, out, without_sites=stability)
-    say_hinges(out, result, without_sites)
+    without_sites = say_hinges(out, result, without_sites)
     if source is None:
         _suggest_rounds(out, plan, study, result)
-    written = write_result(result, output, without_sites, resampled, without_disclosure_control=uncontrolled)
+    chosen = [result.effect(*pair) for pair in pairs]
+    for one in chosen:
+        out.say(str(one), "")
+    written = write_result(
+        result, output, without_sites, resampled, without_disclosure_control=uncontrolled, effects=chosen
+    )
     out.say(f"Wrote {', '.join(map(str, written))}")
     out.result(
         {
@@ -189,7 +203,7 @@ def _open_masked_answers(
     return MaskedAnswersFolder(folder, study, known, key, silent)
 
 
-def _read_received(
+def read_received(
     paths: list[Path], study: Study, out: Output
 ) -> tuple[Cohort | AggregateMessage, ReplicateFiles | None, frozenset[str]]:
     """Return the summaries of all clients, or their sum; replicates; and clients without disclosure control."""

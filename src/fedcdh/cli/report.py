@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from fedcdh.cli._console import Output
+from fedcdh.cli._effect_pairs import read_pair
 from fedcdh.cli._errors import report_errors
 from fedcdh.cli._options import AsJson, Quiet
 from fedcdh.errors import SettingsError
@@ -24,6 +25,12 @@ def report_command(
             "--output",
             help="HTML file to write (report.html, or SITE.letter.html); with --all-sites a folder (letters).",
             metavar="PATH",
+        ),
+    ] = None,
+    effect: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--effect", help="Show this effect as a forest plot. Several are allowed.", metavar="CAUSE:OUTCOME"
         ),
     ] = None,
     site: Annotated[
@@ -52,9 +59,14 @@ def report_command(
     from fedcdh.reporting.html import read_document, write_report, write_site_letter
     from fedcdh.reporting.html.site_letter import find_site, list_sites
 
+    if effect and (site is not None or all_sites):
+        raise SettingsError(
+            "found --effect with letters to sites; expected it for a report; leave it out", parameter="effect"
+        )
     _check_options(site, all_sites=all_sites, open_page=open_page)
     out = Output(quiet, as_json)
     document = read_document(result)
+    pairs = [read_pair(text, document["variables"], "the result") for text in effect or ()]
     pages: dict[Path, str | None]
     if all_sites:
         folder = output or Path("letters")
@@ -68,7 +80,7 @@ def report_command(
         refuse_input_as_output(path, [result])
         check_replaceable(path, "report" if name is None else "letter")
     for path, name in pages.items():
-        _ = write_report(document, path) if name is None else write_site_letter(document, name, path)
+        _ = write_report(document, path, pairs) if name is None else write_site_letter(document, name, path)
     _say_written(out, list(pages))
     if open_page:
         show_page(out, next(iter(pages)))

@@ -9,7 +9,8 @@
 - `methods`: the methods by name, with the features that each of them needs
 - `settings`: the settings of a search and their defaults
 - `result`: `Discovery`, the graph with the evidence behind it
-- `effect`, `effect_estimation`, `effect_text`: how much one variable affects another
+- `effect`, `effect_text`: how much one variable affects another, as a record and in words
+- `effect_estimation`, `effect_choices`, `effect_questions`: how that is found
 - `drift`: differences between clients in the mechanisms that change
 - `stability`, `stability_run`, `influence`: what other clients or other rows would change
 - `estimator`: `FedCDH`, the same for scikit-learn
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from fedcdh.discovery.api import discover, discover_from
     from fedcdh.discovery.drift import Drift, estimate_drift, tabulate_drift
     from fedcdh.discovery.effect import ClientEffect, Effect, PossibleEffect, ResponseCurve
+    from fedcdh.discovery.effect_estimation import estimate_effect
     from fedcdh.discovery.estimator import FedCDH
     from fedcdh.discovery.influence import Influence
     from fedcdh.discovery.methods import METHODS, Method, check_rounds, get_method
@@ -62,6 +64,7 @@ __all__ = [
     "discover",
     "discover_from",
     "estimate_drift",
+    "estimate_effect",
     "get_method",
     "tabulate_drift",
 ]
@@ -95,6 +98,7 @@ _HOMES = {
     "discover": "fedcdh.discovery.api",
     "discover_from": "fedcdh.discovery.api",
     "estimate_drift": "fedcdh.discovery.drift",
+    "estimate_effect": "fedcdh.discovery.effect_estimation",
     "get_method": "fedcdh.discovery.methods",
     "tabulate_drift": "fedcdh.discovery.drift",
 }

@@ -137,7 +137,9 @@ class Effect:
     possible : tuple of PossibleEffect
         The effect in all graphs of the class, or in those that the posterior holds for possible, likeliest first.
     probability_of_effect : float or None
-        Posterior probability that the graph lets the cause have this effect; None without a posterior.
+        Posterior probability that the graph lets the cause have this effect; None where it was not asked for.
+    probability_positive : float or None
+        Posterior probability that the effect is above 0.
     levels : tuple of str, or None
         For a categorical cause, the two levels that are compared, from and to.
     outcome_level : str or None
@@ -181,6 +183,7 @@ class Effect:
     by_client: Mapping[str, ClientEffect] = field(default_factory=dict)
     possible: tuple[PossibleEffect, ...] = ()
     probability_of_effect: float | None = None
+    probability_positive: float | None = None
     levels: tuple[str, str] | None = None
     outcome_level: str | None = None
     at: tuple[float, float] | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from fedcdh.protocols import DOMAIN
 if TYPE_CHECKING:
     from fedcdh.discovery.drift import DriftTable
     from fedcdh.discovery.result import Edge
+    from fedcdh.discovery.stability import Stability
 
 _DIFFERENCES = "mechanisms that differ between clients: "
 ClientGroups = tuple[tuple[str, tuple[str, ...]], ...]
@@ -134,13 +135,25 @@ class Findings(ABC):
 
     # The methods below import what they need when they are called: it belongs to `reporting`, a layer above this one.
 
-    def report(self, path: Path | str, *, site: str | None = None) -> Path:
+    def report(
+        self,
+        path: Path | str,
+        *,
+        effects: Iterable[tuple[str, str]] = (),
+        stability: Stability | None = None,
+        site: str | None = None,
+    ) -> Path:
         """Write the HTML report: one file with the graph, its evidence and tables, which works offline.
 
         Parameters
         ----------
         path : path or str
             The file to write.
+        effects : iterable of pairs of str, default ()
+            Cause and outcome of each effect to show as a forest plot, with the estimate of every site. By default the
+            strongest effect.
+        stability : Stability, optional
+            What `stability` returned. By default every site is left out once if that takes a few seconds at most.
         site : str, optional
             Write the letter to this site instead: the graph and what concerns the site, without numbers of others.
 
@@ -152,13 +165,16 @@ class Findings(ABC):
         Raises
         ------
         SettingsError
-            If the study has no such site.
+            If the study has no such site, or an effect cannot be shown.
         """
         from fedcdh.reporting.html import write_report, write_site_letter
+        from fedcdh.reporting.report_documents import describe_for_report
         from fedcdh.reporting.result_files import render_result_json
 
-        text = render_result_json(self)
-        return write_report(text, path) if site is None else write_site_letter(text, site, path)
+        if site is not None:
+            return write_site_letter(render_result_json(self, stability), site, path)
+        pairs = [(cause, outcome) for cause, outcome in effects]
+        return write_report(describe_for_report(self, pairs, stability), path, pairs)
 
     def plot(self, ax: Any = None, *, legend: bool = True) -> Any:
         """Draw the graph with matplotlib.

@@ -13,7 +13,9 @@ from fedcdh.discovery.algorithm import SearchResult
 from fedcdh.discovery.dependent_changes import describe_dependent_changes, find_dependent_changes
 from fedcdh.discovery.drift import DriftTable, estimate_drift
 from fedcdh.discovery.effect import Effect, EffectKind
-from fedcdh.discovery.effect_estimation import Adjust, EffectStudy
+from fedcdh.discovery.effect_choices import Adjust
+from fedcdh.discovery.effect_estimation import EffectStudy, find_slopes
+from fedcdh.discovery.effect_questions import Question
 from fedcdh.discovery.findings import ClientGroups, Findings
 from fedcdh.discovery.graph_probabilities import direct_lines
 from fedcdh.discovery.settings import Settings
@@ -387,6 +389,7 @@ class Discovery(Findings):
         contrast: tuple[str, str] | None = None,
         outcome_level: str | None = None,
         at: tuple[float, float] | None = None,
+        samples: int = 0,
     ) -> Effect:
         """Estimate the effect of one variable on another: how much, with an interval, at every client and over all.
 
@@ -409,6 +412,9 @@ class Discovery(Findings):
             most common.
         at : tuple of float, optional
             Two values of a continuous cause, from and to. The effect is then the difference along the curved response.
+        samples : int, default 0
+            Number of DAGs from the posterior over which `possible` is averaged, with `probability_of_effect` and
+            `probability_positive`; a few hundred take seconds. With 0, `possible` is the class of the graph.
 
         Returns
         -------
@@ -428,9 +434,8 @@ class Discovery(Findings):
         >>> effect.interval[0] < effect.value < effect.interval[1]
         True
         """
-        return self._effects.estimate(
-            cause, outcome, kind=kind, adjust=adjust, contrast=contrast, outcome_level=outcome_level, at=at
-        )
+        question = Question(cause, outcome, kind, contrast, outcome_level, at)
+        return self._effects.estimate(question, adjust, samples=samples)
 
     def effects(self, kind: EffectKind = "total") -> tuple[Effect, ...]:
         """Estimate the effects of all pairs of variables that the graph may connect.
@@ -455,7 +460,11 @@ class Discovery(Findings):
 
     @cached_property
     def _effects(self) -> EffectStudy:
-        return EffectStudy(self)
+        return EffectStudy.of(self)
+
+    @cached_property
+    def _edge_slopes(self) -> Mapping[Arrow, Mapping[str, Any]]:
+        return find_slopes(self._effects, self.to_dag)
 
     def _edge(self, pair: Pair) -> Edge:
         source, target = sort_pair(pair)
@@ -486,7 +495,7 @@ class Discovery(Findings):
 
     def _slopes(self, arrow: Arrow) -> Mapping[str, Any]:
         """Return the slope of an edge that is drawn."""
-        return self._effects.slopes.get(arrow, {}) if self.augmented.is_adjacent(*arrow) else {}
+        return self._edge_slopes.get(arrow, {}) if self.augmented.is_adjacent(*arrow) else {}
 
     def _probabilities(self, arrow: Arrow) -> dict[str, Any]:
         """Return the probabilities and the strength of an edge."""

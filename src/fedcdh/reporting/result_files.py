@@ -1,4 +1,4 @@
-"""Files of a result: result.json with everything, graph.dot, edges.csv for spreadsheets and graph.txt to read."""
+"""Files of a result: result.json with everything, graph.dot, tables for spreadsheets, and graph.txt to read."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from fedcdh._io.csv_cells import escape_cell
 from fedcdh._io.storage import read_regular_file, write_atomically
 from fedcdh._io.strict_json import parse_json
 from fedcdh.data.recipes import describe_recipe
+from fedcdh.discovery.effect import Effect
 from fedcdh.discovery.findings import Findings
 from fedcdh.discovery.result import Discovery, Edge
 from fedcdh.discovery.settings import Settings
@@ -24,6 +25,7 @@ from fedcdh.graphs.convert.dot import to_dot
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.messages._software import SOFTWARE
+from fedcdh.reporting.effect_records import effect_from_dict, list_effects, render_effects_csv
 from fedcdh.reporting.saved_discovery import SavedDiscovery
 from fedcdh.reporting.value_ranges import describe_values
 from fedcdh.summaries.aggregation import Cohort
@@ -32,9 +34,9 @@ from fedcdh.summaries.summary import describe_coarsened
 
 FORMAT = "fedcdh-result-4"
 """Version 2 renamed keys: `max_conditioning_size`, `without_disclosure_control`, and those of stability. Version 3 has
-probabilities and strengths of edges, probabilities of differences, and the limits of what is drawn. Version 4 has what
-`read_result` needs: which notes are warnings, and whether clients were compared by mixtures; and for the letter to a
-site how its values lie, and what it made coarser."""
+probabilities and strengths of edges, probabilities of differences, and the limits of what is drawn. Version 4 has the
+slopes of edges, effects, and what `read_result` needs: which notes are warnings, and whether clients were compared by
+mixtures; and for the letter to a site how its values lie, and what it made coarser."""
 OLD_FORMATS = ("fedcdh-result-1", "fedcdh-result-2", "fedcdh-result-3")
 MAX_RESULT_BYTES = 1 << 28
 """Size of the largest result.json that is read; a thousand variables have half a million pairs."""
@@ -47,6 +49,7 @@ def write_result(
     row_stability: Stability | None = None,
     *,
     without_disclosure_control: Collection[str] = (),
+    effects: Collection[Effect] = (),
 ) -> tuple[Path, ...]:
     """Write the files of a result into a folder.
 
@@ -62,12 +65,15 @@ def write_result(
         The stability of the result with resampled rows, `result.stability(replicates=...)`.
     without_disclosure_control : collection of str, optional
         Clients whose summaries were made without disclosure control. The result and its report name them.
+    effects : collection of Effect, optional
+        Effects that are published with their values at single sites. Of all other effects the folder has pooled values
+        only.
 
     Returns
     -------
     tuple of Path
-        The files graph.txt, graph.dot, edges.csv and result.json. The last is written last, so a folder that has
-        result.json has all of them.
+        The files graph.txt, graph.dot, edges.csv, effects.csv and result.json. The last is written last, so a folder
+        that has result.json has all of them.
 
     Examples
     --------
@@ -75,14 +81,19 @@ def write_result(
     >>> import fedcdh
     >>> result = fedcdh.discover(fedcdh.demo.hospital_study().columns(), domain="hospital")
     >>> [path.name for path in write_result(result, tempfile.mkdtemp())]
-    ['graph.txt', 'graph.dot', 'edges.csv', 'result.json']
+    ['graph.txt', 'graph.dot', 'edges.csv', 'effects.csv', 'result.json']
     """
     contents = {
         "graph.txt": f"{result}\n",
         "graph.dot": to_dot(result.graph, result.changing),
         "edges.csv": render_edges_csv(result),
+        "effects.csv": render_effects_csv(_all_effects(result)),
         "result.json": render_result_json(
-            result, stability, row_stability, without_disclosure_control=without_disclosure_control
+            result,
+            stability,
+            row_stability,
+            without_disclosure_control=without_disclosure_control,
+            effects=effects,
         ),
     }
     written = tuple(Path(folder) / name for name in contents)
@@ -97,6 +108,7 @@ def render_result_json(
     row_stability: Stability | None = None,
     *,
     without_disclosure_control: Collection[str] = (),
+    effects: Collection[Effect] = (),
 ) -> str:
     """Return the text of result.json.
 
@@ -110,6 +122,8 @@ def render_result_json(
         The stability of the result with resampled rows.
     without_disclosure_control : collection of str, optional
         Clients whose summaries were made without disclosure control.
+    effects : collection of Effect, optional
+        Effects that are published with their values at single sites.
 
     Returns
     -------
@@ -129,12 +143,12 @@ def render_result_json(
         **({} if row_stability is None else {"row_stability": stability_to_dict(row_stability)}),
         **({"without_disclosure_control": sorted(without_disclosure_control)} if without_disclosure_control else {}),
     }
-    found = dict(result.document) if isinstance(result, SavedDiscovery) else _describe_discovery(result)
+    found = dict(result.document) if isinstance(result, SavedDiscovery) else _describe_discovery(result, effects)
     document = {**found, **given}
     return json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _describe_discovery(result: Findings) -> dict[str, Any]:
+def _describe_discovery(result: Findings, effects: Collection[Effect] = ()) -> dict[str, Any]:
     if not isinstance(result, Discovery):
         raise SettingsError(
             f"found a {type(result).__name__}; expected a Discovery, or what read_result returned; pass one of these",
@@ -156,9 +170,19 @@ def _describe_discovery(result: Findings) -> dict[str, Any]:
         "dag": _dag_arrows(result),
         "edges": [_finite_or_none(asdict(edge)) for edge in result.edges()],
         "drift": _drift_records(result),
+        "effects": list_effects(result, effects),
         "notes": result.notes,
         **({"warnings": len(result.warnings)} if result.warnings else {}),
     }
+
+
+def _all_effects(result: Findings) -> tuple[Effect, ...]:
+    """Return the total effects of a result; none where summaries have noise."""
+    if isinstance(result, SavedDiscovery):
+        return tuple(map(effect_from_dict, result.document.get("effects") or ()))
+    if not isinstance(result, Discovery) or result.cohort.total.noise:
+        return ()
+    return result.effects()
 
 
 def _recipe_records(plan: StudyPlan) -> dict[str, Any]:

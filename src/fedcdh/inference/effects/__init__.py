@@ -2,6 +2,7 @@
 
 - `client_slopes`: a slope at every client, and the common slope within clients
 - `pooling`: the mean effect over clients, and how much they differ
+- `response_curves`: additive curved responses
 """
 
 from fedcdh.inference.effects.client_slopes import ClientScatters, Design, Slopes

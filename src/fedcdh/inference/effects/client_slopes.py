@@ -12,7 +12,7 @@ size at the clients is allowed. Where only a sum over clients is known, σ² is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +25,7 @@ from fedcdh.inference.effects.pooling import PooledEffect
 from fedcdh.inference.orthonormal_basis import MIN_NEW_VARIANCE
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 from fedcdh.summaries.encoder import GRID
+from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import MAX_CONSTANT_VARIANCE
 from fedcdh.summaries.variables import Categorical, Variable
 
@@ -144,13 +145,19 @@ class ClientScatters:
     apart: bool
 
     @classmethod
-    def of(cls, cohort: Cohort | Aggregate) -> ClientScatters:
+    def of(
+        cls, cohort: Cohort | Aggregate, names: Collection[str] | None = None, *, all_features: bool = False
+    ) -> ClientScatters:
         """Collect the scatter matrices of a study.
 
         Parameters
         ----------
         cohort : Cohort or Aggregate
             The summaries.
+        names : collection of str, optional
+            The variables. Default all.
+        all_features : bool, default False
+            Whether all features of continuous variables are taken, or their values only.
 
         Returns
         -------
@@ -164,29 +171,51 @@ class ClientScatters:
         """
         if cohort.total.noise:
             raise SettingsError(
-                "these summaries have noise, which biases every slope towards or away from zero by an amount that is "
-                "not known; expected exact sums; without noise the same plan gives effects"
+                "these summaries have noise, which moves every slope by an amount that is not known; expected exact "
+                "sums; effects need a study without noise"
             )
         plan, occurs = cohort.plan, cohort.total.moments[0]
+        chosen = [one for one in plan.variables if names is None or one.name in names]
         kept: list[int] = []
-        places, levels, units = dict[str, tuple[int, ...]](), dict[str, tuple[str, ...]](), dict[str, float]()
-        for variable in plan.variables:
+        places, levels = dict[str, tuple[int, ...]](), dict[str, tuple[str, ...]]()
+        for variable in chosen:
             span = plan.layout.spans[variable.name]
-            columns = [span.start]
+            columns = list(range(span.start, span.stop if all_features else span.start + 1))
             if isinstance(variable, Categorical):
                 columns = [column for column in range(span.start, span.stop) if occurs[column]]
                 levels[variable.name] = tuple(variable.levels[column - span.start] for column in columns)
             places[variable.name] = tuple(range(len(kept), len(kept) + len(columns)))
-            units[variable.name] = 1.0 if isinstance(variable, Categorical) else plan.layout.unit * variable.scale
             kept += columns
         apart = isinstance(cohort, Cohort)
-        every, cut = slice(None), np.ix_(kept, kept)
-        scatter = np.array([one[cut] for one in cohort.scatters(every, every)])
-        shares = {name: share.product for name, share in variable_shares(plan).items()}
         rows = np.array(cohort.client_rows if apart else [cohort.total.rows], dtype=np.float64)
-        intercepts = np.ones(len(rows)) if apart else np.array([float(len(cohort.clients))])
-        named = {variable.name: variable for variable in plan.variables}
-        return cls(named, places, levels, units, shares, scatter, rows, intercepts, apart)
+        return cls(
+            variables={variable.name: variable for variable in chosen},
+            places=places,
+            levels=levels,
+            units={one.name: 1.0 if isinstance(one, Categorical) else plan.layout.unit * one.scale for one in chosen},
+            shares={name: share.product for name, share in variable_shares(plan).items()},
+            scatter=_cut_scatters(cohort, kept),
+            rows=rows,
+            intercepts=np.ones(len(rows)) if apart else np.array([float(len(cohort.clients))]),
+            apart=apart,
+        )
+
+    def categorical(self, plan: StudyPlan) -> Iterator[tuple[str, Categorical, slice]]:
+        """Yield the categorical variables, with their columns in the plan.
+
+        Parameters
+        ----------
+        plan : StudyPlan
+            The plan.
+
+        Yields
+        ------
+        tuple of str, Categorical and slice
+            Name, variable and columns.
+        """
+        for name, variable in self.variables.items():
+            if isinstance(variable, Categorical):
+                yield name, variable, plan.layout.spans[name]
 
     def design(
         self,
@@ -277,6 +306,58 @@ class ClientScatters:
             self._common(inner, cross, total, contrast, design),
         )
 
+    def common_contrasts(self, design: Design, contrasts: Array) -> tuple[Array, Array, Array] | None:
+        """Return common contrasts of one regression, their variances and degrees of freedom.
+
+        Parameters
+        ----------
+        design : Design
+            The regression.
+        contrasts : array
+            (contrasts, columns).
+
+        Returns
+        -------
+        tuple of array, or None
+            None if no rows determine any of them.
+        """
+        at, y = list(design.columns), design.target
+        inner, cross = self.scatter[:, np.array(at)[:, None], at], self.scatter[:, at, y]
+        root = _root(inner.sum(axis=0), self.rows.sum())
+        slopes = root @ (root.T @ cross.sum(axis=0))
+        left, freedom, pooled = self._common_residuals(inner, cross, self.scatter[:, y, y], slopes, root.shape[1])
+        if pooled is None:
+            return None
+        noise = np.where(freedom >= MIN_FREEDOM, left / np.maximum(freedom, 1.0), pooled)
+        directions = contrasts @ root @ root.T
+        parts = noise * np.einsum("mi,kij,mj->mk", directions, inner, directions, optimize=True)
+        variance = parts.sum(axis=1)
+        squares = (parts**2 / np.maximum(freedom, 1.0)).sum(axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            satterthwaite = np.where(squares > 0, variance**2 / squares, 1.0)
+        scale = design.unit**2 / design.rows_share
+        return design.unit * (contrasts @ slopes), scale * variance, np.minimum(satterthwaite, freedom.sum())
+
+    def residual_squares(self, design: Design) -> tuple[float, float]:
+        """Return the sum of squares that a common regression leaves, and its degrees of freedom.
+
+        Parameters
+        ----------
+        design : Design
+            The regression.
+
+        Returns
+        -------
+        tuple of float
+            Squares, in squared units of the columns, and degrees of freedom.
+        """
+        at, y = list(design.columns), design.target
+        whole = self.scatter.sum(axis=0)
+        root = _root(whole[np.ix_(at, at)], self.rows.sum())
+        explained = root.T @ whole[at, y]
+        freedom = self.rows.sum() - self.intercepts.sum() - root.shape[1]
+        return float(whole[y, y] - explained @ explained), float(freedom)
+
     def _common(self, inner: Array, cross: Array, total: Array, contrast: Array, design: Design) -> PooledEffect | None:
         """Return the common slope; clients may have noise of different size."""
         whole, rows = inner.sum(axis=0)[None], np.array([self.rows.sum()])
@@ -284,18 +365,38 @@ class ClientScatters:
         if not np.isfinite(value[0]):
             return None
         slopes = _fit(whole, cross.sum(axis=0)[None], rows)[0]
-        left = np.maximum(total - 2 * cross @ slopes + np.einsum("i,kij,j->k", slopes, inner, slopes), 0.0)
-        used = self.intercepts + rank[0] * self.rows / self.rows.sum()  # each client's part of the common coefficients
-        freedom = self.rows - used
-        if freedom.sum() < MIN_FREEDOM:
+        left, freedom, pooled = self._common_residuals(inner, cross, total, slopes, int(rank[0]))
+        if pooled is None:
             return None
-        pooled = max(float(left.sum() / freedom.sum()), _ROUNDING_VARIANCE)
         noise = np.where(freedom >= MIN_FREEDOM, left / np.maximum(freedom, 1.0), pooled)
         parts = noise * np.einsum("i,kij,j->k", direction[0], inner, direction[0])
         variance = float(parts.sum())
         satterthwaite = variance**2 / float((parts**2 / np.maximum(freedom, 1.0)).sum()) if variance > 0 else 1.0
         scale = design.unit**2 / design.rows_share
         return PooledEffect.of(design.unit * float(value[0]), scale * variance, min(satterthwaite, freedom.sum()))
+
+    def _common_residuals(
+        self, inner: Array, cross: Array, total: Array, slopes: Array, rank: int
+    ) -> tuple[Array, Array, float | None]:
+        """Return the squares that common slopes leave at every client, degrees of freedom, and the variance overall."""
+        left = np.maximum(total - 2 * cross @ slopes + np.einsum("i,kij,j->k", slopes, inner, slopes), 0.0)
+        freedom = self.rows - self.intercepts - rank * self.rows / self.rows.sum()  # each client's part of the slopes
+        if freedom.sum() < MIN_FREEDOM:
+            return left, freedom, None
+        left = np.maximum(left, _ROUNDING_VARIANCE * self.rows)
+        return left, freedom, float(left.sum() / freedom.sum())
+
+
+def _cut_scatters(cohort: Cohort | Aggregate, kept: list[int]) -> Array:
+    """Return the scatter of some columns, at every client or of all together."""
+    every, cut = slice(None), np.ix_(kept, kept)
+    return np.array([one[cut] for one in cohort.scatters(every, every)])
+
+
+def _root(inner: Array, rows: float) -> Array:
+    """Return R with S⁺ = R Rᵀ, without columns of zeros."""
+    identified, _, _, _ = _decompose(inner[None], np.ones(len(inner)), np.array([rows]))
+    return np.asarray(identified[0][:, (identified[0] != 0).any(axis=0)])
 
 
 def _solve(inner: Array, cross: Array, contrast: Array, rows: Array) -> tuple[Array, Array, Array, Array]:

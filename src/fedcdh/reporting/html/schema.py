@@ -223,6 +223,46 @@ _edge = _record(
         **dict.fromkeys(("p_value", "change_forward", "change_backward"), _optional_number),
         **dict.fromkeys(("log_bayes_presence", "log_bayes_direction"), _optional_number),
         **dict.fromkeys(("probability", "probability_forward", "strength"), _optional(_probability)),
+        **dict.fromkeys(("slope", "slope_low", "slope_high", "standardised_slope"), _optional_number),
+        "slope_units": _optional(_text),
+    },
+)
+_ends = _optional(_list_of(_number))
+_pooled = _optional(
+    _record(
+        {"value": _number, "interval": _list_of(_number)}, {"standard_error": _number, "degrees_of_freedom": _number}
+    )
+)
+_effect = _record(
+    {
+        **dict.fromkeys(("cause", "outcome", "kind", "reason", "pooling", "units"), _text),
+        "value": _optional_number,
+        "interval": _ends,
+        "identifiable": _truth,
+        "adjusted_for": _optional(_list_of(_text)),
+    },
+    {
+        **dict.fromkeys(("fixed", "random"), _pooled),
+        "heterogeneity": _optional(_mapping_of(_number)),
+        "possible": _list_of(
+            _record({"value": _optional_number, "interval": _ends}, {"probability": _optional(_probability)})
+        ),
+        **dict.fromkeys(("probability_of_effect", "probability_positive"), _optional(_probability)),
+        "levels": _optional(_pair),
+        "outcome_level": _optional(_text),
+        **dict.fromkeys(("at", "standardised_interval"), _ends),
+        "standardised": _optional_number,
+        "rows": _count,
+        "notes": _list_of(_text),
+        "by_client": _mapping_of(
+            _record({"value": _optional_number, "interval": _ends, "rows": _count}, {"note": _text})
+        ),
+        "curve": _optional(
+            _record(
+                {**dict.fromkeys(("cause_values", "differences", "low", "high"), _list_of(_number))},
+                {"reference": _number, "p_value": _optional_number},
+            )
+        ),
     },
 )
 _edge_stability = _record(
@@ -308,6 +348,7 @@ _result = _record(
                 )
             )
         ),
+        "effects": _optional(_list_of(_effect)),
         "stability": _optional(_stability),
         "row_stability": _optional(_stability),
         "without_disclosure_control": _list_of(_text),
@@ -356,6 +397,11 @@ def _find_contradictions(document: Mapping[str, Any]) -> Iterator[str]:
         yield "a changing variable is not among the variables"
     if not set(document.get("probability_of_change") or ()) <= names:
         yield "a probability of change is not that of one of the variables"
+    for effect in document.get("effects") or ():
+        if not {effect["cause"], effect["outcome"], *(effect["adjusted_for"] or ())} <= names:
+            yield "an effect names something that is not one of the variables"
+        if effect["interval"] is not None and len(effect["interval"]) != 2:
+            yield "the interval of an effect has not two ends"
     for edge in document["edges"]:
         if edge["mark"] not in EDGE_MARKS:
             yield f"an edge is marked {edge['mark'][:10]!r}, expected one of {sorted(EDGE_MARKS)}"

@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 
 from fedcdh.protocols import DOMAIN
+from fedcdh.reporting.html.table_cells import Cell, Row, render_table
 from fedcdh.reporting.phrases import (
     clean_text,
     describe_probability,
@@ -127,22 +128,9 @@ def _own_stability(document: Record, site: str) -> dict[str, Any] | None:
 
 def render_card_table(heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> str:
     """Return a table whose rows become cards on a phone. Cells are HTML; heads of numbers begin with #."""
-    kinds = ["number" if head.startswith("#") else "" for head in heads]
-    names = [escape(head.lstrip("#")) for head in heads]
-    head = "".join(f'<th scope="col" class="{kind}">{name}</th>' for name, kind in zip(names, kinds, strict=True))
-    body = "\n".join(
-        "<tr>"
-        + "".join(
-            f'<td class="{kind}" data-head="{name}"><span>{cell}</span></td>'
-            for cell, name, kind in zip(row, names, kinds, strict=True)
-        )
-        + "</tr>"
-        for row in rows
-    )
-    return (
-        f'<div class="scroll"><table class="cards"><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead>'
-        f"<tbody>\n{body}\n</tbody></table></div>"
-    )
+    kinds = ["title", *("number" if head.startswith("#") else "" for head in heads[1:])]
+    made = [Row([Cell(cell, kind=kind) for cell, kind in zip(row, kinds, strict=True)]) for row in rows]
+    return render_table(heads, made, caption, "plain")
 
 
 def rows_section(found: SiteFindings) -> str:

@@ -18,6 +18,7 @@ from fedcdh._io.text import abbreviate_list
 from fedcdh.errors import SettingsError
 from fedcdh.protocols import DOMAIN
 from fedcdh.reporting.html.assets import csp_hash, read_asset
+from fedcdh.reporting.html.edge_tables import has_probabilities
 from fedcdh.reporting.html.graph_svg import draw_graph
 from fedcdh.reporting.html.schema import check_document, parse_document
 from fedcdh.reporting.html.site_findings import (
@@ -28,7 +29,6 @@ from fedcdh.reporting.html.site_findings import (
     rows_section,
     values_section,
 )
-from fedcdh.reporting.html.tables import has_probabilities
 from fedcdh.reporting.phrases import PROBABILITY_NOTE, clean_text, format_count, to_html_name, to_plain_name
 
 
@@ -103,12 +103,12 @@ def render_site_letter(document: Mapping[str, Any], site: str) -> str:
     (True, False)
     """
     check_document(document)
-    found = SiteFindings.of(document, find_site(document, site), site)
+    found, drawing = SiteFindings.of(document, find_site(document, site), site), draw_graph(document)
     style = f"{read_asset('style.css')}\n{read_asset('site_letter.css')}"
     return Template(read_asset("site_letter.html")).substitute(
         policy=f"default-src 'none'; style-src '{csp_hash(style)}'; base-uri 'none'; form-action 'none'",
         style=style,
-        graph=draw_graph(document).svg.replace(' role="button"', ""),
+        graph=drawing.svg.replace(' role="button"', "") + drawing.narrow_svg,
         probability=f"<p>{escape(PROBABILITY_NOTE)}</p>" if has_probabilities(document["edges"]) else "",
         differs=differences_section(found),
         rows=rows_section(found),
