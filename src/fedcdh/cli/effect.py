@@ -94,7 +94,7 @@ def _show(out: Output, document: dict[str, Any], effects: list[Effect], cause: s
         out.say(
             f"total effect of {cause} on {outcome}: 0, because the graph has no directed path from {cause} to {outcome}"
         )
-    elif len(document["clients"]) > 1 and not any(effect.by_client for effect in effects):
+    elif len(document["clients"]) > 1 and any(effect.pooling and not effect.by_client for effect in effects):
         out.say("What each site finds is not in the result; pass the plan and the summaries to see it.")
 
 
@@ -160,6 +160,18 @@ def _read_cohort(
     return received.aggregate if isinstance(received, AggregateMessage) else received
 
 
+def _read_probabilities(document: dict[str, Any]) -> dict[tuple[str, str], float] | None:
+    """Return the probabilities of arrows in a result; None for searches by tests."""
+    found = {}
+    for edge in document["edges"]:
+        whole, forward = edge.get("probability"), edge.get("probability_forward")
+        if whole is None or forward is None:
+            return None
+        found[edge["source"], edge["target"]] = forward
+        found[edge["target"], edge["source"]] = max(0.0, whole - forward)
+    return found
+
+
 def _estimate(
     cohort: Cohort | Aggregate,
     document: dict[str, Any],
@@ -191,5 +203,6 @@ def _estimate(
         contrast=levels,  # type: ignore[arg-type]  # its length is checked there
         changing=document["changing"],
         knowledge=knowledge,
+        probabilities=_read_probabilities(document),
         **options,
     )

@@ -382,6 +382,7 @@ def estimate_effect(
     at: tuple[float, float] | None = None,
     changing: Collection[str] = (),
     knowledge: Knowledge = NO_KNOWLEDGE,
+    probabilities: Mapping[Arrow, float] | None = None,
 ) -> Effect:
     """Estimate an effect from summaries, with a graph of your own.
 
@@ -399,6 +400,8 @@ def estimate_effect(
         Variables whose mechanism differs between clients.
     knowledge : Knowledge, optional
         Background knowledge that the directions of lines obey.
+    probabilities : mapping from (str, str) to float, optional
+        Probabilities of arrows, with which possible effects are weighted where lines are open.
 
     Returns
     -------
@@ -424,7 +427,7 @@ def estimate_effect(
             f"graph and plan do not have the same variables ({unknown[0]!r}); pass a graph over those of the plan",
             parameter="graph",
         )
-    study = EffectStudy(cohort, EffectGraph(graph, knowledge), frozenset(changing))
+    study = EffectStudy(cohort, EffectGraph(graph, knowledge), frozenset(changing), probabilities)
     return study.estimate(Question(cause, outcome, kind, contrast, outcome_level, at), adjust)
 
 
