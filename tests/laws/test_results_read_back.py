@@ -48,14 +48,14 @@ def found_in_paper():
 
 
 def found_with_gaps_and_tails():
-    """Missing values, long tails and a constant: warnings before the graph, and notes after it."""
-    tables = {client: {name: column.copy() for name, column in t.items()} for client, t in studies.numbers(3).items()}
+    """Missing values, long tails at one site and a constant: a warning before the graph, and notes after it."""
+    rng = np.random.default_rng(0)
+    tables = {f"s{k}": dict(zip("xyz", rng.standard_normal((3, 300)), strict=True)) for k in range(8)}
+    tables["s4"]["x"][:3] = tables["s4"]["z"][:3] = 10.0
     for number, table in enumerate(tables.values()):
-        table["v1"][: 3 * number] = float("nan")
-        table["v3"] += 40
-        table["v5"] = np.full(len(table["v2"]), 5.0)
-    tables["site0"]["v4"][:2] += 200
-    return fedcdh.discover(tables)
+        table["y"][:number] = float("nan")
+        table["constant"] = np.full(300, 5.0)
+    return fedcdh.discover(tables, rounds="one")
 
 
 STUDIES = {
