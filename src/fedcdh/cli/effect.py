@@ -28,16 +28,12 @@ def effect_command(
     cause: Annotated[str | None, typer.Option(help="The variable that is changed.", metavar="NAME")] = None,
     outcome: Annotated[str | None, typer.Option(help="The variable that is affected.", metavar="NAME")] = None,
     plan: Annotated[Path | None, typer.Option(help="Plan of the study, with summaries.", metavar="PLAN")] = None,
-    kind: Annotated[str, typer.Option(help="total or direct; direct needs summaries.", metavar="KIND")] = "total",
+    kind: Annotated[str, typer.Option(help="Kind of effect: total or direct.", metavar="KIND")] = "total",
     adjust: Annotated[
-        str, typer.Option(help="auto, parents, optimal, or names with commas; needs summaries.", metavar="SET")
+        str, typer.Option(help="Adjustment set: auto, parents, optimal, or names with commas.", metavar="SET")
     ] = "auto",
-    contrast: Annotated[
-        str | None, typer.Option(help="Two levels of a categorical cause; needs summaries.", metavar="FROM,TO")
-    ] = None,
-    outcome_level: Annotated[
-        str | None, typer.Option(help="Level of a categorical outcome; needs summaries.", metavar="LEVEL")
-    ] = None,
+    contrast: Annotated[str | None, typer.Option(help="Two levels of a categorical cause.", metavar="FROM,TO")] = None,
+    outcome_level: Annotated[str | None, typer.Option(help="Level of a categorical outcome.", metavar="LEVEL")] = None,
     plan_key: PlanKey = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -45,7 +41,8 @@ def effect_command(
     """Show how much one variable affects another.
 
     The folder of a result has what the sites find together. What each site finds, and other adjustment sets, need the
-    summaries; the graph is that of the result. Without --cause and --outcome, all effects are listed.
+    summaries; so do --kind, --adjust, --contrast and --outcome-level. The graph is that of the result. Without --cause
+    and --outcome, all effects are listed.
 
     For example:
 
