@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any, Literal
 
 from fedcdh.reporting.phrases import shown_probability, slope_sign
@@ -77,7 +78,7 @@ class EdgeStyle:
         """Return the width of the edge in parts of the usual width: edges with larger effects are thicker."""
         if self.strength is None:
             return 1.0
-        size = min(1.0, max(0.0, self.strength) / FULL_STRENGTH) ** 0.5
+        size = sqrt(min(1.0, max(0.0, self.strength) / FULL_STRENGTH))
         return round(MIN_WIDTH + (MAX_WIDTH - MIN_WIDTH) * size, 2)
 
 

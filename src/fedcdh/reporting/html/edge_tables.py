@@ -75,7 +75,7 @@ def edge_table(edges: Sequence[Record], numbers: Numbers, caption: str = "Links 
 def _likely_edges(edges: Sequence[Record], numbers: Numbers, caption: str) -> str:
     """Return links with probabilities, the surest first."""
     sized = any(edge.get("slope") is not None for edge in edges)
-    heads = ["Link", "#Probability", "#Of the direction", "In words", *_size_heads(sized), "#Explains"]
+    heads = ["Link", "#Probability", "#Direction", "In words", *_size_heads(sized), "#Explains"]
     rows = []
     for edge in sorted(edges, key=lambda edge: (edge["mark"] != "→", -(shown_probability(edge) or 0.0))):
         strength = edge.get("strength")

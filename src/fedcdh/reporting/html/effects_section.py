@@ -118,8 +118,9 @@ def strongest_effect(document: Document) -> Record | None:
 def _is_clear(effect: Record) -> bool:
     """Return whether an effect is identifiable and its interval excludes zero."""
     interval = effect.get("interval")
-    known = effect["identifiable"] and effect.get("value") is not None and interval is not None
-    return bool(known and not interval[0] <= 0 <= interval[1])
+    if not effect["identifiable"] or effect.get("value") is None or interval is None:
+        return False
+    return not interval[0] <= 0 <= interval[1]
 
 
 def _render_effect(effect: Record) -> str:

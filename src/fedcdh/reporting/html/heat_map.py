@@ -48,7 +48,7 @@ def render_heat_map(drift: DriftRecords) -> str:
     sites = list(dict.fromkeys(record["client"] for record in drift))
     found = {(record["variable"], record["quantity"], record["client"]): record for record in drift}
     heads = "".join(f'<th scope="col">{to_html_name(site)}</th>' for site in sites)
-    body = []
+    body: list[str] = []
     last = None
     for variable, quantity in rows:
         first = variable != last

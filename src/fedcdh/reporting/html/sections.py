@@ -96,7 +96,7 @@ def _certainty_paragraph(document: Document) -> str:
     return (
         f"<p>Links are drawn from a probability of {least:g}, arrows from {arrow:g}. Links that explain less than "
         f'{effect} of the variance are left out. The numbers rest on <a href="#first">assumptions</a>.</p>\n'
-        "<p>“Probability” is that of a direct link between the two. “Of the direction” is the probability of the "
+        "<p>“Probability” is that of a direct link between the two. “Direction” is the probability of the "
         "arrow, or of the likelier direction where it is open. “Explains” is the cause's share of the variance that "
         f"the other causes leave.{_EFFECT_WORDS if sized else ''}</p>"
     )
