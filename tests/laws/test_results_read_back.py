@@ -53,7 +53,7 @@ def found_with_gaps_and_tails():
     tables = {f"s{k}": dict(zip("xyz", rng.standard_normal((3, 300)), strict=True)) for k in range(8)}
     tables["s4"]["x"][:3] = tables["s4"]["z"][:3] = 10.0
     for number, table in enumerate(tables.values()):
-        table["y"][:number] = float("nan")
+        table["y"][-number - 1 :] = float("nan")
         table["constant"] = np.full(300, 5.0)
     return fedcdh.discover(tables, rounds="one")
 
