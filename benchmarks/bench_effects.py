@@ -229,8 +229,8 @@ def run_rounding(seeds: range) -> None:
         if effect.fixed is not None:
             largest = max(largest, abs(effect.fixed.value - slope) / effect.fixed.standard_error)
     print(
-        f"\nRounding to the grid, {len(seeds)} studies of 4 x 200 rows: slopes are at most {largest:.1e} standard errors "
-        "from those of the rows"
+        f"\nRounding to the grid, {len(seeds)} studies of 4 x 200 rows: slopes are at most {largest:.1e} standard "
+        "errors from those of the rows"
     )
 
 
