@@ -645,7 +645,9 @@ class Discovery:
         return f"<Discovery of {len(self.graph.arrows)} arrows and {len(self.graph.lines)} lines; print it to see them>"
 
     def __str__(self) -> str:
-        numbers = f", alpha {self.settings.alpha:g}" if self.posterior is None else "; numbers are probabilities"
+        numbers = (
+            f", alpha {self.settings.alpha:g}" if self.posterior is None else "; probabilities, standardised slopes"
+        )
         method = f"method {self.settings.method}{numbers}"
         counts = (
             _count_noun(len(self.cohort.plan.names), "variable"),
