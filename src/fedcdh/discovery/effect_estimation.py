@@ -16,7 +16,7 @@ from fedcdh.discovery.effect_choices import Adjust, Choice, EffectGraph
 from fedcdh.discovery.effect_questions import Question, ask
 from fedcdh.errors import KnowledgeError, SettingsError
 from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
-from fedcdh.graphs.partial_graph import Arrow, PartialGraph, find_reachable, sort_pair
+from fedcdh.graphs.partial_graph import Arrow, PartialGraph, sort_pair
 from fedcdh.inference.effects.client_slopes import MIN_FREEDOM, ClientScatters, Slopes
 from fedcdh.inference.effects.pooling import PooledEffect, measure_heterogeneity, pool_random
 from fedcdh.inference.effects.response_curves import MAX_LINEAR_P_VALUE, Curve, FeatureScatters
@@ -343,8 +343,7 @@ def _parents_in(dag: PartialGraph, question: Question) -> frozenset[str] | None:
     if question.kind == "direct":
         parents = dag.parents(question.outcome)
         return parents - {question.cause} if question.cause in parents else None
-    reached = find_reachable({node: dag.children(node) for node in dag.nodes}, question.cause)
-    return dag.parents(question.cause) if question.outcome in reached else None
+    return dag.parents(question.cause) if dag.has_path(question.cause, question.outcome) else None
 
 
 def _chance_positive(effect: PossibleEffect) -> float:

@@ -4,30 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from encoded_rows import encoded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from noisy_studies import a_plan, noisy_chains
 from studies import cohort_of, mixed, numbers
 
-from fedcdh.data.table import to_table
 from fedcdh.errors import SettingsError
 from fedcdh.inference.effects.client_slopes import ClientScatters
 from fedcdh.summaries.aggregation import Aggregate, add_up
-from fedcdh.summaries.encoder import GRID, Encoder
-
-
-def encoded(cohort, table, client):
-    """The rows of a site as the plan encodes them: the linear columns and indicators, by variable."""
-    rows = Encoder(cohort.plan, client)(to_table(table)) / GRID
-    found = {}
-    for variable in cohort.plan.variables:
-        span = cohort.plan.layout.spans[variable.name]
-        if hasattr(variable, "levels"):
-            found[variable.name] = rows[span]
-        else:
-            unit = cohort.plan.layout.unit * variable.scale
-            found[variable.name] = rows[span.start : span.start + 1] * unit + variable.location
-    return found
 
 
 def ols(y, columns, intercepts):
