@@ -28,16 +28,12 @@ def effect_command(
     cause: Annotated[str | None, typer.Option(help="The variable that is changed.", metavar="NAME")] = None,
     outcome: Annotated[str | None, typer.Option(help="The variable that is affected.", metavar="NAME")] = None,
     plan: Annotated[Path | None, typer.Option(help="Plan of the study, with summaries.", metavar="PLAN")] = None,
-    kind: Annotated[str, typer.Option(help="total or direct; direct needs summaries.", metavar="KIND")] = "total",
+    kind: Annotated[str, typer.Option(help="Kind of effect: total or direct.", metavar="KIND")] = "total",
     adjust: Annotated[
-        str, typer.Option(help="auto, parents, optimal, or names with commas; needs summaries.", metavar="SET")
+        str, typer.Option(help="Adjustment set: auto, parents, optimal, or names with commas.", metavar="SET")
     ] = "auto",
-    contrast: Annotated[
-        str | None, typer.Option(help="Two levels of a categorical cause; needs summaries.", metavar="FROM,TO")
-    ] = None,
-    outcome_level: Annotated[
-        str | None, typer.Option(help="Level of a categorical outcome; needs summaries.", metavar="LEVEL")
-    ] = None,
+    contrast: Annotated[str | None, typer.Option(help="Two levels of a categorical cause.", metavar="FROM,TO")] = None,
+    outcome_level: Annotated[str | None, typer.Option(help="Level of a categorical outcome.", metavar="LEVEL")] = None,
     plan_key: PlanKey = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -45,7 +41,8 @@ def effect_command(
     """Show how much one variable affects another.
 
     The folder of a result has what the sites find together. What each site finds, and other adjustment sets, need the
-    summaries; the graph is that of the result. Without --cause and --outcome, all effects are listed.
+    summaries; so do --kind, --adjust, --contrast and --outcome-level. The graph is that of the result. Without --cause
+    and --outcome, all effects are listed.
 
     For example:
 
@@ -94,7 +91,7 @@ def _show(out: Output, document: dict[str, Any], effects: list[Effect], cause: s
         out.say(
             f"total effect of {cause} on {outcome}: 0, because the graph has no directed path from {cause} to {outcome}"
         )
-    elif len(document["clients"]) > 1 and not any(effect.by_client for effect in effects):
+    elif len(document["clients"]) > 1 and any(effect.pooling and not effect.by_client for effect in effects):
         out.say("What each site finds is not in the result; pass the plan and the summaries to see it.")
 
 
@@ -160,6 +157,18 @@ def _read_cohort(
     return received.aggregate if isinstance(received, AggregateMessage) else received
 
 
+def _read_probabilities(document: dict[str, Any]) -> dict[tuple[str, str], float] | None:
+    """Return the probabilities of arrows in a result; None for searches by tests."""
+    found = {}
+    for edge in document["edges"]:
+        whole, forward = edge.get("probability"), edge.get("probability_forward")
+        if whole is None or forward is None:
+            return None
+        found[edge["source"], edge["target"]] = forward
+        found[edge["target"], edge["source"]] = max(0.0, whole - forward)
+    return found
+
+
 def _estimate(
     cohort: Cohort | Aggregate,
     document: dict[str, Any],
@@ -191,5 +200,6 @@ def _estimate(
         contrast=levels,  # type: ignore[arg-type]  # its length is checked there
         changing=document["changing"],
         knowledge=knowledge,
+        probabilities=_read_probabilities(document),
         **options,
     )

@@ -16,7 +16,7 @@ from fedcdh.discovery.effect_choices import Adjust, Choice, EffectGraph
 from fedcdh.discovery.effect_questions import Question, ask
 from fedcdh.errors import KnowledgeError, SettingsError
 from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
-from fedcdh.graphs.partial_graph import Arrow, PartialGraph, find_reachable, sort_pair
+from fedcdh.graphs.partial_graph import Arrow, PartialGraph, sort_pair
 from fedcdh.inference.effects.client_slopes import MIN_FREEDOM, ClientScatters, Slopes
 from fedcdh.inference.effects.pooling import PooledEffect, measure_heterogeneity, pool_random
 from fedcdh.inference.effects.response_curves import MAX_LINEAR_P_VALUE, Curve, FeatureScatters
@@ -343,8 +343,7 @@ def _parents_in(dag: PartialGraph, question: Question) -> frozenset[str] | None:
     if question.kind == "direct":
         parents = dag.parents(question.outcome)
         return parents - {question.cause} if question.cause in parents else None
-    reached = find_reachable({node: dag.children(node) for node in dag.nodes}, question.cause)
-    return dag.parents(question.cause) if question.outcome in reached else None
+    return dag.parents(question.cause) if dag.has_path(question.cause, question.outcome) else None
 
 
 def _chance_positive(effect: PossibleEffect) -> float:
@@ -382,6 +381,7 @@ def estimate_effect(
     at: tuple[float, float] | None = None,
     changing: Collection[str] = (),
     knowledge: Knowledge = NO_KNOWLEDGE,
+    probabilities: Mapping[Arrow, float] | None = None,
 ) -> Effect:
     """Estimate an effect from summaries, with a graph of your own.
 
@@ -399,6 +399,8 @@ def estimate_effect(
         Variables whose mechanism differs between clients.
     knowledge : Knowledge, optional
         Background knowledge that the directions of lines obey.
+    probabilities : mapping from (str, str) to float, optional
+        Probabilities of arrows, with which possible effects are weighted where lines are open.
 
     Returns
     -------
@@ -424,7 +426,7 @@ def estimate_effect(
             f"graph and plan do not have the same variables ({unknown[0]!r}); pass a graph over those of the plan",
             parameter="graph",
         )
-    study = EffectStudy(cohort, EffectGraph(graph, knowledge), frozenset(changing))
+    study = EffectStudy(cohort, EffectGraph(graph, knowledge), frozenset(changing), probabilities)
     return study.estimate(Question(cause, outcome, kind, contrast, outcome_level, at), adjust)
 
 

@@ -8,7 +8,7 @@ class.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -18,7 +18,7 @@ from fedcdh.graphs.d_separation import is_d_separated
 from fedcdh.graphs.equivalence import extend_to_dag, find_consistent_extension
 from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
 from fedcdh.graphs.meek_rules import apply_meek_rules
-from fedcdh.graphs.partial_graph import PartialGraph, find_reachable
+from fedcdh.graphs.partial_graph import PartialGraph
 
 MAX_OPEN_EDGES = 10
 """Lines at one variable up to which all ways to direct them are tried; 2¹⁰ ways."""
@@ -78,16 +78,23 @@ def find_possible_descendants(
     ['x', 'y', 'z']
     """
     if not graph.lines and not avoiding:
-        return find_reachable({one: graph.children(one) for one in graph.nodes}, node)
+        return graph.descendants(node)
+    return _follow(graph, node, frozenset(avoiding), lambda here: graph.neighbours(here) - graph.parents(here))
+
+
+def _follow(
+    graph: PartialGraph, node: str, avoiding: frozenset[str], next_nodes: Callable[[str], frozenset[str]]
+) -> frozenset[str]:
+    """Return the ends of unshielded paths from a node."""
     seen: set[tuple[str, str]] = set()
     waiting = [("", node)]
     found = {node}
     while waiting:
         before, here = waiting.pop()
-        for after in graph.neighbours(here) - graph.parents(here):
+        for after in next_nodes(here) - avoiding:
             step = (here, after)
             shielded = before and (after == before or graph.is_adjacent(before, after))
-            if after == node or after in avoiding or step in seen or shielded:
+            if after == node or step in seen or shielded:
                 continue
             seen.add(step)
             found.add(after)
@@ -115,11 +122,13 @@ def find_causal_nodes(graph: PartialGraph, cause: str, outcome: str) -> frozense
     >>> sorted(find_causal_nodes(PartialGraph.from_dag("xyz", [("x", "y"), ("y", "z")]), "x", "z"))
     ['y', 'z']
     """
-    before = {cause} | graph.parents(cause)  # no path leads back to these
+    if not graph.lines:
+        return graph.descendants(cause) & graph.ancestors(outcome) - {cause} if cause != outcome else frozenset()
+    before = graph.parents(cause) | {cause}  # no path leads back to these
     after = find_possible_descendants(graph, cause) - before
     if outcome not in after:
         return frozenset()
-    return frozenset(node for node in after if outcome in find_possible_descendants(graph, node, before))
+    return after & _follow(graph, outcome, before, lambda here: graph.neighbours(here) - graph.children(here))
 
 
 def is_amenable(graph: PartialGraph, cause: str, outcome: str) -> bool:
@@ -170,6 +179,10 @@ def find_forbidden_nodes(graph: PartialGraph, cause: str, outcome: str) -> froze
     ['x', 'y', 'z']
     """
     found = {cause, outcome}
+    if not graph.lines:  # the nodes after those next to the cause are after these as well
+        return frozenset(found).union(
+            *(graph.descendants(node) for node in find_causal_nodes(graph, cause, outcome) & graph.children(cause))
+        )
     for node in find_causal_nodes(graph, cause, outcome):
         found |= find_possible_descendants(graph, node)
     return frozenset(found)

@@ -234,6 +234,36 @@ class PartialGraph:
         """
         return end in find_reachable(self._children, start)
 
+    def descendants(self, node: str) -> frozenset[str]:
+        """Return the nodes that arrows lead to from a node, and the node itself.
+
+        Parameters
+        ----------
+        node : str
+            The node.
+
+        Returns
+        -------
+        frozenset of str
+            Its descendants.
+        """
+        return find_reachable(self._children, node)
+
+    def ancestors(self, node: str) -> frozenset[str]:
+        """Return the nodes from which arrows lead to a node, and the node itself.
+
+        Parameters
+        ----------
+        node : str
+            The node.
+
+        Returns
+        -------
+        frozenset of str
+            Its ancestors.
+        """
+        return find_reachable(self._parents, node)
+
     def is_acyclic(self) -> bool:
         """Return whether the arrows contain no directed cycle; lines do not matter."""
         return not find_cycle_arrows(self.arrows, self.arrows)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from fedcdh._runtime.array_types import Array
 
@@ -66,7 +66,7 @@ class PooledEffect:
             The effect.
         """
         error = float(np.sqrt(max(variance, 0.0)))
-        reach = float(stats.t.isf((1 - CONFIDENCE) / 2, max(freedom, 1.0))) * error
+        reach = float(special.stdtrit(max(freedom, 1.0), (1 + CONFIDENCE) / 2)) * error
         return cls(float(value), (float(value - reach), float(value + reach)), error, float(freedom))
 
 
@@ -125,7 +125,7 @@ def measure_heterogeneity(values: Array, variances: Array) -> Heterogeneity:
     return Heterogeneity(
         q=q,
         degrees_of_freedom=freedom,
-        p_value=float(stats.chi2.sf(q, freedom)),
+        p_value=float(special.chdtrc(freedom, q)),
         i_squared=max(0.0, 1 - freedom / q) if q > 0 else 0.0,
         tau_squared=estimate_tau_squared(values, variances),
     )
