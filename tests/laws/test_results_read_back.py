@@ -23,7 +23,7 @@ from fedcdh.summaries.dp_parameters import DPParameters
 
 NUMBERS = studies.numbers(1)
 LABELS = studies.mixed(2, (90, 70, 60))
-FILES = ("graph.txt", "graph.dot", "edges.csv", "result.json")
+FILES = ("graph.txt", "graph.dot", "edges.csv", "effects.csv", "result.json")
 
 
 def found_in_aggregate(groups=None, **options):
@@ -47,16 +47,15 @@ def found_in_paper():
     return fedcdh.discover_from(cohort, cohort.plan, method="paper")
 
 
-def found_with_gaps_and_swaps():
-    """Missing values, swapped columns and a constant: warnings before the graph, and notes after it."""
-    tables = {client: {name: column.copy() for name, column in t.items()} for client, t in studies.numbers(3).items()}
+def found_with_gaps_and_tails():
+    """Missing values, long tails at one site and a constant: a warning before the graph, and notes after it."""
+    rng = np.random.default_rng(0)
+    tables = {f"s{k}": dict(zip("xyz", rng.standard_normal((3, 300)), strict=True)) for k in range(8)}
+    tables["s4"]["x"][:3] = tables["s4"]["z"][:3] = 10.0
     for number, table in enumerate(tables.values()):
-        table["v1"][: 3 * number] = float("nan")
-        table["v3"] += 40
-        table["v5"] = np.full(len(table["v2"]), 5.0)
-    first = tables["site0"]
-    first["v3"], first["v2"] = first["v2"], first["v3"]
-    return fedcdh.discover(tables)
+        table["y"][-number - 1 :] = float("nan")
+        table["constant"] = np.full(300, 5.0)
+    return fedcdh.discover(tables, rounds="one")
 
 
 STUDIES = {
@@ -75,7 +74,7 @@ STUDIES = {
         NUMBERS,
         knowledge=fedcdh.Knowledge([("v1", "v3")], [("v2", "v4")], [["v1", "v2"], ["v3", "v4"]], [0]),
     ),
-    "warnings": found_with_gaps_and_swaps,
+    "warnings": found_with_gaps_and_tails,
 }
 """The kinds of study, each with a search."""
 
@@ -103,6 +102,7 @@ def test_everything_written_equals_what_is_read(result, saved):
     assert saved.edges() == result.edges()
     assert attempt(saved.to_dag, KnowledgeError) == attempt(result.to_dag, KnowledgeError)
     assert attempt(saved.drift, SettingsError) == attempt(result.drift, SettingsError)
+    assert attempt(saved.effects, SettingsError) == attempt(lambda: pooled_effects(result), SettingsError)
 
 
 def test_the_kinds_of_study_have_what_they_are_named_after():
@@ -110,6 +110,11 @@ def test_the_kinds_of_study_have_what_they_are_named_after():
     assert STUDIES["mixtures"]().has_mixtures
     assert STUDIES["groups"]().client_noun == "group"
     assert not STUDIES["noisy"]().has_probabilities
+
+
+def pooled_effects(result):
+    """The effects of a result without the values of single sites."""
+    return tuple(replace(effect, by_client={}, curve=None) for effect in result.effects())
 
 
 def attempt(call, refusal):
@@ -154,6 +159,23 @@ def test_stability_is_read_back(runs, tmp_path):
         saved.stability(replicates=[])
     with pytest.raises(SettingsError, match="no stability with resampled rows was written"):
         saved.row_stability()
+
+
+def test_chosen_effects_are_read_back_with_their_sites(tmp_path):
+    result = STUDIES["evidence"]()
+    first, second = result.effects()[1], result.effect("v1", "v2", at=(-1.0, 1.0))
+    written = fedcdh.write_result(result, tmp_path / "a", effects=[first, second])
+    saved = fedcdh.read_result(tmp_path / "a")
+    assert saved.effects()[:2] == (first, second)
+    assert saved.effect(first.cause, first.outcome) == first
+    assert saved.effect("v1", "v2", at=(-1.0, 1.0)) == second
+    again = fedcdh.write_result(saved, tmp_path / "b")
+    assert [path.read_bytes() for path in written] == [path.read_bytes() for path in again]
+    fedcdh.write_result(STUDIES["evidence"](), tmp_path / "c")
+    fedcdh.write_result(fedcdh.read_result(tmp_path / "c"), tmp_path / "d", effects=[first, second])
+    assert (tmp_path / "d" / "result.json").read_bytes() == written[-1].read_bytes()
+    with pytest.raises(SettingsError, match="is not in the files, which have all total effects"):
+        saved.effect("v4", "v1")
 
 
 def test_what_is_not_in_the_folder_says_what_to_do(tmp_path):

@@ -76,6 +76,12 @@ def _name(effect: Effect) -> tuple[object, ...]:
     return effect.cause, effect.outcome, effect.kind, effect.levels, effect.outcome_level, effect.at
 
 
+def name_effect_record(record: Mapping[str, Any]) -> tuple[object, ...]:
+    """Return what distinguishes the effect of a record from other effects of a result."""
+    keys = ("cause", "outcome", "kind", "levels", "outcome_level", "at")
+    return tuple(tuple(value) if isinstance(value := record.get(key), list) else value for key in keys)
+
+
 def effect_to_dict(effect: Effect, *, with_clients: bool = True) -> dict[str, Any]:
     """Return an effect as a record of JSON.
 

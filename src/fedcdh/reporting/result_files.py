@@ -25,7 +25,13 @@ from fedcdh.graphs.convert.dot import to_dot
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.messages._software import SOFTWARE
-from fedcdh.reporting.effect_records import effect_from_dict, list_effects, render_effects_csv
+from fedcdh.reporting.effect_records import (
+    effect_from_dict,
+    effect_to_dict,
+    list_effects,
+    name_effect_record,
+    render_effects_csv,
+)
 from fedcdh.reporting.saved_discovery import SavedDiscovery
 from fedcdh.reporting.value_ranges import describe_values
 from fedcdh.summaries.aggregation import Cohort
@@ -83,18 +89,13 @@ def write_result(
     >>> [path.name for path in write_result(result, tempfile.mkdtemp())]
     ['graph.txt', 'graph.dot', 'edges.csv', 'effects.csv', 'result.json']
     """
+    document = _build_document(result, stability, row_stability, without_disclosure_control, effects)
     contents = {
         "graph.txt": f"{result}\n",
         "graph.dot": to_dot(result.graph, result.changing),
         "edges.csv": render_edges_csv(result),
-        "effects.csv": render_effects_csv(_all_effects(result)),
-        "result.json": render_result_json(
-            result,
-            stability,
-            row_stability,
-            without_disclosure_control=without_disclosure_control,
-            effects=effects,
-        ),
+        "effects.csv": render_effects_csv(map(effect_from_dict, document["effects"] or ())),
+        "result.json": _to_text(document),
     }
     written = tuple(Path(folder) / name for name in contents)
     for path, content in zip(written, contents.values(), strict=True):
@@ -138,14 +139,29 @@ def render_result_json(
     >>> json.loads(render_result_json(result))["changing"]
     ['medication', 'systolic_pressure']
     """
+    return _to_text(_build_document(result, stability, row_stability, without_disclosure_control, effects))
+
+
+def _to_text(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _build_document(
+    result: Findings,
+    stability: Stability | None,
+    row_stability: Stability | None,
+    without_disclosure_control: Collection[str],
+    effects: Collection[Effect],
+) -> dict[str, Any]:
+    """Return the content of result.json: of a search, or as it was read and with what is added to it."""
     given = {
         **({} if stability is None else {"stability": stability_to_dict(stability)}),
         **({} if row_stability is None else {"row_stability": stability_to_dict(row_stability)}),
         **({"without_disclosure_control": sorted(without_disclosure_control)} if without_disclosure_control else {}),
     }
-    found = dict(result.document) if isinstance(result, SavedDiscovery) else _describe_discovery(result, effects)
-    document = {**found, **given}
-    return json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    if isinstance(result, SavedDiscovery):
+        return {**result.document, **_chosen_among(result.document, effects), **given}
+    return {**_describe_discovery(result, effects), **given}
 
 
 def _describe_discovery(result: Findings, effects: Collection[Effect] = ()) -> dict[str, Any]:
@@ -176,13 +192,14 @@ def _describe_discovery(result: Findings, effects: Collection[Effect] = ()) -> d
     }
 
 
-def _all_effects(result: Findings) -> tuple[Effect, ...]:
-    """Return the total effects of a result; none where summaries have noise."""
-    if isinstance(result, SavedDiscovery):
-        return tuple(map(effect_from_dict, result.document.get("effects") or ()))
-    if not isinstance(result, Discovery) or result.cohort.total.noise:
-        return ()
-    return result.effects()
+def _chosen_among(document: Mapping[str, Any], chosen: Collection[Effect]) -> dict[str, Any]:
+    """Return the effects of a document that was read back, those that are chosen now first."""
+    if not chosen:
+        return {}
+    records = [effect_to_dict(effect) for effect in chosen]
+    names = {name_effect_record(record) for record in records}
+    rest = [record for record in document["effects"] or () if name_effect_record(record) not in names]
+    return {"effects": [*records, *rest]}
 
 
 def _recipe_records(plan: StudyPlan) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 from fedcdh.discovery.drift import Drift, DriftTable
+from fedcdh.discovery.effect import Effect, EffectKind
 from fedcdh.discovery.findings import ClientGroups, Findings
 from fedcdh.discovery.influence import Influence
 from fedcdh.discovery.result import Edge
@@ -18,6 +19,7 @@ from fedcdh.errors import FedCDHError, KnowledgeError, SettingsError
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.protocols import DOMAIN
+from fedcdh.reporting.effect_records import effect_from_dict
 
 _NEEDS_SUMMARIES = (
     "cohort",
@@ -206,6 +208,78 @@ class SavedDiscovery(Findings):
             )
         return DriftTable(record for record in records if record.variable in wanted)
 
+    def effects(self, kind: EffectKind = "total") -> tuple[Effect, ...]:
+        """Return the effects that were written, those that were chosen for single sites first.
+
+        Parameters
+        ----------
+        kind : {"total", "direct"}, default "total"
+            The kind of effect. All total effects are written, and direct ones that were chosen.
+
+        Returns
+        -------
+        tuple of Effect
+            Effects that were not chosen have no values of single clients and no curve.
+
+        Raises
+        ------
+        SettingsError
+            If the summaries have noise, so that no effects were written.
+        """
+        if self.document["effects"] is None:
+            raise SettingsError(
+                "this result has no effects, since its summaries have noise; expected exact sums; ask sites for "
+                "summaries without noise"
+            )
+        return tuple(effect for effect in map(effect_from_dict, self.document["effects"]) if effect.kind == kind)
+
+    def effect(
+        self,
+        cause: str,
+        outcome: str,
+        *,
+        kind: EffectKind = "total",
+        contrast: tuple[str, str] | None = None,
+        outcome_level: str | None = None,
+        at: tuple[float, float] | None = None,
+    ) -> Effect:
+        """Return one of the effects that were written.
+
+        Parameters
+        ----------
+        cause, outcome : str
+            Two variables.
+        kind : {"total", "direct"}, default "total"
+            The kind of effect.
+        contrast : tuple of str, optional
+            Two levels of a categorical cause. Default: those that were written.
+        outcome_level : str, optional
+            The level of a categorical outcome. Default: the one that was written.
+        at : tuple of float, optional
+            Two values of a continuous cause.
+
+        Returns
+        -------
+        Effect
+            As `Discovery.effect` gave it; without single clients where it was not chosen.
+
+        Raises
+        ------
+        SettingsError
+            If it was not written. The effect of a variable on one that it cannot reach in the graph is 0, and not
+            written.
+        """
+        for found in self.effects(kind):
+            asked = (cause, outcome, contrast or found.levels, outcome_level or found.outcome_level, at)
+            if asked == (found.cause, found.outcome, found.levels, found.outcome_level, found.at):
+                return found
+        raise SettingsError(
+            f"this effect of {cause!r} on {outcome!r} is not in the files, which have all total effects that the "
+            f"graph lets be other than 0, and those that write_result was given as effects; for others {_AGAIN}, and "
+            "ask its result",
+            parameter="outcome",
+        )
+
     def stability(
         self, runs: int | None = None, *, replicates: Iterable[object] | None = None, seed: int = 0
     ) -> Stability:
@@ -281,6 +355,7 @@ def find_damage(result: SavedDiscovery) -> Iterator[str]:
         _ = result.settings, result.edges()
         _ = None if result.document["dag"] is None else result.to_dag()
         _ = () if result.document["drift"] is None else result.drift()
+        _ = () if result.document["effects"] is None else result.effects()
         _ = [_read_stability(result.document[key]) for key in ("stability", "row_stability") if key in result.document]
     except FedCDHError as problem:
         yield problem.message

@@ -21,7 +21,8 @@ from fedcdh.summaries.aggregation import Aggregate
 
 
 def document_of(result, stability=True):
-    return json.loads(render_result_json(result, result.stability() if stability else None))
+    effects = [] if isinstance(result.cohort, Aggregate) else result.effects()[:3]
+    return json.loads(render_result_json(result, result.stability() if stability else None, effects=effects))
 
 
 FIVE = document_of(fedcdh.discover(studies.mixed(0, (300, 200, 150, 100, 60))))
@@ -45,6 +46,11 @@ def disturbed(document, site, random, *, pooled):
             one.update(deviation=random.uniform(-9, 9), client=names[one["client"]], note=f"note {random.random()}")
         elif pooled:
             one.update(pooled=random.random(), p_value=random.random())
+    for effect in made["effects"]:
+        for name in others:
+            if name in (effect.get("by_client") or {}):
+                effect["by_client"][names[name]] = {**effect["by_client"].pop(name), "value": random.random()}
+        effect["curve"] = None
     for one in made["stability"]["influence"]:
         if one["client"] in names:
             one.update(client=names[one["client"]], largest=random.uniform(-9, 9), total=random.random(), n_changed=77)
@@ -154,7 +160,7 @@ def test_unknown_sites_and_other_documents_are_refused(tmp_path):
         render_site_letter({}, "north")
     result = fedcdh.discover(studies.numbers(0, (60, 50, 40)), rounds="one")
     written = result.report(tmp_path / "letter.html", site="site1")
-    assert written.read_text(encoding="utf-8") == render_site_letter(document_of(result, stability=False), "site1")
+    assert written.read_text(encoding="utf-8") == render_site_letter(json.loads(render_result_json(result)), "site1")
     with pytest.raises(SettingsError, match="no site"):
         result.report(tmp_path / "none.html", site="site9")
     assert not (tmp_path / "none.html").exists()

@@ -47,6 +47,8 @@ class SiteFindings:
         The findings that differ without this site; None if that was not computed.
     compared : bool
         Whether sites were compared at all.
+    effects : sequence of mapping
+        The effects that were chosen for single sites, each with the estimate of this one only.
     """
 
     site: str
@@ -55,6 +57,7 @@ class SiteFindings:
     changing: Sequence[str]
     stability: Record | None
     compared: bool
+    effects: Sequence[Record] = ()
 
     @classmethod
     def of(cls, document: Record, record: Record, site: str) -> SiteFindings:
@@ -77,9 +80,9 @@ class SiteFindings:
         alone = record.get("members", [site]) == [site]
         drift = None if document.get("drift") is None else _own_drift(document["drift"], site)
         compared = any(DOMAIN in (edge["source"], edge["target"]) for edge in document["edges"])
-        return cls(
-            site, record if alone else None, drift, document["changing"], _own_stability(document, site), compared
-        )
+        own = record if alone else None
+        stability, effects = _own_stability(document, site), _own_effects(document, site)
+        return cls(site, own, drift, document["changing"], stability, compared, effects)
 
     def difference_sentence(self) -> str:
         """Return in one sentence, as HTML, what differs at the site."""
@@ -113,6 +116,16 @@ def _own_drift(drift: Sequence[Record], site: str) -> list[dict[str, Any]]:
     return found
 
 
+def _own_effects(document: Record, site: str) -> list[dict[str, Any]]:
+    """Return the effects that were chosen for single sites, each with the estimate of this site only."""
+    names = ("cause", "outcome", "kind", "levels", "outcome_level", "at", "units")
+    return [
+        {**{name: effect.get(name) for name in names}, **effect["by_client"][site]}
+        for effect in document.get("effects") or ()
+        if site in (effect.get("by_client") or {})
+    ]
+
+
 def _own_stability(document: Record, site: str) -> dict[str, Any] | None:
     """Return what differs without the site; None if sites were not left out one by one."""
     found = document.get("stability")
@@ -126,11 +139,11 @@ def _own_stability(document: Record, site: str) -> dict[str, Any] | None:
     }
 
 
-def render_card_table(heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> str:
-    """Return a table whose rows become cards on a phone. Cells are HTML; heads of numbers begin with #."""
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> str:
+    """Return a table of HTML texts; heads of numbers begin with #."""
     kinds = ["title", *("number" if head.startswith("#") else "" for head in heads[1:])]
-    made = [Row([Cell(cell, kind=kind) for cell, kind in zip(row, kinds, strict=True)]) for row in rows]
-    return render_table(heads, made, caption, "plain")
+    made = (Row([Cell(cell, None, kind) for cell, kind in zip(row, kinds, strict=True)]) for row in rows)
+    return render_table(heads, made, caption, "letter")
 
 
 def rows_section(found: SiteFindings) -> str:
@@ -147,7 +160,7 @@ def rows_section(found: SiteFindings) -> str:
         ranked = sorted(missing.items(), key=lambda entry: (-entry[1], entry[0]))
         cells = [[to_html_name(name), f"{count:,}", f"{count / read:.1%}" if read else ""] for name, count in ranked]
         parts.append("<p>A row is left out if a value is missing. Missing values, the most first:</p>")
-        parts.append(render_card_table(["Variable", "#Missing", "#Share of rows read"], cells, "Missing values"))
+        parts.append(_table(["Variable", "#Missing", "#Share of rows read"], cells, "Missing values"))
     elif read == rows:
         parts.append("<p>No value was missing.</p>")
     parts += [f"<p>Before the summary left, {escape(clean_text(what))}.</p>" for what in record.get("coarsened", ())]
@@ -172,7 +185,7 @@ def values_section(found: SiteFindings) -> str:
         "<p>Mean ± standard deviation, or the share of each level, of the rows that were used; rounded. Look for "
         "values that cannot be: units, codes, swapped columns.</p>"
     )
-    return note + render_card_table(heads, rows, "Values of your site")
+    return note + _table(heads, rows, "Values of your site")
 
 
 def differences_section(found: SiteFindings) -> str:
@@ -202,6 +215,28 @@ def differences_section(found: SiteFindings) -> str:
     return "\n".join(parts)
 
 
+def effects_section(found: SiteFindings) -> str:
+    """Return the chosen effects at the site; empty where none was chosen."""
+    if not found.effects:
+        return ""
+    rows = []
+    for one in found.effects:
+        low, high = one.get("interval") or (None, None)
+        ends = one.get("levels") or one.get("at")
+        contrast = "" if not ends else f" ({escape(clean_text(str(ends[0])))} to {escape(clean_text(str(ends[1])))})"
+        outcome = to_html_name(one["outcome"])
+        if one.get("outcome_level") is not None:
+            outcome += f" = {to_html_name(one['outcome_level'])}"
+        interval = "not known" if low is None else f"{_number(low)} to {_number(high)}"
+        rows.append([f"{to_html_name(one['cause'])}{contrast} on {outcome}", _number(one.get("value")), interval])
+    note = "<p>By the graph and your rows alone: how much the outcome changes with the cause, in its own units.</p>"
+    return (
+        "<h3>Effects at your site</h3>"
+        + note
+        + _table(["Effect", "#Your site", "95 % interval"], rows, "Effects at your site")
+    )
+
+
 def _describe_difference(one: Record) -> str:
     how = _name_direction(one)
     common = "" if one.get("pooled") is None else f", where the common value is {format_short(one['pooled'])}"
@@ -229,7 +264,7 @@ def _difference_table(drift: Sequence[Record]) -> str:
                 _describe_in_words(one),
             ]
         )
-    return render_card_table(heads, rows, "Your site compared with the others")
+    return _table(heads, rows, "Your site compared with the others")
 
 
 def _describe_in_words(one: Record) -> str:
@@ -310,7 +345,7 @@ def links_section(document: Record) -> str:
         ]
         for edge in ranked
     ]
-    return render_card_table(["From", "Finding", "To", "How sure"], rows, "Links of the graph")
+    return _table(["From", "Finding", "To", "How sure"], rows, "Links of the graph")
 
 
 def _describe_certainty(edge: Record) -> str:

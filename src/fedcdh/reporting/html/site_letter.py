@@ -24,6 +24,7 @@ from fedcdh.reporting.html.schema import check_document, parse_document
 from fedcdh.reporting.html.site_findings import (
     SiteFindings,
     differences_section,
+    effects_section,
     hinges_section,
     links_section,
     rows_section,
@@ -104,13 +105,14 @@ def render_site_letter(document: Mapping[str, Any], site: str) -> str:
     """
     check_document(document)
     found, drawing = SiteFindings.of(document, find_site(document, site), site), draw_graph(document)
+    drawing = draw_graph(document)
     style = f"{read_asset('style.css')}\n{read_asset('site_letter.css')}"
     return Template(read_asset("site_letter.html")).substitute(
         policy=f"default-src 'none'; style-src '{csp_hash(style)}'; base-uri 'none'; form-action 'none'",
         style=style,
         graph=drawing.svg.replace(' role="button"', "") + drawing.narrow_svg,
         probability=f"<p>{escape(PROBABILITY_NOTE)}</p>" if has_probabilities(document["edges"]) else "",
-        differs=differences_section(found),
+        differs=differences_section(found) + effects_section(found),
         rows=rows_section(found),
         values=values_section(found),
         hinges=hinges_section(found),
