@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def say_hinges(out: Output, result: Discovery, known: Stability | None = None) -> Stability | None:
     """Print which findings change when one site is left out, if that is known or soon found out, and return it."""
-    if known is None and is_quick(result):
+    if known is None and not (out.quiet or out.as_json) and is_quick(result):
         with out.search_status("without each site in turn") as progress:
             known = result.stability(progress=progress)
     if known is not None:

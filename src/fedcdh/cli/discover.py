@@ -149,7 +149,7 @@ def discover_command(
         )
     out.say(str(result), "")
     without_sites, resampled = _assess_stability(result, replicates, out, without_sites=stability)
-    without_sites = say_hinges(out, result, without_sites)
+    say_hinges(out, result, without_sites)
     if source is None:
         _suggest_rounds(out, plan, study, result)
     chosen = [result.effect(*pair) for pair in pairs]

@@ -19,6 +19,7 @@ _MAX_REACH = 3.0
 """An interval is cut off where it reaches further than this many times the spread of all estimates."""
 _DIAMOND_HALF_HEIGHT = 7.0
 _MAX_TICKS = 5
+_MIN_ERROR = 1e-100  # the square of a smaller standard error is zero
 Record = Mapping[str, Any]
 Interval = tuple[float, float]
 
@@ -109,7 +110,7 @@ def forest_rows(effect: Record) -> Iterator[ForestRow]:
 
 def _precision(one: Record) -> float:
     error = one.get("standard_error")
-    return 1 / error**2 if error else 0.0
+    return 1 / error**2 if error and error > _MIN_ERROR else 0.0
 
 
 def _interval(one: Record) -> Interval | None:
