@@ -221,7 +221,9 @@ class Findings(ABC):
         return f"<{type(self).__name__} of {found}; print it to see them>"
 
     def __str__(self) -> str:
-        numbers = "; numbers are probabilities" if self.has_probabilities else f", alpha {self.settings.alpha:g}"
+        numbers = (
+            "; probabilities, standardised slopes" if self.has_probabilities else f", alpha {self.settings.alpha:g}"
+        )
         method = f"method {self.settings.method}{numbers}"
         counts = (_count_noun(len(self.variables), "variable"), self.client_count, _count_noun(self.n_rows, "row"))
         found = self._found_with_probabilities() if self.has_probabilities else self._found()
