@@ -1,4 +1,4 @@
-"""What a graph says about an effect: an adjustment set, that it is zero, or why neither."""
+"""The adjustment set that a graph gives for an effect; or that the effect is zero, or why neither."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _RULES = ("auto", "parents", "optimal")
 
 @dataclass(frozen=True)
 class Choice:
-    """What the graph says about an effect.
+    """An adjustment set, that an effect is zero, or why neither.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class EffectGraph:
 
     @cached_property
     def stands_for_class(self) -> bool:
-        """Whether some DAG has just the arrows and colliders of the graph."""
+        """True if some DAG has just the arrows and colliders of the graph."""
         try:
             find_consistent_extension(self.closed)
         except NoConsistentExtensionError:

@@ -105,7 +105,7 @@ class EffectStudy:
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What holds for all effects of the study."""
+        """Notes that hold for all effects of the study."""
         return tuple(self._notes())
 
     def _notes(self) -> Iterator[str]:
@@ -393,8 +393,16 @@ def estimate_effect(
         A graph over the variables: a DAG, or a graph whose lines are open.
     cause, outcome : str
         Two variables.
-    kind, adjust, contrast, outcome_level, at
-        See `Discovery.effect`.
+    kind : {"total", "direct"}, default "total"
+        The kind of effect.
+    adjust : {"auto", "parents", "optimal"} or iterable of str, default "auto"
+        The adjustment set.
+    contrast : tuple of str, optional
+        Two levels of a categorical cause.
+    outcome_level : str, optional
+        Level of a categorical outcome.
+    at : tuple of float, optional
+        Two values of a continuous cause.
     changing : collection of str, optional
         Variables whose mechanism differs between clients.
     knowledge : Knowledge, optional

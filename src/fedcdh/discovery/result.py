@@ -122,7 +122,7 @@ class Edge:
         return None if self.slope_low is None or self.slope_high is None else (self.slope_low, self.slope_high)
 
     @property
-    def probability_open(self) -> float | None:
+    def probability_undirected(self) -> float | None:
         """The part of the probability that directs nothing: twice that of the less likely direction."""
         if self.probability is None or self.probability_forward is None:
             return None

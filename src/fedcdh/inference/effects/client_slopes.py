@@ -117,6 +117,8 @@ class ClientScatters:
         The levels that occur, of categorical variables.
     units : mapping from str to float
         Units of the study in one unit of the columns.
+    shares : mapping from str to float
+        Share of the rows that counts, of variables whose rows depend on each other.
     scatter : array
         (clients, columns, columns).
     rows : array
