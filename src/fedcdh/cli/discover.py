@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedcdh.cli._console import Output
+from fedcdh.cli._effect_pairs import read_pair
 from fedcdh.cli._errors import report_errors
 from fedcdh.cli._options import AsJson, KeyFile, Method, PlanFile, PlanKey, Quiet, Rounds
 from fedcdh.discovery.settings import DEFAULT_MIN_ARROW_PROBABILITY, DEFAULT_MIN_EFFECT, DEFAULT_MIN_PROBABILITY
@@ -89,13 +90,20 @@ def discover_command(
         list[str] | None,
         typer.Option(help="Site that is left out, with or without a summary; may be repeated.", metavar="NAME"),
     ] = None,
+    effect: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Effect that the result gives for each site as well; may be repeated.", metavar="CAUSE:OUTCOME"
+        ),
+    ] = None,
     key: KeyFile = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Find the causal graph and the mechanisms that differ.
 
-    The result folder holds result.json, edges.csv, graph.dot and graph.txt.
+    The result folder holds result.json, edges.csv, effects.csv, graph.dot and graph.txt. It says of an effect what the
+    sites find together; with --effect, also what each site finds.
 
     For example:
 
@@ -119,9 +127,10 @@ def discover_command(
 
     out = Output(quiet, as_json)
     study = read_trusted_study(plan, plan_key, out)
+    pairs = [read_pair(text, study.plan.names) for text in effect or ()]
     left_out = check_left_out(without or (), study.plan)
     paths = expand_paths(summaries, SUMMARY_PATTERN)
-    received, replicates, uncontrolled = _read_received(paths, study, out, plan, left_out)
+    received, replicates, uncontrolled = read_received(paths, study, out, plan, left_out)
     source: AnswerSource | None = None
     if answers is not None:
         _refuse_stability(resampled=replicates is not None, stability=stability and rounds == "adaptive")
@@ -153,7 +162,12 @@ def discover_command(
     say_hinges(out, result, without_sites)
     if source is None:
         _suggest_rounds(out, plan, study, result)
-    written = write_result(result, output, without_sites, resampled, without_disclosure_control=uncontrolled)
+    chosen = [result.effect(*pair) for pair in pairs]
+    for one in chosen:
+        out.say(str(one), "")
+    written = write_result(
+        result, output, without_sites, resampled, without_disclosure_control=uncontrolled, effects=chosen
+    )
     out.say(f"Wrote {', '.join(map(str, written))}")
     out.result(
         {
@@ -199,8 +213,12 @@ def _open_masked_answers(
     return MaskedAnswersFolder(folder, study, known, key, silent)
 
 
-def _read_received(
-    paths: list[Path], study: Study, out: Output, plan: Path, left_out: frozenset[str]
+def read_received(
+    paths: list[Path],
+    study: Study,
+    out: Output,
+    plan: Path = Path("PLAN"),
+    left_out: frozenset[str] = frozenset(),
 ) -> tuple[Cohort | AggregateMessage, ReplicateFiles | None, frozenset[str]]:
     """Return the summaries of all clients, or their sum; replicates; and clients without disclosure control."""
     from fedcdh.cli._bootstrap_files import check_replicates_have_summaries, collect_replicates

@@ -36,7 +36,7 @@ from fedcdh.discovery.influence import Influence, measure_influence
 from fedcdh.discovery.methods import Method, get_method
 from fedcdh.discovery.settings import Settings
 from fedcdh.discovery.stability_run import StabilityRun, make_run
-from fedcdh.discovery.stability_text import format_stability
+from fedcdh.discovery.stability_text import format_stability, render_stability_html
 from fedcdh.errors import SettingsError
 from fedcdh.graphs.partial_graph import sort_pair
 from fedcdh.inference.evidence.recorded_answers import RecordedAnswers
@@ -183,6 +183,13 @@ class Stability:
     def __str__(self) -> str:
         """Return the shares of runs as a table, and what hangs on one client."""
         return format_stability(self)
+
+    def __repr__(self) -> str:
+        return f"<Stability, {self.kind}: {len(self.runs)} runs; print it to see them>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        return render_stability_html(self)
 
 
 class _Repetition(NamedTuple):

@@ -22,6 +22,7 @@ from fedcdh.summaries.client_changes import ClientChange, check_client_changes, 
 from fedcdh.summaries.dp_parameters import MAX_NOISY_COLUMNS, DPParameters
 from fedcdh.summaries.feature_layout import FeatureLayout
 from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite, bounded
+from fedcdh.summaries.overviews import format_plan, name_plan, render_plan_html
 from fedcdh.summaries.profiles import Profile, merge_profiles, profile
 from fedcdh.summaries.site_consistency import check_accepted, check_consistency, has_decided_levels
 from fedcdh.summaries.variables import Categorical, Continuous, Variable, check_name
@@ -283,6 +284,18 @@ class StudyPlan:
                 f"this is not a study plan ({cut_repr(problem)}); expected the text that StudyPlan.to_json wrote; "
                 f"{_ADVICE}"
             ) from None
+
+    def __repr__(self) -> str:
+        """Return the plan in one line."""
+        return f"<{name_plan(self)}>"
+
+    def __str__(self) -> str:
+        """Return the plan as a small table."""
+        return format_plan(self)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        return render_plan_html(self)
 
     @cached_property
     def fingerprint(self) -> str:

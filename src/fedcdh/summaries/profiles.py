@@ -23,6 +23,7 @@ from fedcdh.summaries.column_profiles import (
     ContinuousProfiler,
     check_level_count,
 )
+from fedcdh.summaries.overviews import format_profile, name_profile, render_profile_html
 from fedcdh.summaries.row_dependence import ALL_ROWS, RowShares, row_shares
 from fedcdh.summaries.unusable_columns import unusable_columns_error
 
@@ -54,6 +55,18 @@ class Profile:
     client: str
     rows: int
     columns: Mapping[str, ColumnProfile]
+
+    def __repr__(self) -> str:
+        """Return the profile in one line."""
+        return f"<{name_profile(self)}>"
+
+    def __str__(self) -> str:
+        """Return the profile as a small table."""
+        return format_profile(self)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        return render_profile_html(self)
 
 
 def profile(
