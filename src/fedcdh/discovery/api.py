@@ -179,7 +179,8 @@ def discover(
     """
     choice = get_method(method)
     columns = with_order_column(variables, order_by)
-    tables = split_by_client(load_tables(data, kinds, columns, domain), domain, names, columns, exclude)
+    loaded = load_tables(data, kinds, columns, domain, exclude)
+    tables = split_by_client(loaded, domain, names, columns, exclude)
     variables = None if variables is None else [name for name in variables if name not in exclude]
     n_variables = len(set(variables or next(iter(tables.values())).columns.keys() - {order_by}) - recipes.excluded)
     rounds = resolve_rounds(rounds, choice.name, variables=n_variables)
