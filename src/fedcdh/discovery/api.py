@@ -119,8 +119,8 @@ def discover(
     min_arrow_probability : float, default 0.8
         The smallest probability of an arrow. Edges whose likelier direction has less are lines ("evidence").
     min_effect : float, default 0.02
-        The smallest share of variance that an edge explains, if "evidence" is to draw it. The notes name edges that
-        are left out for this reason.
+        The smallest share of variance that an edge explains, if "evidence" is to draw it. A quarter of it is enough for
+        an edge that shows at nearly all clients. The notes name edges that are left out.
     recipes : Recipes, optional
         What every client does with its columns first, such as logarithms and groups of levels; see
         `fedcdh.data.Recipes`.
@@ -257,8 +257,8 @@ def discover_from(
     min_arrow_probability : float, default 0.8
         The smallest probability of an arrow. Edges whose likelier direction has less are lines ("evidence").
     min_effect : float, default 0.02
-        The smallest share of variance that an edge explains, if "evidence" is to draw it. The notes name edges that
-        are left out for this reason.
+        The smallest share of variance that an edge explains, if "evidence" is to draw it. A quarter of it is enough for
+        an edge that shows at nearly all clients. The notes name edges that are left out.
 
     Returns
     -------

@@ -95,7 +95,8 @@ def _certainty_paragraph(document: Document) -> str:
     sized = any(edge.get("slope") is not None for edge in document["edges"])
     return (
         f"<p>Links are drawn from a probability of {least:g}, arrows from {arrow:g}. Links that explain less than "
-        f'{effect} of the variance are left out. The numbers rest on <a href="#first">assumptions</a>.</p>\n'
+        f"{effect} of the variance are left out, unless they show at nearly all sites. The numbers rest on "
+        '<a href="#first">assumptions</a>.</p>\n'
         "<p>“Probability” is that of a direct link between the two. “Direction” is the probability of the "
         "arrow, or of the likelier direction where it is open. “Explains” is the cause's share of the variance that "
         f"the other causes leave.{_EFFECT_WORDS if sized else ''}</p>"
