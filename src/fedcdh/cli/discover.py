@@ -86,6 +86,10 @@ def discover_command(
         list[str] | None,
         typer.Option(help="Site that does not answer about residuals; may be repeated.", metavar="CLIENT"),
     ] = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(help="Site that is left out, with or without a summary; may be repeated.", metavar="NAME"),
+    ] = None,
     effect: Annotated[
         list[str] | None,
         typer.Option(
@@ -108,10 +112,13 @@ def discover_command(
       fedcdh discover study.plan.json *.summary --method constraint --alpha 0.01 -o result-tests/
 
       fedcdh discover study.plan.json *.summary --ask rounds/ -o result/
+
+      fedcdh discover study.plan.json *.summary --without east
     """
     from fedcdh.cli._answers_folder import AnswersFolder
     from fedcdh.cli._inputs import expand_paths, read_trusted_study
     from fedcdh.cli._keys import load_signing_key
+    from fedcdh.cli._later_plans import check_left_out
     from fedcdh.cli._single_sites import say_hinges
     from fedcdh.cli._summaries import SUMMARY_PATTERN
     from fedcdh.discovery.api import discover_from
@@ -121,7 +128,9 @@ def discover_command(
     out = Output(quiet, as_json)
     study = read_trusted_study(plan, plan_key, out)
     pairs = [read_pair(text, study.plan.names) for text in effect or ()]
-    received, replicates, uncontrolled = read_received(expand_paths(summaries, SUMMARY_PATTERN), study, out)
+    left_out = check_left_out(without or (), study.plan)
+    paths = expand_paths(summaries, SUMMARY_PATTERN)
+    received, replicates, uncontrolled = read_received(paths, study, out, plan, left_out)
     source: AnswerSource | None = None
     if answers is not None:
         _refuse_stability(resampled=replicates is not None, stability=stability and rounds == "adaptive")
@@ -146,6 +155,7 @@ def discover_command(
             min_probability=min_probability,
             min_arrow_probability=min_arrow_probability,
             min_effect=min_effect,
+            without=left_out,
         )
     out.say(str(result), "")
     without_sites, resampled = _assess_stability(result, replicates, out, without_sites=stability)
@@ -204,19 +214,27 @@ def _open_masked_answers(
 
 
 def read_received(
-    paths: list[Path], study: Study, out: Output
+    paths: list[Path],
+    study: Study,
+    out: Output,
+    plan: Path = Path("PLAN"),
+    left_out: frozenset[str] = frozenset(),
 ) -> tuple[Cohort | AggregateMessage, ReplicateFiles | None, frozenset[str]]:
     """Return the summaries of all clients, or their sum; replicates; and clients without disclosure control."""
     from fedcdh.cli._bootstrap_files import check_replicates_have_summaries, collect_replicates
-    from fedcdh.cli._summaries import SummaryReader, admit_messages, read_aggregate
+    from fedcdh.cli._later_plans import refuse_missing
+    from fedcdh.cli._summaries import SummaryReader, admit_messages, leave_out, read_aggregate
 
     if len(paths) == 1 and (opened := read_aggregate(paths[0], study, out)):
         return opened, None, frozenset(opened.without_disclosure_control)
     reader = SummaryReader(study)
-    messages, replicates = reader.read_all(paths, out)
+    messages, replicates = leave_out(*reader.read_all(paths, out), left_out, out)
+    present = {client for message in messages for client in message.summary.clients}
+    if messages:
+        refuse_missing(present, study.plan, left_out, plan, f"fedcdh discover {plan} ...")
     check_replicates_have_summaries(replicates, messages)
-    cohort = admit_messages(messages, study.plan, out)
-    uncontrolled = {client for _, client in reader.uncontrolled} | {
+    cohort = admit_messages(messages, study.plan, out, left_out)
+    uncontrolled = {client for _, client in reader.uncontrolled if client not in left_out} | {
         each.client for each in replicates if not each.disclosure_control
     }
     found = collect_replicates(replicates, cohort, reader, out) if replicates else None

@@ -31,6 +31,7 @@ from fedcdh.search.edge_support import orient_like
 from fedcdh.search.orientation import Orientation
 from fedcdh.search.skeleton import Skeleton
 from fedcdh.summaries.aggregation import Aggregate, Cohort
+from fedcdh.summaries.client_changes import find_left_clients
 from fedcdh.summaries.summary import describe_coarsened
 
 MIN_INFORMATIVE_ROWS = 7
@@ -558,6 +559,8 @@ class Discovery(Findings):
             found = f"{small} of {clients} {self.client_noun}s have fewer than {MIN_INFORMATIVE_ROWS} rows"
             yield f"{found}: is the domain the right column?"
         present = frozenset(self.cohort.total.clients)
+        for client in find_left_clients(self.cohort.plan):
+            yield f"client {client} left the study: nothing here is about its rows, only the scales of variables may be"
         gone = [client for client in self.cohort.plan.clients if client not in present]
         if len(gone) > _MAX_NAMED_DROPOUTS:
             named = abbreviate_list(gone)

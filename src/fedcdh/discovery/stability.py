@@ -42,6 +42,7 @@ from fedcdh.graphs.partial_graph import sort_pair
 from fedcdh.inference.evidence.recorded_answers import RecordedAnswers
 from fedcdh.protocols import Progress
 from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
+from fedcdh.summaries.client_changes import belongs_to
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary
 
@@ -376,7 +377,7 @@ def _check_replicates(known: Cohort | Aggregate, replicates: Iterable[Replicate]
 def _check_origin(known: Cohort | Aggregate, drawn: Cohort | Aggregate) -> None:
     """Check the digest with which a replicate names its summary; sums over clients or parts of one have none."""
     for whole, replicate in zip(known.summaries, drawn.summaries, strict=True):
-        if replicate.original and replicate.original != whole.digest:
+        if replicate.original and not belongs_to(replicate.original, whole, known.plan):
             raise SettingsError(
                 f"bootstrap replicate {replicate.replicate} of {', '.join(replicate.clients)} was not drawn from the "
                 f"rows of the result: it belongs to summary {replicate.original[:12]}, expected {whole.digest[:12]}; "
