@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from fedcdh._io.text import abbreviate_list
 from fedcdh._runtime.blas_threads import single_blas_thread
 from fedcdh.data.loaded_tables import load_tables
 from fedcdh.data.ordered_source import with_order_column
@@ -28,6 +29,7 @@ from fedcdh.protocols import Progress
 from fedcdh.summaries.absent_columns import AbsentRule
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
+from fedcdh.summaries.client_changes import check_client_names
 from fedcdh.summaries.joint import AnswerSource, LocalAnswerSource
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.summary import Summary, check_noise
@@ -59,6 +61,8 @@ def discover(
     min_effect: float = DEFAULT_MIN_EFFECT,
     recipes: Recipes = NO_RECIPES,
     absent: AbsentRule = "refuse",
+    accept_differences: Collection[str] = (),
+    exclude: Collection[str] = (),
 ) -> Discovery:
     """Find the causal graph of several clients' tables.
 
@@ -130,6 +134,11 @@ def discover(
     absent : {"refuse", "allow"} or mapping from str to sequence of str, default "refuse"
         Whether single clients may lack columns that others have ("evidence", "constraint"), or the columns that each
         may lack. "allow" accepts no column for which the client has another with nearly the same name.
+    accept_differences : collection of str, default ()
+        Variables whose ranges or labels really differ between clients. Others are refused where clients seem to have
+        different units, different spellings of a label, or no label in common.
+    exclude : collection of str, default ()
+        Columns that are no variables, such as identifiers, dates and free text. They may hold anything.
 
     Returns
     -------
@@ -145,7 +154,8 @@ def discover(
     KnowledgeError
         If the knowledge contradicts itself or names a variable that is not there.
     PlanError
-        If no study can be planned from these tables, for example without variables.
+        If no study can be planned from these tables, for example without variables, or because clients seem to have
+        different units or spellings.
 
     See Also
     --------
@@ -175,7 +185,9 @@ def discover(
     """
     columns = with_order_column(variables, order_by)
     wanted = None if absent != "refuse" and domain is None else columns  # a client may lack some
-    tables = split_by_client(load_tables(data, kinds, wanted, domain), domain, names, wanted)
+    loaded = load_tables(data, kinds, wanted, domain, exclude)
+    tables = split_by_client(loaded, domain, names, wanted, exclude)
+    variables = None if variables is None else [name for name in variables if name not in exclude]
     every = {name for table in tables.values() for name in table.columns} - {order_by}
     studied = set(variables or every) - recipes.excluded
     n_variables = len(studied)
@@ -202,6 +214,7 @@ def discover(
         order_by=order_by,
         recipes=recipes,
         absent=absent,
+        accept_differences=accept_differences,
     )
     settings.knowledge.check(plan.names)
     if rounds != "one":
@@ -231,6 +244,7 @@ def discover_from(
     min_probability: float = DEFAULT_MIN_PROBABILITY,
     min_arrow_probability: float = DEFAULT_MIN_ARROW_PROBABILITY,
     min_effect: float = DEFAULT_MIN_EFFECT,
+    without: Collection[str] = (),
 ) -> Discovery:
     """Find the causal graph from the clients' summaries.
 
@@ -274,6 +288,10 @@ def discover_from(
     min_effect : float, default 0.02
         The smallest share of variance that an edge explains, if "evidence" is to draw it. A quarter of it is enough for
         an edge that shows at nearly all clients. The notes name edges that are left out.
+    without : collection of str, default ()
+        Clients of the plan that are left out, for instance because they dropped out. Their summaries may be missing;
+        any that are there are not used. The result is that of a study by the same plan without these clients, and
+        its notes name them.
 
     Returns
     -------
@@ -282,8 +300,10 @@ def discover_from(
 
     Raises
     ------
+    PlanError
+        If a client of `without` is not in the plan.
     SummaryError
-        If summaries are missing, duplicated, or bootstrap replicates.
+        If summaries are missing, duplicated, or bootstrap replicates; or if a sum has a client of `without`.
     PlanMismatchError
         If a summary follows another plan, or the plan has features that the method cannot use.
     SettingsError
@@ -330,7 +350,7 @@ def discover_from(
     )
     choice.check_family(plan.family)
     settings.knowledge.check(plan.names)
-    known = _to_cohort(summaries, plan)
+    known = _to_cohort(summaries, plan, frozenset(without))
     _refuse_replicates(known)
     return _search(known, choice, settings, progress)
 
@@ -378,19 +398,37 @@ def _check_absent(known: Cohort | Aggregate, settings: Settings) -> None:
         )
 
 
-def _to_cohort(summaries: Iterable[Summary] | Cohort | Aggregate, plan: StudyPlan) -> Cohort | Aggregate:
-    """Check summaries against the plan and add up those of one client."""
+def _to_cohort(
+    summaries: Iterable[Summary] | Cohort | Aggregate, plan: StudyPlan, without: frozenset[str]
+) -> Cohort | Aggregate:
+    """Check summaries against the plan and add up those of one client, without the clients that are left out."""
+    check_client_names(without, plan.clients)
+    if isinstance(summaries, Aggregate):
+        return _check_sum(summaries, plan, without)
+    absent = set(without)
     if isinstance(summaries, Cohort):  # a cohort says who dropped out
-        return add_up(summaries.summaries, plan, without=set(plan.clients) - set(summaries.clients))
-    if not isinstance(summaries, Aggregate):
-        return add_up(summaries, plan)
-    if summaries.plan.fingerprint != plan.fingerprint:
+        absent |= plan.client_set - set(summaries.clients)
+        summaries = summaries.summaries
+    return add_up((one for one in summaries if without.isdisjoint(one.clients)), plan, without=absent)
+
+
+def _check_sum(known: Aggregate, plan: StudyPlan, without: frozenset[str]) -> Aggregate:
+    """Check that a sum follows the plan and has no client that is left out."""
+    if known.plan.fingerprint != plan.fingerprint:
         raise PlanMismatchError(
-            f"the sum of the summaries follows plan {summaries.plan.fingerprint[:12]}, expected this plan "
+            f"the sum of the summaries follows plan {known.plan.fingerprint[:12]}, expected this plan "
             f"({plan.fingerprint[:12]}); pass the plan with which the sum was made"
         )
-    check_noise(summaries.total, plan)
-    return summaries
+    if held := sorted(without.intersection(known.total.clients)):
+        raise SummaryError(
+            f"the sum of the summaries has {abbreviate_list(held)}; expected a sum without the clients that are left "
+            "out, because a sum cannot be taken apart; add up the summaries of the others again, if they were sent in "
+            "the "
+            "open (a second secure sum would disclose what these clients sent)",
+            parameter="without",
+        )
+    check_noise(known.total, plan)
+    return known
 
 
 def _refuse_replicates(known: Cohort | Aggregate) -> None:

@@ -27,13 +27,17 @@ from fedcdh.summaries.absent_columns import (
     describe_absent,
     kinds_of,
 )
+from fedcdh.summaries.client_changes import ClientChange, check_client_changes, iter_earlier_plans
 from fedcdh.summaries.dp_parameters import MAX_NOISY_COLUMNS, DPParameters
 from fedcdh.summaries.feature_layout import FeatureLayout
 from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite, bounded
+from fedcdh.summaries.overviews import format_plan, name_plan, render_plan_html
 from fedcdh.summaries.profiles import Profile, merge_profiles, profile
+from fedcdh.summaries.site_consistency import check_accepted, check_consistency, has_decided_levels
 from fedcdh.summaries.variables import Categorical, Continuous, Variable, check_name
 
 FORMAT = "fedcdh-plan-5"
+"""Version 5 may record which clients joined or left."""
 DEFAULT_FAMILY = Hermite()
 DEFAULT_CLIP = 30.0
 """Scales at which values are clipped: far out, because a clipped effect no longer follows from its causes."""
@@ -81,6 +85,8 @@ class StudyPlan:
         client at least.
     part_of : str, default ""
         Fingerprint of the whole plan, where this is the part of it that one client follows; see `for_client`.
+    client_changes : tuple of ClientChange, default ()
+        Clients that joined or left since the first plan of the study; see `fedcdh.summaries.change_clients`.
 
     Raises
     ------
@@ -112,6 +118,7 @@ class StudyPlan:
     excluded: tuple[str, ...] = ()
     absent: Mapping[str, Sequence[str]] = field(default_factory=dict)
     part_of: str = ""
+    client_changes: tuple[ClientChange, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variables", tuple(self.variables))
@@ -119,6 +126,7 @@ class StudyPlan:
         object.__setattr__(self, "excluded", tuple(sorted(self.excluded)))
         lacking = {client: tuple(sorted(set(names))) for client, names in sorted(self.absent.items()) if names}
         object.__setattr__(self, "absent", lacking)
+        object.__setattr__(self, "client_changes", tuple(self.client_changes))
         self._check_names()
         self._check_absent()
         self._check_features()
@@ -151,6 +159,7 @@ class StudyPlan:
                 f"the plan names the clients {alike[0]!a} and {alike[1]!a}, which look alike; expected names "
                 "that people can tell apart; rename one of them, or keep the one that is meant"
             )
+        check_client_changes(self.clients, self.client_changes)
         check_name(self.study, "the name of the study")
         for name in self.excluded:
             check_name(name, "the name of an excluded column")
@@ -354,6 +363,7 @@ class StudyPlan:
             **({"noise": asdict(self.noise)} if self.noise else {}),
             **({"excluded": self.excluded} if self.excluded else {}),
             **({"absent": self.absent} if self.absent else {}),
+            **({"client_changes": [one.to_document() for one in self.client_changes]} if self.client_changes else {}),
         }
         return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
@@ -387,11 +397,13 @@ class StudyPlan:
             if "part_of" in document:
                 raise TypeError("'part_of' is no part of a plan file")
             family = dict(document.pop("family"))
+            changes = tuple(_change_from_json(one) for one in document.pop("client_changes", ()))
             if "noise" in document:
                 document["noise"] = DPParameters(**document["noise"])
             return cls(
                 variables=tuple(_variable_from_json(v) for v in document.pop("variables")),
                 family=_FAMILIES[family.pop("name")](**family),
+                client_changes=changes,
                 **document,
             )
         except PlanError:
@@ -402,10 +414,42 @@ class StudyPlan:
                 f"{_ADVICE}"
             ) from None
 
+    def __repr__(self) -> str:
+        """Return the plan in one line."""
+        return f"<{name_plan(self)}>"
+
+    def __str__(self) -> str:
+        """Return the plan as a small table."""
+        return format_plan(self)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        return render_plan_html(self)
+
     @cached_property
     def fingerprint(self) -> str:
         """Return the SHA-256 of the plan's canonical JSON, in hexadecimal digits; for a part, that of the whole."""
         return self.part_of or hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    @cached_property
+    def fingerprints(self) -> frozenset[str]:
+        """Return the fingerprints of this plan and of the earlier ones, whose summaries are valid by it as well."""
+        return frozenset({self.fingerprint, *(earlier.fingerprint for earlier in iter_earlier_plans(self))})
+
+    @cached_property
+    def numbers(self) -> StudyPlan:
+        """Return the plan with nothing but what decides the numbers of a summary."""
+        clients = tuple(f"client {number + 1}" for number in range(max(1, self.noise.honest if self.noise else 1)))
+        plain = replace(self, absent={}, part_of="")
+        return replace(plain, clients=clients, study="", max_rounds=0, max_bytes=0, excluded=(), client_changes=())
+
+    @cached_property
+    def numbers_fingerprint(self) -> str:
+        """Return the fingerprint of all that decides the numbers of a summary: variables, scales, recipes, features.
+
+        Plans with the same one, for whatever clients, ask a site for the same numbers about the same rows.
+        """
+        return self.numbers.fingerprint
 
     @classmethod
     def from_tables(
@@ -418,6 +462,8 @@ class StudyPlan:
         order_by: str | None = None,
         recipes: Recipes = NO_RECIPES,
         absent: AbsentRule = "refuse",
+        accept_differences: Collection[str] = (),
+        exclude: Collection[str] = (),
     ) -> StudyPlan:
         """Make the plan of the clients' tables, by way of their profiles.
 
@@ -438,6 +484,11 @@ class StudyPlan:
             What every client does with its columns first.
         absent : {"refuse", "allow"} or mapping from str to sequence of str, default "refuse"
             Whether clients may lack columns that others have, or the columns that they may lack.
+        accept_differences : collection of str, default ()
+            Variables whose ranges or labels really differ between clients, so that they are not taken for different
+            units or spellings.
+        exclude : collection of str, default ()
+            Columns that are no variables. They may hold anything.
 
         Returns
         -------
@@ -449,7 +500,8 @@ class StudyPlan:
         DataError
             If a table cannot be read.
         PlanError
-            If clients have different columns or kinds, or a variable has no value.
+            If clients have different columns or kinds, seem to have different units or spellings, or a variable has no
+            value.
         """
         chosen = dict.fromkeys(tables, (variables, kinds))
         if absent != "refuse":
@@ -458,11 +510,17 @@ class StudyPlan:
             chosen = {client: (names, kinds_of(kinds, names)) for client, names in present.items()}
         profiles = [
             profile(
-                table, client, variables=chosen[client][0], kinds=chosen[client][1], order_by=order_by, recipes=recipes
+                table,
+                client,
+                variables=chosen[client][0],
+                kinds=chosen[client][1],
+                order_by=order_by,
+                recipes=recipes,
+                exclude=exclude,
             )
             for client, table in tables.items()
         ]
-        plan = cls.from_profiles(profiles, family=family, absent=absent)
+        plan = cls.from_profiles(profiles, family=family, accept_differences=accept_differences, absent=absent)
         return replace(plan, excluded=tuple(recipes.excluded))
 
     @classmethod
@@ -473,6 +531,7 @@ class StudyPlan:
         family: FeatureFamily = DEFAULT_FAMILY,
         clip: float = DEFAULT_CLIP,
         absent: AbsentRule = "refuse",
+        accept_differences: Collection[str] = (),
     ) -> StudyPlan:
         """Make the plan of the clients' profiles: pooled locations and scales, and the union of their levels.
 
@@ -486,6 +545,9 @@ class StudyPlan:
             Values further than this from the location, in units of the scale, are clipped.
         absent : {"refuse", "allow"} or mapping from str to sequence of str, default "refuse"
             Whether clients may lack columns that others have, or the columns that they may lack.
+        accept_differences : collection of str, default ()
+            Variables whose ranges or labels really differ between clients, so that they are not taken for different
+            units or spellings.
 
         Returns
         -------
@@ -495,11 +557,24 @@ class StudyPlan:
         Raises
         ------
         PlanError
-            If clients have different columns or kinds, or a variable has no value.
+            If clients have different columns or kinds, seem to have different units or spellings, or a variable has no
+            value.
         """
         profiles = sorted(profiles, key=lambda one: one.client)
         lacking = check_absent({one.client: one.columns for one in profiles}, absent)
         variables = describe_variables(profiles, lacking)
+        columns = {
+            one.name: {
+                p.client: p.columns[one.name]
+                for p in profiles
+                if one.name in p.columns and one.name not in lacking.get(p.client, ())
+            }
+            for one in variables
+        }
+        check_accepted(accept_differences, columns)
+        open_names = [one.name for one in variables if not has_decided_levels(one.recipe)]
+        accepted = [name for name in accept_differences if name in open_names]
+        check_consistency({name: columns[name] for name in open_names}, accepted)
         return cls(variables, tuple(one.client for one in profiles), family, clip, absent=lacking)
 
 
@@ -575,6 +650,11 @@ def _reject_strings(*lists: object) -> None:
     for found in lists:
         if isinstance(found, str):
             raise TypeError(f"expected a list, found {cut_repr(found)}")
+
+
+def _change_from_json(document: Mapping[str, Any]) -> ClientChange:
+    _reject_strings(*document.values())
+    return ClientChange(**{key: tuple(names) for key, names in document.items()})
 
 
 def _variable_to_json(variable: Variable) -> dict[str, Any]:
