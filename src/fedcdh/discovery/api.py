@@ -27,7 +27,8 @@ from fedcdh.protocols import Progress
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
 from fedcdh.summaries.joint import AnswerSource, LocalAnswerSource
-from fedcdh.summaries.plan import StudyPlan
+from fedcdh.summaries.imputation.imputed_source import impute_rows
+from fedcdh.summaries.plan import MissingValues, StudyPlan
 from fedcdh.summaries.summary import Summary, check_noise
 
 MAX_ROUNDS, MAX_BYTES = 20, 10_000_000
@@ -56,6 +57,7 @@ def discover(
     min_arrow_probability: float = DEFAULT_MIN_ARROW_PROBABILITY,
     min_effect: float = DEFAULT_MIN_EFFECT,
     recipes: Recipes = NO_RECIPES,
+    missing: MissingValues = "complete",
 ) -> Discovery:
     """Find the causal graph of several clients' tables.
 
@@ -123,6 +125,9 @@ def discover(
     recipes : Recipes, optional
         What every client does with its columns first, such as logarithms and groups of levels; see
         `fedcdh.data.Recipes`.
+    missing : {"complete", "impute"}, default "complete"
+        What is done with rows in which a value is missing: "complete" leaves them out; with "impute", every client
+        draws a value from a model of its own rows, and tests and scores count fewer rows.
 
     Returns
     -------
@@ -184,17 +189,19 @@ def discover(
         min_effect,
     )
     plan = StudyPlan.from_tables(
-        tables, kinds=kinds, family=choice.family(seed), variables=variables, order_by=order_by, recipes=recipes
+        tables, kinds=kinds, family=choice.family(seed), variables=variables, order_by=order_by, recipes=recipes,
+        missing=missing,
     )
     settings.knowledge.check(plan.names)
     if rounds != "one":
         plan = replace(plan, max_rounds=_check_max_rounds(max_rounds), max_bytes=MAX_BYTES)
+    rows = {client: impute_rows(table, plan, client) for client, table in tables.items()}
     summaries = [  # Algorithm 1, step 1
-        summarize(table, plan, client, max_missing_share=max_missing_share) for client, table in tables.items()
+        summarize(table, plan, client, max_missing_share=max_missing_share) for client, table in rows.items()
     ]
     cohort = add_up(summaries, plan)
     if rounds != "one":
-        choice = choice.with_rounds(LocalAnswerSource(tables, plan, cohort), rounds)
+        choice = choice.with_rounds(LocalAnswerSource(rows, plan, cohort), rounds)
     return _search(cohort, choice, settings, progress)
 
 

@@ -514,7 +514,9 @@ class Discovery:
             for client in gone:
                 yield f"client {client} is named in the plan, but dropped out: nothing here is about its rows"
         for summary in self.cohort.summaries:
-            if dropped := summary.rows_read - summary.rows:
+            if self.cohort.plan.missing == "impute" and any(summary.missing.values()):
+                yield _describe_gaps(summary)
+            elif dropped := summary.rows_read - summary.rows:
                 named = ", ".join(f"{name} {count}" for name, count in summary.missing.items() if count)
                 whose = f"client {summary.clients[0]}" if len(summary.clients) == 1 else "all clients"
                 yield f"{whose}: {dropped} of {summary.rows_read} rows left out (missing: {named})"
@@ -549,6 +551,15 @@ class Discovery:
         yield format_graph(self.graph, edges)
         yield _DIFFERENCES + (format_changes(self.changing, self.probability_of_change) or self.no_change_reason)
         yield from format_possible(edges)
+
+
+def _describe_gaps(summary: Summary) -> str:
+    """Say in words which values were imputed."""
+    whose = f"client {summary.clients[0]}" if len(summary.clients) == 1 else "all clients"
+    named = ", ".join(f"{name} {count}" for name, count in summary.missing.items() if count)
+    dropped = summary.rows_read - summary.rows
+    left_out = f"; {dropped} rows without any value left out" if dropped else ""
+    return f"{whose}: missing values of {summary.rows_read} rows were imputed ({named}){left_out}"
 
 
 def _count_noun(number: int, thing: str) -> str:

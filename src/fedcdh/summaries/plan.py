@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, get_args
 
 from fedcdh._io.format_version import find_format_mismatch
 from fedcdh._io.look_alikes import find_look_alikes
@@ -24,7 +24,7 @@ from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite, bounded
 from fedcdh.summaries.profiles import Profile, merge_profiles, profile
 from fedcdh.summaries.variables import Categorical, Continuous, Variable, check_name
 
-FORMAT = "fedcdh-plan-4"
+FORMAT = "fedcdh-plan-5"
 DEFAULT_FAMILY = Hermite()
 DEFAULT_CLIP = 30.0
 """Scales at which values are clipped: far out, because a clipped effect no longer follows from its causes."""
@@ -35,6 +35,8 @@ MAX_COLUMNS = 20_000
 MAX_LIMIT = 1 << 40
 """Largest number of rounds, bytes or rows that a plan may name."""
 _FAMILIES: dict[str, type[Hermite] | type[Fourier]] = {"hermite": Hermite, "fourier": Fourier}
+MissingValues = Literal["complete", "impute"]
+"""What a site does with a row in which a value is missing: leave it out, or draw a value for it."""
 _ADVICE = "ask the coordinator for the file again"
 _SHARES = ("product_share", "mean_share")
 _LIMITS = ("max_rounds", "max_bytes", "max_rows_per_client")
@@ -67,6 +69,9 @@ class StudyPlan:
         Differential privacy of the summaries. Features are then those of `fedcdh.summaries.features.bounded`.
     excluded : tuple of str, default ()
         Columns that a recipe excludes from the study, for people who read the plan; sorted.
+    missing : {"complete", "impute"}, default "complete"
+        Whether a site uses its complete rows only, or all rows, with values drawn in place of missing ones
+        (`fedcdh.summaries.imputation`).
 
     Raises
     ------
@@ -96,6 +101,7 @@ class StudyPlan:
     max_rows_per_client: int = 0
     noise: DPParameters | None = None
     excluded: tuple[str, ...] = ()
+    missing: MissingValues = "complete"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variables", tuple(self.variables))
@@ -110,6 +116,7 @@ class StudyPlan:
                     f"the plan's {limit} is {cut_repr(found)}; expected a whole number from 0 to {MAX_LIMIT}",
                     parameter=limit,
                 )
+        self._check_missing()
         if self.noise is not None:
             self._check_noise(self.noise)
         if self.layout.n_columns > MAX_COLUMNS:
@@ -149,6 +156,20 @@ class StudyPlan:
                 f"the feature family has width {self.family.width} and bandwidth {self.family.bandwidth}, and values "
                 f"are clipped at {self.clip} scales; expected a whole width from 2 to 64, a positive bandwidth and a "
                 "clip from 1 to 100; correct the plan"
+            )
+
+    def _check_missing(self) -> None:
+        if self.missing not in get_args(MissingValues):
+            raise PlanError(
+                f"the plan says {cut_repr(self.missing)} about missing values; expected 'complete' (rows with a "
+                "missing value are left out) or 'impute' (a value is drawn for it); choose one of these",
+                parameter="missing",
+            )
+        if self.missing != "complete" and self.noise is not None:
+            raise PlanError(
+                "the plan asks for noise and for imputed values; a person's row would then change what is drawn for "
+                "others, which the noise does not cover; use complete rows, or leave the noise out",
+                parameter="missing",
             )
 
     def _check_noise(self, noise: DPParameters) -> None:
@@ -228,6 +249,7 @@ class StudyPlan:
             **{limit: found for limit in _LIMITS if (found := getattr(self, limit))},
             **({"noise": asdict(self.noise)} if self.noise else {}),
             **({"excluded": self.excluded} if self.excluded else {}),
+            **({"missing": self.missing} if self.missing != "complete" else {}),
         }
         return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
@@ -288,6 +310,7 @@ class StudyPlan:
         variables: Sequence[str] | None = None,
         order_by: str | None = None,
         recipes: Recipes = NO_RECIPES,
+        missing: MissingValues = "complete",
     ) -> StudyPlan:
         """Make the plan of the clients' tables, by way of their profiles.
 
@@ -306,6 +329,8 @@ class StudyPlan:
             Column by which the rows of each client are sorted, such as a time; see `profile`.
         recipes : Recipes, optional
             What every client does with its columns first.
+        missing : {"complete", "impute"}, default "complete"
+            What every client does with rows in which a value is missing.
 
         Returns
         -------
@@ -323,7 +348,8 @@ class StudyPlan:
             profile(table, client, variables=variables, kinds=kinds, order_by=order_by, recipes=recipes)
             for client, table in tables.items()
         ]
-        return replace(cls.from_profiles(profiles, family=family), excluded=tuple(recipes.excluded))
+        plan = cls.from_profiles(profiles, family=family)
+        return replace(plan, excluded=tuple(recipes.excluded), missing=missing)
 
     @classmethod
     def from_profiles(
