@@ -28,7 +28,7 @@ from fedcdh.search.edge_support import orient_like
 from fedcdh.search.orientation import Orientation
 from fedcdh.search.skeleton import Skeleton
 from fedcdh.summaries.aggregation import Aggregate, Cohort
-from fedcdh.summaries.summary import describe_coarsened
+from fedcdh.summaries.summary import Summary, describe_coarsened
 
 MIN_INFORMATIVE_ROWS = 7
 """A client with fewer rows has no reliable mean and slope of its own."""
