@@ -30,11 +30,16 @@ DONORS = 10
 MAX_PREDICTORS = 30
 """Other variables in one regression; the most correlated ones where there are more."""
 MIN_ROWS_PER_PREDICTOR = 5
+MIN_DRAWN_COUNT = 10
+"""Rows of the site from which a label, or a number with few values, is drawn for others: a rare one stays as rare as it
+is, so that a policy counts the people who have it."""
 MAX_REPEATED_SHARE = 0.2
 """A number with fewer different values than this share of its rows takes values of donors only."""
 _CURVES = Hermite(4)
 _PENALTIES = 10.0 ** np.arange(-1.0, 4.5, 0.5)
 """Ridge penalties of curved columns, in rows; the one with the least error on rows left out is used."""
+_SAME = 1e-9
+"""Values of a regression that differ by less are the same, but for rounding errors."""
 _PLAIN_PENALTY = 1.0
 _CLIP = 30.0
 _STEP = 2.0**-24  # of a scale: imputed numbers are multiples of it, so that rounding errors do not show
@@ -111,11 +116,16 @@ class ConditionalModel:
         return np.asarray(np.rint(drawn / self.step) * self.step)
 
     def _near_donors(self, regression: Array, uniform: Array) -> npt.NDArray[np.intp]:
-        """Return a donor for each row, at random among the rows next to it in the order of the regression's values."""
-        rows = self.before[-1]
-        place = self.before[np.searchsorted(self.fitted[:, 0], regression)]
-        width = min(float(DONORS), rows)
-        start = np.clip(place - width / 2, 0.0, rows - width)
+        """Return a donor for each row, at random among the rows next to it in the order of the regression's values.
+
+        Rows with the same value are all next to it: there are many of them where predictors are labels.
+        """
+        rows, fitted = self.before[-1], self.fitted[:, 0]
+        same = _SAME * (np.abs(fitted).max() + 1e-300)
+        first = self.before[np.searchsorted(fitted, regression - same, side="left")]
+        last = self.before[np.searchsorted(fitted, regression + same, side="right")]
+        width = np.minimum(np.maximum(float(DONORS), last - first), rows)
+        start = np.clip((first + last - width) / 2, 0.0, rows - width)
         return np.clip(np.searchsorted(self.before, start + uniform * width, side="right") - 1, 0, len(self.values) - 1)
 
     def _nearest_donors(self, regression: Array, uniform: Array) -> npt.NDArray[np.intp]:
@@ -127,11 +137,12 @@ class ConditionalModel:
             apart = np.zeros((len(uniform[block]), len(self.values)))
             for own, theirs in zip(regression[:, block], self.fitted.T, strict=True):
                 apart += (own[:, None] - theirs) ** 2
-            order = np.argsort(apart, axis=1, kind="stable")[:, :DONORS]
-            ahead = np.minimum(np.cumsum(counts[order], axis=1), DONORS)
+            order = np.argsort(apart, axis=1, kind="stable")
+            enough = (np.cumsum(counts[order], axis=1) < DONORS).sum(axis=1).clip(max=len(counts) - 1)
+            farthest = np.take_along_axis(apart, np.take_along_axis(order, enough[:, None], axis=1), axis=1)
+            ahead = np.cumsum(counts * (apart <= farthest + _SAME), axis=1)
             wanted = uniform[block] * ahead[:, -1]
-            chosen = (ahead <= wanted[:, None]).sum(axis=1)
-            found[block] = order[np.arange(len(order)), np.minimum(chosen, order.shape[1] - 1)]
+            found[block] = (ahead <= wanted[:, None]).sum(axis=1)
         return found
 
 
@@ -234,8 +245,22 @@ def _marginal(sample: RowSample, place: int) -> tuple[Array, Array]:
     """Return the values of a variable, sorted, and how many rows there are up to each."""
     values, counts = sample.values[place], sample.counts
     present = np.flatnonzero(~np.isnan(values))
+    if _takes_values_of_donors(values[present], counts[present]):
+        present = present[_is_common(values[present], counts[present])]
     order = present[np.argsort(values[present], kind="stable")]
     return values[order], np.cumsum(counts[order]).astype(np.float64)
+
+
+def _takes_values_of_donors(values: Array, counts: npt.NDArray[np.int64]) -> bool:
+    """Return whether a variable has few values, as labels have: then none is drawn that no row has."""
+    return len(np.unique(values)) <= MAX_REPEATED_SHARE * counts.sum()
+
+
+def _is_common(values: Array, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Return for every row whether its value may be drawn for others; all may where every value is rare."""
+    _, place = np.unique(values, return_inverse=True)
+    common = np.bincount(place, counts)[place] >= MIN_DRAWN_COUNT
+    return common if common.any() else np.ones(len(values), dtype=np.bool_)
 
 
 def _functions(variable: Variable, values: Array) -> Array:
@@ -266,9 +291,11 @@ def _fit(chain: _Chain, place: int, counts: npt.NDArray[np.int64]) -> Conditiona
     offsets = np.average(matrix, axis=0, weights=weights)
     fit = _ridge(matrix - offsets, outputs - centre, weights, plain)
     fitted = centre + (matrix - offsets) @ fit.weights
-    own = not isinstance(variable, Categorical) and len(np.unique(values)) > MAX_REPEATED_SHARE * weights.sum()
+    own = not isinstance(variable, Categorical) and not _takes_values_of_donors(values, counts[present])
     left = (outputs - fitted)[:, 0] * fit.inflation if own else np.zeros(0)
     order = np.argsort(fitted[:, 0], kind="stable")
+    if not own:
+        order = order[_is_common(values, counts[present])[order]]
     return ConditionalModel(
         variable.name,
         tuple(columns),

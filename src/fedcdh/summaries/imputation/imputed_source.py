@@ -125,6 +125,23 @@ class ImputedSource:
         largest = _LARGEST_KEY if partial_rows.is_whole else int(partial_rows.keys[-1])
         return SiteFit(fit_row_model(self.plan.variables, sample), largest)
 
+    def followed_by(self, then: Callable[[Table], Table]) -> ImputedSource:
+        """Return the same rows with a further change at the end; the model is not fitted again.
+
+        Parameters
+        ----------
+        then : callable
+            What is done with the rows.
+
+        Returns
+        -------
+        ImputedSource
+            The source.
+        """
+        found = ImputedSource(self.source, self.plan, self.client, then)
+        found.__dict__["fit"] = self.fit
+        return found
+
     def _read(self) -> Iterator[Table]:
         return self.source.batches(source_kinds(self.plan.kinds, self.plan.recipes))
 
@@ -267,3 +284,9 @@ def prepare_study_rows(source: TableSource, plan: StudyPlan, client: str) -> Tab
 def original_rows(rows: Table) -> Table:
     """Return rows with their gaps, as the site has them."""
     return rows.original if isinstance(rows, ImputedTable) else rows
+
+
+def change_rows(rows: Table, change: Callable[[Table], Table]) -> Table:
+    """Return rows after a change of their columns; imputed rows still know what they were before."""
+    changed = change(rows)
+    return ImputedTable(changed.columns, rows.original) if isinstance(rows, ImputedTable) else changed
