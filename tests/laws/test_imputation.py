@@ -52,9 +52,7 @@ def test_order_batches_and_threads_make_no_difference(seed: int, workers: int, d
     moved = rearrange(table, order)
     cuts = sorted(data.draw(st.sets(st.integers(1, 59), max_size=4)))
     whole = to_table(moved)
-    batches = [
-        whole.slice_rows(start, stop - start) for start, stop in zip([0, *cuts], [*cuts, 60], strict=True)
-    ]
+    batches = [whole.slice_rows(start, stop - start) for start, stop in zip([0, *cuts], [*cuts, 60], strict=True)]
     assert summarize(batches, plan, "north", workers=workers) == expected
 
 
@@ -96,7 +94,9 @@ def test_values_that_are_there_stay_and_gaps_get_values_of_the_site() -> None:
         filled = rows.columns[name].to_categorical()
         there = ~column.missing
         texts = column.to_categorical()
-        assert [filled.levels[code] for code in filled.codes[there]] == [texts.levels[code] for code in texts.codes[there]]
+        assert [filled.levels[code] for code in filled.codes[there]] == [
+            texts.levels[code] for code in texts.codes[there]
+        ]
         if name in ("visits", "sex"):
             assert set(filled.levels) == set(texts.levels)
 

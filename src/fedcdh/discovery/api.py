@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from fedcdh._runtime.blas_threads import single_blas_thread
+from fedcdh.data.missing_indicators import add_missing_indicators, indicator_name
 from fedcdh.data.ordered_source import with_order_column
 from fedcdh.data.recipe_file import NO_RECIPES, Recipes
 from fedcdh.data.sources import ColumnKind
-from fedcdh.data.table import split_by_client
+from fedcdh.data.table import Table, split_by_client
 from fedcdh.discovery.degenerate_search import DegenerateSearch
 from fedcdh.discovery.methods import Method, check_rounds, get_method, resolve_rounds
 from fedcdh.discovery.result import Discovery
@@ -26,8 +27,8 @@ from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
 from fedcdh.protocols import Progress
 from fedcdh.summaries.accumulator import summarize
 from fedcdh.summaries.aggregation import Aggregate, Cohort, add_up
-from fedcdh.summaries.joint import AnswerSource, LocalAnswerSource
 from fedcdh.summaries.imputation.imputed_source import impute_rows
+from fedcdh.summaries.joint import AnswerSource, LocalAnswerSource
 from fedcdh.summaries.plan import MissingValues, StudyPlan
 from fedcdh.summaries.summary import Summary, check_noise
 
@@ -58,6 +59,7 @@ def discover(
     min_effect: float = DEFAULT_MIN_EFFECT,
     recipes: Recipes = NO_RECIPES,
     missing: MissingValues = "complete",
+    missing_indicators: Sequence[str] = (),
 ) -> Discovery:
     """Find the causal graph of several clients' tables.
 
@@ -128,6 +130,9 @@ def discover(
     missing : {"complete", "impute"}, default "complete"
         What is done with rows in which a value is missing: "complete" leaves them out; with "impute", every client
         draws a value from a model of its own rows, and tests and scores count fewer rows.
+    missing_indicators : sequence of str, default ()
+        Columns whose gaps may mean something: for each, such as ``chol``, there is a further variable ``chol missing``
+        with the levels no and yes. Only with "impute".
 
     Returns
     -------
@@ -173,6 +178,9 @@ def discover(
     """
     choice = get_method(method)
     tables = split_by_client(data, domain, names, with_order_column(variables, order_by))
+    tables = _with_indicators(tables, missing_indicators, missing)
+    if variables is not None:
+        variables = [*variables, *map(indicator_name, missing_indicators)]
     n_variables = len(set(variables or next(iter(tables.values())).columns.keys() - {order_by}) - recipes.excluded)
     rounds = resolve_rounds(rounds, choice.name, variables=n_variables)
     check_rounds(choice.name, rounds)
@@ -189,7 +197,12 @@ def discover(
         min_effect,
     )
     plan = StudyPlan.from_tables(
-        tables, kinds=kinds, family=choice.family(seed), variables=variables, order_by=order_by, recipes=recipes,
+        tables,
+        kinds=kinds,
+        family=choice.family(seed),
+        variables=variables,
+        order_by=order_by,
+        recipes=recipes,
         missing=missing,
     )
     settings.knowledge.check(plan.names)
@@ -323,6 +336,17 @@ def discover_from(
     known = _to_cohort(summaries, plan)
     _refuse_replicates(known)
     return _search(known, choice, settings, progress)
+
+
+def _with_indicators(tables: dict[str, Table], names: Sequence[str], missing: MissingValues) -> dict[str, Table]:
+    """Return the tables with indicators of missing values; complete rows have none."""
+    if isinstance(names, str) or (names and missing == "complete"):
+        raise SettingsError(
+            f"missing_indicators is {names!r}, with missing={missing!r}; expected a list of columns, and 'impute': in "
+            "complete rows nothing is missing; pass both",
+            parameter="missing_indicators",
+        )
+    return add_missing_indicators(tables, names) if names else tables
 
 
 def _check_max_rounds(max_rounds: int) -> int:

@@ -21,6 +21,7 @@ from fedcdh.errors import DataError, MissingDependencyError
 from fedcdh.graphs.convert.adjacency_matrix import to_adjacency
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.protocols import DOMAIN
+from fedcdh.summaries.plan import MissingValues
 
 try:
     with optional_import("scikit-learn", extra="sklearn"):
@@ -75,6 +76,8 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
         Column of `X` with the time of each row: numbers, or texts such as dates like 2024-01-31. It is no variable.
         Rows that depend on the rows before them count as fewer rows, and the notes say so. Default: the order of the
         rows as they are, if a client's table is not sorted by one of its variables.
+    missing : {"complete", "impute"}, default "complete"
+        What is done with rows in which a value is missing; see `fedcdh.discover`.
 
     Attributes
     ----------
@@ -121,6 +124,7 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
         min_arrow_probability: float = DEFAULT_MIN_ARROW_PROBABILITY,
         min_effect: float = DEFAULT_MIN_EFFECT,
         order_by: str | None = None,
+        missing: MissingValues = "complete",
     ) -> None:
         self.method = method
         self.alpha = alpha
@@ -134,6 +138,7 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
         self.min_arrow_probability = min_arrow_probability
         self.min_effect = min_effect
         self.order_by = order_by
+        self.missing = missing
 
     def fit(self, X: Any, y: None = None, *, domain: Any = None) -> FedCDH:
         """Find the causal graph.
@@ -176,6 +181,7 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
             min_arrow_probability=self.min_arrow_probability,
             min_effect=self.min_effect,
             order_by=self.order_by,
+            missing=self.missing,
         )
         self.result_ = result
         self.graph_, self.augmented_, self.changing_ = result.graph, result.augmented, result.changing

@@ -5,8 +5,8 @@ get the same correlation at different numbers of rows, and arrows would point to
 of two variables needs no such care: its share is that of the two.
 
 An imputed value says nothing new about the variable, and adds the noise of the draw. A regression on n rows, of which a
-share m has a drawn response, varies as that of n/(1/(1 − m) + m) complete rows. That is the share of a variable. The share
-of two variables is the product of theirs, as if their gaps had nothing to do with each other.
+share m has a drawn response, varies as that of n/(1/(1 − m) + m) complete rows. That is the share of a variable. The
+share of two variables is the product of theirs, as if their gaps had nothing to do with each other.
 """
 
 from __future__ import annotations
@@ -117,7 +117,8 @@ def observed_shares(known: Cohort | Aggregate) -> dict[str, float]:
     >>> from fedcdh.summaries import Continuous, add_up, summarize
     >>> plan = replace(StudyPlan((Continuous("a"), Continuous("b")), ("north",)), missing="impute")
     >>> table = {"a": [1.0, 2.0, 3.0, 4.0], "b": [1.0, None, 3.0, 5.0]}
-    >>> {name: round(share, 3) for name, share in observed_shares(add_up([summarize(table, plan, "north")], plan)).items()}
+    >>> cohort = add_up([summarize(table, plan, "north")], plan)
+    >>> {name: round(share, 3) for name, share in observed_shares(cohort).items()}
     {'b': 0.632}
     """
     total = known.total

@@ -10,8 +10,8 @@ from fedcdh.summaries.plan import StudyPlan
 def are_counts_possible(plan: StudyPlan, rows: int, rows_read: int, missing: Collection[int]) -> bool:
     """Return whether some table has these counts.
 
-    Where the plan asks for complete rows, a row is left out if and only if a value is missing. Where values are imputed,
-    a row is left out if and only if all of its values are missing.
+    Where the plan asks for complete rows, a row is left out if and only if a value is missing. Where values are
+    imputed, a row is left out if and only if all of its values are missing.
 
     Parameters
     ----------

@@ -93,7 +93,7 @@ def plan_study(
         [variable for variable in variables if variable.name not in listed], profiles, set(accept_differences)
     )
     chosen = family or declared.family or DEFAULT_FAMILY
-    plan = StudyPlan(variables, clients, chosen, clip, excluded=tuple(recipes.excluded))
+    plan = StudyPlan(variables, clients, chosen, clip, excluded=tuple(recipes.excluded), missing=declared.missing)
     return Study(
         plan,
         declared.knowledge,

@@ -1,7 +1,7 @@
 """Each variable given all others, at one site: regressions on curved features, and donors of what they leave.
 
 Chained equations: gaps are filled with values of random rows, then every variable with gaps is regressed on the others
-and its gaps are drawn anew, a few times over. A number is the regression's value plus what the regression leaves of a
+and its gaps are drawn again, a few times over. A number is the regression's value plus what the regression leaves of a
 *donor*, a row with a similar value of the regression. So noise may have any shape, and a size that depends on the
 causes. A number with few values, and a label, is that of the donor itself.
 
@@ -126,7 +126,8 @@ class ConditionalModel:
         last = self.before[np.searchsorted(fitted, regression + same, side="right")]
         width = np.minimum(np.maximum(float(DONORS), last - first), rows)
         start = np.clip((first + last - width) / 2, 0.0, rows - width)
-        return np.clip(np.searchsorted(self.before, start + uniform * width, side="right") - 1, 0, len(self.values) - 1)
+        place = np.searchsorted(self.before, start + uniform * width, side="right") - 1
+        return np.asarray(np.clip(place, 0, len(self.values) - 1))
 
     def _nearest_donors(self, regression: Array, uniform: Array) -> npt.NDArray[np.intp]:
         """Return a donor for each row, at random among the rows with the nearest values of all outputs."""
@@ -253,7 +254,7 @@ def _marginal(sample: RowSample, place: int) -> tuple[Array, Array]:
 
 def _takes_values_of_donors(values: Array, counts: npt.NDArray[np.int64]) -> bool:
     """Return whether a variable has few values, as labels have: then none is drawn that no row has."""
-    return len(np.unique(values)) <= MAX_REPEATED_SHARE * counts.sum()
+    return bool(len(np.unique(values)) <= MAX_REPEATED_SHARE * counts.sum())
 
 
 def _is_common(values: Array, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
