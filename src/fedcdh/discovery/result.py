@@ -558,7 +558,7 @@ def _describe_gaps(summary: Summary) -> str:
     whose = f"client {summary.clients[0]}" if len(summary.clients) == 1 else "all clients"
     named = ", ".join(f"{name} {count}" for name, count in summary.missing.items() if count)
     dropped = summary.rows_read - summary.rows
-    left_out = f"; {dropped} rows without any value left out" if dropped else ""
+    left_out = f"; {_count_noun(dropped, 'row')} without any value left out" if dropped else ""
     return f"{whose}: missing values of {summary.rows_read} rows were imputed ({named}){left_out}"
 
 

@@ -327,7 +327,8 @@ def _check_scan(
     """Refuse the summary of scanned rows, exact or made coarser, unless the policy lets it leave."""
     policy, high, exact = context.policy, scan.high_leverage, scan.summary(context.max_missing_share)
     if plan.missing == "impute":  # what was drawn is computed from the other values: only these are people's own
-        policy.check_row_count(exact.rows_read - max(exact.missing.values()), plan, replicates, noise)
+        observed = {name: exact.rows_read - count for name, count in exact.missing.items()}
+        policy.check_observed_values(observed, plan, replicates, noise)
     people = policy.group_limits(plan, replicates).max_people
     groups = {} if high is None else measure_groups(high.rows(exact), exact, plan, people)
     policy.check_summary(
