@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from fedcdh._runtime.blas_threads import single_blas_thread
+from fedcdh.data.loaded_tables import load_tables
 from fedcdh.data.missing_indicators import add_missing_indicators, indicator_name
 from fedcdh.data.ordered_source import with_order_column
 from fedcdh.data.recipe_file import NO_RECIPES, Recipes
@@ -68,10 +69,10 @@ def discover(
 
     Parameters
     ----------
-    data : data frame, mapping of columns, array, or mapping from client to table
+    data : data frame, mapping of columns, array, file, or mapping from client to table
         One table with a column `domain` that names the client of each row, or one table per client.
-        A table is a data frame (pandas, polars, pyarrow, ...), a mapping from name to column, or a
-        two-dimensional array with `names`.
+        A table is a data frame (pandas, polars, pyarrow, ...), a mapping from name to column, a
+        two-dimensional array with `names`, the name of a file, or what `open_tables` returns.
     domain : str, optional
         Name of the column that holds the client. Required if `data` is one table.
     names : sequence of str, optional
@@ -122,8 +123,8 @@ def discover(
     min_arrow_probability : float, default 0.8
         The smallest probability of an arrow. Edges whose likelier direction has less are lines ("evidence").
     min_effect : float, default 0.02
-        The smallest share of variance that an edge explains, if "evidence" is to draw it. The notes name edges that
-        are left out for this reason.
+        The smallest share of variance that an edge explains, if "evidence" is to draw it. A quarter of it is enough for
+        an edge that shows at nearly all clients. The notes name edges that are left out.
     recipes : Recipes, optional
         What every client does with its columns first, such as logarithms and groups of levels; see
         `fedcdh.data.Recipes`.
@@ -177,7 +178,8 @@ def discover(
     False
     """
     choice = get_method(method)
-    tables = split_by_client(data, domain, names, with_order_column(variables, order_by))
+    columns = with_order_column(variables, order_by)
+    tables = split_by_client(load_tables(data, kinds, columns, domain), domain, names, columns)
     tables = _with_indicators(tables, missing_indicators, missing)
     if variables is not None:
         variables = [*variables, *map(indicator_name, missing_indicators)]
@@ -275,8 +277,8 @@ def discover_from(
     min_arrow_probability : float, default 0.8
         The smallest probability of an arrow. Edges whose likelier direction has less are lines ("evidence").
     min_effect : float, default 0.02
-        The smallest share of variance that an edge explains, if "evidence" is to draw it. The notes name edges that
-        are left out for this reason.
+        The smallest share of variance that an edge explains, if "evidence" is to draw it. A quarter of it is enough for
+        an edge that shows at nearly all clients. The notes name edges that are left out.
 
     Returns
     -------

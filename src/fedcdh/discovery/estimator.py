@@ -70,8 +70,8 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
     min_arrow_probability : float, default 0.8
         The smallest probability of an arrow. Edges whose likelier direction has less are lines ("evidence").
     min_effect : float, default 0.02
-        The smallest share of variance that an edge explains, if "evidence" is to draw it. The notes name edges that
-        are left out for this reason.
+        The smallest share of variance that an edge explains, if "evidence" is to draw it. A quarter of it is enough for
+        an edge that shows at nearly all clients. The notes name edges that are left out.
     order_by : str, optional
         Column of `X` with the time of each row: numbers, or texts such as dates like 2024-01-31. It is no variable.
         Rows that depend on the rows before them count as fewer rows, and the notes say so. Default: the order of the

@@ -494,8 +494,7 @@ class Discovery:
     @cached_property
     def _dependent_changes(self) -> tuple[Arrow, ...]:
         """Return the arrows that rest on changes which are not independent; noise and knowledge are other grounds."""
-        found = find_dependent_changes(self.cohort, self.augmented)
-        return tuple(arrow for arrow in found if self.orientation.reasons.get(arrow) not in ("noise", "knowledge"))
+        return find_dependent_changes(self.cohort, self.augmented, self.orientation.reasons)
 
     def _client_notes(self) -> Iterator[str]:
         clients = len(self.cohort.clients)

@@ -316,7 +316,8 @@ def _certainty_paragraph(document: Mapping[str, Any]) -> str:
     effect = format_share(settings.get("min_effect", DEFAULT_MIN_EFFECT))
     return (
         f"<p>Links are drawn from a probability of {least:g}, arrows from {arrow:g}. Links that explain less than "
-        f'{effect} of the variance are left out. The numbers rest on <a href="#reading">assumptions</a>.</p>\n'
+        f"{effect} of the variance are left out, unless they show at nearly all sites. The numbers rest on "
+        '<a href="#reading">assumptions</a>.</p>\n'
         "<p>“Link” is the probability that the two are directly linked. “Direction” is the probability of the arrow, "
         "or of the likelier direction of an open link. “Variance explained” is the cause's share of the variance "
         "that the other causes leave.</p>"
