@@ -4,7 +4,8 @@ The attacker is the coordinator, and has rows of its own at the site: visitors w
 number, v0, and do not say another one, v1. Where values are imputed, v1 is drawn for them from rows like the target's.
 The attacker knows v0 of the target and all of its own rows, and reads the mean of v1 off at that place, as in
 `outlier`. It then guesses that its rows have the target's value, or the expected one; the better guess counts. Beside
-it stands the same attack on complete rows, where the visitors say a v1 like anybody's. A guess without the summary is 0.
+it stands the same attack on complete rows, where the visitors say a v1 like anybody's. A guess without the summary is
+0.
 
 Only tables that leave under the default policy count. The attack succeeds, and the command fails, if among these the
 target's v1 is found to 0.25 standard deviations more often than without the summary, and than from complete rows, both
