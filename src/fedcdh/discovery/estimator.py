@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -76,6 +76,11 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
         Column of `X` with the time of each row: numbers, or texts such as dates like 2024-01-31. It is no variable.
         Rows that depend on the rows before them count as fewer rows, and the notes say so. Default: the order of the
         rows as they are, if a client's table is not sorted by one of its variables.
+    accept_differences : collection of str, default ()
+        Variables whose ranges or labels really differ between clients. Others are refused where clients seem to have
+        different units, different spellings of a label, or no label in common.
+    exclude : collection of str, default ()
+        Columns of `X` that are no variables, such as identifiers, dates and free text.
     missing : {"complete", "impute"}, default "complete"
         What is done with rows in which a value is missing; see `fedcdh.discover`.
 
@@ -124,6 +129,8 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
         min_arrow_probability: float = DEFAULT_MIN_ARROW_PROBABILITY,
         min_effect: float = DEFAULT_MIN_EFFECT,
         order_by: str | None = None,
+        accept_differences: Collection[str] = (),
+        exclude: Collection[str] = (),
         missing: MissingValues = "complete",
     ) -> None:
         self.method = method
@@ -138,6 +145,8 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
         self.min_arrow_probability = min_arrow_probability
         self.min_effect = min_effect
         self.order_by = order_by
+        self.accept_differences = accept_differences
+        self.exclude = exclude
         self.missing = missing
 
     def fit(self, X: Any, y: None = None, *, domain: Any = None) -> FedCDH:
@@ -181,6 +190,8 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
             min_arrow_probability=self.min_arrow_probability,
             min_effect=self.min_effect,
             order_by=self.order_by,
+            accept_differences=self.accept_differences,
+            exclude=self.exclude,
             missing=self.missing,
         )
         self.result_ = result

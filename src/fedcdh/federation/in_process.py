@@ -147,6 +147,7 @@ def simulate_federation(
     folder: Path | str | None = None,
     progress: Progress | None = None,
     recipes: Recipes = NO_RECIPES,
+    exclude: Collection[str] = (),
     missing: MissingValues = "complete",
     **search: Unpack[SearchOptions],
 ) -> StudyOutcome:
@@ -193,6 +194,8 @@ def simulate_federation(
         Called with the progress of the search.
     recipes : Recipes, optional
         What every client does with its columns first, as for `fedcdh.discover`.
+    exclude : collection of str, default ()
+        Columns that are no variables, as for `fedcdh.discover`.
     missing : {"complete", "impute"}, default "complete"
         What every client does with rows in which a value is missing.
     **search
@@ -234,7 +237,8 @@ def simulate_federation(
         **search,
     )
     columns = with_order_column(variables, order_by)
-    tables = split_by_client(load_tables(data, kinds, columns, domain), domain, names, columns)
+    tables = split_by_client(load_tables(data, kinds, columns, domain), domain, names, columns, exclude)
+    variables = None if variables is None else [name for name in variables if name not in exclude]
     _check_faults(faults or {}, tables)
     with nullcontext(folder) if folder else tempfile.TemporaryDirectory(prefix="fedcdh-") as place:
         nodes = {
