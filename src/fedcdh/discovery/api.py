@@ -189,7 +189,8 @@ def discover(
     """
     choice = get_method(method)
     columns = with_order_column(variables, order_by)
-    tables = split_by_client(load_tables(data, kinds, columns, domain), domain, names, columns, exclude)
+    loaded = load_tables(data, kinds, columns, domain, exclude)
+    tables = split_by_client(loaded, domain, names, columns, exclude)
     tables = _with_indicators(tables, missing_indicators, missing)
     if variables is not None:
         used = [name for name in variables if name not in exclude]

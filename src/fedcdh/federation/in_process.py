@@ -237,7 +237,8 @@ def simulate_federation(
         **search,
     )
     columns = with_order_column(variables, order_by)
-    tables = split_by_client(load_tables(data, kinds, columns, domain), domain, names, columns, exclude)
+    loaded = load_tables(data, kinds, columns, domain, exclude)
+    tables = split_by_client(loaded, domain, names, columns, exclude)
     variables = None if variables is None else [name for name in variables if name not in exclude]
     _check_faults(faults or {}, tables)
     with nullcontext(folder) if folder else tempfile.TemporaryDirectory(prefix="fedcdh-") as place:
