@@ -15,7 +15,7 @@ from fedcdh.discovery.sums_text import describe_kernel_sums, describe_regression
 from fedcdh.errors import PlanMismatchError, SettingsError
 from fedcdh.graphs.partial_graph import PartialGraph
 from fedcdh.inference.absent_variables import CompletedCohort
-from fedcdh.inference.counted_rows import variable_shares
+from fedcdh.inference.counted_rows import observed_shares, variable_shares
 from fedcdh.inference.independence.holder_test import HolderTest
 from fedcdh.inference.independence.joint_regression_test import JointRegressionTest
 from fedcdh.inference.independence.kernel_test import KernelTest
@@ -259,7 +259,7 @@ def _regression_statistics(
     change = OperatorChange(basis) if basis.has_client_scatter else None
     if isinstance(known, CompletedCohort):
         return HolderTest(known.observed, lambda part: RegressionTest(Basis.of(part), pool=pool, shares=shares)), change
-    return RegressionTest(basis, pool=pool, shares=shares), change
+    return RegressionTest(basis, pool=pool, shares=shares, observed=observed_shares(known)), change
 
 
 def _noisy_statistics(known: Cohort | Aggregate, settings: Settings) -> tuple[IndependenceTest, None]:

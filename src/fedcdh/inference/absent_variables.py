@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedcdh._runtime.array_types import Array, Indices
-from fedcdh.inference.counted_rows import common_shares
+from fedcdh.inference.counted_rows import counted_shares
 from fedcdh.summaries.aggregation import Aggregate, Cohort
 from fedcdh.summaries.encoder import GRID
 from fedcdh.summaries.plan import StudyPlan
@@ -127,7 +127,7 @@ def count_shares(known: Cohort | Aggregate) -> RowShares:
     >>> count_shares(fedcdh.discover(fedcdh.simulate(seed=1).columns("site"), domain="site").cohort)
     RowShares(product=1.0, mean=1.0)
     """
-    shares = common_shares(known.plan)
+    shares = counted_shares(known)
     if not isinstance(known, CompletedCohort):
         return shares
     return RowShares(known.coverage * shares.product, known.coverage * shares.mean)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast, get_args
 
 import numpy as np
 
@@ -22,9 +22,10 @@ from fedcdh.errors import PlanError
 from fedcdh.graphs.convert.knowledge import parse_knowledge
 from fedcdh.graphs.knowledge import NO_KNOWLEDGE, Knowledge
 from fedcdh.summaries.features import FeatureFamily, Fourier, Hermite
+from fedcdh.summaries.plan import MissingValues
 from fedcdh.summaries.variables import Categorical, Continuous, Variable
 
-_KEYS = ("clients", "variables", "recipes", "knowledge", "features", "absent")
+_KEYS = ("clients", "variables", "recipes", "knowledge", "features", "absent", "missing")
 _FAMILIES: dict[str, type[Hermite] | type[Fourier]] = {"hermite": Hermite, "fourier": Fourier}
 
 
@@ -132,6 +133,8 @@ class Declaration:
         What every site does with its columns first, and the columns that are excluded.
     absent : mapping from str to tuple of str
         Variables that single clients lack, or do not use.
+    missing : {"complete", "impute"}, default "complete"
+        What every site does with rows in which a value is missing.
 
     Examples
     --------
@@ -145,6 +148,7 @@ class Declaration:
     family: FeatureFamily | None = None
     recipes: Recipes = NO_RECIPES
     absent: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    missing: MissingValues = "complete"
 
     @classmethod
     def from_toml(cls, text: str | bytes) -> Declaration:
@@ -153,7 +157,7 @@ class Declaration:
         Parameters
         ----------
         text : str or bytes
-            TOML with the keys clients, variables, absent, recipes, knowledge and features.
+            TOML with the keys clients, variables, absent, recipes, knowledge, features and missing.
 
         Returns
         -------
@@ -183,11 +187,22 @@ class Declaration:
             knowledge=parse_knowledge(found.get("knowledge", {}), refuse=_declaration_error),
             family=_parse_family(found["features"]) if "features" in found else None,
             absent=_parse_absent(found.get("absent", {})),
+            missing=_parse_missing(found.get("missing", "complete")),
         )
 
 
 def _declaration_error(reason: str) -> PlanError:
     return PlanError(f"The declaration cannot be used: {reason.rstrip('.')}. Correct it there.")
+
+
+def _parse_missing(found: Any) -> MissingValues:
+    for choice in get_args(MissingValues):
+        if found == choice:
+            return cast(MissingValues, choice)
+    raise _declaration_error(
+        f'missing should be "complete" (rows with a missing value are left out) or "impute" (a value is drawn for it), '
+        f"found {abbreviate(found)}"
+    )
 
 
 def _parse_names(found: Any, where: str) -> tuple[str, ...]:

@@ -93,7 +93,15 @@ def plan_study(
     columns = {name: _columns_named(name, profiles) for name in unlisted}
     check_consistency(columns, [name for name in accept_differences if name in unlisted])
     chosen = family or declared.family or DEFAULT_FAMILY
-    plan = StudyPlan(variables, clients, chosen, clip, excluded=tuple(recipes.excluded), absent=lacking)
+    plan = StudyPlan(
+        variables,
+        clients,
+        chosen,
+        clip,
+        excluded=tuple(recipes.excluded),
+        absent=lacking,
+        missing=declared.missing,
+    )
     return Study(
         plan,
         declared.knowledge,
