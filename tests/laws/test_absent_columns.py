@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -10,12 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fedcdh
-from fedcdh.errors import DisclosureError
+from fedcdh.errors import DisclosureError, PlanError, SettingsError
 from fedcdh.inference.absent_variables import CompletedCohort, complete_cohort
 from fedcdh.messages.summary_file import SummaryMessage, pack_summary, unpack_summary
+from fedcdh.privacy.ledger.ledger_file import ReleaseLedger
 from fedcdh.privacy.releases import release
 from fedcdh.reporting.result_files import render_result_json
 from fedcdh.summaries.aggregation import add_up
+from fedcdh.summaries.client_changes import change_clients, iter_earlier_plans
 from fedcdh.summaries.plan import StudyPlan
 from fedcdh.summaries.validation import admit_summaries, validate_summary
 
@@ -133,14 +136,88 @@ def test_a_cohort_without_gaps_is_not_completed():
     assert complete_cohort(cohort) is cohort
 
 
-def test_the_ledger_compares_plans_with_other_absent_columns(tmp_path):
-    tables = {
-        client: {n: v for n, v in table.items() if n != "ward"} for client, table in make_tables(rows=400).items()
+def regular_tables(rows=400):
+    """Values without far outliers, so that no single summary is refused for the leverage of a row."""
+    rng = np.random.default_rng(7)
+    draw = {name: rng.uniform(-1, 1, rows) for name in NAMES[:3]}
+    return {
+        client: {name: np.roll(v, place) + 0.2 * place for name, v in draw.items()}
+        for place, client in enumerate(CLIENTS)
     }
+
+
+def without_rows(table, count):
+    return {name: values[count:] for name, values in table.items()}
+
+
+@pytest.mark.parametrize(
+    "lacks", [({}, {"east": ["crp"]}), ({"east": ["crp"]}, {}), ({"east": ["crp"]}, {"east": ["bmi"]})]
+)
+def test_the_ledger_refuses_the_difference_of_one_row_by_plans_with_other_absent_columns(tmp_path, lacks):
+    tables, ledger = regular_tables(), tmp_path / "releases.jsonl"
     whole = StudyPlan.from_tables(tables)
-    plan = replace(whole, absent={"east": ["crp"]})
-    ledger = tmp_path / "releases.jsonl"
-    release(tables["east"], whole, "east", ledger=ledger)
-    fewer = {name: values[1:] for name, values in tables["east"].items()}
-    with pytest.raises(DisclosureError, match="must not leave"):
-        release(fewer, plan, "east", ledger=ledger)
+    first, second = (replace(whole, absent=absent) for absent in lacks)
+    release(tables["east"], first, "east", ledger=ledger)
+    with pytest.raises(DisclosureError, match="must not leave after the releases"):
+        release(without_rows(tables["east"], 1), second, "east", ledger=ledger)
+
+
+@pytest.mark.parametrize(
+    "lacks", [({}, {"east": ["crp"]}), ({"east": ["crp"]}, {}), ({"east": ["crp"]}, {"east": ["bmi"]})]
+)
+def test_the_ledger_allows_the_same_rows_by_plans_with_other_absent_columns(tmp_path, lacks):
+    tables, ledger = regular_tables(), tmp_path / "releases.jsonl"
+    whole = StudyPlan.from_tables(tables)
+    for absent in lacks:
+        release(tables["east"], replace(whole, absent=absent), "east", ledger=ledger)
+
+
+def test_the_ledger_knows_the_numbers_of_a_part_again(tmp_path):
+    tables, ledger = regular_tables(), ReleaseLedger(tmp_path / "releases.jsonl")
+    plan = replace(StudyPlan.from_tables(tables), absent={"east": ["crp"]})
+    for study in ("one", "two"):
+        release(tables["east"], replace(plan, study=study), "east", ledger=ledger.path)
+    first, second = (entry.release for entry in ledger.entries())
+    assert first.digest == second.digest
+    part = plan.for_client("east")
+    assert part.numbers_fingerprint == replace(part, absent={}, part_of=()).numbers_fingerprint
+    assert part.numbers_fingerprint != plan.numbers_fingerprint
+
+
+def test_summaries_stay_valid_when_a_client_that_lacked_variables_leaves():
+    tables = make_tables(rows=60)
+    plan = replace(StudyPlan.from_tables(tables), absent={"east": ["crp"], "north": ["age"]})
+    later = change_clients(plan, without=["east"])
+    assert [*iter_earlier_plans(later)] == [plan]
+    assert StudyPlan.from_json(later.to_json()) == later
+    assert later.for_client("north").fingerprints == later.fingerprints == {plan.fingerprint, later.fingerprint}
+    staying = [fedcdh.summarize(tables[client], plan, client) for client in later.clients]
+    again = [fedcdh.summarize(tables[client], later, client) for client in later.clients]
+    assert admit_summaries(staying, later).summaries == admit_summaries(again, later).summaries
+    blobs = [pack_summary(SummaryMessage(one), plan) for one in staying]
+    assert [unpack_summary(blob, later).summary.rows for blob in blobs] == [60, 60, 60]
+    results = [fedcdh.discover_from(some, later, rounds="one") for some in (staying, again)]
+    assert render_result_json(results[0]) == render_result_json(results[1])
+
+
+def test_the_only_client_with_a_variable_cannot_leave():
+    plan = replace(StudyPlan.from_tables(make_tables(rows=60)), absent=dict.fromkeys(CLIENTS[1:], ["crp"]))
+    with pytest.raises(PlanError, match="without east, no client would have the variable 'crp'; expected one"):
+        change_clients(plan, without=["east"])
+
+
+def test_imputed_values_need_all_variables_everywhere():
+    tables = without(make_tables(), {"east": ["crp"]})
+    with pytest.raises(PlanError, match="asks for imputed values, and some clients lack variables"):
+        fedcdh.discover(tables, absent="allow", missing="impute")
+
+
+@pytest.mark.parametrize("method", ["evidence", "constraint"])
+def test_effects_are_refused_and_left_out_of_the_files(method):
+    result = fedcdh.discover(without(make_tables(), {"east": ["crp"]}), absent="allow", method=method, rounds="one")
+    with pytest.raises(SettingsError, match="some clients lack variables, so that effects cannot be pooled"):
+        result.effects()
+    document = json.loads(render_result_json(result))
+    assert document["effects"] is None
+    assert all(edge["slope"] is None for edge in document["edges"])
+    assert any("draws false edges" in note for note in document["notes"]) == (method == "evidence")

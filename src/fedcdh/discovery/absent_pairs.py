@@ -60,13 +60,15 @@ def forbid_unmeasured(knowledge: Knowledge, known: Cohort) -> Knowledge:
     return knowledge.forbid_pairs(map(sort_pair, pairs))
 
 
-def describe_absent_variables(known: Cohort | Aggregate) -> Iterator[str]:
+def describe_absent_variables(known: Cohort | Aggregate, method: str) -> Iterator[str]:
     """Yield notes on who lacked what, and on pairs that nobody measured together.
 
     Parameters
     ----------
     known : Cohort or Aggregate
         What the coordinator knows.
+    method : str
+        Name of the method of the search.
 
     Yields
     ------
@@ -81,6 +83,11 @@ def describe_absent_variables(known: Cohort | Aggregate) -> Iterator[str]:
     parts = [f"{client} has no {abbreviate_list(names)}" for client, names in lacking.items() if names]
     more = f"; {len(parts) - _MAX_NAMED_CLIENTS} more clients lack some" if len(parts) > _MAX_NAMED_CLIENTS else ""
     yield f"not measured everywhere: {'; '.join(parts[:_MAX_NAMED_CLIENTS])}{more}"
+    if method == "evidence":
+        yield (
+            "evidence expects what a client lacks from the others; where mechanisms differ between clients, this draws "
+            "false edges: compare with method 'constraint', which expects nothing"
+        )
     pairs = sorted(map(sort_pair, known.pairs_never_together()))
     if pairs:
         shown = ", ".join(f"{one} and {other}" for one, other in pairs[:_MAX_NAMED_PAIRS])

@@ -472,7 +472,8 @@ class Discovery(Findings):
         if isinstance(self.cohort, Cohort) and self.cohort.lacks_columns:
             raise SettingsError(
                 "some clients lack variables, so that effects cannot be pooled over all; expected all variables at all "
-                "clients; make a study of the variables that all have, or of the clients that have these"
+                "clients; make a study of the variables that all have (exclude), or of the clients that have these "
+                "(without)"
             )
         return EffectStudy.of(self)
 
@@ -549,7 +550,7 @@ class Discovery(Findings):
             yield from describe_dependence(self.cohort.plan)
         yield from self.search_result.notes
         yield from describe_dependent_changes(self._dependent_changes)
-        yield from describe_absent_variables(self.cohort)
+        yield from describe_absent_variables(self.cohort, self.settings.method)
         for name in self._constant_variables():
             yield f"variable {name} is constant: it has no edges but required ones"
         for answer in self.skeleton.refused:

@@ -11,8 +11,8 @@ can be changed in this way, and a site that has helped to open a secure sum mask
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from fedcdh._io.text import abbreviate_list, suggest_name
@@ -36,6 +36,8 @@ class ClientChange:
         Names of the clients that joined; sorted.
     left : tuple of str, default ()
         Names of the clients that left; sorted.
+    absent : mapping from str to sequence of str, default {}
+        Variables that clients that left had lacked, so that the earlier plan can be made again.
 
     Examples
     --------
@@ -45,6 +47,7 @@ class ClientChange:
 
     joined: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
+    absent: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "joined", tuple(sorted(self.joined)))
@@ -55,6 +58,16 @@ class ClientChange:
                 f"a change of clients has the names {abbreviate_list(map(str, names))}; expected one or more different "
                 "names; make the plan again"
             )
+        lacking = {client: tuple(sorted(names)) for client, names in sorted(self.absent.items()) if names}
+        object.__setattr__(self, "absent", lacking)
+        if unknown := sorted(set(lacking) - set(self.left)):
+            raise PlanError(
+                f"a change of clients says what {unknown[0]!r} lacked, who did not leave by it; make the plan again"
+            )
+
+    def __hash__(self) -> int:
+        """Return the hash of the names."""
+        return hash((self.joined, self.left))
 
     def to_document(self) -> dict[str, Any]:
         """Return the change as a JSON object, without empty lists.
@@ -62,9 +75,11 @@ class ClientChange:
         Returns
         -------
         dict
-            The lists that have names.
+            The fields that are not empty.
         """
-        return {key: list(names) for key, names in asdict(self).items() if names}
+        lists = {"joined": list(self.joined), "left": list(self.left)}
+        absent = {client: list(names) for client, names in self.absent.items()}
+        return {key: found for key, found in {**lists, "absent": absent}.items() if found}
 
 
 def change_clients(plan: StudyPlan, *, without: Iterable[str] = (), joined: Iterable[str] = ()) -> StudyPlan:
@@ -116,9 +131,17 @@ def change_clients(plan: StudyPlan, *, without: Iterable[str] = (), joined: Iter
     left = plan.client_set - set(leaving)
     if not left | set(joining):
         raise PlanError("no client would be left in the plan; expected one or more; keep a client", parameter="without")
-    change = ClientChange(tuple(joining), tuple(leaving))
     clients = (*left, *joining)
     absent = {client: names for client, names in plan.absent.items() if client in clients}
+    change = ClientChange(
+        tuple(joining), tuple(leaving), {client: plan.absent[client] for client in leaving if client in plan.absent}
+    )
+    if nowhere := [name for name in plan.names if all(name in absent.get(client, ()) for client in clients)]:
+        raise PlanError(
+            f"without {abbreviate_list(leaving)}, no client would have the variable {nowhere[0]!r}; expected one at "
+            "least; keep a client that has it, or make a new plan without the variable",
+            parameter="without",
+        )
     return replace(plan, clients=clients, client_changes=(*plan.client_changes, change), absent=absent)
 
 
@@ -175,10 +198,11 @@ def iter_earlier_plans(plan: StudyPlan) -> Iterator[StudyPlan]:
     [True]
     """
     clients = set(plan.clients)
+    absent = dict(plan.absent)
     for count in reversed(range(len(plan.client_changes))):
         change = plan.client_changes[count]
         clients = (clients - set(change.joined)) | set(change.left)
-        absent = {client: names for client, names in plan.absent.items() if client in clients}
+        absent = {client: names for client, names in {**absent, **change.absent}.items() if client in clients}
         yield replace(plan, clients=tuple(clients), client_changes=plan.client_changes[:count], absent=absent)
 
 

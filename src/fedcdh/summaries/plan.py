@@ -85,8 +85,9 @@ class StudyPlan:
     absent : mapping from str to sequence of str, default {}
         Variables that single clients lack. Their summaries have no columns of these. Every variable is there at one
         client at least.
-    part_of : str, default ""
-        Fingerprint of the whole plan, where this is the part of it that one client follows; see `for_client`.
+    part_of : tuple of str, default ()
+        Fingerprints of the whole plan and of its earlier ones, where this is the part of it that one client follows;
+        see `for_client`.
     client_changes : tuple of ClientChange, default ()
         Clients that joined or left since the first plan of the study; see `fedcdh.summaries.change_clients`.
     missing : {"complete", "impute"}, default "complete"
@@ -122,7 +123,7 @@ class StudyPlan:
     noise: DPParameters | None = None
     excluded: tuple[str, ...] = ()
     absent: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    part_of: str = ""
+    part_of: tuple[str, ...] = ()
     client_changes: tuple[ClientChange, ...] = ()
     missing: MissingValues = "complete"
 
@@ -188,6 +189,13 @@ class StudyPlan:
             if len(names) == len(self.variables):
                 raise PlanError(
                     f"client {client!r} lacks all variables of the plan; leave the client out", parameter="absent"
+                )
+        for change in self.client_changes:
+            if strange := sorted({name for names in change.absent.values() for name in names} - set(self.names)):
+                raise PlanError(
+                    f"the plan says that a client which left lacked {strange[0]!r}, which is no variable of the plan; "
+                    f"{_ADVICE}",
+                    parameter="absent",
                 )
         lacked = Counter(name for names in self.absent.values() for name in names)
         if nowhere := sorted(name for name, times in lacked.items() if times == len(self.clients)):
@@ -320,7 +328,8 @@ class StudyPlan:
         found = self._parts.get(kept)
         if found is None:
             variables = tuple(variable for variable in self.variables if variable.name in kept)
-            found = replace(self, variables=variables, absent={}, part_of=self.fingerprint)
+            earlier = sorted(self.fingerprints - {self.fingerprint})
+            found = replace(self, variables=variables, absent={}, part_of=(self.fingerprint, *earlier))
             self._parts[kept] = found
         return found
 
@@ -458,18 +467,20 @@ class StudyPlan:
     @cached_property
     def fingerprint(self) -> str:
         """Return the SHA-256 of the plan's canonical JSON, in hexadecimal digits; for a part, that of the whole."""
-        return self.part_of or hashlib.sha256(self.to_json().encode()).hexdigest()
+        return self.part_of[0] if self.part_of else hashlib.sha256(self.to_json().encode()).hexdigest()
 
     @cached_property
     def fingerprints(self) -> frozenset[str]:
         """Return the fingerprints of this plan and of the earlier ones, whose summaries are valid by it as well."""
+        if self.part_of:
+            return frozenset(self.part_of)
         return frozenset({self.fingerprint, *(earlier.fingerprint for earlier in iter_earlier_plans(self))})
 
     @cached_property
     def numbers(self) -> StudyPlan:
         """Return the plan with nothing but what decides the numbers of a summary."""
         clients = tuple(f"client {number + 1}" for number in range(max(1, self.noise.honest if self.noise else 1)))
-        plain = replace(self, absent={}, part_of="")
+        plain = replace(self, absent={}, part_of=())
         return replace(plain, clients=clients, study="", max_rounds=0, max_bytes=0, excluded=(), client_changes=())
 
     @cached_property
@@ -685,8 +696,10 @@ def _reject_strings(*lists: object) -> None:
 
 
 def _change_from_json(document: Mapping[str, Any]) -> ClientChange:
-    _reject_strings(*document.values())
-    return ClientChange(**{key: tuple(names) for key, names in document.items()})
+    absent = document.get("absent", {})
+    lists = {key: names for key, names in document.items() if key != "absent"}
+    _reject_strings(*lists.values(), *absent.values())
+    return ClientChange(**{key: tuple(names) for key, names in lists.items()}, absent=absent)
 
 
 def _variable_to_json(variable: Variable) -> dict[str, Any]:
