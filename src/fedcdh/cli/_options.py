@@ -23,7 +23,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for
 ClientName = Annotated[str, typer.Option("--client", help="Name of this site in the study.", metavar="NAME")]
 DataFiles = Annotated[
     list[str],
-    typer.Argument(help="CSV (also .gz), Parquet or Arrow files, folders, or patterns in quotes.", metavar="DATA..."),
+    typer.Argument(
+        help="CSV, Parquet, Arrow, Excel, SPSS, Stata or SAS files, queries, folders, or patterns in quotes.",
+        metavar="DATA...",
+    ),
 ]
 PlanFile = Annotated[Path, typer.Argument(help="Plan file of the study.", metavar="PLAN")]
 PlanKey = Annotated[
@@ -122,8 +125,12 @@ def open_data(
     files: list[str], column_map: Path | None, style: CsvStyle, progress: RowProgress | None = None
 ) -> TableFiles:
     """Open a site's table files, with the study's names for their columns."""
+    from fedcdh.cli._file_kinds import refuse_other_kind
     from fedcdh.data.readers import open_tables, read_column_map
+    from fedcdh.errors import DataError
 
+    for name in files:
+        refuse_other_kind(Path(name), "a table", DataError)
     return open_tables(
         files, rename=read_column_map(column_map) if column_map else None, style=style, progress=progress
     )
