@@ -2,7 +2,7 @@
 
 Results are searches by one message on simulated studies of ten clients with 300 rows each. *Page* is the time from the
 document to the HTML, *document* that from the result to the document with all its effects, and *search* the time that
-the result itself took, all in processor seconds of one run after a first one that loads the libraries. The ratios of the
+the result itself took, all in processor seconds of one run after a first one that loads the libraries. Ratios of the
 first two to the search are the figures to compare: seconds belong to one machine on one day.
 """
 

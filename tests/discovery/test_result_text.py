@@ -85,4 +85,4 @@ def test_a_search_by_tests_is_printed_without_probabilities():
     for one in found.edges():
         if one.mark == "→" and one.source != DOMAIN:
             (row,) = (row for row in str(found).splitlines() if row.startswith(f"{one.source} → {one.target} "))
-            assert row.split()[-1] == format_probability(one.probability_forward)
+            assert row.split()[3:] == [format_probability(one.probability_forward), f"{one.standardised_slope:+.2f}"]

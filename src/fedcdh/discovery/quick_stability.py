@@ -1,4 +1,4 @@
-"""Whether every client can be left out once within a few seconds, so that nobody has to ask for it."""
+"""The limit up to which every client is left out once without being asked for, since it takes a few seconds."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 
 from fedcdh.errors import GraphError, NoConsistentExtensionError
@@ -219,7 +220,7 @@ def describe_invalid_adjustment(graph: PartialGraph, cause: str, outcome: str, g
     if wrong := sorted(chosen & find_forbidden_nodes(graph, cause, outcome)):
         affected = ", ".join(wrong)
         return f"{affected} may be an effect of {cause} on the way to {outcome}, or follow from one"
-    dag = graph if not graph.lines else extend_to_dag(graph)
+    dag = _extend(graph)
     causal = find_causal_nodes(dag, cause, outcome)
     left = dag.remove_edges(*(frozenset((cause, node)) for node in dag.children(cause) & causal))
     if not is_d_separated(left, cause, outcome, chosen):
@@ -255,7 +256,7 @@ def find_optimal_adjustment(graph: PartialGraph, cause: str, outcome: str) -> fr
     """
     if not is_amenable(graph, cause, outcome):
         return None
-    dag = graph if not graph.lines else extend_to_dag(graph)
+    dag = _extend(graph)
     causal = find_causal_nodes(dag, cause, outcome)
     if not causal:
         return None
@@ -336,6 +337,7 @@ def _close(
     return LocalChoice(parents, closed)
 
 
+@lru_cache(maxsize=4)
 def _extend(graph: PartialGraph) -> PartialGraph:
-    """Return a DAG of the class, or one with few further colliders where the graph stands for no class."""
+    """Return a DAG of the class, or one with few further colliders; kept, since many effects ask for the same one."""
     return extend_to_dag(graph)

@@ -32,9 +32,9 @@ _BIRTH = (
 )
 _ORIGIN = "ethnicity ethnicgroup ethnie etnia ethnie etniciteit countryofbirth birthcountry geburtsland"
 _QUALIFIER_WORDS = (
-    "years year yrs yr y jahre jahren años anos anni ans jaar år patient patients subject person participant "
+    "years year yrs yr y jahre jahren años anos anni jaar år patient patients subject person participant "
     "baseline at of the in enrolment enrollment admission diagnosis inclusion entry group groups category cat "
-    "class bin band code coded gruppe groupe grupo gruppo patienten "
+    "class bin band code coded gruppe grupo gruppo patienten "
 )
 _QUALIFIERS = frozenset(_QUALIFIER_WORDS.split())
 """Words that may stand beside a name without changing what it is."""

@@ -121,7 +121,7 @@ def click_edge(browser, edge: str) -> None:
 
 
 def drag(browser, element, right: int, down: int) -> None:
-    """From the middle of the element; places are told in the window, since a driver takes them of drawings elsewhere."""
+    """From the middle of the element, by its place in the window: drivers misplace elements of drawings."""
     middle = "const b = arguments[0].getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]"
     x, y = map(round, browser.execute_script(middle, element))
     pointer = ActionChains(browser, duration=20)

@@ -152,7 +152,7 @@ def test_a_result_shows_the_sites_of_a_chosen_effect(found, tmp_path):
         assert client in section
         assert f"{one.value:.3g}" in section
     assert "I² =" in section
-    assert "Nothing: every link" in page.text or "not found without" in page.text or "direction of" in page.text
+    assert "This was not examined" not in page.text
 
 
 def test_the_command_shows_what_the_folder_has(found, tmp_path, capsys):

@@ -55,11 +55,11 @@ def test_what_hangs_on_one_site_is_not_relied_on(arrows):
         {**arrows, "stability": {**found, "edges": [ends]}}
     )
     text = first({**arrows, "stability": found})
-    assert f"{edge['source']} → {edge['target']} (not found without north)" in text
+    assert f"Without north, {edge['source']} → {edge['target']} is not found." in text
     assert "1 arrow is very likely" in text
     differs = [{"variable": "v3", "changing": True, "share": 0.5, "differs_without": ["north", "south"]}]
     text = first({**arrows, "stability": {**found, "edges": [], "changing": differs}})
-    assert "the difference of v3 (not found without any of 2 sites)" in text
+    assert "Without any one of 2 sites, the difference of v3 is not found." in text
 
 
 def test_it_says_where_nobody_looked(arrows):

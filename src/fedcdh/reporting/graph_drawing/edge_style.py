@@ -30,7 +30,7 @@ Sign = Literal["+", "\N{MINUS SIGN}", ""]
 
 @dataclass(frozen=True)
 class EdgeStyle:
-    """What is known about an edge, and how it is drawn.
+    """The knowledge about an edge that decides how it is drawn.
 
     Parameters
     ----------

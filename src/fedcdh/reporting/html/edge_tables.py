@@ -40,7 +40,7 @@ NO_DIRECTION_NOTE = (
     "<p>A link without evidence for its direction cannot be reversed alone, since that closes a cycle, or its reverse "
     "was too unlikely to ask the sites about.</p>"
 )
-_NO_SLOPE, _NO_STRENGTH, _NO_REVERSE = "not a number", "not estimated", "not compared"
+_NO_SLOPE, _NO_STRENGTH, _NO_REVERSE = "no single slope", "not estimated", "not compared"
 
 Record = Mapping[str, Any]
 Numbers = Mapping[frozenset[str], int]

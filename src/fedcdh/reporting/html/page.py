@@ -200,7 +200,7 @@ def _page_sections(document: Mapping[str, Any], drawing: GraphDrawing) -> dict[s
     return {
         "first": render_read_first(document),
         "exogenous": render_exogenous_warning(document),
-        "slider": "Show links from probability" if known else "Show links from strength",
+        "slider": "Show links from probability" if known else "Show links from evidence",
         "weight": "thick: large effect; faint: less likely" if known else "thicker: more evidence",
         "links": render_links(document, numbers),
         "changing_table": changing_table(document) if len(document["clients"]) > 1 else "",

@@ -121,7 +121,9 @@ def _single_site_sentence(document: Document) -> str:
     hinges = [*_link_hinges(document), *_difference_hinges(found)]
     if not hinges:
         return "Nothing: every link and every difference is found again when any one site is left out."
-    return f"{_abbreviate(hinges)}."
+    more = len(hinges) - _MAX_NAMED
+    text = "; ".join([*hinges[:_MAX_NAMED], *([f"{more} more below"] if more > 0 else [])])
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _whom(document: Document) -> str:
@@ -142,20 +144,20 @@ def _link_hinges(document: Document) -> Iterator[str]:
             continue
         link = f"{to_html_name(one['source'])}\N{NO-BREAK SPACE}{one['mark']} {to_html_name(one['target'])}"
         if one.get("gone_without"):
-            yield f"{link} (not found without {_any_of(one['gone_without'])})"
+            yield f"without {_any_of(one['gone_without'])}, {link} is not found"
         elif one.get("turned_without"):
-            yield f"the direction of {link} (another without {_any_of(one['turned_without'])})"
+            yield f"without {_any_of(one['turned_without'])}, the direction of {link} is open or another"
 
 
 def _difference_hinges(found: Mapping[str, Any]) -> Iterator[str]:
     for one in found.get("changing") or ():
         if one.get("changing") and one.get("differs_without"):
             name = to_html_name(one["variable"])
-            yield f"the difference of {name} (not found without {_any_of(one['differs_without'])})"
+            yield f"without {_any_of(one['differs_without'])}, the difference of {name} is not found"
 
 
 def _any_of(sites: Sequence[str]) -> str:
-    return to_html_name(sites[0]) if len(sites) == 1 else f"any of {len(sites)} sites"
+    return to_html_name(sites[0]) if len(sites) == 1 else f"any one of {len(sites)} sites"
 
 
 def _unknown_sentence(document: Document) -> str:

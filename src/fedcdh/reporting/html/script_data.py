@@ -1,4 +1,4 @@
-"""What the script of a report shows of nodes and edges, sentences included."""
+"""The data that the script of a report shows of nodes and edges, sentences included."""
 
 from __future__ import annotations
 
