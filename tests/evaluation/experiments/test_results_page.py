@@ -108,3 +108,12 @@ def test_the_committed_rows_belong_to_the_designs():
         assert rows, f"{name}: run `fedcdh experiment {name} -o docs/results`"
         assert len({*keys}) == len(keys), f"{name}: a row is there twice"
         assert {*keys} <= {job.key for job in experiment.jobs()}, f"{name}: rows outside the design"
+
+
+def test_pages_say_what_was_cut_and_when():
+    results = Path(__file__).parents[3] / "docs" / "results"
+    for name in experiment_names():
+        said = "decided before the rows in question were seen" in (results / f"{name}.md").read_text(encoding="utf-8")
+        assert said == bool(load_experiment(name).limits), name
+    assert "every method variables ≤ 18" in (results / "dense.md").read_text(encoding="utf-8")
+    assert "except for `feddag-all-linear`" in (results / "figure-3.md").read_text(encoding="utf-8")
