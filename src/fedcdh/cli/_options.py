@@ -130,7 +130,7 @@ def open_data(
     from fedcdh.errors import DataError
 
     for name in files:
-        refuse_other_kind(Path(name), "a table", DataError)
+        refuse_other_kind(Path(name), "a table or a folder", DataError)
     return open_tables(
         files, rename=read_column_map(column_map) if column_map else None, style=style, progress=progress
     )
