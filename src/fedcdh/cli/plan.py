@@ -150,7 +150,7 @@ def plan_command(
 
       fedcdh plan --declare variables.toml --epsilon 1 --expected-rows 20000 -o noisy.plan.json
 
-      fedcdh plan --like study.plan.json --without east --with west -o later.plan.json
+      fedcdh plan --like study.plan.json --without coast --with west -o later.plan.json
     """
     from fedcdh.cli import _later_plans as later_plans
     from fedcdh.cli._advice import read_declaration
