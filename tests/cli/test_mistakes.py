@@ -183,3 +183,17 @@ def test_columns_that_are_no_variables_are_excluded_by_the_site(study, tmp_path,
     assert "did you mean 'patient'" in capsys.readouterr().err
     run("profile", table, "--client", "north", "-o", target, "--exclude", "patient", "--exclude", "note", "-q")
     assert target.read_bytes() == (study / PROFILE).read_bytes()
+
+
+def test_advice_without_a_plan_is_about_the_columns_that_are_left(study, tmp_path, capsys):
+    table = tmp_path / "with.csv"
+    lines = (study / DATA).read_text().splitlines()
+    table.write_text("\n".join([f"patient,{lines[0]}", *(f"p{n},{line}" for n, line in enumerate(lines[1:]))]))
+    assert main(["advise", str(table), "--client", "north", "-q"]) != 0
+    assert "'patient'" in capsys.readouterr().err
+    run("advise", table, "--client", "north", "--exclude", "patient")
+    assert "may leave as it is" in capsys.readouterr().out
+    run("advise", table, "--client", "north", "--exclude", "patiens", code=3)
+    assert "did you mean 'patient'" in capsys.readouterr().err
+    run("advise", plan_of(study), table, "--client", "north", "--exclude", "patient", code=2)
+    assert "--exclude" in capsys.readouterr().err

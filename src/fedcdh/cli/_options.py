@@ -94,6 +94,12 @@ RecipeFiles = Annotated[
     list[Path] | None,
     typer.Option("--recipes", help="Recipes that a site asks for (fedcdh advise -o); may be repeated.", metavar="FILE"),
 ]
+ExcludedColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--exclude", help="Column that is no variable, such as an identifier; may be repeated.", metavar="NAME"
+    ),
+]
 Delimiter = Annotated[
     str | None,
     typer.Option(
