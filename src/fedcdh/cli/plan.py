@@ -102,6 +102,13 @@ def plan_command(
     max_rows_per_client: Annotated[
         int, typer.Option(help="Largest number of rows of one site; 0 for no limit.", metavar="N")
     ] = 0,
+    missing: Annotated[
+        Literal["complete", "impute"] | None,
+        typer.Option(
+            help="What a site does with rows in which a value is missing: leave them out, or draw a value.",
+            show_default="complete, or as declared",
+        ),
+    ] = None,
     epsilon: Annotated[
         float | None,
         typer.Option(
@@ -210,6 +217,7 @@ def plan_command(
         study.plan,
         study=name,
         max_rows_per_client=max_rows_per_client,
+        missing=missing or study.plan.missing,
         noise=noise,
         max_rounds=rounds,
         max_bytes=most,
