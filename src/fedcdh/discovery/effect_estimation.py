@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
-from fedcdh.discovery.effect import ClientEffect, Effect, EffectKind, EffectTable, Interval, PossibleEffect, ResponseCurve
+from fedcdh.discovery.effect import (
+    ClientEffect,
+    Effect,
+    EffectKind,
+    EffectTable,
+    Interval,
+    PossibleEffect,
+    ResponseCurve,
+)
 from fedcdh.discovery.effect_choices import Adjust, Choice, EffectGraph
 from fedcdh.discovery.effect_questions import Question, ask
 from fedcdh.errors import KnowledgeError, SettingsError

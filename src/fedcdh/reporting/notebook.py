@@ -12,7 +12,14 @@ from fedcdh.discovery.result_text import describe_edge_probability, format_possi
 from fedcdh.errors import MissingDependencyError
 from fedcdh.protocols import DOMAIN
 from fedcdh.reporting.graph_drawing.svg import render_svg
-from fedcdh.reporting.phrases import clean_text, format_evidence, format_share, format_slope, name_orientation, to_html_name
+from fedcdh.reporting.phrases import (
+    clean_text,
+    format_evidence,
+    format_share,
+    format_slope,
+    name_orientation,
+    to_html_name,
+)
 
 MAX_EDGES_SHOWN = 40
 
