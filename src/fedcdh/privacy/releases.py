@@ -7,7 +7,7 @@ function for each kind of release.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from fedcdh._runtime.array_types import Array
+from fedcdh.data.excluded_columns import exclude_columns
 from fedcdh.data.ordered_source import with_order_column
 from fedcdh.data.prepared_source import PreparedSource, source_kinds
 from fedcdh.data.recipe_file import NO_RECIPES, Recipes
@@ -77,6 +78,7 @@ def release_profile(
     context: ReleaseContext,
     *,
     variables: Sequence[str] | None = None,
+    exclude: Collection[str] = (),
     kinds: Mapping[str, ColumnKind] | None = None,
     draft: str | None = None,
     complete: bool = False,
@@ -94,6 +96,8 @@ def release_profile(
         The client and its rules.
     variables : sequence of str, optional
         Columns to describe. Default: all.
+    exclude : collection of str, default ()
+        Columns that are no variables, such as identifiers.
     kinds : mapping from str to {"continuous", "categorical"}, optional
         How to read columns. Default: as their values suggest.
     draft : str, optional
@@ -114,6 +118,8 @@ def release_profile(
 
     Raises
     ------
+    DataError
+        If a column cannot be used, or one to exclude is not there.
     DisclosureError
         If the profile must not leave.
 
@@ -126,6 +132,8 @@ def release_profile(
     - there are 50 rows, expected at least 100: ...
     """
     policy, gate = context.policy, context.gate
+    if exclude:
+        kinds, recipes = exclude_columns(rows, exclude, kinds or {}, recipes)
     if complete:
         rows = _complete_cases(rows, context, with_order_column(variables, order_by), kinds or {}, recipes)
     found = profile(rows, context.client, variables=variables, kinds=kinds, order_by=order_by, recipes=recipes)
