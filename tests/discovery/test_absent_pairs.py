@@ -7,6 +7,9 @@ import fedcdh
 from fedcdh.errors import PlanError, SettingsError
 from fedcdh.protocols import DOMAIN
 from fedcdh.reporting.result_files import render_edges_csv, render_result_json
+from fedcdh.summaries.aggregation import add_up
+from fedcdh.summaries.bootstrap import admit_replicates, bootstrap_summaries
+from fedcdh.summaries.plan import StudyPlan
 
 ABSENT = {"east": ("a",), "north": ("a", "d"), "south": ("c",), "west": ("c", "d")}
 
@@ -69,6 +72,29 @@ def test_drift_and_stability_know_who_had_what(result):
     clients = {record.client for record in result.drift(["c"])}
     assert clients == {"east", "north"}
     assert len(result.stability().runs) == 4
+
+
+@pytest.mark.parametrize("method", ["evidence", "constraint"])
+def test_without_the_only_client_that_has_a_variable_the_rest_is_found(method):
+    tables = make_tables({"east": ("d",), "north": ("d",), "south": ("d",)})
+    plan = StudyPlan.from_tables(tables, absent="allow")
+    summaries = [fedcdh.summarize(table, plan, client) for client, table in tables.items()]
+    found = fedcdh.discover_from(summaries, plan, method=method, without=["west"])
+    assert {frozenset("ab"), frozenset("bc")} <= found.graph.skeleton
+    assert "d" not in {name for pair in found.graph.skeleton for name in pair}
+    assert any("no client that is left has d" in note for note in found.notes)
+    assert '"status": "not measured together"' in render_result_json(found)
+
+
+def test_rows_are_resampled_where_clients_lack_variables():
+    tables = make_tables()
+    plan = StudyPlan.from_tables(tables, absent="allow")
+    cohort = add_up([fedcdh.summarize(table, plan, client) for client, table in tables.items()], plan)
+    drawn = [one for client, table in tables.items() for one in bootstrap_summaries(table, plan, client, 3, seed=5)]
+    replicates = admit_replicates(drawn, cohort)
+    assert [one.columns_of for one in replicates] == [cohort.columns_of] * 3
+    stability = fedcdh.discover_from(cohort, plan, rounds="one").stability(replicates=replicates)
+    assert len(stability.runs) == 3
 
 
 def test_what_needs_all_variables_says_so():

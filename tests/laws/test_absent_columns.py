@@ -201,7 +201,7 @@ def test_summaries_stay_valid_when_a_client_that_lacked_variables_leaves():
 
 
 def test_the_only_client_with_a_variable_cannot_leave():
-    plan = replace(StudyPlan.from_tables(make_tables(rows=60)), absent=dict.fromkeys(CLIENTS[1:], ["crp"]))
+    plan = replace(StudyPlan.from_tables(make_tables(rows=60)), absent={client: ["crp"] for client in CLIENTS[1:]})
     with pytest.raises(PlanError, match="without east, no client would have the variable 'crp'; expected one"):
         change_clients(plan, without=["east"])
 

@@ -80,6 +80,9 @@ def describe_absent_variables(known: Cohort | Aggregate, method: str) -> Iterato
     lacking = {
         client: [name for name in known.plan.names if name not in held] for client, held in known.columns_of.items()
     }
+    nowhere = [name for name in known.plan.names if not known.holders([name])]
+    if nowhere:
+        yield f"no client that is left has {abbreviate_list(nowhere)}: of these the result says nothing"
     parts = [f"{client} has no {abbreviate_list(names)}" for client, names in lacking.items() if names]
     more = f"; {len(parts) - _MAX_NAMED_CLIENTS} more clients lack some" if len(parts) > _MAX_NAMED_CLIENTS else ""
     yield f"not measured everywhere: {'; '.join(parts[:_MAX_NAMED_CLIENTS])}{more}"

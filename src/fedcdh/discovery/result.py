@@ -576,7 +576,8 @@ class Discovery(Findings):
         known = self.cohort
         if not isinstance(known, Cohort) or not known.lacks_columns:
             return known.total.constant_variables(known.plan)
-        parts = {name: known.only(known.holders([name])) for name in known.plan.names}
+        held = {name: known.holders([name]) for name in known.plan.names}
+        parts = {name: known.only(clients) for name, clients in held.items() if clients}
         return tuple(name for name, part in parts.items() if name in part.total.constant_variables(part.plan))
 
     @cached_property
