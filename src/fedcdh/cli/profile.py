@@ -18,6 +18,7 @@ from fedcdh.cli._options import (
     Delimiter,
     DryRun,
     Encoding,
+    ExcludedColumns,
     KeyFile,
     LedgerFile,
     MissingMarkers,
@@ -55,10 +56,7 @@ def profile_command(
         str | None,
         typer.Option(help="Columns of the study.", metavar="A,B,...", show_default="all columns"),
     ] = None,
-    exclude: Annotated[
-        list[str] | None,
-        typer.Option(help="Column that is no variable, such as an identifier; may be repeated.", metavar="NAME"),
-    ] = None,
+    exclude: ExcludedColumns = None,
     kind: Annotated[
         list[str] | None,
         typer.Option(
@@ -114,7 +112,7 @@ def profile_command(
     from fedcdh.cli._outputs import check_replaceable, default_file_name, refuse_input_as_output, write_signed
     from fedcdh.cli._site_settings import announcing_ledger, load_policy, open_gate
     from fedcdh.cli._site_setup import read_own_columns
-    from fedcdh.data.table import check_excluded
+    from fedcdh.data.excluded_columns import exclude_columns
     from fedcdh.messages.profile_file import profile_to_json
     from fedcdh.messages.signing import key_fingerprint
     from fedcdh.privacy.releases import ReleaseContext, release_profile
@@ -131,9 +129,7 @@ def profile_command(
         source = open_data(files, column_map, build_csv_style(delimiter, decimal, encoding, missing), advance)
         refuse_input_as_output(target, [file.path for file in source.files])
         check_replaceable(target, "profile")
-        check_excluded(exclude or (), source.kinds())
-        chosen = chosen.exclude(exclude or ())
-        kinds = {name: found for name, found in kinds.items() if name not in chosen.excluded}
+        kinds, chosen = exclude_columns(source, exclude or (), kinds, chosen)
         context = ReleaseContext(client, rules, own, gate)
         try:
             message = release_profile(

@@ -21,6 +21,7 @@ from fedcdh.errors import DataError, MissingDependencyError
 from fedcdh.graphs.convert.adjacency_matrix import to_adjacency
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.protocols import DOMAIN
+from fedcdh.summaries.plan import MissingValues
 
 try:
     with optional_import("scikit-learn", extra="sklearn"):
@@ -80,6 +81,8 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
         different units, different spellings of a label, or no label in common.
     exclude : collection of str, default ()
         Columns of `X` that are no variables, such as identifiers, dates and free text.
+    missing : {"complete", "impute"}, default "complete"
+        What is done with rows in which a value is missing; see `fedcdh.discover`.
 
     Attributes
     ----------
@@ -128,6 +131,7 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
         order_by: str | None = None,
         accept_differences: Collection[str] = (),
         exclude: Collection[str] = (),
+        missing: MissingValues = "complete",
     ) -> None:
         self.method = method
         self.alpha = alpha
@@ -143,6 +147,7 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
         self.order_by = order_by
         self.accept_differences = accept_differences
         self.exclude = exclude
+        self.missing = missing
 
     def fit(self, X: Any, y: None = None, *, domain: Any = None) -> FedCDH:
         """Find the causal graph.
@@ -187,6 +192,7 @@ class FedCDH(BaseEstimator):  # type: ignore[misc]
             order_by=self.order_by,
             accept_differences=self.accept_differences,
             exclude=self.exclude,
+            missing=self.missing,
         )
         self.result_ = result
         self.graph_, self.augmented_, self.changing_ = result.graph, result.augmented, result.changing
