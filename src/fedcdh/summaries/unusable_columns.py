@@ -19,6 +19,8 @@ MIN_IDENTIFIER_ROWS = 100
 MAX_MEASURED = 10.0**15
 """Whole numbers from here on have 16 digits or more; floating-point numbers hold 15 of them."""
 _TOLERANCE = 1e-9
+_LONG_NUMBERS = "its whole numbers have 16 digits or more, as identifiers do"
+_LONG_NUMBER = re.compile(r"[+-]?\d{16,}")
 _DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([ T].*)?")
 
 
@@ -88,7 +90,7 @@ def describe_numbers(count: int, low: float, high: float, mean: float, squares: 
     'its 100 values all differ and run in steps of 1, as identifiers and row numbers do'
     """
     if whole and max(abs(low), abs(high)) >= MAX_MEASURED:
-        return "its whole numbers have 16 digits or more, as identifiers do"
+        return _LONG_NUMBERS
     if count < MIN_IDENTIFIER_ROWS or not whole:
         return None
     step = find_steps(count, low, high, mean, squares)
@@ -122,6 +124,8 @@ def describe_labels(count: int, levels: Collection[str], *, too_many: bool = Fal
     alone = count >= MIN_IDENTIFIER_ROWS and len(levels) == count
     if not alone and not too_many:
         return None
+    if 2 * sum(_LONG_NUMBER.fullmatch(level.strip()) is not None for level in levels) > len(levels):
+        return _LONG_NUMBERS
     if 2 * sum(map(looks_like_number, levels)) > len(levels):
         return None  # the reader has advice for numbers that were taken for texts
     if sum(_DATE.fullmatch(level) is not None for level in levels) > len(levels) / 2:
