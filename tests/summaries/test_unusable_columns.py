@@ -98,3 +98,10 @@ def test_texts_of_many_digits_are_identifiers_also_beside_others():
     with pytest.raises(DataError, match=r"'id'.*16 digits or more, as identifiers do"):
         profile({"id": ["x", *numbers]}, "north")
     assert describe_labels(150, numbers) == "its whole numbers have 16 digits or more, as identifiers do"
+
+
+def test_numbers_with_thousands_separators_that_are_texts_get_advice():
+    costs = [f"{1000 + 7 * (n % 40):,}" for n in range(150)]
+    with pytest.raises(DataError, match=r"'cost'.*thousands separators as texts; convert it to numbers"):
+        profile({"cost": costs}, "north")
+    assert profile({"cost": costs}, "north", kinds={"cost": "categorical"}).columns["cost"].kind == "categorical"

@@ -11,7 +11,7 @@ import re
 import shlex
 from collections.abc import Collection, Mapping
 
-from fedcdh.data.labels import looks_like_number
+from fedcdh.data.labels import has_thousands_separators, looks_like_number
 from fedcdh.errors import DataError
 
 MIN_IDENTIFIER_ROWS = 100
@@ -121,6 +121,8 @@ def describe_labels(count: int, levels: Collection[str], *, too_many: bool = Fal
     >>> describe_labels(3, ["a", "b"]) is None
     True
     """
+    if levels and all(map(has_thousands_separators, levels)):
+        return "it holds numbers with thousands separators as texts; convert it to numbers in the program it comes from"
     alone = count >= MIN_IDENTIFIER_ROWS and len(levels) == count
     if not alone and not too_many:
         return None
