@@ -12,7 +12,7 @@ from fedcdh._io.text import abbreviate_list
 from fedcdh.discovery.algorithm import SearchResult
 from fedcdh.discovery.dependent_changes import describe_dependent_changes, find_dependent_changes
 from fedcdh.discovery.drift import DriftTable, estimate_drift
-from fedcdh.discovery.effect import Effect, EffectKind
+from fedcdh.discovery.effect import Effect, EffectKind, EffectTable
 from fedcdh.discovery.effect_choices import Adjust
 from fedcdh.discovery.effect_estimation import EffectStudy, find_slopes
 from fedcdh.discovery.effect_questions import Question
@@ -438,7 +438,7 @@ class Discovery(Findings):
         question = Question(cause, outcome, kind, contrast, outcome_level, at)
         return self._effects.estimate(question, adjust, samples=samples)
 
-    def effects(self, kind: EffectKind = "total") -> tuple[Effect, ...]:
+    def effects(self, kind: EffectKind = "total") -> EffectTable:
         """Estimate the effects of all pairs of variables that the graph may connect.
 
         Parameters
@@ -448,9 +448,9 @@ class Discovery(Findings):
 
         Returns
         -------
-        tuple of Effect
-            One record for each cause and outcome. All other effects are 0 by the graph.
-            `fedcdh.reporting.to_pandas` makes a data frame of them.
+        EffectTable
+            One record for each cause and outcome. All other effects are 0 by the graph. It prints as a table, and
+            `fedcdh.reporting.to_pandas` makes a data frame of it.
 
         Raises
         ------
