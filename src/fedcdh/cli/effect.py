@@ -97,12 +97,12 @@ def _show(out: Output, document: dict[str, Any], effects: list[Effect], cause: s
 
 def _list(out: Output, effects: list[Effect]) -> None:
     """Print a table of effects."""
-    from fedcdh.discovery.effect_text import name_ends
+    from fedcdh.discovery.effect_text import describe_unidentified, name_ends
 
     rows = []
     for effect in effects:
         low, high = effect.interval or (None, None)
-        state = "" if effect.identifiable else "not identifiable"
+        state = "" if effect.identifiable else describe_unidentified(effect)
         rows.append((*name_ends(effect), effect.value, low, high, effect.standardised, state))
     if rows:
         out.table(("cause", "outcome", "effect", "low", "high", "in standard deviations", "note"), rows)

@@ -21,7 +21,7 @@ from fedcdh.graphs.adjustment import (
 from fedcdh.graphs.equivalence import find_consistent_extension
 from fedcdh.graphs.knowledge import Knowledge
 from fedcdh.graphs.meek_rules import apply_meek_rules
-from fedcdh.graphs.partial_graph import Arrow, PartialGraph
+from fedcdh.graphs.partial_graph import Arrow, PartialGraph, sort_pair
 
 Adjust = Literal["auto", "parents", "optimal"] | Iterable[str]
 """Which adjustment set is used: a rule, or the variables themselves."""
@@ -75,8 +75,10 @@ class EffectGraph:
 
     @cached_property
     def closed(self) -> PartialGraph:
-        """The graph, closed under Meek's rules."""
-        return apply_meek_rules(self.drawn, self.knowledge)[0]
+        """The graph with the lines directed that knowledge directs, closed under Meek's rules."""
+        ways = (way for line in self.drawn.lines for way in (sort_pair(line), sort_pair(line)[::-1]))
+        known = [way for way in ways if self.knowledge.directs(*way)]
+        return apply_meek_rules(self.drawn.orient_all(known), self.knowledge)[0]
 
     @cached_property
     def stands_for_class(self) -> bool:

@@ -247,11 +247,36 @@ def tabulate_effects(effects: Iterable[Effect]) -> tuple[tuple[str, ...], list[t
 def _table_cells(effect: Effect) -> tuple[str, ...]:
     cause, outcome = name_ends(effect)
     if effect.value is None:
-        state = "unknown" if effect.identifiable else "not identifiable"
-        return cause, outcome, state, "", "", ""
+        state = "unknown" if effect.identifiable else describe_unidentified(effect)
+        return cause, outcome, "", "", "", state
     given = "" if effect.adjusted_for is None else ", ".join(effect.adjusted_for) or "nothing"
     scaled = "" if effect.standardised is None else format_number(effect.standardised)
     return cause, outcome, format_number(effect.value), format_interval(effect.interval), scaled, given
+
+
+def describe_unidentified(effect: Effect) -> str:
+    """Return that an effect is not identifiable, with the range of what is possible.
+
+    Parameters
+    ----------
+    effect : Effect
+        The effect.
+
+    Returns
+    -------
+    str
+        A phrase.
+
+    Examples
+    --------
+    >>> possible = (PossibleEffect(0.0, (0.0, 0.0), None), PossibleEffect(1.0, (0.5, 1.5), ("age",)))
+    >>> describe_unidentified(Effect("dose", "stay", "total", None, None, None, False, possible=possible))
+    'not identifiable; possible: 0 to 1'
+    """
+    values = [one.value for one in effect.possible if one.value is not None]
+    if not values or effect.value is not None:
+        return "not identifiable"
+    return f"not identifiable; possible: {format_interval((min(values), max(values)))}"
 
 
 def name_ends(effect: Effect) -> tuple[str, str]:

@@ -263,7 +263,7 @@ def build_narrow_scene(
     --------
     >>> scene = build_narrow_scene(["age", "pressure"], [("age", "pressure")], [])
     >>> [node.x for node in scene.nodes], scene.nodes[0].y < scene.nodes[1].y
-    ([46.0, 46.0], True)
+    ([44.0, 44.0], True)
     """
     edges = [*arrows, *lines]
     directions = {frozenset(pair): pair for pair in (*edges, *dag, *arrows)}
