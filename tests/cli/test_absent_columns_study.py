@@ -126,6 +126,32 @@ def test_sums_of_summaries_are_refused_with_advice(sites, capsys):
     assert not (sites / "sum.aggregate").exists()
 
 
+def test_effects_are_refused_with_the_reason(sites, capsys):
+    run("plan", *profile_all(), "--allow-absent", "-q")
+    for site in SITES:
+        run("summarize", "study.plan.json", f"{site}.csv", "--client", site, "-q")
+    summaries = [f"{site}.summary" for site in SITES]
+    run("discover", "study.plan.json", *summaries, "-o", "result", "-q")
+    assert json.loads((sites / "result" / "result.json").read_text(encoding="utf-8"))["effects"] is None
+    for given in ([], [*summaries, "--plan", "study.plan.json"]):
+        capsys.readouterr()
+        assert main(["effect", "result", *given, "--cause", "age", "--outcome", "crp"]) != 0
+        assert "lack variables, so that effects cannot be pooled over all" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_site_that_lacks_variables_may_leave(sites, capsys):
+    run("plan", *profile_all(), "--allow-absent", "-q")
+    for site in SITES:
+        run("summarize", "study.plan.json", f"{site}.csv", "--client", site, "-q")
+    run("plan", "--like", "study.plan.json", "--without", "east", "-o", "later.plan.json", "-q")
+    run("discover", "later.plan.json", "north.summary", "south.summary", "-o", "result", "-q")
+    document = json.loads((sites / "result" / "result.json").read_text(encoding="utf-8"))
+    assert [one["client"] for one in document["clients"]] == ["north", "south"]
+    assert main(["plan", "--like", "later.plan.json", "--without", "south", "-o", "last.plan.json"]) != 0
+    assert "no client would have the variable 'bmi'" in capsys.readouterr().err
+    assert not (sites / "last.plan.json").exists()
+
+
 def test_noise_is_refused(sites, capsys):
     ranges = "".join(f"[variables.{name}]\nrange = [0, 100]\n" for name in ("age", "crp"))
     text = "clients = ['east', 'north']\n[absent]\neast = ['crp']\n" + ranges

@@ -122,6 +122,11 @@ def _check_names(document: dict[str, Any], *names: str | None) -> None:
 def _find_records(document: dict[str, Any], cause: str | None, outcome: str | None) -> list[dict[str, Any]]:
     records = document.get("effects")
     if records is None:
+        if any(client.get("absent") for client in document["clients"]):
+            raise DataError(
+                "This result has no effects, because some sites lack variables, so that effects cannot be pooled over "
+                "all. Make a study of the variables that all sites have."
+            )
         raise DataError("This result has no effects, because its summaries have noise, which moves every slope.")
     return [record for record in records if cause in (None, record["cause"]) and outcome in (None, record["outcome"])]
 

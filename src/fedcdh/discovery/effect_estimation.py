@@ -70,6 +70,14 @@ class EffectStudy:
     arrows: Mapping[Arrow, float] | None = None
     sample: Callable[[int], list[PartialGraph]] | None = None
 
+    def __post_init__(self) -> None:
+        if isinstance(self.cohort, Cohort) and self.cohort.lacks_columns:
+            raise SettingsError(
+                "some clients lack variables, so that effects cannot be pooled over all; expected all variables at all "
+                "clients; make a study of the variables that all have (exclude), or of the clients that have these "
+                "(without)"
+            )
+
     @classmethod
     def of(cls, result: Discovery) -> EffectStudy:
         """Return the study of a result.
@@ -426,7 +434,7 @@ def estimate_effect(
     Raises
     ------
     SettingsError
-        If there is no such variable or level, or if the summaries have noise.
+        If there is no such variable or level, if the summaries have noise, or if clients lack variables.
 
     Examples
     --------

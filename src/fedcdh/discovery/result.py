@@ -469,12 +469,6 @@ class Discovery(Findings):
 
     @cached_property
     def _effects(self) -> EffectStudy:
-        if isinstance(self.cohort, Cohort) and self.cohort.lacks_columns:
-            raise SettingsError(
-                "some clients lack variables, so that effects cannot be pooled over all; expected all variables at all "
-                "clients; make a study of the variables that all have (exclude), or of the clients that have these "
-                "(without)"
-            )
         return EffectStudy.of(self)
 
     @cached_property
