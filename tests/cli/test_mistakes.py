@@ -197,3 +197,15 @@ def test_advice_without_a_plan_is_about_the_columns_that_are_left(study, tmp_pat
     assert "did you mean 'patient'" in capsys.readouterr().err
     run("advise", plan_of(study), table, "--client", "north", "--exclude", "patient", code=2)
     assert "--exclude" in capsys.readouterr().err
+
+
+def test_a_column_that_came_twice_is_named_at_the_site(study, tmp_path, capsys):
+    table = tmp_path / "twice.csv"
+    lines = (study / DATA).read_text().splitlines()
+    table.write_text("\n".join([f"v1 copy,{lines[0]}", *(f"{line.split(',')[0]},{line}" for line in lines[1:])]))
+    run("profile", table, "--client", "north", "-o", tmp_path / "north.profile.json", "--dry-run", "-q")
+    said = " ".join(capsys.readouterr().err.split())
+    first = lines[0].split(",")[0]
+    assert f"'{first}' and 'v1 copy' have the same value in every row" in said
+    run("profile", table, "--client", "north", "--exclude", first, "--dry-run", "-q")
+    assert "same value" not in capsys.readouterr().err

@@ -118,7 +118,9 @@ def refuse_resent(senders: Mapping[str, Sequence[Path]]) -> None:
     """Refuse two summaries of one client; name both files and their dates, from which people see the latest."""
     if not (twice := {client: paths for client, paths in senders.items() if len(paths) > 1}):
         return
-    lines = [f"{client!r}: {' and '.join(map(describe_received_file, paths))}" for client, paths in sorted(twice.items())]
+    lines = [
+        f"{client!r}: {' and '.join(map(describe_received_file, paths))}" for client, paths in sorted(twice.items())
+    ]
     raise DuplicateClientError(
         "More than one summary came of "
         + "; of ".join(lines)

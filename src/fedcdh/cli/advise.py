@@ -144,7 +144,7 @@ class _Columns(NamedTuple):
 def _split_files(files: list[str]) -> tuple[Path | None, list[str]]:
     """Return the plan or declaration that comes first, if there is one, and the data."""
     first = Path(files[0])
-    if first.suffix.lower() not in (".json", ".toml"):
+    if first.suffix.lower() not in (".json", ".toml") or first.name.lower().endswith(".query.toml"):
         return None, files
     if len(files) == 1:
         raise SettingsError(f"{first} was given without data. Name the data of this site after it.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,6 +35,7 @@ from fedcdh.cli._options import (
 from fedcdh.errors import DisclosureError, SettingsError
 
 if TYPE_CHECKING:
+    from fedcdh.data.readers import TableFiles
     from fedcdh.data.recipe_file import Recipes
     from fedcdh.data.sources import ColumnKind
     from fedcdh.federation.planning.declaration import Declaration
@@ -149,6 +151,7 @@ def profile_command(
             raise
     content, found = profile_to_json(message).encode("utf-8"), message.profile
     _show_profile(out, found)
+    _warn_of_duplicates(out, source, found)
     if dry_run:
         say_may_leave(out, "profile", found.client, found.rows)
         foretell(out, source, found, context, declared_levels(declared))
@@ -224,6 +227,20 @@ def _show_profile(out: Output, found: Profile) -> None:
     out.table(("variable", "kind", "missing", "mean ± standard deviation, or levels"), rows)
     for line in describe_shares(found):
         out.say(line)
+
+
+def _warn_of_duplicates(out: Output, source: TableFiles, found: Profile) -> None:
+    """Name columns with the same values in every row; nothing can tell which of them is the cause."""
+    from fedcdh._io.text import abbreviate_list
+    from fedcdh.summaries.duplicate_columns import find_duplicate_columns
+
+    for kept, *copies in find_duplicate_columns(source, found):
+        left = " ".join(f"--exclude {shlex.quote(name)}" for name in copies)
+        out.warn(
+            f"{abbreviate_list(map(repr, copies))} and {kept!r} have the same value in every row. If they are one "
+            f"measurement, leave the copy out: {left}",
+            always=True,
+        )
 
 
 def _describe_column(column: ColumnProfile) -> str:

@@ -53,7 +53,7 @@ def mixed_tables():
 @pytest.mark.parametrize("name", BASELINES)
 def test_labels_beside_numbers_are_refused_with_their_column(name):
     texts, _ = mixed_tables()
-    with pytest.raises(DataError, match="'smoker' .*replace the labels by codes"):
+    with pytest.raises(DataError, match=r"'smoker' .*replace the labels by codes"):
         BASELINES[name](texts, ("age", "bmi", "smoker"))
 
 

@@ -249,7 +249,8 @@ class BaselineEntry:
             wanted = {"numbers": "numbers only", "labels": "labels only"}.get(self.data, "numbers only, or labels only")
             raise DataError(
                 f"found {len(labels)} of {len(names)} variables declared as labels ({_list_names(labels)}); the method "
-                f"{self.name!r} expected {wanted}; leave out the others, or choose a method for mixed tables such as 'fedcdh'"
+                f"{self.name!r} expected {wanted}; leave out the others, or choose a method for mixed tables such as "
+                "'fedcdh'"
             )
 
 
@@ -290,7 +291,9 @@ def _to_numbers(client: str, table: Any, names: Sequence[str]) -> Array:
                 f"the table of client {client!r} is of type {type(table).__name__} and shape {found.shape}; expected "
                 "rows of numbers, with a column for each name; pass an array"
             ) from None
-    texts = {name: text for name, column in zip(names, found.T, strict=True) if (text := _find_text(column)) is not None}
+    texts = {
+        name: text for name, column in zip(names, found.T, strict=True) if (text := _find_text(column)) is not None
+    }
     if texts:
         listed = ", ".join(f"{name!r} ({text})" for name, text in texts.items())
         raise DataError(

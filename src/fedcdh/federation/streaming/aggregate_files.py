@@ -256,9 +256,10 @@ class _Run:
         content = read_regular_file(path, max_bytes, "a summary of this plan", refuse=SummaryError)
         digest = hashlib.sha256(content).hexdigest()
         if digest in self.seen:
+            other = describe_received_file(self.seen[digest])
             raise DuplicateClientError(
-                f"{describe_received_file(path)} and {describe_received_file(self.seen[digest])} are the same, byte for "
-                "byte. Expected each summary once. Name only one of them."
+                f"{describe_received_file(path)} and {other} are the same, byte for byte. Expected each summary "
+                "once. Name only one of them."
             )
         self.seen[digest] = path
         if digest in self.earlier:

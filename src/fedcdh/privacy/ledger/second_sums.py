@@ -78,9 +78,9 @@ def check_plain_after_sum(new: Release, earlier: Sequence[LedgerEntry]) -> None:
         if ReleasePair.of(new, entry).shares_rows:
             raise DisclosureError(
                 f"By release {entry.number} of the ledger ({entry.time[:10]}, plan {entry.release.plan[:12]}) this "
-                "client has masked numbers about these rows, and has helped to open their secure sum. Expected no numbers "
-                "about them without masks, by any plan: these would show this client by itself, and leave a sum of "
-                "fewer clients than was agreed on. Use the sum that was opened, or leave the columns of that plan out"
+                "client has masked numbers about these rows, and has helped to open their secure sum. Expected no "
+                "numbers about them without masks, by any plan: these would show this client by itself, and leave a "
+                "sum of fewer clients than was agreed on. Use the sum that was opened, or leave out its columns"
             )
 
 
