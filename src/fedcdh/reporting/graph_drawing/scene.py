@@ -44,7 +44,7 @@ CORNER_CUT = 9.0
 ARROWHEAD_LENGTH = 9.0
 ARROWHEAD_HALF_WIDTH = 4.5
 NARROW_LABEL_CHARACTERS, NARROW_LAYER_SIZE, NARROW_WIDTH = 14.0, 3, 300.0
-"""Of a scene for a narrow page: characters of a label, boxes side by side, and the width of nodes without edges."""
+"""Characters of a label, boxes side by side, and width of nodes without edges, in a scene for a narrow page."""
 CHANGING_NOTE = "differs by site"
 """Second line of text in the box of a changing mechanism."""
 NAME_BASELINE, CHANGING_NAME_BASELINE, NOTE_BASELINE = 4.5, -3.0, 14.0
