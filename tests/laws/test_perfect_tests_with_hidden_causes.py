@@ -35,7 +35,7 @@ def test_the_rules_find_what_all_equivalent_graphs_share():
 
 def test_marks_of_the_search_are_true_where_the_domain_is_context():
     for seed in range(150):
-        rng, dag, gone, _ = study(seed, most=8, changing=0.4)
+        _rng, dag, gone, _ = study(seed, most=8, changing=0.4)
         if DOMAIN not in dag.nodes or any(child in gone for child in dag.children(DOMAIN)):
             continue
         mag = project_to_mag(dag, gone)

@@ -363,7 +363,7 @@ def _find_problems(graph: AncestralGraph) -> Iterator[str]:
         if a == b or not {a, b} <= known:
             yield f"found an edge between {a!r} and {b!r}; expected two different nodes of the graph. Correct it"
         if (b, a) not in graph.end_marks:
-            yield f"the edge between {a!r} and {b!r} has a mark at {b!r} only; expected one at either end. Add the other"
+            yield f"the edge between {a!r} and {b!r} has one mark only; expected one at either end. Add that at {a!r}"
         if mark not in ("tail", "arrow", "circle"):
             yield f"the mark of {a!r} and {b!r} is {mark!r}; expected 'tail', 'arrow' or 'circle'. Correct it"
 

@@ -5,8 +5,8 @@ complete.
 
 References
 ----------
-Zhang, "On the completeness of orientation rules for causal discovery in the presence of latent confounders and selection
-bias", Artificial Intelligence, 2008.
+Zhang, "On the completeness of orientation rules for causal discovery in the presence of latent confounders and
+selection bias", Artificial Intelligence, 2008.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def apply_ancestral_rules(graph: AncestralGraph, is_collider: IsCollider, *, sel
 def _repeat(rules: Iterable[Callable[[], bool]]) -> None:
     """Apply rules until none of them changes a mark."""
     listed = list(rules)
-    while any([rule() for rule in listed]):
+    while any(rule() for rule in listed):
         pass
 
 
@@ -91,7 +91,7 @@ class _Marks:
         return sorted(ends for ends, mark in self.marks.items() if mark == "circle")
 
     def rule_1(self) -> bool:
-        """A *→ b ○–* c and a not adjacent to c: b → c."""
+        """Apply R1: a *→ b ○–* c and a not adjacent to c: b → c."""
         changed = False
         for c, b in self._circles():
             if self.marks[c, b] == "circle" and any(
@@ -103,7 +103,7 @@ class _Marks:
         return changed
 
     def rule_2(self) -> bool:
-        """A → b *→ c or a *→ b → c, and a *–○ c: a *→ c."""
+        """Apply R2: a → b *→ c or a *→ b → c, and a *–○ c: a *→ c."""
         changed = False
         for a, c in self._circles():
             changed |= any(
@@ -116,7 +116,7 @@ class _Marks:
         return changed
 
     def rule_3(self) -> bool:
-        """A *→ b ←* c, a *–○ d ○–* c, a not adjacent to c, d *–○ b: d *→ b."""
+        """Apply R3: a *→ b ←* c, a *–○ d ○–* c, a not adjacent to c, d *–○ b: d *→ b."""
         changed = False
         for d, b in self._circles():
             candidates = [
@@ -128,7 +128,7 @@ class _Marks:
         return changed
 
     def rule_4(self, is_collider: IsCollider) -> bool:
-        """For a discriminating path d, ..., a, b, c with b ○–* c: b → c, or a ↔ b ↔ c if b is a collider."""
+        """Apply R4: for a discriminating path d, ..., a, b, c with b ○–* c: b → c, or a ↔ b ↔ c if b is a collider."""
         changed = False
         for c, b in self._circles():
             if self.marks[c, b] != "circle":
@@ -167,7 +167,7 @@ class _Marks:
                         waiting.append(further)
 
     def rule_5(self) -> bool:
-        """A ○–○ b with an uncovered circle path a, c, ..., d, b (a, d and b, c not adjacent): a – b, tails on the path."""
+        """Apply R5: an uncovered path of ○–○ from a by c and d to b, a far from d, b far from c: tails along it."""
         changed = False
         for a, b in self._circles():
             if not self._is(a, b, "circle", "circle"):
@@ -183,7 +183,7 @@ class _Marks:
         return changed
 
     def _circle_path(self, a: str, b: str) -> list[str]:
-        """Return an uncovered path of edges ○–○ from a to b whose second node is far from b and its last but one from a."""
+        """Return an uncovered path of ○–○ from a to b, its second node far from b and its last but one from a."""
         waiting = [
             [a, c] for c in self.near[a] if c != b and self._is(a, c, "circle", "circle") and not self._joined(c, b)
         ]
@@ -200,14 +200,14 @@ class _Marks:
         return []
 
     def rule_6(self) -> bool:
-        """A – b ○–* c: b –* c."""
+        """Apply R6: a – b ○–* c: b –* c."""
         changed = False
         for c, b in self._circles():
             changed |= any(self._is(a, b, "tail", "tail") for a in self.near[b]) and self._put(c, b, "tail")
         return changed
 
     def rule_7(self) -> bool:
-        """A –○ b ○–* c and a not adjacent to c: b –* c."""
+        """Apply R7: a –○ b ○–* c and a not adjacent to c: b –* c."""
         changed = False
         for c, b in self._circles():
             changed |= any(
@@ -216,7 +216,7 @@ class _Marks:
         return changed
 
     def rule_8(self) -> bool:
-        """A → b → c or a –○ b → c, and a ○→ c: a → c."""
+        """Apply R8: a → b → c or a –○ b → c, and a ○→ c: a → c."""
         changed = False
         for c, a in self._partly_directed():
             changed |= any(
@@ -229,7 +229,7 @@ class _Marks:
         return changed
 
     def rule_9(self) -> bool:
-        """A ○→ c, and an uncovered possibly directed path a, b, ..., c with b not adjacent to c: a → c."""
+        """Apply R9: a ○→ c, and an uncovered possibly directed path a, b, ..., c with b not adjacent to c: a → c."""
         changed = False
         for c, a in self._partly_directed():
             starts = [b for b in self.near[a] if b != c and self._may_lead(a, b) and not self._joined(b, c)]
@@ -237,7 +237,7 @@ class _Marks:
         return changed
 
     def rule_10(self) -> bool:
-        """A ○→ c, b → c ← d, uncovered possibly directed paths from a to b and d by nodes not adjacent: a → c."""
+        """Apply R10: a ○→ c, b → c ← d, uncovered possibly directed paths from a to b and d by nodes far apart: a → c."""
         changed = False
         for c, a in self._partly_directed():
             parents = [b for b in self.near[c] if b != a and self._is(b, c, "tail", "arrow")]

@@ -28,6 +28,7 @@ from fedcdh.search.colliders import ColliderRule, TripleDecision, separating_set
 from fedcdh.search.conditioning_sets import generate_queries, run_queries, select_most_independent
 from fedcdh.search.skeleton import Skeleton, SkeletonRules, find_skeleton
 
+_DEFAULT_RULES = SkeletonRules()
 MAX_POSSIBLE_SEPARATORS = 12
 """Nodes of a Possible-D-SEP set of which sets are made at the most, the nearest first; beyond, tests have no power."""
 
@@ -82,7 +83,7 @@ class HiddenCauseRules:
     False
     """
 
-    skeleton: SkeletonRules = SkeletonRules()
+    skeleton: SkeletonRules = _DEFAULT_RULES
     colliders: ColliderRule = separating_set_rule
     selection: bool = False
     max_possible_separators: int | None = None
