@@ -237,7 +237,7 @@ class _Marks:
         return changed
 
     def rule_10(self) -> bool:
-        """Apply R10: a ○→ c, b → c ← d, uncovered possibly directed paths from a to b and d by nodes far apart: a → c."""
+        """Apply R10: a ○→ c, b → c ← d, uncovered possibly directed paths from a to b and d, far apart: a → c."""
         changed = False
         for c, a in self._partly_directed():
             parents = [b for b in self.near[c] if b != a and self._is(b, c, "tail", "arrow")]
