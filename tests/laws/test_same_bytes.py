@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
+from databases import fill_duckdb, fill_sqlite, write_excel, write_query, write_statistics
 
-from fedcdh.data.readers import open_tables
+from fedcdh.data.readers import open_query, open_tables
 from fedcdh.messages.profile_file import ProfileMessage, profile_to_json
 from fedcdh.messages.summary_file import SummaryMessage, pack_summary
 from fedcdh.summaries.accumulator import summarize
@@ -28,7 +29,7 @@ def table() -> dict[str, list]:
     age = rng.normal(60, 15, ROWS).round(3)
     return {
         "age": [None if k % 17 == 0 else float(value) for k, value in enumerate(age)],
-        "dose": rng.exponential(2, ROWS).tolist(),
+        "dose": rng.exponential(2, ROWS).round(12).tolist(),
         "sex": [("f", "m")[k] for k in rng.integers(0, 2, ROWS)],
     }
 
@@ -68,6 +69,29 @@ def to_two_files(folder):
     return open_tables(paths)
 
 
+def to_sqlite(folder):
+    fill_sqlite(folder / "rows.db", TABLE)
+    return open_tables(write_query(folder / "rows.query.toml", "sqlite:///rows.db"))
+
+
+def to_duckdb(folder):
+    fill_duckdb(folder / "rows.duckdb", TABLE)
+    return open_tables(write_query(folder / "rows.query.toml", "duckdb:///rows.duckdb"))
+
+
+def to_duckdb_connection(folder):
+    duckdb = pytest.importorskip("duckdb", reason="the extra `sql` is not installed")
+    return open_query(
+        duckdb.connect(fill_duckdb(folder / "rows.duckdb", TABLE)), "SELECT * FROM patients", batch_rows=700
+    )
+
+
+def to_sqlalchemy(folder):
+    sqlalchemy = pytest.importorskip("sqlalchemy", reason="the extra `sql` is not installed")
+    engine = sqlalchemy.create_engine(f"sqlite:///{fill_sqlite(folder / 'rows.db', TABLE)}")
+    return open_query(engine, "SELECT * FROM patients", batch_rows=999)
+
+
 PATHS = {
     "columns": lambda folder: TABLE,
     "pandas": lambda folder: pd.DataFrame(TABLE),
@@ -78,6 +102,14 @@ PATHS = {
     "two csv files": to_two_files,
     "parquet": to_parquet,
     "arrow file": to_arrow,
+    "excel": lambda folder: open_tables(write_excel(folder / "rows.xlsx", TABLE)),
+    "spss": lambda folder: open_tables(write_statistics(folder / "rows.sav", TABLE)),
+    "stata": lambda folder: open_tables(write_statistics(folder / "rows.dta", TABLE)),
+    "sas transport": lambda folder: open_tables(write_statistics(folder / "rows.xpt", TABLE)),
+    "sqlite": to_sqlite,
+    "duckdb": to_duckdb,
+    "duckdb connection": to_duckdb_connection,
+    "sqlalchemy": to_sqlalchemy,
 }
 
 

@@ -23,7 +23,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, for
 ClientName = Annotated[str, typer.Option("--client", help="Name of this site in the study.", metavar="NAME")]
 DataFiles = Annotated[
     list[str],
-    typer.Argument(help="CSV (also .gz), Parquet or Arrow files, folders, or patterns in quotes.", metavar="DATA..."),
+    typer.Argument(
+        help="CSV, Parquet, Arrow, Excel, SPSS, Stata or SAS files, queries, folders, or patterns in quotes.",
+        metavar="DATA...",
+    ),
 ]
 PlanFile = Annotated[Path, typer.Argument(help="Plan file of the study.", metavar="PLAN")]
 PlanKey = Annotated[

@@ -3,8 +3,9 @@
 - `clusters`: rows of Dask and Ray
 - `columns`: numeric and categorical columns
 - `labels`: levels that look like numbers
+- `loaded_tables`: files and sources, read into memory
 - `prepared_source`: rows after the recipes of a plan
-- `readers`: CSV, Parquet and Arrow files
+- `readers`: files and databases
 - `recipes`, `recipe_file`, `recipe_merging`: what every site does with its columns first
 - `sources`: sources of rows in batches
 - `table`: tables in memory
@@ -18,8 +19,9 @@ from fedcdh._runtime.lazy_exports import attach
 if TYPE_CHECKING:
     from fedcdh.data.clusters import DaskRows, RayRows
     from fedcdh.data.columns import CategoricalColumn, NumericColumn
+    from fedcdh.data.loaded_tables import load_tables
     from fedcdh.data.prepared_source import PreparedSource, prepare_rows, prepare_source
-    from fedcdh.data.readers import CsvStyle, TableFiles, open_tables, read_column_map
+    from fedcdh.data.readers import CsvStyle, TableFiles, open_query, open_tables, read_column_map
     from fedcdh.data.recipe_file import Recipes
     from fedcdh.data.recipe_merging import merge_recipes
     from fedcdh.data.recipes import LabelRecipe, NumberRecipe, Threshold, UnitConversion, describe_recipe
@@ -55,7 +57,9 @@ __all__ = [
     "Threshold",
     "UnitConversion",
     "describe_recipe",
+    "load_tables",
     "merge_recipes",
+    "open_query",
     "open_tables",
     "partition",
     "prepare_rows",
@@ -87,7 +91,9 @@ _HOMES = {
     "Threshold": "fedcdh.data.recipes",
     "UnitConversion": "fedcdh.data.recipes",
     "describe_recipe": "fedcdh.data.recipes",
+    "load_tables": "fedcdh.data.loaded_tables",
     "merge_recipes": "fedcdh.data.recipe_merging",
+    "open_query": "fedcdh.data.readers",
     "open_tables": "fedcdh.data.readers",
     "partition": "fedcdh.data.threaded_source",
     "prepare_rows": "fedcdh.data.prepared_source",

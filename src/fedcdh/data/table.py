@@ -241,7 +241,8 @@ def _frame_columns(data: Any) -> Iterator[tuple[str, nw.Series[Any]]]:
     except TypeError:
         raise DataError(
             f"found {type(data).__name__}, which cannot be read as a table; pass a data frame (pandas, polars, "
-            "pyarrow, ...), a mapping of columns, or a numpy array with the names of its columns"
+            "pyarrow, ...), a mapping of columns, a numpy array with the names of its columns, or a file with "
+            "fedcdh.open_tables(...)"
         ) from None
     except nw.exceptions.DuplicateError as problem:
         raise DataError(f"two columns have one name ({problem}); rename one of them") from None

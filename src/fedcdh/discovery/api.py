@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from fedcdh._runtime.blas_threads import single_blas_thread
+from fedcdh.data.loaded_tables import load_tables
 from fedcdh.data.ordered_source import with_order_column
 from fedcdh.data.recipe_file import NO_RECIPES, Recipes
 from fedcdh.data.sources import ColumnKind
@@ -64,10 +65,10 @@ def discover(
 
     Parameters
     ----------
-    data : data frame, mapping of columns, array, or mapping from client to table
+    data : data frame, mapping of columns, array, file, or mapping from client to table
         One table with a column `domain` that names the client of each row, or one table per client.
-        A table is a data frame (pandas, polars, pyarrow, ...), a mapping from name to column, or a
-        two-dimensional array with `names`.
+        A table is a data frame (pandas, polars, pyarrow, ...), a mapping from name to column, a
+        two-dimensional array with `names`, the name of a file, or what `open_tables` returns.
     domain : str, optional
         Name of the column that holds the client. Required if `data` is one table.
     names : sequence of str, optional
@@ -167,7 +168,8 @@ def discover(
     False
     """
     choice = get_method(method)
-    tables = split_by_client(data, domain, names, with_order_column(variables, order_by))
+    columns = with_order_column(variables, order_by)
+    tables = split_by_client(load_tables(data, kinds, columns, domain), domain, names, columns)
     n_variables = len(set(variables or next(iter(tables.values())).columns.keys() - {order_by}) - recipes.excluded)
     rounds = resolve_rounds(rounds, choice.name, variables=n_variables)
     check_rounds(choice.name, rounds)

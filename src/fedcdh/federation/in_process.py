@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Unpack, get_args
 
+from fedcdh.data.loaded_tables import load_tables
 from fedcdh.data.ordered_source import with_order_column
 from fedcdh.data.recipe_file import NO_RECIPES, Recipes
 from fedcdh.data.sources import ColumnKind
@@ -228,7 +229,8 @@ def simulate_federation(
         secure_sum=secure_sum,
         **search,
     )
-    tables = split_by_client(data, domain, names, with_order_column(variables, order_by))
+    columns = with_order_column(variables, order_by)
+    tables = split_by_client(load_tables(data, kinds, columns, domain), domain, names, columns)
     _check_faults(faults or {}, tables)
     with nullcontext(folder) if folder else tempfile.TemporaryDirectory(prefix="fedcdh-") as place:
         nodes = {

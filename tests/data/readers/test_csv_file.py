@@ -98,8 +98,16 @@ def test_thousands_are_not_guessed(tmp_path, style):
     cell = "1.234" if "decimal" in style else "1,234"
     source = open_tables(write(tmp_path / "a.csv", f"x;g\n1;a\n{cell};b\n"), style=CsvStyle(**style))
     assert source.kinds() == {"x": "categorical", "g": "categorical"}
-    with pytest.raises(DataError, match=r"row 2 .* has no number in column 'x'"):
+    with pytest.raises(DataError, match=r"column 'x' holds numbers with thousands separators, .* Save the column"):
         list(source.batches(KINDS))
+
+
+@pytest.mark.parametrize("cell", ["1,234", "1.234.567", "12 345,6", "1'234.5"])
+def test_thousands_are_named_where_a_column_is_read_as_labels(tmp_path, cell):
+    source = open_tables(write(tmp_path / "a.csv", f"x;g\n{cell};a\n;b\n"), style=CsvStyle(delimiter=";"))
+    with pytest.raises(DataError, match="column 'x' holds numbers with thousands separators"):
+        list(source.batches({"x": "categorical"}))
+    assert read(write(tmp_path / "b.csv", "x,g\n1.234,a\n"), {"x": "categorical"})["x"] == ["1.234"]
 
 
 @settings(deadline=None, max_examples=60)

@@ -56,14 +56,14 @@ def test_the_same_rows_in_two_formats_are_refused(tmp_path, twin):
         ("none.csv", r"there is no file .*none\.csv; check the name"),
         ("*.parquet", r"\*\.parquet stands for no table file"),
         ("deep", "deep stands for no table file; expected files ending in .csv"),
-        ("a.xlsx", r"a\.xlsx is not a table file by its name; expected a name that ends in \.csv"),
+        ("a.docx", r"a\.docx is not a table file by its name; expected a name that ends in \.csv"),
         ("a.parquet.gz", "not a table file by its name"),
         ("no ending", "not a table file by its name"),
     ],
 )
 def test_files_that_are_not_there_or_no_tables_are_refused(tmp_path, name, complaint):
     (tmp_path / "deep").mkdir()
-    for there in ("a.xlsx", "a.parquet.gz", "no ending"):
+    for there in ("a.docx", "a.parquet.gz", "no ending"):
         write(tmp_path / there, "x")
     with pytest.raises(DataError, match=complaint):
         open_tables(tmp_path / name)

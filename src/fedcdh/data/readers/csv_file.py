@@ -20,13 +20,19 @@ from fedcdh.data.columns import Column
 from fedcdh.data.readers.arrow_columns import Cells, Content, find_first_non_number, parse_levels, parse_numbers
 from fedcdh.data.readers.csv_dialect import CsvStyle
 from fedcdh.data.readers.csv_header import CsvHeader, read_header
-from fedcdh.data.readers.paths import is_gzipped, table_suffix, unreadable_file_error
+from fedcdh.data.readers.paths import file_state, is_gzipped, table_suffix, unreadable_file_error
 from fedcdh.data.sources import ColumnKind
 from fedcdh.data.table import Table
 from fedcdh.errors import DataError
 
 BLOCK_BYTES = 1 << 20
 """Bytes read at a time. Arrow reads ahead: by measurement, blocks of 1 MB take 80 MB of memory, blocks of 4 MB 220."""
+
+_GROUPED_DIGITS = re.compile(
+    r"\s*[-+]?[0-9]{1,3}"
+    r"(?:(?:,[0-9]{3})+(?:\.[0-9]*)?|(?:\.[0-9]{3})+(?:,[0-9]*)?|(?:[ '’\u00a0\u202f][0-9]{3})+(?:[.,][0-9]*)?)\s*"
+)
+"""Numbers with thousands separators: 1,234.5, 1.234,5, 1 234,5 or 1'234.5."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +88,10 @@ class CsvFile:
                 parameter="delimiter",
             )
 
+    def state(self) -> tuple[int, int]:
+        """Return the size of the file and the time it was written last."""
+        return file_state(self.path)
+
     def contents(self) -> dict[str, Content]:
         """Return the content of each column over all rows: numbers if every cell that is not missing is one."""
         found: dict[str, Content] = dict.fromkeys(self.names, "nothing")
@@ -112,10 +122,17 @@ class CsvFile:
 
     def _column(self, name: str, kind: ColumnKind, cells: Cells, before: int) -> Column:
         if kind == "categorical":
-            return parse_levels(cells, self.style)
+            levels = parse_levels(cells, self.style)
+            grouped = levels.levels and all(map(_GROUPED_DIGITS.fullmatch, levels.levels))
+            if grouped and parse_numbers(cells, self.style) is None:
+                raise self._grouped_digits_error(name)
+            return levels
         numbers = parse_numbers(cells, self.style)
         if numbers is None:  # the cell itself is not shown, because errors end up in logs
-            row = before + find_first_non_number(cells, self.style) + 1
+            place = find_first_non_number(cells, self.style)
+            if _GROUPED_DIGITS.fullmatch(cells[place].as_py()):
+                raise self._grouped_digits_error(name)
+            row = before + place + 1
             raise DataError(
                 f"{self.path}: row {row} (the header not counted) has no number in column {name!r}; expected numbers "
                 f"with the decimal mark {self.style.decimal!r}. Correct the cell, or add it to the cells that mean "
@@ -123,6 +140,14 @@ class CsvFile:
                 parameter="missing",
             )
         return numbers
+
+    def _grouped_digits_error(self, name: str) -> DataError:
+        return DataError(
+            f"{self.path}: column {name!r} holds numbers with thousands separators, such as 1,234.5 or 1.234,5; "
+            f"expected numbers with the decimal mark {self.style.decimal!r} and no separators. Save the column without "
+            "them, or name the right decimal mark",
+            parameter="decimal",
+        )
 
     def _blocks(self, columns: Sequence[str]) -> Iterator[tuple[Any, float]]:
         """Yield these columns as text, block by block, with the share of the file's bytes read so far."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -11,18 +12,35 @@ from fedcdh.errors import DataError
 CSV_SUFFIXES = (".csv", ".tsv", ".tab", ".txt")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 ARROW_SUFFIXES = (".arrow", ".feather", ".ipc")
+EXCEL_SUFFIXES = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+STATISTICS_SUFFIXES = (".sav", ".zsav", ".dta", ".sas7bdat", ".xpt")
+QUERY_SUFFIX = ".query.toml"
+"""The ending of a file that holds a query of a database."""
+_BINARY_SUFFIXES = PARQUET_SUFFIXES + ARROW_SUFFIXES + EXCEL_SUFFIXES + STATISTICS_SUFFIXES
 _EXPECTED_SUFFIXES = (
-    f"{', '.join(CSV_SUFFIXES)} (also with .gz behind it), "
-    f"{', '.join((*PARQUET_SUFFIXES, *ARROW_SUFFIXES[:-1]))} or {ARROW_SUFFIXES[-1]}"
+    f"{', '.join(CSV_SUFFIXES)} (also with .gz behind it), {', '.join(_BINARY_SUFFIXES)} or {QUERY_SUFFIX}"
 )
+_SHEET = re.compile(rf"(.+({'|'.join(map(re.escape, EXCEL_SUFFIXES))}))#(.+)", re.IGNORECASE)
 
 
 def table_suffix(path: Path) -> str:
     """Return the suffix of a table file without .gz; the empty text for other files."""
-    name = path.name.lower()
+    name = split_sheet(path)[0].name.lower()
+    if name.endswith(QUERY_SUFFIX):
+        return QUERY_SUFFIX
     bare = name.removesuffix(".gz")
     found = Path(bare).suffix
-    return found if found in CSV_SUFFIXES or (found in PARQUET_SUFFIXES + ARROW_SUFFIXES and bare == name) else ""
+    return found if found in CSV_SUFFIXES or (found in _BINARY_SUFFIXES and bare == name) else ""
+
+
+def split_sheet(path: Path) -> tuple[Path, str]:
+    """Return the path of a workbook and the sheet that is named behind it.
+
+    >>> split_sheet(Path("north.xlsx#Patients"))
+    (PosixPath('north.xlsx'), 'Patients')
+    """
+    named = _SHEET.fullmatch(path.name)
+    return (path.with_name(named[1]), named[3]) if named and not path.is_file() else (path, "")
 
 
 def is_gzipped(path: Path) -> bool:
@@ -41,20 +59,30 @@ def unreadable_file_error(path: Path, problem: Exception, damaged: str, form: st
     return DataError(f"{path} cannot be read{form}: {reason}; save or copy it again")
 
 
+def file_state(path: Path) -> tuple[int, int]:
+    """Return the size of a file and the time it was written last: if both are the same, so is the file."""
+    try:
+        status = path.stat()
+    except OSError as problem:
+        raise unreadable_file_error(path, problem, "it has been removed") from None
+    return status.st_size, status.st_mtime_ns
+
+
 def expand_paths(given: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
     """Return all files in the order given; those of a folder or a pattern are sorted by name."""
     listed = [given] if isinstance(given, (str, Path)) else list(given)
     if not listed:
         raise DataError("no file was named; expected at least one table file, folder or pattern. Name one")
     found = [path for one in listed for path in _expand_path(Path(one).expanduser())]
-    seen: dict[tuple[int, int], Path] = {}
+    seen: dict[tuple[int, int, str], Path] = {}
     for path in found:
         if not table_suffix(path):
             raise DataError(
                 f"{path} is not a table file by its name; expected a name that ends in {_EXPECTED_SUFFIXES}. Rename "
                 "the file, or save it in one of these formats"
             )
-        place = (status := path.stat()).st_dev, status.st_ino  # the same for links and other spellings
+        file, sheet = split_sheet(path)
+        place = (status := file.stat()).st_dev, status.st_ino, sheet  # the same for links and other spellings
         if place in seen:
             raise DataError(
                 f"{path} is named twice (as {seen[place]} before), and its rows would count twice; name it once"
@@ -64,7 +92,7 @@ def expand_paths(given: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
 
 
 def _expand_path(path: Path) -> list[Path]:
-    if path.is_file():  # also where brackets in its name look like a pattern
+    if split_sheet(path)[0].is_file():  # also where brackets in its name look like a pattern
         return [path]
     if path.is_dir():
         return _check_candidates(path, (one for one in path.iterdir() if table_suffix(one) and one.name[0] not in "._"))

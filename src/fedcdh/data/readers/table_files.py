@@ -14,14 +14,21 @@ from fedcdh.data.readers.arrow_columns import Content, column_content
 from fedcdh.data.readers.arrow_file import ArrowFile
 from fedcdh.data.readers.csv_dialect import CsvStyle
 from fedcdh.data.readers.csv_file import CsvFile
+from fedcdh.data.readers.excel_file import ExcelFile
 from fedcdh.data.readers.parquet_file import ParquetFile
 from fedcdh.data.readers.paths import (
     ARROW_SUFFIXES,
+    EXCEL_SUFFIXES,
     PARQUET_SUFFIXES,
+    QUERY_SUFFIX,
+    STATISTICS_SUFFIXES,
     expand_paths,
+    split_sheet,
     table_suffix,
-    unreadable_file_error,
 )
+from fedcdh.data.readers.query import Query
+from fedcdh.data.readers.query_file import open_query_file
+from fedcdh.data.readers.statistics_file import StatisticsFile
 from fedcdh.data.sources import ColumnKind
 from fedcdh.data.table import Table
 from fedcdh.errors import DataError, SettingsError
@@ -46,7 +53,10 @@ class TableFile(Protocol):
 
     @property
     def types(self) -> Mapping[str, Any]:
-        """Return the declared Arrow types of the columns; nothing for a CSV file."""
+        """Return the declared Arrow types of the columns; nothing where columns have no types."""
+
+    def state(self) -> tuple[int, int]:
+        """Return the size of the file, and a number that changes when its rows do."""
 
     def contents(self) -> dict[str, Content]:
         """Return the content of each column."""
@@ -68,11 +78,13 @@ def open_tables(
     Parameters
     ----------
     paths : str, Path or sequence of these
-        Files, folders or patterns such as `data/*.parquet`: CSV (also with .gz), Parquet and Arrow.
+        Files, folders or patterns such as `data/*.parquet`: CSV (also with .gz), Parquet, Arrow, Excel (one sheet:
+        `"north.xlsx#Patients"`), SPSS, Stata and SAS, or a query of a database in a file that ends in `.query.toml`.
     rename : mapping from str to str, optional
         From the names of the columns to those of the study's variables.
     style : CsvStyle, optional
-        How CSV files are written; the default is UTF-8 with commas and decimal points.
+        How CSV files are written; the default is UTF-8 with commas and decimal points. Its missing values count in
+        spreadsheets and files of statistics programs, too.
     progress : callable, optional
         Called after each batch with its number of rows and the share of all rows read so far (by bytes in CSV files).
     batch_rows : int, default 65536
@@ -113,10 +125,74 @@ def open_tables(
     return TableFiles(files, dict(rename or {}), progress, batch_rows)
 
 
+def open_query(
+    connection: Any,
+    query: str,
+    *,
+    rename: Mapping[str, str] | None = None,
+    missing: Sequence[str] = ("",),
+    progress: ReadProgress | None = None,
+    batch_rows: int = 65536,
+) -> TableFiles:
+    """Open a database query as a source of rows; the query runs whenever the rows are needed.
+
+    Parameters
+    ----------
+    connection : object
+        A connection of ADBC, DuckDB or another DB-API 2.0 library, or an engine or connection of SQLAlchemy. Drivers
+        that fetch all rows at once (such as psycopg without a server-side cursor) need memory for all of them.
+    query : str
+        A SELECT. Without ORDER BY, a database may return its rows in another order each time.
+    rename : mapping from str to str, optional
+        From the names of the columns to those of the study's variables.
+    missing : sequence of str, default ("",)
+        Texts that mean "no value", besides NULL, where the library declares no types.
+    progress : callable, optional
+        Called after each batch with its number of rows and 0, since the number of all rows is not known.
+    batch_rows : int, default 65536
+        The largest number of rows in memory at a time, as far as the library allows.
+
+    Returns
+    -------
+    TableFiles
+        A source of rows for `profile`, `summarize`, `release` and `discover`.
+
+    Raises
+    ------
+    DataError
+        If the query fails.
+
+    See Also
+    --------
+    open_tables : Opens files; a file that ends in .query.toml names a database and a query.
+
+    Notes
+    -----
+    A study reads the rows several times. Use a transaction that sees one state of the database (in PostgreSQL,
+    REPEATABLE READ) if rows may change meanwhile; another number of rows is an error.
+
+    Examples
+    --------
+    >>> import sqlite3
+    >>> connection = sqlite3.connect(":memory:")
+    >>> _ = connection.executescript("CREATE TABLE p (age REAL, sex TEXT); INSERT INTO p VALUES (61, 'f'), (47, NULL);")
+    >>> open_query(connection, "SELECT * FROM p").kinds()
+    {'age': 'continuous', 'sex': 'categorical'}
+    """
+    return TableFiles((Query(Path("the query"), connection, query, missing),), dict(rename or {}), progress, batch_rows)
+
+
 def _open_table_file(path: Path, style: CsvStyle) -> TableFile:
-    if table_suffix(path) in PARQUET_SUFFIXES:
+    suffix = table_suffix(path)
+    if suffix in PARQUET_SUFFIXES:
         return ParquetFile(path)
-    return ArrowFile(path) if table_suffix(path) in ARROW_SUFFIXES else CsvFile(path, style)
+    if suffix in ARROW_SUFFIXES:
+        return ArrowFile(path)
+    if suffix in EXCEL_SUFFIXES:
+        return ExcelFile(*split_sheet(path), style)
+    if suffix in STATISTICS_SUFFIXES:
+        return StatisticsFile(path, style)
+    return open_query_file(path) if suffix == QUERY_SUFFIX else CsvFile(path, style)
 
 
 @dataclass(frozen=True)
@@ -195,13 +271,13 @@ class TableFiles:
         done, share = 0, 0.0
         for file, state in zip(self.files, self._states, strict=True):
             size, _ = state
-            _check_unchanged(file.path, state)
+            _check_unchanged(file, state)
             for table, part in file.batches(kinds, rows):
                 yield Table(dict(zip(names, table.columns.values(), strict=True)))
                 share = min(1.0, (done + part * size) / whole)
                 if self.progress:
                     self.progress(table.rows, share)
-            _check_unchanged(file.path, state)
+            _check_unchanged(file, state)
             done += size
         if self.progress and share < 1:
             self.progress(0, 1.0)
@@ -218,7 +294,7 @@ class TableFiles:
     @cached_property
     def _states(self) -> list[tuple[int, int]]:
         """Return the states of all files when the first is read: some work takes several passes over the rows."""
-        return [_file_state(file.path) for file in self.files]
+        return [file.state() for file in self.files]
 
     @cached_property
     def _columns(self) -> dict[str, str]:
@@ -282,18 +358,9 @@ class TableFiles:
             )
 
 
-def _file_state(path: Path) -> tuple[int, int]:
-    """Return the size of a file and the time it was written last: if both are the same, so is the file."""
-    try:
-        status = path.stat()
-    except OSError as problem:
-        raise unreadable_file_error(path, problem, "it has been removed") from None
-    return status.st_size, status.st_mtime_ns
-
-
-def _check_unchanged(path: Path, state: tuple[int, int]) -> None:
-    if _file_state(path) != state:
-        raise DataError(f"{path} changed while it was read; wait until it is complete, then try again")
+def _check_unchanged(file: TableFile, state: tuple[int, int]) -> None:
+    if file.state() != state:
+        raise DataError(f"{file.path} changed while it was read; wait until it is complete, then try again")
 
 
 def _check_names(file: TableFile, first: TableFile) -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from fedcdh.data.readers.arrow_columns import Content, column_content, read_typed_column
 from fedcdh.data.readers.pandas_metadata import PandasMetadata, read_pandas_metadata
-from fedcdh.data.readers.paths import unreadable_file_error
+from fedcdh.data.readers.paths import file_state, unreadable_file_error
 from fedcdh.data.sources import ColumnKind
 from fedcdh.data.table import Table
 from fedcdh.errors import DataError
@@ -57,6 +57,10 @@ class TypedFile(ABC):
     def types(self) -> Mapping[str, Any]:
         """Return the Arrow types of the columns."""
         return {field.name: field.type for field in self._schema if field.name not in self._notes.index}
+
+    def state(self) -> tuple[int, int]:
+        """Return the size of the file and the time it was written last."""
+        return file_state(self.path)
 
     def contents(self) -> dict[str, Content]:
         """Return the content of each column by its type and the metadata of pandas; no row is read."""
